@@ -10,7 +10,28 @@
 namespace reel::fuzz {
 namespace {
 
-/// Calls fn(position in row-major order, is valid) for every element.
+Tensor tensor_of(const Program& program, const ValueType& type, const std::vector<double>& values,
+                 const std::vector<Dim>& dims) {
+  Dims axes;
+  for (const int dim : type.dims)
+    axes.push_back(program.dims[dim].is_named() ? dims[dim] : Dim(program.dims[dim].size));
+  const Tensor made = axes.empty() ? scalar(values.at(0), f64) : tensor(values, axes, f64);
+  return cast(made, dtype_of(program, type.element));
+}
+
+}  // namespace
+
+const std::vector<int>& lengths_of(const DimInfo& dim, const Call& call) {
+  return call.is_elsewhere && !dim.is_captured ? dim.elsewhere : dim.lengths;
+}
+
+int extent(const Program& program, int dim, const Call& call) {
+  const DimInfo& info = program.dims[dim];
+  if (info.has_size()) return info.size;
+  const std::vector<int>& lengths = lengths_of(info, call);
+  return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+}
+
 void for_each_element(const Program& program, const std::vector<int>& dims, const Call& call,
                       const std::function<void(std::uint64_t, bool)>& fn) {
   std::vector<int> sizes;
@@ -39,28 +60,6 @@ void for_each_element(const Program& program, const std::vector<int>& dims, cons
     }
     fn(position, is_valid);
   }
-}
-
-Tensor tensor_of(const Program& program, const ValueType& type, const std::vector<double>& values,
-                 const std::vector<Dim>& dims) {
-  Dims axes;
-  for (const int dim : type.dims)
-    axes.push_back(program.dims[dim].is_named() ? dims[dim] : Dim(program.dims[dim].size));
-  const Tensor made = axes.empty() ? scalar(values.at(0), f64) : tensor(values, axes, f64);
-  return cast(made, dtype_of(program, type.element));
-}
-
-}  // namespace
-
-const std::vector<int>& lengths_of(const DimInfo& dim, const Call& call) {
-  return call.is_elsewhere && !dim.is_captured ? dim.elsewhere : dim.lengths;
-}
-
-int extent(const Program& program, int dim, const Call& call) {
-  const DimInfo& info = program.dims[dim];
-  if (info.has_size()) return info.size;
-  const std::vector<int>& lengths = lengths_of(info, call);
-  return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
 }
 
 std::vector<double> input_values(const Program& program, std::size_t input, const Call& call) {

@@ -1,6 +1,8 @@
 // tests/fuzz/arguments.h — what a program is called with: numbers from its seed.
 #pragma once
 
+#include <functional>
+
 #include "reel/tests/fuzz/machine.h"
 
 namespace reel::fuzz {
@@ -16,6 +18,11 @@ const std::vector<int>& lengths_of(const DimInfo& dim, const Call& call);
 
 /// Sizes of a dim that has one before a run.
 int extent(const Program& program, int dim, const Call& call);
+
+/// Calls fn(position in row-major order, is valid) for every element of dims that have sizes before
+/// a run.
+void for_each_element(const Program& program, const std::vector<int>& dims, const Call& call,
+                      const std::function<void(std::uint64_t, bool)>& fn);
 
 /// The elements of an input in row-major order.
 std::vector<double> input_values(const Program& program, std::size_t input, const Call& call);

@@ -5,7 +5,6 @@
 #include <memory>
 #include <tuple>
 
-#include "reel/core/errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/str.h"
 #include "reel/tests/fuzz/arguments.h"
@@ -35,11 +34,8 @@ std::string gist(std::string message) {
   return result;
 }
 
-/// A mode refuses the program's dims or values. Programs are drawn as if a slice had the dims of
-/// the whole: along a dim that lengths run over it has others, which do not meet all operands. A
-/// trace records what eager mode may not run, so that it may be the only one to refuse. Logits may
-/// be NaN.
-struct Refused {};
+/// How near second gradients are to each other.
+constexpr double kOfSecond = 1e-9;
 
 class Check {
  public:
@@ -54,15 +50,17 @@ class Check {
     const Function f = [this](const Tensors& x) { return Machine(program_, arguments_).run(x); };
     const auto asks_for = [&](const char* what) { return kind.find(what) != std::string::npos; };
     const bool all =
-        kind.empty() || !(asks_for("values") || asks_for("gradient") || asks_for("padding") ||
-                          asks_for("second") || asks_for("checkpoint") || asks_for("truncate") ||
-                          asks_for("tables") || asks_for("threads"));
+        kind.empty() ||
+        !(asks_for("values") || asks_for("gradient") || asks_for("padding") || asks_for("second") ||
+          asks_for("checkpoint") || asks_for("truncate") || asks_for("tables") ||
+          asks_for("threads") || asks_for("tangents") || asks_for("third"));
     const bool second = asks_for("second");
+    const bool higher = second || asks_for("tangents") || asks_for("third");
     if (all || asks_for("values"))
       compare(
           "values", f, [](const Function& g) { return g; }, 0);
-    if (all || (asks_for("gradients") && !second)) compare("gradients", f, with_gradient, kAnyZero);
-    if (all || (asks_for("checkpoint") && !second)) {
+    if (all || (asks_for("gradients") && !higher)) compare("gradients", f, with_gradient, kAnyZero);
+    if (all || (asks_for("checkpoint") && !higher)) {
       check_checkpoints(f);
       check_checkpoints_of_plans(f);
     }
@@ -70,8 +68,19 @@ class Check {
     if (all || asks_for("tables")) check_rows(f);
     if (all || asks_for("threads")) check_threads(f);
     if (all || asks_for("padding")) check_padding(f);
-    if (all || (asks_for("differences") && !second)) check_differences(f);
+    if (all || (asks_for("differences") && !higher)) check_differences(f);
     if (all || second) check_second();
+    // These take the most time: of each program one is made, or none.
+    const auto is_chosen = [&](const char* what, std::uint64_t which) {
+      return asks_for(what) || (all && program_.seed % 8 == which);
+    };
+    if (!asks_for("tangents of") && (is_chosen("tangents", 1) || is_chosen("tangents", 5)))
+      check_higher("tangents", with_tangents, 1e-9, kind);
+    if (has_derivatives(program_)) return;  // their own derivatives would be of fifth order
+    if (is_chosen("tangents of gradients", 3) || is_chosen("tangents of gradients", 7))
+      check_higher("tangents of gradients", with_tangents_of_gradients, 1e-9, kind);
+    if (is_chosen("third derivatives", 6))
+      check_higher("third derivatives", with_third, 1e-8, kind);
   }
 
  private:
@@ -85,12 +94,6 @@ class Check {
       Tensors results = f(x);
       results.push_back(random_state());
       return results;
-    } catch (const ShapeError&) {
-      throw Refused{};
-    } catch (const StructureError&) {
-      throw Refused{};
-    } catch (const ArgumentError&) {
-      throw Refused{};
     } catch (const std::exception& error) {
       throw Found{{str(what, " throws: ", gist(error.what())), error.what()}};
     }
@@ -100,6 +103,9 @@ class Check {
   /// zeros in a trace, where it gives nothing eagerly, and zero times infinity is NaN.
   void expect_same(const std::string& what, const Tensors& expected, const Tensors& actual,
                    double tolerance, const Arguments& x) const {
+    // Where a program takes derivatives inside, its values are gradients, and its gradients second
+    // ones.
+    if (tolerance < kOfSecond && has_derivatives(program_)) tolerance = kOfSecond;
     const auto differs = difference(expected, actual, tolerance);
     if (!differs) return;
     const bool may_differ = tolerance > 0 && !difference(expected, actual, tolerance, true);
@@ -322,6 +328,29 @@ class Check {
         check_slope("second gradient", dot(gradient, directions), at, 1e-4);
   }
 
+  /// Derivatives in a direction: other modes, and other policies of loops, change none.
+  void check_higher(const char* what, Function (*make)(const Function&), double tolerance,
+                    const std::string& kind) const {
+    bool has_reals = false;
+    for (const Tensor& x : passed(arguments_)) has_reals = has_reals || is_float(x.dtype());
+    if (program_.real != f64 || !has_reals) return;
+    const auto with_directions = [&](const Arguments& arguments, const Call& call) {
+      Tensors x = passed(arguments);
+      const Tensors directions = make_directions(program_, arguments, call);
+      x.insert(x.end(), directions.begin(), directions.end());
+      return x;
+    };
+    const Tensors x = with_directions(arguments_, {});
+    const bool is_of_policies = kind.find("checkpoints of loops") != std::string::npos;
+    const Tensors actual = is_of_policies
+                               ? call(str("eager ", what), make(variant(program_)), x)
+                               : compare(what, variant(program_), make, tolerance, x,
+                                         with_directions(others_, {.is_elsewhere = true}));
+    if (has_policies(program_))
+      expect_same_as(without_policies(program_), str(what, ", checkpoints of loops"), make, actual,
+                     x, tolerance);
+  }
+
   const Program& program_;
   Statistics& statistics_;
   const SmallSpillBlocks blocks_;  // what is kept of small steps goes to a file, too
@@ -339,7 +368,6 @@ std::optional<Finding> check(const Program& program, Statistics* statistics,
     Check(program, counts).run(kind);
   } catch (const Found& found) {
     return found.finding;
-  } catch (const Refused&) {
   }
   return {};
 }

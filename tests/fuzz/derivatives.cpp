@@ -6,6 +6,7 @@
 #include "reel/core/ops.h"
 #include "reel/frontend/embedding_table.h"
 #include "reel/frontend/grad.h"
+#include "reel/frontend/jvp.h"
 
 namespace reel::fuzz {
 namespace {
@@ -17,6 +18,24 @@ bool may_be_table(const TensorType& type) {
   };
   return is_float(type.dtype()) && type.rank() > 0 &&
          std::all_of(type.dims().begin(), type.dims().end(), is_static);
+}
+
+/// Halves of the same length: arguments, and directions for those that are real. Others stand for
+/// themselves, since their tangents do not matter.
+std::pair<Tensors, Tensors> arguments_and_directions(const Tensors& x) {
+  const std::ptrdiff_t n = std::ssize(x) / 2;
+  std::pair<Tensors, Tensors> result{{x.begin(), x.begin() + n}, {x.begin(), x.begin() + n}};
+  for (std::ptrdiff_t i = 0; i < n; ++i)
+    if (const auto k = static_cast<std::size_t>(i); is_float(x[k].dtype()))
+      result.second[k] = x[static_cast<std::size_t>(n) + k];
+  return result;
+}
+
+/// The tangent of the first result.
+auto tangent_of(const Function& f, const Tensors& directions) {
+  return [=](const Tensors& x) {
+    return jvp([&](const Tensors& y) { return f(y)[0]; }, x, directions).second;
+  };
 }
 
 }  // namespace
@@ -78,6 +97,34 @@ Function with_second(const Function& f) {
     const auto [value, gradient] = value_and_grad(slope)(x);
     Tensors both{value};
     both.insert(both.end(), gradient.begin(), gradient.begin() + n);
+    return both;
+  };
+}
+
+Function with_tangents(const Function& f) {
+  return [f](const Tensors& x) {
+    const auto [arguments, directions] = arguments_and_directions(x);
+    const auto [value, tangent] =
+        jvp([&](const Tensors& y) { return f(y)[0]; }, arguments, directions);
+    return Tensors{value, tangent, jvp(tangent_of(f, directions), arguments, directions).second};
+  };
+}
+
+Function with_tangents_of_gradients(const Function& f) {
+  return [f](const Tensors& x) {
+    const auto [arguments, directions] = arguments_and_directions(x);
+    return jvp(grad([&](const Tensors& y) { return f(y)[0]; }), arguments, directions).second;
+  };
+}
+
+Function with_third(const Function& f) {
+  return [f](const Tensors& x) {
+    const auto [arguments, directions] = arguments_and_directions(x);
+    const Tensors& along = directions;
+    const auto [value, gradient] = value_and_grad(
+        [&](const Tensors& y) { return jvp(tangent_of(f, along), y, along).second; })(arguments);
+    Tensors both{value};
+    both.insert(both.end(), gradient.begin(), gradient.end());
     return both;
   };
 }

@@ -18,5 +18,13 @@ Function with_rows(const Function& f);
 /// Arguments, and behind them as many directions -> the gradient's derivative in that direction,
 /// and the gradient of that.
 Function with_second(const Function& f);
+/// Arguments, and behind them as many directions -> the first result of f, its tangent, and the
+/// tangent of that.
+Function with_tangents(const Function& f);
+/// The same -> the gradient's derivative in that direction, forwards over reverse.
+Function with_tangents_of_gradients(const Function& f);
+/// The same -> the second derivative in that direction, and the gradient of that: third
+/// derivatives.
+Function with_third(const Function& f);
 
 }  // namespace reel::fuzz

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "reel/tests/fuzz/policies.h"
+#include "reel/tests/fuzz/slices.h"
 
 namespace reel::fuzz {
 
@@ -38,13 +39,15 @@ std::vector<int> Drafter::pick_dims(int at_most) {
     }
     if (visible_dims_.empty()) break;
     const int dim = visible_dims_[random_.below(visible_dims_.size())];
-    if (!contains(dims, dim)) dims.push_back(dim);
+    if (contains(dims, dim)) continue;
+    dims.push_back(dim);
+    if (have_one_origin(program_, dims)) dims.pop_back();
   }
   return dims;
 }
 
 PolicyForm Drafter::policy() {
-  return draws_policies_ && random_.chance(60) ? draw_policy(random_) : PolicyForm{};
+  return random_.chance(percent_with_policy_) ? draw_policy(random_) : PolicyForm{};
 }
 
 int Drafter::new_value(const ValueType& type) {
@@ -75,6 +78,7 @@ void Drafter::append(Instruction instruction) {
   for (const int value : instruction.outputs) show(value);
   for (const int dim : instruction.found)
     if (dim >= 0 && program_.dims[dim].is_named()) show_dim(dim);
+  for (const SlicedDim& sliced : instruction.sliced) show_dim(sliced.slice);
   current_->body.push_back(std::move(instruction));
 }
 

@@ -25,7 +25,8 @@ class Drafter {
   /// Blocks around the one being written.
   int depth() const { return depth_; }
   bool is_named() const { return program_.is_named; }
-  /// What the next loop keeps: in most programs, and for some loops of others, all.
+  /// What the next loop keeps: in half of all programs all, in others some or all loops have a
+  /// policy of their own.
   PolicyForm policy();
   bool draws_truncate() const { return draws_truncate_; }
 
@@ -81,7 +82,8 @@ class Drafter {
   std::size_t block_begin_ = 0;  // where in visible_ the values of the current block begin
   int dims_begin_ = 0;
   int depth_ = 0;
-  bool draws_policies_ = false, draws_truncate_ = false;
+  int percent_with_policy_ = 0;  // of loops
+  bool draws_truncate_ = false;
 
   friend Program generate(std::uint64_t, const Rules&);
 };

@@ -2,7 +2,9 @@
 
 #include <cctype>
 
+#include "reel/tests/fuzz/policies.h"
 #include "reel/tests/fuzz/printer.h"
+#include "reel/tests/fuzz/slices.h"
 
 namespace reel::fuzz {
 namespace {
@@ -42,6 +44,11 @@ std::string meaning(const std::string& name, const Instruction& in, const Printe
   if (name == "n") return std::to_string(in.numbers.at(0));
   if (name == "m") return std::to_string(in.numbers.at(1));
   if (name == "x") return printer.number(in.constant);
+  const auto or_else = [](const std::string& text, const char* other) {
+    return text.empty() ? other : text;
+  };
+  if (name == "keep") return or_else(checkpoint_text(in.policy), "Checkpoint()");
+  if (name == "swap") return or_else(swap_memory_text(in.policy), "SwapMemory()");
   if (name == "real") return printer.program().real == f64 ? "f64" : "f32";
   return "";
 }
@@ -60,7 +67,9 @@ void ExpressionRule::run(const Instruction& instruction, Machine& machine) const
   machine[instruction.outputs[0]] = expression_.compute(
       {input(0).tensor, input(1).tensor, input(2).tensor, input(0).array, Axes(axes),
        axes.empty() ? Axis(0) : axes[0], dims, dims.empty() ? Dim() : dims[0], number(0), number(1),
-       instruction.constant, machine.program().real});
+       instruction.constant, machine.program().real, checkpoint_of(instruction.policy),
+       swap_memory_of(instruction.policy)});
+  machine.found(instruction.sliced, instruction.outputs);
   if (instruction.found.empty() || !machine.program().dims[instruction.found[0]].is_named()) return;
   machine.found(instruction.found[0], machine.tensor(instruction.outputs[0]).dim(0));
 }
@@ -82,6 +91,7 @@ void ExpressionRule::print(const Instruction& instruction, Printer& printer) con
     i = end;
   }
   printer.define(instruction.outputs[0], result);
+  print_slices(printer, instruction.sliced, instruction.outputs[0]);
   if (!instruction.found.empty() && printer.program().dims[instruction.found[0]].is_named())
     printer.line("const Dim " + printer.dim(instruction.found[0]) + " = " +
                  printer.value(instruction.outputs[0]) + ".dim(0);");

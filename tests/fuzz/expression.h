@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "reel/core/axis.h"
+#include "reel/core/checkpoint_policy.h"
 #include "reel/core/ops.h"
 #include "reel/tests/fuzz/machine.h"
 #include "reel/tests/fuzz/rule.h"
@@ -22,6 +23,8 @@ struct Operands {
   std::int64_t n, m;
   double x;
   DType real;
+  Checkpoint keep;  ///< what the loops of the expression keep
+  SwapMemory swap;
 };
 
 struct Expression {
@@ -32,7 +35,8 @@ struct Expression {
 #define REEL_EXPRESSION(...)                                                         \
   ::reel::fuzz::Expression {                                                         \
 #__VA_ARGS__, [](const ::reel::fuzz::Operands& operands) -> ::reel::fuzz::Slot {   \
-      [[maybe_unused]] const auto& [a, b, c, list, axes, axis, dims, to, n, m, x, real] = operands; \
+      [[maybe_unused]] const auto& [a, b, c, list, axes, axis, dims, to, n, m, x, real, keep, swap] = \
+          operands;                                                                    \
       return ::reel::fuzz::Slot(__VA_ARGS__);                                          \
     } \
   }

@@ -16,5 +16,8 @@ Rules loop_rules();
 Rules scan_rules();
 Rules checkpoint_rules();
 Rules sparse_rules();
+Rules growing_rules();
+Rules derivative_rules();
+Rules generic_rules();
 
 }  // namespace reel::fuzz

@@ -19,18 +19,15 @@ struct Options {
   double seconds = 60;
   std::uint64_t seed = 0;
   int count = 0;
+  std::string kind;
 };
 
-std::optional<Finding> all_checks(const Program& program, Statistics* statistics) {
-  return check(program, statistics);
-}
-
-void report(const Found& found) {
+void report(const Found& found, const Checks& checks) {
   std::cout << "seed " << found.seed << ": " << found.finding.kind << "\n  "
             << found.finding.message << "\nmade smaller:" << std::endl;
   std::string message = found.finding.message;
   const Program program = shrink(generate(found.seed, all_rules()), [&](const Program& candidate) {
-    const auto finding = check_isolated(candidate, all_checks);
+    const auto finding = check_isolated(candidate, checks);
     if (!finding || finding->kind != found.finding.kind) return false;
     message = finding->message;
     return true;
@@ -42,6 +39,9 @@ void report(const Found& found) {
 int run(const Options& options) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
+  const Checks checks = [&](const Program& program, Statistics* statistics) {
+    return check(program, statistics, options.kind);
+  };
   Statistics all;
   int findings = 0;
   std::map<std::string, int> kinds;
@@ -52,7 +52,7 @@ int run(const Options& options) {
             ? static_cast<int>(std::min<std::uint64_t>(kBatch, options.seed + options.count - next))
             : kBatch;
     std::vector<Found> found;
-    const Statistics done = check_many(next, batch, all_rules(), all_checks,
+    const Statistics done = check_many(next, batch, all_rules(), checks,
                                        [&](const Found& one) { found.push_back(one); });
     next += batch;
     all.programs += done.programs;
@@ -61,7 +61,7 @@ int run(const Options& options) {
     findings += static_cast<int>(found.size());
     // One program of each kind is enough to read.
     for (const Found& one : found)
-      if (++kinds[one.finding.kind] == 1) report(one);
+      if (++kinds[one.finding.kind] == 1) report(one, checks);
   }
   for (const auto& [kind, times] : kinds) std::cout << times << " of kind: " << kind << "\n";
   std::cout << "compared with differences: " << all.compared_with_differences
@@ -83,6 +83,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "of the first program; the next one has the next number");
   app.add_option("--count", options.count, "so many programs, however long that takes")
       ->check(CLI::PositiveNumber);
+  app.add_option("--kind", options.kind, "makes the checks that give findings of this kind only");
   const auto* alone =
       app.add_option("--program", program, "prints the program of this seed, and checks it alone");
   const auto* print = app.add_option("--print", printed, "prints the program of this seed");

@@ -18,6 +18,7 @@
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/machine.h"
 #include "reel/tests/fuzz/modes.h"
+#include "reel/tests/fuzz/printer.h"
 #include "reel/tests/fuzz/programs_with.h"
 #include "reel/tests/fuzz/typing.h"
 #include "reel/tests/fuzz/variants.h"
@@ -57,6 +58,11 @@ const Rule* reads_padding() {
 }
 const Rule* refuses() {
   static const Rule* const rule = expression(REEL_EXPRESSION(slice(a, 7, 0)), 40, kOfReals);
+  return rule;
+}
+const Rule* refuses_in_traces() {
+  static const Rule* const rule =
+      expression(REEL_EXPRESSION(a.is_traced() ? slice(a, 7, 0) : a), 40, kOfReals);
   return rule;
 }
 const Rule* crashes() {
@@ -164,6 +170,62 @@ TEST(FuzzTest, FindsErrors) {
       find(refuses(), "eager values throws: slice: axis  is out of range for f", check_all);
   ASSERT_TRUE(found);
   expect_small(*found, refuses());
+}
+
+TEST(FuzzTest, FindsErrorsThatOneModeAloneHas) {
+  const auto found = find(refuses_in_traces(),
+                          "traced values throws: slice: axis  is out of range for f", check_all);
+  ASSERT_TRUE(found);
+  expect_small(*found, refuses_in_traces());
+}
+
+/// A sum that is 1 too large in traces, of what has a slice of a dim.
+class WrongSumOfSlices : public Rule {
+ public:
+  WrongSumOfSlices() : Rule("wrong sum of slices", 60) {}
+  bool draft(Drafter& d, Instruction& in) const override {
+    const int a = d.pick([&](int v) {
+      const std::vector<int>& dims = d.type(v).dims;
+      return d.type(v).element == Element::real && !d.type(v).is_array &&
+             std::any_of(dims.begin(), dims.end(), [&](int dim) { return d.dim(dim).whole >= 0; });
+    });
+    return a >= 0 && gives(d, in, {a}, {});
+  }
+  void run(const Instruction& in, Machine& machine) const override {
+    const Tensor x = machine.tensor(in.inputs[0]);
+    machine[in.outputs[0]] = x.is_traced() ? sum(x) + 1.0 : sum(x);
+  }
+  void print(const Instruction& in, Printer& p) const override {
+    p.define(in.outputs[0], "sum(" + p.value(in.inputs[0]) + ")");
+  }
+};
+
+TEST(FuzzTest, FindsWhatIsWrongInSlicesAlone) {
+  static const WrongSumOfSlices rule;
+  const auto found = find(&rule, "traced values differs", check_all);
+  ASSERT_TRUE(found);
+  expect_small(*found, &rule, 5, 3);
+}
+
+/// Slices along a dim that lengths run over have lengths of their own, which the drafter knows:
+/// no mode refuses a program.
+TEST(FuzzTest, ProgramsHaveSlicesWithLengthsOfTheirOwn) {
+  int of_ops = 0, of_scans = 0, of_three_levels = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    const Program program = generate(seed, all_rules());
+    of_ops += has_instruction(program, [](const Instruction& in) {
+      return in.control == Control::none && !in.sliced.empty();
+    });
+    of_scans += has_instruction(program, [](const Instruction& in) { return !in.slices.empty(); });
+    of_three_levels +=
+        std::any_of(program.dims.begin(), program.dims.end(), [&](const DimInfo& dim) {
+          return std::any_of(dim.over.begin(), dim.over.end(),
+                             [&](int over) { return program.dims[over].is_ragged(); });
+        });
+  }
+  EXPECT_GT(of_ops, 20);
+  EXPECT_GT(of_scans, 20);
+  EXPECT_GT(of_three_levels, 50);
 }
 
 TEST(FuzzTest, FindsCrashesInOtherProcesses) {

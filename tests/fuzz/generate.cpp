@@ -39,22 +39,28 @@ void draw_dims(Drafter& d, Random& random) {
     const auto lengths = [&](const Call& call) {
       int entries = 1;
       for (const int dim : over) entries *= extent(d.program(), dim, call);
-      return draw_lengths(random, entries);
+      std::vector<int> drawn = draw_lengths(random, entries);
+      // What is padding of the lengths has none.
+      for_each_element(d.program(), over, call, [&](std::uint64_t entry, bool is_valid) {
+        if (!is_valid) drawn[entry] = 0;
+      });
+      return drawn;
     };
     const bool may_be_captured = std::none_of(
         over.begin(), over.end(), [&](int dim) { return d.dim(dim).comes_with_arguments(); });
-    add({.kind = Kind::ragged,
-         .name = name,
-         .over = over,
-         .lengths = lengths({}),
-         .elsewhere = lengths({.is_elsewhere = true}),
-         .is_captured = may_be_captured && random.chance(20)});
+    return add({.kind = Kind::ragged,
+                .name = name,
+                .over = over,
+                .lengths = lengths({}),
+                .elsewhere = lengths({.is_elsewhere = true}),
+                .is_captured = may_be_captured && random.chance(20)});
   };
-  if (random.chance(75)) ragged("time", {batch});
+  const int time = random.chance(75) ? ragged("time", {batch}) : -1;
   const int in = random.chance(60) ? fixed("in") : -1;
   if (random.chance(30)) dynamic("n");
   if (random.chance(20)) ragged("other", {batch});
   if (in >= 0 && random.chance(10)) ragged("inner", {batch, in});
+  if (time >= 0 && random.chance(20)) ragged("letters", {batch, time});
 }
 
 int add_input(Program& program, Drafter& d, Random& random, ValueType type) {
@@ -128,7 +134,7 @@ Program generate(std::uint64_t seed, const Rules& rules) {
   program.real = random.chance(80) ? f64 : f32;
   Drafter d(program, random, rules);
   d.current_ = &program.main;
-  d.draws_policies_ = random.chance(40);
+  d.percent_with_policy_ = random.chance(55) ? 0 : random.chance(65) ? 60 : 100;
   d.draws_truncate_ = random.chance(20);
   if (program.is_named) draw_dims(d, random);
   draw_inputs(program, d, random);

@@ -2,6 +2,7 @@
 
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/sliced_dims.h"
 #include "reel/tests/fuzz/compare.h"
 #include "reel/tests/fuzz/rule.h"
 
@@ -29,6 +30,17 @@ Tensors Machine::run(const Tensors& arguments) {
   Tensors results;
   for (const int value : program_.main.results) results.push_back(slots_[value].tensor);
   return results;
+}
+
+void Machine::found(const std::vector<SlicedDim>& slices, const std::vector<int>& values) {
+  for (const SlicedDim& sliced : slices)
+    for (const int value : values) {
+      if (!contains(program_.values[value].dims, sliced.slice)) continue;
+      const Dims& all = slots_[value].tensor.dims();
+      const int axis = find_axis(all, dims_[sliced.whole]);
+      if (axis >= 0) dims_[sliced.slice] = all[static_cast<std::size_t>(axis)];
+      break;
+    }
 }
 
 void Machine::run(const Block& block) {

@@ -49,6 +49,8 @@ class Machine {
   Dims dims(const std::vector<int>& list) const;
   /// The dim was made by an instruction.
   void found(int dim, const Dim& actual) { dims_[dim] = actual; }
+  /// Slices were made, which these values have.
+  void found(const std::vector<SlicedDim>& slices, const std::vector<int>& values);
   void run(const Block& block);
   /// As a tree, and back.
   State gather(const std::vector<int>& values) const;

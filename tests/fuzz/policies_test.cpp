@@ -48,6 +48,18 @@ class Defective : public Rule {
 Tensor with_first(const Tensor& x) { return x + 0.01 * (x - stop_gradient(x)); }
 Tensor with_second(const Tensor& x) { return x + 0.01 * square(x - stop_gradient(x)); }
 
+Tensor with_third(const Tensor& x) {
+  const Tensor change = x - stop_gradient(x);
+  return x + 0.01 * change * change * change;
+}
+
+/// The name of the rule whose name has this part.
+std::string name_with(const std::string& part) {
+  for (const Rule* rule : all_rules())
+    if (rule->name().find(part) != std::string::npos) return rule->name();
+  throw std::logic_error("there is no rule with " + part);
+}
+
 bool has_policy(const Instruction& in) { return in.policy != PolicyForm{}; }
 bool keeps_checkpoints(const Instruction& in) { return in.policy.keeps_checkpoints(); }
 
@@ -79,6 +91,41 @@ TEST(FuzzPoliciesTest, FindsAPolicyThatChangesASecondGradient) {
   const auto found = find_kind(rule, "second gradients, checkpoints of loops differs");
   ASSERT_TRUE(found);
   expect_small(*found, &rule, 6, 3);
+}
+
+TEST(FuzzPoliciesTest, FindsAPolicyThatChangesATangentOrAThirdDerivative) {
+  const std::pair<const char*, Tensor (*)(const Tensor&)> kinds[] = {
+      {"tangents, checkpoints of loops differs", with_first},
+      {"tangents of gradients, checkpoints of loops differs", with_second},
+      {"third derivatives, checkpoints of loops differs", with_third}};
+  for (const auto& [kind, spoils] : kinds) {
+    const Defective rule("while_loop", has_policy, spoils);
+    const auto found = find_kind(rule, kind);
+    ASSERT_TRUE(found) << kind;
+    expect_small(*found, &rule, 6, 3);
+  }
+}
+
+TEST(FuzzPoliciesTest, FindsAPolicyThatChangesAGradientOfAStateThatGrows) {
+  for (const char* part : {"cum_concat(a * 0.5", "s.first.push_back(", "IndexedSlices{concat",
+                           "SparseTensor{concat", "PartialShape{unknown}}, .checkpoint"}) {
+    const Defective rule(name_with(part), has_policy, with_first);
+    const auto found = find_kind(rule, "checkpoints of loops differs");
+    ASSERT_TRUE(found) << part;
+    expect_small(*found, &rule);
+  }
+}
+
+/// 1 more in a trace.
+Tensor with_one_in_traces(const Tensor& x) { return x.is_traced() ? x + 1.0 : x; }
+
+TEST(FuzzPoliciesTest, FindsDerivativesInsideThatDifferBetweenModes) {
+  const Defective rule(
+      "derivative", [](const Instruction&) { return true; }, with_one_in_traces);
+  const auto found = find_kind(rule, "traced values differs");
+  ASSERT_TRUE(found);
+  expect_small(*found, &rule);
+  EXPECT_NE(to_source(*found).find("const auto f"), std::string::npos);
 }
 
 TEST(FuzzPoliciesTest, FindsACheckpointedFunctionWithAnotherGradient) {
@@ -158,6 +205,25 @@ TEST(FuzzPoliciesTest, ProgramsAreOfManyKinds) {
          return in.policy.is_checkpointed &&
                 has_inside(in, [](const Instruction& inner) { return inner.loop.states > 0; });
        }},
+      {"a gradient in a loop",
+       [&](const Instruction& in) {
+         return in.loop.states && has_inside(in, [](const Instruction& inner) {
+                  return inner.control == Control::derivative && inner.numbers[0] < 3;
+                });
+       }},
+      {"a pullback that is called in a loop, in a loop",
+       [&](const Instruction& in) {
+         return in.loop.states && has_inside(in, [](const Instruction& inner) {
+                  return inner.control == Control::derivative && inner.numbers[0] == 4;
+                });
+       }},
+      {"a loop that is differentiated in a loop",
+       [&](const Instruction& in) {
+         return in.control == Control::derivative &&
+                has_inside(in, [](const Instruction& inner) { return inner.loop.states > 0; });
+       }},
+      {"a state that grows, under a policy",
+       [](const Instruction& in) { return in.control == Control::none && has_policy(in); }},
       {"truncate", [](const Instruction& in) { return in.loop.truncate > 0; }},
       {"truncate under a policy",
        [](const Instruction& in) { return in.loop.truncate > 0 && has_policy(in); }},

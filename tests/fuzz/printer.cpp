@@ -29,6 +29,12 @@ std::string Printer::dim(int dim) const {
   return info.is_named() ? info.name : std::to_string(info.size);
 }
 
+bool Printer::defines(int dim) {
+  if (contains(defined_, dim)) return false;
+  defined_.push_back(dim);
+  return true;
+}
+
 std::string Printer::dims(const std::vector<int>& list) const {
   std::vector<std::string> items;
   for (const int item : list) items.push_back(dim(item));

@@ -16,6 +16,8 @@ class Printer {
   const Program& program() const { return program_; }
   std::string value(int value) const { return "v" + std::to_string(value); }
   std::string dim(int dim) const;
+  /// True the first time: slices of one dim are defined once.
+  bool defines(int dim);
   /// {batch, 3}
   std::string dims(const std::vector<int>& list) const;
   static std::string number(double number);
@@ -44,6 +46,7 @@ class Printer {
   const Program& program_;
   std::string text_;
   int depth_ = 1;
+  std::vector<int> defined_;
 };
 
 /// A program that compiles on its own: it runs the program eagerly and traced, and prints results

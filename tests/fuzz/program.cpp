@@ -31,11 +31,36 @@ bool is_subset(const std::vector<int>& part, const std::vector<int>& whole) {
   return std::all_of(part.begin(), part.end(), [&](int item) { return contains(whole, item); });
 }
 
+namespace {
+
+bool is_slice_of(const Program& program, int dim, int whole) {
+  for (int at = program.dims[dim].whole; at >= 0; at = program.dims[at].whole)
+    if (at == whole) return true;
+  return false;
+}
+
+/// dims, with slices that `other` has in place of dims that have no lengths here.
+std::vector<int> cut(const Program& program, const std::vector<int>& dims,
+                     const std::vector<int>& other) {
+  std::vector<int> result = dims;
+  for (int& dim : result) {
+    const std::vector<int>& over = program.dims[dim].over;
+    if (over.empty() || is_subset(over, dims) || contains(other, dim)) continue;
+    const int whole = dim;
+    for (const int slice : other)
+      if (is_slice_of(program, slice, whole)) dim = slice;
+  }
+  return result;
+}
+
+}  // namespace
+
 std::optional<std::vector<int>> joined_dims(const Program& program, const std::vector<int>& a,
                                             const std::vector<int>& b) {
   if (program.is_named) {
-    if (is_subset(b, a)) return a;
-    if (is_subset(a, b)) return b;
+    const std::vector<int> x = cut(program, a, b), y = cut(program, b, a);
+    if (is_subset(y, x)) return x;
+    if (is_subset(x, y)) return y;
     return std::nullopt;
   }
   const std::vector<int>&longer = a.size() < b.size() ? b : a,

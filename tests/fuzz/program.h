@@ -24,7 +24,8 @@ struct DimInfo {
     fixed,    ///< a name and a size
     dynamic,  ///< a name, and a size that is a tensor
     ragged,   ///< a name, and lengths
-    found,    ///< made while the program runs, with sizes that only runs know
+    found,    ///< made while the program runs, with sizes that only runs know; ragged if `over`
+              ///< is not empty
   };
   Kind kind = Kind::plain;
   std::string name = {};            ///< empty for plain axes, found ones as well
@@ -33,9 +34,11 @@ struct DimInfo {
   std::vector<int> lengths = {};    ///< of a ragged dim, one per entry; of a dynamic one, its size
   std::vector<int> elsewhere = {};  ///< the same, in calls with other sizes
   bool is_captured = false;         ///< made before all calls, which have it in common
+  int whole = -1;                   ///< of a found dim: the dim that it is a slice of
 
   bool is_named() const { return !name.empty(); }
   bool has_size() const { return size >= 0; }
+  bool is_ragged() const { return !over.empty(); }
   /// Its size, or lengths, are another matter in every call.
   bool comes_with_arguments() const {
     return (kind == Kind::dynamic || kind == Kind::ragged) && !is_captured;
@@ -61,9 +64,10 @@ struct Block {
 };
 
 /// What instructions with blocks are.
-enum class Control { none, while_loop, scan, cond, call };
+enum class Control { none, while_loop, scan, cond, call, derivative };
 
-/// What a loop keeps for its gradient, and where; or checkpoint(f) of its function.
+/// What a loop keeps for its gradient, and where, of an expression those that it has; or
+/// checkpoint(f) of a call.
 struct PolicyForm {
   bool is_checkpointed = false;  ///< of a call: checkpoint(f), else f with the same draws
   int steps = 0, bytes = 0;      ///< checkpoints every so many steps, or what fits; 0: none
@@ -91,6 +95,11 @@ struct LoopForm {
   std::vector<int> cond_dims = {};
 };
 
+/// A dim whose lengths run over the dim along which a tensor is sliced, and that of the slice.
+struct SlicedDim {
+  int whole = -1, slice = -1;
+};
+
 struct Instruction {
   const Rule* rule = nullptr;
   std::vector<int> inputs = {}, outputs = {};
@@ -98,6 +107,8 @@ struct Instruction {
   std::vector<int> dims = {};   ///< dims that the result is made with
   std::vector<int> found = {};  ///< dims that come into being: of an expression the first of its
                                 ///< result, of a scan that of ys
+  std::vector<SlicedDim> sliced = {};  ///< dims of results with lengths of their own
+  std::vector<SlicedDim> slices = {};  ///< those that the body of a scan sees
   std::vector<std::int64_t> numbers = {};
   double constant = 0;
   Control control = Control::none;
@@ -137,7 +148,8 @@ void for_each_block(B& block, Fn&& fn) {
 /// How many instructions there are, in inner blocks as well.
 int count_instructions(const Program& program);
 
-/// The dims of what two operands give: by identity where they are named, else by NumPy's rules.
+/// The dims of what two operands give: by identity where they are named, else by NumPy's rules. A
+/// ragged dim without those that its lengths run over meets a slice of it.
 std::optional<std::vector<int>> joined_dims(const Program& program, const std::vector<int>& a,
                                             const std::vector<int>& b);
 /// The same dims; named ones in any order.

@@ -30,7 +30,7 @@ bool unstacked(Drafter& d, Instruction& in) {
   const int a = d.pick([&](int v) { return can_be_element(d, v) && d.rank(v) > 0; });
   if (a < 0) return false;
   // Along a ragged axis, elements hold what is there, padding too.
-  in.axes = {d.pick_axis(a, [](const DimInfo& dim) { return dim.kind != DimInfo::Kind::ragged; })};
+  in.axes = {d.pick_axis(a, [](const DimInfo& dim) { return !dim.is_ragged(); })};
   if (in.axes[0] < 0) return false;
   ValueType type{.is_array = true, .least = std::max(d.dim(d.dim_at(a, in.axes[0])).size, 0)};
   for (int i = 0; i < d.rank(a); ++i)

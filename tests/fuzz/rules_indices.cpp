@@ -1,5 +1,6 @@
 // Elements by index, order of elements, matrix products.
 #include "reel/tests/fuzz/families.h"
+#include "reel/tests/fuzz/slices.h"
 #include "reel/tests/fuzz/typing.h"
 
 namespace reel::fuzz {
@@ -35,19 +36,32 @@ std::vector<int> gathered(const Drafter& d, int a, int axis, const std::vector<i
   return dims;
 }
 
+/// A dim of the indices that is no dim of x has another origin than those of x.
+bool have_dims_apart(Drafter& d, int a, int axis, int indices, const std::vector<int>& sliced) {
+  if (!d.is_named()) return true;
+  for (const int index : d.type(indices).dims)
+    for (const int dim : d.type(a).dims)
+      if (dim != axis && (index != dim || contains(sliced, dim)) &&
+          origin_of(d.program(), index) == origin_of(d.program(), dim))
+        return false;
+  return true;
+}
+
 /// indices: any integers, made to fit the axis; clip says how where its size is not known.
 Typing gather_along(bool clips) {
   return [=](Drafter& d, Instruction& in) {
     const int a = pick_real(d, 1), indices = d.pick(Element::i32);
     if (a < 0 || indices < 0) return false;
-    const int axis = d.pick_axis(a, [&](const DimInfo& dim) {
-      return dim.size > 0 || (clips && dim.kind == DimInfo::Kind::ragged);
-    });
+    const int axis = d.pick_axis(
+        a, [&](const DimInfo& dim) { return dim.size > 0 || (clips && dim.is_ragged()); });
     if (axis < 0) return false;
     in.axes = {axis};
     in.numbers = {d.dim(d.dim_at(a, axis)).size};
+    const std::vector<int> wholes = dims_running_over(d.program(), d.type(a).dims, axis);
     const std::vector<int> dims = gathered(d, a, axis, d.type(indices).dims);
-    return dims.size() < 4 && gives(d, in, {a, indices}, {.element = real, .dims = dims});
+    if (dims.size() > 3 || !have_dims_apart(d, a, axis, indices, wholes)) return false;
+    in.sliced = make_slices(d, wholes, axis, d.type(indices).dims);
+    return gives(d, in, {a, indices}, {.element = real, .dims = to_slices(dims, in.sliced)});
   };
 }
 
@@ -59,6 +73,9 @@ bool scattered(Drafter& d, Instruction& in) {
   if (axis < 0) return false;
   in.axes = {axis};
   in.numbers = {d.dim(d.dim_at(a, axis)).size};
+  // Gathered updates have dims of the whole only.
+  const std::vector<int> wholes = dims_running_over(d.program(), d.type(a).dims, axis);
+  if (!wholes.empty() || !have_dims_apart(d, a, axis, indices, wholes)) return false;
   if (gathered(d, a, axis, d.type(indices).dims).size() > 3) return false;
   return gives(d, in, {a, indices}, d.type(a));
 }
@@ -105,7 +122,9 @@ bool contracted(Drafter& d, Instruction& in) {
   ValueType type{.element = real, .dims = without(d, a, axis)};
   for (const int dim : without(d, b, axis))
     if (!contains(type.dims, dim)) type.dims.push_back(dim);
-  return type.dims.size() < 4 && gives(d, in, {a, b}, type);
+  std::vector<int> all = type.dims;
+  all.push_back(axis);
+  return type.dims.size() < 4 && !have_one_origin(d.program(), all) && gives(d, in, {a, b}, type);
 }
 
 /// NumPy's rules, for matrices and vectors.

@@ -50,7 +50,9 @@ Rules random_rules() {
       expression(REEL_EXPRESSION(full(dims, true, boolean)), 1, fresh(Element::boolean)),
       expression(REEL_EXPRESSION(full(dims, 0, i32)), 2, fresh(Element::i32)),
       expression(REEL_EXPRESSION(permutation(to)), 2, along_one),
-      expression(REEL_EXPRESSION(categorical(a, axis)), 2, drop_axis),
+      // Logits that are NaN, or all -inf, are an error.
+      expression(REEL_EXPRESSION(categorical(clip(where(isnan(a), zeros_like(a), a), -3, 3), axis)),
+                 2, drop_axis),
       expression(REEL_EXPRESSION(dropout(a, 0.25)), 4, unary(Element::real, Element::real)),
       expression(REEL_EXPRESSION(dropout(a, 0.5, axes)), 2, along_some(Element::real)),
   };

@@ -4,6 +4,7 @@
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/policies.h"
 #include "reel/tests/fuzz/printer.h"
+#include "reel/tests/fuzz/slices.h"
 #include "reel/tests/fuzz/typing.h"
 
 namespace reel::fuzz {
@@ -54,6 +55,7 @@ class ScanRule : public Rule {
     if (!known && !d.is_named() &&
         std::none_of(in.inputs.begin(), in.inputs.end(), [&](int v) { return d.rank(v) > 0; }))
       return false;
+    choose_slices(d, in);
     std::vector<ValueType> types;
     for (int i = 0; i < loop.xs; ++i) types.push_back(slice_of(d, in, in.inputs[i]));
     for (int i = 0; i < loop.states; ++i) types.push_back(d.type(in.inputs[loop.xs + i]));
@@ -65,7 +67,10 @@ class ScanRule : public Rule {
       in.blocks.push_back(d.block({types.begin() + loop.xs, types.end()},
                                   [&](Block& cond) { write_cond(d, in, cond); }));
     const int out = come_out(d, in);
+    slice_anew(d, in, out, ys);
     for (ValueType type : ys) {
+      type.dims = to_wholes(type.dims, in.slices);
+      type.dims = to_slices(with_entries(d, in, type.dims), in.sliced);
       type.dims.insert(type.dims.begin(), out);
       in.outputs.push_back(d.new_value(type));
     }
@@ -95,10 +100,47 @@ class ScanRule : public Rule {
     return true;
   }
 
+  /// Backwards along a ragged dim, each entry begins at its own end: what entries share is another
+  /// element in each.
+  static std::vector<int> with_entries(const Drafter& d, const Instruction& in,
+                                       std::vector<int> dims) {
+    if (!in.loop.reverse || in.loop.spatial < 0) return dims;
+    for (const int entry : d.dim(in.loop.spatial).over)
+      if (!contains(dims, entry)) dims.insert(dims.begin(), entry);
+    return dims;
+  }
+
+  /// Dims whose lengths run over the scanned one have lengths of their own in the body.
+  static void choose_slices(Drafter& d, Instruction& in) {
+    std::vector<int> wholes;
+    if (in.loop.spatial < 0) return;
+    for (int i = 0; i < in.loop.xs; ++i)
+      for (const int dim : dims_running_over(
+               d.program(), with_entries(d, in, d.type(in.inputs[i]).dims), in.loop.spatial))
+        if (!contains(wholes, dim)) wholes.push_back(dim);
+    in.slices = make_slices(d, wholes, in.loop.spatial, {});
+  }
+  static bool is_slice(const Instruction& in, int dim) {
+    return std::any_of(in.slices.begin(), in.slices.end(),
+                       [&](const SlicedDim& sliced) { return sliced.slice == dim; });
+  }
+
+  /// A loop that finds out how long it is has a dim of its own, over which lengths run in ys.
+  static void slice_anew(Drafter& d, Instruction& in, int out, const std::vector<ValueType>& ys) {
+    if (in.found.empty()) return;
+    std::vector<int> wholes;
+    for (const SlicedDim& sliced : in.slices)
+      if (std::any_of(ys.begin(), ys.end(),
+                      [&](const ValueType& y) { return contains(y.dims, sliced.slice); }))
+        wholes.push_back(sliced.whole);
+    in.sliced = make_slices(d, wholes, in.loop.spatial, {out});
+  }
+
   static ValueType slice_of(Drafter& d, const Instruction& in, int x) {
     ValueType type = d.type(x);
-    type.dims = d.is_named() ? without(type.dims, in.loop.spatial)
+    type.dims = d.is_named() ? without(with_entries(d, in, type.dims), in.loop.spatial)
                              : std::vector<int>(type.dims.begin() + 1, type.dims.end());
+    type.dims = to_slices(type.dims, in.slices);
     return type;
   }
 
@@ -176,16 +218,10 @@ class ScanRule : public Rule {
 
   static void write_body(Drafter& d, const Instruction& in, Block& body,
                          std::vector<ValueType>& ys) {
+    for (const SlicedDim& sliced : in.slices) d.show_dim(sliced.slice);
     d.write(d.random().between(1, 6));
     const int count = d.random().between(in.loop.states ? 0 : 1, 2);
-    const auto fits = [&](int v) {
-      if (d.type(v).is_array) return false;
-      for (const int dim : d.type(v).dims)
-        if (dim == in.loop.spatial ||
-            (d.dim(dim).kind == DimInfo::Kind::found && !contains(d.outer_dims(), dim)))
-          return false;
-      return true;
-    };
+    const auto fits = [&](int v) { return !d.type(v).is_array && can_be_y(d, in, d.type(v).dims); };
     for (int i = 0; i < count; ++i) {
       const int y = d.pick(fits);
       if (y < 0) continue;
@@ -197,6 +233,22 @@ class ScanRule : public Rule {
       body.results.push_back(in.loop.has_cond && i == 0 ? d.apply("a + 1", {state}, d.type(state))
                                                         : d.make_like(state));
     }
+  }
+
+  static bool can_be_y(const Drafter& d, const Instruction& in, const std::vector<int>& dims) {
+    for (const int dim : dims) {
+      if (dim == in.loop.spatial) return false;
+      if (is_slice(in, dim)) {
+        // Together with the slices that its lengths run over.
+        for (const int over : d.dim(dim).over)
+          if (is_slice(in, over) && !contains(dims, over)) return false;
+      } else if (d.dim(dim).kind == DimInfo::Kind::found && !contains(d.outer_dims(), dim)) {
+        return false;
+      } else if (contains(d.dim(dim).over, in.loop.spatial)) {
+        return false;  // stacked, it has lengths that it has not here
+      }
+    }
+    return true;
   }
 
   static void write_cond(Drafter& d, const Instruction& in, Block& cond) {
@@ -246,7 +298,9 @@ void ScanRule::run(const Instruction& in, Machine& machine) const {
   const LoopForm& loop = in.loop;
   const CutByHand by_hand(in, machine);
   const auto call_body = [&](const Tensors& xs, const State& state) {
-    machine.assign({body.params.begin(), body.params.begin() + loop.xs}, State{xs, {}});
+    const std::vector<int> slices(body.params.begin(), body.params.begin() + loop.xs);
+    machine.assign(slices, State{xs, {}});
+    machine.found(in.slices, slices);
     machine.assign({body.params.begin() + loop.xs, body.params.end()}, by_hand.cut(state));
     machine.run(body);
     const auto states = body.results.end() - loop.states;
@@ -272,6 +326,7 @@ void ScanRule::run(const Instruction& in, Machine& machine) const {
     machine.assign(parts.ys, State{result.ys, {}});
     machine.assign(parts.states, by_hand.without_counters(result.state));
     if (!in.found.empty()) machine.found(in.found[0], result.dim);
+    machine.found(in.sliced, parts.ys);
   };
   if (loop.has_cond)
     keep(scan(Scan{.spatial_dim = spatial,
@@ -323,7 +378,10 @@ void ScanRule::print(const Instruction& in, Printer& p) const {
   p.in();
   p.line("[&](const Tensors& x, const State& s) {");
   p.in();
-  for (int i = 0; i < loop.xs; ++i) p.define(body.params[i], "x[" + std::to_string(i) + "]");
+  for (int i = 0; i < loop.xs; ++i) {
+    p.define(body.params[i], "x[" + std::to_string(i) + "]");
+    print_slices(p, in.slices, body.params[i]);
+  }
   p.unpack({body.params.begin() + loop.xs, body.params.end()}, "s");
   p.body(body);
   const auto states = body.results.end() - loop.states;
@@ -348,6 +406,7 @@ void ScanRule::print(const Instruction& in, Printer& p) const {
   p.unpack(parts.states, name + ".state");
   if (!in.found.empty() && p.program().is_named)
     p.line("const Dim " + p.dim(in.found[0]) + " = " + name + ".dim;");
+  for (const int y : parts.ys) print_slices(p, in.sliced, y);
 }
 
 }  // namespace

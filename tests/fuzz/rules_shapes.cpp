@@ -1,5 +1,6 @@
 // The same elements under other dims, side by side, or some of them.
 #include "reel/tests/fuzz/families.h"
+#include "reel/tests/fuzz/slices.h"
 #include "reel/tests/fuzz/typing.h"
 
 namespace reel::fuzz {
@@ -26,8 +27,9 @@ ValueType with(const Drafter& d, ValueType type, int axis, std::vector<int> dims
 }
 
 /// An axis becomes another one, of the size that change(draw, its size) gives; less than 0: none.
+/// takes_lengths: elements take lengths that run over the axis along.
 template <class Change>
-Typing resized(Change change) {
+Typing resized(Change change, bool takes_lengths = false) {
   return [=](Drafter& d, Instruction& in) {
     const int a = pick_real(d, 1);
     if (a < 0) return false;
@@ -38,7 +40,13 @@ Typing resized(Change change) {
     if (size < 0) return false;
     const int to = d.sized(size);
     in.dims = {to};
-    return gives(d, in, {a}, with(d, d.type(a), axis, {to}));
+    ValueType type = with(d, d.type(a), axis, {to});
+    if (takes_lengths) {
+      const std::vector<int> wholes = dims_running_over(d.program(), d.type(a).dims, axis);
+      in.sliced = make_slices(d, wholes, axis, {to});
+      type.dims = to_slices(type.dims, in.sliced);
+    }
+    return gives(d, in, {a}, type);
   };
 }
 
@@ -75,7 +83,8 @@ bool expanded(Drafter& d, Instruction& in) {
     if (!d.dim(dim).is_named() && !d.dim(dim).has_size()) return false;
   for (const int dim : d.pick_dims(2))
     if (!d.is_named() || !contains(in.dims, dim)) in.dims.insert(in.dims.begin(), dim);
-  return in.dims.size() < 4 && gives(d, in, {a}, {.element = real, .dims = in.dims});
+  return in.dims.size() < 4 && !have_one_origin(d.program(), in.dims) &&
+         gives(d, in, {a}, {.element = real, .dims = in.dims});
 }
 
 bool renamed(Drafter& d, Instruction& in) {
@@ -84,11 +93,13 @@ bool renamed(Drafter& d, Instruction& in) {
 }
 
 bool begins_later(Drafter& d, Instruction& in) {
-  return resized([](Drafter& d, Instruction& in, int size) {
-    const int begin = d.random().between(0, size), end = d.random().between(begin, size);
-    in.numbers = {begin, end};
-    return end - begin;
-  })(d, in);
+  return resized(
+      [](Drafter& d, Instruction& in, int size) {
+        const int begin = d.random().between(0, size), end = d.random().between(begin, size);
+        in.numbers = {begin, end};
+        return end - begin;
+      },
+      true)(d, in);
 }
 
 bool padded(Drafter& d, Instruction& in) {
@@ -101,7 +112,7 @@ bool padded(Drafter& d, Instruction& in) {
 
 /// Every second element.
 bool halved(Drafter& d, Instruction& in) {
-  return resized([](Drafter&, Instruction&, int size) { return (size + 1) / 2; })(d, in);
+  return resized([](Drafter&, Instruction&, int size) { return (size + 1) / 2; }, true)(d, in);
 }
 
 bool doubled(Drafter& d, Instruction& in) {
@@ -159,6 +170,16 @@ bool moved(Drafter& d, Instruction& in) {
   return along(real)(d, in);
 }
 
+/// Lengths that run over the axis are reversed, too.
+bool reversed(Drafter& d, Instruction& in) {
+  if (!along(real)(d, in)) return false;
+  ValueType& type = d.program().values[in.outputs[0]];
+  const std::vector<int> wholes = dims_running_over(d.program(), type.dims, in.axes[0]);
+  in.sliced = make_slices(d, wholes, in.axes[0], {in.axes[0]});
+  type.dims = to_slices(type.dims, in.sliced);
+  return true;
+}
+
 }  // namespace
 
 Rules shape_rules() {
@@ -166,7 +187,7 @@ Rules shape_rules() {
       expression(REEL_EXPRESSION(transpose(a, axes)), 5, transposed),
       expression(REEL_EXPRESSION(expand(a, dims)), 4, expanded),
       expression(REEL_EXPRESSION(rename(a, axis, to)), 3, renamed),
-      expression(REEL_EXPRESSION(reverse(a, axis)), 4, along(real)),
+      expression(REEL_EXPRESSION(reverse(a, axis)), 4, reversed),
       expression(REEL_EXPRESSION(shift(a, axis, n)), 3, moved),
       expression(REEL_EXPRESSION(shift(a, axis, n, x)), 2, moved),
       expression(REEL_EXPRESSION(stack({a, b}, to)), 3, beside),

@@ -23,11 +23,13 @@ int pick_vector(Drafter& d) {
 bool of_one(Drafter& d, Instruction& in) {
   const int a = pick_vector(d);
   in.numbers = {d.random().between(0, 3)};
+  in.policy = d.policy();
   return a >= 0 && gives(d, in, {a}, {.dims = {d.plain(kRows)}});
 }
 
 bool of_two(Drafter& d, Instruction& in) {
   const int a = pick_vector(d), b = a < 0 ? -1 : pick_vector(d);
+  in.policy = d.policy();
   return b >= 0 && gives(d, in, {a, b}, {.dims = {d.plain(kRows)}});
 }
 
@@ -44,20 +46,22 @@ Rules sparse_rules() {
                          [](const Tensor&, const IndexedSlices& s) {
                            return IndexedSlices{tanh(s.values) * 1.5, s.indices, s.dense_shape};
                          },
-                         IndexedSlices{a, mod(range(a.dim(0)), 3), tensor({3})})),
+                         IndexedSlices{a, mod(range(a.dim(0)), 3), tensor({3})},
+                         {.checkpoint = keep, .swap_memory = swap})),
                      {3})),
                  2, of_one),
-      expression(REEL_EXPRESSION(ensure_shape(
-                     to_dense(fori_loop(
-                         0, n,
-                         [](const Tensor&, const SparseTensor& s) {
-                           return SparseTensor{concat({s.indices, mod(s.indices + 1, 3)}, 0),
-                                               concat({tanh(s.values), s.values * 0.5}, 0),
-                                               s.dense_shape};
-                         },
-                         SparseTensor{stack({mod(range(a.dim(0)), 3)}, 1), a, tensor({3})})),
-                     {3})),
-                 3, of_one),
+      expression(
+          REEL_EXPRESSION(ensure_shape(
+              to_dense(fori_loop(0, n,
+                                 [](const Tensor&, const SparseTensor& s) {
+                                   return SparseTensor{
+                                       concat({s.indices, mod(s.indices + 1, 3)}, 0),
+                                       concat({tanh(s.values), s.values * 0.5}, 0), s.dense_shape};
+                                 },
+                                 SparseTensor{stack({mod(range(a.dim(0)), 3)}, 1), a, tensor({3})},
+                                 {.checkpoint = keep, .swap_memory = swap})),
+              {3})),
+          3, of_one),
       // What leaves the loop beside the state needs nothing of it.
       expression(
           REEL_EXPRESSION([](const auto& made) {
@@ -71,7 +75,9 @@ Rules sparse_rules() {
                                     SparseTensor{concat({s.indices, tensor({{1}})}, 0),
                                                  concat({sin(s.values) * row, stack({row})}, 0),
                                                  s.dense_shape}};
-                              }}))),
+                              },
+                          .checkpoint = keep,
+                          .swap_memory = swap}))),
           3, of_two),
       expression(
           REEL_EXPRESSION([](const auto& made) {
@@ -87,7 +93,8 @@ Rules sparse_rules() {
                                 return std::pair{sum(square(to_dense(next))), next};
                               },
                           .reverse = true,
-                          .checkpoint = Checkpoint::every(2)}))),
+                          .checkpoint = keep,
+                          .swap_memory = swap}))),
           3, of_two),
   };
 }

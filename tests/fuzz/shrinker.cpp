@@ -222,17 +222,20 @@ Attempt drop_result(Program& program, int place, int variant) {
   return Attempt::made;
 }
 
-/// As many lengths as there are entries.
+/// As many lengths as there are entries, of which those in padding have none.
 void fit_lengths(Program& program) {
   for (DimInfo& dim : program.dims) {
     if (dim.kind != DimInfo::Kind::ragged) continue;
-    const auto entries = [&](const Call& call) {
+    const auto fit = [&](std::vector<int>& lengths, const Call& call) {
       int count = 1;
       for (const int over : dim.over) count *= extent(program, over, call);
-      return count;
+      lengths.resize(static_cast<std::size_t>(count));
+      for_each_element(program, dim.over, call, [&](std::uint64_t entry, bool is_valid) {
+        if (!is_valid) lengths[entry] = 0;
+      });
     };
-    dim.lengths.resize(entries({}));
-    dim.elsewhere.resize(entries({.is_elsewhere = true}));
+    fit(dim.lengths, {});
+    fit(dim.elsewhere, {.is_elsewhere = true});
   }
 }
 

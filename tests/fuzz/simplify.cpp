@@ -1,6 +1,7 @@
 #include "reel/tests/fuzz/simplify.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace reel::fuzz {
 namespace {
@@ -126,11 +127,12 @@ std::vector<int> count_reads(const Program& program) {
 
 std::vector<bool> dims_in_use(const Program& program) {
   std::vector<bool> used(program.dims.size());
-  const auto use = [&](const std::vector<int>& dims) {
+  const std::function<void(const std::vector<int>&)> use = [&](const std::vector<int>& dims) {
     for (const int dim : dims) {
-      if (dim < 0) continue;
+      if (dim < 0 || used[dim]) continue;
       used[dim] = true;
-      for (const int outer : program.dims[dim].over) used[outer] = true;
+      use(program.dims[dim].over);
+      use({program.dims[dim].whole});
     }
   };
   for_each_block(program.main, [&](const Block& block) {

@@ -5,8 +5,9 @@
 namespace reel::fuzz {
 namespace {
 
-bool is_loop(const Instruction& in) {
-  return in.control == Control::while_loop || in.control == Control::scan;
+/// True of loops, and of expressions that are some.
+bool has_policy_of_loops(const Instruction& in) {
+  return in.control != Control::call && in.policy != PolicyForm{};
 }
 
 /// Calls fn(instruction) for all of them, those of inner blocks as well.
@@ -26,14 +27,11 @@ bool any(const Program& program, Says&& says) {
 
 }  // namespace
 
-bool has_policies(const Program& program) {
-  return any(program,
-             [](const Instruction& in) { return is_loop(in) && in.policy != PolicyForm{}; });
-}
+bool has_policies(const Program& program) { return any(program, has_policy_of_loops); }
 
 Program without_policies(Program program) {
   for_each_instruction(program, [](Instruction& in) {
-    if (is_loop(in)) in.policy = {};
+    if (has_policy_of_loops(in)) in.policy = {};
   });
   return program;
 }
@@ -47,6 +45,10 @@ Program without_checkpointed(Program program) {
     if (in.control == Control::call) in.policy = {};
   });
   return program;
+}
+
+bool has_derivatives(const Program& program) {
+  return any(program, [](const Instruction& in) { return in.control == Control::derivative; });
 }
 
 bool has_truncate(const Program& program) {

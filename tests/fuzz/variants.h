@@ -13,6 +13,9 @@ bool has_checkpointed(const Program& program);
 /// Functions are called as they are, with the draws that they have under checkpoint(f).
 Program without_checkpointed(Program program);
 
+/// A derivative is taken inside.
+bool has_derivatives(const Program& program);
+
 bool has_truncate(const Program& program);
 /// Scans that have a truncate have this one; 0: none.
 Program with_truncate(Program program, int steps);
