@@ -61,6 +61,11 @@ bool of_slices(Drafter& d, Instruction& in) {
   return gives(d, in, {a}, type);
 }
 
+/// Along a dim of one size: a history that all entries share would be longer than an ended entry.
+bool of_slices_alike(Drafter& d, Instruction& in) {
+  return of_slices(d, in) && !d.dim(in.dims[0]).is_ragged();
+}
+
 }  // namespace
 
 Rules growing_rules() {
@@ -121,7 +126,8 @@ Rules growing_rules() {
       expression(REEL_EXPRESSION([&](const auto& made) {
                    return sum(made.state.first, {made.state.second}) + sum(made.ys, {made.dim});
                  }([&](const Dim& none) {
-                   Dims all(dims.begin() + 1, dims.end());
+                   Dims all = dims;
+                   all.erase(all.begin());
                    all.push_back(none);
                    return scan(Scan{
                        .spatial_dim = to,
@@ -135,12 +141,13 @@ Rules growing_rules() {
                        .checkpoint = keep,
                        .swap_memory = swap});
                  }(Dim("hist", scalar(1))))),
-                 4, of_slices),
+                 4, of_slices_alike),
       // Each entry has a history of its own length.
       expression(REEL_EXPRESSION([&](const auto& made) {
                    return sum(made.state.first, {made.state.second}) + sum(made.ys, {made.dim});
                  }([&](const Dim& none) {
-                   Dims all(dims.begin() + 1, dims.end());
+                   Dims all = dims;
+                   all.erase(all.begin());
                    all.push_back(none);
                    return scan(
                        Scan{.spatial_dim = to,
