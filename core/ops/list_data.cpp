@@ -5,6 +5,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/same_name.h"
+#include "reel/core/saved_steps.h"
 #include "reel/core/str.h"
 
 namespace reel {
@@ -33,6 +34,21 @@ Ref<ListData> editable(const KernelArgs& a, std::size_t i) {
   copy->items = items_of(list);
   copy->may_grow = data_of(list).may_grow;
   return copy;
+}
+
+void each_element(const Tensor& list, const std::function<void(std::int64_t, const Tensor&)>& fn) {
+  const SavedValue* const saved = saved_value(list);
+  if (!saved) return items_of(list).each(fn);
+  const std::lock_guard lock(saved->steps->mutex);
+  for (std::int64_t i = saved->steps->count(); i-- > 0;) {
+    saved->steps->need(i, 1);
+    fn(i, saved->steps->tensor(saved->index, i));
+  }
+}
+
+std::int64_t element_count(const Tensor& list) {
+  const SavedValue* const saved = saved_value(list);
+  return saved ? saved->steps->count() : items_of(list).size();
 }
 
 void check_element(const TensorType& x, const TensorType& list, std::string_view op) {

@@ -1,6 +1,8 @@
 // core/ops/list_data.h — ListData, the storage of a list value, for the kernels of ops on lists.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "reel/core/op.h"
@@ -19,6 +21,12 @@ inline const ListData& data_of(const Tensor& list) {
   return *static_cast<const ListData*>(list.block()->attachment.get());
 }
 inline const PersistentList& items_of(const Tensor& list) { return data_of(list).items; }
+
+/// Calls fn(index, element) for the elements of a list that were written. If the list stands for
+/// the residuals of a loop, loads them one by one, from the last to the first.
+void each_element(const Tensor& list, const std::function<void(std::int64_t, const Tensor&)>& fn);
+/// Returns the number of elements of a list, which may stand for residuals.
+std::int64_t element_count(const Tensor& list);
 
 /// Returns the data of input i for modification: in place if the kernel may take the input and has
 /// the only reference, otherwise a copy.

@@ -19,17 +19,16 @@ const Op list_zeros_like_op{
     .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
     .kernel =
         [](KernelArgs& a) {
-          const PersistentList& items = items_of(a.input(0));
           Ref<ListData> data(new ListData);
           const TensorType element = a.types[0].element();
           ModeScope plain({});
-          items.each([&](std::int64_t i, const Tensor& x) {
+          each_element(a.input(0), [&](std::int64_t i, const Tensor& x) {
             if (x.type().is_list())
               data->items.set(i, list_zeros_like(x));
             else if (x.type() != element)  // other elements read as zeros of this type anyway
               data->items.set(i, zeros(x.type()));
           });
-          data->items.resize(items.size());
+          data->items.resize(element_count(a.input(0)));
           a.out[0] = Tensor(allocate_list(a.types[0], data));
         },
     .no_vjp = "zeros do not depend on values",
@@ -63,10 +62,7 @@ const Op list_add_op{
 const Op list_retype_op{
     .name = "list_retype",
     .type = [](TypeArgs& a) { a.out.push_back(a.attr<ListTypeAttrs>().list.type); },
-    .kernel =
-        [](KernelArgs& a) {
-          a.out[0] = Tensor(allocate_list(a.types[0], a.input(0).block()->attachment));
-        },
+    .kernel = [](KernelArgs& a) { a.out[0] = with_dims_of(a.input(0), a.types[0]); },
     .vjp = [](Vjp& at) { at.add(0, list_of_type(at.cotangent(), at.input_type(0))); },
     .samples = [] { return OpSamples{}; },
 };
@@ -98,15 +94,25 @@ const Op list_resize_op{
           ModeScope plain({});
           const bool clears = a.attr<ResizeAttrs>().clears_padding;
           const std::vector<int>& axes = a.attr<ResizeAttrs>().axes;
-          const PersistentList items = items_of(a.input(0));
-          a.out[0] = edited(a, 0, [&](PersistentList& changed) {
-            items.each([&](std::int64_t i, const Tensor& x) {
-              const Dims dims = with_axes(x.dims(), axes, a.types[0].dims());
-              // An element may be a list: residuals of a loop inside another loop.
-              changed.set(i, x.type().is_list() ? list_resized(x, dims, clears)
-                                                : resized(clears ? mask_padding(x) : x, dims));
+          const auto changed = [&](const Tensor& x) {
+            const Dims dims = with_axes(x.dims(), axes, a.types[0].dims());
+            // An element may be a list: residuals of a loop inside another loop.
+            return x.type().is_list() ? list_resized(x, dims, clears)
+                                      : resized(clears ? mask_padding(x) : x, dims);
+          };
+          if (!saved_value(a.input(0))) {
+            const PersistentList items = items_of(a.input(0));
+            a.out[0] = edited(a, 0, [&](PersistentList& edit) {
+              items.each([&](std::int64_t i, const Tensor& x) { edit.set(i, changed(x)); });
             });
-          });
+            return;
+          }
+          // No op may change residuals of a loop: the result is a list in memory.
+          Ref<ListData> data(new ListData);
+          data->items.resize(element_count(a.input(0)));
+          each_element(a.input(0),
+                       [&](std::int64_t i, const Tensor& x) { data->items.set(i, changed(x)); });
+          a.out[0] = Tensor(allocate_list(a.types[0], data));
         },
     .vjp =
         [](Vjp& at) {

@@ -237,6 +237,40 @@ TEST_P(PoliciesInPoliciesTest, ARaggedLoopInLoops) {
   expect_same_derivatives(ragged_in_loops, x, v, true);
 }
 
+/// A ragged loop around a loop whose state has another ragged dim. Entries finish one by one.
+Function ragged_state_in_ragged_loop(const LoopPolicy& outer, const LoopPolicy& inner) {
+  return [=](const Tensor& x) -> Tensor {
+    const Dim batch = x.dims()[0], time("time", tensor({2, 1, 0}, {batch})),
+              other("other", tensor({1, 0, 3}, {batch}));
+    const auto grown = [](const Tensor& total, const Dim& dim) {
+      return expand(total, {dim}) * (cast(range(dim), f64) * 0.3 + 0.5);
+    };
+    const Tensor start = grown(sum(x), other);
+    const auto body = [&](const Tensor& x_t, const Tensor& total) {
+      const auto step = [&](const Tensor& i, const Tensor& s) {
+        return std::tuple{i + 1, sin(s * x_t)};
+      };
+      const Tensor made = std::get<1>(while_loop(
+          [](const Tensor& i, const Tensor&) { return i < 2; }, step, std::tuple{scalar(0), start},
+          {.checkpoint = inner.checkpoint, .swap_memory = inner.swap_memory}));
+      return std::pair{made, total + sum(made)};
+    };
+    const auto made = scan(Scan{.spatial_dim = time,
+                                .initial = zeros({}, f64),
+                                .xs = grown(sum(square(x)), time),
+                                .body = body,
+                                .checkpoint = outer.checkpoint,
+                                .swap_memory = outer.swap_memory});
+    return sum(square(made.ys)) + made.state;
+  };
+}
+
+TEST_P(PoliciesInPoliciesTest, ALoopWhoseStateHasAnotherRaggedDim) {
+  const Tensor x = tensor({.5, .8, .3}, {Dim("batch", 3)}, f64),
+               v = tensor({.7, -.4, 1.1}, x.dims(), f64);
+  expect_same_derivatives(ragged_state_in_ragged_loop, x, v, true);
+}
+
 struct Matrix {
   Tensor i;
   SparseTensor m;
