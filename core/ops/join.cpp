@@ -16,6 +16,7 @@
 #include "reel/core/ops/strided.h"
 #include "reel/core/over_time.h"
 #include "reel/core/same_name.h"
+#include "reel/core/sizes.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"
 
@@ -105,7 +106,9 @@ void concat_type(TypeArgs& a) {
   const Dims dims = shared_dims(a, axis);
   std::int64_t size = 0;
   for (const TensorType& x : a.in)
-    size = size < 0 || !dim_at(x, axis).has_size() ? -1 : size + dim_at(x, axis).size();
+    size = size < 0 || !dim_at(x, axis).has_size()
+               ? -1
+               : add_sizes(size, dim_at(x, axis).size(), "concat");
   const Dim dim = checked_dim("concat", attrs.to, size,
                               [&] { return str("the result along ", axis_name(a.in[0], axis)); });
   a.out.push_back(a.in[0].with(with_dim(dims, axis, dim)));
@@ -182,7 +185,7 @@ const Op unconcat_op{
           const TensorType& x = a.in[0];
           std::int64_t size = 0;
           for (const Dim& part : parts) {
-            size = size < 0 || !part.has_size() ? -1 : size + part.size();
+            size = size < 0 || !part.has_size() ? -1 : add_sizes(size, part.size(), "unconcat");
             a.out.push_back(x.with(with_dim(x.dims(), axis, part)));
           }
           if (size >= 0 && dim_at(x, axis).has_size() && dim_at(x, axis).size() != size)
@@ -327,14 +330,18 @@ Tensor concat(const Tensors& tensors, const Axis& along, std::optional<Dim> to) 
     if (x.rank() != first.rank() || x.type().is_named() != first.type().is_named())
       return concat_positions(tensors, axis, std::nullopt);  // throws: dims differ
     const Dim& dim = dim_at(ordered.back().type(), axis);
-    size = size < 0 || !dim.has_size() ? -1 : size + dim.size();
+    size = size < 0 || !dim.has_size() ? -1 : add_sizes(size, dim.size(), "concat");
     inner_ragged = any_ragged;
     any_ragged = any_ragged || dim.is_ragged();
   }
   auto named = changed_dim(dim_at(first.type(), axis), to, any_ragged ? -1 : size, [&] {
-    Tensor sum = dim_at(ordered[0].type(), axis).lengths();
-    for (std::size_t i = 1; i < ordered.size(); ++i)
-      sum = sum + dim_at(ordered[i].type(), axis).lengths();
+    const bool may_wrap = size < 0 || size > kLargestI32;
+    Tensor sum;
+    for (const Tensor& x : ordered) {
+      const Tensor lengths = dim_at(x.type(), axis).lengths();
+      const Tensor term = may_wrap ? cast(lengths, i64) : lengths;
+      sum = sum.is_defined() ? sum + term : term;
+    }
     return sum;
   });
   if (inner_ragged && named->is_ragged()) return concat_ragged(ordered, axis, *named);

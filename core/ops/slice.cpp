@@ -434,7 +434,10 @@ Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t
   const std::int64_t size =
       dim.has_size() && !dim.is_ragged() ? add_sizes(dim.size(), added, "pad") : -1;
   auto named = changed_dim(dim, to, size, [&] {
-    return added > kLargestI32 ? cast(dim.lengths(), i64) + added : dim.lengths() + added;
+    // Of a length that only a run knows, a sum of two i32 is at worst negative, and refused.
+    const std::int64_t longest = dim.has_size() ? dim.size() : 0;
+    const bool may_wrap = longest > kLargestI32 - added;
+    return may_wrap ? cast(dim.lengths(), i64) + added : dim.lengths() + added;
   });
   if (!has_lengths_along(x.type(), axis)) return padded(x, {axis, before, after, value, named}, to);
   // What is added has length 0, so that `value` would be padding.

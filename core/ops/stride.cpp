@@ -212,8 +212,9 @@ Tensor shift(const Tensor& x, const Axis& along, std::int64_t n, double value) {
   constexpr std::int64_t kFar = kLargestI32;
   const int axis = along.in(x, "shift");
   const Dim dim = dim_at(x.type(), axis);
-  if (n != std::clamp(n, -kFar, kFar) && (!dim.has_size() || dim.size() > kFar))
-    checked_i32(n, "shift", "the offset");
+  // No ragged entry is longer than kFar: all of its elements leave.
+  const bool may_be_longer = !dim.is_ragged() && (!dim.has_size() || dim.size() > kFar);
+  if (n != std::clamp(n, -kFar, kFar) && may_be_longer) checked_i32(n, "shift", "the offset");
   // Elements that move to the left come from beyond each entry's end. Elements that move to another
   // entry may come from beyond the end of a shorter one.
   const Tensor offset =

@@ -6,6 +6,7 @@
 
 #include "reel/core/dim_arithmetic.h"
 #include "reel/core/ops.h"
+#include "reel/core/sizes.h"
 #include "reel/frontend/fold.h"
 #include "reel/frontend/tensor_array.h"
 #include "reel/tests/check.h"
@@ -35,6 +36,7 @@ TEST(SizesTest, PadRefusesWhatCannotBeCounted) {
   EXPECT_THROW(pad(ones({3}), 0, 0, kHuge), ShapeError);
   EXPECT_THROW(pad(ones({batch, time}), time, kHuge, kHuge), ShapeError);
   EXPECT_THROW(pad(ones({batch, time}), time, 0, kBeyond32), ShapeError);
+  EXPECT_THROW(pad(ones({batch, time}), time, kLargestI32 - 1, 0), ShapeError);
   EXPECT_THROW(pad(ones({3}), 0, -kHuge - 1, -kHuge - 1), ArgumentError);
 }
 
@@ -65,6 +67,14 @@ TEST(SizesTest, ElementsBeyond64BitsAreRefused) {
   EXPECT_THROW(split_dim(ones({3}), 0, {wide, wide}), ShapeError);
   EXPECT_THROW(random_uniform({wide, wide}), ShapeError);
   EXPECT_THROW(wide + Dim(kHuge), ArgumentError);
+}
+
+TEST(SizesTest, ConcatenatedSizesDoNotWrapAround) {
+  const Tensor x = zeros({0, std::int64_t{1} << 62});
+  EXPECT_THROW(concat({x, x, x, x}, 1), ShapeError);
+  const Dim batch("batch", 1), none("none", 0), time("time", tensor({int{kLargestI32}}, {batch}));
+  const Tensor long_one = zeros({none, batch, time});
+  EXPECT_THROW(concat({long_one, long_one, long_one}, time), ShapeError);
 }
 
 TEST(SizesTest, PositionsThatDoNotFitAreRefused) {
