@@ -37,7 +37,7 @@ using SavingRule = std::function<Saving(const StepValue&)>;
 ///
 /// Ensures: gradients have the bits of saving everything, in each mode. The exceptions are equal up
 /// to rounding: in plans, some large products and some rules; second gradients, for which all
-/// iterations are saved (docs/semantics.md, "What equals what").
+/// iterations are saved (docs/semantics.md, "Equal bits").
 ///
 ///   scan(Scan{.initial = h, .xs = x, .body = body, .checkpoint = Checkpoint::every(64)});
 ///
