@@ -83,7 +83,8 @@ std::vector<double> input_values(const Program& program, std::size_t input, cons
 
 std::vector<double> direction_values(const Program& program, std::size_t input, const Call& call,
                                      int which) {
-  // So many that no two elements are likely to go the same way: those that are equal would stay so.
+  // With this many steps, two elements are unlikely to get the same direction. Equal elements with
+  // equal directions would remain ties.
   constexpr int kSteps = 1 << 20;
   const ValueType& type = program.values[program.main.params[input]];
   std::vector<double> values;

@@ -1,4 +1,4 @@
-// tests/fuzz/arguments.h — what a program is called with: numbers from its seed.
+// tests/fuzz/arguments.h — arguments of a program, drawn from its seed.
 #pragma once
 
 #include <functional>
@@ -7,34 +7,36 @@
 
 namespace reel::fuzz {
 
-/// Which of the calls.
+/// Selects a call of a program.
 struct Call {
-  bool has_nan = true;        ///< what is padding is NaN (of integers a large number), else small
-  bool is_elsewhere = false;  ///< with the other lengths
+  bool has_nan = true;        ///< true: padding is NaN (for integers a large number); false: small
+  bool is_elsewhere = false;  ///< true: with DimInfo::elsewhere as lengths
 };
 
-/// The lengths of a ragged dim, or the size of a dynamic one.
+/// Returns the lengths of a ragged dim, or the size of a dynamic one.
 const std::vector<int>& lengths_of(const DimInfo& dim, const Call& call);
 
-/// Sizes of a dim that has one before a run.
+/// Returns the size of a dim, for ragged dims the largest length. Requires a dim whose size is
+/// known before a run.
 int extent(const Program& program, int dim, const Call& call);
 
-/// Calls fn(position in row-major order, is valid) for every element of dims that have sizes before
-/// a run.
+/// Calls fn(position in row-major order, is valid) for every element. Requires dims with sizes that
+/// are known before a run.
 void for_each_element(const Program& program, const std::vector<int>& dims, const Call& call,
                       const std::function<void(std::uint64_t, bool)>& fn);
 
-/// The elements of an input in row-major order.
+/// Returns the elements of an input in row-major order.
 std::vector<double> input_values(const Program& program, std::size_t input, const Call& call);
-/// Numbers up to 1 for the elements that count, 0 for padding: a direction to go in, one of
-/// several.
+/// Returns a direction for differences and tangents, in row-major order: numbers of at most 1 for
+/// valid elements, 0 for padding. which: selects a direction.
 std::vector<double> direction_values(const Program& program, std::size_t input, const Call& call,
                                      int which = 0);
 
-/// Dims that every call has in common are those of `first`, where that is given.
+/// Returns the arguments of a call. If `first` is given, named dims that are captured or fixed are
+/// taken from it, so that several calls share them.
 Arguments make_arguments(const Program& program, const Call& call,
                          const Arguments* first = nullptr);
-/// Directions for all inputs that are reals and passed; zeros for others.
+/// Returns directions for the inputs that are passed: zeros for inputs that are not real.
 Tensors make_directions(const Program& program, const Arguments& arguments, const Call& call,
                         int which = 0);
 

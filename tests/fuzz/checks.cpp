@@ -18,12 +18,13 @@ namespace reel::fuzz {
 
 namespace {
 
-/// Where the checks of a program end.
+/// Thrown to end the checks of a program.
 struct Found {
   Finding finding;
 };
 
-/// Without types and numbers, so that the same error of a smaller program is the same.
+/// Returns a message without types and numbers, so that a smaller program with this error has an
+/// equal gist.
 std::string gist(std::string message) {
   // Some messages begin with a type.
   if (const std::size_t end = message.find(": "); end != message.npos && message.find('[') < end)
@@ -34,7 +35,7 @@ std::string gist(std::string message) {
   return result;
 }
 
-/// How near second gradients are to each other.
+/// Tolerance of second gradients, relative to the largest element.
 constexpr double kOfSecond = 1e-9;
 
 class Check {
@@ -46,7 +47,7 @@ class Check {
     const Call here, elsewhere{.is_elsewhere = true};
     arguments_ = make_arguments(program_, here);
     others_ = make_arguments(program_, elsewhere, &arguments_);
-    // Fixed dims are the same everywhere; others are found in arguments.
+    // Fixed dims are equal in all calls; the machine reads others from the arguments.
     const Function f = [this](const Tensors& x) { return Machine(program_, arguments_).run(x); };
     const auto asks_for = [&](const char* what) { return kind.find(what) != std::string::npos; };
     const bool all =
@@ -70,13 +71,13 @@ class Check {
     if (all || asks_for("padding")) check_padding(f);
     if (all || (asks_for("differences") && !higher)) check_differences(f);
     if (all || second) check_second();
-    // These take the most time: of each program one is made, or none.
+    // These checks take the most time, so each program has at most one of them.
     const auto is_chosen = [&](const char* what, std::uint64_t which) {
       return asks_for(what) || (all && program_.seed % 8 == which);
     };
     if (!asks_for("tangents of") && (is_chosen("tangents", 1) || is_chosen("tangents", 5)))
       check_higher("tangents", with_tangents, 1e-9, kind);
-    if (has_derivatives(program_)) return;  // their own derivatives would be of fifth order
+    if (has_derivatives(program_)) return;  // with the checks below: up to fifth order
     if (is_chosen("tangents of gradients", 3) || is_chosen("tangents of gradients", 7))
       check_higher("tangents of gradients", with_tangents_of_gradients, 1e-9, kind);
     if (is_chosen("third derivatives", 6))
@@ -84,7 +85,7 @@ class Check {
   }
 
  private:
-  /// Up to rounding, of sums of some elements.
+  /// Tolerance of sums of a few elements.
   double close() const { return program_.real == f64 ? 1e-10 : 1e-4; }
   Tensors passed(const Arguments& arguments) const { return passed_arguments(program_, arguments); }
 
@@ -99,24 +100,25 @@ class Check {
     }
   }
 
-  /// Gradients may differ where numbers are not finite: a branch or a loop that is not run gives
-  /// zeros in a trace, where it gives nothing eagerly, and zero times infinity is NaN.
+  /// Throws Found if results differ. Gradients may differ if a value of the program is not finite:
+  /// a branch or loop that does not run sends zeros in a trace and nothing in eager mode, and zero
+  /// times infinity is NaN.
   void expect_same(const std::string& what, const Tensors& expected, const Tensors& actual,
                    double tolerance, const Arguments& x) const {
-    // Where a program takes derivatives inside, its values are gradients, and its gradients second
-    // ones.
+    // If a program contains derivatives, its values are gradients, and its gradients second
+    // gradients.
     if (tolerance < kOfSecond && has_derivatives(program_)) tolerance = kOfSecond;
     const auto differs = difference(expected, actual, tolerance);
     if (!differs) return;
     const bool may_differ = tolerance > 0 && !difference(expected, actual, tolerance, true);
-    manual_seed(program_.seed);  // what was compared drew the same
+    manual_seed(program_.seed);  // the draws of the compared runs
     if (may_differ && !Machine(program_, x).stays_finite(passed(x))) return;
     throw Found{{what + " differs", *differs}};
   }
 
-  /// Holds other modes against eager: `make` of the function, in the mode, and `make` of the
-  /// function in the mode. The latter is what passes have left of the function, so that its
-  /// gradient adds up in another order. Gives what eager gave.
+  /// Compares each mode with eager mode, in two forms: make(f) run in the mode, and `make` applied
+  /// to f run in the mode. In the second form passes have changed f, so its gradient adds up in
+  /// another order. Returns the eager results.
   template <class Make>
   Tensors compare(const std::string& what, const Function& f, const Make& make, double tolerance,
                   const Tensors& here, const Tensors& elsewhere) const {
@@ -136,7 +138,7 @@ class Check {
         expect_same(form + " again", expected, call(form + " again", function, here), allowed,
                     arguments_);
       }
-      // Whose plan fails runs in the interpreter.
+      // If a plan fails, the interpreter runs the call silently.
       if (!mode.is_exact && outside.explain().find("because its plan failed") != std::string::npos)
         throw Found{{name + " is left to the interpreter", outside.explain()}};
       for (const Runner& runner : {outside, inside})
@@ -151,14 +153,15 @@ class Check {
     return compare(what, f, make, tolerance, passed(arguments_), passed(others_));
   }
 
-  /// Another program, called with what this one is called with.
+  /// Returns another program as a function, with the captures of this one.
   Function variant(Program program) const {
     return [this, program = std::make_shared<const Program>(std::move(program))](const Tensors& x) {
       return Machine(*program, arguments_).run(x);
     };
   }
 
-  /// Eagerly. So is the gradient in other modes, which is held against this one.
+  /// Compares eager results with another program's. Other modes need no comparison, since
+  /// they are compared with eager mode.
   template <class Make>
   void expect_same_as(const Program& other, const std::string& what, const Make& make,
                       const Tensors& actual, const Tensors& x, double tolerance) const {
@@ -166,8 +169,8 @@ class Check {
                 arguments_);
   }
 
-  /// What loops keep for their gradients changes none; checkpoint(f) changes the order in which
-  /// those of what f captures are added up.
+  /// Policies of loops change no gradient. checkpoint(f) only changes the order in which gradients
+  /// of captures of f are added up.
   void check_checkpoints(const Function& f) const {
     if (!has_policies(program_) && !has_checkpointed(program_)) return;
     const Tensors x = passed(arguments_), actual = call("eager gradients", with_gradient(f), x);
@@ -179,7 +182,8 @@ class Check {
                      actual, x, close());
   }
 
-  /// The same in plans, whose gradients add up in an order of their own.
+  /// Compares plans with and without policies: their gradients add up in another order than eager
+  /// ones.
   void check_checkpoints_of_plans(const Function& f) const {
     if (!has_policies(program_)) return;
     const Tensors x = passed(arguments_);
@@ -202,8 +206,8 @@ class Check {
     return passes == all;
   }
 
-  /// Gradients are cut where a body would cut them; those of pieces of all steps are not cut at
-  /// all.
+  /// truncate cuts gradients at the iterations at which a body would cut them by hand. A piece of
+  /// all iterations cuts nothing.
   void check_truncate(const Function& f) const {
     if (!has_truncate(program_)) return;
     const Tensors x = passed(arguments_);
@@ -223,14 +227,14 @@ class Check {
                 mode.is_exact ? kAnyZero : close(), arguments_);
   }
 
-  /// Gradients as rows are those as whole tensors, and the same in all modes.
+  /// Gradients as rows equal whole gradients, in all modes.
   void check_rows(const Function& f) const {
     const Tensors rows = compare("tables", f, with_rows, kAnyZero);
     expect_same("eager tables", call("eager gradients", with_gradient(f), passed(arguments_)), rows,
                 close(), arguments_);
   }
 
-  /// A plan gives the same bits on any number of threads.
+  /// A plan returns the same bits on any number of threads.
   void check_threads(const Function& f) const {
     for (const Mode& mode : all_modes(program_)) {
       if (mode.is_exact || !has_all_passes(mode.passes)) continue;
@@ -244,15 +248,15 @@ class Check {
   }
 
   void check_padding(const Function& f) const {
-    // The same dims: those that a program takes from arguments are then the same, too.
+    // The machine gets `clean` too: fixed dims must be the Dims of the arguments.
     const Arguments clean = make_arguments(program_, {.has_nan = false});
     const Function g = [&](const Tensors& x) { return Machine(program_, clean).run(x); };
     expect_same("padding:", call("without NaN", with_gradient(g), passed(clean)),
                 call("eager gradients", with_gradient(f), passed(arguments_)), kAnyZero, clean);
   }
 
-  /// slope: what is claimed; at(h): the function, moved by h. False where the function is not
-  /// smooth enough to tell.
+  /// Compares a slope with differences of at(h), the function at a distance h. Returns false if the
+  /// function is not smooth enough to tell. Throws Found if they disagree.
   template <class At>
   bool check_slope(const std::string& what, double slope, const At& at, double step) const {
     const double here = at(0), right = at(step), left = at(-step), near_right = at(step / 2),
@@ -260,22 +264,22 @@ class Check {
     const double wide = (right - left) / (2 * step), narrow = (near_right - near_left) / step;
     const double forwards = (right - here) / step, backwards = (here - left) / step;
     const double size = std::max({1., std::abs(wide), std::abs(slope), std::abs(here) * 1e-3});
-    // Of large numbers differences say nothing.
+    // Differences of large numbers are inexact.
     if (!(std::abs(here) < 1e4) || !(std::abs(slope) < 1e7)) return false;
-    // A kink or a jump nearby, or a function that bends too much.
+    // A kink or a jump nearby, or too much curvature.
     if (!(std::abs(wide - narrow) < 1e-6 * size) ||
         !(std::abs(forwards - backwards) < 1e-3 * size) || !std::isfinite(slope))
       return false;
     if (std::abs(narrow - slope) <= 2e-5 * size) return true;
-    // What happens between the points is seen from nearer.
+    // A smaller step shows ripples between the points.
     const double near = step / 1024, nearest = (at(near) - at(-near)) / (2 * near);
     if (!(std::abs(narrow - nearest) < 2e-5 * size)) return false;
     throw Found{{what + " and differences disagree",
                  str("the slope is ", slope, ", differences say ", narrow)}};
   }
 
-  /// Arguments a step away from a point that is none of those where kinks and ties are: arguments
-  /// are small fractions.
+  /// Returns arguments at a distance h from a base point. The base point lies aside of the drawn
+  /// arguments, since these are small fractions, often on kinks and ties.
   Tensors moved(double h) const {
     Tensors x = passed(arguments_);
     const Tensors directions = make_directions(program_, arguments_, {});
@@ -328,7 +332,7 @@ class Check {
         check_slope("second gradient", dot(gradient, directions), at, 1e-4);
   }
 
-  /// Derivatives in a direction: other modes, and other policies of loops, change none.
+  /// Modes and policies of loops change no derivative in a direction.
   void check_higher(const char* what, Function (*make)(const Function&), double tolerance,
                     const std::string& kind) const {
     bool has_reals = false;
@@ -353,7 +357,7 @@ class Check {
 
   const Program& program_;
   Statistics& statistics_;
-  const SmallSpillBlocks blocks_;  // what is kept of small steps goes to a file, too
+  const SmallSpillBlocks blocks_;  // residuals of small iterations go to a file too
   Arguments arguments_, others_;
 };
 

@@ -1,4 +1,4 @@
-// tests/fuzz/checks.h — what must hold of every program, in every mode.
+// tests/fuzz/checks.h — check, which compares the results of a program in all modes.
 #pragma once
 
 #include <optional>
@@ -8,19 +8,18 @@
 
 namespace reel::fuzz {
 
-/// What does not hold. Findings of one kind may have one cause: a program is made smaller as long
-/// as its kind stays.
+/// A failed check. Findings of one kind may have one cause, so shrinking keeps the kind.
 struct Finding {
   std::string kind, message;
 };
 
-/// What has been looked at.
+/// Numbers of programs, and of comparisons with differences.
 struct Statistics {
   int programs = 0, compared_with_differences = 0, second_compared = 0;
 };
 
-/// The first thing that does not hold of a program. kind: asks for findings of that kind only,
-/// which takes less time.
+/// Returns the first failed check of a program; empty if all pass. kind: runs only the checks that
+/// can give findings of this kind, which takes less time.
 std::optional<Finding> check(const Program& program, Statistics* statistics = nullptr,
                              const std::string& kind = {});
 

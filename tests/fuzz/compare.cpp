@@ -13,13 +13,13 @@ namespace {
 
 std::vector<double> values_of(const Tensor& x) { return cast(x, f64).to_vector<double>(); }
 
-/// Padding as 0.
+/// Returns x with 0 as padding.
 Tensor cleared(const Tensor& x) {
   return x.dtype() == boolean ? x && mask_padding(ones_like(x), false) : mask_padding(x);
 }
 
-/// x with its dims in the order that `like` has those of the same names: in eager mode the branch
-/// of a cond that is taken decides the order, in a trace the first.
+/// Returns x with its dims in the order of the dims of `like` with these names. In eager mode the
+/// branch taken decides the order, in a trace the first branch.
 Tensor in_order_of(const Tensor& like, const Tensor& x) {
   if (!x.type().is_named() || x.rank() != like.rank()) return x;
   std::vector<Axis> order;

@@ -1,4 +1,4 @@
-// tests/fuzz/compare.h — are results the same?
+// tests/fuzz/compare.h — comparison of results.
 #pragma once
 
 #include <optional>
@@ -8,20 +8,20 @@
 
 namespace reel::fuzz {
 
-/// Every bit but the sign of zeros: where nothing comes from a branch that was not taken, one mode
-/// adds zeros, and another nothing.
+/// A tolerance for equal bits except signs of zeros: for a branch not taken, one mode adds zeros,
+/// and another adds nothing.
 inline constexpr double kAnyZero = 1e-300;
 
-/// How results differ, first of all; elements that are padding do not count. tolerance: relative to
-/// the largest element, 0 for equal bits.
-/// finite_only: leaves out elements that either has as NaN or infinite.
+/// Returns a description of the first difference; empty if there is none. Padding does not count.
+/// tolerance: relative to the largest element; 0 requires equal bits.
+/// finite_only: leaves out elements that are NaN or infinite in either result.
 std::optional<std::string> difference(const Tensors& expected, const Tensors& actual,
                                       double tolerance = 0, bool finite_only = false);
 
-/// All elements that count are finite.
+/// True if all valid elements are finite.
 bool are_finite(const Tensors& tensors);
 
-/// The sum of products of elements that count, over all floats.
+/// Returns the sum of products of valid elements, over all float tensors.
 double dot(const Tensors& a, const Tensors& b);
 
 }  // namespace reel::fuzz

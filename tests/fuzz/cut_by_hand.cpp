@@ -9,7 +9,7 @@ CutByHand::CutByHand(const Instruction& scan, const Machine& machine) {
   if (!loop.is_cut_by_hand) return;
   steps_ = loop.truncate;
   const Program& program = machine.program();
-  // Backwards, entries begin at their own ends.
+  // In a reverse scan, each entry begins at its own end.
   const std::vector<int> entries =
       loop.reverse && loop.spatial >= 0 ? program.dims[loop.spatial].over : std::vector<int>{};
   for (int i = 0; i < loop.states; ++i) {
@@ -41,7 +41,7 @@ State CutByHand::cut(const State& state) const {
   for (std::size_t i = 0; steps_ && i < seen.tensors.size(); ++i)
     if (Tensor& leaf = seen.tensors[i]; is_float(leaf.dtype()))
       leaf = where(begins_piece(state.tensors[seen.tensors.size() + i]), stop_gradient(leaf), leaf);
-  // A body that never runs is recorded, to see what it would give.
+  // A body that never runs is recorded for its types: its counter is then traced.
   if (steps_ && !state.tensors.back().is_traced() &&
       begins_piece(state.tensors.back()).item<bool>())
     for (TensorArray& array : seen.arrays)

@@ -1,23 +1,24 @@
-// tests/fuzz/cut_by_hand.h — CutByHand, what scan's truncate is to do, done by the body.
+// tests/fuzz/cut_by_hand.h — CutByHand, which truncates gradients in the body of a scan, as the
+// option truncate should.
 #pragma once
 
 #include "reel/tests/fuzz/machine.h"
 
 namespace reel::fuzz {
 
-/// Counts the steps of each leaf of a scan's state, and makes the leaf a constant to gradients
-/// where a piece of them begins. Counters are further tensors of the state, so that those of an
-/// entry stand still for as long as it has not begun, or has ended. In eager mode only; does
-/// nothing for scans that are not cut by hand.
+/// Counts the iterations of each leaf of a scan's state, and makes the leaf constant for gradients
+/// at the beginning of each piece. Counters are additional tensors of the state, so the counter of
+/// an entry stands still before the entry begins and after it has finished. Requires eager mode;
+/// does nothing for scans without is_cut_by_hand.
 class CutByHand {
  public:
   CutByHand(const Instruction& scan, const Machine& machine);
 
   State with_counters(State state) const;
   State without_counters(State state) const;
-  /// What the body is to see.
+  /// Returns the state that the body sees.
   State cut(const State& state) const;
-  /// What the body made of it, one step further.
+  /// Returns the state that the body returned, with counters one iteration further.
   State counted(State next, const State& before) const;
 
  private:

@@ -12,7 +12,7 @@ namespace reel::fuzz {
 namespace {
 
 bool may_be_table(const TensorType& type) {
-  // In all modes: a dim with a size that arguments bring has none in a trace.
+  // Must hold in all modes: in a trace, a dim whose size comes with arguments has no size.
   const auto is_static = [](const Dim& dim) {
     return dim.has_size() && (!dim.is_named() || dim.node()->kind == DimKind::fixed);
   };
@@ -20,8 +20,8 @@ bool may_be_table(const TensorType& type) {
          std::all_of(type.dims().begin(), type.dims().end(), is_static);
 }
 
-/// Halves of the same length: arguments, and directions for those that are real. Others stand for
-/// themselves, since their tangents do not matter.
+/// Splits x into halves: arguments, and directions for real arguments. An argument of another kind
+/// is its own direction, since its tangent does not matter.
 std::pair<Tensors, Tensors> arguments_and_directions(const Tensors& x) {
   const std::ptrdiff_t n = std::ssize(x) / 2;
   std::pair<Tensors, Tensors> result{{x.begin(), x.begin() + n}, {x.begin(), x.begin() + n}};
@@ -31,7 +31,7 @@ std::pair<Tensors, Tensors> arguments_and_directions(const Tensors& x) {
   return result;
 }
 
-/// The tangent of the first result.
+/// Returns a function that computes the tangent of the first result of f.
 auto tangent_of(const Function& f, const Tensors& directions) {
   return [=](const Tensors& x) {
     return jvp([&](const Tensors& y) { return f(y)[0]; }, x, directions).second;

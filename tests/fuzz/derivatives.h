@@ -7,24 +7,25 @@
 
 namespace reel::fuzz {
 
-/// A program, its gradients, and the gradients of those: all are functions of this kind.
+/// A program, its gradient, or a higher derivative.
 using Function = std::function<Tensors(const Tensors&)>;
 
-/// Results of f, and behind them its gradient.
+/// Returns the function: arguments -> results of f, then its gradient.
 Function with_gradient(const Function& f);
-/// The same, where arguments that can be are tables, whose gradient is rows if they are read by
-/// rows alone.
+/// As with_gradient(), with arguments as tables where possible. The gradient of a table is rows if
+/// only rows of it are read.
 Function with_rows(const Function& f);
-/// Arguments, and behind them as many directions -> the gradient's derivative in that direction,
-/// and the gradient of that.
+/// Returns the function: arguments, then as many directions -> the slope of the first result in
+/// that direction, then the gradient of the slope.
 Function with_second(const Function& f);
-/// Arguments, and behind them as many directions -> the first result of f, its tangent, and the
-/// tangent of that.
+/// Returns the function: arguments, then as many directions -> the first result of f, its tangent,
+/// and the tangent of the tangent.
 Function with_tangents(const Function& f);
-/// The same -> the gradient's derivative in that direction, forwards over reverse.
+/// Returns the function: arguments, then as many directions -> the gradient's derivative in that
+/// direction, by forward mode over reverse mode.
 Function with_tangents_of_gradients(const Function& f);
-/// The same -> the second derivative in that direction, and the gradient of that: third
-/// derivatives.
+/// Returns the function: arguments, then as many directions -> the second derivative in that
+/// direction, then its gradient, a third derivative.
 Function with_third(const Function& f);
 
 }  // namespace reel::fuzz

@@ -13,7 +13,7 @@ int Drafter::pick(const Accepts& accepts) {
   for (const int value : visible_)
     if (accepts(value)) fitting.push_back(value);
   if (fitting.empty()) return -1;
-  // The larger of two draws: chains grow longer than they would from a fair one.
+  // The larger of two draws makes longer chains than a fair draw.
   const int n = static_cast<int>(fitting.size());
   return fitting[std::max(random_.below(n), random_.below(n))];
 }
@@ -108,7 +108,7 @@ const Rule* Drafter::draw() {
 
 void Drafter::write(int count) {
   const std::size_t enough = current_->body.size() + count;
-  // Not every rule fits; a program that no rule fits ends sooner.
+  // Not every rule fits. If none does, the program ends sooner.
   for (int tries = 0; current_->body.size() < enough && tries < 20 * count; ++tries) {
     Instruction instruction;
     instruction.rule = draw();
@@ -158,7 +158,7 @@ int Drafter::make_like(int like) {
   switch (wanted.element) {
     case Element::real: {
       const int sum = apply(random_.chance(80) ? "a + b" : "a * b", {like, other}, wanted);
-      // Else states grow beyond all bounds.
+      // Without this, states grow without bound.
       return random_.chance(70) ? apply("tanh(a)", {sum}, wanted) : sum;
     }
     case Element::boolean:

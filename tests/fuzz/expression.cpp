@@ -24,7 +24,7 @@ std::vector<Axis> axes_of(const Machine& machine, const Instruction& instruction
   return axes;
 }
 
-/// What a name in an expression stands for; empty for other names.
+/// Returns the text that replaces a name in an expression; empty for other names.
 std::string meaning(const std::string& name, const Instruction& in, const Printer& printer) {
   const auto input = [&](std::size_t i) { return printer.value(in.inputs.at(i)); };
   const auto axis = [&](int axis) {

@@ -1,5 +1,4 @@
-// tests/fuzz/expression.h — Expression, an instruction that is one expression: its text and what it
-// computes are one thing.
+// tests/fuzz/expression.h — Expression, an instruction whose text is the code that computes it.
 #pragma once
 
 #include <functional>
@@ -12,7 +11,8 @@
 
 namespace reel::fuzz {
 
-/// The names that an expression may use. Printed, each stands for what the instruction has there.
+/// The names that an expression may use. In the printed program, each is replaced by the operand or
+/// attribute of the instruction.
 struct Operands {
   Tensor a, b, c;
   TensorArray list;
@@ -23,7 +23,7 @@ struct Operands {
   std::int64_t n, m;
   double x;
   DType real;
-  Checkpoint keep;  ///< what the loops of the expression keep
+  Checkpoint keep;  ///< the policy of the expression's loops
   SwapMemory swap;
 };
 
@@ -41,7 +41,7 @@ struct Expression {
     } \
   }
 
-/// Chooses inputs and attributes, and says what comes out; false where nothing fits.
+/// Chooses inputs, attributes and the type of the output. Returns false if no operands fit.
 using Typing = std::function<bool(Drafter&, Instruction&)>;
 
 class ExpressionRule : public Rule {

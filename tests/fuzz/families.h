@@ -1,4 +1,4 @@
-// tests/fuzz/families.h — the rules, family by family; all_rules() is all of them.
+// tests/fuzz/families.h — the rules by family; all_rules() returns all of them.
 #pragma once
 
 #include "reel/tests/fuzz/rule.h"

@@ -1,5 +1,5 @@
-// Draws programs from seeds and checks that every mode gives the same; what differs is made small
-// and printed as C++.
+// Draws programs from seeds and compares their results in all modes. A program with a finding is
+// made small and printed as C++.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>

@@ -1,4 +1,4 @@
-// The fuzzer itself: a defect that is put in is found, made small, and printed.
+// Tests of the fuzzer: it finds an injected defect, makes the program small, and prints it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,13 +40,13 @@ const Rule* wrong_gradient() {
                  40, kOfReals);
   return rule;
 }
-/// Says 1 where it is recorded, and 0 otherwise.
+/// Adds 1 in a trace.
 const Rule* wrong_value() {
   static const Rule* const rule =
       expression(REEL_EXPRESSION(a.is_traced() ? a + 1.0 : a), 40, kOfReals);
   return rule;
 }
-/// Adds 1 where anything is NaN, padding too.
+/// Adds 1 if any element is NaN, padding included.
 Tensor with_nan_counted(const Tensor& x) {
   for (const double value : cast(x, f64).to_vector<double>())
     if (std::isnan(value)) return x + 1.0;
@@ -70,7 +70,7 @@ const Rule* crashes() {
       expression(REEL_EXPRESSION((std::raise(SIGABRT), a)), 40, kOfReals);
   return rule;
 }
-/// Infinite if a draw says so, with a gradient that is then NaN in a trace, and zero eagerly.
+/// Infinite, depending on a draw. Its gradient is then NaN in a trace and zero in eager mode.
 Tensor infinite_at_times(const Tensor& x) {
   const auto f = custom_vjp(
       [](Tensor x) {
@@ -179,7 +179,7 @@ TEST(FuzzTest, FindsErrorsThatOneModeAloneHas) {
   expect_small(*found, refuses_in_traces());
 }
 
-/// A sum that is 1 too large in traces, of what has a slice of a dim.
+/// The sum of a value that has a slice among its dims; 1 too large in traces.
 class WrongSumOfSlices : public Rule {
  public:
   WrongSumOfSlices() : Rule("wrong sum of slices", 60) {}
@@ -207,8 +207,8 @@ TEST(FuzzTest, FindsWhatIsWrongInSlicesAlone) {
   expect_small(*found, &rule, 5, 3);
 }
 
-/// Slices along a dim that lengths run over have lengths of their own, which the drafter knows:
-/// no mode refuses a program.
+/// Slices along a dim that lengths run over have their own lengths. The drafter knows them, so no
+/// mode refuses a program.
 TEST(FuzzTest, ProgramsHaveSlicesWithLengthsOfTheirOwn) {
   int of_ops = 0, of_scans = 0, of_three_levels = 0;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
@@ -233,14 +233,14 @@ TEST(FuzzTest, FindsCrashesInOtherProcesses) {
     return check_isolated(program, check_all);
   });
   ASSERT_TRUE(found);
-  expect_small(*found, crashes(), 4);  // nothing need read what crashes
+  expect_small(*found, crashes(), 4);  // a crash needs no reader
 }
 
 TEST(FuzzTest, WhatIsMadeSmallerCanAlwaysBePrinted) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const Program program = generate(seed, all_rules());
     const int loops = count_loops(program);
-    // What is dead may not go: pieces of it are cut back one by one.
+    // Loops stay even if they are dead, so the shrinker removes their parts one by one.
     const Program small = shrink(program, [&](const Program& candidate) {
       return !to_source(candidate).empty() && count_loops(candidate) == loops;
     });
@@ -248,7 +248,7 @@ TEST(FuzzTest, WhatIsMadeSmallerCanAlwaysBePrinted) {
   }
 }
 
-/// A loop runs on several blocks of rows.
+/// True if a loop runs in several row blocks.
 bool is_cut(const std::string& explained) {
   const std::string begin = "  cut: ";
   for (std::size_t at = explained.find(begin); at != std::string::npos;
@@ -257,8 +257,8 @@ bool is_cut(const std::string& explained) {
   return false;
 }
 
-/// A pass that nothing drawn has work for would be checked by no program; explain() says what was
-/// done. (Loops that run beside each other are not drawn: adjoin_loops_test.cpp has them.)
+/// Each pass must change some programs, otherwise the fuzzer would not check it. explain() reports
+/// the changes. (Loops that run concurrently are not drawn; adjoin_loops_test.cpp has them.)
 TEST(FuzzTest, SomePlansHaveWorkForPasses) {
   const Threads one(1);
   std::map<std::string, int> plans{{" hoisted: ", 0},
@@ -331,7 +331,7 @@ TEST(FuzzTest, ProgramsAreOfManyKinds) {
     EXPECT_TRUE(std::binary_search(seen.begin(), seen.end(), rule))
         << rule->name() << " never fits";
   EXPECT_GT(with_loops, 1000);
-  // Programs that are not smooth, or in f32, are not compared with differences.
+  // Programs in f32, and programs that are not smooth, are not compared with differences.
   EXPECT_GT(statistics.compared_with_differences, checked / 2);
   EXPECT_GT(statistics.second_compared, checked / 2);
 }
@@ -341,8 +341,8 @@ std::string without_spaces(std::string text) {
   return text;
 }
 
-/// The program that the build compiles, printed_program.cpp, is what the printer prints, up to how
-/// it is laid out: it is read by people, and so is a change of how programs look.
+/// printed_program.cpp, which the build compiles, equals the output of the printer up to white
+/// space. It is checked in so that a change of the printed form is visible in a review.
 TEST(FuzzTest, PrintsProgramsThatCompile) {
   std::ifstream file(REEL_PRINTED_PROGRAM);
   std::stringstream text;

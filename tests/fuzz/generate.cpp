@@ -1,4 +1,4 @@
-// A whole program: dims, arguments, instructions, and a loss of what they lead to.
+// Draws a whole program: dims, arguments, instructions, and a loss over their results.
 #include <algorithm>
 
 #include "reel/tests/fuzz/arguments.h"
@@ -17,7 +17,7 @@ std::vector<int> draw_lengths(Random& random, int count) {
   return lengths;
 }
 
-/// The dims of a program whose axes have names.
+/// Draws the dims of a program with named axes.
 void draw_dims(Drafter& d, Random& random) {
   const auto add = [&](DimInfo info) {
     const int dim = d.new_dim(std::move(info));
@@ -40,7 +40,7 @@ void draw_dims(Drafter& d, Random& random) {
       int entries = 1;
       for (const int dim : over) entries *= extent(d.program(), dim, call);
       std::vector<int> drawn = draw_lengths(random, entries);
-      // What is padding of the lengths has none.
+      // Entries in the padding of the lengths have length 0.
       for_each_element(d.program(), over, call, [&](std::uint64_t entry, bool is_valid) {
         if (!is_valid) drawn[entry] = 0;
       });
@@ -81,7 +81,7 @@ int add_input(Program& program, Drafter& d, Random& random, ValueType type) {
 }
 
 void draw_inputs(Program& program, Drafter& d, Random& random) {
-  // Dims whose sizes arguments bring need one that does.
+  // A dim whose size comes with arguments needs an argument that has it.
   for (const int dim : std::vector<int>(d.visible_dims())) {
     if (!d.dim(dim).comes_with_arguments()) continue;
     ValueType type{.dims = d.dim(dim).over};
@@ -100,8 +100,8 @@ void draw_inputs(Program& program, Drafter& d, Random& random) {
     add_input(program, d, random, {.element = Element::boolean, .dims = d.pick_dims(2)});
 }
 
-/// The first result is the sum of some function of every real that nothing else reads; the others
-/// come along as they are.
+/// Chooses the results. The first is the sum of a function of every real value that no instruction
+/// reads; the others are the values that no instruction reads.
 void finish(Program& program, Drafter& d) {
   std::vector<int> read;
   for_each_block(program.main, [&](const Block& block) {

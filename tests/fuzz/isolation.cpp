@@ -15,10 +15,11 @@
 namespace reel::fuzz {
 namespace {
 
-/// For what waits.
+/// Real time after which a silent child is killed: one that waits uses no processor time.
 constexpr int kSecondsOfTheClock = 600;
 
-/// What a child tells its parent: a letter, a number, and texts, each ended by a 0.
+/// Sends a message from a child to its parent: a letter, a number, and two texts, each ended by a
+/// 0.
 void tell(int pipe, char what, std::uint64_t number, const std::string& kind = {},
           const std::string& message = {}) {
   std::string text(1, what);
@@ -36,7 +37,8 @@ struct Told {
   std::string kind, message;
 };
 
-/// Reads what a child tells until it is gone; then how it went, empty if all is well.
+/// Calls hear() for each message of a child until it exits. Returns the way in which it failed;
+/// empty if it succeeded.
 std::string listen(int pipe, pid_t child, const std::function<void(const Told&)>& hear) {
   std::string text;
   char buffer[4096];
@@ -75,7 +77,7 @@ void allow_time(int seconds) {
   setitimer(ITIMER_PROF, &time, nullptr);
 }
 
-/// Runs work(pipe) in a child; else as listen.
+/// Runs work(pipe) in a child, and returns the result of listen().
 std::string in_child(const std::function<void(int)>& work,
                      const std::function<void(const Told&)>& hear) {
   int ends[2];

@@ -1,4 +1,4 @@
-// tests/fuzz/isolation.h — checks in processes of their own, which may crash or never end.
+// tests/fuzz/isolation.h — checks in child processes, which may crash or never end.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,11 @@ namespace reel::fuzz {
 
 using Checks = std::function<std::optional<Finding>(const Program&, Statistics*)>;
 
-/// Far more of the processor than any program takes.
+/// Limit of processor time for a program, far above the time that any needs.
 inline constexpr int kSeconds = 60;
 
-/// What checks say of a program; a crash or a run of more than so many seconds is a finding, too.
+/// Runs the checks of a program in a child process. A crash, or more than `seconds` of processor
+/// time, is a finding too.
 std::optional<Finding> check_isolated(const Program& program, const Checks& checks,
                                       int seconds = kSeconds);
 
@@ -25,8 +26,8 @@ struct Found {
   Finding finding;
 };
 
-/// Programs first, first + 1, ... first + count - 1, all in one process for as long as that lives.
-/// Calls report(found) for each finding; gives what has been looked at.
+/// Checks the programs of seeds first to first + count - 1 in one child process; after a crash, the
+/// rest in another. Calls report(found) for each finding. Returns the sum of all statistics.
 Statistics check_many(std::uint64_t first, int count, const Rules& rules, const Checks& checks,
                       const std::function<void(const Found&)>& report);
 

@@ -21,7 +21,7 @@ Tensors Machine::run(const Tensors& arguments) {
     }
     const Tensor& argument = arguments[next++];
     slots_[value] = argument;
-    // What has its size from arguments is another dim in every call.
+    // A dim whose size comes with arguments is another Dim in every call.
     for (const int dim : program_.values[value].dims)
       if (program_.dims[dim].comes_with_arguments())
         dims_[dim] = argument.dim(program_.dims[dim].name);
@@ -47,9 +47,9 @@ void Machine::run(const Block& block) {
   for (const Instruction& instruction : block.body) {
     instruction.rule->run(instruction, *this);
     if (!watches_) continue;
-    const ModeScope aside({});  // what is asked here is no part of a scan that looks at captures
+    const ModeScope aside({});  // the ops of this test must not count as ops of a scan's body
     for (const int value : instruction.outputs)
-      // A body that never runs is recorded, to see what it would give.
+      // Traced values belong to a body that never runs; it is recorded for its types.
       if (!program_.values[value].is_array && !slots_[value].tensor.is_traced() &&
           !are_finite({slots_[value].tensor}))
         met_others_ = true;

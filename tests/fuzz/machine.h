@@ -8,7 +8,7 @@
 
 namespace reel::fuzz {
 
-/// What a value is while a program runs: one or the other.
+/// A value while a program runs: a tensor or an array.
 struct Slot {
   Slot() = default;
   Slot(Tensor t) : tensor(std::move(t)) {}
@@ -24,35 +24,37 @@ struct State {
   std::vector<TensorArray> arrays;
 };
 
-/// What a program is run with.
+/// Dims and tensors for a run of a program.
 struct Arguments {
-  std::vector<Dim> dims;  ///< those that have a name, and a size before a run; others are empty
+  std::vector<Dim> dims;  ///< named dims with a size before a run; others are empty
   Tensors all;            ///< one for each input, captured ones too
 };
 
 /// Runs a program once, in whatever mode is active.
 class Machine {
  public:
-  /// dims and captured tensors come from `outside`, the others from run's arguments.
+  /// outside: captured dims and tensors; others come from run()'s arguments. Must outlive the
+  /// machine, as must the program.
   Machine(const Program& program, const Arguments& outside);
 
-  /// arguments: those inputs that are not captured, in order -> the results of main.
+  /// Runs the program. arguments: the inputs that are not captured, in order. Returns the results
+  /// of main.
   Tensors run(const Tensors& arguments);
-  /// Runs, and says whether all numbers were finite that the program came by (eager mode only).
+  /// Runs the program. Returns true if all its values were finite. Requires eager mode.
   bool stays_finite(const Tensors& arguments);
 
-  // For rules.
+  // The following members are for rules.
   const Program& program() const { return program_; }
   Slot& operator[](int value) { return slots_[value]; }
   const Tensor& tensor(int value) const { return slots_[value].tensor; }
   const Dim& dim(int dim) const { return dims_[dim]; }
   Dims dims(const std::vector<int>& list) const;
-  /// The dim was made by an instruction.
+  /// Stores a dim that an instruction made.
   void found(int dim, const Dim& actual) { dims_[dim] = actual; }
-  /// Slices were made, which these values have.
+  /// Stores the Dims of slices, as these values have them.
   void found(const std::vector<SlicedDim>& slices, const std::vector<int>& values);
   void run(const Block& block);
-  /// As a tree, and back.
+  /// Return values as a tree, and assign them from one.
   State gather(const std::vector<int>& values) const;
   void assign(const std::vector<int>& values, const State& state);
 
@@ -64,7 +66,7 @@ class Machine {
   bool watches_ = false, met_others_ = false;
 };
 
-/// Those inputs that are no captured tensors, of the arguments for all.
+/// Returns the arguments that are not captured.
 Tensors passed_arguments(const Program& program, const Arguments& arguments);
 
 }  // namespace reel::fuzz

@@ -10,7 +10,8 @@
 namespace reel::fuzz {
 namespace {
 
-/// The same under other blocks, which nobody else holds; what a tape watches it has to see.
+/// Returns copies with a reference count of one, so that a call may update them in place. Under a
+/// tape it returns the tensors themselves, since the tape watches these.
 Tensors to_be_used_up(Tensors tensors) {
   if (thread_mode.tape) return tensors;
   for (Tensor& tensor : tensors) {
@@ -30,7 +31,7 @@ Runner traced(const Function& f, const Passes& passes) {
           [jitted] { return jitted->trace_count(); }, [jitted] { return jitted->explain(); }};
 }
 
-/// By tokens, on threads that are called for every op.
+/// Runs f by tokens, on threads that are called for every op.
 Runner on_many_threads(const Function& f, const Passes& passes) {
   Runner runner = traced<Executor::dataflow, 10>(f, passes);
   runner.call = [call = runner.call](const Tensors& x) {
@@ -40,10 +41,10 @@ Runner on_many_threads(const Function& f, const Passes& passes) {
   return runner;
 }
 
-/// Each pass is made or not, as a bit of the seed says: half of all programs go without a given
-/// one, and half make blocks of one row or two, and pack matrices, however small theirs are.
+/// Chooses passes by bits of the seed. About half of all programs leave out a given pass; half make
+/// row blocks of one or two rows; half pack small matrices too.
 Passes some_passes(std::uint64_t seed) {
-  // Seeds that follow each other would have the same high bits (Knuth's multiplicative hash).
+  // Consecutive seeds have equal high bits without a hash (Knuth's multiplicative one).
   std::uint64_t bits = seed * 0x9E3779B97F4A7C15u >> 32;
   const auto next = [&] {
     const bool result = bits & 1;

@@ -1,4 +1,4 @@
-// tests/fuzz/modes.h — the modes that programs run in beside eager mode.
+// tests/fuzz/modes.h — the modes that are compared with eager mode.
 #pragma once
 
 #include <functional>
@@ -19,12 +19,12 @@ struct Runner {
 };
 struct Mode {
   const char* name;
-  bool is_exact;  ///< the bits of eager mode, rather than the same up to rounding
+  bool is_exact;  ///< true: has the bits of eager mode; false: equal up to rounding
   Runner (*run)(const Function&, const Passes&);
   Passes passes;
 };
 
-/// Every mode but eager, which a program is compared with. Another executor joins by a line.
+/// Returns all modes except eager mode. A new executor is one more line in it.
 std::vector<Mode> all_modes(const Program& program);
 
 }  // namespace reel::fuzz

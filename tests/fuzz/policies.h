@@ -1,4 +1,4 @@
-// tests/fuzz/policies.h — what loops and functions keep for their gradients: drawn, meant, printed.
+// tests/fuzz/policies.h — policies of loops and functions: drawing, applying and printing them.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace reel::fuzz {
 
-/// Some policy of a loop, which does not keep all.
+/// Draws a policy of a loop that differs from the default.
 PolicyForm draw_policy(Random& random);
 
 Checkpoint checkpoint_of(const PolicyForm& policy);
 SwapMemory swap_memory_of(const PolicyForm& policy);
-/// Empty where there is none.
+/// Returns the rule of a policy; empty if it has none.
 SavingRule rule_of(const PolicyForm& policy);
 
-/// As C++: "kept(Checkpoint::every(2))"; empty for what the default says.
+/// Return C++ code, as in "kept(Checkpoint::every(2))"; empty for a default.
 std::string checkpoint_text(const PolicyForm& policy);
 std::string swap_memory_text(const PolicyForm& policy);
 std::string rule_text(const PolicyForm& policy);
-/// What these texts, and printed calls of checkpoint(f), are made of.
+/// The definitions that these texts, and printed calls of checkpoint(f), use.
 extern const char* const kPolicyHelpers;
 
 }  // namespace reel::fuzz

@@ -1,4 +1,5 @@
-// What the fuzzer says of memory: defects of policies, of checkpoint(f) and of truncate are found.
+// Tests of the fuzzer: it finds injected defects of policies, checkpoint(f), truncate and
+// derivatives in programs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace reel::fuzz {
 namespace {
 
-/// A rule that is there already, with a defect where `is_wrong` says so.
+/// An existing rule with a defect in the instructions for which `is_wrong` is true.
 class Defective : public Rule {
  public:
   using Says = bool (*)(const Instruction&);
@@ -44,7 +45,7 @@ class Defective : public Rule {
   const Spoils spoils_;
 };
 
-/// The same value, of which the gradient, or only that of the gradient, is a little too large.
+/// Return x with a first, second or third derivative that is a little too large.
 Tensor with_first(const Tensor& x) { return x + 0.01 * (x - stop_gradient(x)); }
 Tensor with_second(const Tensor& x) { return x + 0.01 * square(x - stop_gradient(x)); }
 
@@ -53,7 +54,7 @@ Tensor with_third(const Tensor& x) {
   return x + 0.01 * change * change * change;
 }
 
-/// The name of the rule whose name has this part.
+/// Returns the name of the rule whose name contains `part`.
 std::string name_with(const std::string& part) {
   for (const Rule* rule : all_rules())
     if (rule->name().find(part) != std::string::npos) return rule->name();
@@ -63,7 +64,7 @@ std::string name_with(const std::string& part) {
 bool has_policy(const Instruction& in) { return in.policy != PolicyForm{}; }
 bool keeps_checkpoints(const Instruction& in) { return in.policy.keeps_checkpoints(); }
 
-/// Checks for findings of that kind only.
+/// Returns checks for findings of this kind only.
 Checks of_kind(const std::string& kind) {
   return [kind](const Program& program, Statistics* statistics) {
     return check(program, statistics, kind);
@@ -79,7 +80,7 @@ TEST(FuzzPoliciesTest, FindsAPolicyThatChangesAGradient) {
   const auto found = find_kind(rule, "checkpoints of loops differs");
   ASSERT_TRUE(found);
   expect_small(*found, &rule, 6, 3);
-  // What shows the defect is printed, and nothing else of the kind.
+  // The printed program has the policy that shows the defect, and no other.
   const std::string source = to_source(*found);
   EXPECT_NE(source.find("kept(Checkpoint::"), source.npos) << source;
   EXPECT_EQ(source.find(".where("), source.npos) << source;
@@ -116,7 +117,7 @@ TEST(FuzzPoliciesTest, FindsAPolicyThatChangesAGradientOfAStateThatGrows) {
   }
 }
 
-/// 1 more in a trace.
+/// Adds 1 in a trace.
 Tensor with_one_in_traces(const Tensor& x) { return x.is_traced() ? x + 1.0 : x; }
 
 TEST(FuzzPoliciesTest, FindsDerivativesInsideThatDifferBetweenModes) {
@@ -140,7 +141,7 @@ TEST(FuzzPoliciesTest, FindsACheckpointedFunctionWithAnotherGradient) {
   expect_small(*other, &second);
 }
 
-/// A scan with another truncate than its own.
+/// A scan that runs with a wrong truncate.
 class CutsElsewhere : public Defective {
  public:
   explicit CutsElsewhere(int (*truncate)(int))

@@ -8,7 +8,7 @@
 
 namespace reel::fuzz {
 
-/// What rules print with.
+/// The output of rules: names of values and dims, and statements.
 class Printer {
  public:
   explicit Printer(const Program& program) : program_(program) {}
@@ -16,25 +16,25 @@ class Printer {
   const Program& program() const { return program_; }
   std::string value(int value) const { return "v" + std::to_string(value); }
   std::string dim(int dim) const;
-  /// True the first time: slices of one dim are defined once.
+  /// True at the first call for a dim: a slice is defined only once.
   bool defines(int dim);
-  /// {batch, 3}
+  /// Returns a list of dims, as in {batch, 3}.
   std::string dims(const std::vector<int>& list) const;
   static std::string number(double number);
-  /// TensorType{f64, {batch}}
+  /// Returns a type, as in TensorType{f64, {batch}}.
   std::string type(const ValueType& type) const;
-  /// {v1, v2}
+  /// Returns a list of values, as in {v1, v2}.
   std::string values(const std::vector<int>& list) const;
-  /// {{v1, v2}, {v3}}: a State.
+  /// Returns a State, as in {{v1, v2}, {v3}}.
   std::string state(const std::vector<int>& values) const;
 
   void line(const std::string& text);
-  /// const Tensor v1 = text;
+  /// Prints a definition, as in const Tensor v1 = text;
   void define(int value, const std::string& text);
-  /// Takes values out of the State of that name.
+  /// Defines values from the State of this name.
   void unpack(const std::vector<int>& values, const std::string& name);
-  /// A block as a lambda: [&](params) -> result { ... } and what follows it. state: the name of its
-  /// parameter, if it has one.
+  /// Prints a block as a lambda, [&](params) -> result { ... }, followed by `end`. state: the name
+  /// of its parameter, if it has one.
   void lambda(const std::string& params, const std::string& result, const Block& block,
               const std::string& state, const std::string& end);
   void body(const Block& block);
@@ -49,8 +49,8 @@ class Printer {
   std::vector<int> defined_;
 };
 
-/// A program that compiles on its own: it runs the program eagerly and traced, and prints results
-/// and gradients.
+/// Returns C++ code that compiles by itself. It runs the program eagerly and traced, and prints
+/// results and gradients.
 std::string to_source(const Program& program);
 
 }  // namespace reel::fuzz

@@ -39,7 +39,7 @@ bool is_slice_of(const Program& program, int dim, int whole) {
   return false;
 }
 
-/// dims, with slices that `other` has in place of dims that have no lengths here.
+/// Returns `dims` with slices of `other` in place of dims that have no lengths here.
 std::vector<int> cut(const Program& program, const std::vector<int>& dims,
                      const std::vector<int>& other) {
   std::vector<int> result = dims;
@@ -82,7 +82,7 @@ bool same_dims(const Program& program, const std::vector<int>& a, const std::vec
 
 bool same_type(const Program& program, const ValueType& a, const ValueType& b) {
   if (a.element != b.element || a.is_array != b.is_array) return false;
-  // Elements of an array have one order of dims.
+  // Elements of an array must have the same order of dims.
   return a.is_array ? a.dims == b.dims : same_dims(program, a.dims, b.dims);
 }
 

@@ -1,5 +1,4 @@
-// tests/fuzz/programs_with.h — what tests of the fuzzer share: programs with a defect that is put
-// in.
+// tests/fuzz/programs_with.h — helpers of the fuzzer's tests: programs with an injected defect.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +18,7 @@ inline Rules with(const Rule* rule) {
   return rules;
 }
 
-/// Whether any instruction is so, those of inner blocks as well.
+/// True if `says` is true for an instruction, also of an inner block.
 template <class Says>
 bool has_instruction(const Program& program, Says&& says) {
   bool result = false;
@@ -33,8 +32,9 @@ inline bool uses(const Program& program, const Rule* rule) {
   return has_instruction(program, [&](const Instruction& in) { return in.rule == rule; });
 }
 
-/// Programs with the rule until one shows a defect of that kind; that one, made small. Fails where
-/// none does. Smaller programs may never end.
+/// Draws programs with the rule until one has a finding of this kind, and returns it, made small.
+/// The test fails if none of 300 has one. Candidates run in child processes, since they may never
+/// end.
 inline std::optional<Program> find(const Rule* rule, const std::string& kind,
                                    const Checks& checks) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -51,7 +51,8 @@ inline std::optional<Program> find(const Rule* rule, const std::string& kind,
   return {};
 }
 
-/// The smallest programs: an instruction, and the sum that makes a loss of it.
+/// Expects a program of at most `most` instructions: by default the rule's instruction and the sum
+/// that makes a loss of it.
 inline void expect_small(const Program& program, const Rule* rule, int most = 3,
                          int most_inputs = 2) {
   EXPECT_TRUE(uses(program, rule)) << to_source(program);

@@ -1,4 +1,4 @@
-// tests/fuzz/random.h — Random, numbers that are the same on every machine.
+// tests/fuzz/random.h — Random, a generator with the same numbers on every machine.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return z ^ (z >> 31);
   }
-  /// 0 to n - 1.
+  /// Returns a number from 0 to n - 1.
   int below(std::size_t n) { return static_cast<int>(next() % n); }
   int between(int low, int high) { return low + below(static_cast<std::size_t>(high - low + 1)); }
   bool chance(int percent) { return below(100) < percent; }

@@ -1,4 +1,4 @@
-// tests/fuzz/rule.h — Rule, what an instruction does: how it is drafted, run, and printed.
+// tests/fuzz/rule.h — Rule, one kind of instruction: drafting, running and printing it.
 #pragma once
 
 #include <string>
@@ -12,21 +12,21 @@ class Drafter;  // drafter.h
 class Machine;  // machine.h
 class Printer;  // printer.h
 
-/// One kind of instruction. Rules are immutable, and live as long as the programs that use them.
+/// One kind of instruction. Rules are immutable and must outlive the programs that use them.
 class Rule {
  public:
   Rule(std::string name, int weight) : name_(std::move(name)), weight_(weight) {}
   virtual ~Rule() = default;
 
   const std::string& name() const { return name_; }
-  /// How often it is drawn, compared with others.
+  /// Returns the frequency of draws, relative to other rules.
   int weight() const { return weight_; }
 
-  /// Makes an instruction of what the draft sees: inputs, attributes, types of its outputs. False
-  /// where nothing fits; then the draft is as it was.
+  /// Fills in an instruction from the values that the draft sees: inputs, attributes, types of its
+  /// outputs. Returns false, and leaves the draft unchanged, if no inputs fit.
   virtual bool draft(Drafter& drafter, Instruction& instruction) const = 0;
   virtual void run(const Instruction& instruction, Machine& machine) const = 0;
-  /// As statements of C++.
+  /// Prints the instruction as C++ statements.
   virtual void print(const Instruction& instruction, Printer& printer) const = 0;
 
  private:
@@ -34,10 +34,10 @@ class Rule {
   int weight_;
 };
 
-/// The rules that programs are made of.
+/// The rules from which programs are drawn.
 using Rules = std::vector<const Rule*>;
 
-/// All of them: every family of ops, and control flow.
+/// Returns the rules of all families of ops and of control flow.
 const Rules& all_rules();
 
 }  // namespace reel::fuzz

@@ -1,11 +1,11 @@
-// TensorArrays: made, written, read, stacked; loops carry them.
+// Rules for TensorArrays: making, writing, reading and stacking them. Loops carry them.
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/typing.h"
 
 namespace reel::fuzz {
 namespace {
 
-/// Elements whose dims have a name, or sizes that are known.
+/// True for reals if each dim has a name or a known size.
 bool can_be_element(const Drafter& d, int value) {
   if (d.type(value).is_array || d.type(value).element != Element::real) return false;
   for (const int dim : d.type(value).dims)
@@ -29,7 +29,7 @@ bool made(Drafter& d, Instruction& in) {
 bool unstacked(Drafter& d, Instruction& in) {
   const int a = d.pick([&](int v) { return can_be_element(d, v) && d.rank(v) > 0; });
   if (a < 0) return false;
-  // Along a ragged axis, elements hold what is there, padding too.
+  // Along a ragged axis, elements would contain padding.
   in.axes = {d.pick_axis(a, [](const DimInfo& dim) { return !dim.is_ragged(); })};
   if (in.axes[0] < 0) return false;
   ValueType type{.is_array = true, .least = std::max(d.dim(d.dim_at(a, in.axes[0])).size, 0)};
@@ -101,7 +101,7 @@ bool measured(Drafter& d, Instruction& in) {
 
 }  // namespace
 
-// Heavy, because they fit only where there is an array already.
+// The weights are high, since most of these rules fit only if there is an array already.
 Rules array_rules() {
   return {
       expression(REEL_EXPRESSION(TensorArray(TensorType{real, dims}, {.size = n})), 3, made),

@@ -1,4 +1,4 @@
-// checkpoint(f): a block of instructions that its gradient runs once more.
+// Rule for checkpoint(f): a block of instructions that its gradient recomputes.
 #include "reel/core/random.h"
 #include "reel/frontend/checkpointed.h"
 #include "reel/tests/fuzz/families.h"
@@ -67,7 +67,7 @@ class CheckpointRule : public Rule {
   }
 
  private:
-  /// Dims that are made inside stay there, unless they have no name.
+  /// Returns false for a value with a named dim that was made inside: the dim must stay there.
   static bool can_come_out(const Drafter& d, int value) {
     for (const int dim : d.type(value).dims)
       if (d.is_named() && d.dim(dim).kind == DimInfo::Kind::found && !contains(d.outer_dims(), dim))

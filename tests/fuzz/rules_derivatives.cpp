@@ -1,4 +1,4 @@
-// Derivatives of a block, taken where they stand: gradients, tangents, and pullbacks that are
+// Rule for derivatives of a block inside a program: gradients, tangents, and pullbacks that are
 // called in loops, branches and functions under checkpoint(f).
 #include "reel/frontend/checkpointed.h"
 #include "reel/frontend/fold.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kDeepest = 1;
 
-/// Which derivative of the block, f, at x is taken, and where a pullback is called.
+/// The derivative of the block, f, at x, and the place of a pullback's call.
 enum class Form { grad, hvp, jvp, pullback, in_loop, in_branch, in_checkpoint };
 constexpr int kForms = 7;
 
@@ -24,7 +24,7 @@ class DerivativeRule : public Rule {
   DerivativeRule() : Rule("derivative", 14) {}
 
   bool draft(Drafter& d, Instruction& in) const override {
-    // Their gradients are second gradients, which are too inexact in f32 to be compared.
+    // Gradients of derivatives are second gradients, too inexact in f32 for a comparison.
     if (d.depth() > kDeepest || d.program().real != f64) return false;
     const int x =
         d.pick([&](int v) { return !d.type(v).is_array && d.type(v).element == Element::real; });
@@ -96,7 +96,7 @@ class DerivativeRule : public Rule {
     return true;
   }
 
-  /// Calls a pullback in the place that the form says.
+  /// Calls a pullback at the place that the form names.
   template <class Pulled>
   static Tensor pulled(const Instruction& in, const Pulled& y_and_pull) {
     const auto& [y, given] = y_and_pull;

@@ -1,5 +1,5 @@
-// Functions of elements of floats and booleans. Some keep their arguments where the function is
-// smooth; those that do not come less often.
+// Rules for element-wise functions of floats and booleans. Some keep their arguments in the range
+// in which the function is smooth; the others have lower weights.
 #include "reel/frontend/custom_vjp.h"
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/typing.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr Element real = Element::real, boolean = Element::boolean;
 
-/// condition, b, c: of one operand all dims.
+/// Operands condition, b, c; a single operand has all dims of the result.
 bool choose(Drafter& d, Instruction& in) {
   const int a = d.pick(boolean), b = d.pick(real);
   if (a < 0 || b < 0) return false;
@@ -23,7 +23,7 @@ bool choose(Drafter& d, Instruction& in) {
   return gives(d, in, {a, b, c}, {.element = real, .dims = *most});
 }
 
-/// A literal beside the condition.
+/// Operands condition, b, and a literal.
 bool choose_number(Drafter& d, Instruction& in) {
   const int a = d.pick(boolean), b = d.pick(real);
   if (a < 0 || b < 0) return false;

@@ -1,5 +1,5 @@
-// Generic functions, of which one jit serves arguments of several C++ types. Each call is compared
-// with the function itself, which reads each leaf once, so that gradients add up in one order.
+// Rules for generic functions: one jit serves arguments of several C++ types. Each call is compared
+// with the function itself. It reads each leaf once, so gradients add up in one order.
 #include <array>
 #include <tuple>
 
@@ -14,7 +14,7 @@ namespace reel::fuzz {
 Rules generic_rules() {
   const Typing one = unary(Element::real, Element::real);
   return {
-      // Leaves of equal types in other aggregates.
+      // Leaves of equal types in different aggregates.
       expression(REEL_EXPRESSION([&](auto f) {
                    const auto jitted = jit(f, {.executor = Executor::interpreter});
                    const auto call = [&](const auto& s) {
@@ -34,7 +34,7 @@ Rules generic_rules() {
                      return tanh(std::get<1>(s));
                  })),
                  3, one),
-      // Numbers of one value and of several types, and texts.
+      // Equal numbers of several types, and texts.
       expression(REEL_EXPRESSION([&](auto f) {
                    const auto jitted = jit(f, {.executor = Executor::interpreter});
                    const auto call = [&](const auto& kind) {

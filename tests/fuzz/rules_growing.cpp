@@ -1,5 +1,5 @@
-// Loops under policies whose states grow: vectors, histories along a Dim in the state, arrays,
-// rows.
+// Rules for loops under policies with growing states: vectors, histories along a Dim in the state,
+// arrays, rows.
 #include "reel/frontend/fold.h"
 #include "reel/frontend/indexed_slices.h"
 #include "reel/frontend/scan.h"
@@ -12,7 +12,7 @@
 namespace reel::fuzz {
 namespace {
 
-/// A vector of reals with a size, without a name.
+/// Chooses a plain real vector with a size.
 bool of_vector(Drafter& d, Instruction& in) {
   const int a = d.is_named() ? -1 : d.pick([&](int v) {
     return !d.type(v).is_array && d.type(v).element == Element::real && d.rank(v) == 1 &&
@@ -29,7 +29,7 @@ bool of_rows(Drafter& d, Instruction& in) {
   return true;
 }
 
-/// Reals whose dims have names.
+/// Chooses reals with named dims.
 bool of_named(Drafter& d, Instruction& in) {
   const int a = !d.is_named() ? -1 : d.pick(Element::real);
   if (a < 0 || d.rank(a) > 2) return false;
@@ -39,16 +39,16 @@ bool of_named(Drafter& d, Instruction& in) {
   return gives(d, in, {a}, d.type(a));
 }
 
-/// Reals that the loop takes slices of. dims: the scanned dim, and the dims of a slice.
+/// Chooses reals for the loop's slices. dims: the scanned dim, and the dims of a slice.
 bool of_slices(Drafter& d, Instruction& in) {
   const int a = !d.is_named() ? -1 : d.pick([&](int v) {
     return !d.type(v).is_array && d.type(v).element == Element::real && d.rank(v) > 0;
   });
   if (a < 0 || d.rank(a) > 3) return false;
   const int along = d.type(a).dims[d.random().below(d.rank(a))];
-  // Slices with lengths of their own are other dims in each step.
+  // Slices with their own lengths have another Dim in each iteration.
   if (!dims_running_over(d.program(), d.type(a).dims, along).empty()) return false;
-  // Histories of entries that end one by one need the entries.
+  // Histories of entries that finish one by one need the dims of the entries.
   if (!is_subset(d.dim(along).over, d.type(a).dims)) return false;
   in.dims = {along};
   ValueType type;

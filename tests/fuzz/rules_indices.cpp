@@ -1,4 +1,4 @@
-// Elements by index, order of elements, matrix products.
+// Rules for indexing, sorting and matrix products.
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/slices.h"
 #include "reel/tests/fuzz/typing.h"
@@ -21,7 +21,8 @@ std::vector<int> without(const Drafter& d, int value, int axis) {
   return dims;
 }
 
-/// The dims of indices in the place of an axis, those that x has too matched.
+/// Returns the dims of a gather: the dims of indices in place of the axis. Dims that x has too are
+/// matched.
 std::vector<int> gathered(const Drafter& d, int a, int axis, const std::vector<int>& indices) {
   std::vector<int> dims;
   for (int i = 0; i < d.rank(a); ++i) {
@@ -36,7 +37,7 @@ std::vector<int> gathered(const Drafter& d, int a, int axis, const std::vector<i
   return dims;
 }
 
-/// A dim of the indices that is no dim of x has another origin than those of x.
+/// True if each dim of the indices is a dim of x, or has another origin than all dims of x.
 bool have_dims_apart(Drafter& d, int a, int axis, int indices, const std::vector<int>& sliced) {
   if (!d.is_named()) return true;
   for (const int index : d.type(indices).dims)
@@ -47,7 +48,8 @@ bool have_dims_apart(Drafter& d, int a, int axis, int indices, const std::vector
   return true;
 }
 
-/// indices: any integers, made to fit the axis; clip says how where its size is not known.
+/// Operands a and indices. Indices may be any integers, and are brought into the range of the axis;
+/// if its size is unknown, by clip.
 Typing gather_along(bool clips) {
   return [=](Drafter& d, Instruction& in) {
     const int a = pick_real(d, 1), indices = d.pick(Element::i32);
@@ -65,7 +67,7 @@ Typing gather_along(bool clips) {
   };
 }
 
-/// like, indices, updates: gathered ones come back.
+/// Operands like, indices, updates. The updates are gathered from like.
 bool scattered(Drafter& d, Instruction& in) {
   const int a = pick_real(d, 1), indices = d.pick(Element::i32);
   if (a < 0 || indices < 0) return false;
@@ -73,7 +75,7 @@ bool scattered(Drafter& d, Instruction& in) {
   if (axis < 0) return false;
   in.axes = {axis};
   in.numbers = {d.dim(d.dim_at(a, axis)).size};
-  // Gathered updates have dims of the whole only.
+  // Gathered updates must have no slices among their dims.
   const std::vector<int> wholes = dims_running_over(d.program(), d.type(a).dims, axis);
   if (!wholes.empty() || !have_dims_apart(d, a, axis, indices, wholes)) return false;
   if (gathered(d, a, axis, d.type(indices).dims).size() > 3) return false;
@@ -109,7 +111,7 @@ bool order(Drafter& d, Instruction& in) {
   return true;
 }
 
-/// Over a dim that both have; what else both have goes along.
+/// A product over a dim that both have; other common dims are batch dims.
 bool contracted(Drafter& d, Instruction& in) {
   if (!d.is_named()) return false;
   const int a = pick_real(d, 1);
@@ -127,7 +129,7 @@ bool contracted(Drafter& d, Instruction& in) {
   return type.dims.size() < 4 && !have_one_origin(d.program(), all) && gives(d, in, {a, b}, type);
 }
 
-/// NumPy's rules, for matrices and vectors.
+/// A product of matrices and vectors by NumPy's rules.
 bool multiplied(Drafter& d, Instruction& in) {
   if (d.is_named()) return false;
   const int a = pick_real(d, 1);

@@ -1,11 +1,11 @@
-// Integers. They stay small, so that they can be indices and trip counts.
+// Rules for integers. They stay small, so that they can be indices and trip counts.
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/typing.h"
 
 namespace reel::fuzz {
 namespace {
 
-/// 0, 1, ... along a dim.
+/// Makes 0, 1, ... along a dim.
 bool count_up(Drafter& d, Instruction& in) {
   const std::vector<int> dims = d.pick_dims(1);
   if (dims.empty()) return false;

@@ -1,4 +1,4 @@
-// while_loop and cond.
+// Rules for while_loop and cond.
 #include "reel/frontend/while_loop.h"
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/policies.h"
@@ -15,7 +15,7 @@ int scalar_of(Drafter& d, Element element) {
       [&](int v) { return !d.type(v).is_array && d.type(v).element == element && d.rank(v) == 0; });
 }
 
-/// A small count made of integers that are there, or a number; -1 for the number.
+/// Draws a trip count: a small integer from visible values, or -1 for a fixed number.
 int draw_count(Drafter& d) {
   const int count = d.random().chance(70) ? scalar_of(d, Element::i32) : -1;
   return count < 0 ? -1 : d.apply("mod(a * 3, 4)", {count}, {.element = Element::i32});
@@ -105,7 +105,8 @@ class WhileRule : public Rule {
   }
 
  private:
-  /// Holds for as long as a counter is below a limit, perhaps only while a number is.
+  /// Writes a condition: a counter is below a limit. In some loops the sum of a real state must be
+  /// below a number in addition, or instead.
   static void write_cond(Drafter& d, Block& cond, int limit, const LoopForm& loop) {
     const ValueType truth{.element = Element::boolean};
     if (limit < 0) limit = d.apply("full(dims, 2, i32)", {}, {.element = Element::i32});
@@ -153,8 +154,8 @@ class CondRule : public Rule {
     return true;
   }
 
-  /// Eagerly the branch decides the order of a result's dims, in a trace the first one, and sums
-  /// over them are added up in that order.
+  /// Gives the value one order of dims. In eager mode the branch taken decides the order of a
+  /// result's dims, in a trace the first branch, and sums are added up in that order.
   static int ordered(Drafter& d, int value) {
     if (!d.is_named() || d.rank(value) < 2) return value;
     Instruction order;

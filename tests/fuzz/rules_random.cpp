@@ -1,4 +1,4 @@
-// Draws, and tensors from nothing.
+// Rules for random draws, and for tensors without operands.
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/typing.h"
 
@@ -16,7 +16,7 @@ Typing fresh(Element element) {
 bool along_one(Drafter& d, Instruction& in) {
   in.dims = d.pick_dims(1);
   if (in.dims.empty()) return false;
-  // The dims of the lengths come along.
+  // The result also has the dims of the lengths.
   ValueType type{.element = Element::i32, .dims = d.dim(in.dims[0]).over};
   type.dims.push_back(in.dims[0]);
   return gives(d, in, {}, type);
@@ -50,7 +50,7 @@ Rules random_rules() {
       expression(REEL_EXPRESSION(full(dims, true, boolean)), 1, fresh(Element::boolean)),
       expression(REEL_EXPRESSION(full(dims, 0, i32)), 2, fresh(Element::i32)),
       expression(REEL_EXPRESSION(permutation(to)), 2, along_one),
-      // Logits that are NaN, or all -inf, are an error.
+      // NaN logits, or only -inf logits, are an error.
       expression(REEL_EXPRESSION(categorical(clip(where(isnan(a), zeros_like(a), a), -3, 3), axis)),
                  2, drop_axis),
       expression(REEL_EXPRESSION(dropout(a, 0.25)), 4, unary(Element::real, Element::real)),

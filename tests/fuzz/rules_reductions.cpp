@@ -1,4 +1,4 @@
-// Reductions, softmax, running sums.
+// Rules for reductions, softmax and running sums.
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/typing.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr Element real = Element::real;
 
-/// One axis goes.
+/// Removes one axis.
 Typing position(Element from) {
   return [=](Drafter& d, Instruction& in) {
     if (!reduction(from, Element::i32)(d, in)) return false;
@@ -15,7 +15,7 @@ Typing position(Element from) {
   };
 }
 
-/// Plain axes stay, with size 1.
+/// Keeps plain axes with size 1.
 bool keep(Drafter& d, Instruction& in) {
   if (d.is_named() || !along_some(real)(d, in)) return false;
   for (const int axis : in.axes) {

@@ -1,4 +1,4 @@
-// scan: along dims of every kind, until a condition ends it, and both.
+// Rule for scan: along dims of every kind, until a condition ends it, or both.
 #include "reel/frontend/scan.h"
 #include "reel/tests/fuzz/cut_by_hand.h"
 #include "reel/tests/fuzz/families.h"
@@ -51,7 +51,7 @@ class ScanRule : public Rule {
     loop.cond_before_body = !loop.has_cond || d.random().chance(60);
     choose_states(d, in);
     choose_truncate(d, in);
-    // Whether the new axis has a name is read off the state where no spatial_dim says it.
+    // Without spatial_dim, the state decides whether the new axis has a name.
     if (!known && !d.is_named() &&
         std::none_of(in.inputs.begin(), in.inputs.end(), [&](int v) { return d.rank(v) > 0; }))
       return false;
@@ -100,8 +100,8 @@ class ScanRule : public Rule {
     return true;
   }
 
-  /// Backwards along a ragged dim, each entry begins at its own end: what entries share is another
-  /// element in each.
+  /// In a reverse scan along a ragged dim, each entry begins at its own end. A value that entries
+  /// share is then another element in each, so it gets the entries' dims.
   static std::vector<int> with_entries(const Drafter& d, const Instruction& in,
                                        std::vector<int> dims) {
     if (!in.loop.reverse || in.loop.spatial < 0) return dims;
@@ -110,7 +110,7 @@ class ScanRule : public Rule {
     return dims;
   }
 
-  /// Dims whose lengths run over the scanned one have lengths of their own in the body.
+  /// Makes slices of dims whose lengths run over the scanned dim, for the body.
   static void choose_slices(Drafter& d, Instruction& in) {
     std::vector<int> wholes;
     if (in.loop.spatial < 0) return;
@@ -125,7 +125,7 @@ class ScanRule : public Rule {
                        [&](const SlicedDim& sliced) { return sliced.slice == dim; });
   }
 
-  /// A loop that finds out how long it is has a dim of its own, over which lengths run in ys.
+  /// A loop with an unknown trip count has a new dim; lengths of ys run over that dim.
   static void slice_anew(Drafter& d, Instruction& in, int out, const std::vector<ValueType>& ys) {
     if (in.found.empty()) return;
     std::vector<int> wholes;
@@ -144,7 +144,7 @@ class ScanRule : public Rule {
     return type;
   }
 
-  /// Entries end by themselves, or all at once.
+  /// Chooses if entries finish one by one or all together.
   static void choose_cond_dims(Drafter& d, LoopForm& loop, bool known) {
     if (!d.is_named()) return;
     if (known) {
@@ -178,7 +178,7 @@ class ScanRule : public Rule {
     loop.states = static_cast<int>(in.inputs.size() - begin);
   }
 
-  /// Programs have few of them.
+  /// Adds an array to the state. Without this, programs would have few of them.
   static void add_array(Drafter& d, Instruction& in) {
     const int like = d.pick([&](int v) {
       if (d.type(v).element != Element::real || contains(d.type(v).dims, in.loop.spatial))
@@ -197,12 +197,12 @@ class ScanRule : public Rule {
         d.apply("TensorArray(TensorType{real, dims}, {.size = n})", {}, type, attributes));
   }
 
-  /// Backwards, how many steps there are must be known before a run, or asked of a dim.
+  /// Chooses truncate. A reverse scan needs a trip count that is known before a run, or from a dim.
   static void choose_truncate(Drafter& d, Instruction& in) {
     if (!d.draws_truncate() || !in.loop.states || !d.random().chance(70)) return;
     if (in.loop.reverse && !d.is_named() && !d.dim(d.type(in.inputs[0]).dims[0]).has_size()) return;
     in.loop.truncate = d.random().chance(85) ? d.random().between(1, 3) : kAllSteps;
-    // Else gradients are those of pieces.
+    // With a shorter truncate, gradients are not derivatives of the whole loop.
     if (in.loop.truncate < kAllSteps) d.program().checks_differences = false;
   }
 
@@ -239,13 +239,13 @@ class ScanRule : public Rule {
     for (const int dim : dims) {
       if (dim == in.loop.spatial) return false;
       if (is_slice(in, dim)) {
-        // Together with the slices that its lengths run over.
+        // Requires the slices that its lengths run over.
         for (const int over : d.dim(dim).over)
           if (is_slice(in, over) && !contains(dims, over)) return false;
       } else if (d.dim(dim).kind == DimInfo::Kind::found && !contains(d.outer_dims(), dim)) {
         return false;
       } else if (contains(d.dim(dim).over, in.loop.spatial)) {
-        return false;  // stacked, it has lengths that it has not here
+        return false;  // stacked, it would get lengths that it does not have here
       }
     }
     return true;
@@ -275,7 +275,7 @@ class ScanRule : public Rule {
     cond.results = {more};
   }
 
-  /// The dim of ys.
+  /// Returns the dim of ys.
   static int come_out(Drafter& d, Instruction& in) {
     const LoopForm& loop = in.loop;
     if (!loop.has_cond && !loop.has_bound)

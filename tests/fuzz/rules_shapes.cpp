@@ -1,4 +1,4 @@
-// The same elements under other dims, side by side, or some of them.
+// Rules that change dims, join tensors, or select elements.
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/slices.h"
 #include "reel/tests/fuzz/typing.h"
@@ -17,7 +17,7 @@ int pick_real(Drafter& d, int least_rank) {
   });
 }
 
-/// The type with another dim at an axis; no dim removes it.
+/// Returns the type with other dims in place of an axis; without dims, the axis is removed.
 ValueType with(const Drafter& d, ValueType type, int axis, std::vector<int> dims) {
   const auto place =
       d.is_named() ? std::find(type.dims.begin(), type.dims.end(), axis) - type.dims.begin() : axis;
@@ -26,8 +26,8 @@ ValueType with(const Drafter& d, ValueType type, int axis, std::vector<int> dims
   return type;
 }
 
-/// An axis becomes another one, of the size that change(draw, its size) gives; less than 0: none.
-/// takes_lengths: elements take lengths that run over the axis along.
+/// Replaces an axis by one of the size that change() returns; a negative size means that it does
+/// not fit. takes_lengths: lengths that run over the axis move with the elements.
 template <class Change>
 Typing resized(Change change, bool takes_lengths = false) {
   return [=](Drafter& d, Instruction& in) {
@@ -50,7 +50,7 @@ Typing resized(Change change, bool takes_lengths = false) {
   };
 }
 
-/// Named dims are given, plain sizes are read off.
+/// Returns two rules: `named` for named dims, which are given, and `plain` for plain sizes.
 Rules both(Expression named, Expression plain, int weight, const Typing& typing) {
   const auto only = [&](bool is_named) -> Typing {
     return [=](Drafter& d, Instruction& in) { return d.is_named() == is_named && typing(d, in); };
@@ -110,7 +110,7 @@ bool padded(Drafter& d, Instruction& in) {
   })(d, in);
 }
 
-/// Every second element.
+/// Selects every second element.
 bool halved(Drafter& d, Instruction& in) {
   return resized([](Drafter&, Instruction&, int size) { return (size + 1) / 2; }, true)(d, in);
 }
@@ -119,7 +119,7 @@ bool doubled(Drafter& d, Instruction& in) {
   return resized([](Drafter&, Instruction&, int size) { return 2 * size; })(d, in);
 }
 
-/// a and b beside each other along a new axis.
+/// Stacks a and b along a new axis.
 bool beside(Drafter& d, Instruction& in) {
   const int a = pick_real(d, d.is_named() ? 0 : 1);
   if (a < 0 || d.rank(a) > 2) return false;
@@ -131,7 +131,7 @@ bool beside(Drafter& d, Instruction& in) {
   return gives(d, in, {a, b}, type);
 }
 
-/// Two axes as one.
+/// Merges two axes.
 bool merged(Drafter& d, Instruction& in) {
   const int a = pick_real(d, 2);
   if (a < 0) return false;
@@ -151,7 +151,7 @@ bool merged(Drafter& d, Instruction& in) {
   return gives(d, in, {a}, type);
 }
 
-/// One axis of even size as two.
+/// Splits an axis of even size into two.
 bool parted(Drafter& d, Instruction& in) {
   const int a = pick_real(d, 1);
   if (a < 0 || d.rank(a) > 2) return false;
@@ -164,13 +164,13 @@ bool parted(Drafter& d, Instruction& in) {
   return gives(d, in, {a}, with(d, d.type(a), axis, in.dims));
 }
 
-/// Along any axis, ragged ones too; the result has the same dims.
+/// Moves elements along any axis, ragged ones too; the result has the same dims.
 bool moved(Drafter& d, Instruction& in) {
   in.constant = draw_number(d);
   return along(real)(d, in);
 }
 
-/// Lengths that run over the axis are reversed, too.
+/// Reverses an axis, and the lengths that run over it.
 bool reversed(Drafter& d, Instruction& in) {
   if (!along(real)(d, in)) return false;
   ValueType& type = d.program().values[in.outputs[0]];

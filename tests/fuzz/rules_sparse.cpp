@@ -1,5 +1,5 @@
-// Sparse tensors and rows, as states of loops of their own: how many elements there are changes
-// from step to step.
+// Rules for sparse tensors and rows as states of loops: their number of elements changes from
+// iteration to iteration.
 #include "reel/frontend/fold.h"
 #include "reel/frontend/indexed_slices.h"
 #include "reel/frontend/scan.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kRows = 3;
 
-/// A vector of reals that has elements, as many as types say.
+/// Returns a plain real vector of known size with at least one element; -1 if there is none.
 int pick_vector(Drafter& d) {
   return d.is_named() ? -1 : d.pick([&](int v) {
     return !d.type(v).is_array && d.type(v).element == Element::real && d.rank(v) == 1 &&
@@ -62,7 +62,7 @@ Rules sparse_rules() {
                                  {.checkpoint = keep, .swap_memory = swap})),
               {3})),
           3, of_one),
-      // What leaves the loop beside the state needs nothing of it.
+      // ys do not depend on the state.
       expression(
           REEL_EXPRESSION([](const auto& made) {
             return ensure_shape(to_dense(made.state), {3}) + sum(made.ys);

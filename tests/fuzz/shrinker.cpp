@@ -12,16 +12,16 @@
 namespace reel::fuzz {
 namespace {
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 enum class Attempt {
-  made,        ///< the program was changed, though perhaps not made smaller
-  no_variant,  ///< there are not so many ways to do it at this place
+  made,        ///< the program was changed; it need not be smaller
+  no_variant,  ///< the place has no variant with this number
   no_place,
 };
-/// Changes the program at a place, in one of several ways.
+/// Changes the program at a place, by one of several variants.
 using Step = Attempt (*)(Program& program, int place, int variant);
 
-/// The instruction with that number, the block that it is in, and the values that it may use.
+/// An instruction: its block, its position there, and the values that it may use.
 struct Place {
   Block* block = nullptr;
   std::size_t position = 0;
@@ -45,7 +45,7 @@ bool find_place(Block& block, int& place, std::vector<int> visible, Place& found
 }
 
 std::optional<Place> at(Program& program, int place) {
-  // The last first: what others depend on cannot go before they do.
+  // The last instruction comes first: its operands can only be removed after it.
   place = count_instructions(program) - 1 - place;
   Place found;
   if (place < 0 || !find_place(program.main, place, {}, found)) return {};
@@ -58,7 +58,7 @@ const Rule* rule_named(const std::string& name) {
   return nullptr;
 }
 
-/// An output of an instruction, replaced by an input or something else that is there already.
+/// Replaces an output of an instruction by one of its inputs or another visible value.
 Attempt use_another(Program& program, int place, int variant) {
   constexpr int kWays = 6;
   const auto found = at(program, place);
@@ -76,7 +76,7 @@ Attempt use_another(Program& program, int place, int variant) {
   return Attempt::made;
 }
 
-/// An output of an instruction, replaced by a constant.
+/// Replaces an output of an instruction by a constant.
 Attempt use_constant(Program& program, int place, int variant) {
   const auto found = at(program, place);
   if (!found) return Attempt::no_place;
@@ -101,7 +101,7 @@ Attempt use_constant(Program& program, int place, int variant) {
   return Attempt::made;
 }
 
-/// A block in place of the instruction that runs it: of a cond either branch, of a while_loop one
+/// Replaces an instruction by a block that it runs: a cond by either branch, a while_loop by one
 /// iteration.
 Attempt inline_block(Program& program, int place, int variant) {
   const auto found = at(program, place);
@@ -122,7 +122,7 @@ Attempt inline_block(Program& program, int place, int variant) {
   return Attempt::made;
 }
 
-/// A state of a loop, which becomes a value from outside.
+/// Replaces a state of a loop by a capture of its initial value.
 Attempt drop_state(Program& program, int place, int variant) {
   const auto found = at(program, place);
   if (!found) return Attempt::no_place;
@@ -139,7 +139,7 @@ Attempt drop_state(Program& program, int place, int variant) {
   return Attempt::made;
 }
 
-/// A slice that a scan takes, which becomes a constant inside.
+/// Replaces a slice of a scan by a constant in the body.
 Attempt use_constant_slice(Program& program, int place, int variant) {
   const auto found = at(program, place);
   if (!found) return Attempt::no_place;
@@ -158,7 +158,7 @@ Attempt use_constant_slice(Program& program, int place, int variant) {
   return Attempt::made;
 }
 
-/// Options of a loop, one after the other.
+/// Removes one option of a loop.
 Attempt drop_option(Program& program, int place, int variant) {
   const auto found = at(program, place);
   if (!found) return Attempt::no_place;
@@ -222,7 +222,7 @@ Attempt drop_result(Program& program, int place, int variant) {
   return Attempt::made;
 }
 
-/// As many lengths as there are entries, of which those in padding have none.
+/// Makes the number of lengths equal to the number of entries. Entries in padding get length 0.
 void fit_lengths(Program& program) {
   for (DimInfo& dim : program.dims) {
     if (dim.kind != DimInfo::Kind::ragged) continue;
@@ -239,7 +239,7 @@ void fit_lengths(Program& program) {
   }
 }
 
-/// One size, or one length, at a time: to nothing, to half, or by one.
+/// Reduces one size or length: to zero, to half, or by one.
 Attempt smaller_dim(Program& program, int place, int variant) {
   if (variant > 2) return Attempt::no_variant;
   const auto make_smaller = [&](int& size) {
@@ -256,7 +256,7 @@ Attempt smaller_dim(Program& program, int place, int variant) {
   return Attempt::no_place;
 }
 
-/// An input all of whose numbers are one; or passed instead of captured.
+/// Makes all elements of an input equal, to 0, 1 or 2; or makes a captured input an argument.
 Attempt simpler_input(Program& program, int place, int variant) {
   if (place >= static_cast<int>(program.inputs.size())) return Attempt::no_place;
   if (variant > 3) return Attempt::no_variant;
@@ -270,7 +270,7 @@ Attempt simpler_input(Program& program, int place, int variant) {
   return Attempt::made;
 }
 
-/// An instruction that nothing depends on.
+/// Removes an instruction without readers.
 Attempt drop_dead(Program& program, int place, int variant) {
   const auto found = at(program, place);
   if (!found) return Attempt::no_place;
@@ -283,7 +283,7 @@ Attempt drop_dead(Program& program, int place, int variant) {
   return Attempt::made;
 }
 
-/// An input that nothing depends on.
+/// Removes an input without readers.
 Attempt drop_input(Program& program, int place, int variant) {
   return place == 0 && variant == 0 && remove_unused_input(program) ? Attempt::made
                                                                     : Attempt::no_place;
@@ -301,7 +301,7 @@ std::int64_t size_of(const Program& program) {
     size += 100 * static_cast<int>(block.params.size() + block.results.size());
     for (const Instruction& in : block.body) {
       size += 1000 + 10 * in.inputs.size() + (in.constant != 1 && in.constant != 0.5);
-      // A constant is less than anything that is computed.
+      // A constant is smaller than any computed value.
       size -= in.inputs.empty() ? 100 : 0;
       size += in.blocks.empty() ? 0 : 500;
       for (const std::int64_t number : in.numbers) size += std::abs(number);
@@ -324,9 +324,10 @@ std::int64_t size_of(const Program& program) {
 }
 
 Program shrink(Program program, const Shows& shows) {
-  // What comes of dead code stays while that is cut back piece by piece.
+  // True: each candidate is cleaned of dead code. False while the defect needs dead code, which is
+  // then reduced in parts.
   bool cleans = false;
-  // Where dead code stays, what is not dead is made smaller first.
+  // Compares the live part first, then the whole: live code is reduced before dead code.
   const auto sizes = [](const Program& of) {
     Program live = of;
     remove_unused(live);

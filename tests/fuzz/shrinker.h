@@ -1,4 +1,4 @@
-// tests/fuzz/shrinker.h — makes a program that shows a defect as small as it can be.
+// tests/fuzz/shrinker.h — shrink, which makes a program small while it shows a defect.
 #pragma once
 
 #include <functional>
@@ -7,15 +7,16 @@
 
 namespace reel::fuzz {
 
-/// Does the program still show what it is to show?
+/// True if the program still shows the defect.
 using Shows = std::function<bool(const Program&)>;
 
-/// A smaller program that shows the same: without instructions, leaves of loops, inputs and results
-/// that it takes no part of, blocks in place of what runs them, small sizes and plain numbers.
-/// shows: is asked of several hundred programs, of which some are not well-typed.
+/// Returns a smaller program that shows the defect: without unneeded instructions, leaves of loops,
+/// inputs and results, with blocks in place of the instructions that run them, and with small sizes
+/// and plain numbers.
+/// shows: called with several hundred programs; some of them are not well-typed.
 Program shrink(Program program, const Shows& shows);
 
-/// What shrink makes smaller.
+/// Returns the measure that shrink() reduces.
 std::int64_t size_of(const Program& program);
 
 }  // namespace reel::fuzz

@@ -1,4 +1,4 @@
-// tests/fuzz/simplify.h — the parts of a program that nothing depends on, and how they go.
+// tests/fuzz/simplify.h — removal of the parts of a program that no result depends on.
 #pragma once
 
 #include <functional>
@@ -8,22 +8,21 @@
 
 namespace reel::fuzz {
 
-/// How often each value is read.
+/// Returns the number of reads of each value.
 std::vector<int> count_reads(const Program& program);
-/// Which dims anything that is left is made of.
+/// Returns, by dim, true if the program uses it.
 std::vector<bool> dims_in_use(const Program& program);
 
-/// Replaces a value wherever it is read.
+/// Replaces all reads of a value by reads of `by`.
 void replace_reads(Program& program, int value, int by);
 
-/// Removes instructions, leaves of loops and inputs that no result depends on. Inputs stay while
-/// they are the only ones to bring the size of a dim.
+/// Removes instructions, leaves of loops and inputs that no result depends on. An input stays if a
+/// dim in use gets its size from no other input.
 void remove_unused(Program& program);
-/// Removes an input that nothing reads, if there is one that can go.
+/// Removes an input without readers. Returns false if none can be removed.
 bool remove_unused_input(Program& program);
 
-/// The parts of a scan's or while_loop's inputs, outputs, parameters and results that belong to
-/// state k, all removed.
+/// Removes state k from the inputs, outputs, parameters and results of a scan or while_loop.
 void remove_state(Instruction& loop, int k);
 
 }  // namespace reel::fuzz

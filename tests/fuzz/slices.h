@@ -1,4 +1,5 @@
-// tests/fuzz/slices.h — dims of slices: along a dim that lengths run over, each slice has its own.
+// tests/fuzz/slices.h — dims of slices: along a dim that lengths run over, each slice has its own
+// lengths.
 #pragma once
 
 #include <vector>

@@ -44,7 +44,7 @@ Typing binary(Element from, Element to) {
 
 namespace {
 
-/// Some axes of `a`, at least one.
+/// Returns some axes of `a`, at least one.
 std::vector<int> some_axes(Drafter& d, int a) {
   std::vector<int> axes;
   for (int i = 0; i < d.rank(a); ++i)

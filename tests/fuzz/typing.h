@@ -1,4 +1,4 @@
-// tests/fuzz/typing.h — what several families of rules say about their inputs and outputs.
+// tests/fuzz/typing.h — typings that several families of rules share.
 #pragma once
 
 #include "reel/tests/fuzz/drafter.h"
@@ -6,15 +6,15 @@
 
 namespace reel::fuzz {
 
-/// One rule, which lives to the end of the program.
+/// Makes a rule that lives until the process ends.
 const Rule* expression(Expression expression, int weight, Typing typing);
 
-/// The instruction takes these inputs and gives one value of that type.
+/// Gives the instruction these inputs and one output of this type. Returns true.
 bool gives(Drafter& d, Instruction& in, const std::vector<int>& inputs, const ValueType& type);
 
-/// a -> its dims.
+/// a -> the dims of a.
 Typing unary(Element from, Element to);
-/// a, b of one kind -> the dims of both.
+/// a, b of one kind -> the joined dims.
 Typing binary(Element from, Element to);
 /// a (with at least one axis), axes -> a without them.
 Typing reduction(Element from, Element to);
@@ -23,7 +23,7 @@ Typing along(Element element);
 /// a, axes -> the type of a.
 Typing along_some(Element element);
 
-/// A number between -2 and 2 in steps of 1/8.
+/// Returns a number between -2 and 2, a multiple of 1/8.
 double draw_number(Drafter& d);
 
 }  // namespace reel::fuzz

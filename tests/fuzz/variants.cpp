@@ -5,12 +5,12 @@
 namespace reel::fuzz {
 namespace {
 
-/// True of loops, and of expressions that are some.
+/// True for loops, and for expressions that contain loops, if they have a policy.
 bool has_policy_of_loops(const Instruction& in) {
   return in.control != Control::call && in.policy != PolicyForm{};
 }
 
-/// Calls fn(instruction) for all of them, those of inner blocks as well.
+/// Calls fn(instruction) for all instructions, also of inner blocks.
 template <class P, class Fn>
 void for_each_instruction(P& program, Fn&& fn) {
   for_each_block(program.main, [&](auto& block) {

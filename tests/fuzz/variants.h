@@ -1,4 +1,4 @@
-// tests/fuzz/variants.h — programs that must have the same gradients as another.
+// tests/fuzz/variants.h — variants of a program that must have its gradients.
 #pragma once
 
 #include "reel/tests/fuzz/program.h"
@@ -6,20 +6,20 @@
 namespace reel::fuzz {
 
 bool has_policies(const Program& program);
-/// Loops keep all.
+/// Returns the program with loops that save all residuals.
 Program without_policies(Program program);
 
 bool has_checkpointed(const Program& program);
-/// Functions are called as they are, with the draws that they have under checkpoint(f).
+/// Returns the program with plain calls of f in place of checkpoint(f), with the same draws.
 Program without_checkpointed(Program program);
 
-/// A derivative is taken inside.
+/// True if the program contains a derivative.
 bool has_derivatives(const Program& program);
 
 bool has_truncate(const Program& program);
-/// Scans that have a truncate have this one; 0: none.
+/// Returns the program with this truncate in all scans that have one; 0 removes it.
 Program with_truncate(Program program, int steps);
-/// Scans that have a truncate have none: their bodies cut the state. In eager mode only.
+/// Returns the program with bodies that cut the state instead of truncate. For eager mode only.
 Program cut_by_hand(Program program);
 
 }  // namespace reel::fuzz

@@ -1,4 +1,5 @@
-// Any bytes as an .npy file: it is read as a whole, or refused with an IoError or a DTypeError.
+// Fuzz target: reads any bytes as an .npy file. The file is read completely, or refused with an
+// IoError or a DTypeError.
 #include <cstdint>
 #include <vector>
 
@@ -27,7 +28,7 @@ void read_all(std::string_view bytes) try {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   reel::read_all(bytes);
-  // The same with lengths that are right: of the header up to the last bracket, in format 1.0.
+  // Once more with a correct header length, up to the last bracket, in format 1.0.
   std::string right(bytes);
   const std::size_t end = right.rfind('}');
   if (size > 10 && end != std::string::npos && end >= 10) {

@@ -1,4 +1,5 @@
-// Any bytes as a safetensors file: it is read as a whole, or refused with an IoError.
+// Fuzz target: reads any bytes as a safetensors file. The file is read completely, or refused with
+// an IoError.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -28,7 +29,7 @@ void read_all(std::string_view bytes) try {
 } catch (const IoError&) {
 }
 
-/// The same with a length in front that is right for the header, which most changes make wrong.
+/// Returns the bytes with a correct header length. Most mutations make the length wrong.
 std::string with_right_length(std::string_view bytes) {
   constexpr std::size_t kLengthBytes = 8;
   std::string result(bytes);

@@ -1,5 +1,5 @@
-// make_corpus FOLDER: writes valid files to FOLDER/npy and FOLDER/safetensors, from which fuzzing
-// starts.
+// make_corpus FOLDER: writes valid files to FOLDER/npy and FOLDER/safetensors, as a start for
+// fuzzing.
 #include <cstdio>
 #include <deque>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// tests/fuzz/files/memory_file.h — bytes as a file that can be opened by a path, without a disk.
+// tests/fuzz/files/memory_file.h — a file in memory that can be opened by its path.
 #pragma once
 
 #include <sys/mman.h>
