@@ -5,137 +5,20 @@
 #include <unordered_set>
 #include <utility>
 
-#include "reel/autodiff/tape.h"
-#include "reel/core/graph_builder.h"
-#include "reel/core/merge_equal.h"
-#include "reel/core/ops.h"
+#include "reel/autodiff/recorded_reversal.h"
 #include "reel/core/ops/checkpointed.h"
 #include "reel/core/ops/dims.h"
 #include "reel/core/ops/identity.h"
-#include "reel/core/ops/list.h"
 #include "reel/core/ops/loop.h"
-#include "reel/core/str.h"
 
 namespace reel {
 namespace {
 
-thread_local bool are_assumed = false;
-
-class AssumptionScope {
- public:
-  explicit AssumptionScope(bool assumed) : before_(std::exchange(are_assumed, assumed)) {}
-  ~AssumptionScope() { are_assumed = before_; }
-  AssumptionScope(const AssumptionScope&) = delete;
-  AssumptionScope& operator=(const AssumptionScope&) = delete;
-
- private:
-  const bool before_;
-};
-
-Tensor zeros_of(const Tensor& x) {
-  if (x.type().is_list()) return empty_list(x.type());
-  return x.type().is_known() ? zeros(x.type()) : zeros_like(x);
-}
-
-/// The forward records applied again, then reverse ones: everything that may be needed, in one
-/// graph.
-struct Both {
-  Ref<Graph> graph;
-  Tensors captured;
-  std::size_t forward_records = 0;
-  std::vector<ValueId> forward_outputs;  // by output of the forward graph, its value here
-  std::vector<int> cotangents, wanted, presences, row_numbers;  // as in ReversedGraph
-  std::vector<std::pair<Dim, Dim>> dims;  // the forward graph's own dims, with the dims here
-};
-
-/// Adds plain sizes that only a run knows and that have two symbols: one from an input, one from a
-/// record of the graph that is applied again. This happens if a cotangent arrives for a recomputed
-/// value.
-void add_second_names(const Graph& forward, const Tensors& values, DimEnv& env,
-                      std::vector<std::pair<Dim, Dim>>& dims) {
-  std::unordered_set<const DimNode*> found;
-  for (ValueId v = 0; v < values.size(); ++v) {
-    if (!values[v].is_defined()) continue;
-    const Dims &from = forward.types[v].dims(), &to = values[v].dims();
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      const bool has_name = from[i].is_symbol() && !from[i].has_size() && env.knows(from[i]);
-      if (has_name && !to[i].has_size() && env.resolve(from[i]) != to[i] &&
-          found.insert(to[i].node()).second)
-        dims.emplace_back(from[i], to[i]);
-    }
-  }
-}
-
-Both record_both(const Graph& forward, const ReversalSpec& spec) {
-  Both both;
-  GraphBuilder builder(forward.name + " reversed", "the gradient of " + forward.name);
-  ModeScope scope(builder.scope());
-  if (!builder.outer())
-    for (const auto& [actual, symbol] : forward.renames) builder.rename(actual, symbol);
-  Tensors inputs, targets, cotangents, sources;
-  for (const ValueId v : forward.inputs) inputs.push_back(builder.add_input(forward.types[v]));
-  RecordingTape tape;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (spec.is_wanted[i]) {
-      tape.watch(inputs[i]);
-      if (!spec.takes_rows.empty() && spec.takes_rows[i]) tape.watch_rows(inputs[i]);
-      sources.push_back(inputs[i]);
-      both.wanted.push_back(static_cast<int>(i));
-    }
-  DimEnv env = DimEnv::renaming();  // dims of an enclosing graph stay unchanged
-  Tensors values;
-  const Tensors outputs = replay(forward, inputs, env, &values);
-  both.forward_records = builder.record_count();
-  for (const TensorType& type : forward.types)
-    for_each_symbol(type, [&](const Dim& dim) {
-      if (env.knows(dim)) both.dims.emplace_back(dim, env.resolve(dim));
-    });
-  add_second_names(forward, values, env, both.dims);
-  // A cotangent has the dims of the output that was just applied again, which may be new.
-  for (std::size_t i = 0; i < spec.has_cotangent.size(); ++i)
-    if (spec.has_cotangent[i]) {
-      both.cotangents.push_back(static_cast<int>(i));
-      targets.push_back(outputs[i]);
-      cotangents.push_back(builder.add_input(outputs[i].type()));
-    }
-  // The last output first, as on the eager tape.
-  std::reverse(targets.begin(), targets.end());
-  std::reverse(cotangents.begin(), cotangents.end());
-  Tensors presences, row_numbers;
-  const AssumptionScope scope_of_vjps(spec.assumes_cotangents);
-  const Tensors gradients = tape.gradient(targets, cotangents, sources, &presences, &row_numbers);
-  // No path, no cotangent: zeros would meet infinite derivatives. A carry always has one.
-  const std::vector<int> asked = std::exchange(both.wanted, {});
-  Tensors found, paths, numbers;
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (!gradients[i].is_defined() && spec.is_free[asked[i]]) continue;
-    both.wanted.push_back(asked[i]);
-    found.push_back(gradients[i].is_defined() ? gradients[i] : zeros_of(sources[i]));
-    paths.push_back(presences[i]);
-    numbers.push_back(row_numbers[i]);
-  }
-  for (const Tensor& path : paths) {
-    both.presences.push_back(path.is_defined() ? static_cast<int>(found.size()) : -1);
-    if (path.is_defined()) found.push_back(cast(path, i32));
-  }
-  for (const Tensor& of : numbers) {
-    both.row_numbers.push_back(of.is_defined() ? static_cast<int>(found.size()) : -1);
-    if (of.is_defined()) found.push_back(of);
-  }
-  std::vector<ValueId> forward_outputs, renumbered;
-  for (const Tensor& output : outputs) forward_outputs.push_back(builder.value(output));
-  const Ref<Graph> recorded = builder.finish(found);
-  both.captured = builder.captured();
-  // A loop and the loop that its vjp applies again are merged, among the forward records.
-  both.graph = merge_equal(*recorded, &renumbered, &both.forward_records);
-  for (const ValueId v : forward_outputs) both.forward_outputs.push_back(renumbered[v]);
-  return both;
-}
-
-/// Decides which values and records of Both the reversed graph takes.
+/// Decides which values and records of RecordedReversal the reversed graph takes.
 class Cut {
  public:
-  Cut(const Graph& forward, const ReversalSpec& spec, const Both& both) : spec_(spec), both_(both) {
+  Cut(const Graph& forward, const ReversalSpec& spec, const RecordedReversal& both)
+      : spec_(spec), both_(both) {
     const Graph& graph = *both.graph;
     maker_.assign(graph.types.size(), -1);
     for (std::size_t r = 0; r < graph.records.size(); ++r)
@@ -315,7 +198,7 @@ class Cut {
   }
 
   const ReversalSpec& spec_;
-  const Both& both_;
+  const RecordedReversal& both_;
   std::vector<int> maker_;
   std::vector<Source> source_;
   std::vector<std::uint8_t> takes_;
@@ -329,7 +212,8 @@ class Cut {
 
 /// Returns, by record, whether it recomputes a forward record. If so, tells whether it depends on a
 /// carried value of the previous iteration that in turn depends on it.
-std::vector<Again> find_again(const Graph& forward, const ReversalSpec& spec, const Both& both) {
+std::vector<Again> find_again(const Graph& forward, const ReversalSpec& spec,
+                              const RecordedReversal& both) {
   const Graph& graph = *both.graph;
   std::vector<std::uint8_t> waits(graph.types.size()), is_needed(graph.types.size());
   std::size_t carries = 0;
@@ -364,7 +248,7 @@ std::vector<Again> find_again(const Graph& forward, const ReversalSpec& spec, co
 }
 
 /// Returns the forward records as a graph of their own, with the value numbers of `both`.
-Ref<Graph> forward_part(const Both& both, const Graph& forward) {
+Ref<Graph> forward_part(const RecordedReversal& both, const Graph& forward) {
   Ref<Graph> graph(new Graph);
   const Graph& from = *both.graph;
   graph->name = forward.name;
@@ -382,7 +266,7 @@ Ref<Graph> forward_part(const Both& both, const Graph& forward) {
 }  // namespace
 
 ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
-  const Both both = record_both(forward, spec);
+  const RecordedReversal both = record_reversal(forward, spec);
   const Graph& from = *both.graph;
   const Cut cut(forward, spec, both);
   ReversedGraph result;
@@ -521,7 +405,5 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   result.forward->renames = to.renames = forward.renames;
   return result;
 }
-
-bool cotangents_are_assumed() { return are_assumed; }
 
 }  // namespace reel

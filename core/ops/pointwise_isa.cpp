@@ -7,6 +7,7 @@
 #include "reel/core/ops/gauss_isa.h"
 #include "reel/core/ops/pointwise_functors.h"
 #include "reel/core/ops/pointwise_table.h"
+#include "reel/core/ops/power_isa.h"
 #include "reel/core/ops/sigmoid_isa.h"
 #include "reel/core/ops/trig_isa.h"
 #include "reel/core/ops/vector_isa.h"
