@@ -22,7 +22,8 @@ Tensors pushed_forward(RecordingTape& tape, const Tensors& sources, const Tensor
 
 template <class F, class X>
 constexpr bool takes_primals() {
-  constexpr bool kTakesPrimals = std::is_invocable_v<F&, const X&> || TakesMembers<F, X>::value;
+  constexpr bool kTakesPrimals =
+      std::disjunction_v<std::is_invocable<F&, const X&>, TakesMembers<F, X>>;
   static_assert(kTakesPrimals,
                 "jvp(f, primals, tangents) calls f with the primals; for several arguments, give "
                 "tuples of primals and tangents");

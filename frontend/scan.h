@@ -72,21 +72,23 @@ struct NotInvocable {};
 template <class Body, class State>
 using OnlyX = std::conditional_t<is_none<State>, const Body&, NotInvocable>;
 
+/// True if scan can call the body. Tests one form after the other: grad(f) takes any number of
+/// arguments, and fails to compile for some.
 template <class Body, class X, class State>
 constexpr bool is_scan_body() {
-  constexpr bool kTakesX = std::is_invocable_v<OnlyX<Body, State>, const X&>,
-                 kTakesBoth = std::is_invocable_v<const Body&, const X&, const State&>,
-                 kTakesState = std::is_invocable_v<const Body&, const State&>;
-  static_assert(kTakesX || kTakesBoth || kTakesState,
-                "scan calls body(x, state), body(state) without xs, or body(x) without a state");
-  if constexpr (kTakesX)
+  if constexpr (std::is_invocable_v<OnlyX<Body, State>, const X&>) {
     return returns_tree<std::invoke_result_t<const Body&, const X&>>();
-  else if constexpr (kTakesBoth)
+  } else if constexpr (std::is_invocable_v<const Body&, const X&, const State&>) {
     return returns_tree<std::invoke_result_t<const Body&, const X&, const State&>>();
-  else if constexpr (kTakesState)
-    return returns_tree<std::invoke_result_t<const Body&, const State&>>();
-  else
-    return false;
+  } else {
+    constexpr bool kTakesState = std::is_invocable_v<const Body&, const State&>;
+    static_assert(kTakesState,
+                  "scan calls body(x, state), body(state) without xs, or body(x) without a state");
+    if constexpr (kTakesState)
+      return returns_tree<std::invoke_result_t<const Body&, const State&>>();
+    else
+      return false;
+  }
 }
 
 /// Returns the pair of y and the next state; None for each that the body does not return.

@@ -61,8 +61,9 @@ decltype(auto) call_with_state(Fn& fn, const State& state) {
 /// True if call_with_state may call Fn, and Fn returns something.
 template <class Fn, class State>
 constexpr bool is_loop_function() {
+  // Lazily: a generic function may fail to compile for other arguments.
   constexpr bool kTakesState =
-      std::is_invocable_v<Fn&, const State&> || TakesMembers<Fn, State>::value;
+      std::disjunction_v<std::is_invocable<Fn&, const State&>, TakesMembers<Fn, State>>;
   static_assert(kTakesState,
                 "cond and body are called with the state, or with the members of a tuple or pair "
                 "as arguments; numbers in it have become tensors");
