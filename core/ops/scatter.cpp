@@ -296,6 +296,7 @@ Tensor scatter_add(const Tensor& like, const Tensor& indices, const Tensor& upda
 
 Tensor scatter_max(const Tensor& like, const Tensor& indices, const Tensor& updates,
                    const Axis& axis) {
+  check_defined("scatter_max", like);
   const Scattered in =
       prepare("scatter_max", like, indices, updates, axis, lowest_number(like.dtype()));
   return bind_scatter(scatter_max_op, like, in.indices, in.updates, in.attrs, lowest(like.dtype()));
