@@ -345,7 +345,10 @@ Function pullback_of_a_history(const LoopPolicy& outer, const LoopPolicy& inner)
 TEST_P(PoliciesInPoliciesTest, APullbackInABodyOfALoopWhoseStateGrows) {
   const Tensor x = tensor({.5, .8, .3}, {Dim("batch", 3)}, f64),
                v = tensor({.7, -.4, 1.1}, x.dims(), f64);
-  expect_same_derivatives(pullback_of_a_history, x, v, true);
+  // With several iterations in flight, the dataflow executor refuses higher derivatives under
+  // policies of both loops: two replays make one computed dim twice (docs/semantics.md).
+  const bool has_inner = parallel_iterations_of(GetParam()) <= 1;
+  expect_same_derivatives(pullback_of_a_history, x, v, has_inner);
 }
 
 }  // namespace
