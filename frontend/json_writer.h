@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "reel/core/str.h"
+
 namespace reel {
 
 /// Returns the text as JSON writes it, in quotes. Returns nullopt if it is not UTF-8.
@@ -34,7 +36,7 @@ class JsonWriter {
     if constexpr (std::same_as<decltype(number), bool>)
       raw(number ? "true" : "false");
     else
-      raw(std::to_string(number));
+      raw(str(number));
   }
   void value(double number);
   void null() { raw("null"); }
