@@ -33,11 +33,11 @@ inline bool uses(const Program& program, const Rule* rule) {
 }
 
 /// Draws programs with the rule until one has a finding of this kind, and returns it, made small.
-/// The test fails if none of 300 has one. Candidates run in child processes, since they may never
+/// The test fails if none of 2,000 has one. Candidates run in child processes, since they may never
 /// end.
 inline std::optional<Program> find(const Rule* rule, const std::string& kind,
                                    const Checks& checks) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const Program program = generate(seed, with(rule));
     if (!uses(program, rule)) continue;
     const auto finding = checks(program, nullptr);
@@ -47,7 +47,7 @@ inline std::optional<Program> find(const Rule* rule, const std::string& kind,
       return other && other->kind == kind;
     });
   }
-  ADD_FAILURE() << "no program of 300 shows the defect";
+  ADD_FAILURE() << "no program of 2,000 shows the defect";
   return {};
 }
 

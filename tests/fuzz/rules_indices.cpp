@@ -97,7 +97,7 @@ bool largest(Drafter& d, Instruction& in) {
   const int a = pick_real(d, 1);
   if (a < 0) return false;
   const int axis = d.pick_axis(a, [](const DimInfo& dim) { return dim.size > 0; });
-  if (axis < 0) return false;
+  if (axis < 0 || !dims_running_over(d.program(), d.type(a).dims, axis).empty()) return false;
   in.axes = {axis};
   in.dims = {d.sized(d.random().between(1, d.dim(d.dim_at(a, axis)).size))};
   return gives(d, in, {a},

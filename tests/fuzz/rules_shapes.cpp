@@ -26,26 +26,34 @@ ValueType with(const Drafter& d, ValueType type, int axis, std::vector<int> dims
   return type;
 }
 
+/// True if lengths of a dim of the value run over the axis. Of the functions that then make slices,
+/// those whose slices are of several wholes or axes are not drawn.
+bool has_lengths_along(Drafter& d, int value, int axis) {
+  return !dims_running_over(d.program(), d.type(value).dims, axis).empty();
+}
+
+/// Lengths that run over an axis: they move with the elements, or there must be none.
+enum class Lengths { move, none };
+
 /// Replaces an axis by one of the size that change() returns; a negative size means that it does
-/// not fit. takes_lengths: lengths that run over the axis move with the elements.
+/// not fit.
 template <class Change>
-Typing resized(Change change, bool takes_lengths = false) {
+Typing resized(Change change, Lengths lengths) {
   return [=](Drafter& d, Instruction& in) {
     const int a = pick_real(d, 1);
     if (a < 0) return false;
     const int axis = d.pick_axis(a, has_size);
     if (axis < 0) return false;
+    if (lengths == Lengths::none && has_lengths_along(d, a, axis)) return false;
     in.axes = {axis};
     const int size = change(d, in, d.dim(d.dim_at(a, axis)).size);
     if (size < 0) return false;
     const int to = d.sized(size);
     in.dims = {to};
     ValueType type = with(d, d.type(a), axis, {to});
-    if (takes_lengths) {
-      const std::vector<int> wholes = dims_running_over(d.program(), d.type(a).dims, axis);
-      in.sliced = make_slices(d, wholes, axis, {to});
-      type.dims = to_slices(type.dims, in.sliced);
-    }
+    const std::vector<int> wholes = dims_running_over(d.program(), d.type(a).dims, axis);
+    in.sliced = make_slices(d, wholes, axis, {to});
+    type.dims = to_slices(type.dims, in.sliced);
     return gives(d, in, {a}, type);
   };
 }
@@ -89,7 +97,7 @@ bool expanded(Drafter& d, Instruction& in) {
 
 bool renamed(Drafter& d, Instruction& in) {
   if (!d.is_named()) return false;
-  return resized([](Drafter&, Instruction&, int size) { return size; })(d, in);
+  return resized([](Drafter&, Instruction&, int size) { return size; }, Lengths::move)(d, in);
 }
 
 bool begins_later(Drafter& d, Instruction& in) {
@@ -99,24 +107,27 @@ bool begins_later(Drafter& d, Instruction& in) {
         in.numbers = {begin, end};
         return end - begin;
       },
-      true)(d, in);
+      Lengths::move)(d, in);
 }
 
 bool padded(Drafter& d, Instruction& in) {
-  return resized([](Drafter& d, Instruction& in, int size) {
-    in.numbers = {d.random().between(0, 2), d.random().between(0, 2)};
-    in.constant = draw_number(d);
-    return static_cast<int>(size + in.numbers[0] + in.numbers[1]);
-  })(d, in);
+  return resized(
+      [](Drafter& d, Instruction& in, int size) {
+        in.numbers = {d.random().between(0, 2), d.random().between(0, 2)};
+        in.constant = draw_number(d);
+        return static_cast<int>(size + in.numbers[0] + in.numbers[1]);
+      },
+      Lengths::move)(d, in);
 }
 
 /// Selects every second element.
 bool halved(Drafter& d, Instruction& in) {
-  return resized([](Drafter&, Instruction&, int size) { return (size + 1) / 2; }, true)(d, in);
+  return resized([](Drafter&, Instruction&, int size) { return (size + 1) / 2; }, Lengths::move)(
+      d, in);
 }
 
 bool doubled(Drafter& d, Instruction& in) {
-  return resized([](Drafter&, Instruction&, int size) { return 2 * size; })(d, in);
+  return resized([](Drafter&, Instruction&, int size) { return 2 * size; }, Lengths::none)(d, in);
 }
 
 /// Stacks a and b along a new axis.
@@ -139,6 +150,7 @@ bool merged(Drafter& d, Instruction& in) {
   const int second = d.pick_axis(a, has_size);
   if (first < 0 || second < 0 || first == second || (!d.is_named() && second != first + 1))
     return false;
+  if (has_lengths_along(d, a, first) || has_lengths_along(d, a, second)) return false;
   const int x = d.dim_at(a, first), y = d.dim_at(a, second);
   in.axes = {first, second};
   in.dims = {d.sized(d.dim(x).size * d.dim(y).size)};
@@ -157,7 +169,7 @@ bool parted(Drafter& d, Instruction& in) {
   if (a < 0 || d.rank(a) > 2) return false;
   const int axis =
       d.pick_axis(a, [](const DimInfo& dim) { return dim.size > 0 && dim.size % 2 == 0; });
-  if (axis < 0) return false;
+  if (axis < 0 || has_lengths_along(d, a, axis)) return false;
   const int size = d.dim(d.dim_at(a, axis)).size;
   in.axes = {axis};
   in.dims = {d.sized(size / 2), d.sized(2)};
@@ -166,8 +178,13 @@ bool parted(Drafter& d, Instruction& in) {
 
 /// Moves elements along any axis, ragged ones too; the result has the same dims.
 bool moved(Drafter& d, Instruction& in) {
+  const int a = pick_real(d, 1);
+  if (a < 0) return false;
+  in.axes = {d.pick_axis(a, [](const DimInfo&) { return true; })};
+  if (has_lengths_along(d, a, in.axes[0])) return false;
+  in.numbers = {d.random().between(-2, 2)};
   in.constant = draw_number(d);
-  return along(real)(d, in);
+  return gives(d, in, {a}, d.type(a));
 }
 
 /// Reverses an axis, and the lengths that run over it.
