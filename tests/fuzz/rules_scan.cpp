@@ -157,6 +157,14 @@ class ScanRule : public Rule {
         loop.cond_dims.push_back(dim);
   }
 
+  /// True for an array of elements with a ragged dim. In the state of a scan, that dim stays as it
+  /// is for finished entries, which show a running entry's values: its padding would be elements.
+  static bool is_array_of_ragged(Drafter& d, int v) {
+    const std::vector<int>& dims = d.type(v).dims;
+    return d.type(v).is_array &&
+           std::any_of(dims.begin(), dims.end(), [&](int dim) { return d.dim(dim).is_ragged(); });
+  }
+
   static void choose_states(Drafter& d, Instruction& in) {
     LoopForm& loop = in.loop;
     const std::size_t begin = in.inputs.size();
@@ -170,7 +178,7 @@ class ScanRule : public Rule {
     const int states = d.random().between(loop.xs && d.random().chance(20) ? 0 : 1, 2);
     for (int i = 0; i < states; ++i) {
       const int state = d.pick([&](int v) {
-        return !contains(d.type(v).dims, loop.spatial) &&
+        return !contains(d.type(v).dims, loop.spatial) && !is_array_of_ragged(d, v) &&
                std::find(in.inputs.begin() + begin, in.inputs.end(), v) == in.inputs.end();
       });
       if (state >= 0) in.inputs.push_back(state);
@@ -183,8 +191,9 @@ class ScanRule : public Rule {
     const int like = d.pick([&](int v) {
       if (d.type(v).element != Element::real || contains(d.type(v).dims, in.loop.spatial))
         return false;
-      return std::all_of(d.type(v).dims.begin(), d.type(v).dims.end(),
-                         [&](int dim) { return d.dim(dim).is_named() || d.dim(dim).has_size(); });
+      return std::all_of(d.type(v).dims.begin(), d.type(v).dims.end(), [&](int dim) {
+        return !d.dim(dim).is_ragged() && (d.dim(dim).is_named() || d.dim(dim).has_size());
+      });
     });
     if (like < 0) return;
     Instruction attributes;
