@@ -26,7 +26,8 @@ Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes);
 inline Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
   return reshape(x, std::vector<std::int64_t>(sizes));
 }
-/// Throws ShapeError, too, if a ragged dim of x would get lengths that are not those of its entries.
+/// Throws ShapeError, too, if a ragged dim of x would get lengths that are not those of its
+/// entries.
 Tensor reshape(const Tensor& x, const Dims& dims);
 /// Returns x with the axis `from` called `to`, which must have its size. Shares storage.
 Tensor rename(const Tensor& x, const Axis& from, const Dim& to);

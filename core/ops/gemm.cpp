@@ -279,7 +279,8 @@ void short_product(MatrixSizes s, const T* a, const T* b, T* c) {
 /// percent, and stuck at 2^24 terms. Longer sums add up blocks of this length in f64.
 constexpr std::int64_t kLongestSum = 16384;
 
-/// Computes a product as the sum of its blocks, a few rows at a time so that they stay in the cache.
+/// Computes a product as the sum of its blocks, a few rows at a time so that they stay in the
+/// cache.
 void product_in_blocks(const MatrixSizes& s, const float* a, const float* b, float* c) {
   constexpr std::int64_t kMostElements = 256 * 1024;
   const std::int64_t most_rows = std::clamp<std::int64_t>(kMostElements / s.n, 1, s.m);

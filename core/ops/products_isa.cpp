@@ -30,8 +30,8 @@ Vector<T> multiply_add(const Vector<T>& a, const Vector<T>& b, const Vector<T>& 
 #endif
 }
 
-/// Load the last `part` columns of a tile, and multiply_add them. The remaining lanes are masked, or
-/// repeat the first column: zeros times an infinite element would raise an exception.
+/// Load the last `part` columns of a tile, and multiply_add them. The remaining lanes are masked,
+/// or repeat the first column: zeros times an infinite element would raise an exception.
 #if defined(__AVX512F__)
 template <class T>
 Vector<T> load_columns(const T* from, std::int64_t part) {

@@ -15,8 +15,8 @@ inline bool begins_block(std::int64_t iteration) {
 }
 
 /// Adds terms of f32 in f32 within a block, and blocks in f64: no term is lost after millions of
-/// iterations. Blocks of lists are added in pairs, and pairs in pairs. A loop of at most kPlainTerms
-/// iterations adds its terms one by one. Other dtypes are always added one by one.
+/// iterations. Blocks of lists are added in pairs, and pairs in pairs. A loop of at most
+/// kPlainTerms iterations adds its terms one by one. Other dtypes are always added one by one.
 ///
 /// Made of ops, so that a tape records each addition. Eager mode, the interpreter and the dataflow
 /// executor share it; plans do the same in place (loop_run.cpp).
