@@ -1,4 +1,5 @@
-// core/ops/along_axis.h — functions along an axis that the lengths of ragged dims run over.
+// core/ops/along_axis.h — AlongAxis, functions along an axis, applied to the lengths that run over
+// it.
 #pragma once
 
 #include <functional>
@@ -15,10 +16,10 @@ namespace reel {
 // If the lengths of `letters` run over `words`, a function that moves, takes, adds or joins words
 // is applied to the lengths as well. Its result has a slice of `letters` with these lengths.
 
-/// True if x has a ragged dim, all dims of its lengths, and one of these is the axis.
+/// True if x has a ragged dim whose lengths run over the axis, and all dims of these lengths.
 bool has_lengths_along(const TensorType& x, int axis);
-/// True if slices along one of several axes have lengths of their own. The axes do not count as
-/// such slices themselves.
+/// True if a ragged dim of x, other than the dims of the axes, has lengths that run over one of the
+/// axes.
 bool has_lengths_along(const TensorType& x, const std::vector<int>& axes);
 /// True if the lengths of the dim at a position run over one of the axes, or over another dim whose
 /// lengths do.
@@ -33,24 +34,23 @@ std::string key_of_element(const Dim& axis, std::int64_t index);
 /// run over the axis.
 class AlongAxis {
  public:
-  /// Returns elements of x, one of whose axes is the first of the given dims. Takes tensors of any
-  /// dtype.
+  /// Returns elements of x along `axis`, the position of the first dim. Must accept any dtype.
   using Take = std::function<Tensor(const Tensor& x, int axis)>;
   /// Returns the key of slice_of_dim. Called when lengths were taken.
   using KeyOf = std::function<std::string()>;
 
   struct Options {
-    /// Results may have one of the axes' dims.
+    /// True if results may have a dim of the axes.
     bool keeps_axis = false;
-    /// Null if each call makes new slices.
+    /// Returns the key under which equal slices are found again; null: each call makes new slices.
     KeyOf key = nullptr;
-    /// The key of the function that `take` undoes: its slices become the dims they were made from.
+    /// Returns the key of the function that `take` undoes. Its slices become the original dims.
     KeyOf undoes = nullptr;
-    /// Dims that lengths get before they are taken, if x has them: they tell entries apart whose
-    /// elements go to other places.
+    /// Dims to which lengths are expanded before they are taken, if x has them. Needed if `take`
+    /// moves the elements of entries to different places.
     Dims entries = {};
-    /// True if `take` may make places that no element comes to. Lengths of letters + 1 are taken
-    /// as they are then, so that they are 0 there; otherwise 1 is added to those of the slice.
+    /// True if `take` may make new places, where lengths must be 0. Lengths of letters + 1 are then
+    /// taken directly; otherwise they are the lengths of the slice, plus 1.
     bool makes_places = false;
   };
 
@@ -65,7 +65,7 @@ class AlongAxis {
   /// Returns the dims of x whose lengths run over the axes, and the dims of the result for them.
   const DimChanges& slices_of(const TensorType& x);
 
-  /// Forgets slices: later calls of take() give other elements.
+  /// Forgets slices. Must be called before take() returns other elements.
   void begin() { changes_ = {}; }
   /// Makes `to` the slice of `from`.
   void add(const Dim& from, const Dim& to) { changes_.add(from, to); }
