@@ -53,7 +53,7 @@ extern const Op recall_op;
 /// it.
 ValueId append_steps(Graph& body);
 
-void run_recall(KernelArgs& args);  // trace/executors/recall.cpp
+void run_recall(KernelArgs& args);  // trace/executors/recalled.cpp
 void recall_vjp(Vjp& at);           // autodiff/recall_vjp.cpp
 
 }  // namespace reel
