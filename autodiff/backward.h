@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reel/autodiff/tape.h"
-#include "reel/core/ops/term_sum.h"
+#include "reel/core/ops/control/term_sum.h"
 #include "reel/core/vjp.h"
 
 namespace reel {

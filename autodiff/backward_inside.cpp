@@ -3,7 +3,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/core/without_effects.h"
 
 namespace reel {

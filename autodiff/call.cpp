@@ -9,7 +9,7 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/list.h"
+#include "reel/core/ops/list/list.h"
 #include "reel/core/saved_steps.h"
 #include "reel/core/str.h"
 #include "reel/core/vjp.h"

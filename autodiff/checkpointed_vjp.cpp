@@ -4,7 +4,7 @@
 #include "reel/autodiff/run_again.h"
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
-#include "reel/core/ops/checkpointed.h"
+#include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/without_effects.h"
 
 namespace reel {

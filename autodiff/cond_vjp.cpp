@@ -7,9 +7,9 @@
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/list.h"
-#include "reel/core/ops/loop.h"
-#include "reel/core/ops/rows.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/indexing/rows.h"
+#include "reel/core/ops/list/list.h"
 #include "reel/core/partial_shape.h"
 #include "reel/core/vjp.h"
 

@@ -3,8 +3,8 @@
 
 #include "reel/autodiff/run_again.h"
 #include "reel/core/bind.h"
-#include "reel/core/ops/list.h"
-#include "reel/core/ops/recall.h"
+#include "reel/core/ops/control/recall.h"
+#include "reel/core/ops/list/list.h"
 
 namespace reel {
 namespace {

@@ -8,7 +8,7 @@
 #include "reel/core/graph_builder.h"
 #include "reel/core/merge_equal.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/list.h"
+#include "reel/core/ops/list/list.h"
 
 namespace reel {
 namespace {

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "reel/autodiff/recorded_reversal.h"
-#include "reel/core/ops/checkpointed.h"
-#include "reel/core/ops/dims.h"
-#include "reel/core/ops/identity.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/identity.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/shape/dims.h"
 
 namespace reel {
 namespace {

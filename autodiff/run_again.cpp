@@ -1,7 +1,7 @@
 #include "reel/autodiff/run_again.h"
 
 #include "reel/core/functions/shape.h"
-#include "reel/core/ops/list.h"
+#include "reel/core/ops/list/list.h"
 
 namespace reel {
 

@@ -4,8 +4,8 @@
 
 #include "reel/core/graph_builder.h"
 #include "reel/core/mode.h"
-#include "reel/core/ops/list.h"
-#include "reel/core/ops/recall.h"
+#include "reel/core/ops/control/recall.h"
+#include "reel/core/ops/list/list.h"
 
 namespace reel {
 namespace {

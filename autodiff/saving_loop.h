@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reel/autodiff/reverse_graph.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 

@@ -1,4 +1,4 @@
-# cmake -D ROOT=... -P CheckDocs.cmake: checks that code in docs/ that names its file (// core/ops/unary.cpp) is in it.
+# cmake -D ROOT=... -P CheckDocs.cmake: checks that code in docs/ that names its file (// core/ops/elementwise/unary.cpp) is in it.
 cmake_minimum_required(VERSION 3.25)
 
 # Ignores whitespace: a page may indent less than the file does.

@@ -6,8 +6,8 @@
 #include "reel/core/dim_slices.h"
 #include "reel/core/errors.h"
 #include "reel/core/graph_builder.h"
-#include "reel/core/ops/dims.h"
-#include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/str.h"
 #include "reel/core/tensor.h"
 

@@ -11,8 +11,8 @@
 #include "reel/core/errors.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/dims.h"
-#include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/str.h"
 
 namespace reel {

@@ -9,7 +9,7 @@
 #include "reel/core/dim_slices.h"
 #include "reel/core/functions/shape.h"
 #include "reel/core/known_number.h"
-#include "reel/core/ops/dims.h"
+#include "reel/core/ops/shape/dims.h"
 #include "reel/core/saved_steps.h"
 #include "reel/core/str.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "reel/core/dim_expression.h"
-#include "reel/core/ops/checkpointed.h"
-#include "reel/core/ops/joined_dims.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/joined_dims.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 namespace {

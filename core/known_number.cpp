@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/creation.h"
-#include "reel/core/ops/elementwise.h"
+#include "reel/core/ops/creation/creation.h"
+#include "reel/core/ops/elementwise/elementwise.h"
 
 namespace reel {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 namespace {

@@ -43,7 +43,7 @@ class Vjp {
   /// Returns true if the cotangent of this input, a table, may be given as table rows by
   /// add_rows().
   virtual bool takes_rows(std::size_t) const { return false; }
-  /// Adds a cotangent by its table rows that are not zero (core/ops/rows.h). Requires
+  /// Adds a cotangent by its table rows that are not zero (core/ops/indexing/rows.h). Requires
   /// takes_rows(i). A number may occur several times.
   virtual void add_rows(std::size_t i, Tensor values, Tensor numbers) = 0;
 

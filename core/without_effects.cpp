@@ -1,7 +1,7 @@
 #include "reel/core/without_effects.h"
 
-#include "reel/core/ops/checkpointed.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 namespace {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <ostream>
 
-#include "reel/core/ops/list.h"
+#include "reel/core/ops/list/list.h"
 #include "reel/core/quantities.h"
 #include "reel/eager/memory_counts.h"
 

@@ -7,7 +7,7 @@
 
 #include "reel/core/leaf.h"
 #include "reel/core/mode.h"
-#include "reel/core/ops/shown_dims.h"
+#include "reel/core/ops/control/shown_dims.h"
 
 namespace reel {
 

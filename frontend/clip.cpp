@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "reel/core/ops.h"
-#include "reel/core/ops/norm.h"
+#include "reel/core/ops/reductions/norm.h"
 #include "reel/frontend/leaves.h"
 
 namespace reel::detail {

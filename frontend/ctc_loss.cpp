@@ -6,7 +6,7 @@
 
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/labels.h"
+#include "reel/core/ops/indexing/labels.h"
 #include "reel/core/same_name.h"
 #include "reel/core/str.h"
 #include "reel/frontend/scan.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "reel/core/mode.h"
-#include "reel/core/ops/custom_vjp.h"
+#include "reel/core/ops/control/custom_vjp.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {

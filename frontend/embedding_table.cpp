@@ -1,7 +1,7 @@
 #include "reel/frontend/embedding_table.h"
 
 #include "reel/core/ops.h"
-#include "reel/core/ops/rows.h"
+#include "reel/core/ops/indexing/rows.h"
 #include "reel/core/str.h"
 
 namespace reel {

@@ -3,7 +3,7 @@
 #include "reel/autodiff/tape.h"
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/list.h"
+#include "reel/core/ops/list/list.h"
 #include "reel/core/same_name.h"
 #include "reel/core/str.h"
 

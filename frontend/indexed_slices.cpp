@@ -1,8 +1,8 @@
 #include "reel/frontend/indexed_slices.h"
 
 #include "reel/core/ops.h"
-#include "reel/core/ops/rows.h"
-#include "reel/core/ops/sparse.h"
+#include "reel/core/ops/indexing/rows.h"
+#include "reel/core/ops/indexing/sparse.h"
 #include "reel/core/str.h"
 
 namespace reel {

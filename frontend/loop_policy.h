@@ -2,7 +2,7 @@
 #pragma once
 
 #include "reel/core/checkpoint_policy.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 

@@ -7,7 +7,7 @@
 #include "reel/core/cancellation.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/leaf.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/core/random.h"
 #include "reel/frontend/loop_state.h"
 #include "reel/frontend/state_dims.h"

@@ -5,7 +5,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/list.h"
+#include "reel/core/ops/list/list.h"
 #include "reel/core/str.h"
 #include "reel/frontend/leaves.h"
 

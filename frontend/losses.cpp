@@ -7,7 +7,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/op_errors.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/index.h"
+#include "reel/core/ops/indexing/index.h"
 #include "reel/core/same_name.h"
 #include "reel/core/str.h"
 

@@ -4,9 +4,9 @@
 
 #include "reel/core/dim_changes.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/entries.h"
-#include "reel/core/ops/new_dims.h"
-#include "reel/core/ops/slice.h"
+#include "reel/core/ops/control/entries.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/slice.h"
 #include "reel/frontend/leaves.h"
 
 namespace reel::detail {

@@ -4,7 +4,7 @@
 
 #include "reel/core/memory.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/rows.h"
+#include "reel/core/ops/indexing/rows.h"
 #include "reel/core/same_name.h"
 
 namespace reel::detail {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/identity.h"
-#include "reel/core/ops/list.h"
-#include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/control/identity.h"
+#include "reel/core/ops/list/list.h"
+#include "reel/core/ops/shape/new_dims.h"
 
 namespace reel {
 namespace {

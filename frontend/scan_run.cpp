@@ -3,12 +3,12 @@
 #include <limits>
 
 #include "reel/core/dim_expression.h"
-#include "reel/core/ops/dims.h"
-#include "reel/core/ops/entries.h"
-#include "reel/core/ops/join.h"
-#include "reel/core/ops/list.h"
-#include "reel/core/ops/new_dims.h"
-#include "reel/core/ops/printed_entries.h"
+#include "reel/core/ops/control/entries.h"
+#include "reel/core/ops/control/printed_entries.h"
+#include "reel/core/ops/list/list.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/join.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/frontend/captured_entries.h"
 #include "reel/frontend/frozen_state.h"
 #include "reel/frontend/scan_leaves.h"

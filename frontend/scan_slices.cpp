@@ -4,12 +4,12 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/dim_expression.h"
-#include "reel/core/ops/along_axis.h"
-#include "reel/core/ops/dims.h"
-#include "reel/core/ops/list.h"
-#include "reel/core/ops/new_dims.h"
-#include "reel/core/ops/slice.h"
-#include "reel/core/ops/sliced_dims.h"
+#include "reel/core/ops/list/list.h"
+#include "reel/core/ops/shape/along_axis.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/slice.h"
+#include "reel/core/ops/shape/sliced_dims.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {

@@ -1,7 +1,7 @@
 #include "reel/frontend/sparse_tensor.h"
 
 #include "reel/core/ops.h"
-#include "reel/core/ops/sparse.h"
+#include "reel/core/ops/indexing/sparse.h"
 #include "reel/core/str.h"
 
 namespace reel {

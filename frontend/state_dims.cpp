@@ -4,8 +4,8 @@
 
 #include "reel/core/dim_changes.h"
 #include "reel/core/dim_slices.h"
-#include "reel/core/ops/dims.h"
-#include "reel/core/ops/new_dims.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {

@@ -2,7 +2,7 @@
 
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/dims.h"
+#include "reel/core/ops/shape/dims.h"
 #include "reel/core/str.h"
 #include "reel/frontend/leaves.h"
 

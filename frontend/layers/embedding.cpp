@@ -4,7 +4,7 @@
 
 #include "reel/core/errors.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/index.h"
+#include "reel/core/ops/indexing/index.h"
 #include "reel/core/str.h"
 #include "reel/frontend/layers/initial_values.h"
 

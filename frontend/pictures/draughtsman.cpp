@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/checkpointed.h"
-#include "reel/core/ops/fused.h"
+#include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/elementwise/fused.h"
 #include "reel/core/source_lines.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/plan/planned_loop.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/core/source_lines.h"
 #include "reel/core/str.h"
 

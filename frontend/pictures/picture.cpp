@@ -1,7 +1,7 @@
 #include "reel/frontend/pictures/picture.h"
 
-#include "reel/core/ops/creation.h"
-#include "reel/core/ops/dims.h"
+#include "reel/core/ops/creation/creation.h"
+#include "reel/core/ops/shape/dims.h"
 #include "reel/core/str.h"
 #include "reel/frontend/pictures/draughtsman.h"
 

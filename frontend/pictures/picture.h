@@ -117,8 +117,8 @@ Picture picture_of(const Graph& graph);
 /// be null.
 Picture picture_of(const Graph& graph, const Profile* profile);
 
-/// True for the type of a dim token, which passes a dim between graphs (core/ops/dims.h) and is not
-/// computed.
+/// True for the type of a dim token, which passes a dim between graphs (core/ops/shape/dims.h) and
+/// is not computed.
 bool is_dim_token(const TensorType& type);
 /// Adds the constant or the attributes of an op to its drawn node.
 void describe(PictureNode& drawn, const OpRecord& record);

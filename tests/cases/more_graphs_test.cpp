@@ -1,7 +1,7 @@
 // Loops in a graph: their carries, stacks and residuals, and the values that are dropped.
 #include <functional>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 #include "reel/trace/passes/pipeline.h"

@@ -5,9 +5,9 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
-#include "reel/core/ops/dims.h"
-#include "reel/core/ops/loop.h"
-#include "reel/core/ops/views.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/views.h"
 #include "reel/frontend/grad.h"
 #include "reel/frontend/jit.h"
 #include "reel/tests/check.h"

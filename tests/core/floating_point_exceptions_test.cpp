@@ -9,7 +9,7 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/pointwise_kernels.h"
+#include "reel/core/ops/elementwise/pointwise_kernels.h"
 #include "reel/frontend/jit.h"
 #include "reel/tests/check.h"
 #include "reel/tests/core/sample_values.h"

@@ -11,8 +11,8 @@
 #include <iostream>
 #include <string>
 
-#include "reel/core/ops/pointwise_code.h"
-#include "reel/core/ops/pointwise_kernels.h"
+#include "reel/core/ops/elementwise/pointwise_code.h"
+#include "reel/core/ops/elementwise/pointwise_kernels.h"
 #include "reel/reel.h"
 
 namespace reel {

@@ -2,7 +2,7 @@
 // save all residuals.
 #include <gtest/gtest.h>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/tests/frontend/policies.h"
 #include "reel/trace/executors/spilled.h"
 

@@ -2,7 +2,7 @@
 
 #include "reel/core/mode.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/sliced_dims.h"
+#include "reel/core/ops/shape/sliced_dims.h"
 #include "reel/tests/fuzz/compare.h"
 #include "reel/tests/fuzz/rule.h"
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/trace/plain_rnn.h"

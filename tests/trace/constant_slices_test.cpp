@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/trace/passes/batch_over_time.h"

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "reel/core/graph_builder.h"
-#include "reel/core/ops/fused.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/elementwise/fused.h"
 #include "reel/reel.h"
 #include "reel/tests/trace/planned.h"
 #include "reel/trace/passes/pipeline.h"

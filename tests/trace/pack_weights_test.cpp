@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "reel/core/ops/loop.h"
-#include "reel/core/ops/packed.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/products/packed.h"
 #include "reel/reel.h"
 #include "reel/tests/trace/planned.h"
 #include "reel/trace/passes/pipeline.h"

@@ -3,7 +3,7 @@
 
 #include "reel/core/graph_builder.h"
 #include "reel/core/merge_equal.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/trace/passes/batch_over_time.h"

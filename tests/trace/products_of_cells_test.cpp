@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reel/bench/cells.h"
-#include "reel/core/ops/products.h"
+#include "reel/core/ops/products/products.h"
 #include "reel/tests/trace/planned.h"
 #include "reel/trace/passes/pipeline.h"
 

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "reel/core/ops/recall.h"
+#include "reel/core/ops/control/recall.h"
 #include "reel/tests/trace/planned.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/plan/run_plan.h"

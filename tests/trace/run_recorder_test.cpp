@@ -7,7 +7,7 @@
 
 #include "reel/core/cancellation.h"
 #include "reel/core/graph_builder.h"
-#include "reel/core/ops/elementwise.h"
+#include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/trace/executors/dataflow/busy_time.h"

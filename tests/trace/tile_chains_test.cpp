@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "reel/core/ops/pointwise_code.h"
-#include "reel/core/ops/pointwise_kernels.h"
+#include "reel/core/ops/elementwise/pointwise_code.h"
+#include "reel/core/ops/elementwise/pointwise_kernels.h"
 #include "reel/reel.h"
 #include "reel/tests/trace/planned.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reel/core/ops/entries.h"
+#include "reel/core/ops/control/entries.h"
 #include "reel/core/saved_steps.h"
 
 namespace reel {

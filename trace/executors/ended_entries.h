@@ -2,13 +2,13 @@
 // values.
 #pragma once
 
-#include "reel/core/ops/loop.h"
-#include "reel/core/ops/shown_dims.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/shown_dims.h"
 
 namespace reel {
 
 /// Converts values between a loop and its body for iterations in which some entries have finished
-/// (core/ops/entries.h).
+/// (core/ops/control/entries.h).
 class EndedEntries {
  public:
   /// inputs: types of the op's inputs. `attrs` must outlive this object.

@@ -10,8 +10,8 @@
 
 #include "reel/core/cancellation.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/entries.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/entries.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/trace/executors/kept_steps.h"
 #include "reel/trace/executors/plan/words.h"
 #include "reel/trace/executors/policy_costs.h"

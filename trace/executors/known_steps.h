@@ -6,7 +6,7 @@
 #include <span>
 
 #include "reel/core/known_number.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 

@@ -4,7 +4,7 @@
 
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/list.h"
+#include "reel/core/ops/list/list.h"
 #include "reel/core/saved_steps.h"
 
 namespace reel {

@@ -1,7 +1,7 @@
 // trace/executors/loop_types.h — types of loop values that are known only while a loop runs.
 #pragma once
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/core/tensor.h"
 
 namespace reel {

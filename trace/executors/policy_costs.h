@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "reel/core/ops/recall.h"
+#include "reel/core/ops/control/recall.h"
 
 namespace reel {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "reel/core/memory.h"
-#include "reel/core/ops/list.h"
+#include "reel/core/ops/list/list.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/loop_types.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "reel/core/ops/recall.h"
+#include "reel/core/ops/control/recall.h"
 #include "reel/core/saved_steps.h"
 #include "reel/trace/executors/segments.h"
 #include "reel/trace/executors/way_back.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "reel/core/ops.h"
-#include "reel/core/ops/dims.h"
-#include "reel/core/ops/list.h"
+#include "reel/core/ops/list/list.h"
+#include "reel/core/ops/shape/dims.h"
 #include "reel/core/without_effects.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/executors/interpreter.h"

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "reel/core/ops/recall.h"
+#include "reel/core/ops/control/recall.h"
 
 namespace reel {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "reel/core/memory.h"
-#include "reel/core/ops/list.h"
+#include "reel/core/ops/list/list.h"
 #include "reel/trace/executors/loop_types.h"
 
 namespace reel {

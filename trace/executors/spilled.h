@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/core/saved_steps.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/executors/spill_file.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/ops/recall.h"
+#include "reel/core/ops/control/recall.h"
 #include "reel/trace/executors/revolve.h"
 
 namespace reel {

@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/elementwise.h"
-#include "reel/core/ops/loop.h"
-#include "reel/core/ops/products.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/elementwise/elementwise.h"
+#include "reel/core/ops/products/products.h"
 #include "reel/core/over_time.h"
 #include "reel/trace/passes/needed_outside.h"
 #include "reel/trace/passes/notes.h"

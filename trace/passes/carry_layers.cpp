@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "reel/core/ops/products.h"
+#include "reel/core/ops/products/products.h"
 
 namespace reel {
 namespace {

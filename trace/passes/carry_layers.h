@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 

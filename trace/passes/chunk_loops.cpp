@@ -4,9 +4,9 @@
 #include <map>
 #include <optional>
 
-#include "reel/core/ops/around_loops.h"
-#include "reel/core/ops/products.h"
-#include "reel/core/ops/recall.h"
+#include "reel/core/ops/control/around_loops.h"
+#include "reel/core/ops/control/recall.h"
+#include "reel/core/ops/products/products.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/passes/time_split.h"
 

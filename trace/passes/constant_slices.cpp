@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/trace/passes/liveness.h"
 #include "reel/trace/passes/sub_graphs.h"
 

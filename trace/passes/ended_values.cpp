@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/creation.h"
-#include "reel/core/ops/cumulative.h"
-#include "reel/core/ops/draws.h"
-#include "reel/core/ops/elementwise.h"
-#include "reel/core/ops/index.h"
-#include "reel/core/ops/slice.h"
+#include "reel/core/ops/creation/creation.h"
+#include "reel/core/ops/creation/draws.h"
+#include "reel/core/ops/elementwise/elementwise.h"
+#include "reel/core/ops/indexing/index.h"
+#include "reel/core/ops/reductions/cumulative.h"
+#include "reel/core/ops/shape/slice.h"
 
 namespace reel {
 

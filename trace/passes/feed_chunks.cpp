@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "reel/core/ops/loop.h"
-#include "reel/core/ops/reduce.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/reductions/reduce.h"
 
 namespace reel {
 namespace {

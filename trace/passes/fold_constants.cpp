@@ -8,8 +8,8 @@
 #include "reel/core/errors.h"
 #include "reel/core/memory.h"
 #include "reel/core/mode.h"
-#include "reel/core/ops/creation.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/creation/creation.h"
 
 namespace reel {
 namespace {

@@ -4,8 +4,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "reel/core/ops/fused.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/elementwise/fused.h"
 #include "reel/trace/passes/pieces.h"
 #include "reel/trace/passes/pointwise_groups.h"
 

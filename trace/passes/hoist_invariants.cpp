@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/trace/passes/grows_large.h"
 #include "reel/trace/passes/never_fails.h"
 #include "reel/trace/passes/notes.h"

@@ -1,6 +1,6 @@
 #include "reel/trace/passes/invariant_carries.h"
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 namespace {

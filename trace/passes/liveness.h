@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 

@@ -4,11 +4,11 @@
 #include <iterator>
 #include <vector>
 
-#include "reel/core/ops/fused.h"
-#include "reel/core/ops/norm.h"
-#include "reel/core/ops/reduce.h"
+#include "reel/core/ops/elementwise/fused.h"
+#include "reel/core/ops/reductions/norm.h"
+#include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
-#include "reel/core/ops/shape.h"
+#include "reel/core/ops/shape/shape.h"
 
 namespace reel {
 

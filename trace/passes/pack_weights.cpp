@@ -4,9 +4,9 @@
 #include <map>
 #include <tuple>
 
-#include "reel/core/ops/loop.h"
-#include "reel/core/ops/packed.h"
-#include "reel/core/ops/products.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/products/packed.h"
+#include "reel/core/ops/products/products.h"
 #include "reel/trace/passes/row_axes.h"
 
 namespace reel {

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "reel/core/graph.h"
-#include "reel/core/ops/loop.h"
-#include "reel/core/ops/products.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/products/products.h"
 #include "reel/core/passes.h"
 
 namespace reel {
@@ -26,7 +26,7 @@ Packs packs_of(const Passes& passes);
 ///           loop(…, %w, %p): body(%h; captures %w, %p): packed_dot(%h, %p)
 ///
 /// A matrix is packed outside all loops that capture it. Whether it is packed depends on sizes; if
-/// a trace does not know them, a run decides (core/ops/packed.cpp).
+/// a trace does not know them, a run decides (core/ops/products/packed.cpp).
 ///
 /// Preserves: results up to rounding.   Runs: behind the passes that look for `dot`.
 /// Skips: small matrices; matrices that have the batch rows of the loop's state as columns. A run

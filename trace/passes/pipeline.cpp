@@ -4,7 +4,7 @@
 
 #include "reel/core/inline_checkpointed.h"
 #include "reel/core/merge_equal.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/core/tensor.h"
 #include "reel/trace/passes/adjoin_loops.h"
 #include "reel/trace/passes/batch_over_time.h"

@@ -7,11 +7,11 @@
 #include <optional>
 #include <unordered_map>
 
-#include "reel/core/ops/broadcast.h"
-#include "reel/core/ops/element_loop.h"
-#include "reel/core/ops/join.h"
-#include "reel/core/ops/loop.h"
-#include "reel/core/ops/reduce.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/elementwise/broadcast.h"
+#include "reel/core/ops/elementwise/element_loop.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/shape/join.h"
 
 namespace reel {
 namespace {

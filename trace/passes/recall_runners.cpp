@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/recall.h"
+#include "reel/core/ops/control/recall.h"
 #include "reel/trace/executors/segments.h"
 
 namespace reel {

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "reel/core/ops/creation.h"
-#include "reel/core/ops/draws.h"
-#include "reel/core/ops/element_loop.h"
-#include "reel/core/ops/fused.h"
-#include "reel/core/ops/index.h"
-#include "reel/core/ops/join.h"
-#include "reel/core/ops/packed.h"
-#include "reel/core/ops/products.h"
-#include "reel/core/ops/reduce.h"
-#include "reel/core/ops/shape.h"
-#include "reel/core/ops/slice.h"
+#include "reel/core/ops/creation/creation.h"
+#include "reel/core/ops/creation/draws.h"
+#include "reel/core/ops/elementwise/element_loop.h"
+#include "reel/core/ops/elementwise/fused.h"
+#include "reel/core/ops/indexing/index.h"
+#include "reel/core/ops/products/packed.h"
+#include "reel/core/ops/products/products.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/shape/join.h"
+#include "reel/core/ops/shape/shape.h"
+#include "reel/core/ops/shape/slice.h"
 #include "reel/trace/passes/row_rules.h"
 
 namespace reel {

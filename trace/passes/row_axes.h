@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 
-struct GatherAttrs;  // core/ops/index.h
+struct GatherAttrs;  // core/ops/indexing/index.h
 
 /// Tracks one dim, the dim of the rows, through the values of a graph. As long as ops treat each
 /// row on its own, row r of a value depends only on row r of inputs with rows, and on inputs

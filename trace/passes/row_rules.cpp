@@ -2,16 +2,16 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/creation.h"
-#include "reel/core/ops/cumulative.h"
-#include "reel/core/ops/draw_checks.h"
-#include "reel/core/ops/join.h"
-#include "reel/core/ops/merge.h"
-#include "reel/core/ops/reduce.h"
-#include "reel/core/ops/shape.h"
-#include "reel/core/ops/slice.h"
-#include "reel/core/ops/sort.h"
-#include "reel/core/ops/stride.h"
+#include "reel/core/ops/creation/creation.h"
+#include "reel/core/ops/creation/draw_checks.h"
+#include "reel/core/ops/indexing/sort.h"
+#include "reel/core/ops/reductions/cumulative.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/shape/join.h"
+#include "reel/core/ops/shape/merge.h"
+#include "reel/core/ops/shape/shape.h"
+#include "reel/core/ops/shape/slice.h"
+#include "reel/core/ops/shape/stride.h"
 #include "reel/trace/passes/row_axes.h"
 
 namespace reel {

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "reel/core/ops/recall.h"
+#include "reel/core/ops/control/recall.h"
 #include "reel/trace/passes/ended_values.h"
 #include "reel/trace/passes/sub_graphs.h"
 

@@ -16,7 +16,7 @@ namespace reel {
 ///
 /// Random draws of each entry are relaxed as well if no op mixes entries, as no cotangent flows to
 /// them. Outputs that are zero for finished entries no longer collect them. Recomputed residuals
-/// (core/ops/recall.h) are marked in the same way.
+/// (core/ops/control/recall.h) are marked in the same way.
 ///
 /// Preserves: bits.   Runs: before passes that leave padding undefined, such as batch_over_time,
 /// and before plans that do not compute finished entries.

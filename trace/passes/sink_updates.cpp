@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "reel/core/dim_env.h"
-#include "reel/core/ops/fused.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/elementwise/fused.h"
 #include "reel/trace/passes/never_fails.h"
 
 namespace reel {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "reel/core/ops/loop.h"
-#include "reel/core/ops/products.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/products/products.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/passes/carry_layers.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "reel/core/ops/creation.h"
-#include "reel/core/ops/loop.h"
-#include "reel/core/ops/shape.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/creation/creation.h"
+#include "reel/core/ops/shape/shape.h"
 
 namespace reel {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reel/core/graph.h"
-#include "reel/core/ops/index.h"
+#include "reel/core/ops/indexing/index.h"
 
 namespace reel {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "reel/core/graph_builder.h"
-#include "reel/core/ops/loop.h"
-#include "reel/core/ops/product_table.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/kernels/product_table.h"
 #include "reel/trace/passes/ended_values.h"
 #include "reel/trace/passes/notes.h"
 #include "reel/trace/passes/pack_weights.h"

@@ -1,7 +1,7 @@
 // Sums over time steps in a TimeSplit.
 #include <algorithm>
 
-#include "reel/core/ops/elementwise.h"
+#include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/trace/passes/time_split.h"
 
 namespace reel {

@@ -3,7 +3,7 @@
 #include "reel/core/errors.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/broadcast.h"
+#include "reel/core/ops/elementwise/broadcast.h"
 #include "reel/tests/check.h"
 
 namespace reel {

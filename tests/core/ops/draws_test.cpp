@@ -8,9 +8,9 @@
 #include <limits>
 #include <map>
 
-#include "reel/core/ops/philox.h"
-#include "reel/core/ops/philox_table.h"
-#include "reel/core/ops/pointwise_kernels.h"
+#include "reel/core/ops/elementwise/pointwise_kernels.h"
+#include "reel/core/ops/kernels/philox.h"
+#include "reel/core/ops/kernels/philox_table.h"
 #include "reel/tests/modes.h"
 
 namespace reel {

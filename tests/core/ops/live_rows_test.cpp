@@ -1,12 +1,12 @@
 // Products that are summed over lengths leave padding out.
-#include "reel/core/ops/live_rows.h"
+#include "reel/core/ops/products/live_rows.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "reel/core/bind.h"
-#include "reel/core/ops/products.h"
+#include "reel/core/ops/products/products.h"
 #include "reel/tests/modes.h"
 
 namespace reel {

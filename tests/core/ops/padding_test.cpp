@@ -7,7 +7,7 @@
 
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
-#include "reel/core/ops/dims.h"
+#include "reel/core/ops/shape/dims.h"
 #include "reel/tests/modes.h"
 
 namespace reel {

@@ -1,6 +1,6 @@
 // Machine code for chains of element-wise ops gives the bits of the processor's loops, called one
 // step after the other.
-#include "reel/core/ops/pointwise_code.h"
+#include "reel/core/ops/elementwise/pointwise_code.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "reel/core/ops/pointwise_kernels.h"
+#include "reel/core/ops/elementwise/pointwise_kernels.h"
 
 namespace reel {
 namespace {

@@ -1,5 +1,5 @@
 // Loops of element-wise ops, on every instruction set of the processor.
-#include "reel/core/ops/pointwise_kernels.h"
+#include "reel/core/ops/elementwise/pointwise_kernels.h"
 
 #include <gtest/gtest.h>
 

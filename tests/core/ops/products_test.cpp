@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "reel/core/graph_builder.h"
-#include "reel/core/ops/gemm.h"
-#include "reel/core/ops/isa.h"
+#include "reel/core/ops/kernels/isa.h"
+#include "reel/core/ops/products/gemm.h"
 #include "reel/tests/modes.h"
 #include "reel/tests/threads.h"
 

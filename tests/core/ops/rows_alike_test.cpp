@@ -7,9 +7,9 @@
 #include <random>
 
 #include "reel/core/bind.h"
-#include "reel/core/ops/gemm.h"
-#include "reel/core/ops/packed.h"
-#include "reel/core/ops/products.h"
+#include "reel/core/ops/products/gemm.h"
+#include "reel/core/ops/products/packed.h"
+#include "reel/core/ops/products/products.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 

@@ -5,9 +5,9 @@
 #include <mutex>
 
 #include "reel/core/ops.h"
-#include "reel/core/ops/join.h"
-#include "reel/core/ops/list.h"
-#include "reel/core/ops/term_sum.h"
+#include "reel/core/ops/control/term_sum.h"
+#include "reel/core/ops/list/list.h"
+#include "reel/core/ops/shape/join.h"
 #include "reel/core/saved_steps.h"
 #include "reel/core/sizes.h"
 #include "reel/trace/executors/ended_entries.h"

@@ -1,7 +1,7 @@
 #include "reel/trace/executors/plan/body_on_rows.h"
 
-#include "reel/core/ops/draws.h"
-#include "reel/core/ops/shape.h"
+#include "reel/core/ops/creation/draws.h"
+#include "reel/core/ops/shape/shape.h"
 #include "reel/trace/passes/row_rules.h"
 
 namespace reel {

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "reel/core/ops/element_loop.h"
-#include "reel/core/ops/fused.h"
-#include "reel/core/ops/packed.h"
-#include "reel/core/ops/products.h"
-#include "reel/core/ops/reduce.h"
+#include "reel/core/ops/elementwise/element_loop.h"
+#include "reel/core/ops/elementwise/fused.h"
+#include "reel/core/ops/products/packed.h"
+#include "reel/core/ops/products/products.h"
+#include "reel/core/ops/reductions/reduce.h"
 #include "reel/trace/executors/plan/types.h"
 
 namespace reel {

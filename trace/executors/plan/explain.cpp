@@ -4,10 +4,10 @@
 #include <optional>
 #include <span>
 
-#include "reel/core/ops/element_loop.h"
-#include "reel/core/ops/fused.h"
-#include "reel/core/ops/packed.h"
-#include "reel/core/ops/products.h"
+#include "reel/core/ops/elementwise/element_loop.h"
+#include "reel/core/ops/elementwise/fused.h"
+#include "reel/core/ops/products/packed.h"
+#include "reel/core/ops/products/products.h"
 #include "reel/core/parallel.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/plan/explain_saved.h"

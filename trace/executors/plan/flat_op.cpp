@@ -1,7 +1,7 @@
 #include "reel/trace/executors/plan/flat_op.h"
 
-#include "reel/core/ops/element_loop.h"
-#include "reel/core/ops/pointwise_kernels.h"
+#include "reel/core/ops/elementwise/element_loop.h"
+#include "reel/core/ops/elementwise/pointwise_kernels.h"
 
 namespace reel {
 

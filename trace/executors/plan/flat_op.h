@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "reel/core/op.h"
-#include "reel/core/ops/pointwise_table.h"
+#include "reel/core/ops/kernels/pointwise_table.h"
 #include "reel/core/tensor.h"
 
 namespace reel {

@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/core/quantities.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/plan/plan_view.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/reduce.h"
-#include "reel/core/ops/sum_blocks.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/reductions/sum_blocks.h"
 #include "reel/trace/executors/plan/placed.h"
 
 namespace reel {

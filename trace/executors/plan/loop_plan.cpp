@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "reel/core/ops/list.h"
+#include "reel/core/ops/list/list.h"
 #include "reel/core/saved_steps.h"
 #include "reel/trace/executors/plan/placed.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "reel/core/memory.h"
-#include "reel/core/ops/list.h"
+#include "reel/core/ops/list/list.h"
 #include "reel/core/sizes.h"
 #include "reel/trace/executors/loop_types.h"
 #include "reel/trace/executors/plan/loop_run.h"

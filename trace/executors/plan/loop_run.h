@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "reel/core/ops/term_sum.h"
+#include "reel/core/ops/control/term_sum.h"
 #include "reel/core/saved_steps.h"
 #include "reel/trace/executors/ended_entries.h"
 #include "reel/trace/executors/iterations.h"

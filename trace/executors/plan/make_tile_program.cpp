@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/broadcast.h"
-#include "reel/core/ops/element_loop.h"
-#include "reel/core/ops/join.h"
-#include "reel/core/ops/parts.h"
-#include "reel/core/ops/pointwise_kernels.h"
-#include "reel/core/ops/reduce.h"
-#include "reel/core/ops/strided.h"
+#include "reel/core/ops/elementwise/broadcast.h"
+#include "reel/core/ops/elementwise/element_loop.h"
+#include "reel/core/ops/elementwise/pointwise_kernels.h"
+#include "reel/core/ops/kernels/parts.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/shape/join.h"
+#include "reel/core/ops/shape/strided.h"
 #include "reel/trace/executors/plan/tile_chains.h"
 #include "reel/trace/executors/plan/tile_steps.h"
 #include "reel/trace/executors/plan/types.h"

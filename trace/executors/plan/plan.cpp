@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/element_loop.h"
-#include "reel/core/ops/fused.h"
-#include "reel/core/ops/loop.h"
-#include "reel/core/ops/views.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/elementwise/element_loop.h"
+#include "reel/core/ops/elementwise/fused.h"
+#include "reel/core/ops/shape/views.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
 #include "reel/trace/executors/plan/placed.h"

@@ -5,7 +5,7 @@
 #include "reel/core/bind.h"
 #include "reel/core/graph_builder.h"
 #include "reel/core/op_errors.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/core/parallel.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reel/core/ops/fused.h"
+#include "reel/core/ops/elementwise/fused.h"
 #include "reel/core/parallel.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/plan/costs.h"

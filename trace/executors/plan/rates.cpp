@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "reel/core/op.h"
-#include "reel/core/ops/elementwise.h"
-#include "reel/core/ops/products.h"
+#include "reel/core/ops/elementwise/elementwise.h"
+#include "reel/core/ops/products/products.h"
 #include "reel/trace/executors/plan/placed.h"
 #include "reel/trace/executors/plan/profile.h"
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
-#include "reel/core/ops/draw_checks.h"
-#include "reel/core/ops/index.h"
-#include "reel/core/ops/list_data.h"
-#include "reel/core/ops/packed.h"
-#include "reel/core/ops/products.h"
-#include "reel/core/ops/reduce.h"
+#include "reel/core/ops/creation/draw_checks.h"
+#include "reel/core/ops/indexing/index.h"
+#include "reel/core/ops/list/list_data.h"
+#include "reel/core/ops/products/packed.h"
+#include "reel/core/ops/products/products.h"
+#include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/iterations.h"

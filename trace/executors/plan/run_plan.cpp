@@ -11,7 +11,7 @@
 #include "reel/core/dim_env.h"
 #include "reel/core/memory.h"
 #include "reel/core/mode.h"
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/core/str.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/plan/explain.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "reel/core/ops/reduce.h"
+#include "reel/core/ops/reductions/reduce.h"
 
 namespace reel {
 namespace {

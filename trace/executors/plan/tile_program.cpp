@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/strided.h"
+#include "reel/core/ops/shape/strided.h"
 #include "reel/core/parallel.h"
 #include "reel/core/take.h"
 

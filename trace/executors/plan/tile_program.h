@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "reel/core/graph.h"
-#include "reel/core/ops/broadcast.h"
-#include "reel/core/ops/pointwise_code.h"
-#include "reel/core/ops/pointwise_table.h"
-#include "reel/core/ops/reduction_table.h"
+#include "reel/core/ops/elementwise/broadcast.h"
+#include "reel/core/ops/elementwise/pointwise_code.h"
+#include "reel/core/ops/kernels/pointwise_table.h"
+#include "reel/core/ops/kernels/reduction_table.h"
 #include "reel/core/tensor.h"
 #include "reel/trace/executors/plan/first_below.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "reel/core/graph.h"
-#include "reel/core/ops/pointwise_code.h"
-#include "reel/core/ops/strided.h"
+#include "reel/core/ops/elementwise/pointwise_code.h"
+#include "reel/core/ops/shape/strided.h"
 
 namespace reel {
 

@@ -1,6 +1,6 @@
 #include "reel/trace/executors/plan/types.h"
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 
 namespace reel {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/ops/loop.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/core/quantities.h"
 
 namespace reel {

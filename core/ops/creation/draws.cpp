@@ -1,0 +1,421 @@
+// Random tensors: ops that draw from a key, and functions built on them.
+#include "reel/core/ops/creation/draws.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "reel/core/bind.h"
+#include "reel/core/op_errors.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/creation/draw_checks.h"
+#include "reel/core/ops/elementwise/broadcast.h"
+#include "reel/core/ops/kernels/isa.h"
+#include "reel/core/ops/kernels/philox.h"
+#include "reel/core/ops/kernels/philox_table.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/strided.h"
+#include "reel/core/random.h"
+#include "reel/core/str.h"
+
+namespace reel {
+namespace {
+
+/// Returns a number in (0, 1): never 0, so that its logarithm is finite.
+double open_unit(std::uint32_t high, std::uint32_t low) {
+  return (static_cast<double>(std::uint64_t{high} << 21 ^ low >> 11) + 0.5) * 0x1p-53;
+}
+
+/// Returns one number of the pair of Box & Muller (1958).
+double normal(const std::array<std::uint32_t, 4>& words) {
+  const double radius = std::sqrt(-2 * std::log(open_unit(words[0], words[1])));
+  return radius * std::cos(2 * M_PI * open_unit(words[2], words[3]));
+}
+
+/// A second input gives the dims that a trace does not know; only its shape is read.
+void draw_type(TypeArgs& a) {
+  const TensorType& type = a.attr<DrawAttrs>().type;
+  a.out.push_back(a.in.size() == 1 ? type : type.with(a.in[1].dims()));
+}
+
+/// Interleaves the bits of the positions, the lowest bits first (Morton, 1966).
+std::uint64_t interleave(std::span<const std::uint64_t> positions) {
+  if (positions.size() == 1) return positions[0];
+  std::uint64_t result = 0;
+  int to = 0;
+  for (int bit = 0; to < 64; ++bit)
+    for (std::size_t i = 0; i < positions.size() && to < 64; ++i, ++to)
+      result |= (positions[i] >> bit & 1) << to;
+  return result;
+}
+
+/// Calls fn(number) for every element in order, with the number that it is keyed by.
+///
+/// The number is the element's position, unless the type is ragged. Then positions along ragged
+/// axes count first, interleaved so that they depend on nothing else. So an entry draws the same
+/// numbers for any size of the longest entry.
+template <class Fn>
+void each_number(const TensorType& type, Fn&& fn) {
+  const std::int64_t count = type.numel();
+  if (!type.is_ragged()) {
+    for (std::int64_t i = 0; i < count; ++i) fn(static_cast<std::uint64_t>(i));
+    return;
+  }
+  std::uint64_t others = 1;
+  for (const Dim& dim : type.dims())
+    if (!dim.is_ragged()) others *= static_cast<std::uint64_t>(dim.size());
+  std::vector<std::uint64_t> ragged;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::uint64_t rest = static_cast<std::uint64_t>(i), among_others = 0, step = 1;
+    ragged.clear();
+    for (std::size_t axis = type.dims().size(); axis-- > 0;) {
+      const auto size = static_cast<std::uint64_t>(type.sizes()[axis]), at = rest % size;
+      rest /= size;
+      if (type.dims()[axis].is_ragged()) {
+        ragged.push_back(at);
+      } else {
+        among_others += at * step;
+        step *= size;
+      }
+    }
+    fn(interleave(ragged) * others + among_others);
+  }
+}
+
+/// Numbers of elements, and the first draw of each.
+class DrawBlock {
+ public:
+  DrawBlock(std::uint64_t key, std::uint64_t high) : key_(key), high_(high) {}
+
+  bool is_full() const { return count_ == kPhiloxBlock; }
+  int count() const { return count_; }
+  void push(std::uint64_t number) { numbers_[count_++] = number; }
+  void clear() { count_ = 0; }
+  void compute() {
+    static const PhiloxTable& table =
+        for_this_processor(sse42::philox_table, avx2::philox_table, avx512::philox_table);
+    table.block(key_, high_, numbers_, words_);
+  }
+  std::array<std::uint32_t, 4> draw(int i, std::uint64_t attempt) const {
+    if (attempt) return philox(key_, attempt << kAttemptBits | high_, numbers_[i]);
+    return {words_[0][i], words_[1][i], words_[2][i], words_[3][i]};
+  }
+
+ private:
+  std::uint64_t key_, high_;
+  int count_ = 0;
+  std::uint64_t numbers_[kPhiloxBlock] = {};
+  std::uint32_t words_[4][kPhiloxBlock];
+};
+
+/// Sets every element to element(draws, attrs, T{}). draws(0), draws(1), ... are independent and of
+/// 128 bits each.
+/// numbers: calls its argument with the number of every element of the result.
+template <class Numbers, class Fn>
+void draw(KernelArgs& a, const DrawAttrs& attrs, const Numbers& numbers, Fn&& element) {
+  const auto* key = a.input(0).data<std::int64_t>();
+  const auto high = static_cast<std::uint64_t>(key[1] + attrs.number);
+  const Tensor& out = a.make();
+  visit(out.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_floating_point_v<T>) {
+      T* to = out.data<T>();
+      DrawBlock block(static_cast<std::uint64_t>(key[0]), high);
+      const auto flush = [&] {
+        block.compute();
+        for (int i = 0; i < block.count(); ++i) {
+          const auto draws = [&](std::uint64_t attempt) { return block.draw(i, attempt); };
+          *to++ = static_cast<T>(element(draws, attrs, zero));
+        }
+        block.clear();
+      };
+      numbers([&](std::uint64_t number) {
+        block.push(number);
+        if (block.is_full()) flush();
+      });
+      flush();
+    }
+  });
+}
+
+struct Uniform {
+  template <class Draws, class T>
+  T operator()(const Draws& draws, const DrawAttrs& attrs, T) const {
+    const auto words = draws(0);
+    T unit;
+    if constexpr (sizeof(T) == 4)
+      unit = static_cast<T>(words[0] >> 8) * 0x1p-24f;
+    else
+      unit = static_cast<T>(std::uint64_t{words[0]} << 21 ^ words[1] >> 11) * 0x1p-53;
+    const T low = static_cast<T>(attrs.low), high = static_cast<T>(attrs.high);
+    const T value = low + static_cast<T>(attrs.high - attrs.low) * unit;
+    return value < high ? value : low;  // it may have been rounded up
+  }
+};
+struct Normal {
+  template <class Draws, class T>
+  double operator()(const Draws& draws, const DrawAttrs&, T) const {
+    return normal(draws(0));
+  }
+};
+struct TruncatedNormal {
+  template <class Draws, class T>
+  double operator()(const Draws& draws, const DrawAttrs& attrs, T) const {
+    double z = normal(draws(0));  // nineteen of twenty are accepted at once
+    for (std::uint64_t attempt = 1; std::abs(z) > 2; ++attempt) z = normal(draws(attempt));
+    return attrs.low + attrs.high * z;
+  }
+};
+
+template <class Element>
+void draw_kernel(KernelArgs& a) {
+  const auto numbers = [&](const auto& fn) { each_number(a.types[0], fn); };
+  draw(a, a.attr<DrawAttrs>(), numbers, Element());
+}
+
+/// Draws some rows of a tensor.
+template <class Element>
+void draw_rows(KernelArgs& a) {
+  const DrawRowsAttrs& attrs = a.attr<DrawRowsAttrs>();
+  const AxisView view = view_axis(a.types[0], attrs.axis);
+  const auto* row = a.input(1).data<std::int64_t>();
+  const std::int64_t all = row[view.size];
+  draw(
+      a, attrs,
+      [&](const auto& fn) {
+        for (std::int64_t outer = 0; outer < view.outer; ++outer)
+          for (std::int64_t r = 0; r < view.size; ++r)
+            for (std::int64_t i = 0; i < view.inner; ++i)
+              fn(static_cast<std::uint64_t>((outer * all + row[r]) * view.inner + i));
+      },
+      Element());
+}
+
+OpSamples draw_samples() {
+  const SampleInput key{TensorType(i64, {2}), 0, 100, false};
+  const Dims& dims = sample_dims();
+  return {{{key}, make_attrs(DrawAttrs{TensorType(f32, {2, 3}), 1, 0, 1})},
+          {{key}, make_attrs(DrawAttrs{TensorType(f64, {0, 3}), 0, -1, 1})},
+          {{key}, make_attrs(DrawAttrs{TensorType(f64, dims), 3, -1, 1})},
+          {{key, {TensorType(i32, {2, 3}), 0, 1, false}},
+           make_attrs(DrawAttrs{TensorType(f32, {unknown, 3}), 0, 0, 1})}};
+}
+
+}  // namespace
+
+const Op random_uniform_op{
+    .name = "random_uniform",
+    .type = draw_type,
+    .kernel = draw_kernel<Uniform>,
+    .no_vjp = "random numbers depend on nothing but keys",
+    .samples = draw_samples,
+};
+
+const Op random_normal_op{
+    .name = "random_normal",
+    .type = draw_type,
+    .kernel = draw_kernel<Normal>,
+    .no_vjp = "random numbers depend on nothing but keys",
+    .samples = draw_samples,
+};
+
+const Op truncated_normal_op{
+    .name = "truncated_normal",
+    .type = draw_type,
+    .kernel = draw_kernel<TruncatedNormal>,
+    .no_vjp = "random numbers depend on nothing but keys",
+    .samples = draw_samples,
+};
+
+namespace {
+const Op* const kDraws[] = {&random_uniform_op, &random_normal_op, &truncated_normal_op};
+}
+
+bool is_draw(const Op& op) {
+  return std::find(std::begin(kDraws), std::end(kDraws), &op) != std::end(kDraws);
+}
+
+DrawRowsAttrs draw_rows_attrs(const OpRecord& draw, int axis) {
+  const auto kind = std::find(std::begin(kDraws), std::end(kDraws), draw.op) - std::begin(kDraws);
+  return {get<DrawAttrs>(draw.attrs.get()), axis, static_cast<int>(kind)};
+}
+
+const Op draw_rows_op{
+    .name = "draw_rows",
+    .type =
+        [](TypeArgs& a) {
+          const DrawRowsAttrs& attrs = a.attr<DrawRowsAttrs>();
+          const Dim& numbers = dim_at(a.in[1], 0);
+          TensorType type = attrs.type;
+          if (!type.is_named())
+            type =
+                type.with(with_dim(type.dims(), attrs.axis,
+                                   numbers.has_size() ? Dim(numbers.size() - 1) : Dim::unknown()));
+          a.out.push_back(std::move(type));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          constexpr OpKernel kKernels[] = {draw_rows<Uniform>, draw_rows<Normal>,
+                                           draw_rows<TruncatedNormal>};
+          kKernels[a.attr<DrawRowsAttrs>().kind](a);
+        },
+    .no_vjp = "random numbers depend on nothing but keys",
+    .samples =
+        [] {
+          // Row numbers, and the number of all rows, are all 5.
+          const SampleInput key{TensorType(i64, {2}), 0, 100, false};
+          const auto sample = [&](const Dims& dims, int axis, std::int64_t rows, int kind) {
+            return OpSample{
+                {key, {TensorType(i64, {Dim(rows + 1)}), 5, 5, false}},
+                make_attrs(DrawRowsAttrs{{TensorType(f32, dims), 1, 0, 1}, axis, kind})};
+          };
+          const Dim batch("batch", 2), feature("feature", 3);
+          return OpSamples{sample({4, 3}, 0, 2, 0), sample({3, 4}, 1, 2, 1),
+                           sample({batch, feature}, 0, 2, 2), sample({feature, batch}, 1, 2, 0)};
+        },
+};
+
+namespace {
+
+/// Checks the arguments before a number is taken from the stream.
+TensorType type_to_draw(const Dims& dims, DType dtype, const char* op) {
+  if (!is_float(dtype)) throw DTypeError(str(op, ": draws f32 or f64, not ", dtype));
+  return as_function(op, [&] { return TensorType(dtype, dims); });
+}
+
+Tensor bind_draw(const Op& op, const TensorType& type, double low, double high) {
+  const RandomDraw draw = RandomDraw::take();
+  return bind(op, {draw.key}, make_attrs(DrawAttrs{type, draw.number, low, high}));
+}
+
+/// Draws from [low, 1), with the dims and dtype of x. Only a run may determine some of the sizes.
+Tensor uniform_like(const Tensor& x, double low) {
+  const TensorType type = x.type().with(x.dims());  // as the body that reads x sees it
+  if (!has_unknown_size(type)) return bind_draw(random_uniform_op, type, low, 1);
+  const RandomDraw draw = RandomDraw::take();
+  return bind(random_uniform_op, {draw.key, x}, make_attrs(DrawAttrs{type, draw.number, low, 1}));
+}
+
+}  // namespace
+
+// ---- Public functions ---------------------------------------------------------------------------
+
+Tensor random_normal(const Dims& dims, DType dtype) {
+  return bind_draw(random_normal_op, type_to_draw(dims, dtype, "random_normal"), 0, 1);
+}
+Tensor random_uniform(const Dims& dims, double low, double high, DType dtype) {
+  const TensorType type = type_to_draw(dims, dtype, "random_uniform");
+  if (!(low < high))
+    throw ArgumentError(str("random_uniform: low must be below high, got [", low, ", ", high, ")"));
+  const double largest =
+      dtype == f32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  if (!(high - low <= largest))
+    throw ArgumentError(
+        str("random_uniform: from ", low, " to ", high, " is farther than ", dtype, " can say"));
+  return bind_draw(random_uniform_op, type, low, high);
+}
+
+Tensor truncated_normal(const Dims& dims, double mean, double stddev, DType dtype) {
+  const TensorType type = type_to_draw(dims, dtype, "truncated_normal");
+  if (!(stddev >= 0))
+    throw ArgumentError(str("truncated_normal: stddev must not be negative, got ", stddev));
+  return bind_draw(truncated_normal_op, type, mean, stddev);
+}
+
+namespace {
+/// Throws ShapeError unless probabilities broadcast to the result.
+void check_fits(const TensorType& p, const TensorType& result) {
+  constexpr std::string_view kRoles[] = {"result", "p"};
+  const TensorType types[] = {result, p};
+  if (!same_dims(broadcast("bernoulli", types, kRoles, result.dtype()).dims(), result.dims()))
+    throw ShapeError(str("bernoulli: p ", p, " does not broadcast to the dims ", result.dims()));
+}
+}  // namespace
+
+Tensor bernoulli(const Arg& p, const Dims& dims) {
+  if (!p.is_number()) check_defined("bernoulli", p.tensor());
+  const DType dtype = p.is_number() ? f32 : p.tensor().dtype();
+  if (!is_float(dtype))
+    throw DTypeError(str("bernoulli: p must be f32 or f64, got ", p.tensor().type(), "; cast it"));
+  const TensorType type = type_to_draw(dims, dtype, "bernoulli");
+  if (p.is_number()) {
+    if (!(p.number() >= 0 && p.number() <= 1))
+      throw ArgumentError(str("bernoulli: p must lie in [0, 1], got ", p.number()));
+    return random_uniform(dims) < p.number();
+  }
+  check_fits(p.tensor().type(), type);
+  return random_uniform(dims, 0, 1, dtype) < p;
+}
+
+Tensor categorical(const Tensor& logits, const Axis& axis) {
+  check_defined("categorical", logits);
+  if (!is_float(logits.dtype()))
+    throw DTypeError(
+        str("categorical: logits must be f32 or f64, got ", logits.type(), "; cast them"));
+  const int position = axis.in(logits, "categorical");
+  // The argmax of logits + Gumbel noise is distributed as softmax(logits) (Gumbel 1954; Maddison et
+  // al. 2014).
+  const Tensor checked = checked_logits(stop_gradient(logits), position);
+  const Tensor unit = uniform_like(logits, 0x1p-24);
+  return argmax(checked - log(-log(unit)), position);
+}
+
+Tensor permutation(const Dim& dim) {
+  Dims dims = dim.length_dims();
+  dims.push_back(dim);
+  return argsort(bind_draw(random_uniform_op, type_to_draw(dims, f64, "permutation"), 0, 1), -1);
+}
+
+// ---- dropout ------------------------------------------------------------------------------------
+
+namespace {
+
+/// Slices x to the first position of all other axes: the shape of dropout's mask.
+Tensor first_of_others(Tensor x, const std::vector<int>& axes) {
+  for (int i = 0; i < x.rank(); ++i)
+    if (std::find(axes.begin(), axes.end(), i) == axes.end()) x = slice(x, i, 0, 1);
+  return x;
+}
+
+/// Draws uniform numbers over some axes of x, in a shape that broadcasts to x.
+Tensor uniform_over(const Tensor& x, const std::vector<int>& axes) {
+  if (has_unknown_size(x.type())) return uniform_like(first_of_others(x, axes), 0);
+  Dims dims;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (std::find(axes.begin(), axes.end(), i) != axes.end())
+      dims.push_back(x.dims()[static_cast<std::size_t>(i)]);
+    else if (!x.type().is_named())
+      dims.emplace_back(1);
+  }
+  return random_uniform(dims, 0, 1, x.dtype());
+}
+
+Tensor drop(const Tensor& x, double rate, const std::vector<int>& axes) {
+  check_defined("dropout", x);
+  check_float("dropout", x.type(), "cast it to f32 or f64");
+  if (!(rate >= 0 && rate <= 1))
+    throw ArgumentError(str("dropout: rate must lie in [0, 1], got ", rate));
+  if (rate == 0) return x;
+  if (rate == 1) return zeros_like(x);
+  return where(uniform_over(x, axes) < rate, 0, x * (1 / (1 - rate)));
+}
+
+}  // namespace
+
+Tensor dropout(const Tensor& x, double rate) { return drop(x, rate, all_positions("dropout", x)); }
+Tensor dropout(const Tensor& x, double rate, const Axes& axes) {
+  return drop(x, rate, axes.in(x, "dropout"));
+}
+
+namespace {
+const Op* const kDrawOps[] = {&random_uniform_op, &random_normal_op, &truncated_normal_op,
+                              &draw_rows_op, &checked_logits_op};
+}
+std::span<const Op* const> draw_ops() { return kDrawOps; }
+
+}  // namespace reel

@@ -1,0 +1,212 @@
+// The public functions and operators of element-wise ops, and their number arguments.
+#include "reel/core/ops/elementwise/elementwise.h"
+
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "reel/core/bind.h"
+#include "reel/core/errors.h"
+#include "reel/core/mode.h"
+#include "reel/core/op_errors.h"
+#include "reel/core/ops/elementwise/broadcast.h"
+#include "reel/core/ops/elementwise/elementwise_rules.h"
+#include "reel/core/ops/elementwise/pointwise_kernels.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/ops/shape/sliced_dims.h"
+#include "reel/core/str.h"
+
+namespace reel {
+namespace {
+
+std::string text(const Arg& number) {
+  if (!number.is_floating()) return str(number.integer());
+  std::string result = str(number.number());
+  if (result.find_first_not_of("-0123456789") == std::string::npos) result += ".0";
+  return result;
+}
+
+const Tensor& tensor_of(std::string_view op, const Arg& x) {
+  if (x.is_number())
+    throw ArgumentError(str(op, ": takes a tensor, but was given the number ", text(x),
+                            "; write scalar(", text(x), ')'));
+  check_defined(op, x.tensor());
+  return x.tensor();
+}
+const Tensor& float_tensor(std::string_view op, const Arg& x) {
+  const Tensor& result = tensor_of(op, x);
+  if (!is_float(result.dtype())) refuse_dtype(op, Takes::floats, "x", result.type());
+  return result;
+}
+
+Tensor apply(const Op& op, const Arg& x) {
+  tensor_of(op.name, x);
+  return bind(op, {x.input()});
+}
+
+[[gnu::noinline]] Tensor apply_to_number(const Op& op, const Arg& a, const Arg& b) {
+  if (a.is_number() && b.is_number())
+    throw ArgumentError(str(op.name, ": both operands are numbers, ", text(a), " and ", text(b),
+                            "; one must be a tensor, e.g. scalar(", text(a), ')'));
+  check_defined(op.name, (a.is_number() ? b : a).tensor());
+  if (a.is_number()) return bind(op, {literal(op.name, a, "rhs", b.tensor().type()), b.input()});
+  return bind(op, {a.input(), literal(op.name, b, "lhs", a.tensor().type())});
+}
+/// Applies the op if one operand has a slice of the other's dim; otherwise returns nullopt.
+[[gnu::noinline]] std::optional<Tensor> apply_to_slices(const Op& op, Tensor a, Tensor b) {
+  if (!meet_slices(std::array{&a, &b})) return std::nullopt;
+  return bind(op, {a, b});
+}
+Tensor apply(const Op& op, const Arg& a, const Arg& b) {
+  if (a.is_number() || b.is_number()) return apply_to_number(op, a, b);
+  if (has_slices() && !(a.tensor().type() == b.tensor().type()))
+    if (auto result = apply_to_slices(op, a.tensor(), b.tensor())) return *std::move(result);
+  return bind(op, {a.input(), b.input()});
+}
+
+}  // namespace
+
+Tensor literal(std::string_view op, const Arg& number, std::string_view role,
+               const TensorType& met) {
+  const DType dtype = met.dtype();
+  if (is_float(dtype)) return literal(number, dtype);
+  const auto refuse = [&](const char* what, DType repair) {
+    throw DTypeError(str(op, ": the literal ", text(number), " is ", what, ", but ", role, " is ",
+                         met, "; cast the tensor, e.g. cast(", role, ", ", repair, ')'));
+  };
+  if (number.is_floating()) refuse("floating", f32);
+  if (dtype == boolean && number.integer() != 0 && number.integer() != 1)
+    refuse("neither 0 nor 1", i32);
+  if (dtype == i32 && number.integer() != static_cast<std::int32_t>(number.integer()))
+    refuse("out of range", i64);
+  return literal(number, dtype);
+}
+
+Tensor literal(const Arg& number, DType dtype) {
+  const std::int64_t integer = number.integer();
+  if (is_tracing())
+    return is_float(dtype)    ? full({}, number.number(), dtype)
+           : dtype == boolean ? full({}, integer != 0, dtype)
+                              : full({}, integer, dtype);
+  // In eager mode a tape need not record how a constant was made.
+  static const auto& types =
+      *new std::array{TensorType(f32), TensorType(f64), TensorType(i32), TensorType(i64),
+                      TensorType(boolean)};  // never destroyed: global objects may use it at exit
+  Tensor result(allocate_block(types[column_of(dtype)]));
+  visit(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_floating_point_v<T>)
+      *result.data<T>() = static_cast<T>(number.number());
+    else
+      *result.data<T>() = static_cast<T>(integer);
+  });
+  return result;
+}
+
+Tensor neg(const Arg& x) { return apply(neg_op, x); }
+Tensor abs(const Arg& x) { return apply(abs_op, x); }
+Tensor sign(const Arg& x) { return apply(sign_op, x); }
+Tensor floor(const Arg& x) { return apply(floor_op, x); }
+Tensor ceil(const Arg& x) { return apply(ceil_op, x); }
+Tensor round(const Arg& x) { return apply(round_op, x); }
+Tensor square(const Arg& x) { return apply(square_op, x); }
+Tensor sqrt(const Arg& x) { return apply(sqrt_op, x); }
+Tensor rsqrt(const Arg& x) { return 1 / sqrt(float_tensor("rsqrt", x)); }
+Tensor reciprocal(const Arg& x) { return 1 / float_tensor("reciprocal", x); }
+Tensor exp(const Arg& x) { return apply(exp_op, x); }
+Tensor expm1(const Arg& x) { return apply(expm1_op, x); }
+Tensor log(const Arg& x) { return apply(log_op, x); }
+Tensor log1p(const Arg& x) { return apply(log1p_op, x); }
+Tensor sin(const Arg& x) { return apply(sin_op, x); }
+Tensor cos(const Arg& x) { return apply(cos_op, x); }
+Tensor tanh(const Arg& x) { return apply(tanh_op, x); }
+Tensor sigmoid(const Arg& x) { return apply(sigmoid_op, x); }
+Tensor softplus(const Arg& x) { return apply(softplus_op, x); }
+Tensor erf(const Arg& x) { return apply(erf_op, x); }
+Tensor gelu(const Arg& x, GeluForm form) {
+  if (form == GeluForm::exact) return apply(gelu_op, x);
+  // (1 + tanh z) / 2 is sigmoid(2 z), here for z = √(2/π) (x + 0.044715 x³).
+  constexpr double kScale = 1.59576912160573071176;
+  // Beyond 10 it is x or 0 to the last bit, and x³ must not overflow in its gradient.
+  constexpr double kFar = 10;
+  const Tensor& t = float_tensor("gelu", x);
+  const Tensor near = clip(t, -kFar, kFar);
+  const Tensor curve = near * sigmoid(near * (square(near) * (kScale * 0.044715) + kScale));
+  return where(abs(t) > kFar, relu(t), curve);
+}
+Tensor relu(const Arg& x) { return apply(relu_op, x); }
+Tensor logical_not(const Arg& x) { return apply(logical_not_op, x); }
+
+Tensor isnan(const Arg& x) {
+  const Tensor& t = tensor_of("isnan", x);
+  return t != t;
+}
+Tensor isinf(const Arg& x) {
+  const Tensor& t = tensor_of("isinf", x);
+  return is_float(t.dtype()) ? abs(t) == std::numeric_limits<double>::infinity() : t != t;
+}
+Tensor isfinite(const Arg& x) {
+  const Tensor& t = tensor_of("isfinite", x);
+  return is_float(t.dtype()) ? abs(t) < std::numeric_limits<double>::infinity() : t == t;
+}
+
+Tensor add(const Arg& a, const Arg& b) { return apply(add_op, a, b); }
+Tensor sub(const Arg& a, const Arg& b) { return apply(sub_op, a, b); }
+Tensor mul(const Arg& a, const Arg& b) { return apply(mul_op, a, b); }
+Tensor div(const Arg& a, const Arg& b) { return apply(div_op, a, b); }
+Tensor remainder(const Arg& a, const Arg& b) { return apply(remainder_op, a, b); }
+Tensor floor_divide(const Arg& a, const Arg& b) { return apply(floor_divide_op, a, b); }
+Tensor mod(const Arg& a, const Arg& b) { return apply(mod_op, a, b); }
+Tensor pow(const Arg& a, const Arg& b) { return apply(pow_op, a, b); }
+Tensor maximum(const Arg& a, const Arg& b) { return apply(maximum_op, a, b); }
+Tensor minimum(const Arg& a, const Arg& b) { return apply(minimum_op, a, b); }
+Tensor clip(const Arg& x, const Arg& low, const Arg& high) {
+  const TensorType& type = tensor_of("clip", x).type();
+  const auto bound = [&](const Op& op, const Arg& of, const Arg& bound) {
+    return bound.is_number() ? bind(op, {of.input(), literal("clip", bound, "x", type)})
+                             : apply(op, of, bound);
+  };
+  return bound(clip_high_op, bound(clip_low_op, x, low), high);
+}
+
+Tensor equal(const Arg& a, const Arg& b) { return apply(equal_op, a, b); }
+Tensor not_equal(const Arg& a, const Arg& b) { return apply(not_equal_op, a, b); }
+Tensor less(const Arg& a, const Arg& b) { return apply(less_op, a, b); }
+Tensor less_equal(const Arg& a, const Arg& b) { return apply(less_equal_op, a, b); }
+Tensor greater(const Arg& a, const Arg& b) { return apply(greater_op, a, b); }
+Tensor greater_equal(const Arg& a, const Arg& b) { return apply(greater_equal_op, a, b); }
+Tensor logical_and(const Arg& a, const Arg& b) { return apply(logical_and_op, a, b); }
+Tensor logical_or(const Arg& a, const Arg& b) { return apply(logical_or_op, a, b); }
+Tensor logical_xor(const Arg& a, const Arg& b) { return apply(logical_xor_op, a, b); }
+
+Tensor operator+(const Arg& a, const Arg& b) { return apply(add_op, a, b); }
+Tensor operator-(const Arg& a, const Arg& b) { return apply(sub_op, a, b); }
+Tensor operator*(const Arg& a, const Arg& b) { return apply(mul_op, a, b); }
+Tensor operator/(const Arg& a, const Arg& b) { return apply(div_op, a, b); }
+Tensor operator%(const Arg& a, const Arg& b) { return apply(remainder_op, a, b); }
+Tensor operator==(const Arg& a, const Arg& b) { return apply(equal_op, a, b); }
+Tensor operator!=(const Arg& a, const Arg& b) { return apply(not_equal_op, a, b); }
+Tensor operator<(const Arg& a, const Arg& b) { return apply(less_op, a, b); }
+Tensor operator<=(const Arg& a, const Arg& b) { return apply(less_equal_op, a, b); }
+Tensor operator>(const Arg& a, const Arg& b) { return apply(greater_op, a, b); }
+Tensor operator>=(const Arg& a, const Arg& b) { return apply(greater_equal_op, a, b); }
+Tensor operator&&(const Arg& a, const Arg& b) { return apply(logical_and_op, a, b); }
+Tensor operator||(const Arg& a, const Arg& b) { return apply(logical_or_op, a, b); }
+
+namespace {
+const Op* const kElementwiseOps[] = {
+    &neg_op,         &abs_op,           &sign_op,        &floor_op,      &ceil_op,
+    &round_op,       &square_op,        &sqrt_op,        &exp_op,        &expm1_op,
+    &log_op,         &log1p_op,         &sin_op,         &cos_op,        &tanh_op,
+    &sigmoid_op,     &softplus_op,      &erf_op,         &gelu_op,       &relu_op,
+    &logical_not_op, &add_op,           &sub_op,         &mul_op,        &div_op,
+    &remainder_op,   &floor_divide_op,  &mod_op,         &pow_op,        &maximum_op,
+    &minimum_op,     &clip_low_op,      &clip_high_op,   &tanh_grad_op,  &sigmoid_grad_op,
+    &gelu_grad_op,   &equal_op,         &not_equal_op,   &less_op,       &less_equal_op,
+    &greater_op,     &greater_equal_op, &logical_and_op, &logical_or_op, &logical_xor_op,
+    &sum_to_op,
+};
+}  // namespace
+std::span<const Op* const> elementwise_ops() { return kElementwiseOps; }
+
+}  // namespace reel

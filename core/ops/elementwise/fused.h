@@ -1,0 +1,23 @@
+// core/ops/elementwise/fused.h — fused_op, element-wise ops and sums over rows that run together,
+// tile by tile.
+#pragma once
+
+#include "reel/core/graph.h"
+
+namespace reel {
+
+/// The ops of a graph without captures: element-wise ops, sums over the last axis, and ops that
+/// only select or place elements (split, concat, spread).
+struct FusedAttrs {
+  SubGraph body;
+  template <class F>
+  static void fields(F&& f) {
+    f("body", &FusedAttrs::body);
+  }
+};
+
+/// Made by a pass of the plan (trace/passes/fuse_pointwise.h), which runs it tile by tile. The op's
+/// own kernel runs one op after the other.
+extern const Op fused_op;
+
+}  // namespace reel

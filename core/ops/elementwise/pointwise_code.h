@@ -1,0 +1,71 @@
+// core/ops/elementwise/pointwise_code.h — PointwiseCode, machine code for a chain of element-wise
+// ops.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "reel/core/ops/elementwise/element_loop.h"
+
+namespace reel {
+
+/// Element-wise ops on floats of one type, which pass values in registers.
+///
+/// Values are numbered: first the operands, then the results of the steps.
+struct Chain {
+  /// nullopt: the step copies its operand, which is then stored at another place.
+  using Code = std::optional<std::variant<Unary, Binary>>;
+  struct Step {
+    Code op;
+    int in[2];
+  };
+
+  std::int64_t item = 4;      ///< bytes of an element: 4 for f32, 8 for f64
+  std::vector<bool> repeats;  ///< by operand: one element a row, for all columns
+  std::vector<Step> steps;
+  std::vector<int> results;  ///< values that are stored
+
+  std::size_t places() const { return repeats.size() + results.size(); }
+  /// Appends a step and returns the number of its value.
+  int append(Code op, int a, int b);
+  /// Returns the maximum number of values in registers. Operands are loaded at their first use,
+  /// results are stored after all steps.
+  int registers() const;
+  /// Returns a key that is equal for chains with the same code.
+  std::string key() const;
+};
+
+/// Limits of a chain's places and registers.
+inline constexpr int kMostChainPlaces = 32, kChainRegisters = 29;
+
+/// True if an op of this loop, on floats, may be a step of a chain.
+bool has_code(const ElementLoop& loop);
+
+/// Arguments of a run. Requires at least one row. The run changes `at`.
+struct ChainRun {
+  std::int64_t rows, columns;
+  char* at[kMostChainPlaces];  ///< operands, then results
+  std::int64_t
+      step[kMostChainPlaces];  ///< bytes from one row to the next; not read for a single row
+};
+
+/// Machine code of a chain. Results have the bits of the vector loops (PointwiseTable), called for
+/// each step. A result may share its memory with an operand of the same layout. Thread-safe.
+class PointwiseCode {
+ public:
+  virtual ~PointwiseCode() = default;
+  void run(ChainRun& on) const { entry_(&on); }
+
+ protected:
+  void (*entry_)(ChainRun*) = nullptr;
+};
+
+/// Returns the code of a chain, shared by all equal chains. Returns null on processors without
+/// AVX-512, and if the system provides no executable memory. Thread-safe.
+std::shared_ptr<const PointwiseCode> code_of(const Chain& chain);
+
+}  // namespace reel

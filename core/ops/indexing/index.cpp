@@ -1,0 +1,416 @@
+// gather: elements by index.
+#include "reel/core/ops/indexing/index.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "reel/core/bind.h"
+#include "reel/core/op_errors.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/indexing/rows.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/ops/shape/along_axis.h"
+#include "reel/core/ops/shape/sliced_dims.h"
+#include "reel/core/over_time.h"
+#include "reel/core/str.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+
+// ---- Dims ---------------------------------------------------------------------------------------
+
+GatherAttrs match_dims(const TensorType& x, const TensorType& indices, GatherAttrs attrs) {
+  attrs.matched.assign(indices.dims().size(), -1);
+  for (std::size_t k = 0; k < attrs.matched.size(); ++k) {
+    const Dim& dim = indices.dims()[k];
+    const int at = dim.is_named() ? find(x.dims(), dim) : -1;
+    if (!attrs.is_indexed(at)) attrs.matched[k] = at;
+  }
+  return attrs;
+}
+
+Tensor with_length_dims(const Tensor& indices, const TensorType& x, const GatherAttrs& attrs) {
+  if (!is_masked(x, attrs.axis) || (indices.rank() && !indices.type().is_named())) return indices;
+  Dims dims = indices.dims();
+  for (const Dim& of : dim_at(x, attrs.axis).length_dims())
+    if (!contains(dims, of)) dims.push_back(of);
+  return dims.size() == indices.dims().size() ? indices : expand(indices, dims);
+}
+
+Dims gathered_dims(const TensorType& x, const TensorType& indices, const GatherAttrs& attrs) {
+  Dims dims(x.dims().begin(), x.dims().begin() + attrs.axis);
+  for (std::size_t k = 0; k < attrs.matched.size(); ++k)
+    if (attrs.matched[k] < 0) dims.push_back(indices.dims()[k]);
+  dims.insert(dims.end(), x.dims().begin() + attrs.axis + attrs.count, x.dims().end());
+  return dims;
+}
+
+void check_indices(std::string_view op, const TensorType& x, const TensorType& indices,
+                   const GatherAttrs& attrs) {
+  if (!is_integer(indices.dtype()))
+    throw DTypeError(str(op, ": indices must be i32 or i64, got ", indices, "; cast them"));
+  if (indices.rank() && x.is_named() != indices.is_named())
+    throw ShapeError(str(op, ": indices ", indices,
+                         indices.is_named() ? " have named dims, " : " have plain sizes, ", x,
+                         indices.is_named() ? " has plain sizes" : " has named dims",
+                         "; name the axes of both, or of none"));
+  for (std::size_t k = 0; k < attrs.matched.size(); ++k) {
+    if (attrs.matched[k] < 0) continue;
+    const Dim &in_x = dim_at(x, attrs.matched[k]), &dim = indices.dims()[k];
+    if (in_x.has_size() && dim.has_size() && in_x.size() != dim.size())
+      throw ShapeError(str(op, ": axis ", k, " of indices ", indices, " goes along with ",
+                           axis_name(x, attrs.matched[k]), ", but their sizes are ", dim.size(),
+                           " and ", in_x.size()));
+  }
+}
+
+// ---- Kernels ------------------------------------------------------------------------------------
+
+std::string place_of_element(std::int64_t flat, const TensorType& type) {
+  if (!type.rank()) return "";
+  std::vector<std::int64_t> at(type.sizes().size());
+  for (std::size_t i = at.size(); i-- > 0; flat /= type.sizes()[i]) at[i] = flat % type.sizes()[i];
+  return str(" at [", join(at, ","), "] of ", type);
+}
+
+namespace {
+
+/// Repeats the numbers (i32, over some dims of the type) for every element of the type.
+std::vector<std::int32_t> repeat_over(const TensorType& type, const Tensor& numbers) {
+  const Steps to = steps_of(type), from = steps_of(numbers.type());
+  StridedAxes axes;
+  for (int i = 0; i < type.rank(); ++i) {
+    const auto axis = static_cast<std::size_t>(i);
+    const int at = find(numbers.dims(), dim_at(type, i));
+    axes.push_back({type.sizes()[axis], to[axis], at < 0 ? 0 : from[static_cast<std::size_t>(at)]});
+  }
+  std::vector<std::int32_t> result(static_cast<std::size_t>(type.numel()));
+  copy_strided(sizeof(std::int32_t), axes, result.data(), numbers.data<void>());
+  return result;
+}
+
+/// Returns the position that an index means along `length` of the `size` positions of an axis.
+/// Returns less than kNoPlace if it is out of range.
+std::int64_t place_of(std::int64_t index, std::int64_t size, std::int64_t length, bool is_ragged,
+                      IndexRule rule) {
+  constexpr std::int64_t kOutOfRange = kNoPlace - 1;
+  if (rule == IndexRule::clip) {
+    if (length > 0) return std::clamp<std::int64_t>(index, 0, length - 1);
+    return is_ragged ? kNoPlace : kOutOfRange;
+  }
+  if (index >= 0) return index < size ? index : kOutOfRange;
+  if (rule == IndexRule::from_end && index >= -length) return index + length;
+  return rule == IndexRule::optional ? kNoPlace : kOutOfRange;
+}
+
+}  // namespace
+
+Places places_of(std::string_view op, const Tensor& indices, const TensorType& x,
+                 const GatherAttrs& attrs) {
+  const TensorType& type = indices.type();
+  const std::int64_t count = type.numel();
+  std::int64_t size = 1;
+  for (int i = attrs.axis; i < attrs.axis + attrs.count; ++i)
+    size *= x.sizes()[static_cast<std::size_t>(i)];
+  Places places(static_cast<std::size_t>(count));
+  visit(type.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    std::copy_n(indices.data<T>(), count, places.begin());
+  });
+  std::vector<char> is_padding(type.is_ragged() ? static_cast<std::size_t>(count) : 0);
+  for_each_padding(type, [&](std::int64_t first, std::int64_t run) {
+    std::fill_n(is_padding.begin() + first, run, true);
+  });
+  const bool has_lengths = (attrs.rule == IndexRule::from_end || attrs.rule == IndexRule::clip) &&
+                           is_masked(x, attrs.axis);
+  std::vector<std::int32_t> lengths;
+  if (has_lengths) lengths = repeat_over(type, Tensor(dim_at(x, attrs.axis).node()->lengths));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    const std::int64_t index = places[k];
+    if (!is_padding.empty() && is_padding[k]) {
+      places[k] = kNoPlace;
+      continue;
+    }
+    const std::int64_t length = has_lengths ? lengths[k] : size;
+    places[k] = place_of(index, size, length, dim_at(x, attrs.axis).is_ragged(), attrs.rule);
+    if (places[k] < kNoPlace)
+      throw IndexError(
+          str(op, ": index ", index, place_of_element(i, type), " is out of range for ",
+              axis_name(x, attrs.axis),
+              has_lengths && index < 0 ? ", where the entry has length " : ", which has size ",
+              has_lengths && index < 0 ? length : size));
+  }
+  return places;
+}
+
+GatherWalk::GatherWalk(const TensorType& x, const TensorType& indices, const GatherAttrs& attrs) {
+  const Steps in_x = steps_of(x), in_indices = steps_of(indices);
+  axis_step_ = in_x[static_cast<std::size_t>(attrs.axis + attrs.count - 1)];
+  for (int i = 0; i < x.rank(); ++i) {
+    if (attrs.is_indexed(i)) {
+      for (std::size_t k = 0; i == attrs.axis && k < attrs.matched.size(); ++k)
+        if (attrs.matched[k] < 0) push({indices.sizes()[k], 0, in_indices[k]});
+      continue;
+    }
+    const auto found = std::find(attrs.matched.begin(), attrs.matched.end(), i);
+    const auto k = static_cast<std::size_t>(found - attrs.matched.begin());
+    push({x.sizes()[static_cast<std::size_t>(i)], in_x[static_cast<std::size_t>(i)],
+          found == attrs.matched.end() ? 0 : in_indices[k]});
+  }
+  if (!axes_.empty() && axes_.back().in_x == 1 && axes_.back().in_indices == 0) {
+    run_ = axes_.back().size;
+    axes_.pop_back();
+  }
+}
+
+void GatherWalk::push(const Axis& axis) {
+  if (axis.size == 1) return;
+  if (!axes_.empty()) {
+    Axis& before = axes_.back();
+    if (before.in_x == axis.in_x * axis.size && before.in_indices == axis.in_indices * axis.size) {
+      before = {before.size * axis.size, axis.in_x, axis.in_indices};
+      return;
+    }
+  }
+  axes_.push_back(axis);
+}
+
+namespace {
+
+/// A size known at compile time is copied as one load and one store.
+template <std::size_t kBytes>
+void gather_runs(const GatherWalk& walk, const Places& places, std::size_t item, const char* x,
+                 char* out) {
+  const std::size_t bytes = kBytes ? kBytes : static_cast<std::size_t>(walk.run()) * item;
+  walk.each(places, [&](std::int64_t from) {
+    if (from == kNoPlace)
+      std::memset(out, 0, bytes);
+    else
+      std::memcpy(out, x + static_cast<std::size_t>(from) * item, bytes);
+    out += bytes;
+  });
+}
+
+void gather_kernel(KernelArgs& a) {
+  const GatherAttrs& attrs = a.attr<GatherAttrs>();
+  const Tensor &x = a.input(0), &indices = a.input(1);
+  const Places places = places_of(attrs.function, indices, x.type(), attrs);
+  const Tensor& out = a.make();
+  if (out.type().numel() == 0) return;
+  const GatherWalk walk(x.type(), indices.type(), attrs);
+  const std::size_t item = size_of(x.dtype());
+  switch (static_cast<std::size_t>(walk.run()) * item) {
+    case 4:
+      return gather_runs<4>(walk, places, item, x.data<char>(), out.data<char>());
+    case 8:
+      return gather_runs<8>(walk, places, item, x.data<char>(), out.data<char>());
+    default:
+      return gather_runs<0>(walk, places, item, x.data<char>(), out.data<char>());
+  }
+}
+
+// ---- Ops ----------------------------------------------------------------------------------------
+
+void gather_type(TypeArgs& a) {
+  const GatherAttrs& attrs = a.attr<GatherAttrs>();
+  check_indices(attrs.function, a.in[0], a.in[1], attrs);
+  a.out.push_back(a.in[0].with(gathered_dims(a.in[0], a.in[1], attrs)));
+}
+
+OpSample gather_sample(const Dims& x, const Dims& indices, int axis, DType dtype = i32,
+                       IndexRule rule = IndexRule::from_end) {
+  const TensorType in(f32, x), at(dtype, indices);
+  const double size = static_cast<double>(in.sizes()[static_cast<std::size_t>(axis)]);
+  const double lowest = rule == IndexRule::strict ? 0 : rule == IndexRule::optional ? -2 : -size;
+  const double highest = rule == IndexRule::clip ? size + 1 : std::max(size - 1, 0.);
+  return {{{in}, {at, lowest, highest, false}},
+          make_attrs(match_dims(in, at, {.axis = axis, .rule = rule}))};
+}
+
+}  // namespace
+
+OpSamples gather_samples() {
+  const Dim batch("batch", 3), feature("feature", 2), classes("classes", 4), beam("beam", 2),
+      none("none", 0);
+  const Dim time("time", tensor({3, 0, 2}, {batch})), steps("steps", 3);
+  OpSamples samples{gather_sample({4, 2}, {3}, 0),
+                    gather_sample({2, 4}, {2, 2}, 1, i64),
+                    gather_sample({3}, {}, 0),
+                    gather_sample({2, 3, 2}, {}, 1),
+                    gather_sample({classes, feature}, {batch, time}, 0),
+                    gather_sample({batch, steps, feature}, {batch}, 1),
+                    gather_sample({batch, classes, feature}, {beam, batch}, 1),
+                    gather_sample({time, batch, feature}, {batch, time}, 2),
+                    gather_sample({classes}, {none}, 0),
+                    gather_sample({none, classes}, {beam}, 1),
+                    gather_sample({0, 2}, {0}, 0),
+                    gather_sample({4, 2}, {3}, 0, i64, IndexRule::strict),
+                    gather_sample({2, 3}, {4}, 1, i32, IndexRule::clip),
+                    gather_sample({batch, time, feature}, {beam, batch}, 1, i32, IndexRule::clip),
+                    gather_sample({batch, classes}, {batch, time}, 1, i32, IndexRule::optional)};
+  // One index for two axes, and indices for each entry of plain leading axes.
+  samples.push_back({{{TensorType(f32, {2, 3, 2, 2})}, {TensorType(i32, {2, 4}), -1, 5, false}},
+                     make_attrs(GatherAttrs{1, {0, -1}, 2, IndexRule::optional})});
+  return samples;
+}
+
+namespace {
+
+/// Gathers rows for all steps at once, if the table is the same in every step.
+Tensors gather_over_time(const OverTime& at) {
+  GatherAttrs attrs = at.attr<GatherAttrs>();
+  if (at.is_many[0] || attrs.axis != 0) return {};
+  for (const int matched : attrs.matched)
+    if (matched >= 0) return {};
+  attrs.matched.insert(attrs.matched.begin(), -1);
+  return {bind(at.op, {at.in[0], at.in[1]}, make_attrs(std::move(attrs)))};
+}
+
+/// True if gather reads whole rows of a table whose cotangent may be rows.
+bool gives_rows(const Vjp& at) {
+  const GatherAttrs& attrs = at.attr<GatherAttrs>();
+  const TensorType& x = at.input_type(0);
+  if (!at.takes_rows(0) || attrs.axis != 0 || attrs.count != 1 || x.is_ragged()) return false;
+  const auto has_elements = [](const Dim& dim) { return dim.has_size() && dim.size() > 0; };
+  return std::all_of(x.dims().begin(), x.dims().end(), has_elements) &&
+         std::all_of(attrs.matched.begin(), attrs.matched.end(), [](int i) { return i < 0; });
+}
+
+void add_gathered_rows(Vjp& at) {
+  const TensorType& table = at.input_type(0);
+  std::vector<std::int64_t> sizes = table.sizes();
+  sizes[0] = -1;
+  at.add_rows(0, reshape(at.cotangent(), sizes),
+              row_numbers(at.input(1), table.sizes()[0], at.attr<GatherAttrs>()));
+}
+
+}  // namespace
+
+const Op gather_op{
+    .name = "gather",
+    .type = gather_type,
+    .kernel = gather_kernel,
+    .vjp =
+        [](Vjp& at) {
+          if (gives_rows(at)) return add_gathered_rows(at);
+          at.add(0, scatter_positions(zeros(at.input_type(0)), at.input(1), at.cotangent(),
+                                      at.attrs()));
+        },
+    .reads = {.inputs = 0b10},
+    .samples =
+        [] {
+          const Dim batch("batch", 3), classes("classes", 4);
+          const Dim time("time", tensor({3, 0, 2}, {batch}));
+          OpSamples samples = gather_samples();
+          // scatter_add relies on zero padding of updates if only the updates show that padding;
+          // gather does not.
+          samples.push_back(gather_sample({batch, classes}, {time}, 1));
+          samples.push_back(gather_sample({time, classes}, {batch}, 1));
+          return samples;
+        },
+    .over_time = gather_over_time,
+};
+
+const Op gather_unknown_op{
+    .name = "gather_unknown",
+    .type = gather_type,
+    .kernel = gather_kernel,
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, scatter_positions(zeros_like(at.input(0)), at.input(1), at.cotangent(),
+                                      at.attrs()));
+        },
+    .reads = {.inputs = 0b11},
+    .samples =
+        [] {
+          return OpSamples{{{{TensorType(f32, {4, 2})}, {TensorType(i32, {3}), -4, 3, false}},
+                            make_attrs(GatherAttrs{0, {-1}})}};
+        },
+};
+
+Tensor gather_positions(const Tensor& x, const Tensor& indices, const AttrsRef& attrs) {
+  return bind(has_unknown_size(x.type()) ? gather_unknown_op : gather_op, {x, indices}, attrs);
+}
+
+Tensor take_along(const Tensor& x, const Tensor& indices, int axis) {
+  GatherAttrs attrs{.axis = axis, .rule = IndexRule::strict};
+  for (int i = 0; i < x.rank(); ++i) attrs.matched.push_back(i == axis ? -1 : i);
+  return gather_positions(x, indices, make_attrs(std::move(attrs)));
+}
+
+// ---- Public functions ---------------------------------------------------------------------------
+
+namespace {
+
+/// Pairs the first `count` plain axes of x and the indices.
+void match_batch(GatherAttrs& attrs, const TensorType& x, const TensorType& indices, int count) {
+  if (count == 0) return;
+  if (x.is_named())
+    throw ArgumentError(str("gather: batch_dims is ", count, ", but ", x,
+                            " has named dims, which are matched by themselves; leave it out"));
+  if (count < 0 || count > attrs.axis || count > indices.rank())
+    throw ArgumentError(str("gather: batch_dims is ", count, ", but ", attrs.axis, " axes of ", x,
+                            " lie before the one that is indexed, and indices ", indices, " have ",
+                            indices.rank()));
+  for (int k = 0; k < count; ++k) attrs.matched[static_cast<std::size_t>(k)] = k;
+}
+
+}  // namespace
+
+Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis,
+              const GatherOptions& options) {
+  return gather_for("gather", x, indices, axis, options);
+}
+
+namespace {
+/// Returns the key of the slices that an index takes. An element that all entries have is the same
+/// under every rule; of an entry without it, the rules take different ones.
+std::string key_of(const Dim& axis, const Tensor& indices, IndexRule rule) {
+  const auto element = element_of(indices);
+  const bool is_there = !axis.is_ragged() && axis.has_size() && element && *element < axis.size();
+  if (element && (is_there || rule != IndexRule::clip || *element == 0))
+    return key_of_element(axis, *element);
+  KeyBytes key = key_along("gather", {axis});
+  add_value(key.number(rule), indices);
+  return key.take();
+}
+}  // namespace
+
+Tensor gather_for(std::string function, const Tensor& x, const Tensor& given, const Axis& along,
+                  const GatherOptions& options) {
+  check_defined(function, given);
+  GatherAttrs attrs{.axis = along.in(x, function)};
+  attrs.function = std::move(function);
+  if (options.clip)
+    attrs.rule = IndexRule::clip;
+  else if (!options.from_end)
+    attrs.rule = IndexRule::strict;
+  const Tensor indices =
+      attrs.rule == IndexRule::strict ? given : with_length_dims(given, x.type(), attrs);
+  attrs = match_dims(x.type(), indices.type(), std::move(attrs));
+  match_batch(attrs, x.type(), indices.type(), options.batch_dims);
+  if (!has_lengths_along(x.type(), attrs.axis))
+    return gather_positions(x, indices, make_attrs(std::move(attrs)));
+  const Dim dim = dim_at(x.type(), attrs.axis);
+  const auto take = [&](const Tensor& from, int axis) {
+    GatherAttrs at{.axis = axis, .rule = attrs.rule, .function = attrs.function};
+    const Tensor places =
+        at.rule == IndexRule::strict ? given : with_length_dims(given, from.type(), at);
+    at = match_dims(from.type(), places.type(), std::move(at));
+    return gather_positions(from, places, make_attrs(std::move(at)));
+  };
+  AlongAxis gathered(
+      {dim}, take,
+      {.keeps_axis = contains(given.dims(), dim),
+       .key = [&] { return key_of(dim, given, attrs.rule); },
+       .entries = attrs.rule == IndexRule::strict ? Dims{} : with_entries_of({dim})});
+  return gathered(x, attrs.axis);
+}
+
+namespace {
+const Op* const kIndexOps[] = {&gather_op, &gather_unknown_op};
+}
+std::span<const Op* const> index_ops() { return kIndexOps; }
+
+}  // namespace reel

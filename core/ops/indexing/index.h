@@ -1,0 +1,148 @@
+// core/ops/indexing/index.h — index rules and kernels' helpers that gather, scatter and sort share.
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reel/core/functions/indices.h"
+#include "reel/core/op.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/strided.h"
+
+namespace reel {
+
+/// The meaning of an index outside 0 ... size-1 of the axis.
+enum class IndexRule {
+  from_end,  ///< negative ones count from the end; along a ragged axis from the entry's own end
+  strict,    ///< IndexError
+  clip,      ///< clamped to the nearest position; along a ragged axis within the entry's own length
+  optional,  ///< negative ones mean no element: gather returns 0, scatter skips them
+};
+
+struct GatherAttrs {
+  int axis = 0;
+  /// For each axis of the indices, the axis of x that it is paired with, or -1.
+  std::vector<int> matched = {};
+  /// An index counts the elements of `count` axes from `axis` on, in row-major order.
+  int count = 1;
+  IndexRule rule = IndexRule::from_end;
+  std::string function = "gather";  ///< function that the user called, for IndexError messages
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &GatherAttrs::axis);
+    f("matched", &GatherAttrs::matched);
+    f("count", &GatherAttrs::count);
+    f("rule", &GatherAttrs::rule);
+    f("function", &GatherAttrs::function);
+  }
+  bool is_indexed(int i) const { return i >= axis && i < axis + count; }
+};
+
+extern const Op gather_op;
+/// gather from a tensor with plain sizes that only a run determines: its vjp reads x for them.
+extern const Op gather_unknown_op;
+/// Adds updates to a tensor at the elements that gather would read.
+extern const Op scatter_add_op;
+
+/// Returns attrs with `matched` filled in. Named dims of the indices are paired with the same dims
+/// of x, except for indexed dims: these dims of the indices are new axes.
+GatherAttrs match_dims(const TensorType& x, const TensorType& indices, GatherAttrs attrs);
+/// Returns the indices expanded by the dims over which the axis' lengths run: an index may mean
+/// another position in every entry.
+Tensor with_length_dims(const Tensor& indices, const TensorType& x, const GatherAttrs& attrs);
+/// Returns the dims of gather's result: dims of x, with the unmatched dims of the indices in place
+/// of the indexed axes.
+Dims gathered_dims(const TensorType& x, const TensorType& indices, const GatherAttrs& attrs);
+/// For type rules: throws DTypeError or ShapeError unless the indices fit x.
+void check_indices(std::string_view op, const TensorType& x, const TensorType& indices,
+                   const GatherAttrs& attrs);
+
+/// gather() as part of another function, which messages name.
+Tensor gather_for(std::string function, const Tensor& x, const Tensor& indices, const Axis& axis,
+                  const GatherOptions& options = {});
+/// Returns the elements of x at positions. The vjp of its op is scatter_positions.
+Tensor gather_positions(const Tensor& x, const Tensor& indices, const AttrsRef& attrs);
+/// Returns `to` with updates added. Padding of the updates is skipped.
+Tensor scatter_positions(Tensor to, const Tensor& indices, const Tensor& updates,
+                         const AttrsRef& attrs);
+/// Reorders each line of x along one axis by the indices, which have x's dims.
+Tensor take_along(const Tensor& x, const Tensor& indices, int axis);
+
+/// Returns samples of x and indices for the ops of this family.
+OpSamples gather_samples();
+
+// ---- For kernels --------------------------------------------------------------------------------
+
+/// For messages: returns " at [1,0] of i32[2,3]"; empty for a scalar.
+std::string place_of_element(std::int64_t flat, const TensorType& type);
+
+inline constexpr std::int64_t kNoPlace = -1;
+using Places = boost::container::small_vector<std::int64_t, 16>;
+/// Converts the indices to positions along the indexed axes of x. Returns kNoPlace for an index in
+/// the padding of its own tensor, and for one that means no element. Throws IndexError before the
+/// caller writes anything.
+Places places_of(std::string_view op, const Tensor& indices, const TensorType& x,
+                 const GatherAttrs& attrs);
+
+/// Iterates over the result of gather: a loop over its axes, with steps in x and in the indices.
+/// The innermost unit is a run of elements that is contiguous in both.
+class GatherWalk {
+ public:
+  GatherWalk(const TensorType& x, const TensorType& indices, const GatherAttrs& attrs);
+  std::int64_t run() const { return run_; }
+
+  /// Calls fn(first element of x's run, or kNoPlace) for every run of the result, in order.
+  template <class Fn>
+  void each(const Places& places, Fn&& fn) const {
+    if (run_) walk(0, 0, 0, places, fn);
+  }
+
+ private:
+  struct Axis {
+    std::int64_t size, in_x, in_indices;
+  };
+  void push(const Axis& axis);
+
+  template <class Fn>
+  void walk(std::size_t depth, std::int64_t in_x, std::int64_t in_indices, const Places& places,
+            Fn& fn) const {
+    const auto visit_run = [&] {
+      const std::int64_t at = places[static_cast<std::size_t>(in_indices)];
+      fn(at == kNoPlace ? kNoPlace : in_x + at * axis_step_);
+    };
+    if (depth == axes_.size()) return visit_run();
+    const Axis& axis = axes_[depth];
+    const auto each = [&](const auto& visit_one) {
+      for (std::int64_t i = 0; i < axis.size; ++i, in_x += axis.in_x, in_indices += axis.in_indices)
+        visit_one();
+    };
+    if (depth + 1 == axes_.size())
+      each(visit_run);
+    else
+      each([&] { walk(depth + 1, in_x, in_indices, places, fn); });
+  }
+
+  boost::container::small_vector<Axis, 8> axes_;
+  std::int64_t axis_step_ = 1, run_ = 1;
+};
+
+/// Calls fn(first, count) for every run of padding elements of the type.
+template <class Fn>
+void for_each_padding(const TensorType& type, Fn&& fn) {
+  for (int axis = 0; type.is_ragged() && axis < type.rank(); ++axis) {
+    if (!is_masked(type, axis)) continue;
+    const AxisView view = view_axis(type, axis);
+    for_each_entry(
+        type, axis, Tensor(dim_at(type, axis).node()->lengths),
+        [&](std::int64_t outer, std::int64_t first, std::int64_t count, std::int64_t length) {
+          for (std::int64_t p = length; p < view.size; ++p)
+            fn((outer * view.size + p) * view.inner + first, count);
+        });
+  }
+}
+
+}  // namespace reel

@@ -1,0 +1,121 @@
+// Ops that number the rows of a table: from gather's indices, and from a caller's row numbers.
+#include <algorithm>
+
+#include "reel/core/bind.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/indexing/rows.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/str.h"
+
+namespace reel {
+namespace {
+
+// ---- row_numbers --------------------------------------------------------------------------------
+
+struct RowNumbersAttrs {
+  std::int64_t rows = 0;
+  IndexRule rule = IndexRule::from_end;
+  std::string function = "gather";
+  template <class F>
+  static void fields(F&& f) {
+    f("rows", &RowNumbersAttrs::rows);
+    f("rule", &RowNumbersAttrs::rule);
+    f("function", &RowNumbersAttrs::function);
+  }
+};
+
+const Op row_numbers_op{
+    .name = "row_numbers",
+    .type =
+        [](TypeArgs& a) {
+          const TensorType& indices = a.in[0];
+          a.out.push_back(
+              TensorType(i64, {indices.is_known() ? Dim(indices.numel()) : Dim::unknown()}));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const RowNumbersAttrs& attrs = a.attr<RowNumbersAttrs>();
+          GatherAttrs gather{.rule = attrs.rule, .function = attrs.function};
+          gather.matched.assign(a.input(0).dims().size(), -1);
+          const Places places =
+              places_of(gather.function, a.input(0), TensorType(f32, {Dim(attrs.rows)}), gather);
+          static_assert(kNoPlace == -1);
+          std::copy(places.begin(), places.end(), a.make().data<std::int64_t>());
+        },
+    .no_vjp = "numbers are integers",
+    .samples =
+        [] {
+          const Dims& dims = sample_dims();
+          const AttrsRef four = make_attrs(RowNumbersAttrs{.rows = 4});
+          return OpSamples{{{{TensorType(i32, {3}), -4, 3, false}}, four},
+                           {{{TensorType(i64, {2, 2}), -4, 3, false}}, four},
+                           {{{TensorType(i32), 0, 3, false}}, four},
+                           {{{TensorType(i32, {0}), 0, 3, false}}, four},
+                           {{{TensorType(i32, {dims[0], dims[1]}), 0, 3, false}}, four},
+                           {{{TensorType(i32, {3}), -9, 9, false}},
+                            make_attrs(RowNumbersAttrs{.rows = 4, .rule = IndexRule::clip})}};
+        },
+};
+
+struct CountAttrs {
+  std::int64_t rows = -1;  ///< of the table; -1: unknown
+  template <class F>
+  static void fields(F&& f) {
+    f("rows", &CountAttrs::rows);
+  }
+};
+
+/// Converts row numbers from outside to i64. Throws IndexError for one beyond the table.
+const Op check_rows_op{
+    .name = "check_rows",
+    .type =
+        [](TypeArgs& a) {
+          const TensorType& indices = a.in[0];
+          if (!is_integer(indices.dtype()))
+            throw DTypeError(str("IndexedSlices: indices are i32 or i64, got ", indices));
+          if (indices.rank() != 1 || indices.is_named())
+            throw ShapeError(
+                str("IndexedSlices: indices are a vector of a plain size, got ", indices));
+          a.out.push_back(indices.with(i64));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const Tensor &indices = a.input(0), &out = a.make();
+          const std::int64_t rows = a.attr<CountAttrs>().rows;
+          visit(indices.dtype(), [&](auto zero) {
+            const auto* index = indices.data<decltype(zero)>();
+            for (std::int64_t i = 0; i < indices.type().numel(); ++i) {
+              const auto row = static_cast<std::int64_t>(index[i]);
+              if (row >= rows)
+                throw IndexError(str("IndexedSlices: index ", row,
+                                     place_of_element(i, indices.type()),
+                                     " is out of range for a table with ", rows, " rows"));
+              out.data<std::int64_t>()[i] = row;
+            }
+          });
+        },
+    .no_vjp = "numbers are integers",
+    .samples =
+        [] {
+          return OpSamples{{{{TensorType(i32, {3}), -1, 3, false}}, make_attrs(CountAttrs{4})},
+                           {{{TensorType(i64, {0}), -1, 3, false}}, make_attrs(CountAttrs{4})}};
+        },
+};
+
+}  // namespace
+
+Tensor row_numbers(const Tensor& indices, std::int64_t rows, const GatherAttrs& attrs) {
+  return bind(row_numbers_op, {indices},
+              make_attrs(RowNumbersAttrs{rows, attrs.rule, attrs.function}));
+}
+
+Tensor checked_row_numbers(const Tensor& indices, std::int64_t rows) {
+  return bind(check_rows_op, {indices}, make_attrs(CountAttrs{rows}));
+}
+
+namespace {
+const Op* const kRowNumberOps[] = {&row_numbers_op, &check_rows_op};
+}
+std::span<const Op* const> row_number_ops() { return kRowNumberOps; }
+
+}  // namespace reel

@@ -1,0 +1,61 @@
+// core/ops/kernels/product_table.h — ProductTable, our loops for matrix products, per instruction
+// set.
+//
+// Included by products_isa.cpp, which is compiled for several processors. Must not include headers
+// with shared inline functions: the linker might keep one compiled for the newest processor.
+#pragma once
+
+#include <cstdint>
+
+namespace reel {
+
+/// The order in which the terms of an element of a product are added.
+enum class SumOrder : std::uint8_t {
+  by_sizes,  ///< the fastest one: bits depend on the number of rows
+  chain,     ///< one chain of multiply-adds in the order of k
+  slices,    ///< f32: a chain for each kSlice of k; slices are added one by one
+  runs,      ///< vectors along k, whose lanes are added at the end
+  parts,     ///< kSums ranges of k, each in an order of its own (gemm.cpp)
+  library,   ///< the order of oneDNN
+};
+
+/// c[i·c_row + j] = Σ_k a[i·a_row + k·a_step] · b[k·b_row + j·b_step]. Steps are in elements; m, n,
+/// k > 0.
+struct MatrixSizes {
+  std::int64_t m, n, k;
+  std::int64_t a_row, a_step;
+  std::int64_t b_row, b_step;
+  std::int64_t c_row;
+  bool add = false;  ///< adds to the values in c
+  SumOrder order = SumOrder::by_sizes;
+};
+/// Elements of k in a slice. oneDNN adds the same number in one chain, so rows have the same bits
+/// with either library.
+constexpr std::int64_t kSlice = 256;
+
+template <class T>
+using ProductLoop = void (*)(const MatrixSizes&, const T* a, const T* b, T* c);
+
+struct ProductTable {
+  /// Requires b_step 1. Each element is one chain, or one for each slice if the order says so: its
+  /// bits depend on no other size.
+  ProductLoop<float> rows_f32;
+  ProductLoop<double> rows_f64;
+  ProductLoop<std::int32_t> rows_i32;
+  ProductLoop<std::int64_t> rows_i64;
+  /// Require a_step and b_row 1: every element is the product of two runs of memory.
+  ProductLoop<float> runs_f32;
+  ProductLoop<double> runs_f64;
+};
+
+namespace sse42 {
+extern const ProductTable products;
+}
+namespace avx2 {
+extern const ProductTable products;
+}
+namespace avx512 {
+extern const ProductTable products;
+}
+
+}  // namespace reel

@@ -1,0 +1,441 @@
+#include "reel/core/ops/products/gemm.h"
+
+#include <dnnl.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "reel/core/block.h"
+#include "reel/core/errors.h"
+#include "reel/core/instruction_set.h"
+#include "reel/core/ops/kernels/isa.h"
+#include "reel/core/ops/kernels/quiet_exceptions.h"
+#include "reel/core/ops/shape/strided.h"
+#include "reel/core/parallel.h"
+#include "reel/core/str.h"
+#include "reel/core/thread_store.h"
+
+namespace reel {
+namespace {
+
+const ProductTable& table() {
+  static const ProductTable& chosen =
+      for_this_processor(sse42::products, avx2::products, avx512::products);
+  return chosen;
+}
+
+/// Returns a type of `bytes` bytes. Creating one allocates a small object, so the latest are
+/// cached: loops request the same ones in every step. The cache is searched, not hashed: the low
+/// bits of matrix sizes are often equal.
+TensorType type_of_bytes(std::int64_t bytes) {
+  struct Kept {
+    std::int64_t bytes = -1;
+    TensorType type{boolean, {0}};
+  };
+  struct All {
+    std::array<Kept, 16> kept;
+    std::size_t oldest = 0;
+  };
+  All* const all = ThreadStore<All, Kept>::get();
+  if (!all) return TensorType(boolean, {bytes});
+  for (const Kept& kept : all->kept)
+    if (kept.bytes == bytes) return kept.type;
+  Kept made{bytes, TensorType(boolean, {bytes})};
+  return (all->kept[all->oldest++ % all->kept.size()] = std::move(made)).type;
+}
+
+/// Memory for a product, from the pools of tensors, because the same sizes recur.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(std::int64_t count)
+      : block_(allocate_block(type_of_bytes(count * static_cast<std::int64_t>(sizeof(T))))) {}
+  T* get() const { return static_cast<T*>(block_->data); }
+
+ private:
+  Ref<TensorBlock> block_;
+};
+
+/// Limits oneDNN to one thread. It would use all of OpenMP's; multiply() has its own shares.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) {
+    if (before_ != 1) omp_set_num_threads(1);
+  }
+  ~OneThread() {
+    if (before_ != 1) omp_set_num_threads(before_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+/// Thresholds of elements of a and columns above which oneDNN is called: then its copies for the
+/// cache pay. Below them our kernel is as fast or faster.
+constexpr std::int64_t kMostOurs = 128 * 1024, kNarrow = 64;
+/// Elements of a transposed b that are copied as one block of columns, which stays in the
+/// second-level cache.
+constexpr std::int64_t kTransposed = 128 * 1024;
+
+/// Each slice reads and writes all of c. There are no slices if that costs much compared with the
+/// products, and c is too large for the caches. 2048×2048×2048 took 1.23 times as long with them.
+constexpr std::int64_t kMostSliced = 2048, kFewSlices = 2 * kSlice, kSmallResult = 1024 * 1024;
+bool has_slices(const MatrixSizes& s) {
+  return s.k > kSlice && (s.k <= kFewSlices || (s.k <= kMostSliced && s.m * s.n <= kSmallResult));
+}
+
+bool is_for_onednn(const MatrixSizes& s) { return s.m * s.k > kMostOurs && s.n > kNarrow; }
+
+/// A product with one column runs as cᵀ = bᵀ·aᵀ, with one row and the long side in vectors.
+bool is_turned(const MatrixSizes& s) { return s.n == 1 && s.c_row == 1 && s.m > 1; }
+MatrixSizes turned(const MatrixSizes& s) {
+  return {1, s.m, s.k, s.b_step, s.b_row, s.a_step, s.a_row, s.m, s.add, s.order};
+}
+
+bool can_be_of_runs(const MatrixSizes& s) {
+  const bool are_runs = (s.a_step == 1 || s.k == 1) && (s.b_row == 1 || s.k == 1),
+             are_rows = s.b_step == 1 && s.n > 1;
+  return are_runs && !are_rows;
+}
+/// True if elements are computed as products of two runs of memory. Adding the lanes of a vector
+/// costs, per element of c, about as much as transposing 5 elements of b.
+bool is_of_runs(const MatrixSizes& s) { return can_be_of_runs(s) && (s.m <= 3 || 5 * s.m <= s.k); }
+
+void slice_by_onednn(const MatrixSizes& s, const float* a, const float* b, float* c) {
+  // With a single row or column the step is arbitrary, and may be below oneDNN's minimum.
+  const bool is_transposed = s.a_step != 1;
+  const std::int64_t a_row = is_transposed ? std::max(s.a_step, s.m) : std::max(s.a_row, s.k);
+  instruction_set();  // limits oneDNN too, before it is called
+  const OneThread one_thread;
+  const QuietExceptions quiet;  // it multiplies by zeros in lanes behind the last column
+  const dnnl_status_t status =
+      dnnl_sgemm(is_transposed ? 'T' : 'N', 'N', s.m, s.n, s.k, 1.0f, a, a_row, b,
+                 std::max(s.b_row, s.n), s.add ? 1.0f : 0.0f, c, std::max(s.c_row, s.n));
+  if (status == dnnl_out_of_memory) throw std::bad_alloc();
+  if (status != dnnl_success)
+    throw InternalError(str("dnnl_sgemm failed with status ", static_cast<int>(status)));
+}
+
+/// The products for which oneDNN adds in our kernel's order: each slice in one chain of
+/// multiply-adds.
+enum class Chains { none, of_whole_tiles, all };
+
+/// Tiles of c that oneDNN's kernels for AVX2 add in chains, if a is not transposed. Kernels that
+/// read matrices in place use several chains per element: in the remaining rows and columns, and
+/// everywhere if a is transposed. Kernels that copy first have one chain. The number of rows and
+/// columns selects the kernel, so the bits of a row depend on the number of rows.
+constexpr std::int64_t kTileRows = 48, kTileColumns = 16;
+/// oneDNN halves more columns than this (seen from 4,033 on), and the halves need not be whole
+/// tiles.
+constexpr std::int64_t kMostTileColumns = 2048;
+
+/// True if oneDNN's product of such matrices has the bits of our chains.
+bool has_chains(std::int64_t m, std::int64_t n, std::int64_t k, bool is_transposed) {
+  std::vector<float> a(m * k), b(k * n), ours(m * n), theirs(m * n);
+  const auto fill = [](std::vector<float>& all, std::uint32_t seed) {
+    for (float& x : all) x = static_cast<float>((seed = seed * 1664525 + 1013904223) >> 8) - 8e6f;
+  };
+  fill(a, 1);
+  fill(b, 2);
+  const MatrixSizes sizes{.m = m,
+                          .n = n,
+                          .k = k,
+                          .a_row = is_transposed ? 1 : k,
+                          .a_step = is_transposed ? m : 1,
+                          .b_row = n,
+                          .b_step = 1,
+                          .c_row = n};
+  table().rows_f32(sizes, a.data(), b.data(), ours.data());
+  slice_by_onednn(sizes, a.data(), b.data(), theirs.data());
+  return ours == theirs;
+}
+
+/// Tried once at run time, since oneDNN documents no order and has other kernels for other
+/// processors. Tries a few large matrices, which it copies, and small ones, with and without
+/// remaining rows and columns.
+Chains onednn_chains() {
+  static const Chains result = [] {
+    if (has_chains(24, 96, kSlice, false) && has_chains(43, 281, kSlice, false) &&
+        has_chains(40, 128, 200, true) && has_chains(535, 541, 24, false) &&
+        has_chains(535, 541, 24, true))
+      return Chains::all;
+    const bool are_whole = has_chains(2 * kTileRows, 13 * kTileColumns, kSlice, false) &&
+                           has_chains(11 * kTileRows, 34 * kTileColumns, 24, false);
+    return are_whole ? Chains::of_whole_tiles : Chains::none;
+  }();
+  return result;
+}
+
+/// Computes rows and columns of c with our kernel. Adds the old values of c last, as oneDNN does.
+void rest_of_slice(const MatrixSizes& s, const float* a, const float* b, float* c) {
+  if (s.m == 0 || s.n == 0) return;
+  if (!s.add) return table().rows_f32(s, a, b, c);
+  const Scratch<float> made(s.m * s.n);
+  MatrixSizes alone = s;
+  alone.add = false;
+  alone.c_row = s.n;
+  table().rows_f32(alone, a, b, made.get());
+  const Rows rows{.columns = s.n, .rows = s.m, .step = {s.c_row, s.n}, .out_step = s.c_row};
+  const void* const in[] = {c, made.get()};
+  pointwise_table().binary[static_cast<int>(Binary::add)][column_of(f32)](in, c, rows);
+}
+
+/// A slice: oneDNN computes its whole tiles. Requires a not transposed.
+void slice_of_tiles(const MatrixSizes& s, const float* a, const float* b, float* c) {
+  MatrixSizes whole = s, right = s, below = s;
+  whole.m = right.m = s.m - s.m % kTileRows;
+  whole.n = s.n - s.n % kTileColumns;
+  right.n = s.n - whole.n;
+  below.m = s.m - whole.m;
+  MatrixSizes block = whole;
+  for (std::int64_t j = 0; whole.m > 0 && j < whole.n; j += block.n) {
+    block.n = std::min(kMostTileColumns, whole.n - j);
+    slice_by_onednn(block, a, b + j, c + j);
+  }
+  rest_of_slice(right, a, b + whole.n, c + whole.n);
+  rest_of_slice(below, a + whole.m * s.a_row, b, c + whole.m * s.c_row);
+}
+
+void large_product(const MatrixSizes& s, const float* a, const float* b, float* c) {
+  const bool is_tiled = s.order != SumOrder::library && onednn_chains() == Chains::of_whole_tiles;
+  if (s.a_step != 1 && (s.a_row != 1 || is_tiled)) {
+    const Scratch<float> copy(s.m * s.k);
+    copy_strided(sizeof(float), {{s.m, s.k, s.a_row}, {s.k, 1, s.a_step}}, copy.get(), a);
+    MatrixSizes with_copy = s;
+    with_copy.a_row = s.k;
+    with_copy.a_step = 1;
+    return large_product(with_copy, copy.get(), b, c);
+  }
+  MatrixSizes slice = s;
+  for (std::int64_t k = 0; k < s.k; k += slice.k) {
+    slice.k = s.order == SumOrder::slices ? std::min(kSlice, s.k - k) : s.k;
+    (is_tiled ? slice_of_tiles : slice_by_onednn)(slice, a + k * s.a_step, b + k * s.b_row, c);
+    slice.add = true;
+  }
+}
+
+/// True if oneDNN may be called for this order. Its chains are never longer than a slice.
+bool keeps_order(const MatrixSizes& s) {
+  if (s.order == SumOrder::library) return true;
+  return (s.order == SumOrder::slices || s.k <= kSlice) && onednn_chains() != Chains::none;
+}
+
+/// Requires b_step 1.
+template <class T>
+void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (is_for_onednn(s) && keeps_order(s)) return large_product(s, a, b, c);
+    table().rows_f32(s, a, b, c);
+  } else if constexpr (std::is_same_v<T, double>) {
+    table().rows_f64(s, a, b, c);
+  } else if constexpr (sizeof(T) == 4) {
+    table().rows_i32(s, a, b, c);
+  } else {
+    table().rows_i64(s, a, b, c);
+  }
+}
+
+/// Copies b into rows, some columns at a time.
+template <class T>
+void copied_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
+  const std::int64_t width = std::min(s.n, std::max<std::int64_t>(64, kTransposed / s.k / 64 * 64));
+  const Scratch<T> copy(s.k * width);
+  MatrixSizes block = s;
+  block.b_step = 1;
+  for (std::int64_t j = 0; j < s.n; j += width) {
+    block.n = block.b_row = std::min(width, s.n - j);
+    copy_strided(sizeof(T), {{s.k, block.n, s.b_row}, {block.n, 1, s.b_step}}, copy.get(),
+                 b + j * s.b_step);
+    rows_product(block, a, copy.get(), c + j);
+  }
+}
+
+/// Runs a product of at most kLongestSum terms per element, or of another dtype than f32, with a
+/// given order other than parts.
+template <class T>
+void short_product(MatrixSizes s, const T* a, const T* b, T* c) {
+  if (s.k == 1) s.a_step = 1;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (s.order == SumOrder::runs && can_be_of_runs(s)) {
+      if constexpr (std::is_same_v<T, float>)
+        return table().runs_f32(s, a, b, c);
+      else
+        return table().runs_f64(s, a, b, c);
+    }
+  }
+  if (s.b_step == 1 || s.n == 1)
+    rows_product(s, a, b, c);
+  else
+    copied_product(s, a, b, c);
+}
+
+/// The largest number of products that are summed in f32. A chain of a million would be off by a
+/// percent, and stuck at 2^24 terms. Longer sums add up blocks of this length in f64.
+constexpr std::int64_t kLongestSum = 16384;
+
+/// Computes a product as the sum of its blocks, a few rows at a time so that they stay in the
+/// cache.
+void product_in_blocks(const MatrixSizes& s, const float* a, const float* b, float* c) {
+  constexpr std::int64_t kMostElements = 256 * 1024;
+  const std::int64_t most_rows = std::clamp<std::int64_t>(kMostElements / s.n, 1, s.m);
+  const Scratch<float> made(most_rows * s.n);
+  const Scratch<double> sums(most_rows * s.n);
+  MatrixSizes block = s;
+  block.add = false;
+  block.c_row = s.n;
+  for (std::int64_t row = 0; row < s.m; row += block.m) {
+    block.m = std::min(most_rows, s.m - row);
+    float* const to = c + row * s.c_row;
+    for (std::int64_t i = 0; i < block.m * s.n; ++i)
+      sums.get()[i] = s.add ? static_cast<double>(to[i / s.n * s.c_row + i % s.n]) : 0;
+    for (std::int64_t k = 0; k < s.k; k += block.k) {
+      block.k = std::min(kLongestSum, s.k - k);
+      short_product(block, a + row * s.a_row + k * s.a_step, b + k * s.b_row, made.get());
+      for (std::int64_t i = 0; i < block.m * s.n; ++i)
+        sums.get()[i] += static_cast<double>(made.get()[i]);
+    }
+    for (std::int64_t i = 0; i < block.m; ++i)
+      std::copy_n(sums.get() + i * s.n, s.n, to + i * s.c_row);
+  }
+}
+
+/// Runs a product with a given order other than parts.
+template <class T>
+void product(const MatrixSizes& s, const T* a, const T* b, T* c) {
+  if constexpr (std::is_same_v<T, float>)
+    if (s.k > kLongestSum) return product_in_blocks(s, a, b, c);
+  short_product(s, a, b, c);
+}
+
+/// Returns the order of a product that runs as one share. Requires that it is not turned.
+SumOrder order_in_one(DType dtype, const MatrixSizes& s) {
+  if (is_float(dtype) && is_of_runs(s)) return SumOrder::runs;
+  MatrixSizes made = s;
+  made.order = chain_order(dtype, s);
+  return dtype == f32 && is_for_onednn(s) && !keeps_order(made) ? SumOrder::library : made.order;
+}
+
+// ---- Several threads ----------------------------------------------------------------------------
+
+/// Products with at least this number of multiplications run in shares of at least half as many.
+/// Sizes alone decide: results do not depend on the number of threads.
+constexpr std::int64_t kManyProducts = std::int64_t{1} << 22;
+constexpr std::int64_t kMostParts = 4;
+/// Fewest columns of a share. Every share packs the other operand for itself. 64 columns take 1.1
+/// to 1.3 times as long as all at once, 128 columns 1.0 to 1.1 times.
+constexpr std::int64_t kLeastColumns = 128;
+/// Number of shares of a sum over k, if the result is small compared with the operands.
+constexpr int kSums = 4;
+
+struct Range {
+  std::int64_t first, count;
+};
+/// Returns range i of `parts`; borders are multiples of 64.
+Range part_of(std::int64_t size, std::int64_t i, std::int64_t parts) {
+  const auto border = [&](std::int64_t at) {
+    return at == parts ? size : size * at / parts / 64 * 64;
+  };
+  return {border(i), border(i + 1) - border(i)};
+}
+
+bool is_large(const MatrixSizes& s) { return s.m * s.n * s.k >= kManyProducts; }
+
+template <class T>
+void sums_in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
+  const Scratch<T> others((kSums - 1) * s.m * s.n);
+  parallel_for(kSums, [&](int i) {
+    const auto [first, count] = part_of(s.k, i, kSums);
+    MatrixSizes part = s;
+    part.k = count;
+    if (i) part.c_row = s.n, part.add = false;
+    part.order = order_in_one(dtype, part);
+    product(part, a + first * s.a_step, b + first * s.b_row,
+            i ? others.get() + (i - 1) * s.m * s.n : c);
+  });
+  const Rows rows{.columns = s.n, .rows = s.m, .step = {s.c_row, s.n}, .out_step = s.c_row};
+  const RowsLoop add = pointwise_table().binary[static_cast<int>(Binary::add)][column_of(dtype)];
+  for (int i = 1; i < kSums; ++i) {
+    const void* const in[] = {c, others.get() + (i - 1) * s.m * s.n};
+    add(in, c, rows);
+  }
+}
+
+bool is_summed_in_parts(const MatrixSizes& s) {
+  return s.k >= 4 * std::max(s.m, s.n) && s.m * s.n <= kSmallResult;
+}
+
+template <class T>
+void in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
+  if (s.order == SumOrder::parts) return sums_in_parts(dtype, s, a, b, c);
+  const bool by_rows = s.m >= s.n;
+  const std::int64_t size = by_rows ? s.m : s.n;
+  const std::int64_t parts =
+      std::min({s.m * s.n * s.k / (kManyProducts / 2), kMostParts, size / kLeastColumns});
+  if (parts < 2) return product(s, a, b, c);
+  parallel_for(static_cast<int>(parts), [&](int i) {
+    const auto [first, count] = part_of(size, i, parts);
+    MatrixSizes part = s;
+    (by_rows ? part.m : part.n) = count;
+    product(part, by_rows ? a + first * s.a_row : a, by_rows ? b : b + first * s.b_step,
+            c + first * (by_rows ? s.c_row : 1));
+  });
+}
+
+/// Returns the order of a product that is not turned.
+SumOrder order_of(DType dtype, const MatrixSizes& s) {
+  if (s.order != SumOrder::by_sizes) return s.order;
+  return is_large(s) && is_summed_in_parts(s) ? SumOrder::parts : order_in_one(dtype, s);
+}
+
+}  // namespace
+
+SumOrder chain_order(DType dtype, const MatrixSizes& sizes) {
+  return dtype == f32 && has_slices(sizes) ? SumOrder::slices : SumOrder::chain;
+}
+
+SumOrder sum_order(DType dtype, const MatrixSizes& sizes) {
+  return order_of(dtype, is_turned(sizes) ? turned(sizes) : sizes);
+}
+
+bool rows_are_alike(DType dtype, const MatrixSizes& sizes, std::int64_t rows) {
+  if (sizes.add) return false;  // our chains start from the value in c, oneDNN adds it last
+  MatrixSizes some = sizes;
+  some.m = rows;
+  const SumOrder order = sum_order(dtype, sizes);
+  return has_alike_rows(order) && order == sum_order(dtype, some);
+}
+
+void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c) {
+  visit(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const T *from_a = static_cast<const T*>(a), *from_b = static_cast<const T*>(b);
+    T* const to = static_cast<T*>(c);
+    MatrixSizes s = sizes;
+    if constexpr (std::is_same_v<T, bool>) {
+      throw InternalError("a product of booleans");
+    } else {
+      if (s.m == 0 || s.n == 0) return;
+      if (s.k == 0) {
+        for (std::int64_t i = 0; i < s.m && !s.add; ++i) std::fill_n(to + i * s.c_row, s.n, T(0));
+        return;
+      }
+      if (is_turned(s)) {
+        std::swap(from_a, from_b);
+        s = turned(s);
+      }
+      s.order = order_of(dtype, s);
+      if (is_large(s))
+        in_parts(dtype, s, from_a, from_b, to);
+      else
+        product(s, from_a, from_b, to);
+    }
+  });
+}
+
+}  // namespace reel

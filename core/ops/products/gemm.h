@@ -1,0 +1,31 @@
+// core/ops/products/gemm.h — multiply(), the product of two matrices with any strides.
+#pragma once
+
+#include "reel/core/dtype.h"
+#include "reel/core/ops/kernels/product_table.h"
+
+namespace reel {
+
+/// Computes c = a·b, or c += a·b if sizes.add. Requires a dtype other than boolean; any size may be
+/// 0.
+///
+/// Sizes, steps, order and dtype alone select the kernel: the same product has the same bits every
+/// time. Large products run in shares on several threads (parallel.h). The borders of shares depend
+/// on sizes only. Thread-safe; keeps no state. Requires sizes.order to be by_sizes or one for which
+/// has_alike_rows() is true. SumOrder::runs takes effect only if both operands are runs of memory.
+/// docs/decisions/0002-small-products.md has the measurements behind the choice of kernels.
+void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c);
+
+/// True if `rows` rows of the product alone have the same bits as among all rows.
+bool rows_are_alike(DType dtype, const MatrixSizes& sizes, std::int64_t rows);
+
+/// Returns the order in which multiply() adds the terms of an element.
+SumOrder sum_order(DType dtype, const MatrixSizes& sizes);
+/// Returns that order if b is read row by row, even with a single column.
+SumOrder chain_order(DType dtype, const MatrixSizes& sizes);
+/// True for orders in which the bits of a row do not depend on the other rows.
+inline bool has_alike_rows(SumOrder order) {
+  return order == SumOrder::chain || order == SumOrder::slices || order == SumOrder::runs;
+}
+
+}  // namespace reel

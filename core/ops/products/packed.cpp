@@ -1,0 +1,245 @@
+#include "reel/core/ops/products/packed.h"
+
+#include <algorithm>
+
+#include "reel/core/ops/products/gemm.h"
+#include "reel/core/ops/products/products.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/ops/shape/strided.h"
+
+namespace reel {
+namespace {
+
+constexpr const char* kNoVjp = "made of graphs whose gradients are taken already";
+
+/// The size from which matrices are reordered, and the width of panels.
+struct Panels {
+  std::int64_t columns;  ///< of a panel, which a product reads from end to end
+  std::int64_t small;    ///< matrices with at most this number of elements stay unchanged
+};
+/// Matrices of up to 48 KiB of f32 stay in the first-level cache in any order.
+constexpr Panels kPanels{.columns = 64, .small = 12 * 1024};
+constexpr Panels kTurned{.columns = 64, .small = 0};
+constexpr Panels kNarrow{.columns = 3, .small = 0};
+
+const Panels& panels_of(const Op& packed_dot) {
+  if (&packed_dot == &packed_small_dot_op) return kNarrow;
+  return &packed_dot == &packed_turned_dot_op ? kTurned : kPanels;
+}
+/// Thresholds of rows and of results' elements. A matrix that is read along its last axis is packed
+/// from there on, whatever its size: then there are enough chains at a time. With fewer, products
+/// of runs are faster. Loops are not cut into blocks of fewer rows (kRowsThatEnd of
+/// plan/row_cut.cpp, except in tests), so that rows have the same bits in blocks.
+constexpr std::int64_t kRowsToTurn = 4, kChainsToTurn = 64;
+
+/// A matrix in a tensor: `k` contracted rows and `n` columns.
+struct Packing {
+  std::int64_t k, n;
+  bool is_transposed, has_panels;
+
+  Packing(const TensorType& type, int contract, const Panels& panels) {
+    k = type.sizes()[static_cast<std::size_t>(contract)];
+    n = k ? type.numel() / k : 0;
+    is_transposed = contract != 0;
+    has_panels = k * n > panels.small;
+  }
+};
+
+template <const Panels& kHow>
+void pack_kernel(KernelArgs& args) {
+  const Tensor& x = args.input(0);
+  const Packing packing(x.type(), args.attr<PackAttrs>().contract, kHow);
+  if (!packing.has_panels) {
+    args.alias(0, 0);
+    return;
+  }
+  const auto [k, n, is_transposed, has_panels] = packing;
+  const std::size_t item = size_of(x.dtype());
+  char* to = args.make().data<char>();
+  const std::int64_t row = is_transposed ? 1 : n, column = is_transposed ? k : 1;
+  for (std::int64_t j = 0; j < n; j += kHow.columns) {
+    const std::int64_t width = std::min(kHow.columns, n - j);
+    copy_strided(item, {{k, width, row}, {width, 1, column}},
+                 to + j * k * static_cast<std::int64_t>(item),
+                 x.data<char>() + j * column * static_cast<std::int64_t>(item));
+  }
+}
+
+/// Returns the order of sums in a product of m rows. A panel keeps its rows even if it has few
+/// columns.
+SumOrder order_of_panels(DType dtype, const Packing& packing, std::int64_t m) {
+  MatrixSizes sizes{};
+  sizes.m = m;
+  sizes.n = packing.n;
+  sizes.k = packing.k;
+  return chain_order(dtype, sizes);
+}
+
+/// Returns the sizes of a product of m rows and a panel. is_last: the operand with the rows is
+/// contracted along its last axis.
+MatrixSizes panel_sizes(const Packing& packing, DType dtype, std::int64_t m, std::int64_t columns,
+                        bool is_last) {
+  return {.m = m,
+          .n = columns,
+          .k = packing.k,
+          .a_row = is_last ? packing.k : 1,
+          .a_step = is_last ? 1 : m,
+          .b_row = columns,
+          .b_step = 1,
+          .c_row = packing.n,
+          .order = order_of_panels(dtype, packing, m)};
+}
+
+template <const Panels& kHow>
+void packed_dot_kernel(KernelArgs& args) {
+  const DotAttrs& attrs = args.attr<DotAttrs>();
+  const Tensor &a = args.input(0), &b = args.input(1);
+  const Packing packing(b.type(), attrs.b_contract[0], kHow);
+  const std::int64_t k = packing.k, n = packing.n;
+  if (!packing.has_panels) return dot_op.kernel(args);
+  const bool is_last = attrs.a_contract[0] == a.rank() - 1;
+  const std::int64_t m = a.type().numel() / k;
+  const Tensor& out = args.make();
+  const auto item = static_cast<std::int64_t>(size_of(out.dtype()));
+  for (std::int64_t j = 0; j < n; j += kHow.columns) {
+    const std::int64_t width = std::min(kHow.columns, n - j);
+    multiply(out.dtype(), panel_sizes(packing, out.dtype(), m, width, is_last), a.data<void>(),
+             b.data<char>() + j * k * item, out.data<char>() + j * item);
+  }
+}
+
+}  // namespace
+
+PackedOps packed_ops_of(const DotAttrs& dot, const TensorType& a, const TensorType& b) {
+  if (dot.b_contract[0] == 0 || !a.is_known() || !b.is_known() || b.numel() == 0)
+    return {pack_op, packed_dot_op};
+  const std::int64_t columns = b.sizes()[0], rows = a.numel() / (b.numel() / columns);
+  if (rows < kRowsToTurn && rows * columns < kChainsToTurn) return {pack_op, packed_dot_op};
+  return {pack_turned_op, packed_turned_dot_op};
+}
+
+bool packed_rows_are_alike(const Op& packed_dot, const DotAttrs& attrs, const TensorType& a,
+                           const TensorType& b, std::int64_t rows) {
+  const Packing packing(b, attrs.b_contract[0], panels_of(packed_dot));
+  if (!packing.has_panels) return dot_rows_are_alike(attrs, a, b, rows);
+  const std::int64_t m = a.numel() / packing.k;
+  return attrs.a_contract[0] == a.rank() - 1 &&
+         order_of_panels(a.dtype(), packing, m) ==
+             order_of_panels(a.dtype(), packing, m / a.sizes()[0] * rows);
+}
+
+bool can_be_packed(const DotAttrs& dot, const TensorType& a, const TensorType& b) {
+  return is_float(b.dtype()) && dot.b_batch.empty() && dot.b_contract.size() == 1 &&
+         b.rank() == 2 && (dot.a_contract[0] == 0 || dot.a_contract[0] == a.rank() - 1);
+}
+
+bool has_panels(const Op& packed_dot, const DotAttrs& dot, const TensorType& b) {
+  return Packing(b, dot.b_contract[0], panels_of(packed_dot)).has_panels;
+}
+
+bool makes_panels(const Op& pack, const Attrs* attrs, const TensorType& x) {
+  const Panels& panels = &pack == &pack_small_op    ? kNarrow
+                         : &pack == &pack_turned_op ? kTurned
+                                                    : kPanels;
+  return Packing(x, get<PackAttrs>(attrs).contract, panels).has_panels;
+}
+
+SumOrder packed_order(const Op& packed_dot, const DotAttrs& dot, const TensorType& a,
+                      const TensorType& b) {
+  const Packing packing(b, dot.b_contract[0], panels_of(packed_dot));
+  if (!packing.has_panels) return dot_order(dot, a, b);
+  return order_of_panels(a.dtype(), packing, a.numel() / packing.k);
+}
+
+const Op pack_op{
+    .name = "pack",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel = pack_kernel<kPanels>,
+    .storage = OpStorage::input,
+    .no_vjp = kNoVjp,
+    .samples =
+        [] {
+          return OpSamples{{{{TensorType(f32, {3, 4})}}, make_attrs(PackAttrs{0})},
+                           {{{TensorType(f32, {150, 130})}}, make_attrs(PackAttrs{0})},
+                           {{{TensorType(f64, {150, 130})}}, make_attrs(PackAttrs{1})}};
+        },
+};
+
+const Op packed_dot_op{
+    .name = "packed_dot",
+    .type = [](TypeArgs& a) { dot_op.type(a); },
+    .kernel = packed_dot_kernel<kPanels>,
+    .no_vjp = kNoVjp,
+    .samples =
+        [] {
+          const auto sample = [](const Dims& a, const Dims& b, int in_a, int in_b) {
+            return OpSample{{{TensorType(f32, a)}, {TensorType(f32, b)}}, single_pair(in_a, in_b)};
+          };
+          return OpSamples{sample({2, 3}, {3, 4}, 1, 0), sample({2, 150}, {150, 130}, 1, 0),
+                           sample({150, 2}, {130, 150}, 0, 1)};
+        },
+};
+
+const Op pack_turned_op{
+    .name = "pack_turned",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel = pack_kernel<kTurned>,
+    .storage = OpStorage::input,
+    .no_vjp = kNoVjp,
+    .samples =
+        [] {
+          return OpSamples{{{{TensorType(f32, {3, 4})}}, make_attrs(PackAttrs{1})},
+                           {{{TensorType(f64, {70, 4})}}, make_attrs(PackAttrs{1})}};
+        },
+};
+
+const Op packed_turned_dot_op{
+    .name = "packed_turned_dot",
+    .type = [](TypeArgs& a) { dot_op.type(a); },
+    .kernel = packed_dot_kernel<kTurned>,
+    .no_vjp = kNoVjp,
+    .samples =
+        [] {
+          const auto sample = [](const Dims& a, const Dims& b, int in_a, int in_b) {
+            return OpSample{{{TensorType(f32, a)}, {TensorType(f32, b)}}, single_pair(in_a, in_b)};
+          };
+          return OpSamples{sample({5, 3}, {4, 3}, 1, 1), sample({5, 3}, {65, 3}, 1, 1)};
+        },
+};
+
+const Op pack_small_op{
+    .name = "pack_small",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .kernel = pack_kernel<kNarrow>,
+    .storage = OpStorage::input,
+    .no_vjp = kNoVjp,
+    .samples =
+        [] {
+          return OpSamples{{{{TensorType(f32, {3, 4})}}, make_attrs(PackAttrs{0})},
+                           {{{TensorType(f64, {7, 4})}}, make_attrs(PackAttrs{1})},
+                           {{{TensorType(f32, {0, 4})}}, make_attrs(PackAttrs{0})}};
+        },
+};
+
+const Op packed_small_dot_op{
+    .name = "packed_small_dot",
+    .type = [](TypeArgs& a) { dot_op.type(a); },
+    .kernel = packed_dot_kernel<kNarrow>,
+    .no_vjp = kNoVjp,
+    .samples =
+        [] {
+          const auto sample = [](const Dims& a, const Dims& b, int in_a, int in_b) {
+            return OpSample{{{TensorType(f32, a)}, {TensorType(f32, b)}}, single_pair(in_a, in_b)};
+          };
+          return OpSamples{sample({2, 3}, {3, 4}, 1, 0), sample({5, 2}, {7, 5}, 0, 1)};
+        },
+};
+
+namespace {
+const Op* const kPackedOps[] = {&pack_op,        &packed_dot_op,
+                                &pack_turned_op, &packed_turned_dot_op,
+                                &pack_small_op,  &packed_small_dot_op};
+}
+std::span<const Op* const> packed_ops() { return kPackedOps; }
+
+}  // namespace reel

@@ -1,0 +1,110 @@
+// core/ops/reductions/reduce.h — code that reductions share: axes as attributes, type rules,
+// kernels, samples, and the inverse spread().
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "reel/core/axis.h"
+#include "reel/core/functions/operands.h"
+#include "reel/core/functions/reductions.h"
+#include "reel/core/op.h"
+#include "reel/core/ops/kernels/reduction_table.h"
+
+namespace reel {
+
+const ReductionTable& reduction_table();
+
+// Defined in reductions.cpp, extremes.cpp, averages.cpp and softmax.cpp.
+extern const Op sum_op, prod_op, max_op, min_op, argmax_op, argmin_op, any_op, all_op, axes_size_op;
+extern const Op logsumexp_op, softmax_op, log_softmax_op;
+
+struct ReduceAttrs {
+  std::vector<int> axes;  ///< positions, ascending
+  template <class F>
+  static void fields(F&& f) {
+    f("axes", &ReduceAttrs::axes);
+  }
+};
+/// Returns make_attrs(ReduceAttrs{axes}); a shared object for common lists.
+AttrsRef reduce_attrs(const std::vector<int>& axes);
+
+/// Repeats the input along new axes: the cotangent of a sum.
+struct SpreadAttrs {
+  std::vector<int> axes;  ///< of the result, ascending
+  Dims dims;              ///< their dims
+  template <class F>
+  static void fields(F&& f) {
+    f("axes", &SpreadAttrs::axes);
+    f("dims", &SpreadAttrs::dims);
+  }
+};
+extern const Op spread_op;
+
+/// Return the positions in x of the axes, or of all axes, ascending.
+std::vector<int> positions(const Tensor& x, const Axes& axes, std::string_view op);
+std::vector<int> all_positions(std::string_view op, const Tensor& x);
+
+bool has(const std::vector<int>& axes, int axis);
+Axes axes_of(const std::vector<int>& positions);
+
+/// Returns x with `value` in its padding if a reduction over the axes would read any.
+Tensor without_padding(const Tensor& x, const std::vector<int>& axes, const NestedList& value);
+/// Applies the op over the axes; padding counts as `neutral`.
+Tensor reduce(const Op& op, const Tensor& x, const std::vector<int>& axes,
+              const NestedList& neutral);
+
+/// Returns the smallest value of the dtype: max over no elements.
+NestedList lowest(DType dtype);
+
+/// Throw DTypeError unless x holds floats, or numbers. repair: the advice in the message.
+void check_float(std::string_view op, const TensorType& x, std::string_view repair);
+void check_number(std::string_view op, const TensorType& x, std::string_view repair);
+/// Check the tensor's type. Also throw ArgumentError if the tensor is empty.
+void check_float(std::string_view op, const Tensor& x, std::string_view repair);
+void check_number(std::string_view op, const Tensor& x, std::string_view repair);
+
+/// Returns the type of x without the axes.
+TensorType reduced_type(const TensorType& x, const std::vector<int>& axes);
+void reduced_rule(TypeArgs& a);
+
+/// Batches a reduction over the steps of a loop: the same axes, behind the dim of the steps.
+Tensors reduction_over_time(const OverTime& at);
+
+/// As reduction_over_time, for an op over axes that is no sum.
+Tensors axes_over_time(const OverTime& at);
+
+/// Reduces one group of neighbouring axes after the other, the last first.
+void run_reduction(KernelArgs& args, ReductionLoop loop);
+template <ReductionLoop (ReductionTable::*kLoops)[5]>
+void reduction_kernel(KernelArgs& args) {
+  run_reduction(args, (reduction_table().*kLoops)[static_cast<int>(args.input(0).dtype())]);
+}
+
+/// Returns samples for any reduction; integers and booleans lie between low and high.
+OpSamples reduction_samples(DType dtype, double low, double high, bool over_nothing);
+/// Returns the samples that reduce one axis.
+OpSamples one_axis_samples(DType dtype, double low, double high, bool over_nothing);
+
+/// Views x around adjacent axes as [outer, n, inner].
+Reduced view_axes(const TensorType& x, const std::vector<int>& axes);
+
+/// The reverse of a sum over axes: repeats x along `dims`, which become axes `axes` of the result.
+Tensor spread(const Tensor& x, const std::vector<int>& axes, const Dims& dims);
+/// Expand y, made by reducing axes of a tensor of type x. spread_like() returns it with x's dims,
+/// broadcastable() so that it broadcasts to them.
+Tensor spread_like(const Tensor& y, const std::vector<int>& axes, const TensorType& x);
+Tensor broadcastable(const Tensor& y, const std::vector<int>& axes, const TensorType& x);
+
+/// Throws ArgumentError if the dims of x are named.
+void check_may_keep(std::string_view op, const TensorType& x);
+/// Returns reduce(axes), with axes of size 1 in their places for Keep::yes.
+template <class Fn>
+Tensor over(std::string_view op, const Tensor& x, const Axes& axes, Keep keep, const Fn& reduce) {
+  const std::vector<int> at = positions(x, axes, op);
+  if (keep == Keep::no || at.empty()) return reduce(at);
+  check_may_keep(op, x.type());
+  return spread(reduce(at), at, Dims(at.size(), Dim(1)));
+}
+
+}  // namespace reel

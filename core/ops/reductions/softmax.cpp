@@ -1,0 +1,168 @@
+// softmax, log_softmax and logsumexp.
+#include <algorithm>
+#include <limits>
+
+#include "reel/core/bind.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/kernels/parts.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+namespace {
+
+constexpr double kNothing = -std::numeric_limits<double>::infinity();
+constexpr std::string_view kRepair = "cast it to f32 or f64";
+
+/// Runs a loop that takes one group of adjacent axes; the public functions ensure that.
+template <ReductionLoop (ReductionTable::*kLoops)[2]>
+void kernel(KernelArgs& args) {
+  const Tensor& x = args.input(0);
+  const Reduced sizes = view_axes(x.type(), args.attr<ReduceAttrs>().axes);
+  const Tensor& y = args.make();
+  const ReductionLoop loop = (reduction_table().*kLoops)[x.dtype() == f64];
+  const auto bytes_of_block = [&](const Tensor& of) {
+    return of.type().bytes() / std::max(sizes.outer, std::int64_t{1});
+  };
+  const std::int64_t of_x = bytes_of_block(x), of_y = bytes_of_block(y);
+  constexpr std::int64_t kWork = 8;  // exp twice, a sum and a maximum: two nanoseconds an element
+  in_parts(sizes.outer, x.type().numel() * kWork, [&](std::int64_t first, std::int64_t count) {
+    loop(x.data<char>() + first * of_x, y.data<char>() + first * of_y,
+         {count, sizes.n, sizes.inner});
+  });
+}
+
+void same_float(TypeArgs& a) {
+  check_float(a.op.name, a.in[0], kRepair);
+  a.out.push_back(a.in[0]);
+}
+
+OpSamples samples() {
+  const auto sample = [](const Dims& dims, const std::vector<int>& axes) {
+    return OpSample{{{TensorType(f32, dims)}}, reduce_attrs(axes)};
+  };
+  static const Dim& batch = *new Dim("batch", 2);
+  static const Dim& time = *new Dim("time", tensor({3, 1}, {batch}));
+  static const Dim& feature = *new Dim("feature", 4);
+  return {
+      sample({5}, {0}),       sample({2, 40}, {1}),          sample({4, 3}, {0}),
+      sample({2, 3, 4}, {1}), sample({2, 3, 4}, {0, 1}),     sample({2, 3, 4}, {1, 2}),
+      sample({0, 3}, {1}),    sample({batch, feature}, {0}), sample({batch, time, feature}, {2})};
+}
+
+}  // namespace
+
+// x̄ = softmax(x) ȳ, which sums to ȳ. exp(x - y) would have the rounding error of y, 6 % at 1e6.
+// For a row of only -inf, y is -inf: its cotangent counts as 0, so that it makes no NaN.
+const Op logsumexp_op{
+    .name = "logsumexp",
+    .type =
+        [](TypeArgs& a) {
+          check_float(a.op.name, a.in[0], kRepair);
+          Dims dims = a.in[0].dims();
+          const std::vector<int>& axes = a.attr<ReduceAttrs>().axes;
+          for (std::size_t i = axes.size(); i-- > 0;) dims.erase(dims.begin() + axes[i]);
+          a.out.push_back(a.in[0].with(dims));
+        },
+    .kernel = kernel<&ReductionTable::logsumexp>,
+    .vjp =
+        [](Vjp& at) {
+          const std::vector<int>& axes = at.attr<ReduceAttrs>().axes;
+          const Tensor g = where(equal(at.output(), kNothing), 0, at.cotangent());
+          at.add(0, bind(softmax_op, {at.input(0)}, at.attrs()) *
+                        broadcastable(g, axes, at.input_type(0)));
+        },
+    .reads = {.inputs = 1, .outputs = 1},
+    .samples = samples,
+    .over_time = axes_over_time,
+};
+
+// x̄ = y (ȳ - Σ y ȳ), the sum without padding.
+const Op softmax_op{
+    .name = "softmax",
+    .type = same_float,
+    .kernel = kernel<&ReductionTable::softmax>,
+    .vjp =
+        [](Vjp& at) {
+          const std::vector<int>& axes = at.attr<ReduceAttrs>().axes;
+          const Tensor &y = at.output(), g = at.cotangent();
+          at.add(0, y * (g - broadcastable(sum(y * g, axes_of(axes)), axes, at.input_type(0))));
+        },
+    .reads = {.outputs = 1},
+    .samples = samples,
+    .over_time = axes_over_time,
+};
+
+// x̄ = ȳ - exp(y) Σ ȳ.
+const Op log_softmax_op{
+    .name = "log_softmax",
+    .type = same_float,
+    .kernel = kernel<&ReductionTable::log_softmax>,
+    .vjp =
+        [](Vjp& at) {
+          const std::vector<int>& axes = at.attr<ReduceAttrs>().axes;
+          const Tensor g = at.cotangent();
+          at.add(0, g - exp(at.output()) *
+                            broadcastable(sum(g, axes_of(axes)), axes, at.input_type(0)));
+        },
+    .reads = {.outputs = 1},
+    .samples = samples,
+    .over_time = axes_over_time,
+};
+
+namespace {
+
+/// Calls fn(x, axes) with adjacent axes: moved to the end of x if they are not adjacent. The result
+/// of fn has its axes in the original order.
+template <class Fn>
+Tensor side_by_side(const Tensor& x, std::vector<int> axes, bool keeps_axes, const Fn& fn) {
+  const int count = static_cast<int>(axes.size()), rank = x.rank();
+  if (count == 0 || axes.back() - axes.front() == count - 1) return fn(x, axes);
+  std::vector<Axis> order, back(static_cast<std::size_t>(rank), Axis(0));
+  std::vector<int> moved;
+  std::vector<int> all;
+  for (int i = 0; i < rank; ++i)
+    if (std::find(axes.begin(), axes.end(), i) == axes.end()) all.push_back(i);
+  for (int axis : axes) moved.push_back(static_cast<int>(all.size())), all.push_back(axis);
+  for (int i = 0; i < rank; ++i) {
+    order.push_back(all[static_cast<std::size_t>(i)]);
+    back[static_cast<std::size_t>(all[static_cast<std::size_t>(i)])] = i;
+  }
+  const Tensor result = fn(transpose(x, Axes(std::move(order))), moved);
+  return keeps_axes ? transpose(result, Axes(std::move(back))) : result;
+}
+
+}  // namespace
+
+Tensor logsumexp(const Tensor& x, const Axes& axes, Keep keep) {
+  check_float("logsumexp", x, kRepair);
+  return over("logsumexp", x, axes, keep, [&](const std::vector<int>& at) {
+    return side_by_side(x, at, false, [](const Tensor& x, const std::vector<int>& axes) {
+      return bind(logsumexp_op, {without_padding(x, axes, kNothing)}, reduce_attrs(axes));
+    });
+  });
+}
+
+Tensor logsumexp(const Tensor& x) { return logsumexp(x, axes_of(all_positions("logsumexp", x))); }
+
+Tensor softmax(const Tensor& x, const Axes& axes) {
+  check_float("softmax", x, kRepair);
+  return side_by_side(
+      x, positions(x, axes, "softmax"), true, [](const Tensor& x, const std::vector<int>& axes) {
+        return bind(softmax_op, {without_padding(x, axes, kNothing)}, reduce_attrs(axes));
+      });
+}
+
+Tensor log_softmax(const Tensor& x, const Axes& axes) {
+  check_float("log_softmax", x, kRepair);
+  return side_by_side(
+      x, positions(x, axes, "log_softmax"), true,
+      [](const Tensor& x, const std::vector<int>& axes) {
+        return without_padding(
+            bind(log_softmax_op, {without_padding(x, axes, kNothing)}, reduce_attrs(axes)), axes,
+            0);
+      });
+}
+
+}  // namespace reel

@@ -1,0 +1,95 @@
+// core/ops/shape/along_axis.h — AlongAxis, functions along an axis, applied to the lengths that run
+// over it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reel/core/dim_changes.h"
+#include "reel/core/key_bytes.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+// If the lengths of `letters` run over `words`, a function that moves, takes, adds or joins words
+// is applied to the lengths as well. Its result has a slice of `letters` with these lengths.
+
+/// True if x has a ragged dim whose lengths run over the axis, and all dims of these lengths.
+bool has_lengths_along(const TensorType& x, int axis);
+/// True if a ragged dim of x, other than the dims of the axes, has lengths that run over one of the
+/// axes.
+bool has_lengths_along(const TensorType& x, const std::vector<int>& axes);
+/// True if the lengths of the dim at a position run over one of the axes, or over another dim whose
+/// lengths do.
+bool runs_along(const TensorType& x, int position, const Dims& axes);
+
+/// Returns a key that begins with the name of a function and its axes.
+KeyBytes key_along(std::string_view name, const Dims& axes);
+/// Returns the key of slices at one index.
+std::string key_of_element(const Dim& axis, std::int64_t index);
+
+/// Applies a function that moves or takes elements along an axis, together with the lengths that
+/// run over the axis.
+class AlongAxis {
+ public:
+  /// Returns elements of x along `axis`, the position of the first dim. Must accept any dtype.
+  using Take = std::function<Tensor(const Tensor& x, int axis)>;
+  /// Returns the key of slice_of_dim. Called when lengths were taken.
+  using KeyOf = std::function<std::string()>;
+
+  struct Options {
+    /// True if results may have a dim of the axes.
+    bool keeps_axis = false;
+    /// Returns the key under which equal slices are found again; null: each call makes new slices.
+    KeyOf key = nullptr;
+    /// Returns the key of the function that `take` undoes. Its slices become the original dims.
+    KeyOf undoes = nullptr;
+    /// Dims to which lengths are expanded before they are taken, if x has them. Needed if `take`
+    /// moves the elements of entries to different places.
+    Dims entries = {};
+    /// True if `take` may make new places, where lengths must be 0. Lengths of letters + 1 are then
+    /// taken directly; otherwise they are the lengths of the slice, plus 1.
+    bool makes_places = false;
+  };
+
+  AlongAxis(Dims axes, Take take, Options options)
+      : axes_(std::move(axes)), take_(std::move(take)), options_(std::move(options)) {}
+
+  /// Returns take(x, axis), with slices in place of the dims whose lengths run over the axes.
+  Tensor operator()(const Tensor& x, int axis);
+  /// Returns (*this)(x, axis of the first dim). Requires that x has the dim.
+  Tensor operator()(const Tensor& x) { return (*this)(x, find(x.dims(), axes_[0])); }
+
+  /// Returns the dims of x whose lengths run over the axes, and the dims of the result for them.
+  const DimChanges& slices_of(const TensorType& x);
+
+  /// Forgets slices. Must be called before take() returns other elements.
+  void begin() { changes_ = {}; }
+  /// Makes `to` the slice of `from`.
+  void add(const Dim& from, const Dim& to) { changes_.add(from, to); }
+  /// Returns the whole dims and their slices.
+  const DimChanges& changes() const { return changes_; }
+
+ private:
+  Tensor lengths_of(const Dim& dim);
+  Tensor with_entries(const Tensor& lengths, const TensorType& x) const;
+  /// Returns true if lengths of some dim of x run over the axes.
+  bool find_slices(const TensorType& x);
+  void find_slice(const Dim& dim, const TensorType& x);
+  Tensor taken(const Tensor& x, int axis);
+
+  Dims axes_;
+  Take take_;
+  Options options_;
+  DimChanges changes_;
+  std::vector<std::pair<Dim, Tensor>> lengths_;  ///< of dims that have slices
+};
+
+/// Returns the dims of axes, and the dims that their lengths run over.
+Dims with_entries_of(const Dims& axes);
+/// Returns a dim with one size, the longest entry of all these dims.
+Dim extent_dim(const Dims& dims);
+
+}  // namespace reel

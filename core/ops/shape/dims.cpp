@@ -1,0 +1,312 @@
+#include "reel/core/ops/shape/dims.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "reel/core/bind.h"
+#include "reel/core/dim_node.h"
+#include "reel/core/errors.h"
+#include "reel/core/graph.h"
+#include "reel/core/mode.h"
+#include "reel/core/op_errors.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/sizes.h"
+#include "reel/core/str.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+namespace {
+
+struct DimAttrs {
+  Dim dim{0};
+  template <class F>
+  static void fields(F&& f) {
+    f("dim", &DimAttrs::dim);
+  }
+};
+struct NameAttrs {
+  std::string name;
+  template <class F>
+  static void fields(F&& f) {
+    f("name", &NameAttrs::name);
+  }
+};
+
+template <class Fn>
+void each_length(const Tensor& lengths, Fn&& fn) {
+  const std::int64_t count = lengths.type().numel();
+  for (std::int64_t i = 0; i < count; ++i)
+    fn(lengths.dtype() == i64 ? lengths.data<std::int64_t>()[i] : lengths.data<std::int32_t>()[i]);
+}
+
+const Dim& none() {
+  static const Dim& dim = []() -> const Dim& {
+    ModeScope plain({});
+    return *new Dim("none", 0);
+  }();
+  return dim;
+}
+OpSamples dim_samples() {
+  static const Dim& time = *new Dim("time", tensor({3, 1}, {Dim("batch", 2)}));
+  static const Dim& empty = *new Dim("time", tensor({0, 0}, {Dim("batch", 2)}));
+  return {{{}, make_attrs(DimAttrs{time})},
+          {{}, make_attrs(DimAttrs{empty})},
+          {{}, make_attrs(DimAttrs{Dim("width", 3)})}};
+}
+
+const Op dim_lengths_op{
+    .name = "dim_lengths",
+    .type =
+        [](TypeArgs& a) { a.out.push_back(TensorType(i32, a.attr<DimAttrs>().dim.length_dims())); },
+    .kernel =
+        [](KernelArgs& a) {
+          const Dim& dim = a.attr<DimAttrs>().dim;
+          if (dim.node() && dim.node()->lengths)
+            a.out[0] = Tensor(dim.node()->lengths);
+          else
+            *a.make().data<std::int32_t>() =
+                checked_i32(dim.size(), "lengths", str("the size of dim ", dim));
+        },
+    .storage = OpStorage::any,
+    .no_vjp = "lengths are integers",
+    .samples = dim_samples,
+};
+
+const Op define_dim_op{
+    .name = "define_dim",
+    .type =
+        [](TypeArgs& a) {
+          Ref<DimNode> node(new DimNode);
+          node->name = a.attr<NameAttrs>().name;
+          node->kind = a.in[0].rank() ? DimKind::ragged : DimKind::dynamic;
+          node->is_symbol = true;
+          node->length_dims = a.in[0].dims();
+          a.out.push_back(token_type(Dim::of_node(node)));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const Dim dim(a.attr<NameAttrs>().name, a.input(0));
+          a.decided->push_back(Tensor(allocate_block(token_type(dim))));
+        },
+    .no_vjp = "lengths are integers",
+    .samples =
+        [] {
+          return OpSamples{
+              {{{TensorType(i32, {Dim("batch", 2)}), 0, 4, false}}, make_attrs(NameAttrs{"time"})}};
+        },
+    .kernel_decides_types = true,
+};
+
+const Op dim_token_op{
+    .name = "dim_token",
+    .type = [](TypeArgs& a) { a.out.push_back(token_type(a.attr<DimAttrs>().dim)); },
+    .kernel = [](KernelArgs& a) { a.make(); },
+    .no_vjp = "has no elements",
+    .samples = dim_samples,
+};
+
+const Op mask_op{
+    .name = "mask",
+    .type =
+        [](TypeArgs& a) {
+          const Dim& dim = a.attr<DimAttrs>().dim;
+          Dims dims = dim.length_dims();
+          dims.push_back(dim);
+          a.out.push_back(TensorType(boolean, dims));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const Dim& dim = a.attr<DimAttrs>().dim;
+          const std::int64_t extent = dim.size();
+          bool* out = a.make().data<bool>();
+          if (!dim.is_ragged()) {
+            std::fill_n(out, extent, true);
+            return;
+          }
+          each_length(Tensor(dim.node()->lengths), [&](std::int64_t length) {
+            std::fill_n(out, length, true);
+            std::fill_n(out + length, extent - length, false);
+            out += extent;
+          });
+        },
+    .no_vjp = "a mask is boolean",
+    .samples = dim_samples,
+};
+
+}  // namespace
+
+TensorType token_type(const Dim& dim) {
+  return dim.is_named() ? TensorType(boolean, {none(), dim}) : TensorType(boolean, {Dim(0), dim});
+}
+
+ValueId append_dim_token(Graph& graph, const Dim& dim) {
+  const ValueId token = graph.add_value(token_type(dim));
+  graph.append(dim_token_op, make_attrs(DimAttrs{dim}), {}, {&token, 1});
+  return token;
+}
+
+namespace {
+/// Lengths may run over a ragged dim; its padding holds no lengths.
+Tensor without_padding(const Tensor& lengths) {
+  if (!lengths.type().is_ragged()) return lengths;
+  ModeScope plain({});
+  return mask_padding(lengths, 0);
+}
+}  // namespace
+
+void check_lengths(const std::string& name, const Tensor& lengths) {
+  if (!is_integer(lengths.dtype()))
+    throw DTypeError(str("Dim ", name, ": lengths must be integers, got ", lengths.type()));
+  if (lengths.rank() && !lengths.type().is_named())
+    throw ShapeError(str("Dim ", name, ": lengths ", lengths.type(),
+                         " have plain sizes; give them named dims, as in ",
+                         "tensor({3, 1}, {batch})"));
+  if (lengths.is_traced()) return;
+  each_length(without_padding(lengths), [&](std::int64_t length) {
+    if (length < 0)
+      throw ArgumentError(str("Dim ", name, ": lengths must not be negative, got ", length));
+    checked_i32(length, str("Dim ", name), "a length");
+  });
+}
+
+std::int64_t largest_length(const Tensor& lengths) {
+  std::int64_t result = 0;
+  each_length(lengths, [&](std::int64_t length) { result = std::max(result, length); });
+  return result;
+}
+
+std::int64_t smallest_length(const Tensor& lengths) {
+  std::int64_t result = largest_length(lengths);
+  each_length(lengths, [&](std::int64_t length) { result = std::min(result, length); });
+  return result;
+}
+
+Tensor lengths_as_i32(const Tensor& lengths) {
+  ModeScope plain({});
+  return cast(without_padding(lengths), i32);
+}
+
+Dim define_dim(const std::string& name, const Tensor& lengths) {
+  return bind(define_dim_op, {lengths}, make_attrs(NameAttrs{name})).dims()[1];
+}
+Tensor dim_lengths(const Dim& dim) {
+  return bind(dim_lengths_op, {}, make_attrs(DimAttrs{canonical(dim)}));
+}
+void capture_lengths(Graph& body, Tensors& captured, DimEnv outside) {
+  DimEnv names = DimEnv::renaming(std::move(outside));
+  Dims known = body.schedule().free_symbols;  // and dims of captures; dims of a state may change
+  for (std::size_t i = body.formal_count; i < body.inputs.size(); ++i)
+    for_each_bound(body.types[body.inputs[i]], [&](const Dim& dim) { known.push_back(dim); });
+  const auto is_known = [&](const Dim& dim) {
+    return !dim.is_symbol() || std::any_of(known.begin(), known.end(), [&](const Dim& other) {
+      return other.node() == dim.node();
+    });
+  };
+  std::vector<OpRecord> kept;
+  for (OpRecord& record : body.records) {
+    if (record.op == &dim_lengths_op) {
+      const Dim& dim = get<DimAttrs>(record.attrs.get()).dim;
+      if (dim.is_ragged() && is_known(dim)) {
+        captured.push_back(dim_lengths(names.resolve(dim)));
+        body.inputs.push_back(body.outputs_of(record)[0]);
+        continue;
+      }
+    }
+    kept.push_back(std::move(record));
+  }
+  body.records = std::move(kept);
+  body.seal();
+}
+Tensor dim_token(const Dim& dim) {
+  return bind(dim_token_op, {}, make_attrs(DimAttrs{canonical(dim)}));
+}
+
+Tensor extent_of(const Dim& dim) {
+  const bool is_static = dim.is_named() ? dim.node()->kind == DimKind::fixed : dim.has_size();
+  if (is_static) return full({}, dim.size(), i64);
+  const Tensor lengths = cast(dim.lengths(), i64);
+  return lengths.rank() ? maximum(max(lengths), 0) : lengths;
+}
+
+bool has_its_lengths(const TensorType& type, int axis) {
+  const Dim& dim = type.dims()[axis];
+  return dim.is_ragged() && std::all_of(dim.length_dims().begin(), dim.length_dims().end(),
+                                        [&](const Dim& of) { return contains(type.dims(), of); });
+}
+
+bool is_masked(const TensorType& type, int axis) {
+  const Dim& dim = type.dims()[axis];
+  if (!dim.is_ragged() || (dim.has_size() && dim.node()->is_full)) return false;
+  return has_its_lengths(type, axis);
+}
+
+bool lengths_run_over(const TensorType& type, const std::vector<int>& axes) {
+  if (!type.is_ragged()) return false;
+  for (int i = 0; i < type.rank(); ++i) {
+    if (!is_masked(type, i)) continue;
+    for (const Dim& of : type.dims()[i].length_dims())
+      if (std::count(axes.begin(), axes.end(), find(type.dims(), of))) return true;
+  }
+  return false;
+}
+
+bool reduces_padding(const TensorType& type, const std::vector<int>& axes) {
+  if (!type.is_ragged()) return false;
+  return std::any_of(axes.begin(), axes.end(), [&](int axis) { return is_masked(type, axis); }) ||
+         lengths_run_over(type, axes);
+}
+
+Tensor mask(const Dim& dim) {
+  if (dim.is_undefined())
+    throw ArgumentError(str("mask: dim ", dim, " is undefined: it has no lengths"));
+  return bind(mask_op, {}, make_attrs(DimAttrs{canonical(dim)}));
+}
+
+Tensor apart_from(const Tensor& x, const std::vector<int>& axes, Tensor masked) {
+  if (!thread_mode.tape || masked.block() != x.block() || !x.type().is_ragged()) return masked;
+  const auto is_reduced = [&](int axis) { return std::count(axes.begin(), axes.end(), axis) != 0; };
+  for (int i = 0; i < x.rank(); ++i) {
+    if (!has_its_lengths(x.type(), i)) continue;
+    bool counts = is_reduced(i);
+    for (const Dim& of : x.dims()[i].length_dims())
+      counts = counts || is_reduced(find(x.dims(), of));
+    if (counts) return identity(masked);
+  }
+  return masked;
+}
+
+namespace {
+/// Transposes the mask to the order of x's dims. A plan fuses element-wise ops in one order only,
+/// and a mask with all dims of x would set the order of the result.
+Tensor in_order_of(const Tensor& valid, const Tensor& x) {
+  Dims order;
+  for (const Dim& dim : x.dims())
+    if (find(valid.dims(), dim) >= 0) order.push_back(dim);
+  return order == valid.dims() ? valid : transpose(valid, order);
+}
+}  // namespace
+
+Tensor mask_padding(const Tensor& x, const NestedList& value) {
+  check_defined("mask_padding", x);
+  const auto padding = [&] {
+    return as_function("mask_padding", [&] { return full({}, value, x.dtype()); });
+  };
+  Tensor result = x;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (!is_masked(x.type(), i)) continue;
+    const Tensor valid = in_order_of(mask(x.dims()[i]), x);
+    result = where(valid, result, padding());
+  }
+  std::vector<int> all(static_cast<std::size_t>(x.rank()));
+  std::iota(all.begin(), all.end(), 0);
+  return apart_from(x, all, std::move(result));
+}
+
+namespace {
+const Op* const kDimOps[] = {&dim_lengths_op, &define_dim_op, &dim_token_op, &mask_op};
+}
+std::span<const Op* const> dim_ops() { return kDimOps; }
+
+}  // namespace reel

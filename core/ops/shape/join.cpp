@@ -1,0 +1,424 @@
+// Ops that join tensors along an existing axis, and take them apart: concat, split.
+#include "reel/core/ops/shape/join.h"
+
+#include <algorithm>
+
+#include "reel/core/bind.h"
+#include "reel/core/dim_slices.h"
+#include "reel/core/op_errors.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/ops/shape/along_axis.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/joined_lengths.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/slice.h"
+#include "reel/core/ops/shape/strided.h"
+#include "reel/core/over_time.h"
+#include "reel/core/same_name.h"
+#include "reel/core/sizes.h"
+#include "reel/core/str.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+
+Tensors cotangents(Vjp& at) {
+  Tensors result;
+  for (std::size_t i = 0; i < at.output_count(); ++i) result.push_back(at.cotangent(i));
+  return result;
+}
+
+void add_parts(Vjp& at, const Tensors& parts) {
+  for (std::size_t i = 0; i < at.input_count(); ++i)
+    if (at.needs(i)) at.add(i, parts[i]);
+}
+
+Dims shared_dims(const TypeArgs& a, int axis) {
+  const TensorType& first = a.in[0];
+  Dims dims = first.dims();
+  for (std::size_t k = 1; k < a.in.size(); ++k) {
+    const TensorType& x = a.in[k];
+    if (x.dtype() != first.dtype())
+      throw DTypeError(str(a.op.name, ": dtypes differ: tensor 0 is ", first, ", tensor ", k,
+                           " is ", x, "; cast one of them"));
+    bool agrees = x.rank() == first.rank();
+    for (int i = 0; agrees && i < x.rank(); ++i) {
+      Dim& dim = dims[static_cast<std::size_t>(i)];
+      if (i == axis || dim == dim_at(x, i)) continue;
+      agrees = !dim.is_named() && !dim_at(x, i).is_named() &&
+               !(dim.has_size() && dim_at(x, i).has_size());
+      if (!dim.has_size()) dim = dim_at(x, i);
+    }
+    if (!agrees)
+      throw ShapeError(str(a.op.name, ": dims differ: tensor 0 is ", first, ", tensor ", k, " is ",
+                           x,
+                           axis < 0 ? std::string("; all must have the same dims")
+                                    : str("; all dims but ", axis_name(first, axis), " must agree"),
+                           one_dim_hint(first.dims(), x.dims())));
+  }
+  return dims;
+}
+
+void need_tensors(const Tensors& tensors, std::string_view op) {
+  if (tensors.empty()) throw ArgumentError(str(op, ": takes at least one tensor"));
+  for (const Tensor& x : tensors) check_defined(op, x);
+}
+
+Tensor in_order(const Tensor& x, const Dims& dims, int axis) {
+  if (x.rank() != static_cast<int>(dims.size()) || !x.type().is_named()) return x;
+  std::vector<int> order(dims.size(), -1), left;
+  for (int i = 0; i < x.rank(); ++i) {
+    const int at = find(dims, dim_at(x.type(), i));
+    if (at >= 0 && at != axis)
+      order[static_cast<std::size_t>(at)] = i;
+    else
+      left.push_back(i);
+  }
+  if (left.size() != (axis < 0 ? 0u : 1u)) return x;
+  if (axis >= 0) order[static_cast<std::size_t>(axis)] = left[0];
+  return std::is_sorted(order.begin(), order.end())
+             ? x
+             : transpose(x, std::vector<Axis>(order.begin(), order.end()));
+}
+
+namespace {
+
+/// Returns rows of x along an axis, from `first` on, as output i.
+void cut(KernelArgs& a, std::size_t i, int axis, std::int64_t first) {
+  const Tensor& x = a.input(0);
+  const AxisView view = view_axis(x.type(), axis), part = view_axis(a.types[i], axis);
+  const std::size_t item = size_of(x.dtype());
+  const std::int64_t offset = first * view.inner * static_cast<std::int64_t>(item);
+  if (view.outer == 1) {
+    a.alias(i, 0, offset);
+    return;
+  }
+  const std::int64_t row = part.size * part.inner;
+  copy_strided(item, {{view.outer, row, view.size * view.inner}, {row, 1, 1}},
+               a.make(i).data<void>(), x.data<char>() + offset);
+}
+
+// ---- concat -------------------------------------------------------------------------------------
+
+void concat_type(TypeArgs& a) {
+  const ConcatAttrs& attrs = a.attr<ConcatAttrs>();
+  const int axis = attrs.axis;
+  const Dims dims = shared_dims(a, axis);
+  std::int64_t size = 0;
+  for (const TensorType& x : a.in)
+    size = size < 0 || !dim_at(x, axis).has_size()
+               ? -1
+               : add_sizes(size, dim_at(x, axis).size(), "concat");
+  const Dim dim = checked_dim("concat", attrs.to, size,
+                              [&] { return str("the result along ", axis_name(a.in[0], axis)); });
+  a.out.push_back(a.in[0].with(with_dim(dims, axis, dim)));
+}
+
+void concat_kernel(KernelArgs& a) {
+  const int axis = a.attr<ConcatAttrs>().axis;
+  const Tensor& out = a.make();
+  const AxisView view = view_axis(out.type(), axis);
+  const std::size_t item = size_of(out.dtype());
+  char* to = out.data<char>();
+  for (std::size_t i = 0; i < a.in.size(); ++i) {
+    const Tensor& x = a.input(i);
+    const std::int64_t row = x.type().sizes()[static_cast<std::size_t>(axis)] * view.inner;
+    copy_strided(item, {{view.outer, view.size * view.inner, row}, {row, 1, 1}}, to,
+                 x.data<void>());
+    to += static_cast<std::size_t>(row) * item;
+  }
+}
+
+Tensors concat_over_time(const OverTime& at) {
+  ConcatAttrs attrs = at.attr<ConcatAttrs>();
+  ++attrs.axis;
+  Tensors parts;
+  for (std::size_t i = 0; i < at.in.size(); ++i) parts.push_back(at.many(i));
+  return {reel::bind(at.op, parts, make_attrs(std::move(attrs)))};
+}
+
+}  // namespace
+
+const Op concat_op{
+    .name = "concat",
+    .type = concat_type,
+    .kernel = concat_kernel,
+    .vjp =
+        [](Vjp& at) {
+          UnconcatAttrs attrs{at.attr<ConcatAttrs>().axis, {}};
+          for (std::size_t i = 0; i < at.input_count(); ++i)
+            attrs.parts.push_back(dim_at(at.input_type(i), attrs.axis));
+          const Tensor g = without_padding(at.cotangent(), attrs.axis);
+          add_parts(at, bind_all(unconcat_op, {g}, make_attrs(std::move(attrs))));
+        },
+    .samples =
+        [] {
+          const Dims& dims = sample_dims();
+          const Dim one("time", 1), longer("time", tensor({4, 2}, {dims[0]}));
+          const TensorType x(f32, dims);
+          return OpSamples{
+              {{{TensorType(f32, {2, 3})}, {TensorType(f32, {1, 3})}},
+               make_attrs(ConcatAttrs{0, {}})},
+              {{{TensorType(f32, {2, 1})}, {TensorType(f32, {2, 0})}, {TensorType(f32, {2, 3})}},
+               make_attrs(ConcatAttrs{1, {}})},
+              {{{TensorType(f32, {0, 1})}, {TensorType(f32, {0, 2})}},
+               make_attrs(ConcatAttrs{1, {}})},
+              {{{x}, {x}}, make_attrs(ConcatAttrs{2, Dim("both", 4)})},
+              {{{x.with({dims[0], one, dims[2]})}, {x}}, make_attrs(ConcatAttrs{1, longer})}};
+        },
+    .over_time = concat_over_time,
+};
+
+namespace {
+
+Tensor concat_positions(const Tensors& tensors, int axis, std::optional<Dim> to) {
+  return reel::bind(concat_op, tensors, make_attrs(ConcatAttrs{axis, std::move(to)}));
+}
+
+}  // namespace
+
+const Op unconcat_op{
+    .name = "unconcat",
+    .type =
+        [](TypeArgs& a) {
+          const auto& [axis, parts] = a.attr<UnconcatAttrs>();
+          const TensorType& x = a.in[0];
+          std::int64_t size = 0;
+          for (const Dim& part : parts) {
+            size = size < 0 || !part.has_size() ? -1 : add_sizes(size, part.size(), "unconcat");
+            a.out.push_back(x.with(with_dim(x.dims(), axis, part)));
+          }
+          if (size >= 0 && dim_at(x, axis).has_size() && dim_at(x, axis).size() != size)
+            throw ShapeError(
+                str("unconcat: parts of ", size, " elements do not make ", axis_name(x, axis)));
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const int axis = a.attr<UnconcatAttrs>().axis;
+          std::int64_t first = 0;
+          for (std::size_t i = 0; i < a.types.size(); ++i) {
+            cut(a, i, axis, first);
+            first += a.types[i].sizes()[static_cast<std::size_t>(axis)];
+          }
+        },
+    .storage = OpStorage::input,
+    .vjp =
+        [](Vjp& at) {
+          const int axis = at.attr<UnconcatAttrs>().axis;
+          Tensors parts;
+          for (const Tensor& g : cotangents(at)) parts.push_back(without_padding(g, axis));
+          at.add(0, concat_positions(parts, axis, named_dim(at.input_type(0), axis)));
+        },
+    .samples =
+        [] {
+          const Dims& dims = sample_dims();
+          const Dim one("time", 1), two("time", 2);
+          return OpSamples{
+              {{{TensorType(f32, {3, 2})}}, make_attrs(UnconcatAttrs{0, {1, 2}})},
+              {{{TensorType(f32, {dims[0], Dim("time", 3), dims[2]})}},
+               make_attrs(UnconcatAttrs{1, {one, two}})},
+              {{{TensorType(f32, dims)}}, make_attrs(UnconcatAttrs{2, {one, Dim("rest", 1)}})}};
+        },
+};
+
+// ---- split --------------------------------------------------------------------------------------
+
+namespace {
+
+Tensors split_over_time(const OverTime& at) {
+  SplitAttrs attrs = at.attr<SplitAttrs>();
+  ++attrs.axis;
+  return bind_all(at.op, {at.in[0]}, make_attrs(std::move(attrs)));
+}
+
+}  // namespace
+
+const Op split_op{
+    .name = "split",
+    .type =
+        [](TypeArgs& a) {
+          const SplitAttrs& attrs = a.attr<SplitAttrs>();
+          const int axis = attrs.axis, parts = attrs.parts;
+          const TensorType& x = a.in[0];
+          const Dim& dim = dim_at(x, axis);
+          if (parts < 1)
+            throw ArgumentError(
+                str("split: ", axis_name(x, axis), " cannot be split into ", parts, " parts"));
+          if (dim.has_size() && dim.size() % parts)
+            throw ShapeError(str("split: ", axis_name(x, axis), " has size ", dim.size(),
+                                 ", which ", parts, " parts do not divide"));
+          const std::int64_t size = dim.has_size() ? dim.size() / parts : -1;
+          const Dim to = checked_dim("split", attrs.part, size, [&] {
+            return str("each of ", parts, " parts of ", axis_name(x, axis));
+          });
+          if (to.is_named() && !(to == dim) && contains(x.dims(), to))
+            throw ShapeError(str("split: ", x, " has the dim ", to,
+                                 " already; make a second Dim for the parts"));
+          const TensorType type = x.with(with_dim(x.dims(), axis, to));
+          for (int i = 0; i < parts; ++i) a.out.push_back(type);
+        },
+    .kernel =
+        [](KernelArgs& a) {
+          const int axis = a.attr<SplitAttrs>().axis;
+          const std::int64_t size = a.types[0].sizes()[static_cast<std::size_t>(axis)];
+          for (std::size_t i = 0; i < a.types.size(); ++i)
+            cut(a, i, axis, static_cast<std::int64_t>(i) * size);
+        },
+    .storage = OpStorage::input,
+    .vjp =
+        [](Vjp& at) {
+          const int axis = at.attr<SplitAttrs>().axis;
+          Tensors parts;
+          for (const Tensor& g : cotangents(at)) parts.push_back(without_padding(g, axis));
+          at.add(0, concat_positions(parts, axis, named_dim(at.input_type(0), axis)));
+        },
+    .samples =
+        [] {
+          const Dims& dims = sample_dims();
+          const Dim gate("gate", 4);
+          return OpSamples{
+              {{{TensorType(f32, {4, 2})}}, make_attrs(SplitAttrs{0, 2, {}})},
+              {{{TensorType(f32, {3, 4})}}, make_attrs(SplitAttrs{1, 4, {}})},
+              {{{TensorType(f32, {dims[0], dims[1], gate})}},
+               make_attrs(SplitAttrs{2, 2, dims[2]})},
+              {{{TensorType(f32, {gate, dims[0]})}}, make_attrs(SplitAttrs{0, 2, dims[2]})},
+              {{{TensorType(f32, {2, 0})}}, make_attrs(SplitAttrs{1, 3, {}})}};
+        },
+    .over_time = split_over_time,
+};
+
+namespace {
+
+/// Concatenates ragged entries: each begins where its predecessor ends. Moves one tensor at a time
+/// there, and adds them.
+Tensor concat_ragged(const Tensors& tensors, int axis, const Dim& to) {
+  Tensor offset = full({}, 0, i32), result;
+  for (const Tensor& x : tensors) {
+    const Dim& dim = dim_at(x.type(), axis);
+    for (const Dim& of : dim.length_dims())
+      if (!contains(x.dims(), of))
+        throw ShapeError(str("concat: ", x.type(), " has no dim ", of,
+                             ", over which the lengths of ", dim,
+                             " run; expand it, or give the result's dim as `to`"));
+    const Tensor moved =
+        shift(mask_padding(x), computed_plainly([&] { return neg(offset); }), axis, to);
+    result = !result.is_defined()   ? moved
+             : x.dtype() == boolean ? logical_or(result, moved)
+                                    : add(result, moved);
+    offset = computed_plainly([&] { return offset + dim.lengths(); });
+  }
+  return result;
+}
+
+}  // namespace
+
+// ---- Public functions ---------------------------------------------------------------------------
+
+Tensor concat(const Tensors& tensors, const Axis& along, std::optional<Dim> to) {
+  need_tensors(tensors, "concat");
+  const int axis = along.in(tensors[0], "concat");
+  if (auto joined = JoinedLengths::of(tensors, axis)) {
+    const Tensor result = concat(joined->extended(), axis, std::move(to));
+    return joined->with_lengths(result, dim_at(result.type(), axis));
+  }
+  const Tensor& first = tensors[0];
+  Tensors ordered;
+  std::int64_t size = 0;
+  bool any_ragged = false, inner_ragged = false;
+  for (const Tensor& x : tensors) {
+    ordered.push_back(in_order(x, first.dims(), axis));
+    if (x.rank() != first.rank() || x.type().is_named() != first.type().is_named())
+      return concat_positions(tensors, axis, std::nullopt);  // throws: dims differ
+    const Dim& dim = dim_at(ordered.back().type(), axis);
+    size = size < 0 || !dim.has_size() ? -1 : add_sizes(size, dim.size(), "concat");
+    inner_ragged = any_ragged;
+    any_ragged = any_ragged || dim.is_ragged();
+  }
+  auto named = changed_dim(dim_at(first.type(), axis), to, any_ragged ? -1 : size, [&] {
+    const bool may_wrap = size < 0 || size > kLargestI32;
+    Tensor sum;
+    for (const Tensor& x : ordered) {
+      const Tensor lengths = dim_at(x.type(), axis).lengths();
+      const Tensor term = may_wrap ? cast(lengths, i64) : lengths;
+      sum = sum.is_defined() ? sum + term : term;
+    }
+    return sum;
+  });
+  if (inner_ragged && named->is_ragged()) return concat_ragged(ordered, axis, *named);
+  for (Tensor& x : ordered) x = clear_padding(x, axis, to);
+  return concat_positions(ordered, axis, std::move(named));
+}
+
+std::pair<Tensor, Dim> cum_concat(const Tensor& x, const Tensor& accum, const Axis& along) {
+  check_defined("cum_concat", x);
+  const int axis = along.in(accum, "cum_concat");
+  const Dim dim = dim_at(accum.type(), axis);
+  const Dims others = without_dim(accum.dims(), axis);
+  bool fits = x.rank() == static_cast<int>(others.size());
+  for (std::size_t i = 0; fits && i < others.size(); ++i)
+    fits = dim.is_named()
+               ? find_axis(x.dims(), others[i]) >= 0
+               : !others[i].has_size() || !x.dims()[i].has_size() || others[i] == x.dims()[i];
+  if (!fits)
+    throw ShapeError(str("cum_concat: x must have all dims of accum but ",
+                         axis_name(accum.type(), axis), ", got ", x.type(),
+                         one_dim_hint(x.dims(), others)));
+  if (x.dtype() != accum.dtype())
+    throw DTypeError(str("cum_concat: dtypes differ: ", x.type(), " behind ", accum.type(),
+                         "; cast one of them"));
+  for (const Dim& of : dim.length_dims())
+    if (!contains(accum.dims(), of))
+      throw ShapeError(str("cum_concat: ", accum.type(), " has no dim ", of,
+                           ", over which the lengths of ", dim, " run; expand it"));
+  const auto one = dim.is_named() ? std::optional(Dim("step", 1)) : std::nullopt;
+  // A dim of accum may be here a slice of it: of the letters of one word.
+  Dims dims;
+  for (const Dim& of : accum.dims())
+    dims.push_back(of == dim ? one.value_or(of)
+                             : (dim.is_named() ? x.dims()[find_axis(x.dims(), of)] : of));
+  const Tensor step = dim.is_named() ? expand(x, dims) : reshape(x, insert_dim(x.dims(), axis, 1));
+  const Tensor result = concat({accum, step}, axis, dim.is_named() ? std::optional(dim + 1) : one);
+  return {result, result.dims()[static_cast<std::size_t>(axis)]};
+}
+
+Tensors split(const Tensor& x, const Axis& along, int parts, std::optional<Dim> part) {
+  const int axis = along.in(x, "split");
+  const Dim dim = dim_at(x.type(), axis);
+  if (dim.is_ragged() && (!part || part->is_undefined()))
+    throw ShapeError(str("split: ", axis_name(x.type(), axis),
+                         " is ragged, so its entries have no equal parts; use ",
+                         "slice, or give the dim of the parts to cut the extent"));
+  const int divisor = std::max(parts, 1);
+  auto named = changed_dim(dim, part, dim.has_size() ? dim.size() / divisor : -1,
+                           [&] { return floor_divide(dim.lengths(), divisor); });
+  const auto all_parts = [&](const Tensor& of, int axis) {
+    return bind_all(split_op, {clear_padding(of, axis, part)},
+                    make_attrs(SplitAttrs{axis, parts, named}));
+  };
+  if (!has_lengths_along(x.type(), axis)) return all_parts(x, axis);
+  std::vector<std::pair<Tensor, Tensors>> known;  // parts of x, and of lengths
+  std::size_t place = 0;
+  const auto take = [&](const Tensor& of, int axis) {
+    for (const auto& [whole, cut] : known)
+      if (whole.block() == of.block()) return cut[place];
+    return known.emplace_back(of, all_parts(of, axis)).second[place];
+  };
+  AlongAxis part_of(
+      {dim}, take,
+      {.keeps_axis = *named == dim,
+       .key = [&] { return key_along("split", {dim}).number(place).pointer(named->node()).take(); },
+       .entries = with_entries_of({dim})});
+  Tensors result;
+  for (; place < static_cast<std::size_t>(parts); ++place) {
+    part_of.begin();
+    result.push_back(part_of(x, axis));
+  }
+  return result;
+}
+
+namespace {
+const Op* const kJoinOps[] = {&concat_op, &unconcat_op, &stack_op, &unstack_op, &split_op};
+}
+std::span<const Op* const> join_ops() { return kJoinOps; }
+
+}  // namespace reel

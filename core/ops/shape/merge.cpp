@@ -1,0 +1,399 @@
+// Ops that merge axes and split one, and functions built on them: merge_dims, split_dim, squeeze.
+#include "reel/core/ops/shape/merge.h"
+
+#include <algorithm>
+
+#include "reel/core/bind.h"
+#include "reel/core/dim_node.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/shape/along_axis.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/shape.h"
+#include "reel/core/ops/shape/slice.h"
+#include "reel/core/over_time.h"
+#include "reel/core/sizes.h"
+#include "reel/core/str.h"
+#include "reel/core/vjp.h"
+
+namespace reel {
+namespace {
+
+/// Returns the product of sizes, or -1 if only a run determines it.
+std::int64_t product(const Dims& dims, std::size_t first, std::size_t count,
+                     std::string_view op = "merge_dims") {
+  std::int64_t result = 1;
+  for (std::size_t i = first; i < first + count; ++i) {
+    if (!dims[i].has_size()) return -1;
+    result = multiply_sizes(result, dims[i].size(), op);
+  }
+  return result;
+}
+
+/// Replaces `count` dims from an axis on.
+Dims with_dims(const Dims& dims, int axis, int count, const Dims& others) {
+  Dims result(dims.begin(), dims.begin() + axis);
+  result.insert(result.end(), others.begin(), others.end());
+  result.insert(result.end(), dims.begin() + axis + count, dims.end());
+  return result;
+}
+
+std::vector<int> positions(int axis, std::size_t count) {
+  std::vector<int> result;
+  for (std::size_t i = 0; i < count; ++i) result.push_back(axis + static_cast<int>(i));
+  return result;
+}
+
+// ---- merge_dims ---------------------------------------------------------------------------------
+
+void merge_type(TypeArgs& a) {
+  const auto& [axis, count, to] = a.attr<MergeDimsAttrs>();
+  const TensorType& x = a.in[0];
+  const std::int64_t size =
+      product(x.dims(), static_cast<std::size_t>(axis), static_cast<std::size_t>(count));
+  const Dims merged(x.dims().begin() + axis, x.dims().begin() + axis + count);
+  const Dim dim =
+      checked_dim("merge_dims", to, size, [&] { return str(merged, " of ", x, " together"); });
+  a.out.push_back(x.with(with_dims(x.dims(), axis, count, {dim})));
+}
+
+Tensor merge_positions(const Tensor& x, MergeDimsAttrs attrs) {
+  return bind(has_unknown_size(x.type()) ? merge_dims_unknown_op : merge_dims_op, {x},
+              make_attrs(std::move(attrs)));
+}
+Tensor split_positions(const Tensor& x, SplitDimAttrs attrs) {
+  return bind(has_unknown_size(x.type()) ? split_dim_unknown_op : split_dim_op, {x},
+              make_attrs(std::move(attrs)));
+}
+
+// ---- split_dim ----------------------------------------------------------------------------------
+
+/// Returns the parts, with the open one computed if possible.
+Dims closed_parts(const TensorType& x, const SplitDimAttrs& attrs) {
+  const Dim& dim = dim_at(x, attrs.axis);
+  Dims parts = attrs.parts;
+  std::int64_t others = 1, open = -1;
+  bool is_known = true;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].has_size()) {
+      others = multiply_sizes(others, parts[i].size(), "split_dim");
+    } else if (parts[i].is_named()) {
+      is_known = false;
+    } else {
+      if (open >= 0 && dim.has_size())
+        throw ShapeError(str("split_dim: ", parts, " leaves two sizes open; one may be unknown"));
+      open = static_cast<std::int64_t>(i);
+    }
+  }
+  if (!is_known || !dim.has_size()) return parts;
+  if (open < 0 ? others != dim.size() : others == 0 || dim.size() % others)
+    throw ShapeError(str("split_dim: ", axis_name(x, attrs.axis), " has size ", dim.size(),
+                         ", but ", parts, open < 0 ? " make " : " take multiples of ", others));
+  if (open >= 0) parts[static_cast<std::size_t>(open)] = Dim(dim.size() / others);
+  return parts;
+}
+
+void split_type(TypeArgs& a) {
+  const SplitDimAttrs& attrs = a.attr<SplitDimAttrs>();
+  const TensorType& x = a.in[0];
+  a.out.push_back(x.with(with_dims(x.dims(), attrs.axis, 1, closed_parts(x, attrs))));
+}
+
+// ---- Both ---------------------------------------------------------------------------------------
+
+template <class Attrs>
+Tensors axis_over_time(const OverTime& at) {
+  Attrs attrs = at.attr<Attrs>();
+  ++attrs.axis;
+  return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
+}
+
+}  // namespace
+
+const Op merge_dims_op{
+    .name = "merge_dims",
+    .type = merge_type,
+    .kernel = same_elements,
+    .storage = OpStorage::input,
+    .vjp =
+        [](Vjp& at) {
+          const auto& [axis, count, to] = at.attr<MergeDimsAttrs>();
+          const Dims& dims = at.input_type(0).dims();
+          at.add(0,
+                 split_positions(without_padding(at.cotangent(), axis),
+                                 {axis, Dims(dims.begin() + axis, dims.begin() + axis + count)}));
+        },
+    .samples =
+        [] {
+          const Dims& dims = sample_dims();
+          const Dim wider("time", tensor({6, 2}, {dims[0]})), all("all", 12), beam("beam", 2);
+          return OpSamples{{{{TensorType(f32, {2, 3, 2})}}, make_attrs(MergeDimsAttrs{0, 2, {}})},
+                           {{{TensorType(f32, {2, 0, 3})}}, make_attrs(MergeDimsAttrs{1, 2, {}})},
+                           {{{TensorType(f32, {3})}}, make_attrs(MergeDimsAttrs{0, 1, {}})},
+                           {{{TensorType(f32, dims)}}, make_attrs(MergeDimsAttrs{1, 2, wider})},
+                           {{{TensorType(f32, {beam, dims[2]})}},
+                            make_attrs(MergeDimsAttrs{0, 2, Dim("both", 4)})},
+                           {{{TensorType(f32, {dims[0], Dim("a", 3), Dim("b", 2)})}},
+                            make_attrs(MergeDimsAttrs{0, 3, all})}};
+        },
+    .over_time = axis_over_time<MergeDimsAttrs>,
+};
+
+constinit const Op merge_dims_unknown_op =
+    same_elements_unknown("merge_dims_unknown", merge_type, [] {
+      return OpSamples{{{{TensorType(f32, {2, 3, 2})}}, make_attrs(MergeDimsAttrs{0, 2, {}})}};
+    });
+
+const Op split_dim_op{
+    .name = "split_dim",
+    .type = split_type,
+    .kernel = same_elements,
+    .storage = OpStorage::input,
+    .vjp =
+        [](Vjp& at) {
+          const SplitDimAttrs& attrs = at.attr<SplitDimAttrs>();
+          // Masks only padding along the parts.
+          Tensor g = at.cotangent();
+          if (reduces_padding(g.type(), positions(attrs.axis, attrs.parts.size())))
+            g = mask_padding(g);
+          at.add(0, merge_positions(g, {attrs.axis, static_cast<int>(attrs.parts.size()),
+                                        named_dim(at.input_type(0), attrs.axis)}));
+        },
+    .samples =
+        [] {
+          const Dims& dims = sample_dims();
+          const Dim wider("time", tensor({6, 2}, {dims[0]})), all("all", 6), gate("gate", 4);
+          return OpSamples{
+              {{{TensorType(f32, {2, 6})}}, make_attrs(SplitDimAttrs{1, {3, 2}})},
+              {{{TensorType(f32, {0, 2})}}, make_attrs(SplitDimAttrs{0, {3, 0}})},
+              {{{TensorType(f32, {4})}}, make_attrs(SplitDimAttrs{0, {2, Dim::unknown()}})},
+              {{{TensorType(f32, {all})}}, make_attrs(SplitDimAttrs{0, {dims[0], dims[1]}})},
+              {{{TensorType(f32, {dims[0], wider})}},
+               make_attrs(SplitDimAttrs{1, {dims[1], dims[2]}})},
+              {{{TensorType(f32, {gate, dims[1]})}},
+               make_attrs(SplitDimAttrs{0, {dims[0], dims[2]}})}};
+        },
+    .over_time = axis_over_time<SplitDimAttrs>,
+};
+
+constinit const Op split_dim_unknown_op =
+    same_elements_unknown("split_dim_unknown", split_type, [] {
+      return OpSamples{{{{TensorType(f32, {2, 6})}}, make_attrs(SplitDimAttrs{1, {3, 2}})}};
+    });
+
+// ---- Public functions ---------------------------------------------------------------------------
+
+namespace {
+
+/// True if the dim's size is fixed in a trace, which is specialised on it.
+bool is_static(const Dim& dim) {
+  return dim.is_named() ? dim.node()->kind == DimKind::fixed : dim.has_size();
+}
+
+/// True if entries of a ragged dim stay contiguous: each position becomes the same number of
+/// positions.
+bool keeps_entries(const Dims& merged) {
+  if (!merged[0].is_ragged()) return false;
+  return std::none_of(merged.begin() + 1, merged.end(), [&](const Dim& dim) {
+    return dim.is_ragged() || contains(merged[0].length_dims(), dim);
+  });
+}
+
+/// True if some padding stops being marked: of a merged dim, or of a dim whose lengths run over
+/// them.
+bool shows_padding(const TensorType& x, int axis, const Dims& merged) {
+  for (int i = 0; i < x.rank(); ++i) {
+    if (!is_masked(x, i)) continue;
+    const Dim& dim = dim_at(x, i);
+    const bool stays = !contains(merged, dim) || (i == axis && keeps_entries(merged));
+    if (!stays || std::any_of(dim.length_dims().begin(), dim.length_dims().end(),
+                              [&](const Dim& of) { return contains(merged, of); }))
+      return true;
+  }
+  return false;
+}
+
+/// Makes the axes adjacent, in the given order, at the place of the first one.
+std::vector<Axis> side_by_side(const TensorType& x, const std::vector<int>& listed) {
+  std::vector<Axis> order;
+  const int axis = *std::min_element(listed.begin(), listed.end());
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i == axis) order.insert(order.end(), listed.begin(), listed.end());
+    if (!std::count(listed.begin(), listed.end(), i)) order.emplace_back(i);
+  }
+  return order;
+}
+
+}  // namespace
+
+Tensor merged_axes(const Tensor& x, const std::vector<int>& listed,
+                   const std::optional<Dim>& named) {
+  const int axis = *std::min_element(listed.begin(), listed.end());
+  Tensor ordered = transpose(x, side_by_side(x.type(), listed));
+  const Dims merged(ordered.dims().begin() + axis,
+                    ordered.dims().begin() + axis + static_cast<int>(listed.size()));
+  if (shows_padding(ordered.type(), axis, merged)) ordered = mask_padding(ordered);
+  return merge_positions(ordered, {axis, static_cast<int>(listed.size()), named});
+}
+
+namespace {
+
+bool any_ragged(const Dims& dims) {
+  return std::any_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_ragged(); });
+}
+
+/// The key of merge_dims or split_dim: it names the dims that the axes are afterwards.
+std::string key_of(std::string_view function, const Dims& axes, const Dims& to) {
+  KeyBytes key = key_along(function, axes);
+  for (const Dim& dim : canonical(to)) key.pointer(dim.node());
+  return key.take();
+}
+
+}  // namespace
+
+Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
+  const std::vector<int> listed = axes.in(x, "merge_dims");
+  if (listed.empty()) throw ArgumentError(str("merge_dims: takes at least one axis of ", x.type()));
+  Dims merged;
+  for (const int axis : listed) merged.push_back(dim_at(x.type(), axis));
+  if (!to && merged[0].is_named()) {
+    std::string name;
+    for (const Dim& dim : merged) name += (name.empty() ? "" : "*") + dim.name();
+    to = Dim(std::move(name));
+  }
+  const bool sizes_are_static = std::all_of(merged.begin(), merged.end(), is_static);
+  auto named =
+      changed_dim(merged[0], to, sizes_are_static ? product(merged, 0, merged.size()) : -1, [&] {
+        Tensor lengths =
+            keeps_entries(merged) ? cast(merged[0].lengths(), i64) : extent_of(merged[0]);
+        for (std::size_t i = 1; i < merged.size(); ++i) lengths = lengths * extent_of(merged[i]);
+        return lengths;
+      });
+  if (!has_lengths_along(x.type(), listed)) return merged_axes(x, listed, named);
+  const auto take = [&](const Tensor& of, int) {
+    return merged_axes(of, Axes(merged).in(of, "merge_dims"), named);
+  };
+  return AlongAxis(merged, take,
+                   {.keeps_axis = contains(merged, *named),
+                    .key = [&] { return key_of("merge_dims", merged, {*named}); },
+                    .undoes = [&] { return key_of("split_dim", {*named}, merged); },
+                    .entries = with_entries_of(merged),
+                    .makes_places = any_ragged(merged)})(x, listed[0]);
+}
+
+namespace {
+
+/// Returns x with zeros after each entry, up to a multiple of `step` (i64, a scalar).
+Tensor padded_to_multiples(const Tensor& x, int axis, const Tensor& step) {
+  const Dim& dim = dim_at(x.type(), axis);
+  const Dim longer(dim.name(), computed_plainly([&] {
+                     return floor_divide(cast(dim.lengths(), i64) + (step - 1), step) * step;
+                   }));
+  return shift(mask_padding(x), computed_plainly([] { return full({}, 0, i32); }), axis, longer);
+}
+
+}  // namespace
+
+namespace {
+
+/// How an axis is split: the parts, and their sizes but that of the open one together, if places
+/// are added up to a multiple of it.
+struct Split {
+  Dims parts;
+  std::optional<Tensor> step;
+};
+
+/// split_dim of x alone: lengths that run over the axis do not go along.
+Tensor split_axis(const Tensor& x, int axis, const Split& split) {
+  return split_positions(
+      split.step ? padded_to_multiples(x, axis, *split.step) : clear_padding(x, axis),
+      SplitDimAttrs{axis, split.parts});
+}
+
+Split split_of(const Tensor& x, int axis, const Dims& dims) {
+  const Dim& dim = dim_at(x.type(), axis);
+  SplitDimAttrs attrs{axis, canonical(dims)};
+  std::size_t open = attrs.parts.size();
+  for (std::size_t i = 0; i < attrs.parts.size(); ++i) {
+    if (!attrs.parts[i].is_undefined()) continue;
+    if (open < attrs.parts.size())
+      throw ShapeError(
+          str("split_dim: ", dims, " leaves two sizes open; one dim may be a name only"));
+    open = i;
+  }
+  const bool has_open = open < attrs.parts.size();
+  if (dim.is_ragged()) {
+    const auto is_one_size = [](const Dim& part) {
+      return !part.is_ragged() && !part.is_undefined();
+    };
+    if (attrs.parts.empty() || is_one_size(attrs.parts[0]) ||
+        !std::all_of(attrs.parts.begin() + 1, attrs.parts.end(), is_one_size))
+      throw ShapeError(str("split_dim: ", axis_name(x.type(), axis),
+                           " is ragged, so that of its parts the first, and only that, is ragged ",
+                           "too, or a name; got ", dims));
+    open = 0;
+  }
+  if (!dim.is_ragged() && !has_open) return {std::move(attrs.parts), {}};
+  // The product of the other parts' sizes. The axis is padded to a multiple of it.
+  Dims others = attrs.parts;
+  others.erase(others.begin() + static_cast<std::ptrdiff_t>(open));
+  const Tensor step = computed_plainly([&] {
+    Tensor result = full({}, 1, i64);
+    for (const Dim& part : others) result = result * extent_of(part);
+    return result;
+  });
+  const std::int64_t known = product(others, 0, others.size(), "split_dim");
+  if (known == 0)
+    throw ShapeError(
+        str("split_dim: ", axis_name(x.type(), axis), " has no parts of size 0 in ", dims));
+  const bool divides = is_static(dim) && std::all_of(others.begin(), others.end(), is_static);
+  if (divides && dim.size() % known)
+    throw ShapeError(str("split_dim: ", axis_name(x.type(), axis), " has size ", dim.size(),
+                         ", but ", dims, " take multiples of ", known));
+  if (has_open)
+    attrs.parts[open] =
+        *changed_dim(dim, attrs.parts[open], divides ? dim.size() / known : -1,
+                     [&] { return floor_divide(cast(dim.lengths(), i64) + (step - 1), step); });
+  return {std::move(attrs.parts), divides ? std::nullopt : std::optional(step)};
+}
+
+}  // namespace
+
+Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
+  const int axis = along.in(x, "split_dim");
+  const Dim dim = dim_at(x.type(), axis);
+  const Split split = split_of(x, axis, dims);
+  const auto take = [&](const Tensor& of, int axis) { return split_axis(of, axis, split); };
+  if (!has_lengths_along(x.type(), axis)) return take(x, axis);
+  return AlongAxis({dim}, take,
+                   {.keeps_axis = contains(split.parts, dim),
+                    .key = [&] { return key_of("split_dim", {dim}, split.parts); },
+                    .undoes = [&] { return key_of("merge_dims", split.parts, {dim}); },
+                    .entries = with_entries_of({dim}),
+                    .makes_places = split.step.has_value()})(x, axis);
+}
+
+Tensor squeeze(const Tensor& x, const Axes& axes) {
+  const std::vector<int> dropped = axes.in(x, "squeeze");
+  Dims dims, ones;
+  for (int i = 0; i < x.rank(); ++i) {
+    const Dim& dim = dim_at(x.type(), i);
+    if (!std::count(dropped.begin(), dropped.end(), i)) {
+      dims.push_back(dim);
+      continue;
+    }
+    ones.push_back(dim);
+    if (!is_static(dim))
+      throw ShapeError(str("squeeze: ", axis_name(x.type(), i),
+                           " has no fixed size; use gather(x, scalar(0), axis)"));
+    if (dim.size() != 1)
+      throw ShapeError(
+          str("squeeze: ", axis_name(x.type(), i), " has size ", dim.size(), ", not 1"));
+  }
+  if (!has_lengths_along(x.type(), dropped)) return reshape(x, dims);
+  Tensor result = x;  // each element is the first one
+  for (const Dim& dim : ones) result = gather(result, scalar(0), dim);
+  return result;
+}
+
+}  // namespace reel

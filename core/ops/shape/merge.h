@@ -1,0 +1,42 @@
+// core/ops/shape/merge.h — ops that merge several axes into one, and split one into several.
+#pragma once
+
+#include <optional>
+
+#include "reel/core/attrs.h"
+#include "reel/core/op.h"
+
+namespace reel {
+
+struct MergeDimsAttrs {
+  int axis = 0, count = 1;  ///< axes axis..axis+count-1
+  std::optional<Dim> to;    ///< none for plain axes
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &MergeDimsAttrs::axis);
+    f("count", &MergeDimsAttrs::count);
+    f("to", &MergeDimsAttrs::to);
+  }
+};
+extern const Op merge_dims_op;
+
+struct SplitDimAttrs {
+  int axis = 0;
+  Dims parts;  ///< one plain size may be unknown: the quotient of the axis' size and the others
+  template <class F>
+  static void fields(F&& f) {
+    f("axis", &SplitDimAttrs::axis);
+    f("parts", &SplitDimAttrs::parts);
+  }
+};
+extern const Op split_dim_op;
+
+/// merge_dims of x alone, into `to` (nothing for plain axes): lengths that run over the axes do not
+/// go along.
+Tensor merged_axes(const Tensor& x, const std::vector<int>& axes, const std::optional<Dim>& to);
+
+/// Versions for tensors with plain sizes that only a run determines.
+extern const Op merge_dims_unknown_op;
+extern const Op split_dim_unknown_op;
+
+}  // namespace reel

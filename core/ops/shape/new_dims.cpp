@@ -1,0 +1,70 @@
+#include "reel/core/ops/shape/new_dims.h"
+
+#include <algorithm>
+
+#include "reel/core/errors.h"
+#include "reel/core/graph_builder.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/str.h"
+
+namespace reel {
+
+Dim canonical(const Dim& dim) {
+  if (!dim.node()) return dim;
+  if (is_tracing()) return thread_mode.builder->canonical(dim);
+  return thread_mode.entries ? thread_mode.entries->visible(dim) : dim;
+}
+Dims canonical(const Dims& dims) {
+  Dims result;
+  result.reserve(dims.size());
+  for (const Dim& dim : dims) result.push_back(canonical(dim));
+  return result;
+}
+
+Dims with_dim(Dims dims, int axis, const Dim& dim) {
+  dims[static_cast<std::size_t>(axis)] = dim;
+  return dims;
+}
+Dims insert_dim(Dims dims, int axis, const Dim& dim) {
+  dims.insert(dims.begin() + axis, dim);
+  return dims;
+}
+Dims without_dim(Dims dims, int axis) {
+  dims.erase(dims.begin() + axis);
+  return dims;
+}
+
+bool has_unknown_size(const TensorType& type) {
+  if (type.is_known()) return false;
+  return std::any_of(type.dims().begin(), type.dims().end(),
+                     [](const Dim& dim) { return !dim.is_named() && !dim.has_size(); });
+}
+
+void refuse_size(std::string_view op, const Dim& to, std::int64_t size, const std::string& what) {
+  throw ShapeError(
+      str(op, ": dim ", to, " has size ", to.size(), ", but ", what, " has size ", size));
+}
+
+Tensor without_padding(const Tensor& g, int axis) {
+  return reduces_padding(g.type(), {axis}) ? mask_padding(g) : g;
+}
+
+Tensor clear_padding(const Tensor& x, int axis, double value) {
+  return lengths_run_over(x.type(), {axis}) ? mask_padding(x, value) : x;
+}
+Tensor clear_padding(const Tensor& x, int axis, const std::optional<Dim>& to, double value) {
+  const bool is_given = to && !to->is_undefined() && !(canonical(*to) == dim_at(x.type(), axis));
+  return is_given && reduces_padding(x.type(), {axis}) ? mask_padding(x, value)
+                                                       : clear_padding(x, axis, value);
+}
+
+const Dims& sample_dims() {
+  static const Dims& dims = *[] {
+    const Dim batch("batch", 2);
+    return new Dims{batch, Dim("time", tensor({3, 1}, {batch})), Dim("feature", 2)};
+  }();
+  return dims;
+}
+
+}  // namespace reel

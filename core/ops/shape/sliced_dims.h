@@ -1,0 +1,34 @@
+// core/ops/shape/sliced_dims.h — ragged dims of slices: each word has its own number of letters.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "reel/core/dim_slices.h"
+#include "reel/core/key_bytes.h"
+#include "reel/core/tensor.h"
+
+namespace reel {
+
+/// Returns a Dim with these lengths that is a slice of `whole`.
+///
+/// key: if it is not empty, the same whole dim and key give the same Dim while that Dim lives. In a
+/// trace this holds inside of the graph that the Dim was made for. Requires that a key begins with
+/// the text of what was done (KeyBytes::text).
+Dim slice_of_dim(const Dim& whole, const Tensor& lengths, const std::string& key = {});
+
+/// Returns the number of an index that is a scalar and not negative, if it is known.
+std::optional<std::int64_t> element_of(const Tensor& index);
+/// Adds an integer or boolean tensor to a key: in a trace the value that it stands for, otherwise
+/// its dims and its numbers.
+void add_value(KeyBytes& key, const Tensor& value);
+
+/// Cuts operands to slices of their dims: if an operand has a dim without all dims of its lengths,
+/// and another operand has a slice of that dim, the first one gets the slice.
+///
+/// Returns false if no operand was cut.
+bool meet_slices(std::span<Tensor* const> operands);
+
+}  // namespace reel
