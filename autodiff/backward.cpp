@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "reel/core/bind.h"
-#include "reel/core/cancellation.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/elementwise/only_if.h"
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/list/list.h"
-#include "reel/core/partial_shape.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
+#include "reel/core/runtime/cancellation.h"
+#include "reel/core/types/partial_shape.h"
 
 namespace reel {
 namespace {

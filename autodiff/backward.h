@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "reel/autodiff/tape.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops/control/term_sum.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 

@@ -1,10 +1,10 @@
 // Backward inside a body, branch or trace that the tape was opened outside of.
 #include "reel/autodiff/backward.h"
-#include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/graph/passes/without_effects.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/without_effects.h"
 
 namespace reel {
 namespace {

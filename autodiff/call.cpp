@@ -5,14 +5,14 @@
 #include <memory>
 
 #include "reel/autodiff/reverse_call.h"
-#include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
-#include "reel/core/mode.h"
+#include "reel/core/base/str.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list/list.h"
-#include "reel/core/saved_steps.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
+#include "reel/core/runtime/saved_steps.h"
 
 namespace reel {
 namespace {

@@ -1,7 +1,7 @@
 // autodiff/call.h — runs a top-level graph eagerly, and records it on an eager tape as one op.
 #pragma once
 
-#include "reel/core/graph_runner.h"
+#include "reel/core/graph/graph_runner.h"
 
 namespace reel {
 

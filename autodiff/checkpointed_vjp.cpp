@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "reel/autodiff/run_again.h"
-#include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/graph/passes/without_effects.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops/control/checkpointed.h"
-#include "reel/core/without_effects.h"
 
 namespace reel {
 namespace {

@@ -4,14 +4,14 @@
 
 #include "reel/autodiff/reverse_graph.h"
 #include "reel/autodiff/run_again.h"
-#include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/list/list.h"
-#include "reel/core/partial_shape.h"
-#include "reel/core/vjp.h"
+#include "reel/core/types/partial_shape.h"
 
 namespace reel {
 namespace {

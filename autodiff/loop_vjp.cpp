@@ -6,10 +6,12 @@
 #include "reel/autodiff/reached.h"
 #include "reel/autodiff/reverse_graph.h"
 #include "reel/autodiff/saving_loop.h"
-#include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
-#include "reel/core/inline_checkpointed.h"
-#include "reel/core/mode.h"
+#include "reel/core/base/str.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/graph/passes/inline_checkpointed.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/around_loops.h"
 #include "reel/core/ops/control/loop.h"
@@ -18,8 +20,6 @@
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 namespace {
@@ -183,7 +183,8 @@ class LoopReversal {
     return Dim(steps);
   }
 
-  /// Applies the forward loop again, with residuals. A pass merges the two (core/merge_equal.cpp).
+  /// Applies the forward loop again, with residuals. A pass merges the two
+  /// (core/graph/passes/merge_equal.cpp).
   void run_forward() {
     Tensors inputs;
     std::vector<TensorType> types;

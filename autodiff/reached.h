@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

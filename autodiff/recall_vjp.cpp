@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "reel/autodiff/run_again.h"
-#include "reel/core/bind.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops/control/recall.h"
 #include "reel/core/ops/list/list.h"
 

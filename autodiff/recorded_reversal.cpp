@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "reel/autodiff/tape.h"
-#include "reel/core/graph_builder.h"
-#include "reel/core/merge_equal.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/graph/passes/merge_equal.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list/list.h"
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "reel/core/checkpoint_policy.h"
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
+#include "reel/core/options/checkpoint_policy.h"
 
 namespace reel {
 

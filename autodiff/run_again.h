@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "reel/autodiff/tape.h"
-#include "reel/core/vjp.h"
+#include "reel/core/op/vjp.h"
 
 namespace reel {
 

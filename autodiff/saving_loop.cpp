@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "reel/core/graph_builder.h"
-#include "reel/core/mode.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/mode.h"
 #include "reel/core/ops/control/recall.h"
 #include "reel/core/ops/list/list.h"
 

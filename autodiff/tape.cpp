@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "reel/autodiff/backward.h"
-#include "reel/core/graph_builder.h"
-#include "reel/core/memory.h"
+#include "reel/core/base/str.h"
+#include "reel/core/base/thread_store.h"
+#include "reel/core/dims/same_name.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops.h"
-#include "reel/core/same_name.h"
-#include "reel/core/str.h"
-#include "reel/core/thread_store.h"
+#include "reel/core/runtime/memory.h"
 
 namespace reel {
 namespace {

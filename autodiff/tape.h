@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "reel/core/graph.h"
-#include "reel/core/mode.h"
-#include "reel/core/tensor.h"
+#include "reel/core/graph/graph.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

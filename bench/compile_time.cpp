@@ -7,8 +7,8 @@
 
 #include <chrono>
 
-#include "reel/core/errors.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 
 namespace reel::bench {
 namespace {

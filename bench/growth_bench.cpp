@@ -5,7 +5,7 @@
 
 #include "harness.h"
 #include "libtorch.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/reel.h"
 #include "reel/trace/passes/fuse_pointwise.h"
 

@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "machine.h"
-#include "reel/core/errors.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 
 namespace reel::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
 #include "reel/reel.h"
 
 namespace reel::bench {

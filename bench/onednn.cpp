@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "reel/core/errors.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 
 namespace reel::bench {
 namespace {

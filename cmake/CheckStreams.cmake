@@ -1,5 +1,5 @@
 # cmake -D ROOT=... -P CheckStreams.cmake: checks that the library prints and reads numbers independently of the locale,
-# by TextStream and str() of core/str.h, std::to_chars and std::from_chars.
+# by TextStream and str() of core/base/str.h, std::to_chars and std::from_chars.
 cmake_minimum_required(VERSION 3.25)
 
 set(depends_on_locale
@@ -12,7 +12,7 @@ foreach(folder core eager trace autodiff frontend)
     file(STRINGS ${file} lines REGEX "${depends_on_locale}")
     foreach(line IN LISTS lines)
       if(NOT line MATCHES "^ *//")
-        message(SEND_ERROR "${file}: depends on the program's locale; use str() or TextStream of core/str.h, "
+        message(SEND_ERROR "${file}: depends on the program's locale; use str() or TextStream of core/base/str.h, "
           "std::to_chars or std::from_chars: ${line}")
       endif()
     endforeach()

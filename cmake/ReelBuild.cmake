@@ -19,7 +19,7 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
 endif()
 
-# Sources include "reel/core/tensor.h" as users do; in the build tree, `reel` is a link to the checkout.
+# Sources include "reel/core/types/tensor.h" as users do; in the build tree, `reel` is a link to the checkout.
 set(link ${PROJECT_BINARY_DIR}/include/reel)
 if(NOT IS_SYMLINK ${link})
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)

@@ -1,13 +1,13 @@
 // bind(): applies an op in the active context.
-#include "reel/core/bind.h"
+#include "reel/core/op/bind.h"
 
-#include "reel/core/graph_builder.h"
-#include "reel/core/mode.h"
-#include "reel/core/no_memory.h"
-#include "reel/core/op_errors.h"
-#include "reel/core/saved_steps.h"
-#include "reel/core/str.h"
-#include "reel/core/take.h"
+#include "reel/core/base/str.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/op/op_errors.h"
+#include "reel/core/op/take.h"
+#include "reel/core/runtime/no_memory.h"
+#include "reel/core/runtime/saved_steps.h"
 
 namespace reel {
 

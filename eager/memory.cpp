@@ -1,11 +1,11 @@
-#include "reel/core/memory.h"
+#include "reel/core/runtime/memory.h"
 
 #include <array>
 #include <atomic>
 #include <ostream>
 
+#include "reel/core/base/quantities.h"
 #include "reel/core/ops/list/list.h"
-#include "reel/core/quantities.h"
 #include "reel/eager/memory_counts.h"
 
 namespace reel {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "reel/core/block.h"
+#include "reel/core/types/block.h"
 
 namespace reel {
 

@@ -1,5 +1,5 @@
 // parallel_for and Helpers on a oneTBB arena, and the number of its threads.
-#include "reel/core/parallel.h"
+#include "reel/core/runtime/parallel.h"
 
 #include <tbb/info.h>
 #include <tbb/parallel_for.h>
@@ -16,13 +16,13 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/cancellation.h"
-#include "reel/core/denormals.h"
-#include "reel/core/errors.h"
-#include "reel/core/helpers.h"
-#include "reel/core/mode.h"
-#include "reel/core/random.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/runtime/cancellation.h"
+#include "reel/core/runtime/denormals.h"
+#include "reel/core/runtime/helpers.h"
+#include "reel/core/runtime/random.h"
 #include "reel/eager/memory_counts.h"
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>

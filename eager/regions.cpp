@@ -14,7 +14,7 @@
 #include <mutex>
 #include <utility>
 
-#include "reel/core/huge_pages.h"
+#include "reel/core/runtime/huge_pages.h"
 
 namespace reel {
 namespace {

@@ -4,11 +4,11 @@
 #include <atomic>
 #include <new>
 
-#include "reel/core/block.h"
-#include "reel/core/errors.h"
-#include "reel/core/memory.h"
-#include "reel/core/str.h"
-#include "reel/core/tensor.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/runtime/memory.h"
+#include "reel/core/types/block.h"
+#include "reel/core/types/tensor.h"
 #include "reel/eager/memory_counts.h"
 #include "reel/eager/regions.h"
 

@@ -2,8 +2,8 @@
 
 #include <limits>
 
+#include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
-#include "reel/core/same_name.h"
 #include "reel/frontend/loop_leaves.h"
 #include "reel/frontend/tensor_array.h"
 

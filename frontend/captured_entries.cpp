@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reel/core/dim_expression.h"
+#include "reel/core/types/dim_expression.h"
 
 namespace reel {
 

@@ -1,11 +1,11 @@
 #include "reel/frontend/checkpointed.h"
 
-#include "reel/core/bind.h"
-#include "reel/core/errors.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/identity.h"
-#include "reel/core/str.h"
 #include "reel/frontend/loop_recording.h"
 #include "reel/frontend/recorded_part.h"
 

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "reel/core/checkpoint_policy.h"
+#include "reel/core/options/checkpoint_policy.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {

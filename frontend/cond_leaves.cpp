@@ -1,12 +1,12 @@
 // cond on leaves: a C++ branch in eager mode, one record with two graphs in a trace.
 #include <algorithm>
 
-#include "reel/core/bind.h"
-#include "reel/core/errors.h"
-#include "reel/core/no_memory.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/str.h"
+#include "reel/core/runtime/no_memory.h"
 #include "reel/frontend/leaves.h"
 #include "reel/frontend/loop_leaves.h"
 #include "reel/frontend/loop_recording.h"

@@ -4,11 +4,11 @@
 #include <string>
 #include <tuple>
 
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/labels.h"
-#include "reel/core/same_name.h"
-#include "reel/core/str.h"
 #include "reel/frontend/scan.h"
 
 namespace reel {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "reel/core/dim.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/dim.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

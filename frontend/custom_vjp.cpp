@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "reel/autodiff/tape.h"
-#include "reel/core/errors.h"
-#include "reel/core/same_name.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
 
 namespace reel::detail {
 

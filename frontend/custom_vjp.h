@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "reel/core/mode.h"
+#include "reel/core/op/mode.h"
 #include "reel/core/ops/control/custom_vjp.h"
 #include "reel/frontend/tree.h"
 

@@ -1,8 +1,8 @@
 #include "reel/frontend/embedding_table.h"
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/rows.h"
-#include "reel/core/str.h"
 
 namespace reel {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/core/ops.h"
-#include "reel/core/str.h"
 #include "reel/frontend/loop_policy.h"
 #include "reel/frontend/recorded_part.h"
 #include "reel/frontend/scan_leaves.h"

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "reel/core/leaf.h"
+#include "reel/core/types/leaf.h"
 #include "reel/frontend/loop_state.h"
 
 namespace reel {

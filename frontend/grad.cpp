@@ -1,11 +1,11 @@
 #include "reel/frontend/grad.h"
 
 #include "reel/autodiff/tape.h"
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list/list.h"
-#include "reel/core/same_name.h"
-#include "reel/core/str.h"
 
 namespace reel {
 

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "reel/core/no_memory.h"
+#include "reel/core/runtime/no_memory.h"
 #include "reel/frontend/leaves.h"
 #include "reel/frontend/tape.h"
 #include "reel/frontend/tree.h"

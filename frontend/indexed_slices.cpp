@@ -1,9 +1,9 @@
 #include "reel/frontend/indexed_slices.h"
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/indexing/sparse.h"
-#include "reel/core/str.h"
 
 namespace reel {
 namespace {

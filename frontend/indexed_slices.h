@@ -1,7 +1,7 @@
 // frontend/indexed_slices.h — IndexedSlices, the nonzero rows of a large tensor with their indices.
 #pragma once
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/mode.h"
-#include "reel/core/no_memory.h"
-#include "reel/core/passes.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/options/passes.h"
+#include "reel/core/runtime/no_memory.h"
 #include "reel/frontend/run_profile.h"
 #include "reel/frontend/sparse_invariants.h"
 #include "reel/frontend/taken_leaves.h"

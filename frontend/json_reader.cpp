@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "reel/core/errors.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/frontend/utf8.h"
 
 namespace reel {

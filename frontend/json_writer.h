@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
 
 namespace reel {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "reel/core/errors.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 
 namespace reel::detail {
 namespace {

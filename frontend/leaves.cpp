@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "reel/core/same_name.h"
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
 
 namespace reel::detail {
 namespace {

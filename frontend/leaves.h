@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/leaf.h"
+#include "reel/core/types/leaf.h"
 
 namespace reel::detail {
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/checkpoint_policy.h"
-#include "reel/core/leaf.h"
-#include "reel/core/partial_shape.h"
+#include "reel/core/options/checkpoint_policy.h"
+#include "reel/core/types/leaf.h"
+#include "reel/core/types/partial_shape.h"
 #include "reel/frontend/leaves.h"
 #include "reel/frontend/loop_state.h"
 #include "reel/frontend/tree.h"

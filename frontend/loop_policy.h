@@ -1,8 +1,8 @@
 // frontend/loop_policy.h — writes a loop's options for its gradient's memory into its attributes.
 #pragma once
 
-#include "reel/core/checkpoint_policy.h"
 #include "reel/core/ops/control/loop.h"
+#include "reel/core/options/checkpoint_policy.h"
 
 namespace reel {
 

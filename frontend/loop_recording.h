@@ -4,11 +4,11 @@
 #include <string>
 #include <utility>
 
-#include "reel/core/cancellation.h"
-#include "reel/core/graph_builder.h"
-#include "reel/core/leaf.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/random.h"
+#include "reel/core/runtime/cancellation.h"
+#include "reel/core/runtime/random.h"
+#include "reel/core/types/leaf.h"
 #include "reel/frontend/loop_state.h"
 #include "reel/frontend/state_dims.h"
 

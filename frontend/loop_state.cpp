@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "reel/core/errors.h"
-#include "reel/core/mode.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list/list.h"
-#include "reel/core/str.h"
 #include "reel/frontend/leaves.h"
 
 namespace reel {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/dim_changes.h"
-#include "reel/core/leaf.h"
-#include "reel/core/partial_shape.h"
+#include "reel/core/dims/dim_changes.h"
+#include "reel/core/types/leaf.h"
+#include "reel/core/types/partial_shape.h"
 
 namespace reel {
 

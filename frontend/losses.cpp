@@ -4,12 +4,12 @@
 #include <string>
 #include <string_view>
 
-#include "reel/core/errors.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
+#include "reel/core/op/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/index.h"
-#include "reel/core/same_name.h"
-#include "reel/core/str.h"
 
 namespace reel {
 namespace {

@@ -5,8 +5,8 @@
 // header of its own.
 #pragma once
 
-#include "reel/core/axis.h"
-#include "reel/core/tensor.h"
+#include "reel/core/dims/axis.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

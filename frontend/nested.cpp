@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reel/core/dim_changes.h"
+#include "reel/core/dims/dim_changes.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/entries.h"
 #include "reel/core/ops/shape/new_dims.h"

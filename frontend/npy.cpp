@@ -2,9 +2,9 @@
 
 #include <string_view>
 
+#include "reel/core/base/str.h"
 #include "reel/core/functions/shape.h"
-#include "reel/core/mode.h"
-#include "reel/core/str.h"
+#include "reel/core/op/mode.h"
 #include "reel/frontend/npy_header.h"
 #include "reel/frontend/replace_file.h"
 #include "reel/frontend/stored_type.h"

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "reel/core/errors.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 
 namespace reel {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "reel/core/memory.h"
+#include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/rows.h"
-#include "reel/core/same_name.h"
+#include "reel/core/runtime/memory.h"
 
 namespace reel::detail {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "reel/core/quantities.h"
-#include "reel/core/str.h"
+#include "reel/core/base/quantities.h"
+#include "reel/core/base/str.h"
 
 namespace reel {
 namespace {

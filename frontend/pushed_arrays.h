@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

@@ -1,9 +1,9 @@
 #include "reel/frontend/recorded_part.h"
 
 #include "reel/autodiff/call.h"
-#include "reel/core/errors.h"
-#include "reel/core/mode.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/mode.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/traced_function.h"
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "reel/core/leaf.h"
+#include "reel/core/types/leaf.h"
 
 namespace reel {
 

@@ -21,9 +21,9 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/errors.h"
-#include "reel/core/reason_of.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/reason_of.h"
+#include "reel/core/base/str.h"
 #include "reel/frontend/broken_pipe_scope.h"
 
 namespace reel {

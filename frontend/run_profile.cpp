@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "reel/core/quantities.h"
-#include "reel/core/source_lines.h"
-#include "reel/core/str.h"
+#include "reel/core/base/quantities.h"
+#include "reel/core/base/source_lines.h"
+#include "reel/core/base/str.h"
 #include "reel/frontend/pictures/chrome_trace.h"
 #include "reel/frontend/pictures/picture.h"
 #include "reel/frontend/replace_file.h"

@@ -4,8 +4,8 @@
 #include <charconv>
 #include <utility>
 
-#include "reel/core/errors.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/frontend/file_kind.h"
 #include "reel/frontend/json_writer.h"
 

@@ -6,12 +6,12 @@
 #include <span>
 
 #include "reel/autodiff/reverse_call.h"
-#include "reel/core/errors.h"
-#include "reel/core/mode.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/mode.h"
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/identity.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/str.h"
 #include "reel/trace/executors/kept_steps.h"
 #include "reel/trace/executors/known_steps.h"
 #include "reel/trace/executors/plan/types.h"

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "reel/core/dim_slices.h"
-#include "reel/core/errors.h"
-#include "reel/core/no_memory.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/dim_slices.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/str.h"
+#include "reel/core/runtime/no_memory.h"
 #include "reel/frontend/loop_policy.h"
 #include "reel/frontend/recorded_part.h"
 #include "reel/frontend/scan_slices.h"

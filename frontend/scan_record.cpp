@@ -1,10 +1,10 @@
 // The traced form of scan: records cond and body once each, and makes one record of the loop.
-#include "reel/core/bind.h"
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops/control/entries.h"
 #include "reel/core/ops/control/printed_entries.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/str.h"
 #include "reel/frontend/frozen_state.h"
 #include "reel/frontend/loop_policy.h"
 #include "reel/frontend/scan_leaves.h"

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <limits>
 
-#include "reel/core/dim_expression.h"
 #include "reel/core/ops/control/entries.h"
 #include "reel/core/ops/control/printed_entries.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/join.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/types/dim_expression.h"
 #include "reel/frontend/captured_entries.h"
 #include "reel/frontend/frozen_state.h"
 #include "reel/frontend/scan_leaves.h"

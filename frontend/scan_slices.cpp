@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "reel/core/bind.h"
-#include "reel/core/dim_expression.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/ops/shape/sliced_dims.h"
+#include "reel/core/types/dim_expression.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {

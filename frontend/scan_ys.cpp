@@ -1,6 +1,6 @@
 // Checks y of scan's body against the template, or against the first iteration.
-#include "reel/core/errors.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/frontend/scan_leaves.h"
 
 namespace reel {

@@ -5,9 +5,9 @@
 #include <future>
 #include <utility>
 
-#include "reel/core/errors.h"
-#include "reel/core/mode.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/mode.h"
 #include "reel/frontend/npy_header.h"
 #include "reel/frontend/sequence_reads.h"
 #include "reel/frontend/stored_type.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

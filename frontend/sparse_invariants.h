@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/partial_shape.h"
+#include "reel/core/types/partial_shape.h"
 #include "reel/frontend/indexed_slices.h"
 #include "reel/frontend/sparse_tensor.h"
 #include "reel/frontend/tree.h"

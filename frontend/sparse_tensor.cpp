@@ -1,8 +1,8 @@
 #include "reel/frontend/sparse_tensor.h"
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/sparse.h"
-#include "reel/core/str.h"
 
 namespace reel {
 namespace {

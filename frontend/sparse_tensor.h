@@ -1,7 +1,7 @@
 // frontend/sparse_tensor.h — SparseTensor, the nonzero elements of a tensor with their indices.
 #pragma once
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

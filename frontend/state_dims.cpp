@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "reel/core/dim_changes.h"
-#include "reel/core/dim_slices.h"
+#include "reel/core/dims/dim_changes.h"
+#include "reel/core/dims/dim_slices.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/frontend/tree.h"

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "reel/core/graph_builder.h"
-#include "reel/core/leaf.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/types/leaf.h"
 #include "reel/frontend/loop_state.h"
 
 namespace reel {

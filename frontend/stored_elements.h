@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/dtype.h"
+#include "reel/core/types/dtype.h"
 #include "reel/frontend/stored_file.h"
 
 namespace reel {

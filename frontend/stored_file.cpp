@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <string_view>
 
-#include "reel/core/errors.h"
-#include "reel/core/reason_of.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/reason_of.h"
+#include "reel/core/base/str.h"
 #include "reel/frontend/file_kind.h"
 
 namespace reel {

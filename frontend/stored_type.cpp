@@ -1,8 +1,8 @@
 #include "reel/frontend/stored_type.h"
 
-#include "reel/core/errors.h"
-#include "reel/core/mode.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/mode.h"
 
 namespace reel {
 

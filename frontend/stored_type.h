@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/tensor_type.h"
+#include "reel/core/types/tensor_type.h"
 #include "reel/frontend/stored_elements.h"
 
 namespace reel {

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "reel/core/dim_slices.h"
-#include "reel/core/errors.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/dim_slices.h"
+#include "reel/core/op/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/sizes.h"
-#include "reel/core/str.h"
+#include "reel/core/types/sizes.h"
 #include "reel/frontend/leaves.h"
 
 namespace reel {

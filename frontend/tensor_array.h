@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -1,9 +1,9 @@
 #include "reel/frontend/tree.h"
 
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/str.h"
 #include "reel/frontend/leaves.h"
 
 namespace reel {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/errors.h"
-#include "reel/core/leaf.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/types/leaf.h"
 #include "reel/frontend/fields.h"
 #include "reel/frontend/tensor_array.h"
 

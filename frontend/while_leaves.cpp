@@ -1,16 +1,16 @@
 // while_loop on leaves: a C++ loop in eager mode, one record in a trace.
 #include <algorithm>
 
-#include "reel/core/bind.h"
-#include "reel/core/block.h"
-#include "reel/core/errors.h"
-#include "reel/core/merge_equal.h"
-#include "reel/core/no_memory.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/base/thread_store.h"
+#include "reel/core/graph/passes/merge_equal.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/identity.h"
 #include "reel/core/ops/list/list.h"
-#include "reel/core/str.h"
-#include "reel/core/thread_store.h"
+#include "reel/core/runtime/no_memory.h"
+#include "reel/core/types/block.h"
 #include "reel/frontend/loop_leaves.h"
 #include "reel/frontend/loop_policy.h"
 #include "reel/frontend/loop_recording.h"

@@ -16,7 +16,7 @@
 #include <xtensor/xtensor.hpp>
 
 #include "reel/core/functions/creation.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 #include "reel/frontend/stored_type.h"
 
 // In C++20, xtensor 0.24 takes an xarray's shape for a fixed one of rank 4, so that evaluated sums

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops.h"
-#include "reel/core/str.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

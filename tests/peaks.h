@@ -1,7 +1,7 @@
 // tests/peaks.h — the peak memory of a call.
 #pragma once
 
-#include "reel/core/memory.h"
+#include "reel/core/runtime/memory.h"
 
 namespace reel {
 

@@ -1,7 +1,7 @@
 // tests/threads.h — Threads, which sets the number of threads for a scope.
 #pragma once
 
-#include "reel/core/parallel.h"
+#include "reel/core/runtime/parallel.h"
 
 namespace reel {
 

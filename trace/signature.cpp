@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "reel/core/dim_slices.h"
-#include "reel/core/key_bytes.h"
-#include "reel/core/mode.h"
+#include "reel/core/base/key_bytes.h"
+#include "reel/core/dims/dim_slices.h"
+#include "reel/core/op/mode.h"
 
 namespace reel {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/dim_expression.h"
-#include "reel/core/leaf.h"
+#include "reel/core/types/dim_expression.h"
+#include "reel/core/types/leaf.h"
 
 namespace reel {
 

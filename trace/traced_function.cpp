@@ -4,16 +4,16 @@
 #include <iostream>
 #include <new>
 
-#include "reel/core/dim_expression.h"
-#include "reel/core/dim_slices.h"
-#include "reel/core/graph_builder.h"
-#include "reel/core/memory.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/dim_slices.h"
+#include "reel/core/dims/same_name.h"
+#include "reel/core/dims/slice_uses.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/random.h"
-#include "reel/core/same_name.h"
-#include "reel/core/slice_uses.h"
-#include "reel/core/str.h"
+#include "reel/core/runtime/memory.h"
+#include "reel/core/runtime/random.h"
+#include "reel/core/types/dim_expression.h"
 #include "reel/trace/passes/pipeline.h"
 #include "reel/trace/signature.h"
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/graph.h"
-#include "reel/core/leaf.h"
+#include "reel/core/graph/graph.h"
+#include "reel/core/types/leaf.h"
 
 namespace reel {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "reel/core/functions/operands.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

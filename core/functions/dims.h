@@ -1,9 +1,9 @@
 // core/functions/dims.h — masks of the padding of ragged dims.
 #pragma once
 
-#include "reel/core/dim_arithmetic.h"
+#include "reel/core/dims/dim_arithmetic.h"
 #include "reel/core/functions/operands.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

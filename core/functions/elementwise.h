@@ -2,7 +2,7 @@
 #pragma once
 
 #include "reel/core/functions/operands.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

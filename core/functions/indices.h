@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "reel/core/axis.h"
-#include "reel/core/tensor.h"
+#include "reel/core/dims/axis.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

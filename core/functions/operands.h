@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/op.h"
-#include "reel/core/tensor.h"
+#include "reel/core/op/op.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "reel/core/axis.h"
+#include "reel/core/dims/axis.h"
 #include "reel/core/functions/operands.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -1,7 +1,7 @@
 // core/functions/products.h — matmul, matrix products.
 #pragma once
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -3,15 +3,15 @@
 
 #include <cstdint>
 
-#include "reel/core/axis.h"
+#include "reel/core/dims/axis.h"
 #include "reel/core/functions/operands.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 
-// Draws use the active RandomScope (core/random.h). They are equal in eager mode, in a trace, and
-// when recomputed. Draws for an entry of a ragged dim do not depend on the lengths of other
-// entries. All throw DTypeError for a dtype other than f32 and f64.
+// Draws use the active RandomScope (core/runtime/random.h). They are equal in eager mode, in a
+// trace, and when recomputed. Draws for an entry of a ragged dim do not depend on the lengths of
+// other entries. All throw DTypeError for a dtype other than f32 and f64.
 
 /// Restarts this thread's stream from a seed.
 void manual_seed(std::uint64_t seed);

@@ -1,8 +1,8 @@
 // core/functions/reductions.h — reductions over axes, softmax, and running sums and products.
 #pragma once
 
-#include "reel/core/axis.h"
-#include "reel/core/tensor.h"
+#include "reel/core/dims/axis.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <type_traits>
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 #include "reel/frontend/tree.h"
 
 namespace reel {

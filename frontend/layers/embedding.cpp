@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/index.h"
-#include "reel/core/str.h"
 #include "reel/frontend/layers/initial_values.h"
 
 namespace reel {

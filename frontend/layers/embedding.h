@@ -1,9 +1,9 @@
 // frontend/layers/embedding.h — Embedding and SparseEmbedding, a vector for every symbol.
 #pragma once
 
-#include "reel/core/dim.h"
-#include "reel/core/dtype.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/dim.h"
+#include "reel/core/types/dtype.h"
+#include "reel/core/types/tensor.h"
 #include "reel/frontend/embedding_table.h"
 
 namespace reel {

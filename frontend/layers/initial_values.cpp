@@ -3,9 +3,9 @@
 #include <cmath>
 #include <string>
 
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/core/ops.h"
-#include "reel/core/str.h"
 
 namespace reel {
 

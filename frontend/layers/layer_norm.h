@@ -1,9 +1,9 @@
 // frontend/layers/layer_norm.h — LayerNorm, which normalises features to mean 0 and variance 1.
 #pragma once
 
-#include "reel/core/dim.h"
-#include "reel/core/dtype.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/dim.h"
+#include "reel/core/types/dtype.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

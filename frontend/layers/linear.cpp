@@ -1,8 +1,8 @@
 #include "reel/frontend/layers/linear.h"
 
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/core/ops.h"
-#include "reel/core/str.h"
 #include "reel/frontend/layers/initial_values.h"
 
 namespace reel {

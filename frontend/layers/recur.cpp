@@ -1,8 +1,8 @@
 #include "reel/frontend/layers/recur.h"
 
-#include "reel/core/axis.h"
-#include "reel/core/errors.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/axis.h"
 
 namespace reel::detail {
 

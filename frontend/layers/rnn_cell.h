@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "reel/core/dim.h"
-#include "reel/core/dtype.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/dim.h"
+#include "reel/core/types/dtype.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

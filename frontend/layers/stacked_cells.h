@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/errors.h"
-#include "reel/core/tensor.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <set>
 
-#include "reel/core/source_lines.h"
-#include "reel/core/str.h"
+#include "reel/core/base/source_lines.h"
+#include "reel/core/base/str.h"
 #include "reel/frontend/json_writer.h"
 
 namespace reel {

@@ -1,6 +1,6 @@
 // Writes pictures in Graphviz's language.
 
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
 #include "reel/frontend/pictures/picture.h"
 
 namespace reel {

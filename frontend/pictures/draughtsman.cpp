@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "reel/core/base/source_lines.h"
+#include "reel/core/base/str.h"
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/elementwise/fused.h"
-#include "reel/core/source_lines.h"
-#include "reel/core/str.h"
 #include "reel/trace/executors/plan/planned_loop.h"
 
 namespace reel {

@@ -2,8 +2,8 @@
 // iteration.
 #include <algorithm>
 
-#include "reel/core/quantities.h"
-#include "reel/core/str.h"
+#include "reel/core/base/quantities.h"
+#include "reel/core/base/str.h"
 #include "reel/frontend/pictures/draughtsman.h"
 #include "reel/trace/executors/known_steps.h"
 #include "reel/trace/executors/plan/planned_loop.h"

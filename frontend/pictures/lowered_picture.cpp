@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "reel/core/base/source_lines.h"
+#include "reel/core/base/str.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/source_lines.h"
-#include "reel/core/str.h"
 
 namespace reel {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "reel/core/errors.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/frontend/replace_file.h"
 
 // Embeds the files in the read-only data of the library.

@@ -1,8 +1,8 @@
 #include "reel/frontend/pictures/picture.h"
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/str.h"
 #include "reel/frontend/pictures/draughtsman.h"
 
 namespace reel {

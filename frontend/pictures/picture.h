@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

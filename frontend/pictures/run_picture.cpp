@@ -1,7 +1,7 @@
 // Converts recorded runs of lowered graphs into counts and spans of a picture.
 #include <algorithm>
 
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
 #include "reel/frontend/pictures/loop_rows.h"
 #include "reel/frontend/pictures/lowered_picture.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "reel/autodiff/reverse_call.h"
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
 #include "reel/frontend/json_writer.h"
 #include "reel/frontend/pictures/lowered_picture.h"
 #include "reel/frontend/pictures/page.h"

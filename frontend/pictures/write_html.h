@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 #include "reel/trace/executors/dataflow/recorded_run.h"
 
 namespace reel {

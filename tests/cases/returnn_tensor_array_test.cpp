@@ -1,6 +1,6 @@
 // TensorArray as RETURNN's users know it, in every mode. The work of gradients through reads and
 // pushes grows linearly with their number.
-#include "reel/core/block.h"
+#include "reel/core/types/block.h"
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 #include "reel/tests/threads.h"

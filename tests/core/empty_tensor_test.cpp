@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/core/ops.h"
-#include "reel/core/partial_shape.h"
-#include "reel/core/str.h"
+#include "reel/core/types/partial_shape.h"
 #include "reel/tests/check.h"
 
 namespace reel {

@@ -3,8 +3,8 @@
 #include <limits>
 #include <random>
 
-#include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/views.h"

@@ -1,5 +1,5 @@
 // FixedValue: equal if and only if the bits are equal, and printed as in messages.
-#include "reel/core/fixed_value.h"
+#include "reel/core/types/fixed_value.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/bind.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
 #include "reel/frontend/jit.h"

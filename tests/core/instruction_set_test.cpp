@@ -1,5 +1,5 @@
 // REEL_MAX_ISA, which is read once: every check starts a process of its own.
-#include "reel/core/instruction_set.h"
+#include "reel/core/runtime/instruction_set.h"
 
 #include <dnnl.h>
 #include <gtest/gtest.h>

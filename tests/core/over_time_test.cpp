@@ -1,10 +1,10 @@
 // Requirements on every op with a rule that batches it across iterations: it gives the results of
 // the single iterations.
-#include "reel/core/over_time.h"
+#include "reel/core/op/over_time.h"
 
 #include <gtest/gtest.h>
 
-#include "reel/core/bind.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/tests/check.h"
 #include "reel/tests/core/sample_values.h"

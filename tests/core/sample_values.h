@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 #include "reel/core/ops.h"
 
 namespace reel {

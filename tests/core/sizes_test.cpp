@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "reel/core/dim_arithmetic.h"
+#include "reel/core/dims/dim_arithmetic.h"
 #include "reel/core/ops.h"
-#include "reel/core/sizes.h"
+#include "reel/core/types/sizes.h"
 #include "reel/frontend/fold.h"
 #include "reel/frontend/tensor_array.h"
 #include "reel/tests/check.h"

@@ -1,5 +1,5 @@
 // Tensor: its members for a value and for a promise in a trace, and how both print.
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/tests/check.h"
 
 namespace reel {

@@ -1,12 +1,12 @@
 // CancellationScope: loops stop soon after a request in every mode, and run again afterwards.
-#include "reel/core/cancellation.h"
+#include "reel/core/runtime/cancellation.h"
 
 #include <atomic>
 #include <optional>
 
-#include "reel/core/bind.h"
-#include "reel/core/memory.h"
-#include "reel/core/vjp.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
+#include "reel/core/runtime/memory.h"
 #include "reel/tests/modes.h"
 
 namespace reel {

@@ -2,8 +2,8 @@
 #include <atomic>
 #include <cmath>
 
-#include "reel/core/bind.h"
-#include "reel/core/vjp.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
 #include "reel/tests/modes.h"
 #include "reel/tests/recomputation.h"
 #include "reel/trace/executors/kept_steps.h"

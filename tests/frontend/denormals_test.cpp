@@ -1,11 +1,11 @@
 // Denormal numbers are flushed to zero in plans, on all their threads, and kept elsewhere.
-#include "reel/core/denormals.h"
+#include "reel/core/runtime/denormals.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 
-#include "reel/core/parallel.h"
+#include "reel/core/runtime/parallel.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/threads.h"

@@ -1,5 +1,5 @@
 // jit: the number of traces that are kept, and the memory that goes with a dropped one.
-#include "reel/core/memory.h"
+#include "reel/core/runtime/memory.h"
 #include "reel/tests/check.h"
 #include "reel/tests/modes.h"
 

@@ -5,9 +5,9 @@
 #include <exception>
 #include <stdexcept>
 
-#include "reel/core/bind.h"
-#include "reel/core/memory.h"
-#include "reel/core/quantities.h"
+#include "reel/core/base/quantities.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/runtime/memory.h"
 #include "reel/tests/modes.h"
 
 namespace reel {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "reel/core/quantities.h"
+#include "reel/core/base/quantities.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/other_locale.h"

@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "reel/core/memory.h"
+#include "reel/core/runtime/memory.h"
 #include "reel/frontend/sequence.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"

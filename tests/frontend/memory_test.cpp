@@ -1,10 +1,10 @@
 // memory(): bytes by class, compared with known sizes.
-#include "reel/core/memory.h"
+#include "reel/core/runtime/memory.h"
 
 #include <atomic>
 #include <thread>
 
-#include "reel/core/quantities.h"
+#include "reel/core/base/quantities.h"
 #include "reel/tests/modes.h"
 #include "reel/tests/peaks.h"
 #include "reel/tests/threads.h"

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "reel/core/parallel.h"
+#include "reel/core/runtime/parallel.h"
 #include "reel/frontend/sequence_reads.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"

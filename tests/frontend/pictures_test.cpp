@@ -2,7 +2,7 @@
 #include <fstream>
 #include <map>
 
-#include "reel/core/source_lines.h"
+#include "reel/core/base/source_lines.h"
 #include "reel/frontend/pictures/lowered_picture.h"
 #include "reel/frontend/pictures/picture.h"
 #include "reel/reel.h"

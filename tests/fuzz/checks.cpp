@@ -5,8 +5,8 @@
 #include <memory>
 #include <tuple>
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops.h"
-#include "reel/core/str.h"
 #include "reel/tests/fuzz/arguments.h"
 #include "reel/tests/fuzz/compare.h"
 #include "reel/tests/fuzz/modes.h"

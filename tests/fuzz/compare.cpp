@@ -5,8 +5,8 @@
 #include <cstring>
 #include <sstream>
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops.h"
-#include "reel/core/str.h"
 
 namespace reel::fuzz {
 namespace {

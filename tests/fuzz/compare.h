@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel::fuzz {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "reel/core/dim_node.h"
 #include "reel/core/ops.h"
+#include "reel/core/types/dim_node.h"
 #include "reel/frontend/embedding_table.h"
 #include "reel/frontend/grad.h"
 #include "reel/frontend/jvp.h"

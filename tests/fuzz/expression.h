@@ -3,9 +3,9 @@
 
 #include <functional>
 
-#include "reel/core/axis.h"
-#include "reel/core/checkpoint_policy.h"
+#include "reel/core/dims/axis.h"
 #include "reel/core/ops.h"
+#include "reel/core/options/checkpoint_policy.h"
 #include "reel/tests/fuzz/machine.h"
 #include "reel/tests/fuzz/rule.h"
 

@@ -1,6 +1,6 @@
 #include "reel/tests/fuzz/machine.h"
 
-#include "reel/core/mode.h"
+#include "reel/core/op/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/sliced_dims.h"
 #include "reel/tests/fuzz/compare.h"

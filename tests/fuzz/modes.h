@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/passes.h"
+#include "reel/core/options/passes.h"
 #include "reel/tests/fuzz/derivatives.h"
 #include "reel/tests/fuzz/program.h"
 

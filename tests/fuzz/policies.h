@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "reel/core/checkpoint_policy.h"
+#include "reel/core/options/checkpoint_policy.h"
 #include "reel/tests/fuzz/program.h"
 #include "reel/tests/fuzz/random.h"
 

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <iostream>
 
-#include "reel/core/random.h"
+#include "reel/core/runtime/random.h"
 #include "reel/reel.h"
 
 using namespace reel;

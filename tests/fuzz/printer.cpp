@@ -105,7 +105,7 @@ namespace {
 constexpr const char* kBegin = R"(#include <cmath>
 #include <iostream>
 
-#include "reel/core/random.h"
+#include "reel/core/runtime/random.h"
 #include "reel/reel.h"
 
 using namespace reel;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/dtype.h"
+#include "reel/core/types/dtype.h"
 
 namespace reel::fuzz {
 

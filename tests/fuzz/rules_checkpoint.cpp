@@ -1,5 +1,5 @@
 // Rule for checkpoint(f): a block of instructions that its gradient recomputes.
-#include "reel/core/random.h"
+#include "reel/core/runtime/random.h"
 #include "reel/frontend/checkpointed.h"
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/policies.h"

@@ -3,8 +3,8 @@
 #include <array>
 #include <tuple>
 
-#include "reel/core/checkpoint_policy.h"
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/options/checkpoint_policy.h"
 #include "reel/frontend/jit.h"
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/typing.h"

@@ -3,7 +3,7 @@
 #include <regex>
 #include <set>
 
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
 #include "reel/tests/pages/page.h"
 
 namespace reel {

@@ -1,7 +1,7 @@
 // A page's texts on a recorded run: details of clicked nodes, shortened records, and failed runs.
 #include <regex>
 
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
 #include "reel/tests/check.h"
 #include "reel/tests/pages/page.h"
 

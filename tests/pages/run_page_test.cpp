@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <regex>
 
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
 #include "reel/frontend/pictures/write_html.h"
 #include "reel/tests/check.h"
 #include "reel/tests/pages/page.h"

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <map>
 
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
 #include "reel/reel.h"
 #include "reel/tests/own_folder.h"
 #include "reel/tests/pages/browser.h"

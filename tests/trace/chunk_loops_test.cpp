@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/tests/trace/plain_rnn.h"
 #include "reel/tests/trace/planned.h"
 #include "reel/trace/executors/interpreter.h"

@@ -4,8 +4,8 @@
 #include <semaphore>
 #include <thread>
 
-#include "reel/core/bind.h"
-#include "reel/core/cancellation.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/runtime/cancellation.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/many_threads.h"

@@ -2,7 +2,7 @@
 // run. dataflow_ends_test.cpp tests how runs end.
 #include <map>
 
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/threads.h"

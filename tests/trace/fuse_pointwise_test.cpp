@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/elementwise/fused.h"
 #include "reel/reel.h"

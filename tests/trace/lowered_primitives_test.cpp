@@ -1,6 +1,6 @@
 // Lowered graphs built by hand from Enter, Merge, Switch, LoopCond, NextIteration and Exit, as in
 // TensorFlow's tests of these nodes.
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"

@@ -1,7 +1,7 @@
 // Loops and conds lowered to nodes that pass tokens: the nodes and their connections.
 #include "reel/trace/executors/dataflow/lowered.h"
 
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 

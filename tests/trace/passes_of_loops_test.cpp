@@ -1,7 +1,7 @@
 // Passes that work on two graphs of a loop at a time: joining, residuals of finished entries, and
 // checkpointed functions.
-#include "reel/core/graph_builder.h"
-#include "reel/core/inline_checkpointed.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/graph/passes/inline_checkpointed.h"
 #include "reel/tests/trace/planned.h"
 #include "reel/trace/passes/forwarded_outputs.h"
 #include "reel/trace/passes/join_loops.h"

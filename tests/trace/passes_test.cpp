@@ -1,8 +1,8 @@
 // Passes, each on the text of a graph before and after.
 #include <gtest/gtest.h>
 
-#include "reel/core/graph_builder.h"
-#include "reel/core/merge_equal.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/graph/passes/merge_equal.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"

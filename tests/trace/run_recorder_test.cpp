@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "reel/core/cancellation.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/elementwise/elementwise.h"
+#include "reel/core/runtime/cancellation.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/trace/executors/dataflow/busy_time.h"

@@ -2,7 +2,7 @@
 // that.
 #include <gtest/gtest.h>
 
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/trace/executors/plan/tile_program.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

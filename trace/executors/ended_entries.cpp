@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "reel/core/ops/control/entries.h"
-#include "reel/core/saved_steps.h"
+#include "reel/core/runtime/saved_steps.h"
 
 namespace reel {
 namespace {

@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <optional>
 
-#include "reel/core/graph_builder.h"
-#include "reel/core/mode.h"
+#include "reel/core/base/str.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/entries.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/control/term_sum.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/shape/join.h"
-#include "reel/core/saved_steps.h"
-#include "reel/core/sizes.h"
-#include "reel/core/str.h"
+#include "reel/core/runtime/saved_steps.h"
+#include "reel/core/types/sizes.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/executors/ended_entries.h"
 #include "reel/trace/executors/iterations.h"

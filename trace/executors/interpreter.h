@@ -1,8 +1,8 @@
 // trace/executors/interpreter.h — runs a graph op by op; the reference for the other executors.
 #pragma once
 
-#include "reel/core/graph.h"
-#include "reel/core/graph_runner.h"
+#include "reel/core/graph/graph.h"
+#include "reel/core/graph/graph_runner.h"
 
 namespace reel {
 

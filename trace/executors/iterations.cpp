@@ -2,7 +2,7 @@
 
 #include <climits>
 
-#include "reel/core/sizes.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 

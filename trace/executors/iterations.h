@@ -8,10 +8,10 @@
 #include <optional>
 #include <utility>
 
-#include "reel/core/cancellation.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/entries.h"
 #include "reel/core/ops/control/loop.h"
+#include "reel/core/runtime/cancellation.h"
 
 namespace reel {
 

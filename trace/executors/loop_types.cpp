@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list/list.h"
-#include "reel/core/saved_steps.h"
+#include "reel/core/runtime/saved_steps.h"
 
 namespace reel {
 

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "reel/core/memory.h"
 #include "reel/core/ops/list/list.h"
+#include "reel/core/runtime/memory.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/loop_types.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reel/core/ops/control/recall.h"
-#include "reel/core/saved_steps.h"
+#include "reel/core/runtime/saved_steps.h"
 #include "reel/trace/executors/segments.h"
 #include "reel/trace/executors/way_back.h"
 

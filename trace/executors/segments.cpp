@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "reel/core/graph/passes/without_effects.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/without_effects.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/iterations.h"

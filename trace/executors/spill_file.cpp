@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <system_error>
 
-#include "reel/core/errors.h"
-#include "reel/core/reason_of.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/reason_of.h"
+#include "reel/core/base/str.h"
 
 namespace reel {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstring>
 
-#include "reel/core/memory.h"
 #include "reel/core/ops/list/list.h"
+#include "reel/core/runtime/memory.h"
 #include "reel/trace/executors/loop_types.h"
 
 namespace reel {

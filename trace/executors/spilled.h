@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/saved_steps.h"
+#include "reel/core/runtime/saved_steps.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/executors/spill_file.h"
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "reel/core/memory.h"
+#include "reel/core/runtime/memory.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/kept_steps.h"
 #include "reel/trace/executors/policy_costs.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reel/core/errors.h"
-#include "reel/core/memory.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/core/ops.h"
-#include "reel/core/str.h"
+#include "reel/core/runtime/memory.h"
 
 namespace reel {
 

@@ -5,12 +5,12 @@
 #include <optional>
 #include <set>
 
-#include "reel/core/bind.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/over_time.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/products/products.h"
-#include "reel/core/over_time.h"
 #include "reel/trace/passes/needed_outside.h"
 #include "reel/trace/passes/notes.h"
 #include "reel/trace/passes/time_split.h"

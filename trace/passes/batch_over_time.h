@@ -1,7 +1,7 @@
 // trace/passes/batch_over_time.h — moves ops out of loops, to run once for all iterations.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 #include "reel/trace/passes/pack_weights.h"
 
 namespace reel {

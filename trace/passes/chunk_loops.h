@@ -1,7 +1,7 @@
 // trace/passes/chunk_loops.h — cuts long loops into chunks of time steps.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

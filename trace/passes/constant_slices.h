@@ -1,7 +1,7 @@
 // trace/passes/constant_slices.h — replaces slices that are equal in every iteration by captures.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

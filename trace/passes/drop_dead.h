@@ -1,7 +1,7 @@
 // trace/passes/drop_dead.h — removes values that no output depends on.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

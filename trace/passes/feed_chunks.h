@@ -1,7 +1,7 @@
 // trace/passes/feed_chunks.h — computes the slices of chunked loops inside them, chunk by chunk.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

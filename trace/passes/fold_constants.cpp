@@ -4,12 +4,12 @@
 #include <cstring>
 #include <vector>
 
-#include "reel/core/bind.h"
-#include "reel/core/errors.h"
-#include "reel/core/memory.h"
-#include "reel/core/mode.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/mode.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/creation/creation.h"
+#include "reel/core/runtime/memory.h"
 
 namespace reel {
 namespace {

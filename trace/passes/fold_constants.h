@@ -1,7 +1,7 @@
 // trace/passes/fold_constants.h — computes ops on constants when a graph is made.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

@@ -1,7 +1,7 @@
 // trace/passes/forwarded_outputs.h — replaces loop outputs by equal values that exist already.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

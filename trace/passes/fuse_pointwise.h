@@ -1,7 +1,7 @@
 // trace/passes/fuse_pointwise.h — fuses element-wise ops into single ops that run tile by tile.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "reel/core/tensor_type.h"
+#include "reel/core/types/tensor_type.h"
 
 namespace reel {
 

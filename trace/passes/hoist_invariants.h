@@ -1,7 +1,7 @@
 // trace/passes/hoist_invariants.h — hoists loop-invariant ops out of loops.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

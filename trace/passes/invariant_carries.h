@@ -1,7 +1,7 @@
 // trace/passes/invariant_carries.h — turns carries that no iteration changes into captures.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

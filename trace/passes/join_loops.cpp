@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/str.h"
 #include "reel/trace/passes/notes.h"
 #include "reel/trace/passes/sub_graphs.h"
 

@@ -1,7 +1,7 @@
 // trace/passes/join_loops.h — merges a loop into the loop that it repeats.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

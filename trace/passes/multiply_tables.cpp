@@ -6,8 +6,8 @@
 #include <numeric>
 #include <optional>
 
-#include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/indexing/index.h"

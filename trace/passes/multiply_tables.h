@@ -1,7 +1,7 @@
 // trace/passes/multiply_tables.h — hoists products of gathered table rows, as embeddings need them.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 #include "reel/trace/passes/pack_weights.h"
 
 namespace reel {

@@ -1,7 +1,7 @@
 // trace/passes/never_fails.h — never_fails, which ops can fail only for their sizes and dtypes.
 #pragma once
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 
 namespace reel {
 

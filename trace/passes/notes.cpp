@@ -1,7 +1,7 @@
 #include "reel/trace/passes/notes.h"
 
-#include "reel/core/str.h"
-#include "reel/core/tensor_type.h"
+#include "reel/core/base/str.h"
+#include "reel/core/types/tensor_type.h"
 
 namespace reel {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 
 namespace reel {
 

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/products/products.h"
-#include "reel/core/passes.h"
+#include "reel/core/options/passes.h"
 
 namespace reel {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <functional>
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

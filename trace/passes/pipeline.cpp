@@ -2,10 +2,10 @@
 
 #include <numeric>
 
-#include "reel/core/inline_checkpointed.h"
-#include "reel/core/merge_equal.h"
+#include "reel/core/graph/passes/inline_checkpointed.h"
+#include "reel/core/graph/passes/merge_equal.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 #include "reel/trace/passes/adjoin_loops.h"
 #include "reel/trace/passes/batch_over_time.h"
 #include "reel/trace/passes/chunk_loops.h"

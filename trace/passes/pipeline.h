@@ -1,8 +1,8 @@
 // trace/passes/pipeline.h — the passes that every recorded graph goes through, in their order.
 #pragma once
 
-#include "reel/core/graph.h"
-#include "reel/core/passes.h"
+#include "reel/core/graph/graph.h"
+#include "reel/core/options/passes.h"
 
 namespace reel {
 

@@ -1,7 +1,7 @@
 // trace/passes/recall_runners.h — lets a plan compute recomputed residuals.
 #pragma once
 
-#include "reel/core/graph_runner.h"
+#include "reel/core/graph/graph_runner.h"
 
 namespace reel {
 

@@ -1,7 +1,7 @@
 // trace/passes/saved_of_ended.h — turns residuals of finished entries into padding.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

@@ -4,7 +4,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "reel/core/dim_env.h"
+#include "reel/core/dims/dim_env.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/elementwise/fused.h"
 #include "reel/trace/passes/never_fails.h"

@@ -1,7 +1,7 @@
 // trace/passes/sink_updates.h — sink_updates, updates of arguments go behind what reads these.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

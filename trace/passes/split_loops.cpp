@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/products/products.h"
-#include "reel/core/str.h"
 #include "reel/trace/executors/chunks.h"
 #include "reel/trace/passes/carry_layers.h"
 #include "reel/trace/passes/notes.h"

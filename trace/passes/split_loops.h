@@ -1,7 +1,7 @@
 // trace/passes/split_loops.h — splits a loop over several layers into one loop per layer.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

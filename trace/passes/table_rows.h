@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 #include "reel/core/ops/indexing/index.h"
 
 namespace reel {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "reel/core/bind.h"
-#include "reel/core/memory.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/over_time.h"
 #include "reel/core/ops/control/around_loops.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/indexing/index.h"
@@ -12,7 +12,7 @@
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/shape/shape.h"
-#include "reel/core/over_time.h"
+#include "reel/core/runtime/memory.h"
 #include "reel/trace/passes/grows_large.h"
 #include "reel/trace/passes/never_fails.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/kernels/product_table.h"
 #include "reel/trace/passes/ended_values.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "reel/core/known_number.h"
+#include "reel/core/dims/known_number.h"
 
 namespace reel {
 namespace {

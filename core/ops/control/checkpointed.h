@@ -2,9 +2,9 @@
 // residuals.
 #pragma once
 
-#include "reel/core/graph.h"
-#include "reel/core/op.h"
-#include "reel/core/tensor.h"
+#include "reel/core/graph/graph.h"
+#include "reel/core/op/op.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

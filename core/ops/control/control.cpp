@@ -3,8 +3,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "reel/core/base/str.h"
 #include "reel/core/functions/creation.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/joined_dims.h"
 #include "reel/core/ops/control/loop.h"
@@ -12,7 +13,6 @@
 #include "reel/core/ops/elementwise/fused.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/str.h"
 
 namespace reel {
 namespace {

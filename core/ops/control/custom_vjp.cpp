@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <memory>
 
-#include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reel/core/bind.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 namespace {

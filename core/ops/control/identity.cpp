@@ -1,19 +1,19 @@
 // Ops that return their input: print, ensure_shape, stop_gradient, identity and others.
 #include <iostream>
 
-#include "reel/core/bind.h"
-#include "reel/core/mode.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/op/op_errors.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/identity.h"
 #include "reel/core/ops/control/printed_entries.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/partial_shape.h"
-#include "reel/core/print.h"
-#include "reel/core/same_name.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
+#include "reel/core/types/partial_shape.h"
+#include "reel/core/types/print.h"
 
 namespace reel {
 

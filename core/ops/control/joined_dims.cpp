@@ -1,6 +1,6 @@
 #include "reel/core/ops/control/joined_dims.h"
 
-#include "reel/core/dim_expression.h"
+#include "reel/core/types/dim_expression.h"
 
 namespace reel {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "reel/core/dim_env.h"
+#include "reel/core/dims/dim_env.h"
 
 namespace reel {
 

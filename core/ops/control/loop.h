@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/block.h"
-#include "reel/core/checkpoint_policy.h"
-#include "reel/core/errors.h"
-#include "reel/core/graph.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/graph/graph.h"
+#include "reel/core/options/checkpoint_policy.h"
+#include "reel/core/types/block.h"
 
 namespace reel {
 

@@ -1,6 +1,6 @@
 #include "reel/core/ops/control/printed_entries.h"
 
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/control/entries.h"
 
 namespace reel {

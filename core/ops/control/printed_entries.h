@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

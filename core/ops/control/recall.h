@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "reel/core/graph_runner.h"
+#include "reel/core/graph/graph_runner.h"
 #include "reel/core/ops/control/loop.h"
 
 namespace reel {
@@ -21,7 +21,7 @@ class SegmentGraphs;  // trace/executors/segments.h
 /// The input `lengths` is present if the loop makes lengths.
 ///
 /// The outputs have no data. A loop takes them as its slices, from the last step to the first.
-/// Replay segments are computed again when the loop reaches them (core/saved_steps.h).
+/// Replay segments are computed again when the loop reaches them (core/runtime/saved_steps.h).
 struct RecallAttrs {
   AttrsRef loop;  ///< LoopAttrs of the loop with all its residual stacks
   int first_saved = 0;

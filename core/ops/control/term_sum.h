@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "reel/core/ops/kernels/long_sums.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -7,15 +7,15 @@
 #include <numeric>
 #include <string_view>
 
-#include "reel/core/bind.h"
-#include "reel/core/mode.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/op/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/str.h"
 
 namespace reel {
 namespace {

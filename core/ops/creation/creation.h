@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <iosfwd>
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 
 namespace reel {
 

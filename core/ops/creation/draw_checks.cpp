@@ -5,11 +5,11 @@
 #include <limits>
 #include <vector>
 
-#include "reel/core/bind.h"
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/reductions/reduce.h"
-#include "reel/core/str.h"
 
 namespace reel {
 namespace {

@@ -1,7 +1,7 @@
 // core/ops/creation/draw_checks.h — refuses logits from which no draw is possible.
 #pragma once
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 
 namespace reel {
 

@@ -8,8 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "reel/core/bind.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/creation/draw_checks.h"
 #include "reel/core/ops/elementwise/broadcast.h"
@@ -20,8 +21,7 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/random.h"
-#include "reel/core/str.h"
+#include "reel/core/runtime/random.h"
 
 namespace reel {
 namespace {

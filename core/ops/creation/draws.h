@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "reel/core/attrs.h"
-#include "reel/core/graph.h"
-#include "reel/core/op.h"
-#include "reel/core/tensor_type.h"
+#include "reel/core/graph/graph.h"
+#include "reel/core/op/attrs.h"
+#include "reel/core/op/op.h"
+#include "reel/core/types/tensor_type.h"
 
 namespace reel {
 

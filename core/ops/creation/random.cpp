@@ -1,11 +1,11 @@
-#include "reel/core/random.h"
+#include "reel/core/runtime/random.h"
 
-#include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/base/str.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/kernels/philox.h"
 #include "reel/core/ops/registry.h"
-#include "reel/core/str.h"
 
 namespace reel {
 namespace {

@@ -1,13 +1,13 @@
 // Ops that create tensors from positions along a dim: range, one_hot.
 #include <cstring>
 
-#include "reel/core/bind.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/sizes.h"
-#include "reel/core/str.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {

@@ -1,9 +1,9 @@
 // Element-wise ops on two operands: arithmetic, comparisons, logic.
-#include "reel/core/bind.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/elementwise/elementwise_rules.h"
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 namespace {

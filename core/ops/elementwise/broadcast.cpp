@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <new>
 
-#include "reel/core/bind.h"
-#include "reel/core/errors.h"
-#include "reel/core/mode.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
-#include "reel/core/same_name.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "reel/core/op.h"
-#include "reel/core/tensor.h"
+#include "reel/core/op/op.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <variant>
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 #include "reel/core/ops/kernels/pointwise_table.h"
 
 namespace reel {

@@ -1,8 +1,8 @@
 #include "reel/core/ops/elementwise/elementwise_rules.h"
 
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/core/ops.h"
-#include "reel/core/str.h"
 
 namespace reel {
 

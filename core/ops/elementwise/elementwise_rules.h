@@ -1,7 +1,7 @@
 // core/ops/elementwise/elementwise_rules.h — type rules and samples that element-wise ops share.
 #pragma once
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 #include "reel/core/ops/elementwise/broadcast.h"
 
 namespace reel {

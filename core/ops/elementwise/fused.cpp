@@ -1,8 +1,8 @@
 #include "reel/core/ops/elementwise/fused.h"
 
-#include "reel/core/dim_env.h"
-#include "reel/core/graph_builder.h"
-#include "reel/core/tensor.h"
+#include "reel/core/dims/dim_env.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 namespace {

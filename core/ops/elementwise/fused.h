@@ -2,7 +2,7 @@
 // tile by tile.
 #pragma once
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 
 namespace reel {
 

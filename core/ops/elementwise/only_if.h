@@ -1,7 +1,7 @@
 // core/ops/elementwise/only_if.h — only_if, for cotangents that may be absent in a run of a trace.
 #pragma once
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -11,8 +11,8 @@
 #define XBYAK_NO_OP_NAMES  // and, or, xor are words of C++
 #include <xbyak/xbyak.h>
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
-#include "reel/core/str.h"
 
 namespace reel {
 namespace {

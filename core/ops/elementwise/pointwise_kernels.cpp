@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "reel/core/instruction_set.h"
 #include "reel/core/ops/elementwise/broadcast.h"
+#include "reel/core/runtime/instruction_set.h"
 
 namespace reel {
 namespace {

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <string_view>
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 #include "reel/core/ops/kernels/pointwise_table.h"
 
 namespace reel {

@@ -2,10 +2,12 @@
 #include <array>
 #include <cstring>
 
-#include "reel/core/bind.h"
-#include "reel/core/errors.h"
-#include "reel/core/mode.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/op/op_errors.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops/elementwise/broadcast.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/elementwise/only_if.h"
@@ -13,8 +15,6 @@
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/sliced_dims.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 namespace {

@@ -4,16 +4,16 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reel/core/bind.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/op_errors.h"
+#include "reel/core/op/over_time.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/sliced_dims.h"
-#include "reel/core/over_time.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 

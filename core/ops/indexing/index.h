@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reel/core/functions/indices.h"
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/strided.h"

@@ -1,11 +1,11 @@
 // ctc_labels: returns labels unchanged after checking that none is the blank.
 #include "reel/core/ops/indexing/labels.h"
 
-#include "reel/core/bind.h"
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/registry.h"
-#include "reel/core/str.h"
 
 namespace reel {
 namespace {

@@ -1,8 +1,10 @@
 // The op that finds the elements a mask selects, and functions built on it: pack, unpack.
 #include <algorithm>
 
-#include "reel/core/bind.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/along_axis.h"
@@ -12,9 +14,7 @@
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/ops/shape/sliced_dims.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/same_name.h"
-#include "reel/core/sizes.h"
-#include "reel/core/str.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {

@@ -1,11 +1,11 @@
 // Ops that number the rows of a table: from gather's indices, and from a caller's row numbers.
 #include <algorithm>
 
-#include "reel/core/bind.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/registry.h"
-#include "reel/core/str.h"
 
 namespace reel {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "reel/core/ops/indexing/index.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

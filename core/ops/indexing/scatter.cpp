@@ -4,9 +4,13 @@
 #include <limits>
 #include <xsimd/xsimd.hpp>
 
-#include "reel/core/bind.h"
-#include "reel/core/dim_slices.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/dim_slices.h"
+#include "reel/core/dims/same_name.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/op_errors.h"
+#include "reel/core/op/over_time.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/kernels/long_sums.h"
@@ -15,10 +19,6 @@
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
-#include "reel/core/over_time.h"
-#include "reel/core/same_name.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 namespace {

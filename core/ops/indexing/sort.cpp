@@ -6,16 +6,16 @@
 #include <limits>
 #include <type_traits>
 
-#include "reel/core/bind.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/slice.h"
-#include "reel/core/sizes.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {

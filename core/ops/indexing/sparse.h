@@ -2,7 +2,7 @@
 // tensors.
 #pragma once
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "reel/core/parallel.h"
+#include "reel/core/runtime/parallel.h"
 
 namespace reel {
 

@@ -2,17 +2,17 @@
 
 #include <cstring>
 
-#include "reel/core/bind.h"
-#include "reel/core/errors.h"
-#include "reel/core/mode.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list/list_data.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
-#include "reel/core/sizes.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {

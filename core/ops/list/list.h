@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "reel/core/graph.h"
-#include "reel/core/partial_shape.h"
-#include "reel/core/tensor.h"
+#include "reel/core/graph/graph.h"
+#include "reel/core/types/partial_shape.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

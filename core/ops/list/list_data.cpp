@@ -2,11 +2,11 @@
 
 #include <limits>
 
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
-#include "reel/core/same_name.h"
-#include "reel/core/saved_steps.h"
-#include "reel/core/str.h"
+#include "reel/core/runtime/saved_steps.h"
 
 namespace reel {
 namespace {

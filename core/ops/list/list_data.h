@@ -6,10 +6,10 @@
 #include <functional>
 #include <string_view>
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/persistent_list.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/persistent_list.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -1,15 +1,15 @@
 // Ops on whole lists: zeros and sums, for cotangents, and conversions to other list types.
-#include "reel/core/bind.h"
-#include "reel/core/mode.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/list/list_data.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
-#include "reel/core/partial_shape.h"
-#include "reel/core/saved_steps.h"
-#include "reel/core/vjp.h"
+#include "reel/core/runtime/saved_steps.h"
+#include "reel/core/types/partial_shape.h"
 
 namespace reel {
 namespace {

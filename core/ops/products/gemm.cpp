@@ -9,15 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/block.h"
-#include "reel/core/errors.h"
-#include "reel/core/instruction_set.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/base/thread_store.h"
 #include "reel/core/ops/kernels/isa.h"
 #include "reel/core/ops/kernels/quiet_exceptions.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/parallel.h"
-#include "reel/core/str.h"
-#include "reel/core/thread_store.h"
+#include "reel/core/runtime/instruction_set.h"
+#include "reel/core/runtime/parallel.h"
+#include "reel/core/types/block.h"
 
 namespace reel {
 namespace {

@@ -1,8 +1,8 @@
 // core/ops/products/gemm.h — multiply(), the product of two matrices with any strides.
 #pragma once
 
-#include "reel/core/dtype.h"
 #include "reel/core/ops/kernels/product_table.h"
+#include "reel/core/types/dtype.h"
 
 namespace reel {
 

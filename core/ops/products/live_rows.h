@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reel/core/ops/products/gemm.h"
-#include "reel/core/tensor_type.h"
+#include "reel/core/types/tensor_type.h"
 
 namespace reel {
 

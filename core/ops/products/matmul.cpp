@@ -3,14 +3,14 @@
 #include <array>
 #include <vector>
 
-#include "reel/core/bind.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/sliced_dims.h"
-#include "reel/core/same_name.h"
-#include "reel/core/str.h"
 
 namespace reel {
 namespace {

@@ -1,7 +1,7 @@
 // core/ops/products/packed.h — products with a matrix that was reordered for them.
 #pragma once
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 #include "reel/core/ops/products/products.h"
 
 namespace reel {

@@ -6,7 +6,10 @@
 #include <memory>
 #include <optional>
 
-#include "reel/core/bind.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/over_time.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/products/gemm.h"
 #include "reel/core/ops/products/live_rows.h"
@@ -14,9 +17,6 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/over_time.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 namespace {

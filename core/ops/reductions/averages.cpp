@@ -1,11 +1,11 @@
 // mean and variance, and counts of their elements.
 #include <algorithm>
 
-#include "reel/core/bind.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/str.h"
 
 namespace reel {
 

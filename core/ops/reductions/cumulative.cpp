@@ -4,13 +4,13 @@
 #include <type_traits>
 #include <vector>
 
-#include "reel/core/bind.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 namespace {

@@ -2,8 +2,8 @@
 // gradients.
 #pragma once
 
-#include "reel/core/op.h"
-#include "reel/core/tensor.h"
+#include "reel/core/op/op.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

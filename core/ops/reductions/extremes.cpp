@@ -1,11 +1,11 @@
 // Largest and smallest elements, and their positions.
 #include <limits>
 
-#include "reel/core/bind.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/reductions/reduce.h"
-#include "reel/core/sizes.h"
-#include "reel/core/vjp.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reel/core/bind.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/reductions/reduce.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 namespace {

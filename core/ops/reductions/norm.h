@@ -1,7 +1,7 @@
 // core/ops/reductions/norm.h — the Euclidean norm of all elements of a tensor.
 #pragma once
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 
 namespace reel {
 

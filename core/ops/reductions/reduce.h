@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "reel/core/axis.h"
+#include "reel/core/dims/axis.h"
 #include "reel/core/functions/operands.h"
 #include "reel/core/functions/reductions.h"
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 #include "reel/core/ops/kernels/reduction_table.h"
 
 namespace reel {

@@ -3,8 +3,11 @@
 #include <array>
 #include <memory>
 
-#include "reel/core/bind.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/op_errors.h"
+#include "reel/core/op/over_time.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/kernels/isa.h"
 #include "reel/core/ops/reductions/cumulative.h"
@@ -14,9 +17,6 @@
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/over_time.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "reel/core/bind.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/kernels/parts.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 namespace {

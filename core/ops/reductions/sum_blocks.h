@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 
 namespace reel {
 

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "reel/core/dim_expression.h"
-#include "reel/core/dim_slices.h"
+#include "reel/core/dims/dim_slices.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/ops/shape/sliced_dims.h"
+#include "reel/core/types/dim_expression.h"
 
 namespace reel {
 

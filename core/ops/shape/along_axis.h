@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/dim_changes.h"
-#include "reel/core/key_bytes.h"
-#include "reel/core/tensor.h"
+#include "reel/core/base/key_bytes.h"
+#include "reel/core/dims/dim_changes.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

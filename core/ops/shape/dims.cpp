@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <numeric>
 
-#include "reel/core/bind.h"
-#include "reel/core/dim_node.h"
-#include "reel/core/errors.h"
-#include "reel/core/graph.h"
-#include "reel/core/mode.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/graph/graph.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/op/op_errors.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/sizes.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
+#include "reel/core/types/dim_node.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {

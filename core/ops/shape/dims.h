@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "reel/core/dim.h"
-#include "reel/core/dim_env.h"
-#include "reel/core/fwd.h"
-#include "reel/core/tensor.h"
+#include "reel/core/dims/dim_env.h"
+#include "reel/core/types/dim.h"
+#include "reel/core/types/fwd.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

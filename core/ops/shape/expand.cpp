@@ -1,17 +1,17 @@
 // expand: repeats x along dims that it lacks.
 #include <algorithm>
 
-#include "reel/core/bind.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/op_errors.h"
+#include "reel/core/op/over_time.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/over_time.h"
-#include "reel/core/partial_shape.h"
-#include "reel/core/same_name.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
+#include "reel/core/types/partial_shape.h"
 
 namespace reel {
 

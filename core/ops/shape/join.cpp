@@ -3,9 +3,13 @@
 
 #include <algorithm>
 
-#include "reel/core/bind.h"
-#include "reel/core/dim_slices.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/dim_slices.h"
+#include "reel/core/dims/same_name.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/op_errors.h"
+#include "reel/core/op/over_time.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/along_axis.h"
@@ -14,11 +18,7 @@
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/over_time.h"
-#include "reel/core/same_name.h"
-#include "reel/core/sizes.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 
 namespace reel {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/dim_changes.h"
-#include "reel/core/tensor.h"
+#include "reel/core/dims/dim_changes.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

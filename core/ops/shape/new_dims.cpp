@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "reel/core/errors.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/str.h"
 
 namespace reel {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "reel/core/mode.h"
-#include "reel/core/tensor.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

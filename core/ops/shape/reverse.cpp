@@ -1,14 +1,14 @@
 // reverse: reverses elements along an axis.
 #include <cstring>
 
-#include "reel/core/bind.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 namespace {

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 
-#include "reel/core/bind.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/op_errors.h"
+#include "reel/core/op/over_time.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/along_axis.h"
@@ -15,10 +18,7 @@
 #include "reel/core/ops/shape/sliced_dims.h"
 #include "reel/core/ops/shape/stride.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/over_time.h"
-#include "reel/core/sizes.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {

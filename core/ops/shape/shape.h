@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "reel/core/attrs.h"
-#include "reel/core/op.h"
+#include "reel/core/op/attrs.h"
+#include "reel/core/op/op.h"
 
 namespace reel {
 

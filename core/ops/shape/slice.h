@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "reel/core/attrs.h"
-#include "reel/core/op.h"
+#include "reel/core/op/attrs.h"
+#include "reel/core/op/op.h"
 
 namespace reel {
 

@@ -1,8 +1,8 @@
 #include "reel/core/ops/shape/sliced_dims.h"
 
-#include "reel/core/dim_changes.h"
-#include "reel/core/graph_builder.h"
-#include "reel/core/mode.h"
+#include "reel/core/dims/dim_changes.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"

@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 
-#include "reel/core/dim_slices.h"
-#include "reel/core/key_bytes.h"
-#include "reel/core/tensor.h"
+#include "reel/core/base/key_bytes.h"
+#include "reel/core/dims/dim_slices.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -1,13 +1,13 @@
 // Ops that stack tensors along a new axis, and take them apart: stack, unstack.
 #include <algorithm>
 
-#include "reel/core/bind.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/join.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/str.h"
-#include "reel/core/vjp.h"
 
 namespace reel {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 
 namespace reel {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

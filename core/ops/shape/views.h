@@ -1,7 +1,7 @@
 // core/ops/shape/views.h — makes_view, when an output of an op lies in the memory of its input.
 #pragma once
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 
 namespace reel {
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "reel/core/errors.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/elementwise/broadcast.h"
 #include "reel/tests/check.h"

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/tests/check.h"
 
 namespace reel {

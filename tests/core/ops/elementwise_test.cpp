@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "reel/autodiff/tape.h"
-#include "reel/core/errors.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/frontend/grad.h"
 #include "reel/frontend/jit.h"

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "reel/core/bind.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/tests/modes.h"
 

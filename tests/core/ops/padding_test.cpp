@@ -5,8 +5,8 @@
 #include <random>
 #include <set>
 
-#include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/tests/modes.h"
 

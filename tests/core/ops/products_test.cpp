@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/kernels/isa.h"
 #include "reel/core/ops/products/gemm.h"
 #include "reel/tests/modes.h"

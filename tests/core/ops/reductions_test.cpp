@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "reel/core/graph_builder.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/tests/modes.h"
 
 namespace reel {

@@ -6,7 +6,7 @@
 #include <array>
 #include <random>
 
-#include "reel/core/bind.h"
+#include "reel/core/op/bind.h"
 #include "reel/core/ops/products/gemm.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"

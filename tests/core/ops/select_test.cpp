@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "reel/autodiff/tape.h"
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
 #include "reel/core/ops.h"
 #include "reel/tests/check.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
 #include "reel/frontend/npy_header.h"
 #include "reel/tests/fuzz/files/memory_file.h"
 

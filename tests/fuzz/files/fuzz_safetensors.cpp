@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "reel/core/errors.h"
+#include "reel/core/base/errors.h"
 #include "reel/frontend/safetensors_header.h"
 #include "reel/tests/fuzz/files/memory_file.h"
 

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <vector>
 
-#include "reel/core/dim_env.h"
-#include "reel/core/tensor.h"
+#include "reel/core/dims/dim_env.h"
+#include "reel/core/types/tensor.h"
 #include "reel/trace/executors/dataflow/token_plan.h"
 
 namespace reel {

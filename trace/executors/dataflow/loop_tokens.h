@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 #include "reel/trace/executors/dataflow/lowered.h"
 
 namespace reel {

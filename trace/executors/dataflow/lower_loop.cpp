@@ -2,7 +2,7 @@
 // Exit.
 #include <algorithm>
 
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
 #include "reel/trace/executors/dataflow/lowering.h"
 #include "reel/trace/executors/loop_types.h"
 

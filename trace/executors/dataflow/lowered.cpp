@@ -3,8 +3,8 @@
 #include <array>
 #include <ostream>
 
-#include "reel/core/errors.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 
 namespace reel {
 

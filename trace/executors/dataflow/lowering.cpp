@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
 
 namespace reel {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
 
 namespace reel {
 

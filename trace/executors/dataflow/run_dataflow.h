@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "reel/core/graph.h"
-#include "reel/core/graph_runner.h"
+#include "reel/core/graph/graph.h"
+#include "reel/core/graph/graph_runner.h"
 #include "reel/trace/executors/dataflow/recorded_run.h"
 
 namespace reel {

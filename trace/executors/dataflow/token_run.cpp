@@ -4,12 +4,12 @@
 #include <chrono>
 #include <mutex>
 
-#include "reel/core/bind.h"
-#include "reel/core/cancellation.h"
-#include "reel/core/errors.h"
-#include "reel/core/graph_builder.h"
-#include "reel/core/mode.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/runtime/cancellation.h"
 #include "reel/trace/executors/dataflow/loop_tokens.h"
 
 namespace reel {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <stop_token>
 
-#include "reel/core/errors.h"
-#include "reel/core/helpers.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/runtime/helpers.h"
 #include "reel/trace/executors/dataflow/frames.h"
 #include "reel/trace/executors/dataflow/run_recorder.h"
 #include "reel/trace/executors/monitor.h"

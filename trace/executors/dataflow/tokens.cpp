@@ -1,8 +1,8 @@
 // Moves tokens from outputs to inputs, into frames, from iteration to iteration, and out of frames.
 #include <new>
 
-#include "reel/core/errors.h"
-#include "reel/core/str.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/trace/executors/dataflow/token_run.h"
 
 namespace reel {

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 #include "reel/trace/executors/plan/rates.h"
 
 namespace reel {

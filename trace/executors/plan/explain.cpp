@@ -4,12 +4,12 @@
 #include <optional>
 #include <span>
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops/elementwise/element_loop.h"
 #include "reel/core/ops/elementwise/fused.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
-#include "reel/core/parallel.h"
-#include "reel/core/str.h"
+#include "reel/core/runtime/parallel.h"
 #include "reel/trace/executors/plan/explain_saved.h"
 #include "reel/trace/executors/plan/plan_times.h"
 #include "reel/trace/executors/plan/plan_view.h"

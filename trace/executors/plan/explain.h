@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 #include "reel/trace/executors/plan/plan.h"
 
 namespace reel {

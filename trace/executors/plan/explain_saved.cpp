@@ -4,8 +4,8 @@
 #include <optional>
 #include <span>
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops/control/recall.h"
-#include "reel/core/str.h"
 #include "reel/trace/executors/plan/words.h"
 #include "reel/trace/executors/policy_costs.h"
 

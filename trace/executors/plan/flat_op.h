@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 #include "reel/core/ops/kernels/pointwise_table.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -5,9 +5,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "reel/core/base/quantities.h"
+#include "reel/core/base/str.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/quantities.h"
-#include "reel/core/str.h"
 #include "reel/trace/executors/plan/plan_view.h"
 #include "reel/trace/executors/plan/words.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "reel/core/errors.h"
-#include "reel/core/memory.h"
+#include "reel/core/base/errors.h"
+#include "reel/core/runtime/memory.h"
 #include "reel/trace/executors/plan/placed.h"
 
 namespace reel {

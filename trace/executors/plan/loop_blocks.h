@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "reel/core/parallel.h"
+#include "reel/core/runtime/parallel.h"
 #include "reel/trace/executors/plan/body_on_rows.h"
 #include "reel/trace/executors/plan/joined_blocks.h"
 #include "reel/trace/executors/plan/loop_run.h"

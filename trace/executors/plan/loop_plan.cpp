@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "reel/core/ops/list/list.h"
-#include "reel/core/saved_steps.h"
+#include "reel/core/runtime/saved_steps.h"
 #include "reel/trace/executors/plan/placed.h"
 
 namespace reel {

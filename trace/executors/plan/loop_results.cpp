@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reel/core/memory.h"
 #include "reel/core/ops/list/list.h"
-#include "reel/core/sizes.h"
+#include "reel/core/runtime/memory.h"
+#include "reel/core/types/sizes.h"
 #include "reel/trace/executors/loop_types.h"
 #include "reel/trace/executors/plan/loop_run.h"
 #include "reel/trace/executors/plan/placed.h"

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reel/core/memory.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/entries.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/list/list.h"
+#include "reel/core/runtime/memory.h"
 #include "reel/trace/executors/loop_types.h"
 #include "reel/trace/executors/plan/placed.h"
 

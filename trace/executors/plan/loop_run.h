@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reel/core/ops/control/term_sum.h"
-#include "reel/core/saved_steps.h"
+#include "reel/core/runtime/saved_steps.h"
 #include "reel/trace/executors/ended_entries.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/plan/block_rows.h"

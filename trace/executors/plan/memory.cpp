@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/huge_pages.h"
-#include "reel/core/memory.h"
-#include "reel/core/thread_store.h"
+#include "reel/core/base/thread_store.h"
+#include "reel/core/runtime/huge_pages.h"
+#include "reel/core/runtime/memory.h"
 
 namespace reel {
 namespace {

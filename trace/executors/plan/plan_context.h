@@ -2,7 +2,7 @@
 // inside it.
 #pragma once
 
-#include "reel/core/passes.h"
+#include "reel/core/options/passes.h"
 #include "reel/trace/executors/plan/profile.h"
 
 namespace reel {

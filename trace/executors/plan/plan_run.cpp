@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "reel/core/bind.h"
-#include "reel/core/graph_builder.h"
-#include "reel/core/op_errors.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/op_errors.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/parallel.h"
+#include "reel/core/runtime/parallel.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
 #include "reel/trace/executors/plan/placed.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops/elementwise/fused.h"
-#include "reel/core/parallel.h"
-#include "reel/core/str.h"
+#include "reel/core/runtime/parallel.h"
 #include "reel/trace/executors/plan/costs.h"
 #include "reel/trace/executors/plan/words.h"
 

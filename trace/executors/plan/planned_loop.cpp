@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "reel/core/memory.h"
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
+#include "reel/core/runtime/memory.h"
 
 namespace reel {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "reel/core/op.h"
+#include "reel/core/op/op.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/trace/executors/plan/placed.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops/creation/draw_checks.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/list/list_data.h"
@@ -10,7 +11,6 @@
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
-#include "reel/core/str.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/plan/types.h"
 #include "reel/trace/passes/row_axes.h"

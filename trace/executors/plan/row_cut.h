@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/passes.h"
+#include "reel/core/options/passes.h"
 
 namespace reel {
 

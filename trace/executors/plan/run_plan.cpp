@@ -6,13 +6,13 @@
 #include <unordered_set>
 #include <utility>
 
-#include "reel/core/cancellation.h"
-#include "reel/core/denormals.h"
-#include "reel/core/dim_env.h"
-#include "reel/core/memory.h"
-#include "reel/core/mode.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/dim_env.h"
+#include "reel/core/op/mode.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/str.h"
+#include "reel/core/runtime/cancellation.h"
+#include "reel/core/runtime/denormals.h"
+#include "reel/core/runtime/memory.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/plan/explain.h"
 #include "reel/trace/executors/plan/in_place.h"

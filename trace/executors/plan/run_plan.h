@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "reel/core/graph.h"
-#include "reel/core/graph_runner.h"
+#include "reel/core/graph/graph.h"
+#include "reel/core/graph/graph_runner.h"
 
 namespace reel {
 

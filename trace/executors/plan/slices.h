@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "reel/core/memory.h"
+#include "reel/core/runtime/memory.h"
 
 namespace reel {
 

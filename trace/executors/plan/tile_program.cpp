@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "reel/core/op/take.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/parallel.h"
-#include "reel/core/take.h"
+#include "reel/core/runtime/parallel.h"
 
 namespace reel {
 

@@ -6,12 +6,12 @@
 #include <memory>
 #include <vector>
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 #include "reel/core/ops/elementwise/broadcast.h"
 #include "reel/core/ops/elementwise/pointwise_code.h"
 #include "reel/core/ops/kernels/pointwise_table.h"
 #include "reel/core/ops/kernels/reduction_table.h"
-#include "reel/core/tensor.h"
+#include "reel/core/types/tensor.h"
 #include "reel/trace/executors/plan/first_below.h"
 
 namespace reel {

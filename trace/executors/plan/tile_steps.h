@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "reel/core/graph.h"
+#include "reel/core/graph/graph.h"
 #include "reel/core/ops/elementwise/pointwise_code.h"
 #include "reel/core/ops/shape/strided.h"
 

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "reel/core/parallel.h"
+#include "reel/core/runtime/parallel.h"
 #include "reel/trace/executors/monitor.h"
 
 namespace reel {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reel/core/str.h"
+#include "reel/core/base/str.h"
 
 namespace reel {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/quantities.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/quantities.h"
 
 namespace reel {
 

@@ -1,0 +1,185 @@
+#include "reel/core/base/source_lines.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+
+#ifdef REEL_HAS_BACKTRACE
+#include <backtrace.h>
+#endif
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "reel/core/base/str.h"
+
+namespace reel {
+namespace {
+
+std::string demangled(const char* name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
+  return status == 0 ? text.get() : name;
+}
+
+bool has_prefix_in(std::string_view file, std::string_view root) {
+  if (!file.starts_with(root)) return false;
+  file.remove_prefix(root.size());
+  for (const std::string_view folder : {"/core/", "/eager/", "/trace/", "/autodiff/", "/frontend/"})
+    if (file.starts_with(folder)) return true;
+  return false;
+}
+
+/// Returns true for lines of the library or the compiler.
+bool is_ours(const SourceLine& line) {
+  const std::string_view file = line.file;
+  if (file.empty()) {
+    const std::string_view function = line.function;
+    return function.empty() || function.starts_with("reel::") || function.starts_with("std::") ||
+           function.starts_with("_") || function.starts_with("gtest::") ||
+           function.starts_with("testing::");
+  }
+  if (has_prefix_in(file, REEL_SOURCE_ROOT) || file.find("/c++/") != std::string_view::npos)
+    return true;
+  const std::size_t include = file.rfind("/reel/");  // an installed header, or a generated one
+  return include != std::string_view::npos && has_prefix_in(file, file.substr(0, include + 5));
+}
+
+/// True for the C library's functions that call main() or a thread's: some have debug information.
+bool starts_threads(std::string_view function) {
+  return function == "_start" || function.starts_with("__libc_start") ||
+         function == "start_thread" || function == "clone" || function == "__clone3";
+}
+
+using Lines = std::vector<SourceLine>;
+
+#ifdef REEL_HAS_BACKTRACE
+/// Returns the lines of one address: several if calls were inlined, the innermost first.
+Lines lines_at(std::uintptr_t address) {
+  static backtrace_state* const state = backtrace_create_state(
+      nullptr, 1, [](void*, const char*, int) {}, nullptr);
+  Lines result;
+  const auto add = [](void* lines, std::uintptr_t, const char* file, int line,
+                      const char* function) {
+    if (file || function)
+      static_cast<Lines*>(lines)->push_back(
+          {file ? file : "", line, function ? short_name(demangled(function)) : ""});
+    return 0;
+  };
+  const auto fail = [](void*, const char*, int) {};
+  backtrace_pcinfo(state, address, add, fail, &result);
+  if (!result.empty()) return result;
+  const auto name = [](void* lines, std::uintptr_t, const char* symbol, std::uintptr_t,
+                       std::uintptr_t) {
+    if (symbol) static_cast<Lines*>(lines)->push_back({"", 0, short_name(demangled(symbol))});
+  };
+  backtrace_syminfo(state, address, name, fail, &result);
+  return result;
+}
+#else
+Lines lines_at(std::uintptr_t address) {
+  Dl_info info{};
+  if (!dladdr(reinterpret_cast<void*>(address), &info) || !info.dli_sname) return {};
+  return {{"", 0, short_name(demangled(info.dli_sname))}};
+}
+#endif
+
+/// Caches lines, because reading debug information is slow and addresses recur.
+const Lines& known_lines_at(std::uintptr_t address) {
+  static auto& known = *new std::map<std::uintptr_t, Lines>;  // never destroyed
+  const auto [found, is_new] = known.try_emplace(address);
+  if (is_new) found->second = lines_at(address);
+  return found->second;
+}
+
+std::mutex resolving;
+
+/// Returns the position behind the closing bracket.
+std::size_t behind_brackets(const std::string& text, std::size_t at) {
+  int open = 0;
+  for (; at < text.size(); ++at) {
+    if (text[at] == '(') ++open;
+    if (text[at] == ')' && --open == 0) return at + 1;
+  }
+  return at;
+}
+
+}  // namespace
+
+std::string short_name(const std::string& name) {
+  constexpr std::string_view kOperators = "<>=!+-*/%^&|~,[]";
+  int angles = 0, braces = 0;
+  std::string result;
+  for (std::size_t i = 0; i < name.size();) {
+    const char c = name[i];
+    if (c == '(' && angles == 0 && braces == 0) {
+      const std::string_view inside = std::string_view(name).substr(i);
+      if (inside.starts_with("(anonymous namespace)::")) {
+        i += std::string_view("(anonymous namespace)::").size();
+        continue;
+      }
+      const std::size_t behind = behind_brackets(name, i);
+      const bool is_decltype = result.ends_with("decltype") || result.ends_with("decltype ");
+      // A name inside a function is qualified by it, except a lambda's.
+      const bool goes_on =
+          name.compare(behind, 2, "::") == 0 && name.compare(behind, 3, "::{") != 0;
+      if (!is_decltype && !goes_on) break;
+      if (is_decltype) result += ' ';
+      i = behind;
+      continue;
+    }
+    if (angles == 0 && result.ends_with("operator") &&
+        kOperators.find(c) != std::string_view::npos) {
+      for (; i < name.size() && kOperators.find(name[i]) != std::string_view::npos; ++i)
+        result += name[i];
+      continue;
+    }
+    if (c == '{') ++braces;
+    if (c == '}') --braces;
+    if (c == '<') ++angles;
+    if (angles == 0) result += c;
+    if (c == '>' && angles > 0) --angles;
+    ++i;
+  }
+  while (result.ends_with(' ')) result.pop_back();
+  const std::size_t blank = result.rfind(' ', result.find("operator "));  // behind the return type
+  if (blank != std::string::npos) result.erase(0, blank + 1);
+  return result == "operator" || result.ends_with("::operator") ? "" : result;
+}
+
+std::vector<SourceLine> source_lines(SourceId source) {
+  const std::lock_guard lock(resolving);
+  Lines result;
+  for (const std::uintptr_t address : addresses_of(source))
+    for (const SourceLine& line : known_lines_at(address))
+      if (!is_ours(line)) result.push_back(line);
+  return result;
+}
+
+std::string source_text(SourceId source) {
+  std::string result;
+  for (const SourceLine& line : source_lines(source)) {
+    if (starts_threads(line.function)) break;
+    if (!result.empty()) result += '\n';
+    const std::size_t folder = line.file.rfind('/');
+    if (!line.file.empty())
+      result += str(line.file.substr(folder + 1), ':', line.line, line.function.empty() ? "" : " ");
+    result += line.function;
+  }
+  return result;
+}
+
+std::string place_text(SourceId source) {
+  for (const SourceLine& line : source_lines(source)) {
+    if (starts_threads(line.function)) break;
+    if (!line.file.empty()) return str(line.file, ':', line.line);
+  }
+  return {};
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace reel

@@ -1,0 +1,337 @@
+#include "reel/core/dims/dim_arithmetic.h"
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/attrs.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/types/dim_expression.h"
+
+namespace reel {
+namespace {
+
+// ---- The table ----------------------------------------------------------------------------------
+
+/// An expression as a key of the table; sorts the operands, so that their order does not matter.
+struct Key {
+  DimOperation operation;
+  std::vector<const DimNode*> operands;
+  std::int64_t number;
+  bool operator==(const Key&) const = default;
+};
+struct KeyHash {
+  std::size_t operator()(const Key& key) const {
+    std::size_t result = static_cast<std::size_t>(key.operation);
+    for (const DimNode* node : key.operands)
+      result = attr::mix(result, reinterpret_cast<std::size_t>(node) >> 4);
+    return attr::mix(result, static_cast<std::size_t>(key.number));
+  }
+};
+Key key_of(const DimExpression& expression) {
+  Key key{expression.operation, {}, expression.number};
+  for (const Dim& dim : expression.operands) key.operands.push_back(dim.node());
+  std::sort(key.operands.begin(), key.operands.end());
+  return key;
+}
+
+/// Owns no references: a computed dim holds its operands, and leaves the table when it is freed.
+struct Table {
+  std::mutex mutex;
+  std::unordered_map<Key, const DimNode*, KeyHash> nodes;
+};
+Table& table() {
+  static Table& instance = *new Table;  // dims may be freed after static objects
+  return instance;
+}
+
+/// Returns the node of this key; null if there is none or its reference count is already zero.
+Ref<const DimNode> find_again(const Table& t, const Key& key) {
+  const auto found = t.nodes.find(key);
+  if (found == t.nodes.end()) return nullptr;
+  std::uint32_t count = found->second->refs.load(std::memory_order_relaxed);
+  while (count && !found->second->refs.compare_exchange_weak(count, count + 1)) {
+  }
+  return count ? Ref<const DimNode>::adopt(found->second) : nullptr;
+}
+
+// ---- Making a dim -------------------------------------------------------------------------------
+
+/// Returns the result for one length of each operand; -1 if it does not fit into 64 bits.
+std::int64_t value_of(const DimExpression& expression, const std::vector<std::int64_t>& lengths) {
+  const std::int64_t n = expression.number, first = lengths[0];
+  std::int64_t result = n;
+  switch (expression.operation) {
+    case DimOperation::sum:
+      for (const std::int64_t length : lengths)
+        if (__builtin_add_overflow(result, length, &result)) return -1;
+      return result;
+    case DimOperation::difference:
+      return std::max<std::int64_t>(first - n, 0);
+    case DimOperation::product:
+      return __builtin_mul_overflow(first, n, &result) ? -1 : result;
+    case DimOperation::floor:
+      return first / n;
+    default:
+      return first / n + (first % n != 0);
+  }
+}
+
+[[noreturn]] void refuse_length(const std::string& name, int bits) {
+  throw ArgumentError(str("Dim ", name, ": a length does not fit into ", bits, " bits"));
+}
+
+/// Returns the dims of the result's lengths: those of the operand that has all of them.
+Dims length_dims_of(const DimExpression& expression) {
+  const Dims* most = &expression.operands[0].length_dims();
+  for (const Dim& dim : expression.operands)
+    if (dim.length_dims().size() > most->size()) most = &dim.length_dims();
+  for (const Dim& dim : expression.operands)
+    for (const Dim& of : dim.length_dims())
+      if (!contains(*most, of))
+        throw ShapeError(str("Dim ", text_of(expression), ": the lengths of ", dim, " run over ",
+                             of, ", those of another operand over ", *most,
+                             "; one operand's must run over all dims"));
+  return *most;
+}
+
+std::int64_t size_of_static(const DimExpression& expression) {
+  std::vector<std::int64_t> sizes;
+  for (const Dim& dim : expression.operands) sizes.push_back(dim.size());
+  const std::int64_t size = value_of(expression, sizes);
+  if (size < 0) refuse_length(text_of(expression), 64);
+  return size;
+}
+
+/// Returns the lengths (i32) over these dims, computed outside of traces, tapes and bodies.
+Tensor lengths_of(const DimExpression& expression, const Dims& over) {
+  ModeScope plain({});
+  std::vector<Tensor> operands;
+  for (const Dim& dim : expression.operands) operands.push_back(expand(dim.lengths(), over));
+  const Tensor result(allocate_block(TensorType(i32, over)));
+  std::vector<std::int64_t> lengths(operands.size());
+  for (std::int64_t i = 0; i < result.type().numel(); ++i) {
+    for (std::size_t k = 0; k < operands.size(); ++k)
+      lengths[k] = operands[k].data<std::int32_t>()[i];
+    const std::int64_t length = value_of(expression, lengths);
+    if (length < 0 || length > std::numeric_limits<std::int32_t>::max())
+      refuse_length(text_of(expression), 32);
+    result.data<std::int32_t>()[i] = static_cast<std::int32_t>(length);
+  }
+  return result;
+}
+
+Ref<DimNode> make_node(DimExpression expression) {
+  const Dims& operands = expression.operands;
+  const auto any = [&](auto&& is) { return std::any_of(operands.begin(), operands.end(), is); };
+  const bool is_symbol = any([](const Dim& dim) { return dim.is_symbol(); });
+  const bool is_static = !any([](const Dim& dim) { return dim.node()->kind != DimKind::fixed; });
+  const Dims over = length_dims_of(expression);
+  Ref<DimNode> node;
+  if (is_static || is_symbol) {
+    node = Ref<DimNode>(new DimNode);
+    node->name = operands[0].name();
+    node->kind = is_static ? DimKind::fixed : over.empty() ? DimKind::dynamic : DimKind::ragged;
+    node->length_dims = over;
+    if (is_static) node->size = size_of_static(expression);
+  } else {
+    node = node_of_lengths(operands[0].name(), lengths_of(expression, over));
+  }
+  node->is_symbol = is_symbol;
+  node->expression = std::make_unique<const DimExpression>(std::move(expression));
+  return node;
+}
+
+Dim computed(DimExpression expression) {
+  Table& t = table();
+  const Key key = key_of(expression);
+  {
+    const std::lock_guard lock(t.mutex);
+    if (auto node = find_again(t, key)) return Dim::of_node(std::move(node));
+  }
+  Ref<DimNode> made = make_node(std::move(expression));
+  Ref<const DimNode> node = made;
+  {
+    const std::lock_guard lock(t.mutex);
+    if (auto other = find_again(t, key))
+      node = std::move(other);  // made by another thread meanwhile
+    else
+      t.nodes[key] = made.get();
+  }
+  return Dim::of_node(std::move(node));
+}
+
+// ---- Normal forms -------------------------------------------------------------------------------
+
+/// Returns the dim's expression if it has this operation; otherwise null.
+const DimExpression* as(const Dim& dim, DimOperation operation) {
+  const DimExpression* expression = expression_of(dim);
+  return expression && expression->operation == operation ? expression : nullptr;
+}
+
+Dim sum_of(Dims terms, std::int64_t number) {
+  if (terms.size() == 1 && number == 0) return terms[0];
+  return computed({DimOperation::sum, std::move(terms), number});
+}
+
+/// Returns the dim, or its symbol while tracing. Throws ArgumentError for an undefined dim.
+Dim operand(const Dim& dim) {
+  if (dim.is_undefined())
+    throw ArgumentError(str("arithmetic on dim ", dim, ", which is undefined: it has no size"));
+  return canonical(dim);
+}
+
+bool is_unknown(const Dim& dim) { return !dim.is_named() && !dim.has_size(); }
+
+}  // namespace
+
+std::string text_of(const DimExpression& expression) {
+  std::string text;
+  for (const Dim& dim : expression.operands) {
+    const DimExpression* inner = expression_of(dim);
+    text += (text.empty() ? "" : "+") + (inner ? text_of(*inner) : dim.name());
+  }
+  const std::int64_t n = expression.number;
+  const DimExpression* inner = expression_of(expression.operands[0]);
+  const bool is_sum = inner && inner->operation <= DimOperation::difference;
+  switch (expression.operation) {
+    case DimOperation::sum:
+      return n ? str(text, '+', n) : text;
+    case DimOperation::difference:
+      return str(text, '-', n);
+    case DimOperation::product:
+      return is_sum ? str('(', text, ")*", n) : str(text, '*', n);
+    case DimOperation::floor:
+      return is_sum ? str('(', text, ")/", n) : str(text, '/', n);
+    default:
+      return str("ceildiv(", text, ',', n, ')');
+  }
+}
+
+Dim recompute(const DimExpression& expression, const Dims& operands) {
+  const std::int64_t n = expression.number;
+  switch (expression.operation) {
+    case DimOperation::sum: {
+      Dim result = operands[0];
+      for (std::size_t i = 1; i < operands.size(); ++i) result = result + operands[i];
+      return dim_plus(result, n);
+    }
+    case DimOperation::difference:
+      return dim_plus(operands[0], -n);
+    case DimOperation::product:
+      return dim_times(operands[0], n);
+    case DimOperation::floor:
+      return dim_over(operands[0], n);
+    default:
+      return ceildiv(operands[0], n);
+  }
+}
+
+void forget_computed(const DimNode* node) {
+  Table& t = table();
+  const std::lock_guard lock(t.mutex);
+  try {
+    const auto found = t.nodes.find(key_of(*node->expression));
+    if (found != t.nodes.end() && found->second == node) t.nodes.erase(found);
+  } catch (const std::bad_alloc&) {  // for the key; the dim must be freed nevertheless
+    std::erase_if(t.nodes, [&](const auto& entry) { return entry.second == node; });
+  }
+}
+
+// ---- Public functions ---------------------------------------------------------------------------
+
+Dim dim_plus(const Dim& dim, std::int64_t n) {
+  const Dim d = operand(dim);
+  if (n == 0 || is_unknown(d)) return n ? Dim::unknown() : d;
+  if (!d.is_named()) {
+    std::int64_t size = 0;
+    if (__builtin_add_overflow(d.size(), n, &size)) refuse_length(str(d, '+', n), 64);
+    return std::max<std::int64_t>(size, 0);
+  }
+  const DimExpression* sum = as(d, DimOperation::sum);
+  if (n > 0) {
+    std::int64_t number = n;
+    if (sum && __builtin_add_overflow(sum->number, n, &number)) refuse_length(str(d), 64);
+    return sum_of(sum ? sum->operands : Dims{d}, number);
+  }
+  // Subtracting up to the number of a sum never reaches the limit at 0.
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  std::int64_t less = n < -kMost ? kMost : -n;
+  if (sum && sum->number >= less) return sum_of(sum->operands, sum->number - less);
+  if (sum && sum->number) return dim_plus(sum_of(sum->operands, 0), sum->number - less);
+  const DimExpression* difference = as(d, DimOperation::difference);
+  if (difference) less = less > kMost - difference->number ? kMost : less + difference->number;
+  return computed({DimOperation::difference, difference ? difference->operands : Dims{d}, less});
+}
+
+Dim dim_minus(const Dim& dim, std::int64_t n) {
+  if (n == std::numeric_limits<std::int64_t>::min()) refuse_length(str(dim, " - ", n), 64);
+  return dim_plus(dim, -n);
+}
+
+namespace detail {
+void refuse_operand(const Dim& dim, std::uint64_t n) {
+  throw ArgumentError(
+      str("arithmetic on dim ", dim, ": ", n, " does not fit into 64 bits with a sign"));
+}
+}  // namespace detail
+
+Dim operator+(const Dim& a, const Dim& b) {
+  const Dim left = operand(a), right = operand(b);
+  if (is_unknown(left) || is_unknown(right)) return Dim::unknown();
+  if (!right.is_named()) return dim_plus(left, right.size());
+  if (!left.is_named()) return dim_plus(right, left.size());
+  Dims terms;
+  std::int64_t number = 0;
+  for (const Dim& dim : {left, right}) {
+    const DimExpression* sum = as(dim, DimOperation::sum);
+    const Dims more = sum ? sum->operands : Dims{dim};
+    terms.insert(terms.end(), more.begin(), more.end());
+    if (sum && __builtin_add_overflow(number, sum->number, &number)) refuse_length(str(dim), 64);
+  }
+  return sum_of(std::move(terms), number);
+}
+
+Dim dim_times(const Dim& dim, std::int64_t n) {
+  const Dim d = operand(dim);
+  if (n < 0) throw ArgumentError(str("Dim ", d, " * ", n, ": a size is not negative"));
+  if (n == 1) return d;
+  if (is_unknown(d)) return Dim::unknown();
+  const DimExpression* product = as(d, DimOperation::product);
+  std::int64_t number = n;
+  const std::int64_t by = product ? product->number : d.is_named() ? 1 : d.size();
+  if (__builtin_mul_overflow(by, n, &number)) refuse_length(str(d, '*', n), 64);
+  if (!d.is_named()) return number;
+  return computed({DimOperation::product, product ? product->operands : Dims{d}, number});
+}
+
+namespace {
+
+Dim divide(const Dim& dim, std::int64_t n, DimOperation how) {
+  const Dim d = operand(dim);
+  if (n <= 0)
+    throw ArgumentError(str("Dim ", d, " divided by ", n, ": the divisor must be positive"));
+  if (n == 1) return d;
+  if (is_unknown(d)) return Dim::unknown();
+  if (!d.is_named()) return value_of({how, {}, n}, {d.size()});
+  if (const DimExpression* product = as(d, DimOperation::product))
+    if (product->number % n == 0) return dim_times(product->operands[0], product->number / n);
+  const DimExpression* quotient = as(d, how);
+  std::int64_t number = n;
+  if (quotient && __builtin_mul_overflow(quotient->number, n, &number)) refuse_length(str(d), 64);
+  return computed({how, quotient ? quotient->operands : Dims{d}, number});
+}
+
+}  // namespace
+
+Dim dim_over(const Dim& dim, std::int64_t n) { return divide(dim, n, DimOperation::floor); }
+Dim ceildiv(const Dim& dim, std::int64_t n) { return divide(dim, n, DimOperation::ceil); }
+
+}  // namespace reel

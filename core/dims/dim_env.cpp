@@ -1,0 +1,62 @@
+#include "reel/core/dims/dim_env.h"
+
+#include <algorithm>
+
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+
+namespace reel {
+
+const Dim* DimEnv::find(const Dim& symbol) const {
+  for (const auto& [from, to] : bindings_)
+    if (from.node() == symbol.node()) return &to;
+  return nullptr;
+}
+
+bool DimEnv::knows(const Dim& symbol) const {
+  if (find(symbol)) return true;
+  const DimExpression* expression = expression_of(symbol);
+  return expression && std::all_of(expression->operands.begin(), expression->operands.end(),
+                                   [&](const Dim& of) { return !of.is_symbol() || knows(of); });
+}
+
+Dim DimEnv::resolve(const Dim& symbol) {
+  if (!symbol.is_symbol()) return symbol;
+  if (const Dim* found = find(symbol)) return *found;
+  if (const DimExpression* expression = expression_of(symbol)) {
+    Dims operands;
+    for (const Dim& of : expression->operands) operands.push_back(resolve(of));
+    const Dim computed = recompute(*expression, operands);
+    if (!keeps_unknown_) bindings_.emplace_back(symbol, computed);  // operands are final
+    return computed;
+  }
+  if (keeps_unknown_) return symbol;
+  if (!symbol.is_named()) return Dim::unknown();  // of a list's elements; it is not needed
+  if (!symbol.has_size()) throw InternalError(str("dim ", symbol, " is used before it is bound"));
+  const Dim fresh(symbol.name(), symbol.size());
+  bindings_.emplace_back(symbol, fresh);
+  return fresh;
+}
+
+TensorType DimEnv::resolve(const TensorType& type) {
+  if (!type.node()->has_symbols) return type;
+  Dims dims;
+  for (const Dim& dim : type.dims()) dims.push_back(resolve(dim));
+  return type.with(dims);
+}
+
+void DimEnv::bind(const Dim& symbol, const Dim& actual) {
+  if (!symbol.is_symbol() || find(symbol)) return;
+  bindings_.emplace_back(symbol, actual);
+  const Dims &from = symbol.length_dims(), &to = actual.length_dims();
+  for (std::size_t i = 0; i < from.size() && i < to.size(); ++i) bind(from[i], to[i]);
+}
+
+void DimEnv::bind(const TensorType& formal, const TensorType& actual) {
+  if (!formal.node()->has_symbols) return;
+  if (formal.rank() != actual.rank())
+    throw InternalError(str("a value of type ", formal, " was given as ", actual));
+  for (int i = 0; i < formal.rank(); ++i) bind(formal.dims()[i], actual.dims()[i]);
+}
+
+}  // namespace reel

@@ -1,0 +1,151 @@
+#include "reel/core/dims/dim_slices.h"
+
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "reel/core/dims/slice_uses.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/mode.h"
+#include "reel/core/types/dim_expression.h"
+
+namespace reel {
+namespace {
+
+/// The whole dim, the graph that the slice was made for (0: none), and which slice it is.
+using Key = std::tuple<const DimNode*, std::uint64_t, std::string>;
+struct Origin {
+  Dim whole;
+  Key key;  ///< its text is empty if the slice is not to be found again
+};
+
+/// Holds no reference to slices: each leaves the table when it is freed.
+struct Table {
+  std::mutex mutex;
+  std::unordered_map<const DimNode*, Origin> origins;
+  std::map<Key, const DimNode*> slices;
+};
+Table& table() {
+  static Table& instance = *new Table;  // dims may be freed after static objects are
+  return instance;
+}
+
+/// Requires the table's mutex. The slice of this key, unless its last owner has let go of it.
+std::optional<Dim> find_again(const Table& t, const Key& key) {
+  const auto found = t.slices.find(key);
+  if (found == t.slices.end()) return std::nullopt;
+  std::uint32_t count = found->second->refs.load(std::memory_order_relaxed);
+  while (count && !found->second->refs.compare_exchange_weak(count, count + 1)) {
+  }
+  if (!count) return std::nullopt;
+  return Dim::of_node(Ref<const DimNode>::adopt(found->second));
+}
+
+std::uint64_t serial_of(const GraphBuilder* builder) { return builder ? builder->serial() : 0; }
+
+/// Requires has_slices(). Calls fn with what the table holds of a dim.
+template <class Fn>
+auto with_origin(const Dim& dim, Fn&& fn) -> decltype(fn(std::declval<const Origin&>())) {
+  if (!dim.node() || !has_slices()) return std::nullopt;
+  Table& t = table();
+  const std::lock_guard lock(t.mutex);
+  const auto found = t.origins.find(dim.node());
+  return found == t.origins.end() ? std::nullopt : fn(found->second);
+}
+
+std::optional<Dim> whole_of(const Dim& dim) {
+  return with_origin(dim, [](const Origin& origin) { return std::optional(origin.whole); });
+}
+
+}  // namespace
+
+std::optional<Dim> known_slice(const Dim& found_by, const std::string& key) {
+  Table& t = table();
+  if (key.empty() || !has_slices()) return std::nullopt;
+  const std::lock_guard lock(t.mutex);
+  for (const GraphBuilder* builder = thread_mode.builder;; builder = builder->outer()) {
+    auto found = find_again(t, Key{found_by.node(), serial_of(builder), key});
+    if (found || !builder) return found;
+  }
+}
+
+std::optional<Dim> whole_of_known(const Dim& slice, const std::string& key) {
+  return with_origin(slice, [&](const Origin& origin) {
+    const bool is_it = !key.empty() && std::get<std::string>(origin.key) == key;
+    return is_it ? std::optional(origin.whole) : std::nullopt;
+  });
+}
+
+void note_slice(const Dim& dim, const Dim& whole, const Dim& found_by, const std::string& key) {
+  const Key full{found_by.node(), serial_of(thread_mode.builder), key};
+  Table& t = table();
+  const std::lock_guard lock(t.mutex);
+  if (t.origins.emplace(dim.node(), Origin{whole, full}).second) ++detail::slice_count;
+  if (!key.empty()) t.slices[full] = dim.node();
+}
+
+void forget_slice(const DimNode* node) {
+  if (!has_slices()) return;
+  Table& t = table();
+  Origin origin;  // freed outside of the lock: the whole dim may be freed with it
+  const std::lock_guard lock(t.mutex);
+  const auto found = t.origins.find(node);
+  if (found == t.origins.end()) return;
+  std::swap(origin, found->second);
+  t.origins.erase(found);
+  --detail::slice_count;
+  const auto slice = t.slices.find(origin.key);
+  if (slice != t.slices.end() && slice->second == node) t.slices.erase(slice);
+}
+
+void copy_slice(const Dim& from, const Dim& to) {
+  if (const std::optional<Dim> whole = whole_of(from)) note_slice(to, *whole, *whole, {});
+}
+
+bool is_slice_of(const Dim& dim, const Dim& whole) {
+  if (!has_slices()) return false;
+  if (const DimExpression* expression = expression_of(dim)) {
+    const DimExpression* of_whole = expression_of(whole);
+    if (!of_whole || of_whole->operation != expression->operation ||
+        of_whole->number != expression->number ||
+        of_whole->operands.size() != expression->operands.size())
+      return false;
+    bool is_slice = false;
+    for (std::size_t i = 0; i < expression->operands.size(); ++i) {
+      const Dim &mine = expression->operands[i], &other = of_whole->operands[i];
+      const bool is_one = is_slice_of(mine, other);
+      if (!is_one && !(mine == other)) return false;
+      is_slice = is_slice || is_one;
+    }
+    return is_slice;
+  }
+  for (std::optional<Dim> at = whole_of(dim); at; at = whole_of(*at)) {
+    if (!(*at == whole)) continue;
+    SliceUses* const uses = SliceUses::innermost();
+    if (uses && dim.is_symbol() && !at->is_symbol()) uses->note(dim, *at);
+    return true;
+  }
+  return false;
+}
+
+std::optional<Dim> shared_whole(const Dim& a, const Dim& b) {
+  for (std::optional<Dim> at = a; at; at = whole_of(*at))
+    if (*at == b || is_slice_of(b, *at)) return at;
+  return std::nullopt;
+}
+
+int find_axis(const Dims& dims, const Dim& dim) {
+  const int place = find(dims, dim);
+  if (place >= 0 || !dim.is_named() || !has_slices()) return place;
+  int found = -1;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (!is_slice_of(dims[i], dim)) continue;
+    if (found >= 0) return -1;
+    found = static_cast<int>(i);
+  }
+  return found;
+}
+
+}  // namespace reel

@@ -1,0 +1,238 @@
+#include "reel/core/graph/graph.h"
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+#include <unordered_set>
+
+#include "reel/core/base/str.h"
+
+namespace reel {
+
+void OpRecords::append(const Op& op, AttrsRef attrs, std::span<const ValueId> in,
+                       std::span<const ValueId> out, SourceId source, Again again) {
+  records.push_back({&op, std::move(attrs), static_cast<std::uint32_t>(operands.size()),
+                     static_cast<std::uint32_t>(in.size()), static_cast<std::uint32_t>(out.size()),
+                     source, again});
+  operands.insert(operands.end(), in.begin(), in.end());
+  operands.insert(operands.end(), out.begin(), out.end());
+}
+
+ValueId Graph::add_value(const TensorType& type) {
+  types.push_back(type);
+  return static_cast<ValueId>(types.size() - 1);
+}
+
+std::vector<TensorType> Graph::types_of(std::span<const ValueId> values) const {
+  std::vector<TensorType> result;
+  for (const ValueId v : values) result.push_back(types[v]);
+  return result;
+}
+
+void Graph::seal() {
+  Schedule s;
+  s.last_use.assign(operands.size(), 0);
+  std::vector<std::uint8_t> used_later(types.size(), 0);
+  std::vector<std::uint32_t> times_in(types.size(), 0);  // as an input of one record
+  for (ValueId v : outputs) used_later[v] = 1;
+  for (std::size_t r = records.size(); r-- > 0;) {
+    const OpRecord& record = records[r];
+    for (const ValueId v : inputs_of(record)) ++times_in[v];
+    for (std::uint32_t k = 0; k < record.input_count; ++k) {
+      const ValueId v = operands[record.first + k];
+      s.last_use[record.first + k] = !used_later[v] && times_in[v] == 1;
+    }
+    for (const ValueId v : inputs_of(record)) {
+      used_later[v] = 1;
+      times_in[v] = 0;
+    }
+  }
+  std::unordered_set<const DimNode*> bound, free;
+  const auto note = [&](const Dim& symbol) {
+    if (bound.count(symbol.node()) || !free.insert(symbol.node()).second) return;
+    s.free_symbols.push_back(symbol);
+  };
+  for (ValueId v : inputs) for_each_bound(types[v], [&](const Dim& d) { bound.insert(d.node()); });
+  for (const OpRecord& record : records) {
+    bool any = false;
+    if (record.attrs)
+      record.attrs->each_symbol([&](const Dim& d) {
+        any = true;
+        note(d);
+      });
+    s.attrs_have_symbols.push_back(any);
+    bool makes = false;
+    for (ValueId v : outputs_of(record)) {
+      // A size known only at run time is bound by this value. A static dim is bound by an enclosing
+      // graph; in the outermost graph, it is made when it is first needed.
+      for_each_symbol(types[v], [&](const Dim& d) {
+        makes = true;
+        if (d.has_size()) note(d);
+      });
+      for_each_bound(types[v], [&](const Dim& d) {
+        if (!d.has_size() && !free.count(d.node())) bound.insert(d.node());
+      });
+    }
+    s.outputs_have_symbols.push_back(makes);
+  }
+  schedule_ = std::move(s);
+}
+
+namespace {
+
+class Printer {
+ public:
+  Printer(std::ostream& out) : out_(out) {}
+
+  void print(const Graph& graph, const std::string& indent) {
+    std::map<ValueId, int> names;
+    const auto name = [&](ValueId v) {
+      const auto [it, fresh] = names.emplace(v, static_cast<int>(names.size()));
+      return str('%', it->second);
+    };
+    out_ << indent << graph.name << '(';
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+      if (i)
+        out_ << (i == graph.formal_count ? "; captures " : ", ");
+      else if (graph.formal_count == 0)
+        out_ << "captures ";
+      out_ << name(graph.inputs[i]) << ": " << graph.types[graph.inputs[i]];
+    }
+    out_ << ") {\n";
+    for (const OpRecord& record : graph.records) {
+      out_ << indent << "  ";
+      const char* before = "";
+      for (ValueId v : graph.outputs_of(record)) {
+        out_ << before << name(v) << ": " << graph.types[v];
+        before = ", ";
+      }
+      out_ << " = " << record.op->name << '(';
+      before = "";
+      for (ValueId v : graph.inputs_of(record)) {
+        out_ << before << name(v);
+        before = ", ";
+      }
+      out_ << ')';
+      if (record.attrs) {
+        const std::string attrs = str_of(*record.attrs);
+        out_ << ' ' << '{';
+        for (char c : attrs) {  // sub-graphs print over several lines
+          out_ << c;
+          if (c == '\n') out_ << indent << "    ";
+        }
+        out_ << '}';
+      }
+      out_ << '\n';
+    }
+    out_ << indent << "  return ";
+    const char* before = "";
+    for (ValueId v : graph.outputs) {
+      out_ << before << name(v);
+      before = ", ";
+    }
+    out_ << '\n' << indent << "}";
+  }
+
+ private:
+  static std::string str_of(const Attrs& attrs) {
+    TextStream text;
+    attrs.print(text);
+    return text.str();
+  }
+  std::ostream& out_;
+};
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Graph& graph) {
+  Printer(out).print(graph, "");
+  return out << '\n';
+}
+
+void verify(const Graph& graph, const char* after) {
+  const auto fail = [&](const std::string& what) {
+    throw InternalError(str("after ", after, ", graph ", graph.name, ": ", what, "\n", graph));
+  };
+  std::vector<std::uint8_t> made(graph.types.size(), 0);
+  std::unordered_set<const DimNode*> bound;
+  const auto make = [&](ValueId v) {
+    if (made[v]) fail(str("value ", v, " is made twice"));
+    made[v] = 1;
+    for_each_bound(graph.types[v], [&](const Dim& d) { bound.insert(d.node()); });
+  };
+  for (const Dim& d : graph.schedule().free_symbols) bound.insert(d.node());
+  for (ValueId v : graph.inputs) make(v);
+  // An argument's dim that the function names itself is a symbol in the recording, but not here.
+  DimEnv names;
+  for (const auto& [actual, symbol] : graph.renames) names.bind(symbol, actual);
+  const auto are_same = [&](const TensorType& a, const TensorType& b) {
+    return a == b || names.resolve(a) == names.resolve(b);
+  };
+  for (const OpRecord& record : graph.records) {
+    std::vector<TensorType> in;
+    for (ValueId v : graph.inputs_of(record)) {
+      if (!made[v]) fail(str(record.op->name, " reads value ", v, ", which is not made before it"));
+      in.push_back(graph.types[v]);
+    }
+    if (record.attrs)
+      record.attrs->each_symbol([&](const Dim& d) {
+        if (!d.has_size() && d.is_named() && !bound.count(d.node()))
+          fail(str(record.op->name, " mentions dim ", d, ", which nothing binds"));
+      });
+    if (!record.op->kernel_decides_types) {
+      TypeList out;
+      TypeArgs args{*record.op, record.attrs.get(), in, out};
+      record.op->type(args);
+      const auto made_here = graph.outputs_of(record);
+      if (out.size() != made_here.size())
+        fail(str(record.op->name, " makes ", made_here.size(), " values, not ", out.size()));
+      for (std::size_t i = 0; i < out.size(); ++i)
+        if (!are_same(out[i], graph.types[made_here[i]]) && out[i].is_known())
+          fail(str(record.op->name, " is recorded with type ", graph.types[made_here[i]],
+                   ", its rule gives ", out[i]));
+    }
+    for (ValueId v : graph.outputs_of(record)) make(v);
+  }
+  for (ValueId v : graph.outputs)
+    if (!made[v]) fail(str("output value ", v, " is never made"));
+}
+
+DimEnv SubGraph::env() const {
+  DimEnv env;
+  for (const auto& [symbol, actual] : bindings) env.bind(symbol, actual);
+  return env;
+}
+
+SubGraph make_sub_graph(GraphRef graph, DimEnv& env) {
+  SubGraph sub{std::move(graph), {}};
+  for (const Dim& symbol : sub.graph->schedule().free_symbols)
+    sub.bindings.emplace_back(symbol, env.knows(symbol) ? env.resolve(symbol) : symbol);
+  return sub;
+}
+SubGraph make_sub_graph(GraphRef graph) {
+  DimEnv none;
+  return make_sub_graph(std::move(graph), none);
+}
+
+std::ostream& operator<<(std::ostream& out, const SubGraph& sub) {
+  if (!sub) return out << "none";
+  return out << '\n' << *sub.graph;
+}
+
+std::size_t hash_of(const SubGraph& sub) {
+  // Sub-graphs are equal if they are the same object. merge_equal compares loops by their records
+  // (core/graph/passes/merge_equal.cpp).
+  return reinterpret_cast<std::size_t>(sub.graph.get()) >> 4;
+}
+
+SubGraph resolve(const SubGraph& sub, DimEnv& env) {
+  SubGraph result = sub;
+  for (auto& [symbol, actual] : result.bindings) actual = env.resolve(actual);
+  return result;
+}
+
+void each_symbol(const SubGraph& sub, const attr::SymbolFn& fn) {
+  for (const auto& [symbol, actual] : sub.bindings) for_each_symbol(actual, fn);
+}
+
+}  // namespace reel

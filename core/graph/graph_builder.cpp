@@ -1,0 +1,273 @@
+#include "reel/core/graph/graph_builder.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "reel/core/base/str.h"
+#include "reel/core/dims/dim_slices.h"
+#include "reel/core/dims/known_number.h"
+#include "reel/core/functions/shape.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/runtime/saved_steps.h"
+#include "reel/core/types/dim_expression.h"
+#include "reel/core/types/dim_node.h"
+
+namespace reel {
+namespace {
+std::atomic<std::uint64_t> next_serial{1};
+}
+
+GraphBuilder::GraphBuilder(std::string name, std::string place)
+    : around_(thread_mode),
+      serial_(next_serial++),
+      graph_(new Graph),
+      recording_(new Recording(std::move(place))) {
+  graph_->name = std::move(name);
+}
+
+GraphBuilder& GraphBuilder::root() {
+  GraphBuilder* builder = this;
+  while (builder->outer()) builder = builder->outer();
+  return *builder;
+}
+
+void GraphBuilder::rename(const Dim& actual, const Dim& symbol) {
+  renames_.emplace(actual.node(), symbol);
+}
+
+namespace {
+
+/// Returns a computed dim with changed operands; the dim itself if none changes.
+template <class Fn>
+Dim of_operands(const Dim& dim, const DimExpression& expression, Fn&& change) {
+  Dims operands;
+  bool is_other = false;
+  for (const Dim& of : expression.operands) {
+    operands.push_back(change(of));
+    is_other = is_other || operands.back().node() != of.node();
+  }
+  return is_other ? recompute(expression, operands) : dim;
+}
+
+}  // namespace
+
+Dim GraphBuilder::canonical(const Dim& dim) {
+  GraphBuilder& root = this->root();
+  EntryScope* const entries = root.around_.entries;  // of the eager scan around the trace
+  const bool is_outer = entries && !dim.is_symbol();
+  return in_body(root.renamed(is_outer ? entries->visible(dim) : dim));
+}
+
+DimEnv GraphBuilder::dims_outside() const {
+  DimEnv env;
+  for (const auto& [actual, symbol] : body_dims_) env.bind(symbol, actual);
+  return env;
+}
+
+Dim GraphBuilder::in_body(const Dim& given) {
+  const Dim dim = outer() ? outer()->in_body(given) : given;
+  if (entry_dims_.empty() || !dim.is_ragged() || dim.is_symbol()) return dim;
+  if (const DimExpression* expression = expression_of(dim))
+    return of_operands(dim, *expression, [&](const Dim& of) { return in_body(of); });
+  for (const auto& [actual, symbol] : body_dims_)
+    if (actual.node() == dim.node()) return symbol;
+  Ref<DimNode> node(new DimNode);
+  bool is_other = false;
+  for (const Dim& of : dim.length_dims()) {
+    const Dim here = in_body(root().renamed(of));
+    node->length_dims.push_back(here);
+    is_other = is_other || (here.is_ragged() && here.is_symbol());
+    for (const Dim& entry : entry_dims_) is_other = is_other || entry.node() == here.node();
+  }
+  for (const Dim& entry : entry_dims_) is_other = is_other && entry.node() != dim.node();
+  if (!is_other) return dim;
+  node->name = dim.name();
+  node->kind = DimKind::ragged;
+  node->is_symbol = true;
+  body_dims_.emplace_back(dim, Dim::of_node(node));
+  copy_slice(dim, body_dims_.back().second);
+  return body_dims_.back().second;
+}
+
+Dim GraphBuilder::renamed(const Dim& dim) {
+  const auto found = renames_.find(dim.node());
+  if (found == renames_.end()) {
+    const DimExpression* expression = expression_of(dim);
+    if (dim.is_symbol()) return dim;
+    if (!expression) return captures_ragged_dims_ && dim.is_ragged() ? captured_dim(dim) : dim;
+    return of_operands(dim, *expression, [&](const Dim& of) { return renamed(of); });
+  }
+  guarded_.insert(found->second.node());
+  return found->second;
+}
+
+Dim GraphBuilder::captured_dim(const Dim& dim) {
+  Ref<DimNode> node(new DimNode);
+  node->name = dim.name();
+  node->kind = DimKind::ragged;
+  node->is_symbol = true;
+  for (const Dim& of : dim.length_dims()) node->length_dims.push_back(renamed(of));
+  const Dim symbol = Dim::of_node(node);
+  rename(dim, symbol);
+  capture_values_.push_back(graph_->add_value(token_type(symbol)));
+  const ModeScope outside({});
+  captured_.emplace_back(allocate_block(token_type(dim)));
+  return symbol;
+}
+
+Tensor GraphBuilder::add_input(const TensorType& type) {
+  const ValueId v = graph_->add_value(type);
+  graph_->inputs.push_back(v);
+  return Tensor(allocate_promise(type, serial_, v, recording_, nullptr));
+}
+
+std::string leak_text(const TensorBlock& promise) {
+  const std::string& place = static_cast<const Recording&>(*promise.attachment).place;
+  const auto* maker = static_cast<const Op*>(promise.data);
+  return str("a value of type ", promise.type, " that ",
+             maker ? str(maker->name, " made in ") : std::string("was given to "), place,
+             " is used outside of it; values leave a body only through its state or outputs, a "
+             "branch or a traced function only through its result");
+}
+
+Tensor GraphBuilder::lift(const Tensor& tensor) {
+  if (!tensor.is_defined()) throw ArgumentError("was given an empty Tensor");
+  if (tensor.is_traced() && tensor.block()->builder == serial_) return tensor;
+  if (!sees(tensor)) throw TraceError(leak_text(*tensor.block()));
+  const auto [it, fresh] = lifted_.emplace(tensor.block()->id, Tensor());
+  if (fresh) {
+    TensorType type = tensor.type();
+    if (!type.node()->is_permanent)
+      type = type.with(type.dims());  // dims of arguments become their symbols
+    const ValueId v = graph_->add_value(type);
+    capture_values_.push_back(v);
+    captured_.push_back(tensor);
+    it->second = Tensor(allocate_promise(type, serial_, v, recording_, nullptr));
+  }
+  return it->second;
+}
+
+bool GraphBuilder::sees(const Tensor& tensor) const {
+  if (!tensor.is_traced()) return true;
+  const GraphBuilder* builder = this;
+  while (builder && builder->serial_ != tensor.block()->builder) builder = builder->outer();
+  return builder != nullptr;
+}
+
+Tensor GraphBuilder::known(const Tensor& tensor) const {
+  if (tensor.is_traced() && tensor.block()->builder == serial_) return tensor;
+  const auto found = lifted_.find(tensor.block()->id);
+  return found == lifted_.end() ? Tensor() : found->second;
+}
+
+Tensor GraphBuilder::outside(const Tensor& tensor) const {
+  if (!tensor.is_traced() || tensor.block()->builder != serial_) return tensor;
+  const auto found =
+      std::find(capture_values_.begin(), capture_values_.end(), tensor.block()->value);
+  return found == capture_values_.end()
+             ? Tensor()
+             : captured_[static_cast<std::size_t>(found - capture_values_.begin())];
+}
+
+ValueId GraphBuilder::value(const Tensor& tensor) { return lift(tensor).block()->value; }
+
+std::optional<std::int64_t> GraphBuilder::known_integer(const Tensor& tensor) const {
+  if (!tensor.is_traced() || tensor.block()->builder != serial_) return std::nullopt;
+  return known_number(*graph_, tensor.block()->value);
+}
+
+Tensors GraphBuilder::record(const Op& op, const AttrsRef& attrs, OpInputs inputs) {
+  std::vector<ValueId> in, out;
+  TypeList in_types, out_types;
+  for (const OpInput& input : inputs) {
+    in.push_back(value(*input.tensor));
+    in_types.push_back(graph_->types[in.back()]);
+  }
+  TypeArgs args{op, attrs.get(), in_types, out_types};
+  apply_type_rule(args);
+  Tensors results;
+  for (const TensorType& type : out_types.span()) {
+    out.push_back(graph_->add_value(type));
+    results.emplace_back(allocate_promise(type, serial_, out.back(), recording_, &op));
+  }
+  graph_->append(op, attrs, in, out, detail::last_source = source_here());
+  return results;
+}
+
+Ref<Graph> GraphBuilder::finish(const Tensors& outputs) {
+  as_function(recording_->place, [&] {
+    for (const Tensor& output : outputs) graph_->outputs.push_back(value(output));
+  });
+  graph_->formal_count = graph_->inputs.size();
+  for (const auto& [node, symbol] : renames_)
+    graph_->renames.emplace_back(Dim::of_node(Ref<const DimNode>(node)), symbol);
+  graph_->inputs.insert(graph_->inputs.end(), capture_values_.begin(), capture_values_.end());
+  graph_->seal();
+  return graph_;
+}
+
+Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
+  if (value.type().is_list() || !formal.node()->has_symbols) return value;
+  Dims dims;
+  for (int i = 0; i < formal.rank(); ++i) {
+    const Dim &symbol = formal.dims()[i], &actual = value.dims()[i];
+    const bool is_known =
+        symbol.is_symbol() && symbol.is_named() && env.knows(symbol) && actual.is_named();
+    const Dim known = is_known ? env.resolve(symbol) : actual;
+    // A dim of another size stays: the op that reads both reports it.
+    dims.push_back(value.is_traced() || known.raw_size() == actual.raw_size() ? known : actual);
+  }
+  if (dims == value.dims()) return value;
+  if (!value.is_traced()) return with_dims_of(value, value.type().with(dims));
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (!(dims[i] == value.dims()[i])) value = rename(value, static_cast<int>(i), dims[i]);
+  return value;
+}
+
+Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env, Tensors* kept,
+               const ApplyRecord* apply) {
+  const Graph::Schedule& schedule = graph.schedule();
+  Tensors values(graph.types.size());
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const ValueId v = graph.inputs[i];
+    env.bind(graph.types[v], inputs[i].type());
+    values[v] = inputs[i];
+  }
+  std::vector<OpInput> in;
+  for (std::size_t r = 0; r < graph.records.size(); ++r) {
+    const OpRecord& record = graph.records[r];
+    const auto from = graph.inputs_of(record);
+    const auto to = graph.outputs_of(record);
+    in.clear();
+    for (std::size_t k = 0; k < from.size(); ++k) {
+      in.emplace_back(values[from[k]]);
+      in.back().temporary = !kept && schedule.last_use[record.first + k];
+    }
+    AttrsRef attrs = record.attrs;
+    if (schedule.attrs_have_symbols[r]) attrs = attrs->resolve(env);
+    const SourceScope from_there(record.source);
+    if (to.size() == 1 && !apply) {
+      values[to[0]] = reel::bind(*record.op, in, std::move(attrs));
+    } else {
+      Tensors out = apply ? (*apply)(record, in, std::move(attrs))
+                          : bind_all(*record.op, in, std::move(attrs));
+      for (std::size_t k = 0; k < to.size(); ++k) values[to[k]] = std::move(out[k]);
+    }
+    if (schedule.outputs_have_symbols[r])
+      for (ValueId v : to) {
+        env.bind(graph.types[v], values[v].type());
+        if (record.op->kernel_decides_types)
+          values[v] = with_known_dims(std::move(values[v]), graph.types[v], env);
+      }
+    if (!kept)
+      for (std::size_t k = 0; k < from.size(); ++k)
+        if (schedule.last_use[record.first + k]) values[from[k]] = Tensor();
+  }
+  Tensors outputs;
+  for (ValueId v : graph.outputs) outputs.push_back(values[v]);
+  if (kept) *kept = std::move(values);
+  return outputs;
+}
+
+}  // namespace reel

@@ -1,0 +1,137 @@
+// core/graph/graph_builder.h — GraphBuilder, which records a graph; replay(), which applies its
+// records again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "reel/core/graph/graph.h"
+#include "reel/core/op/mode.h"
+
+namespace reel {
+
+/// Records the ops applied on this thread while it is the innermost builder of `mode`.
+///
+/// If an op reads an eager tensor, or a value of an enclosing builder, the tensor becomes a
+/// capture: an input behind the formal ones, held by reference. Throws TraceError for a value of a
+/// builder that does not enclose this one. Not thread-safe.
+class GraphBuilder {
+ public:
+  /// Makes a builder enclosed by the active one. A ModeScope on scope() starts the recording.
+  /// place: the name of the recording in errors, for instance: the body of scan "encoder".
+  GraphBuilder(std::string name, std::string place);
+  explicit GraphBuilder(const std::string& name) : GraphBuilder(name, name) {}
+  ThreadMode scope() { return {this, nullptr, nullptr}; }
+
+  /// Adds a formal input.
+  Tensor add_input(const TensorType& type);
+  /// Records an op. Throws as its type rule and lift() do.
+  Tensors record(const Op& op, const AttrsRef& attrs, OpInputs inputs);
+  /// Returns the value of this graph that stands for a tensor: the tensor itself, or its capture.
+  /// Throws ArgumentError for an empty Tensor, TraceError if sees() is false.
+  Tensor lift(const Tensor& tensor);
+  /// Returns the value number of a tensor, after lift().
+  ValueId value(const Tensor& tensor);
+  /// Returns true if lift accepts the tensor: a value of this graph or of an enclosing one, or an
+  /// eager tensor.
+  bool sees(const Tensor& tensor) const;
+  /// Returns the value of this graph for a tensor that lift accepts, or an empty Tensor if the
+  /// graph has no capture of it yet.
+  Tensor known(const Tensor& tensor) const;
+  /// Returns the tensor from outside for which a value of this graph stands, or an empty Tensor if
+  /// the value is no capture. Returns a tensor from outside unchanged.
+  Tensor outside(const Tensor& tensor) const;
+
+  /// Returns the integer that a value of this graph is in every run; nothing if it is not known.
+  std::optional<std::int64_t> known_integer(const Tensor& tensor) const;
+
+  /// Ends recording and returns the graph. captured() lists the tensors behind its captures, in
+  /// order. Throws as lift() for outputs.
+  Ref<Graph> finish(const Tensors& outputs);
+  const Tensors& captured() const { return captured_; }
+
+  /// Makes `symbol` stand for `actual` wherever the traced code mentions `actual`. Requires the
+  /// outermost builder of a trace.
+  void rename(const Dim& actual, const Dim& symbol);
+  /// From now on, replaces each ragged dim from outside by a symbol when traced code mentions it; a
+  /// capture binds the symbol in a run. The graph can then run with finished entries, for which
+  /// other dims stand in. Requires the outermost builder of a trace.
+  void capture_ragged_dims() { captures_ragged_dims_ = true; }
+  /// Declares the dims of entries that finish one by one in this loop body. Dims from outside with
+  /// a length per entry become symbols here, because finished entries see other dims.
+  void set_entry_dims(const Dims& dims) { entry_dims_ = dims; }
+  /// Returns the dims outside the body for these symbols.
+  DimEnv dims_outside() const;
+  /// Returns the symbol of a dim, and marks it as named by the code although it is an argument's
+  /// dim.
+  Dim canonical(const Dim& dim);
+  /// Returns true if traced code named the dim behind this symbol itself, instead of taking it from
+  /// an argument.
+  bool is_guarded(const Dim& symbol) const { return guarded_.count(symbol.node()) != 0; }
+
+  std::uint64_t serial() const { return serial_; }
+  std::size_t record_count() const { return graph_->records.size(); }
+  GraphBuilder* outer() const { return around_.builder; }
+  /// Returns the mode in which the builder was made, outside the body, branch or trace.
+  const ThreadMode& around() const { return around_; }
+  GraphBuilder& root();
+
+ private:
+  Dim renamed(const Dim& dim);
+  Dim captured_dim(const Dim& dim);
+  Dim in_body(const Dim& dim);
+
+  ThreadMode around_;
+  std::uint64_t serial_;
+  Ref<Graph> graph_;
+  Ref<const Recording> recording_;
+  Tensors captured_;
+  std::vector<ValueId> capture_values_;
+  std::unordered_map<std::uint64_t, Tensor> lifted_;  // by block id
+  std::unordered_map<const DimNode*, Dim> renames_;
+  std::unordered_set<const DimNode*> guarded_;
+  bool captures_ragged_dims_ = false;
+  Dims entry_dims_;
+  std::vector<std::pair<Dim, Dim>> body_dims_;  ///< dims from outside, and their symbols
+};
+
+/// Result of record_graph: the graph of fn(inputs of these types), and the tensors behind its
+/// captures. renames: of the graph that it is a part of; empty if none.
+struct RecordedGraph {
+  Ref<Graph> graph;
+  Tensors captured;
+};
+template <class Fn>
+RecordedGraph record_graph(const std::string& name, const std::vector<TensorType>& types, Fn&& fn,
+                           const DimRenames& renames = {}) {
+  GraphBuilder builder(name, name);
+  for (const auto& [actual, symbol] : renames) builder.rename(actual, symbol);
+  ModeScope scope(builder.scope());
+  Tensors inputs;
+  for (const TensorType& type : types) inputs.push_back(builder.add_input(type));
+  const Tensors outputs = fn(inputs);
+  Ref<Graph> graph = builder.finish(outputs);
+  return {std::move(graph), builder.captured()};
+}
+
+/// Applies the records of a graph again in the active context: runs them, inlines them into a
+/// trace, or puts them on a tape. Returns the outputs.
+///
+/// inputs: formal ones and captures.
+/// env: dims of the free symbols; receives the bindings of the run.
+/// values: if given, receives every value of the graph, by number.
+/// apply: if given, applies a record instead of bind().
+using ApplyRecord = std::function<Tensors(const OpRecord&, OpInputs, AttrsRef)>;
+Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env,
+               Tensors* values = nullptr, const ApplyRecord* apply = nullptr);
+
+/// Returns `value` with the dims that `env` knows for the type `formal`, if their sizes agree. For
+/// results of ops with kernel_decides_types, and for elements of lists: if a run recomputes a
+/// value, its dims are new objects, although equal ones are known.
+Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env);
+
+}  // namespace reel

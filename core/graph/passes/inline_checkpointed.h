@@ -1,0 +1,21 @@
+// core/graph/passes/inline_checkpointed.h — inlines checkpointed functions.
+#pragma once
+
+#include "reel/core/graph/graph.h"
+
+namespace reel {
+
+/// Replaces each call of a checkpointed function by its records, also in bodies and branches, so
+/// that other passes can see them.
+///
+///   Before: %1 = checkpointed(%0) {body: %a = exp(%x); return %a}
+///   After:  %1 = exp(%0)
+///
+/// Runs: after gradients were taken, and before other passes of a plan. Gradients recompute values
+/// from copies with a new identity (afresh_op). In the body of a gradient loop the copies become
+/// the values themselves, because nothing else there was computed from them.
+Ref<Graph> inline_checkpointed(const Graph& graph);
+/// Returns true if the graph has checkpointed functions, also in bodies and branches.
+bool has_checkpointed(const Graph& graph);
+
+}  // namespace reel

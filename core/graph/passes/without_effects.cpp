@@ -1,0 +1,58 @@
+#include "reel/core/graph/passes/without_effects.h"
+
+#include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/loop.h"
+
+namespace reel {
+namespace {
+
+AttrsRef parts_without_effects(const OpRecord& record) {
+  const auto inside = [](SubGraph& part) {
+    if (!part) return;
+    DimEnv names = part.env();
+    part = make_sub_graph(without_effects(*part.graph), names);
+  };
+  if (record.op == &loop_op) {
+    LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
+    inside(attrs.body);
+    inside(attrs.cond);
+    return make_attrs(std::move(attrs));
+  }
+  if (record.op == &checkpointed_op) {
+    CheckpointedAttrs attrs = get<CheckpointedAttrs>(record.attrs.get());
+    inside(attrs.body);
+    return make_attrs(std::move(attrs));
+  }
+  CondAttrs attrs = get<CondAttrs>(record.attrs.get());
+  inside(attrs.on_true);
+  inside(attrs.on_false);
+  return make_attrs(std::move(attrs));
+}
+
+}  // namespace
+
+Ref<Graph> without_effects(const Graph& graph) {
+  Ref<Graph> result(new Graph(graph));
+  result->records.clear();
+  result->operands.clear();
+  std::vector<ValueId> now(graph.types.size());
+  for (ValueId v = 0; v < now.size(); ++v) now[v] = v;
+  for (const OpRecord& record : graph.records) {
+    std::vector<ValueId> in;
+    for (const ValueId v : graph.inputs_of(record)) in.push_back(now[v]);
+    if (record.op->has_effect) {
+      for (const ValueId v : graph.outputs_of(record)) now[v] = in[0];
+      continue;
+    }
+    const bool has_parts =
+        record.op == &loop_op || record.op == &cond_op || record.op == &checkpointed_op;
+    result->append(record,
+                   has_parts && has_effects(record) ? parts_without_effects(record) : record.attrs,
+                   in, graph.outputs_of(record));
+  }
+  for (ValueId& v : result->outputs) v = now[v];
+  result->seal();
+  return result;
+}
+
+}  // namespace reel

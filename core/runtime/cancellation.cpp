@@ -1,0 +1,56 @@
+#include "reel/core/runtime/cancellation.h"
+
+#include <utility>
+
+#include "reel/core/base/str.h"
+
+namespace reel {
+namespace {
+constinit thread_local const std::stop_token* innermost = nullptr;
+}
+
+/// A stop source that is stopped as soon as either of two tokens is.
+struct CancellationScope::Both {
+  struct Ask {
+    std::stop_source& source;
+    void operator()() const { source.request_stop(); }
+  };
+  Both(const std::stop_token& a, const std::stop_token& b)
+      : of_a(a, Ask{source}), of_b(b, Ask{source}) {}
+  std::stop_source source;
+  std::stop_callback<Ask> of_a, of_b;
+};
+
+CancellationScope::CancellationScope(std::stop_token token)
+    : token_(std::move(token)), outer_(innermost) {
+  if (outer_ && outer_->stop_possible() && *outer_ != token_) {
+    if (token_.stop_possible()) {
+      both_ = std::make_unique<Both>(token_, *outer_);
+      token_ = both_->source.get_token();
+    } else {
+      token_ = *outer_;
+    }
+  }
+  innermost = &token_;
+}
+CancellationScope::~CancellationScope() { innermost = outer_; }
+
+void check_cancellation() {
+  if (innermost && innermost->stop_requested()) throw_cancelled();
+}
+
+void throw_cancelled(std::exception_ptr failure) {
+  CancelledError error("the call was cancelled, as its CancellationScope's token was asked to");
+  if (failure) try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& before) {
+      error.add_line(str("An op had failed before, but others that come first were not done yet:\n",
+                         before.what()));
+    } catch (...) {
+    }
+  throw error;
+}
+
+std::stop_token cancellation_token() { return innermost ? *innermost : std::stop_token(); }
+
+}  // namespace reel

@@ -1,0 +1,36 @@
+// core/runtime/helpers.h — Helpers, threads for work with a parallelism that is known only while it
+// runs.
+#pragma once
+
+#include <memory>
+
+namespace reel {
+
+/// Threads beside the caller's, from the threads of parallel_for, called one by one.
+///
+/// They run as parts of parallel_for do, each in its own eager mode. A call of parallel_for inside
+/// the work uses the same threads.
+class Helpers {
+ public:
+  /// work(context) is run by each helper, by several at once. Requires: it does not throw.
+  Helpers(void (*work)(void*), void* context);
+  ~Helpers();
+  Helpers(const Helpers&) = delete;
+  Helpers& operator=(const Helpers&) = delete;
+
+  /// Returns the largest number of helpers that run at once.
+  int most() const;
+  /// Calls lead(context) on this thread; meanwhile call() may be used. Returns when lead and all
+  /// helpers have returned. Requires: lead does not throw.
+  void lead(void (*lead)(void*));
+  /// Lets one more helper run work as soon as a thread is free; if none is free before lead()
+  /// returns, the caller's thread runs it then. May be called from any thread that works here.
+  /// Returns false and runs nothing if there is no memory for the call.
+  bool call();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace reel

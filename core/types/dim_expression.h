@@ -1,0 +1,35 @@
+// core/types/dim_expression.h — DimExpression, the formula of a dim made by arithmetic.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "reel/core/types/dim.h"
+
+namespace reel {
+
+/// sum: operands + number, number >= 0; difference: max(operand - number, 0); product: operand *
+/// number; floor and ceil: operand / number, rounded down and up.
+enum class DimOperation : std::uint8_t { sum, difference, product, floor, ceil };
+
+/// In normal form: no operand of a sum is a sum, and so on (dim_arithmetic.cpp).
+struct DimExpression {
+  DimOperation operation;
+  Dims operands;  ///< more than one only for a sum
+  std::int64_t number = 0;
+};
+
+/// Returns the expression, or null if the dim was not computed.
+inline const DimExpression* expression_of(const Dim& dim) {
+  return dim.node() ? dim.node()->expression.get() : nullptr;
+}
+/// Returns the expression as it prints: (time+1)*2.
+std::string text_of(const DimExpression& expression);
+/// Returns the dim of the same expression over other operands, in normal form. Equal expressions
+/// give the same dim.
+Dim recompute(const DimExpression& expression, const Dims& operands);
+/// Removes a node that is about to be freed from the table of computed dims. Called by DimNode
+/// only.
+void forget_computed(const DimNode* node);
+
+}  // namespace reel

@@ -1,0 +1,23 @@
+// core/types/fwd.h — forward declarations of types in core.
+#pragma once
+
+#include <cstdint>
+
+namespace reel {
+
+class Dim;
+class Tensor;
+struct OverTime;
+class TensorType;
+class DimEnv;
+class Graph;
+class GraphBuilder;
+class Recorder;
+class Vjp;
+struct Attrs;
+struct Op;
+struct KernelArgs;
+struct TypeArgs;
+using ValueId = std::uint32_t;
+
+}  // namespace reel

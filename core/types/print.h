@@ -1,0 +1,16 @@
+// core/types/print.h — print_live, which prints tensors without their finished entries.
+#pragma once
+
+#include <iosfwd>
+#include <span>
+
+#include "reel/core/types/tensor.h"
+
+namespace reel {
+
+/// Prints as operator<< does, but `-` for elements for which a mask is false.
+///
+/// live: booleans, each over some of the tensor's dims.
+void print_live(std::ostream& out, const Tensor& tensor, std::span<const Tensor> live);
+
+}  // namespace reel

@@ -1,0 +1,94 @@
+#include "reel/core/types/tensor.h"
+
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/mode.h"
+
+namespace reel {
+
+void Tensor::refuse_empty() {
+  throw ArgumentError(
+      "an empty Tensor has no type and no value; assign a tensor to it before it is used");
+}
+
+Dim Tensor::dim(std::string_view name) const {
+  const Dim* found = nullptr;
+  for (const Dim& dim : dims()) {
+    if (!dim.is_named() || dim.name() != name) continue;
+    if (found)
+      throw ShapeError(str("dim(\"", name, "\"): ", type(),
+                           " has two dims of that name; take one by its position"));
+    found = &dim;
+  }
+  if (!found) throw ShapeError(str("dim(\"", name, "\"): ", type(), " has no dim of that name"));
+  return *found;
+}
+
+Dim Tensor::dim(int axis) const {
+  if (axis < -rank() || axis >= rank())
+    throw IndexError(str("dim(", axis, "): ", type(), " has ", rank(), " axes"));
+  return dims()[static_cast<std::size_t>(axis < 0 ? axis + rank() : axis)];
+}
+
+std::vector<std::int64_t> Tensor::shape() const {
+  for (const Dim& dim : dims())
+    if (!dim.has_size())
+      throw TraceError(str("shape: the size of dim ", dim, " of ", type(),
+                           " is not known while tracing; use dim.lengths(), or range(dim)"));
+  return type().sizes();
+}
+
+std::int64_t Tensor::numel() const {
+  if (!type().is_known())
+    throw TraceError(
+        str("numel: not all sizes of ", type(), " are known while tracing; use dim.lengths()"));
+  return type().numel();
+}
+
+const void* Tensor::checked_data(DType expected, const char* what) const {
+  if (!is_defined()) throw ArgumentError(str(what, ": was given an empty Tensor"));
+  const TensorBlock& block = checked();
+  if (block.kind == BlockKind::promise && !is_tracing())
+    throw TraceError(str(what, ": ", leak_text(block)));
+  if (block.kind == BlockKind::promise)
+    throw TraceError(str(
+        what, ": the value of a tensor of type ", block.type,
+        " is not known while tracing, so it cannot ",
+        "steer C++; use cond, while_loop, scan or where, or return it from the traced function"));
+  if (block.kind == BlockKind::list)
+    throw ArgumentError(
+        str(what, ": a TensorArray (", block.type, ") is no tensor; read or stack its elements"));
+  if (block.type.dtype() != expected)
+    throw DTypeError(str(what, ": asked for elements of type ", expected, " of a tensor of type ",
+                         block.type, "; cast it to ", expected, ", or ask for ",
+                         block.type.dtype()));
+  return block.data;
+}
+
+template <class T>
+T Tensor::item() const {
+  const void* data = checked_data(dtype_of<T>(), "item");
+  if (type().numel() != 1)
+    throw ShapeError(
+        str("item: a tensor of type ", type(), " has ", type().numel(), " elements, not one"));
+  return *static_cast<const T*>(data);
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  const T* data = static_cast<const T*>(checked_data(dtype_of<T>(), "to_vector"));
+  return std::vector<T>(data, data + type().numel());
+}
+
+template float Tensor::item<float>() const;
+template double Tensor::item<double>() const;
+template std::int32_t Tensor::item<std::int32_t>() const;
+template std::int64_t Tensor::item<std::int64_t>() const;
+template bool Tensor::item<bool>() const;
+template std::vector<float> Tensor::to_vector<float>() const;
+template std::vector<double> Tensor::to_vector<double>() const;
+template std::vector<std::int32_t> Tensor::to_vector<std::int32_t>() const;
+template std::vector<std::int64_t> Tensor::to_vector<std::int64_t>() const;
+template std::vector<bool> Tensor::to_vector<bool>() const;
+
+}  // namespace reel

@@ -1,0 +1,91 @@
+// core/types/tensor.h — Tensor, the only value type of the library.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "reel/core/types/block.h"
+
+namespace reel {
+
+/// An n-dimensional array, either computed (eager) or a promise (traced).
+///
+/// Copies share storage; ops never write to shared storage. Elements are contiguous and row-major.
+/// Const members are thread-safe. A default-constructed Tensor is empty: ops throw ArgumentError
+/// for it, and so do most members.
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(Ref<TensorBlock> block) : block_(std::move(block)) {}
+
+  bool is_defined() const { return static_cast<bool>(block_); }
+  /// Returns true if the value is a promise in a trace; access to its data then throws.
+  bool is_traced() const { return block_ && block_->kind == BlockKind::promise; }
+
+  const TensorType& type() const { return checked().type; }
+  DType dtype() const { return type().dtype(); }
+  int rank() const { return type().rank(); }
+  const Dims& dims() const { return type().dims(); }
+  /// Returns the dim of that name. Throws ShapeError unless exactly one dim has the name.
+  Dim dim(std::string_view name) const;
+  /// Returns the dim of an axis; negative axes count from the end. Throws IndexError if out of
+  /// range.
+  Dim dim(int axis) const;
+  /// Returns the sizes. Throws TraceError if one is known only when the graph runs, as numel()
+  /// does.
+  std::vector<std::int64_t> shape() const;
+  std::int64_t numel() const;
+
+  /// Returns the value of a tensor with one element. Throws TraceError inside a trace, ShapeError
+  /// for another number of elements, DTypeError if T is not the dtype.
+  template <class T>
+  T item() const;
+  /// Returns all elements in row-major order, padding included. Throws TraceError inside a trace,
+  /// DTypeError if T is not the dtype.
+  template <class T>
+  std::vector<T> to_vector() const;
+
+  // Below: for the library itself.
+  TensorBlock* block() const { return block_.get(); }
+  const Ref<TensorBlock>& ref() const { return block_; }
+  template <class T>
+  T* data() const {
+    return static_cast<T*>(block_->data);
+  }
+  /// Returns the data. Throws DTypeError for another dtype, TraceError for a promise, ArgumentError
+  /// for a TensorArray. `what` names the caller in messages.
+  const void* checked_data(DType expected, const char* what) const;
+
+ private:
+  const TensorBlock& checked() const {
+    if (!block_) refuse_empty();
+    return *block_;
+  }
+  [[noreturn]] static void refuse_empty();
+
+  Ref<TensorBlock> block_;
+};
+
+using Tensors = std::vector<Tensor>;
+
+extern template float Tensor::item<float>() const;
+extern template double Tensor::item<double>() const;
+extern template std::int32_t Tensor::item<std::int32_t>() const;
+extern template std::int64_t Tensor::item<std::int64_t>() const;
+extern template bool Tensor::item<bool>() const;
+extern template std::vector<float> Tensor::to_vector<float>() const;
+extern template std::vector<double> Tensor::to_vector<double>() const;
+extern template std::vector<std::int32_t> Tensor::to_vector<std::int32_t>() const;
+extern template std::vector<std::int64_t> Tensor::to_vector<std::int64_t>() const;
+extern template std::vector<bool> Tensor::to_vector<bool>() const;
+
+/// Prints the type, and the values as NumPy does, with `-` for padding; a promise as its type only.
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+/// Returns the type, to print in messages.
+inline const TensorType& type_of(const Tensor& tensor) { return tensor.type(); }
+
+}  // namespace reel
