@@ -7,7 +7,7 @@
 #include "libtorch.h"
 #include "reel/core/graph/graph_builder.h"
 #include "reel/reel.h"
-#include "reel/trace/passes/fuse_pointwise.h"
+#include "reel/trace/passes/fusion/fuse_pointwise.h"
 
 namespace reel::bench {
 namespace {

@@ -1,11 +1,11 @@
 // Chunked loops that run at the same time: graphs before and after the pass, and runs on threads.
-#include "reel/trace/passes/adjoin_loops.h"
+#include "reel/trace/passes/loop_structure/adjoin_loops.h"
 
 #include <gtest/gtest.h>
 
 #include "reel/tests/threads.h"
 #include "reel/tests/trace/planned.h"
-#include "reel/trace/passes/chunk_loops.h"
+#include "reel/trace/passes/loop_structure/chunk_loops.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {

@@ -1,6 +1,6 @@
 // Ops that plans batch across the iterations of a loop: graphs before and after the pass, and
 // comparisons with the interpreter.
-#include "reel/trace/passes/batch_over_time.h"
+#include "reel/trace/passes/hoisting/batch_over_time.h"
 
 #include <gtest/gtest.h>
 

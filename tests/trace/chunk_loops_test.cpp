@@ -1,5 +1,5 @@
 // Chunked loops: graphs before and after the pass, and comparisons with unchunked loops.
-#include "reel/trace/passes/chunk_loops.h"
+#include "reel/trace/passes/loop_structure/chunk_loops.h"
 
 #include <gtest/gtest.h>
 

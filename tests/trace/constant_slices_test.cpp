@@ -1,12 +1,12 @@
 // Stacks with equal elements in all iterations: the loop that reads them captures one element.
-#include "reel/trace/passes/constant_slices.h"
+#include "reel/trace/passes/hoisting/constant_slices.h"
 
 #include <gtest/gtest.h>
 
 #include "reel/core/ops/control/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
-#include "reel/trace/passes/batch_over_time.h"
+#include "reel/trace/passes/hoisting/batch_over_time.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {

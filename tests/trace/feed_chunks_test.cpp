@@ -1,10 +1,10 @@
 // Inputs of chunked loops that are computed chunk by chunk: graphs before and after the pass.
-#include "reel/trace/passes/feed_chunks.h"
+#include "reel/trace/passes/loop_structure/feed_chunks.h"
 
 #include <gtest/gtest.h>
 
 #include "reel/tests/trace/planned.h"
-#include "reel/trace/passes/chunk_loops.h"
+#include "reel/trace/passes/loop_structure/chunk_loops.h"
 
 namespace reel {
 namespace {

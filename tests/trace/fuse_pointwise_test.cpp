@@ -1,5 +1,5 @@
 // Fusion of element-wise ops: graphs after the pass, and the same bits as unfused ops.
-#include "reel/trace/passes/fuse_pointwise.h"
+#include "reel/trace/passes/fusion/fuse_pointwise.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Products of a whole table instead of the rows gathered in each step: graphs after the pass, and
 // comparisons with plans without it and with the interpreter.
-#include "reel/trace/passes/multiply_tables.h"
+#include "reel/trace/passes/hoisting/multiply_tables.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "reel/reel.h"
 #include "reel/tests/threads.h"
 #include "reel/tests/trace/planned.h"
-#include "reel/trace/passes/batch_over_time.h"
+#include "reel/trace/passes/hoisting/batch_over_time.h"
 
 namespace reel {
 namespace {

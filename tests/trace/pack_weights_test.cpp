@@ -1,6 +1,6 @@
 // Matrices that loops capture, packed before the loop: graphs after the pass, and comparisons with
 // products of unpacked matrices.
-#include "reel/trace/passes/pack_weights.h"
+#include "reel/trace/passes/hoisting/pack_weights.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include "reel/core/ops/products/packed.h"
 #include "reel/reel.h"
 #include "reel/tests/trace/planned.h"
+#include "reel/trace/passes/analysis/row_axes.h"
 #include "reel/trace/passes/pipeline.h"
-#include "reel/trace/passes/row_axes.h"
 
 namespace reel {
 namespace {

@@ -3,10 +3,10 @@
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/graph/passes/inline_checkpointed.h"
 #include "reel/tests/trace/planned.h"
-#include "reel/trace/passes/forwarded_outputs.h"
-#include "reel/trace/passes/join_loops.h"
+#include "reel/trace/passes/cleanup/forwarded_outputs.h"
+#include "reel/trace/passes/loop_structure/join_loops.h"
 #include "reel/trace/passes/pipeline.h"
-#include "reel/trace/passes/saved_of_ended.h"
+#include "reel/trace/passes/residuals/saved_of_ended.h"
 
 namespace reel {
 namespace {

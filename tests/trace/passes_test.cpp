@@ -6,12 +6,12 @@
 #include "reel/core/ops/control/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
-#include "reel/trace/passes/batch_over_time.h"
-#include "reel/trace/passes/drop_dead.h"
-#include "reel/trace/passes/fold_constants.h"
-#include "reel/trace/passes/forwarded_outputs.h"
-#include "reel/trace/passes/hoist_invariants.h"
-#include "reel/trace/passes/invariant_carries.h"
+#include "reel/trace/passes/cleanup/drop_dead.h"
+#include "reel/trace/passes/cleanup/fold_constants.h"
+#include "reel/trace/passes/cleanup/forwarded_outputs.h"
+#include "reel/trace/passes/hoisting/batch_over_time.h"
+#include "reel/trace/passes/hoisting/hoist_invariants.h"
+#include "reel/trace/passes/hoisting/invariant_carries.h"
 
 namespace reel {
 namespace {

@@ -1,6 +1,6 @@
 // The choice of the executor that runs recomputed iterations: graphs of recall ops, and counts of
 // runs.
-#include "reel/trace/passes/recall_runners.h"
+#include "reel/trace/passes/residuals/recall_runners.h"
 
 #include <gtest/gtest.h>
 

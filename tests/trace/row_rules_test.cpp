@@ -1,6 +1,6 @@
 // Row rules of ops: a loop around each op is split into row blocks and has the bits of an unsplit
 // loop.
-#include "reel/trace/passes/row_rules.h"
+#include "reel/trace/passes/analysis/row_rules.h"
 
 #include <gtest/gtest.h>
 

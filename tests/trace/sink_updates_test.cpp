@@ -1,5 +1,5 @@
 // Updates of arguments behind what reads these: graphs before and after the pass.
-#include "reel/trace/passes/sink_updates.h"
+#include "reel/trace/passes/residuals/sink_updates.h"
 
 #include <gtest/gtest.h>
 

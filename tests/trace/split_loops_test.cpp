@@ -1,10 +1,10 @@
 // Layers in one loop, split into a loop per layer: graphs, and comparisons with the unsplit loop.
-#include "reel/trace/passes/split_loops.h"
+#include "reel/trace/passes/loop_structure/split_loops.h"
 
 #include <gtest/gtest.h>
 
 #include "reel/tests/trace/planned.h"
-#include "reel/trace/passes/chunk_loops.h"
+#include "reel/trace/passes/loop_structure/chunk_loops.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {

@@ -16,7 +16,7 @@
 
 namespace reel {
 
-struct LoopNote;  // trace/passes/notes.h
+struct LoopNote;  // trace/passes/support/notes.h
 
 /// The values that finished entries read of a carry, slice or capture while other entries still
 /// run. Results of finished entries are discarded.
@@ -55,11 +55,11 @@ inline Fill fill_in_memory(Fill fill) {
 /// iteration; in a loop in chunks, one per step. Iteration k works at position k; in a reverse
 /// loop, at trips - 1 - k.
 ///
-/// An iteration of a loop in chunks (trace/passes/chunk_loops.h) runs many steps. Slices and terms
-/// of stacks have the steps of the chunk in front, and the last chunk has the remaining steps. The
-/// body's position is then i64[2]: {first step of the chunk, number of all steps}. The input
-/// `chunk` of a loop over the steps of one chunk has the same form. Its `lengths` still belong to
-/// the whole loop.
+/// An iteration of a loop in chunks (trace/passes/loop_structure/chunk_loops.h) runs many steps.
+/// Slices and terms of stacks have the steps of the chunk in front, and the last chunk has the
+/// remaining steps. The body's position is then i64[2]: {first step of the chunk, number of all
+/// steps}. The input `chunk` of a loop over the steps of one chunk has the same form. Its `lengths`
+/// still belong to the whole loop.
 struct LoopAttrs {
   static constexpr std::uint8_t kList =
       1;  ///< a list with one element per iteration instead of a tensor
@@ -96,8 +96,8 @@ struct LoopAttrs {
   bool is_handed_on = false;
   /// Types that a step reads and writes, from which the chunk size is chosen; empty if the body
   /// shows them. A gradient stores its types without any policy or saving rule. A layer
-  /// (trace/passes/split_loops.h) stores the whole loop's types. A loop around loops stores
-  /// step_around_loops().
+  /// (trace/passes/loop_structure/split_loops.h) stores the whole loop's types. A loop around loops
+  /// stores step_around_loops().
   std::vector<TensorType> whole_step;
   bool has_chunk = false;  ///< positions count from the first step of the input `chunk`
   Dims entry_dims;         ///< if entries finish one by one: dims of lengths, or of cond's result

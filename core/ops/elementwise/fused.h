@@ -16,8 +16,8 @@ struct FusedAttrs {
   }
 };
 
-/// Made by a pass of the plan (trace/passes/fuse_pointwise.h), which runs it tile by tile. The op's
-/// own kernel runs one op after the other.
+/// Made by a pass of the plan (trace/passes/fusion/fuse_pointwise.h), which runs it tile by tile.
+/// The op's own kernel runs one op after the other.
 extern const Op fused_op;
 
 }  // namespace reel

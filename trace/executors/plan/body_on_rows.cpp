@@ -2,7 +2,7 @@
 
 #include "reel/core/ops/creation/draws.h"
 #include "reel/core/ops/shape/shape.h"
-#include "reel/trace/passes/row_rules.h"
+#include "reel/trace/passes/analysis/row_rules.h"
 
 namespace reel {
 

@@ -15,7 +15,7 @@
 #include "reel/trace/executors/plan/plan_view.h"
 #include "reel/trace/executors/plan/rates.h"
 #include "reel/trace/executors/plan/words.h"
-#include "reel/trace/passes/notes.h"
+#include "reel/trace/passes/support/notes.h"
 
 namespace reel {
 namespace {

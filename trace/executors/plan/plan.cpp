@@ -10,8 +10,8 @@
 #include "reel/trace/executors/plan/loop_plan.h"
 #include "reel/trace/executors/plan/placed.h"
 #include "reel/trace/executors/plan/tile_program.h"
-#include "reel/trace/passes/adjoin_loops.h"
-#include "reel/trace/passes/never_fails.h"
+#include "reel/trace/passes/loop_structure/adjoin_loops.h"
+#include "reel/trace/passes/support/never_fails.h"
 
 namespace reel {
 

@@ -13,7 +13,7 @@
 #include "reel/core/ops/registry.h"
 #include "reel/trace/executors/iterations.h"
 #include "reel/trace/executors/plan/types.h"
-#include "reel/trace/passes/row_axes.h"
+#include "reel/trace/passes/analysis/row_axes.h"
 
 namespace reel {
 namespace {

@@ -35,7 +35,7 @@ struct RowCut {
   /// shrinking_block.h if rows finish one by one). On one thread this is faster, as products have
   /// more rows.
   bool can_join = false;
-  /// By value of the body, the axis of its rows (trace/passes/row_axes.h).
+  /// By value of the body, the axis of its rows (trace/passes/analysis/row_axes.h).
   std::vector<int> axes = {};
 
   /// Returns the rows of each block in a run with these inputs. The first block has the longest

@@ -19,7 +19,7 @@
 #include "reel/trace/executors/plan/placed.h"
 #include "reel/trace/executors/plan/plan.h"
 #include "reel/trace/passes/pipeline.h"
-#include "reel/trace/passes/recall_runners.h"
+#include "reel/trace/passes/residuals/recall_runners.h"
 
 namespace reel {
 namespace {

@@ -1,0 +1,94 @@
+#include "reel/trace/passes/analysis/ended_values.h"
+
+#include <algorithm>
+
+#include "reel/core/ops/creation/creation.h"
+#include "reel/core/ops/creation/draws.h"
+#include "reel/core/ops/elementwise/elementwise.h"
+#include "reel/core/ops/indexing/index.h"
+#include "reel/core/ops/reductions/cumulative.h"
+#include "reel/core/ops/shape/slice.h"
+
+namespace reel {
+
+EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inputs)
+    : body_(*attrs.body.graph),
+      entry_(entry_dim(attrs, inputs)),
+      rows_(entry_rows(attrs, inputs)),
+      is_live_(body_.types.size(), 1),
+      is_zero_(body_.types.size(), 0),
+      is_drawn_(body_.types.size(), 0) {
+  const bool has_sums = attrs.sums || std::count(attrs.collects.begin(), attrs.collects.end(), 1);
+  draws_count_for_nothing_ = !has_sums;
+  for (std::size_t i = 1; i < body_.inputs.size(); ++i) {
+    const ValueId v = body_.inputs[i];
+    if (rows_[v] == RowAxes::kNone) continue;
+    const Fill fill = fill_in_memory(attrs.fill_of(i - 1));
+    is_live_[v] = fill == Fill::live;
+    is_zero_[v] = fill == Fill::zero;
+  }
+  for (const OpRecord& record : body_.records) {
+    const auto in = body_.inputs_of(record);
+    const bool mixes_entries = mixes(record);
+    const bool is_live =
+        !mixes_entries && std::all_of(in.begin(), in.end(), [&](ValueId v) { return is_live_[v]; });
+    const auto out = body_.outputs_of(record);
+    const bool is_apart =
+        std::all_of(out.begin(), out.end(), [&](ValueId v) { return rows_.made_of_one_row(v); });
+    const bool is_zero = (!mixes_entries || is_apart) && is_zero_in_ended(record);
+    // Each entry draws its own numbers, even from operands that all entries share.
+    const bool is_drawn =
+        (is_draw(*record.op) && rows_[out[0]] != RowAxes::kNone) ||
+        std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_drawn_[v]; });
+    for (const ValueId v : out) {
+      draws_count_for_nothing_ = draws_count_for_nothing_ && !mixes_entries;
+      is_live_[v] = is_live;
+      is_drawn_[v] = is_drawn;
+      is_zero_[v] = makes_zeros(*record.op, record.attrs.get()) || (is_zero && rows_[v] >= 0);
+    }
+  }
+}
+
+bool EndedValues::mixes(const OpRecord& record) const {
+  const auto out = body_.outputs_of(record);
+  return std::any_of(out.begin(), out.end(),
+                     [&](ValueId v) { return is_mixed(v) || rows_.made_jointly(v); });
+}
+
+bool EndedValues::has_no_rows(ValueId v) const {
+  const TensorType& type = body_.types[v];
+  return !type.is_list() && !rows_.has_rows(type) && !has_lengths_over(type, rows_.dim());
+}
+
+bool EndedValues::is_zero_in_ended(const OpRecord& record) const {
+  const auto in = body_.inputs_of(record);
+  const Op& op = *record.op;
+  if (makes_zeros(op, record.attrs.get())) return true;
+  if (in.empty() || !op.vjp) return false;
+  if (op.reads_by == reads_the_other) return is_zero_[in[0]] || is_zero_[in[1]];
+  if (&op == &div_op) return is_zero_[in[0]];
+  if (&op == &tanh_grad_op || &op == &sigmoid_grad_op || &op == &gelu_grad_op)
+    return is_zero_[in[1]];
+  if (&op == &shift_op) return is_zero_[in[0]] && get<ShiftAttrs>(record.attrs.get()).value == 0;
+  if (&op == &gather_op) return is_zero_[in[0]];
+  if (&op == &scatter_add_op) return is_zero_[in[0]] && is_zero_[in[2]];
+  if (&op == &recurrence_op) return is_zero_[in[1]];
+  if (&op == &where_op) return is_zero_[in[1]] && is_zero_[in[2]];
+  // Linear with constant coefficients, as its gradient reads neither inputs nor outputs.
+  const OpReads reads = reads_of(op, record.attrs.get(), ~0u);
+  return !reads.inputs && !reads.outputs &&
+         std::all_of(in.begin(), in.end(), [&](ValueId v) { return is_zero_[v]; });
+}
+
+std::optional<Fill> EndedValues::fill(ValueId v) const {
+  if (is_mixed(v)) return std::nullopt;
+  if (is_zero_[v]) return Fill::zero;
+  return is_live_[v] && !is_drawn_[v] ? std::optional(Fill::live) : std::nullopt;
+}
+
+std::optional<Fill> EndedValues::fill_of_saved(ValueId v) const {
+  if (!is_mixed(v) && is_live_[v] && is_drawn_[v] && draws_count_for_nothing_) return Fill::live;
+  return fill(v);
+}
+
+}  // namespace reel

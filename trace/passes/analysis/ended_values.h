@@ -1,0 +1,54 @@
+// trace/passes/analysis/ended_values.h — EndedValues, an analysis of a body's values for finished
+// entries.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "reel/trace/passes/analysis/row_axes.h"
+
+namespace reel {
+
+/// Classifies the values of a loop's body for finished entries, if entries finish one by one along
+/// one dim:
+/// - equal to the value of a running entry, if it is computed only from inputs that finished
+///   entries read from a running one;
+/// - zero, if it is linear in cotangents;
+/// - anything else.
+class EndedValues {
+ public:
+  /// inputs: types of the op's inputs.
+  EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+
+  /// Returns true if a type outside the body has the dim of the entries.
+  bool has_entries(const TensorType& type) const { return find(type.dims(), entry_) >= 0; }
+  const RowAxes& rows() const { return rows_; }
+  bool is_mixed(ValueId v) const {
+    return rows_[v] == RowAxes::kMixed || rows_[v] == RowAxes::kSummed;
+  }
+  /// Returns true if the type has neither the dim of the entries nor a dim with one length per
+  /// entry.
+  bool has_no_rows(ValueId v) const;
+  /// Returns true if several entries contribute to one output element of the record.
+  bool mixes(const OpRecord& record) const;
+  /// Returns the fill that gives finished entries the value that the body computed for them;
+  /// nothing if there is none.
+  std::optional<Fill> fill(ValueId v) const;
+  /// Returns the fill for a gradient that reads the value as a residual. A random draw differs
+  /// between a finished entry and the running one. If no op mixes entries, results of finished
+  /// entries are discarded and their cotangents are zero, so either draw gives the same gradient.
+  std::optional<Fill> fill_of_saved(ValueId v) const;
+
+  /// Returns true if the record gives zero for finished entries, or, for a sum over entries, if
+  /// they add zero to it.
+  bool is_zero_in_ended(const OpRecord& record) const;
+
+ private:
+  const Graph& body_;
+  Dim entry_;
+  RowAxes rows_;
+  std::vector<std::uint8_t> is_live_, is_zero_, is_drawn_;  // by value
+  bool draws_count_for_nothing_ = false;
+};
+
+}  // namespace reel

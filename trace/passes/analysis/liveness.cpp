@@ -1,0 +1,322 @@
+#include "reel/trace/passes/analysis/liveness.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+namespace reel {
+
+DimMakers dim_makers(const Graph& graph, const Dims& given) {
+  DimMakers makers;
+  std::unordered_set<const DimNode*> from_inputs;
+  for (const ValueId v : graph.inputs)
+    for_each_bound(graph.types[v], [&](const Dim& d) { from_inputs.insert(d.node()); });
+  // Dims known around the graph are not made here, even if no input binds them any more.
+  for (const Dim& d : graph.schedule().free_symbols) from_inputs.insert(d.node());
+  for (const Dim& d : given) from_inputs.insert(d.node());
+  for (std::size_t r = 0; r < graph.records.size(); ++r)
+    for (const ValueId v : graph.outputs_of(graph.records[r]))
+      for_each_bound(graph.types[v], [&](const Dim& d) {
+        if (!from_inputs.count(d.node())) makers.emplace(d.node(), r);
+      });
+  return makers;
+}
+
+std::vector<std::uint8_t> used_outputs(const Graph& graph, std::size_t record,
+                                       const std::vector<std::uint8_t>& values,
+                                       const Symbols& symbols, const DimMakers& makers) {
+  const auto out = graph.outputs_of(graph.records[record]);
+  std::vector<std::uint8_t> result;
+  std::unordered_set<const DimNode*> said;
+  for (const ValueId v : out) {
+    result.push_back(values[v]);
+    if (values[v]) for_each_bound(graph.types[v], [&](const Dim& d) { said.insert(d.node()); });
+  }
+  for (std::size_t i = 0; i < out.size(); ++i)
+    for_each_bound(graph.types[out[i]], [&](const Dim& d) {
+      const auto maker = makers.find(d.node());
+      const bool is_made_here = maker != makers.end() && maker->second == record;
+      if (is_made_here && symbols.count(d.node()) && said.insert(d.node()).second) result[i] = 1;
+    });
+  return result;
+}
+
+Liveness liveness(const Graph& graph, const std::vector<std::uint8_t>& wanted, const Dims& given) {
+  Liveness live{std::vector<std::uint8_t>(graph.types.size(), 0),
+                std::vector<std::uint8_t>(graph.records.size(), 0),
+                {}};
+  const DimMakers makers = dim_makers(graph, given);
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+    if (wanted[i]) live.values[graph.outputs[i]] = 1;
+  for (std::size_t r = graph.records.size(); r-- > 0;) {
+    const OpRecord& record = graph.records[r];
+    const std::vector<std::uint8_t> is_used =
+        used_outputs(graph, r, live.values, live.symbols, makers);
+    if (!has_effects(record) && std::none_of(is_used.begin(), is_used.end(), std::identity()))
+      continue;
+    live.records[r] = 1;
+    const auto in = graph.inputs_of(record);
+    if (record.op == &loop_op) {  // only the operands that the used outputs depend on
+      const auto& attrs = get<LoopAttrs>(record.attrs.get());
+      const LoopLiveness needed = loop_liveness(attrs, is_used, graph.types_of(in));
+      for (const std::size_t i : live_inputs(attrs, needed)) live.values[in[i]] = 1;
+      live.symbols.insert(needed.symbols.begin(), needed.symbols.end());
+    } else {
+      for (const ValueId v : in) live.values[v] = 1;
+    }
+    if (record.attrs)
+      record.attrs->each_symbol([&](const Dim& d) { live.symbols.emplace(d.node(), d); });
+  }
+  return live;
+}
+
+namespace {
+
+/// Returns true if the type binds a plain size that a live record mentions.
+bool says_live_size(const Liveness& live, const TensorType& type) {
+  bool result = false;
+  for_each_bound(type, [&](const Dim& d) {
+    result = result || (!d.is_named() && live.symbols.count(d.node()));
+  });
+  return result;
+}
+
+/// Adds the symbols around a loop for which symbols of its body or condition stand. The input that
+/// bound a symbol inside may be dropped.
+void add_outside(const Symbols& inside, DimEnv env, Symbols& outside) {
+  for (const auto& [node, dim] : inside)
+    if (env.knows(dim))
+      for_each_symbol(env.resolve(dim), [&](const Dim& d) { outside.emplace(d.node(), d); });
+}
+
+/// Marks unread list elements as live if they alone bind a dim that the body mentions. Another loop
+/// made such a dim in each iteration.
+void keep_dims(Liveness& live, const LoopAttrs& attrs, const std::vector<TensorType>& types) {
+  const Graph& body = *attrs.body.graph;
+  const auto bind = [&](ValueId v) {
+    for_each_bound(body.types[v], [&](const Dim& d) { live.symbols.erase(d.node()); });
+  };
+  for (std::size_t i = 0; i < body.inputs.size(); ++i) {
+    const int slice = static_cast<int>(i) - 1 - attrs.carries;
+    const bool is_element =
+        slice >= 0 && slice < attrs.slices && types[attrs.first_slice() + slice].is_list();
+    // Dims known outside need no input that binds them.
+    if (live.values[body.inputs[i]] || !is_element) bind(body.inputs[i]);
+  }
+  for (const auto& [symbol, outside] : attrs.body.bindings) live.symbols.erase(symbol.node());
+  for (int i = 0; i < attrs.slices; ++i) {
+    const ValueId v = body.inputs[1 + attrs.carries + i];
+    for_each_bound(body.types[v], [&](const Dim& d) {
+      if (live.symbols.count(d.node())) live.values[v] = 1;
+    });
+    if (live.values[v]) bind(v);
+  }
+}
+
+/// Dims that iterations change, each with the carries that bind it.
+class ChangingDims {
+ public:
+  explicit ChangingDims(const LoopAttrs& attrs)
+      : dims_(changing_dims(attrs)), carries_(dims_.size()) {
+    if (dims_.empty()) return;
+    std::unordered_map<const DimNode*, std::size_t> places;
+    for (std::size_t k = 0; k < dims_.size(); ++k) places.emplace(dims_[k].node(), k);
+    const Graph& body = *attrs.body.graph;
+    for (int i = 0; i < attrs.carries; ++i)
+      for_each_bound(body.types[body.inputs[1 + i]], [&](const Dim& bound) {
+        if (const auto place = places.find(bound.node()); place != places.end())
+          carries_[place->second].push_back(static_cast<std::size_t>(i));
+      });
+  }
+  /// Marks one more carry as live if it alone binds a dim that iterations change and the body
+  /// mentions. Returns true if it did.
+  bool keep_one(const Liveness& live, std::vector<std::uint8_t>& carry) const {
+    for (std::size_t k = 0; k < dims_.size(); ++k) {
+      if (carries_[k].empty() || !live.symbols.count(dims_[k].node())) continue;
+      if (std::any_of(carries_[k].begin(), carries_[k].end(),
+                      [&](std::size_t i) { return carry[i]; }))
+        continue;
+      carry[carries_[k].front()] = 1;
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  Dims dims_;
+  std::vector<std::vector<std::size_t>> carries_;  ///< by dim
+};
+
+/// Follows what outputs of a loop need, through its body and loops inside, from iteration to
+/// iteration: one walk for a whole chain of carries. Finds a subset of what liveness() finds: dims
+/// and conditions may need more.
+class LoopNeeds {
+ public:
+  explicit LoopNeeds(const LoopAttrs& attrs)
+      : attrs_(attrs),
+        body_(*attrs.body.graph),
+        made_(body_.types.size()),
+        input_of_(body_.types.size(), kNone),
+        is_live_(body_.types.size()),
+        carry_(static_cast<std::size_t>(attrs.carries)) {
+    for (std::size_t r = 0; r < body_.records.size(); ++r) {
+      const auto out = body_.outputs_of(body_.records[r]);
+      for (std::size_t k = 0; k < out.size(); ++k) made_[out[k]] = {r, k};
+    }
+    for (std::size_t i = 0; i < body_.inputs.size(); ++i) input_of_[body_.inputs[i]] = i;
+  }
+  /// By carry: whether an output that was asked for needs it.
+  const std::vector<std::uint8_t>& carries() const { return carry_; }
+
+  /// Calls found(i) for each input i of the loop that output k needs and none before it did.
+  template <class Found>
+  void need_output(std::size_t k, const Found& found) {
+    if (k >= body_.outputs.size()) return;
+    if (k < carry_.size()) need_carry(k, found);
+    need(body_.outputs[k]);
+    while (!waiting_.empty()) {
+      const ValueId v = waiting_.back();
+      waiting_.pop_back();
+      if (input_of_[v] != kNone)
+        need_input(input_of_[v], found);
+      else if (made_[v].record != kNone)
+        need_made(made_[v]);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  struct Made {
+    std::size_t record = kNone, output = 0;
+  };
+
+  void need(ValueId v) {
+    if (!std::exchange(is_live_[v], 1)) waiting_.push_back(v);
+  }
+  template <class Found>
+  void need_carry(std::size_t i, const Found& found) {
+    if (std::exchange(carry_[i], 1)) return;
+    found(attrs_.first_carry() + i);
+    need(body_.outputs[i]);
+  }
+  /// i: among the inputs of the body.
+  template <class Found>
+  void need_input(std::size_t i, const Found& found) {
+    if (i == 0) return;  // the number of the iteration
+    if (i <= carry_.size()) return need_carry(i - 1, found);
+    if (i < body_.formal_count) return found(attrs_.first_slice() + (i - 1 - carry_.size()));
+    found(attrs_.first_capture() +
+          static_cast<std::size_t>(attrs_.body_captures[i - body_.formal_count]));
+  }
+  void need_made(const Made& made) {
+    const OpRecord& record = body_.records[made.record];
+    const auto in = body_.inputs_of(record);
+    if (record.op != &loop_op) {
+      for (const ValueId v : in) need(v);
+      return;
+    }
+    std::unique_ptr<LoopNeeds>& inside = inside_[made.record];
+    if (!inside) inside = std::make_unique<LoopNeeds>(get<LoopAttrs>(record.attrs.get()));
+    const std::function<void(std::size_t)> found = [&](std::size_t i) { need(in[i]); };
+    inside->need_output(made.output, found);
+  }
+
+  const LoopAttrs& attrs_;
+  const Graph& body_;
+  std::vector<Made> made_;             ///< by value: where it is made
+  std::vector<std::size_t> input_of_;  ///< by value: its place among the body's inputs
+  std::vector<std::uint8_t> is_live_;  ///< by value
+  std::vector<std::uint8_t> carry_;    ///< by carry
+  std::vector<ValueId> waiting_;       ///< live, and not followed yet
+  std::unordered_map<std::size_t, std::unique_ptr<LoopNeeds>> inside_;  ///< by record
+};
+
+}  // namespace
+
+bool bound_says_all(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  if (!attrs.has_bound || attrs.is_full) return attrs.has_bound;
+  for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
+    if (const Dim dim = leading_dim(inputs[i]); !dim.is_named() && !dim.has_size()) return false;
+  return true;
+}
+
+LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
+                           const std::vector<TensorType>& input_types) {
+  const Graph& body = *attrs.body.graph;
+  LoopLiveness result;
+  std::vector<std::uint8_t>& carry = result.carry;
+  carry.assign(is_used.begin(), is_used.begin() + attrs.carries);
+  const ChangingDims changing(attrs);
+  if (attrs.cond) {
+    const Graph& cond = *attrs.cond.graph;
+    const Liveness asked = liveness(cond, {1});
+    result.cond_values = asked.values;
+    for (int i = 0; i < attrs.carries; ++i) {
+      const ValueId v = cond.inputs[1 + i];
+      carry[i] = carry[i] || asked.values[v] || says_live_size(asked, cond.types[v]);
+    }
+    while (changing.keep_one(asked, carry)) {
+    }
+    add_outside(asked.symbols, cond_env(attrs, input_types), result.symbols);
+  }
+  Liveness& live = result.body;
+  LoopNeeds needs(attrs);
+  const auto ignore = [](std::size_t) {};
+  for (std::size_t k = carry.size(); k < body.outputs.size(); ++k)
+    if (is_used[k]) needs.need_output(k, ignore);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = 0; i < carry.size(); ++i)
+      if (carry[i]) needs.need_output(i, ignore);
+    for (std::size_t i = 0; i < carry.size(); ++i) carry[i] = carry[i] || needs.carries()[i];
+    std::vector<std::uint8_t> wanted(carry);
+    for (int i = 0; i < attrs.stacks + attrs.sums; ++i)
+      wanted.push_back(is_used[attrs.carries + i]);
+    live = liveness(body, wanted);
+    for (int i = 0; i < attrs.carries; ++i) {
+      const ValueId v = body.inputs[1 + i];
+      if (!carry[i] && (live.values[v] || says_live_size(live, body.types[v])))
+        carry[i] = changed = true;
+    }
+    if (!changed) changed = changing.keep_one(live, carry);
+  }
+  add_outside(live.symbols, body_env(attrs, input_types), result.symbols);
+  keep_dims(live, attrs, input_types);
+  // If slices decide the trip count, one of them stays. A list may have fewer elements, so it stays
+  // only if all slices are lists.
+  const bool has_dense = first_dense_slice(attrs, input_types).has_value();
+  bool any_counts = bound_says_all(attrs, input_types);
+  int last = -1;  // slices that could decide the trip count
+  for (int i = 0; i < attrs.slices; ++i) {
+    const bool is_live = live.values[body.inputs[1 + attrs.carries + i]];
+    result.slice.push_back(is_live);
+    if (has_dense && input_types[attrs.first_slice() + i].is_list()) continue;
+    any_counts = any_counts || is_live;
+    last = i;
+  }
+  if (!any_counts && last >= 0) result.slice[last] = 1;
+  return result;
+}
+
+std::vector<std::size_t> live_inputs(const LoopAttrs& attrs, const LoopLiveness& live) {
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < attrs.first_carry(); ++i) result.push_back(i);
+  for (int i = 0; i < attrs.carries; ++i)
+    if (live.carry[i]) result.push_back(attrs.first_carry() + i);
+  for (int i = 0; i < attrs.slices; ++i)
+    if (live.slice[i]) result.push_back(attrs.first_slice() + i);
+  const auto captures = [&](const Graph& graph, const std::vector<std::uint8_t>& values,
+                            const std::vector<int>& places) {
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (values[graph.inputs[graph.formal_count + i]])
+        result.push_back(attrs.first_capture() + places[i]);
+  };
+  captures(*attrs.body.graph, live.body.values, attrs.body_captures);
+  if (attrs.cond) captures(*attrs.cond.graph, live.cond_values, attrs.cond_captures);
+  return result;
+}
+
+}  // namespace reel

@@ -1,0 +1,315 @@
+#include "reel/trace/passes/analysis/row_axes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "reel/core/ops/creation/creation.h"
+#include "reel/core/ops/creation/draws.h"
+#include "reel/core/ops/elementwise/element_loop.h"
+#include "reel/core/ops/elementwise/fused.h"
+#include "reel/core/ops/indexing/index.h"
+#include "reel/core/ops/products/packed.h"
+#include "reel/core/ops/products/products.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/shape/join.h"
+#include "reel/core/ops/shape/shape.h"
+#include "reel/core/ops/shape/slice.h"
+#include "reel/trace/passes/analysis/row_rules.h"
+
+namespace reel {
+
+std::optional<Dim> dim_of_rows(const LoopAttrs& attrs, std::span<const TensorType> carries) {
+  if (!attrs.entry_dims.empty()) return attrs.entry_dims[0];
+  for (const TensorType& carry : carries)
+    if (carry.rank() > 0) return carry.dims()[0];
+  return std::nullopt;
+}
+
+bool has_lengths_over(const TensorType& type, const Dim& dim) {
+  return dim.is_named() &&
+         std::any_of(type.dims().begin(), type.dims().end(),
+                     [&](const Dim& axis) { return contains(axis.length_dims(), dim); });
+}
+
+RowAxes::RowAxes(const Graph& graph, const Dim& rows, Joint joint)
+    : graph_(graph),
+      rows_(rows),
+      joint_(rows.is_named() ? joint : Joint::mixed),
+      axes_(graph.types.size(), kNone),
+      is_joint_(graph.types.size(), 0),
+      is_of_one_row_(graph.types.size(), 0),
+      is_uniform_(graph.types.size(), 0),
+      drawn_(graph.types.size(), nullptr) {}
+
+void RowAxes::follow() {
+  const std::vector<int> seeds = axes_;
+  follow_records();
+  if (!first_mixing_ || rows_.is_named()) return;
+  // The size of a plain axis does not identify it. Try again with rows in random draws, and keep
+  // that result if nothing is mixed.
+  const std::vector<int> found = std::exchange(axes_, seeds);
+  const Op* const mixing = std::exchange(first_mixing_, nullptr);
+  draws_have_rows_ = true;
+  follow_records();
+  if (!first_mixing_) return;
+  axes_ = found;
+  first_mixing_ = mixing;
+}
+
+void RowAxes::follow_records() {
+  for (const OpRecord& record : graph_.records) {
+    const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
+    if (record.op == &full_op) is_uniform_[out[0]] = 1;
+    int axis = kNone;
+    const auto is = [&](int kind) {
+      return std::any_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == kind; });
+    };
+    if (record.op->has_effect || has_effects(record) || is(kMixed) || is(kSummed))
+      axis = kMixed;
+    else if (std::all_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == kNone; }))
+      axis = axis_made(record);
+    else
+      axis = axis_of(record);
+    for (const ValueId v : out) {
+      // A value that has the dim without being computed from rows may be anything, unless it is
+      // uniform.
+      const bool has_others = axis == kNone && record.op != &fused_op && !is_uniform_[v] &&
+                              rows_.is_named() && contains(type(v).dims(), rows_);
+      axes_[v] = has_others || has_lengths_over(type(v), rows_) ? kMixed : axis;
+    }
+    const Op* const mixing = first_mixing_;
+    if (record.op == &fused_op && axis != kMixed) follow_fused(record);
+    const Op* const drawn = drawing_op(record);
+    for (const ValueId v : out) drawn_[v] = axes_[v] == kNone ? drawn : nullptr;
+    const bool is_mixed =
+        std::any_of(out.begin(), out.end(), [&](ValueId v) { return axes_[v] == kMixed; });
+    if (joint_ == Joint::rows) find_joint_rows(record);
+    if (!is_mixed || mixing) continue;
+    if (is(kSummed))
+      first_mixing_ = summing_op(in);
+    else if (drawn)
+      first_mixing_ = drawn;
+    else if (!first_mixing_)
+      first_mixing_ = record.op;
+  }
+}
+
+void RowAxes::find_joint_rows(const OpRecord& record) {
+  for (const ValueId v : graph_.outputs_of(record)) {
+    if (axes_[v] != kMixed || type(v).is_list() || has_lengths_over(type(v), rows_)) continue;
+    const int axis = find(type(v).dims(), rows_);
+    is_joint_[v] = axis >= 0;
+    if (axis >= 0) axes_[v] = axis;
+    is_of_one_row_[v] = axis >= 0 && axis == axis_beside_sums(record);
+  }
+}
+
+/// Returns the axis of the rows if operands without the dim, to which several rows contributed,
+/// counted as equal for all rows. They would if they came as slices. Returns kMixed if such an
+/// operand has the dim.
+int RowAxes::axis_beside_sums(const OpRecord& record) {
+  if (record.op->has_effect || has_effects(record)) return kMixed;
+  const auto in = graph_.inputs_of(record);
+  std::vector<std::pair<ValueId, int>> sums;
+  bool has_rows = false;
+  for (const ValueId v : in) {
+    has_rows = has_rows || axes_[v] >= 0;
+    if (axes_[v] != kMixed && axes_[v] != kSummed) continue;
+    if (type(v).is_list() || has_lengths_over(type(v), rows_) || contains(type(v).dims(), rows_))
+      return kMixed;
+    sums.emplace_back(v, axes_[v]);
+  }
+  if (!has_rows) return kMixed;
+  for (const auto& [v, axis] : sums) axes_[v] = kNone;
+  const int result = axis_of(record);
+  for (const auto& [v, axis] : sums) axes_[v] = axis;
+  return result;
+}
+
+/// Returns the op that drew a value as long as the rows, from which the record computes without
+/// having rows. On plain axes such draws hide which axis counts rows.
+const Op* RowAxes::drawing_op(const OpRecord& record) const {
+  if (rows_.is_named()) return nullptr;
+  if (is_draw(*record.op))
+    return contains(type(graph_.outputs_of(record)[0]).dims(), rows_) ? record.op : nullptr;
+  for (const ValueId v : graph_.inputs_of(record))
+    if (drawn_[v]) return drawn_[v];
+  return nullptr;
+}
+
+/// Returns the op that made the sum over rows among the operands: it is the op that mixes rows.
+const Op* RowAxes::summing_op(std::span<const ValueId> in) const {
+  for (const OpRecord& record : graph_.records)
+    for (const ValueId v : graph_.outputs_of(record))
+      if (axes_[v] == kSummed && std::find(in.begin(), in.end(), v) != in.end()) return record.op;
+  return nullptr;
+}
+
+/// Returns the axis of rows in the outputs of an op without rows in its operands: draws have rows,
+/// and values that are repeated along the rows.
+int RowAxes::axis_made(const OpRecord& record) const {
+  const auto out = graph_.outputs_of(record);
+  if (is_draw(*record.op)) {
+    const TensorType& drawn = type(out[0]);
+    if (record.input_count != 1 || drawn.is_ragged()) return kNone;
+    if (rows_.is_named()) return find(drawn.dims(), rows_);
+    return draws_have_rows_ && drawn.rank() && drawn.dims()[0] == rows_ ? 0 : kNone;
+  }
+  if (rows_.is_named() && (record.op == &expand_op || record.op == &spread_op))
+    return find(type(out[0]).dims(), rows_);
+  return kNone;
+}
+
+/// Returns the axis of rows in the outputs of an op with rows in some operands.
+int RowAxes::axis_of(const OpRecord& record) const {
+  const auto in = graph_.inputs_of(record);
+  const Op* const op = record.op;
+  const TensorType& result = type(graph_.outputs_of(record)[0]);
+  if (op == &fused_op) return kNone;  // follow_fused() finds it
+  if (op == &dot_op || is_packed_dot(*op)) return of_product(record, in);
+  if (op == &gather_op || op == &gather_unknown_op)
+    return of_gather(get<GatherAttrs>(record.attrs.get()), axes_[in[0]], axes_[in[1]]);
+  if (op == &scatter_add_op) return of_scatter(get<GatherAttrs>(record.attrs.get()), in);
+  if (element_loop(*op) || (op->pointwise && op != &full_like_op)) return of_elements(in, result);
+  const int axis = axis_of_all(record, in);
+  return axis < 0 ? kMixed : rows_after(record, type(in[0]), axis, result);
+}
+
+/// Returns the axis of rows in the operands if it is the same for all; otherwise kMixed.
+int RowAxes::axis_of_all(const OpRecord& record, std::span<const ValueId> in) const {
+  const int axis = axes_[in[0]];
+  if (record.op == &shift_op && type(in[0]).is_named()) return axis;  // offsets are matched by name
+  const bool joins = record.op == &concat_op || record.op == &stack_op;
+  int place = kNone;
+  for (const ValueId v : in) {
+    const bool is_same_for_all = joins && rows_.is_named() && is_uniform_[v];
+    if (axes_[v] == kNone && is_same_for_all) continue;
+    if (axes_[v] < 0 || (place != kNone && axes_[v] != place)) return kMixed;
+    place = axes_[v];
+  }
+  return place;
+}
+
+/// Element-wise ops: rows must meet rows, or operands that are equal along them.
+int RowAxes::of_elements(std::span<const ValueId> in, const TensorType& result) const {
+  int place = kNone;
+  for (const ValueId v : in) {
+    if (axes_[v] == kNone) continue;
+    const int here = result.is_named()
+                         ? find(result.dims(), type(v).dims()[static_cast<std::size_t>(axes_[v])])
+                         : axes_[v] + result.rank() - type(v).rank();
+    if (place != kNone && here != place) return kMixed;
+    place = here;
+  }
+  for (const ValueId v : in) {
+    if (axes_[v] != kNone) continue;
+    if (result.is_named()) {
+      if (!is_uniform_[v] &&
+          find(type(v).dims(), result.dims()[static_cast<std::size_t>(place)]) >= 0)
+        return kMixed;
+      continue;
+    }
+    const int axis = place - (result.rank() - type(v).rank());
+    if (axis >= 0 && type(v).sizes()[static_cast<std::size_t>(axis)] != 1) return kMixed;
+  }
+  return place;
+}
+
+/// Products: rows are a free axis of one operand, or a pair of batch axes, or a pair that is summed
+/// over.
+int RowAxes::of_product(const OpRecord& record, std::span<const ValueId> in) const {
+  const auto& dot = get<DotAttrs>(record.attrs.get());
+  const int a = axes_[in[0]], b = axes_[in[1]];
+  if (is_packed_dot(*record.op) && b != kNone) return kMixed;  // packed data has no rows
+  if (a != kNone && b != kNone) {
+    for (std::size_t i = 0; i < dot.a_batch.size(); ++i)
+      if (dot.a_batch[i] == a) return dot.b_batch[i] == b ? static_cast<int>(i) : kMixed;
+    for (std::size_t i = 0; i < dot.a_contract.size(); ++i)
+      if (dot.a_contract[i] == a) return dot.b_contract[i] == b ? kSummed : kMixed;
+    return kMixed;
+  }
+  const bool is_a = a != kNone;
+  const int axis = is_a ? a : b;
+  const auto& contract = is_a ? dot.a_contract : dot.b_contract;
+  const auto& batch = is_a ? dot.a_batch : dot.b_batch;
+  if (has(contract, axis) || has(batch, axis)) return kMixed;
+  int place = static_cast<int>(batch.size());
+  if (!is_a)
+    place += type(in[0]).rank() - static_cast<int>(dot.a_contract.size() + dot.a_batch.size());
+  for (int other = 0; other < axis; ++other) place += !has(contract, other) && !has(batch, other);
+  return place;
+}
+
+/// Gathers from a table that all rows share, or from a tensor that has rows as well.
+int RowAxes::of_gather(const GatherAttrs& attrs, int in_x, int in_indices) const {
+  const auto added = [&](std::size_t end) {
+    return static_cast<int>(
+        std::count(attrs.matched.begin(), attrs.matched.begin() + static_cast<int>(end), -1));
+  };
+  if (in_x == kNone) {
+    const auto k = static_cast<std::size_t>(in_indices);
+    return attrs.matched[k] < 0 ? attrs.axis + added(k) : kMixed;
+  }
+  if (attrs.is_indexed(in_x)) return kMixed;
+  const auto found = std::find(attrs.matched.begin(), attrs.matched.end(), in_x);
+  const int along =
+      found == attrs.matched.end() ? kNone : static_cast<int>(found - attrs.matched.begin());
+  if (along != in_indices) return kMixed;
+  return in_x < attrs.axis ? in_x : in_x - attrs.count + added(attrs.matched.size());
+}
+
+/// Updates must go to the same rows from which a gather would take them.
+int RowAxes::of_scatter(const GatherAttrs& attrs, std::span<const ValueId> in) const {
+  int axis = axes_[in[0]];
+  if (axis == kNone && is_uniform_[in[0]] && rows_.is_named())
+    axis = find(type(in[0]).dims(), rows_);
+  if (axis < 0) return kMixed;
+  return of_gather(attrs, axis, axes_[in[1]]) == axes_[in[2]] && axes_[in[2]] >= 0 ? axis : kMixed;
+}
+
+void RowAxes::follow_fused(const OpRecord& record) {
+  const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
+  const Graph& body = *get<FusedAttrs>(record.attrs.get()).body.graph;
+  RowAxes inside(body, rows_);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    inside.seed(body.inputs[i], axes_[in[i]]);
+    inside.is_uniform_[body.inputs[i]] = is_uniform_[in[i]];
+  }
+  inside.follow();
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    if (axes_[out[k]] == kMixed) continue;
+    axes_[out[k]] = inside[body.outputs[k]];
+    // A fused op adds up its sums in one piece, not by row blocks.
+    if (axes_[out[k]] == kSummed) {
+      axes_[out[k]] = kMixed;
+      if (!first_mixing_) first_mixing_ = &sum_op;
+    }
+    if (axes_[out[k]] == kMixed && !first_mixing_) first_mixing_ = inside.first_mixing_;
+  }
+}
+
+Dim entry_dim(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  return attrs.has_lengths ? inputs[attrs.has_bound].dims()[0] : attrs.entry_dims[0];
+}
+
+RowAxes entry_rows(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  const Graph& body = *attrs.body.graph;
+  const Dim entry = entry_dim(attrs, inputs);
+  DimEnv env = body_env(attrs, inputs);
+  const auto axis_in = [&](ValueId v) {
+    const TensorType type = env.resolve(body.types[v]);
+    return type.is_list() || has_lengths_over(type, entry) ? RowAxes::kMixed
+                                                           : find(type.dims(), entry);
+  };
+  Dim rows = entry;
+  for (const ValueId v : body.inputs)
+    if (const int axis = axis_in(v); axis >= 0)
+      rows = body.types[v].dims()[static_cast<std::size_t>(axis)];
+  RowAxes result(body, rows, RowAxes::Joint::rows);
+  for (const ValueId v : body.inputs)
+    result.seed(v, has_lengths_over(body.types[v], rows) ? RowAxes::kMixed : axis_in(v));
+  result.follow();
+  return result;
+}
+
+}  // namespace reel

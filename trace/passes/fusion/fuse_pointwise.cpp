@@ -1,0 +1,161 @@
+#include "reel/trace/passes/fusion/fuse_pointwise.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/elementwise/fused.h"
+#include "reel/trace/passes/fusion/pointwise_groups.h"
+#include "reel/trace/passes/support/pieces.h"
+
+namespace reel {
+namespace {
+
+/// Writes the graph with a `fused` record for each group.
+class Fusion {
+ public:
+  explicit Fusion(const Graph& graph) : graph_(graph), groups_(graph), result_(new Graph(graph)) {
+    result_->records.clear();
+    result_->operands.clear();
+    reads_outside_.assign(graph.types.size(), 0);
+    for (const ValueId v : graph.outputs) reads_outside_[v] = 1;
+    for (std::size_t r = 0; r < graph.records.size(); ++r)
+      for (const ValueId v : graph.inputs_of(graph.records[r])) readers_.emplace_back(v, r);
+    std::sort(readers_.begin(), readers_.end());
+  }
+
+  Ref<Graph> run() {
+    const std::size_t count = graph_.records.size();
+    std::vector<std::uint8_t> is_done(count);
+    // A fused record stands where the group's last record was. Its operands precede it there,
+    // unless it reads a group that comes later.
+    std::vector<std::size_t> order;
+    std::vector<std::size_t> last(count);
+    for (std::size_t r = 0; r < count; ++r) last[unit(r)] = r;
+    for (std::size_t r = 0; r < count; ++r)
+      if (last[unit(r)] == r) order.push_back(unit(r));
+    while (!order.empty()) {
+      std::vector<std::size_t> waiting;
+      for (const std::size_t u : order) {
+        const bool ready = std::none_of(order.begin(), order.end(), [&](std::size_t other) {
+          return !is_done[other] && other != u && unit_needs(u, other);
+        });
+        if (!ready) {
+          waiting.push_back(u);
+          continue;
+        }
+        emit(u);
+        is_done[u] = 1;
+      }
+      order = std::move(waiting);
+    }
+    result_->seal();
+    return std::move(result_);
+  }
+
+ private:
+  /// Returns the record that stands for those emitted together with r: the head of its fused group,
+  /// or r.
+  std::size_t unit(std::size_t r) const {
+    const std::size_t head = groups_.head(r);
+    return groups_.is_fused(head) ? head : r;
+  }
+  /// A group that is not fused has one record, or records that depend on each other in their order:
+  /// joining readers makes only groups of two or more walks, which are fused.
+  bool unit_needs(std::size_t u, std::size_t other) const {
+    const std::size_t a = groups_.head(u), b = groups_.head(other);
+    return a == b ? other < u : groups_.needs(a, b);
+  }
+
+  void emit(std::size_t u) {
+    if (!groups_.is_fused(groups_.head(u))) {
+      const OpRecord& record = graph_.records[u];
+      result_->append(record, inside(record), graph_.inputs_of(record), graph_.outputs_of(record));
+      return;
+    }
+    const std::vector<std::size_t>& records = groups_.records(u);
+    std::unordered_set<ValueId> is_inside;
+    for (const std::size_t r : records)
+      for (const ValueId v : graph_.outputs_of(graph_.records[r])) is_inside.insert(v);
+    Ref<Graph> body(new Graph);
+    body->name = "fused";
+    std::vector<ValueId> in, out;
+    std::unordered_map<ValueId, ValueId> place;
+    const auto here = [&](ValueId v) {
+      const auto [found, is_new] = place.try_emplace(v);
+      if (is_new) found->second = body->add_value(graph_.types[v]);
+      return found->second;
+    };
+    for (const std::size_t r : records)
+      for (const ValueId v : graph_.inputs_of(graph_.records[r]))
+        if (!is_inside.contains(v) && !place.contains(v)) {
+          in.push_back(v);
+          body->inputs.push_back(here(v));
+        }
+    body->formal_count = body->inputs.size();
+    for (const std::size_t r : records) {
+      const OpRecord& record = graph_.records[r];
+      std::vector<ValueId> reads, makes;
+      for (const ValueId v : graph_.inputs_of(record)) reads.push_back(here(v));
+      for (const ValueId v : graph_.outputs_of(record)) makes.push_back(here(v));
+      body->append(record, record.attrs, reads, makes);
+      for (const ValueId v : graph_.outputs_of(record)) {
+        if (!is_read_outside(v, u)) continue;
+        out.push_back(v);
+        body->outputs.push_back(here(v));
+      }
+    }
+    if (out.empty()) return;  // no reader
+    body->seal();
+    result_->append(fused_op, make_attrs(FusedAttrs{make_sub_graph(std::move(body))}), in, out,
+                    graph_.records[records.front()].source);
+  }
+
+  bool is_read_outside(ValueId v, std::size_t u) const {
+    if (reads_outside_[v]) return true;
+    auto it = std::lower_bound(readers_.begin(), readers_.end(), std::pair{v, std::size_t{0}});
+    for (; it != readers_.end() && it->first == v; ++it)
+      if (groups_.head(it->second) != u) return true;
+    return false;
+  }
+
+  static SubGraph fused(const SubGraph& sub) {
+    if (!sub) return sub;
+    DimEnv names = sub.env();
+    return make_sub_graph(fuse_pointwise(*sub.graph), names);
+  }
+  static AttrsRef inside(const OpRecord& record) {
+    if (record.op == &loop_op) {
+      LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
+      attrs.body = fused(attrs.body);
+      attrs.cond = fused(attrs.cond);
+      return make_attrs(std::move(attrs));
+    }
+    if (record.op == &cond_op) {
+      CondAttrs attrs = get<CondAttrs>(record.attrs.get());
+      attrs.on_true = fused(attrs.on_true);
+      attrs.on_false = fused(attrs.on_false);
+      return make_attrs(std::move(attrs));
+    }
+    return record.attrs;
+  }
+
+  const Graph& graph_;
+  PointwiseGroups groups_;
+  Ref<Graph> result_;
+  std::vector<std::uint8_t> reads_outside_;  ///< by value: it is an output of the graph
+  std::vector<std::pair<ValueId, std::size_t>> readers_;  ///< value and reading record, sorted
+};
+
+/// The dependency matrix takes memory by the square of the number of records, and finding groups
+/// takes still more time. An unrolled loop has tens of thousands of records.
+constexpr std::size_t kMostRecords = 1024;
+
+}  // namespace
+
+Ref<Graph> fuse_pointwise(const Graph& graph) {
+  return in_pieces(graph, kMostRecords, [](const Graph& piece) { return Fusion(piece).run(); });
+}
+
+}  // namespace reel

@@ -1,0 +1,381 @@
+#include "reel/trace/passes/fusion/pointwise_groups.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/elementwise/broadcast.h"
+#include "reel/core/ops/elementwise/element_loop.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/shape/join.h"
+
+namespace reel {
+namespace {
+
+/// Returns true if every size is known, or known from the type of an input.
+bool has_sizes(const TensorType& type) {
+  return !type.is_list() && std::all_of(type.dims().begin(), type.dims().end(), [](const Dim& dim) {
+    return dim.is_named() || dim.has_size();
+  });
+}
+
+/// Returns true if the operand's dims are some of the result's, in the same order.
+bool is_in_order(const TensorType& operand, const TensorType& result) {
+  if (!result.is_named()) return true;  // plain axes are matched from the end
+  int last = -1;
+  for (const Dim& dim : operand.dims()) {
+    const int at = find(result.dims(), dim);
+    if (at <= last) return false;
+    last = at;
+  }
+  return true;
+}
+
+/// Rows of at most this many elements stay in the L2 cache while a tile program works on them.
+constexpr std::int64_t kLongestRow = 2048;
+
+/// Returns true if `dims` hold one number for each row of `rows`: they lack its last axis, or have
+/// one element there.
+bool is_of_rows(const Dims& dims, const Dims& rows) {
+  const std::size_t last = rows.size() - 1;
+  const bool has_last = dims.size() == rows.size() && dims[last] == Dim(1) && rows[last] != Dim(1);
+  return (has_last || dims.size() == last) &&
+         std::equal(rows.begin(), rows.end() - 1, dims.begin());
+}
+
+/// Returns true for a sum over each row, of at least two elements.
+bool sums_rows(const OpRecord& record, const TensorType& x) {
+  if (record.op != &sum_op || x.rank() < 2 || !is_float(x.dtype())) return false;
+  const std::int64_t row = x.sizes().back();
+  return get<ReduceAttrs>(record.attrs.get()).axes == std::vector<int>{x.rank() - 1} && row >= 2 &&
+         row <= kLongestRow;
+}
+
+/// Records that become one op.
+struct Group {
+  Dims dims;                        ///< of the elements walked over
+  bool has_sums = false;            ///< it sums over rows; records with one number per row may join
+  bool has_short_runs = false;      ///< an operand repeats after few rows
+  std::vector<const Dims*> wholes;  ///< dims of values that are split into, or joined of, these
+  int axis = 0;                     ///< the axis of those splits and joins
+  std::vector<std::size_t> records;
+  int walks = 0;  ///< walks over elements that its records would make unfused
+};
+
+/// A bit matrix: for each of `count` items, a set of the others.
+class Relation {
+ public:
+  explicit Relation(std::size_t count) : words_((count + 63) / 64), bits_(count * words_) {}
+  bool has(std::size_t row, std::size_t i) const {
+    return bits_[row * words_ + i / 64] >> (i % 64) & 1;
+  }
+  void set(std::size_t row, std::size_t i) {
+    bits_[row * words_ + i / 64] |= std::uint64_t{1} << (i % 64);
+  }
+  void clear(std::size_t row, std::size_t i) {
+    bits_[row * words_ + i / 64] &= ~(std::uint64_t{1} << (i % 64));
+  }
+  void add_all(std::size_t to, std::size_t from) {
+    for (std::size_t w = 0; w < words_; ++w) bits_[to * words_ + w] |= bits_[from * words_ + w];
+  }
+  /// Returns true if the predicate holds for an item of the row.
+  template <class Predicate>
+  bool any_of(std::size_t row, const Predicate& is) const {
+    for (std::size_t w = 0; w < words_; ++w)
+      for (std::uint64_t rest = bits_[row * words_ + w]; rest; rest &= rest - 1)
+        if (is(w * 64 + static_cast<std::size_t>(std::countr_zero(rest)))) return true;
+    return false;
+  }
+
+ private:
+  std::size_t words_;
+  std::vector<std::uint64_t> bits_;
+};
+
+}  // namespace
+
+/// Finds the groups. Keeps the facts that a merge needs by group instead of searching its records:
+/// an unrolled loop is one group of thousands of records, which grows by one at a time.
+class PointwiseGroups::Grouping {
+ public:
+  explicit Grouping(const Graph& graph)
+      : graph_(graph),
+        made_by_(graph.types.size(), kNone),
+        head_(graph.records.size()),
+        needs_(graph.records.size()),
+        apart_(graph.records.size()),
+        groups_(graph.records.size()) {
+    std::iota(head_.begin(), head_.end(), 0);
+    std::size_t effect = kNone;
+    for (const ValueId v : graph.inputs)
+      for_each_bound(type(v), [&](const Dim& dim) { bound_by_.emplace(dim.node(), kNone); });
+    for (const OpRecord& record : graph.records) {
+      if (record.op != &sum_op) continue;
+      const TensorType& x = type(graph.inputs_of(record)[0]);
+      if (sums_rows(record, x) && !are_rows_summed(x.dims())) summed_.push_back(&x.dims());
+    }
+    for (std::size_t r = 0; r < graph.records.size(); ++r) {
+      const OpRecord& record = graph.records[r];
+      heads_.push_back(r);
+      for (const ValueId v : graph.inputs_of(record))
+        if (made_by_[v] != kNone) depend(r, head(made_by_[v]));
+      depend_on_dims(r);
+      if (has_effects(record)) {  // effects keep their order
+        if (effect != kNone) depend(r, head(effect));
+        effect = r;
+      }
+      for (const ValueId v : graph.outputs_of(record)) made_by_[v] = r;
+      join(r);
+    }
+    join_readers();
+    for (std::size_t r = 0; r < head_.size(); ++r) head_[r] = head(r);
+    for (const std::size_t each : heads_)
+      if (groups_[each]) std::sort(groups_[each]->records.begin(), groups_[each]->records.end());
+  }
+
+  std::size_t head(std::size_t r) const {
+    while (head_[r] != r) r = head_[r];
+    return r;
+  }
+  const std::optional<Group>& group(std::size_t head) const { return groups_[head]; }
+  /// Returns false if fusing the group saves nothing.
+  bool is_fused(std::size_t head) const { return groups_[head] && groups_[head]->walks >= 2; }
+  bool needs(std::size_t head, std::size_t other) const { return needs_.has(head, other); }
+
+ private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  void depend(std::size_t r, std::size_t on) {
+    needs_.set(r, on);
+    needs_.add_all(r, on);
+  }
+
+  /// A record that mentions a dim depends on the record that makes it.
+  void depend_on_dims(std::size_t r) {
+    const OpRecord& record = graph_.records[r];
+    const auto need = [&](const Dim& dim) {
+      const auto found = bound_by_.find(dim.node());
+      if (found != bound_by_.end() && found->second != kNone && head(found->second) != r)
+        depend(r, head(found->second));
+    };
+    if (record.attrs) record.attrs->each_symbol(need);
+    for (const ValueId v : graph_.inputs_of(record)) for_each_symbol(type(v), need);
+    for (const ValueId v : graph_.outputs_of(record)) {
+      for_each_symbol(type(v), need);
+      for_each_bound(type(v), [&](const Dim& dim) { bound_by_.emplace(dim.node(), r); });
+    }
+  }
+
+  const TensorType& type(ValueId v) const { return graph_.types[v]; }
+
+  /// Returns a group of this record only; nothing if its op cannot be fused.
+  std::optional<Group> alone(std::size_t r) const {
+    const OpRecord& record = graph_.records[r];
+    const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
+    if (in.empty() || record.op->has_effect) return std::nullopt;
+    for (const ValueId v : in)
+      if (!has_sizes(type(v))) return std::nullopt;
+    for (const ValueId v : out)
+      if (!has_sizes(type(v))) return std::nullopt;
+    Group group;
+    group.records = {r};
+    group.dims = type(out[0]).dims();
+    if (record.op == &split_op) {
+      const auto& attrs = get<SplitAttrs>(record.attrs.get());
+      if (attrs.parts < 2) return std::nullopt;
+      group.wholes = {&type(in[0]).dims()};
+      group.axis = attrs.axis;
+      return group;
+    }
+    if (record.op == &concat_op) {
+      for (const ValueId v : in)
+        if (!same_dims(type(v).dims(), type(in[0]).dims())) return std::nullopt;
+      if (in.size() < 2) return std::nullopt;
+      group.dims = type(in[0]).dims();
+      group.wholes = {&type(out[0]).dims()};
+      group.axis = get<ConcatAttrs>(record.attrs.get()).axis;
+      group.walks = 1;
+      return group;
+    }
+    if (record.op == &spread_op) {
+      group.walks = 1;
+      return group;
+    }
+    if (sums_rows(record, type(in[0]))) {
+      group.dims = type(in[0]).dims();
+      group.has_sums = true;
+      group.walks = 1;
+      return group;
+    }
+    if (!element_loop(*record.op)) return std::nullopt;
+    for (const ValueId v : in) {
+      if (!is_in_order(type(v), type(out[0]))) return std::nullopt;
+      group.has_short_runs = group.has_short_runs || breaks_rows(type(v), type(out[0]));
+    }
+    group.walks = 1;
+    return group;
+  }
+
+  /// Merges groups that read the same elements, which are then loaded once.
+  void join_readers() {
+    std::vector<std::vector<std::size_t>> readers(graph_.types.size());
+    for (std::size_t r = 0; r < graph_.records.size(); ++r) {
+      if (!groups_[head(r)]) continue;
+      for (const ValueId v : graph_.inputs_of(graph_.records[r]))
+        if (same_dims(type(v).dims(), groups_[head(r)]->dims)) readers[v].push_back(r);
+    }
+    for (const std::vector<std::size_t>& of_one : readers)
+      for (std::size_t i = 1; i < of_one.size(); ++i) merge_if_possible(of_one[i - 1], of_one[i]);
+  }
+
+  /// Merges the record into the groups that make its operands, if they fit.
+  void join(std::size_t r) {
+    groups_[r] = alone(r);
+    if (!groups_[r]) return;
+    for (const ValueId v : graph_.inputs_of(graph_.records[r]))
+      if (made_by_[v] != kNone && !may_read(v, r)) keep_apart(r, head(made_by_[v]));
+    for (const ValueId v : graph_.inputs_of(graph_.records[r]))
+      if (made_by_[v] != kNone) merge_if_possible(made_by_[v], r);
+  }
+  void merge_if_possible(std::size_t a, std::size_t b) {
+    const std::size_t from = head(a), to = head(b);
+    if (from == to || !groups_[from] || !groups_[to] || apart_.has(to, from)) return;
+    if (go_together(*groups_[from], *groups_[to]) && !is_between(from, to)) merge(from, to);
+  }
+  void keep_apart(std::size_t a, std::size_t b) {
+    apart_.set(a, b);
+    apart_.set(b, a);
+  }
+  /// Returns true if the record may read v within a group: v has the size that the record walks
+  /// over, or one number per row, which the columns repeat.
+  bool may_read(ValueId v, std::size_t r) const {
+    const OpRecord& record = graph_.records[r];
+    if (record.op == &split_op || record.op == &concat_op || record.op == &sum_op) return true;
+    const TensorType &read = type(v), &made = type(graph_.outputs_of(record)[0]);
+    if (record.op == &spread_op)
+      return get<SpreadAttrs>(record.attrs.get()).axes == std::vector<int>{made.rank() - 1};
+    const bool has_rows = made.rank() > 0 && (made.is_named() || read.rank() == made.rank());
+    return same_dims(read.dims(), made.dims()) ||
+           (has_rows && is_of_rows(read.dims(), made.dims()));
+  }
+
+  static bool has_dims(const Group& group, const Dims& dims) { return same_dims(group.dims, dims); }
+  static bool is_whole(const Group& parts, const Dims& dims) {
+    return std::any_of(parts.wholes.begin(), parts.wholes.end(),
+                       [&](const Dims* whole) { return same_dims(*whole, dims); });
+  }
+  static bool is_of_rows_of(const Group& group, const Group& other) {
+    return other.has_sums && !group.has_sums && group.wholes.empty() &&
+           is_of_rows(group.dims, other.dims);
+  }
+  /// Returns true if an operand of these dims repeats after few rows, so that tiles of whole rows
+  /// would have few elements.
+  static bool breaks_rows(const TensorType& operand, const TensorType& result) {
+    constexpr std::int64_t kFewElements = 256;
+    const int rank = result.rank();
+    if (rank < 3 || operand.rank() == 0) return false;
+    const auto varies_along = [&](int axis) {
+      const Dim& dim = result.dims()[static_cast<std::size_t>(axis)];
+      if (result.is_named()) return find(operand.dims(), dim) >= 0;
+      const int at = axis - (rank - operand.rank());
+      return at >= 0 && !(operand.dims()[static_cast<std::size_t>(at)] == Dim(1));
+    };
+    std::int64_t elements = result.sizes().back();
+    std::optional<bool> varies;
+    for (int axis = rank - 2; axis >= 0; --axis) {
+      const std::int64_t size = result.sizes()[static_cast<std::size_t>(axis)];
+      if (size == 1) continue;
+      if (varies.value_or(varies_along(axis)) != varies_along(axis)) return elements < kFewElements;
+      if (size < 0) return false;  // size known only in a run
+      varies = varies_along(axis);
+      elements *= size;
+    }
+    return false;
+  }
+
+  bool are_rows_summed(const Dims& dims) const {
+    return std::any_of(summed_.begin(), summed_.end(),
+                       [&](const Dims* other) { return same_dims(*other, dims); });
+  }
+  bool go_together(const Group& a, const Group& b) const {
+    if ((a.has_sums || b.has_sums) && (a.has_short_runs || b.has_short_runs)) return false;
+    if (is_of_rows_of(a, b) || is_of_rows_of(b, a)) return true;
+    if (!a.wholes.empty() && !b.wholes.empty()) return has_dims(a, b.dims) && a.axis == b.axis;
+    // An op on the whole runs part by part, unless its rows are summed: the sum, its operands and
+    // its readers are better fused with each other.
+    const auto fits = [&](const Group& group, const Group& parts) {
+      return has_dims(group, parts.dims) ||
+             (is_whole(parts, group.dims) && !are_rows_summed(group.dims));
+    };
+    if (!b.wholes.empty()) return fits(a, b);
+    if (!a.wholes.empty()) return fits(b, a);
+    return has_dims(a, b.dims);
+  }
+  /// Returns the merged group. Appends the shorter list of records to the longer one, so their
+  /// order is lost.
+  static Group together(Group a, Group b) {
+    if (a.records.size() < b.records.size()) a.records.swap(b.records);
+    a.records.insert(a.records.end(), b.records.begin(), b.records.end());
+    a.walks += b.walks;
+    if (a.wholes.empty() && (!b.wholes.empty() || b.has_sums)) a.dims = b.dims;
+    a.has_sums = a.has_sums || b.has_sums;
+    a.has_short_runs = a.has_short_runs || b.has_short_runs;
+    if (a.wholes.empty()) a.axis = b.axis;
+    for (const Dims* whole : b.wholes)
+      if (!is_whole(a, *whole)) a.wholes.push_back(whole);
+    return a;
+  }
+
+  /// Returns true if some third group reads one of the two and is read by the other.
+  bool is_between(std::size_t a, std::size_t b) const {
+    return needs_.any_of(b, [&](std::size_t x) { return needs_.has(x, a); }) ||
+           needs_.any_of(a, [&](std::size_t x) { return needs_.has(x, b); });
+  }
+
+  void merge(std::size_t from, std::size_t to) {
+    head_[from] = to;
+    heads_.erase(std::lower_bound(heads_.begin(), heads_.end(), from));
+    needs_.add_all(to, from);
+    needs_.clear(to, from);
+    needs_.clear(to, to);
+    apart_.add_all(to, from);
+    for (const std::size_t x : heads_) {
+      if (x == to) continue;
+      if (apart_.has(from, x)) apart_.set(x, to);
+      if (needs_.has(x, from)) needs_.set(x, to);
+      needs_.clear(x, from);
+      if (needs_.has(x, to)) needs_.add_all(x, to);
+    }
+    groups_[to] = together(std::move(*groups_[from]), std::move(*groups_[to]));
+    groups_[from].reset();
+  }
+
+  const Graph& graph_;
+  std::unordered_map<const DimNode*, std::size_t> bound_by_;  ///< the record; kNone: an input
+  std::vector<std::size_t> made_by_;                          ///< by value, the record
+  std::vector<std::size_t> head_;   ///< by record: the head of its group, or a record nearer to it
+  std::vector<std::size_t> heads_;  ///< ascending
+  Relation needs_;                  ///< by head: the heads that must run before
+  Relation apart_;  ///< by head: the heads that must not join it, as one reads a value of the other
+                    ///< that it may not
+  std::vector<std::optional<Group>> groups_;
+  std::vector<const Dims*> summed_;  ///< dims of values that are summed over rows, each once
+};
+
+PointwiseGroups::PointwiseGroups(const Graph& graph)
+    : grouping_(std::make_unique<const Grouping>(graph)) {}
+PointwiseGroups::~PointwiseGroups() = default;
+std::size_t PointwiseGroups::head(std::size_t record) const { return grouping_->head(record); }
+bool PointwiseGroups::is_fused(std::size_t head) const { return grouping_->is_fused(head); }
+const std::vector<std::size_t>& PointwiseGroups::records(std::size_t head) const {
+  return grouping_->group(head)->records;
+}
+bool PointwiseGroups::needs(std::size_t head, std::size_t other) const {
+  return grouping_->needs(head, other);
+}
+
+}  // namespace reel

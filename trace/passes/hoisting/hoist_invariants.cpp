@@ -1,0 +1,122 @@
+#include "reel/trace/passes/hoisting/hoist_invariants.h"
+
+#include <algorithm>
+
+#include "reel/core/ops/control/loop.h"
+#include "reel/trace/passes/support/grows_large.h"
+#include "reel/trace/passes/support/never_fails.h"
+#include "reel/trace/passes/support/notes.h"
+#include "reel/trace/passes/support/sub_graphs.h"
+
+namespace reel {
+namespace {
+
+/// Finds the records of a loop's body that can be hoisted, along with the constants that they read.
+class Hoist {
+ public:
+  Hoist(const LoopAttrs& attrs, bool takes_all) : attrs_(attrs), body_(*attrs.body.graph) {
+    is_outside_.assign(body_.types.size(), 0);
+    is_constant_.assign(body_.types.size(), 0);
+    for (std::size_t i = 0; i < attrs.body_captures.size(); ++i) {
+      const Fill fill = attrs.fills[attrs.carries + attrs.slices + attrs.body_captures[i]];
+      is_outside_[body_.inputs[body_.formal_count + i]] =
+          attrs.entry_dims.empty() || fill == Fill::live;
+    }
+    takes_all = takes_all && attrs.entry_dims.empty();
+    moves_.assign(body_.records.size(), 0);
+    for (std::size_t r = 0; r < body_.records.size(); ++r) {
+      const OpRecord& record = body_.records[r];
+      const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+      if (record.op->has_effect || body_.schedule().attrs_have_symbols[r]) continue;
+      if (in.empty() && out.size() == 1 && !record.op->kernel_decides_types)
+        is_constant_[out[0]] = 1;
+      moves_[r] = (takes_all ? never_fails(*record.op) : record.op->pointwise) &&
+                  !record.op->kernel_decides_types && out.size() == 1 &&
+                  std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_outside_[v]; }) &&
+                  std::all_of(in.begin(), in.end(),
+                              [&](ValueId v) { return is_outside_[v] || is_constant_[v]; }) &&
+                  !grows_large(body_.types[out[0]], body_.types_of(in));
+      if (moves_[r]) is_outside_[out[0]] = 1;
+    }
+  }
+
+  bool any() const { return std::count(moves_.begin(), moves_.end(), 1) != 0; }
+
+  /// Appends the hoisted records to `outside` and their results to `inputs`, the loop's inputs.
+  /// Returns the remaining loop.
+  LoopAttrs apply(Graph& outside, std::vector<ValueId>& inputs) const {
+    DimEnv names = body_env(attrs_, outside.types_of(inputs));
+    std::vector<ValueId> place(body_.types.size(), ~0u);
+    for (std::size_t i = 0; i < attrs_.body_captures.size(); ++i)
+      place[body_.inputs[body_.formal_count + i]] =
+          inputs[attrs_.first_capture() + attrs_.body_captures[i]];
+    LoopAttrs next = attrs_;
+    LoopNotes notes(attrs_.notes);
+    if (!next.origin) next.origin = attrs_.body.graph;
+    Ref<Graph> body(new Graph(body_));
+    body->records.clear();
+    body->operands.clear();
+    const auto emit = [&](const OpRecord& record) {
+      std::vector<ValueId> in, out;
+      for (const ValueId v : body_.inputs_of(record)) in.push_back(place[v]);
+      const ValueId made = body_.outputs_of(record)[0];
+      out.push_back(place[made] = outside.add_value(names.resolve(body_.types[made])));
+      outside.append(record, record.attrs, in, out);
+    };
+    std::vector<const OpRecord*> constants(body_.types.size(), nullptr);
+    for (std::size_t r = 0; r < body_.records.size(); ++r) {
+      const OpRecord& record = body_.records[r];
+      const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+      if (!moves_[r]) {
+        if (!out.empty() && is_constant_[out[0]]) constants[out[0]] = &record;
+        body->append(record, record.attrs, in, out);
+        continue;
+      }
+      for (const ValueId v : in)
+        if (place[v] == ~0u) emit(*constants[v]);
+      emit(record);
+      notes.say(LoopNote::Kind::hoisted, *record.op, {}, {}, "once");
+      body->inputs.push_back(out[0]);
+      next.body_captures.push_back(static_cast<int>(inputs.size() - attrs_.first_capture()));
+      next.fills.push_back(Fill::live);
+      inputs.push_back(place[out[0]]);
+    }
+    body->seal();
+    next.notes = notes.finish();
+    DimEnv env = attrs_.body.env();
+    next.body = make_sub_graph(body, env);
+    return next;
+  }
+
+ private:
+  const LoopAttrs& attrs_;
+  const Graph& body_;
+  std::vector<std::uint8_t> is_outside_, is_constant_, moves_;
+};
+
+template <bool takes_all>
+Ref<Graph> hoist(const Graph& graph) {
+  Ref<Graph> result(new Graph(graph));
+  result->records.clear();
+  result->operands.clear();
+  for (const OpRecord& record : graph.records) {
+    const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
+    AttrsRef attrs = with_sub_graphs(record, hoist<takes_all>);
+    std::vector<ValueId> inputs(in.begin(), in.end());
+    if (record.op == &loop_op) {
+      const auto& loop = get<LoopAttrs>(attrs.get());
+      const Hoist moved(loop, takes_all);
+      if (moved.any()) attrs = make_attrs(moved.apply(*result, inputs));
+    }
+    result->append(record, attrs, inputs, out);
+  }
+  result->seal();
+  return result;
+}
+
+}  // namespace
+
+Ref<Graph> hoist_invariants(const Graph& graph) { return hoist<false>(graph); }
+Ref<Graph> hoist_all_invariants(const Graph& graph) { return hoist<true>(graph); }
+
+}  // namespace reel

@@ -1,0 +1,167 @@
+#include "reel/trace/passes/hoisting/pack_weights.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/products/packed.h"
+#include "reel/core/ops/products/products.h"
+#include "reel/trace/passes/analysis/row_axes.h"
+
+namespace reel {
+namespace {
+
+/// Returns true if packed_dot reads all of the matrix whenever the body runs. Returns false if its
+/// columns are the rows of the loop's state, which may run in row blocks (plan/row_cut.h), or
+/// entries that finish.
+bool may_pack(const LoopAttrs& attrs, const DotAttrs& dot, const TensorType& a,
+              const TensorType& matrix) {
+  if (!can_be_packed(dot, a, matrix)) return false;
+  const Dims& dims = matrix.dims();
+  if (std::any_of(dims.begin(), dims.end(),
+                  [&](const Dim& dim) { return contains(attrs.entry_dims, dim); }))
+    return false;
+  const Graph& body = *attrs.body.graph;
+  const std::vector<TensorType> carries =
+      body.types_of(std::span(body.inputs).subspan(1, static_cast<std::size_t>(attrs.carries)));
+  const std::optional<Dim> rows = dim_of_rows(attrs, carries);
+  return !rows || !rows->is_named() ||
+         !(dims[static_cast<std::size_t>(1 - dot.b_contract[0])] == *rows);
+}
+
+PackedOps ops_of(Packs packs, const DotAttrs& dot, const TensorType& a, const TensorType& matrix) {
+  if (packs == Packs::all) return {pack_small_op, packed_small_dot_op};
+  return packed_ops_of(dot, a, matrix);
+}
+
+/// Packs the captures of one loop.
+class Packing {
+ public:
+  /// inputs: the loop's, in `outside`, which receives the pack records.
+  Packing(Graph& outside, LoopAttrs attrs, std::vector<ValueId>& inputs, Packs packs)
+      : outside_(outside), attrs_(std::move(attrs)), inputs_(inputs), packs_(packs) {
+    const Graph& body = *attrs_.body.graph;
+    for (std::size_t i = body.formal_count; i < body.inputs.size(); ++i)
+      capture_of_[body.inputs[i]] = static_cast<int>(i - body.formal_count);
+  }
+
+  LoopAttrs run() {
+    const Graph& body = *attrs_.body.graph;
+    DimEnv names = attrs_.body.env();
+    body_ = Ref<Graph>(new Graph(body));
+    body_->records.clear();
+    body_->operands.clear();
+    for (const OpRecord& record : body.records) {
+      const InPlaceOf scope(record);
+      std::vector<ValueId> in;
+      for (const ValueId v : body.inputs_of(record)) in.push_back(now(v));
+      const auto out = body.outputs_of(record);
+      const Op* op = record.op;
+      if (is_pack(*op) && is_constant(in[0])) {  // from a loop inside
+        replaced_[out[0]] = packed(*op, in[0], get<PackAttrs>(record.attrs.get()).contract);
+        continue;
+      }
+      // Products over all time steps of a chunk have enough rows without packing.
+      if (op == &dot_op && !attrs_.in_chunks && is_constant(in[1]) && !is_constant(in[0])) {
+        const auto& dot = get<DotAttrs>(record.attrs.get());
+        const TensorType &a = body.types[in[0]], &matrix = body.types[in[1]];
+        if (may_pack(attrs_, dot, a, matrix)) {
+          const PackedOps ops = ops_of(packs_, dot, a, matrix);
+          in[1] = packed(ops.pack, in[1], dot.b_contract[0]);
+          op = &ops.dot;
+        }
+      }
+      body_->append(*op, record.attrs, in, out);
+    }
+    for (ValueId& v : body_->outputs) v = now(v);
+    body_->seal();
+    attrs_.body = make_sub_graph(std::move(body_), names);
+    return std::move(attrs_);
+  }
+
+ private:
+  ValueId now(ValueId v) const {
+    const auto found = replaced_.find(v);
+    return found == replaced_.end() ? v : found->second;
+  }
+  /// Returns true for a capture that is the same in every iteration, whichever entries have
+  /// finished.
+  bool is_constant(ValueId v) const {
+    if (!capture_of_.count(v)) return false;
+    const Dims& dims = body_->types[v].dims();
+    return std::none_of(dims.begin(), dims.end(),
+                        [&](const Dim& dim) { return contains(attrs_.entry_dims, dim); });
+  }
+
+  /// Returns the body's capture of the packed matrix; packs it if it is new.
+  ValueId packed(const Op& pack, ValueId capture, int contract) {
+    auto [it, is_new] = packed_.try_emplace({&pack, capture, contract}, 0);
+    if (!is_new) return it->second;
+    const auto place = static_cast<std::size_t>(
+        attrs_.body_captures[static_cast<std::size_t>(capture_of_.at(capture))]);
+    const ValueId given = inputs_[attrs_.first_capture() + place];
+    const ValueId made = outside_.add_value(outside_.types[given]);
+    outside_.append(pack, make_attrs(PackAttrs{contract}), {{given}}, {{made}});
+    attrs_.body_captures.push_back(static_cast<int>(inputs_.size() - attrs_.first_capture()));
+    attrs_.fills.push_back(Fill::live);
+    inputs_.push_back(made);
+    it->second = body_->add_value(body_->types[capture]);
+    body_->inputs.push_back(it->second);
+    return it->second;
+  }
+
+  Graph& outside_;
+  LoopAttrs attrs_;
+  std::vector<ValueId>& inputs_;
+  Packs packs_;
+  Ref<Graph> body_;
+  std::map<ValueId, int> capture_of_;  ///< value -> its place among the body's captures
+  std::map<std::tuple<const Op*, ValueId, int>, ValueId> packed_;
+  std::map<ValueId, ValueId> replaced_;
+};
+
+SubGraph packed_inside(const SubGraph& sub, Packs packs) {
+  if (!sub) return sub;
+  DimEnv names = sub.env();
+  return make_sub_graph(pack_weights(*sub.graph, packs), names);
+}
+
+}  // namespace
+
+Packs packs_of(const Passes& passes) {
+  if (!passes.pack_weights) return Packs::none;
+  return passes.pack_small ? Packs::all : Packs::large;
+}
+
+SumOrder order_in_steps(const LoopAttrs& attrs, const DotAttrs& dot, const TensorType& a,
+                        const TensorType& matrix, Packs packs) {
+  if (packs == Packs::none || !may_pack(attrs, dot, a, matrix)) return dot_order(dot, a, matrix);
+  return packed_order(ops_of(packs, dot, a, matrix).dot, dot, a, matrix);
+}
+
+Ref<Graph> pack_weights(const Graph& graph, Packs packs) {
+  Ref<Graph> result(new Graph(graph));
+  result->records.clear();
+  result->operands.clear();
+  for (const OpRecord& record : graph.records) {
+    const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
+    std::vector<ValueId> inputs(in.begin(), in.end());
+    AttrsRef attrs = record.attrs;
+    if (record.op == &cond_op) {
+      CondAttrs cond = get<CondAttrs>(attrs.get());
+      cond.on_true = packed_inside(cond.on_true, packs);
+      cond.on_false = packed_inside(cond.on_false, packs);
+      attrs = make_attrs(std::move(cond));
+    } else if (record.op == &loop_op) {
+      LoopAttrs loop = get<LoopAttrs>(attrs.get());
+      loop.body = packed_inside(loop.body, packs);
+      attrs = make_attrs(Packing(*result, std::move(loop), inputs, packs).run());
+    }
+    result->append(record, attrs, inputs, out);
+  }
+  result->seal();
+  return result;
+}
+
+}  // namespace reel

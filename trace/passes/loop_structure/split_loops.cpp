@@ -1,0 +1,313 @@
+#include "reel/trace/passes/loop_structure/split_loops.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "reel/core/base/str.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/products/products.h"
+#include "reel/trace/executors/chunks.h"
+#include "reel/trace/passes/analysis/carry_layers.h"
+#include "reel/trace/passes/hoisting/time_split.h"
+#include "reel/trace/passes/support/notes.h"
+#include "reel/trace/passes/support/sub_graphs.h"
+
+namespace reel {
+namespace {
+
+/// Assigns the records and carries of a loop's body to layers, numbered from 0; each layer becomes
+/// a loop.
+class Layers {
+ public:
+  explicit Layers(const LoopAttrs& attrs) : attrs_(attrs), body_(*attrs.body.graph) {
+    carry_ = layers_of_carries(attrs);
+    for (const int layer : carry_) count_ = std::max(count_, layer + 1);
+    if (count_ == 1) return;
+    find_layers_of_records();
+    bring_products_to_what_they_multiply();
+  }
+
+  int count() const { return count_; }
+  int of_carry(int i) const { return carry_[static_cast<std::size_t>(i)]; }
+  int of_record(std::size_t r) const { return record_[r]; }
+  /// Returns the layer that makes the value; -1 if every layer has it: slices, captures, constants.
+  int of_value(ValueId v) const { return value_[v]; }
+
+ private:
+  /// Places records as late as their readers allow, so that few values cross between layers.
+  void find_layers_of_records() {
+    record_.assign(body_.records.size(), -1);
+    value_.assign(body_.types.size(), -1);
+    std::vector<int> least(body_.types.size(), 0), wanted(body_.types.size(), count_);
+    for (std::size_t i = 0; i < carry_.size(); ++i) {
+      value_[body_.inputs[1 + i]] = least[body_.inputs[1 + i]] = carry_[i];
+      wanted[body_.outputs[i]] = std::min(wanted[body_.outputs[i]], carry_[i]);
+    }
+    for (const OpRecord& record : body_.records)
+      for (const ValueId out : body_.outputs_of(record))
+        for (const ValueId in : body_.inputs_of(record))
+          least[out] = std::max(least[out], least[in]);
+    for (std::size_t k = attrs_.first_stack(); k < body_.outputs.size(); ++k)
+      wanted[body_.outputs[k]] = std::min(wanted[body_.outputs[k]], least[body_.outputs[k]]);
+    for (std::size_t r = body_.records.size(); r-- > 0;) {
+      const OpRecord& record = body_.records[r];
+      const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+      if (in.empty()) continue;  // constants: every layer makes its own
+      int layer = count_ - 1;
+      for (const ValueId v : out) layer = std::min(layer, wanted[v]);
+      record_[r] = layer;
+      for (const ValueId v : out) value_[v] = layer;
+      for (const ValueId v : in) wanted[v] = std::min(wanted[v], layer);
+    }
+  }
+
+  /// Moves a product into the layer that makes its operands if its result is smaller than they are.
+  /// Backwards, a layer then multiplies the gradient of its gates itself and passes on the gradient
+  /// of its input. Layers have equal work.
+  void bring_products_to_what_they_multiply() {
+    for (std::size_t r = 0; r < body_.records.size(); ++r) {
+      const OpRecord& record = body_.records[r];
+      if (record.op != &dot_op || record_[r] < 0) continue;
+      int layer = -1;
+      std::int64_t read = 0;
+      for (const ValueId v : body_.inputs_of(record)) {
+        layer = std::max(layer, value_[v]);
+        if (value_[v] >= 0 && body_.types[v].is_known()) read += body_.types[v].bytes();
+      }
+      const ValueId out = body_.outputs_of(record)[0];
+      if (layer < 0 || !body_.types[out].is_known() || body_.types[out].bytes() >= read) continue;
+      record_[r] = value_[out] = layer;
+    }
+  }
+
+  const LoopAttrs& attrs_;
+  const Graph& body_;
+  std::vector<int> carry_, record_, value_;
+  int count_ = 1;
+};
+
+/// Builds the loops, one per layer.
+class LoopsOfLayers {
+ public:
+  LoopsOfLayers(Graph& to, const LoopAttrs& attrs, std::span<const ValueId> in,
+                std::span<const ValueId> out, const Layers& layers, const Dim& time)
+      : to_(to),
+        attrs_(attrs),
+        body_(*attrs.body.graph),
+        in_(in),
+        out_(out),
+        layers_(layers),
+        time_(time),
+        env_(body_env(attrs, to.types_of(in))) {}
+
+  /// Returns false if some value cannot be passed from layer to layer.
+  bool prepare() {
+    if (bears_dims()) return false;
+    find_handed_on();
+    return std::all_of(handed_on_.begin(), handed_on_.end(),
+                       [&](ValueId v) { return can_be_stacked(v); });
+  }
+  void make() {
+    const std::vector<TensorType> whole_step =
+        attrs_.whole_step.empty() ? step_types(attrs_, to_.types_of(in_)) : attrs_.whole_step;
+    for (int layer = 0; layer < layers_.count(); ++layer) make(layer, whole_step);
+  }
+
+ private:
+  bool knows(const TensorType& type) const {
+    bool result = true;
+    for_each_symbol(
+        type, [&](const Dim& dim) { result = result && (dim.has_size() || env_.knows(dim)); });
+    return result;
+  }
+  /// Returns true if iterations make dims: a record that mentions one need not read the record that
+  /// makes it.
+  bool bears_dims() const {
+    bool result = false;
+    for (const OpRecord& record : body_.records) {
+      if (record.attrs)
+        record.attrs->each_symbol(
+            [&](const Dim& dim) { result = result || !(dim.has_size() || env_.knows(dim)); });
+      for (const ValueId v : body_.outputs_of(record)) result = result || !knows(body_.types[v]);
+    }
+    return result;
+  }
+  /// Finds the values that a later layer reads.
+  void find_handed_on() {
+    const auto read = [&](ValueId v, int layer) {
+      if (layers_.of_value(v) >= 0 && layers_.of_value(v) < layer &&
+          std::find(handed_on_.begin(), handed_on_.end(), v) == handed_on_.end())
+        handed_on_.push_back(v);
+    };
+    for (std::size_t r = 0; r < body_.records.size(); ++r)
+      for (const ValueId v : body_.inputs_of(body_.records[r])) read(v, layers_.of_record(r));
+    for (int i = 0; i < attrs_.carries; ++i) read(body_.outputs[i], layers_.of_carry(i));
+  }
+  bool can_be_stacked(ValueId v) {
+    if (!knows(body_.types[v])) return false;
+    const TensorType step = env_.resolve(body_.types[v]);
+    if (step.is_list() || (step.rank() > 0 && step.is_named() != time_.is_named())) return false;
+    return std::none_of(step.dims().begin(), step.dims().end(), [&](const Dim& dim) {
+      return (dim.is_named() && dim == time_) || contains(dim.length_dims(), time_) ||
+             (!dim.is_named() && !dim.has_size());
+    });
+  }
+  /// Returns the layer that makes the term of a stack or sum.
+  int layer_of_output(std::size_t k) const {
+    return std::max(layers_.of_value(body_.outputs[k]), 0);
+  }
+
+  void make(int layer, const std::vector<TensorType>& whole_step) {
+    LoopAttrs next = attrs_;
+    next.whole_step = whole_step;
+    next.carries = next.slices = next.stacks = next.sums = 0;
+    next.stack_dims.clear();
+    next.stack_kinds.clear();
+    next.origin = {};
+    Ref<Graph> graph(new Graph);
+    graph->name = body_.name;
+    graph->types = body_.types;
+    std::vector<ValueId> inputs(in_.begin(), in_.begin() + attrs_.first_carry()), outputs;
+    graph->inputs.push_back(body_.inputs[0]);
+    next.fills.clear();
+    const auto take = [&](ValueId inside, ValueId outside, Fill fill = Fill::live) {
+      graph->inputs.push_back(inside);
+      inputs.push_back(outside);
+      next.fills.push_back(fill);
+    };
+    const auto give = [&](ValueId inside, ValueId outside) {
+      graph->outputs.push_back(inside);
+      outputs.push_back(outside);
+    };
+    const auto stack = [&](ValueId inside, ValueId outside, std::uint8_t kind) {
+      give(inside, outside);
+      next.stack_dims.push_back(time_);
+      next.stack_kinds.push_back(kind);
+      ++next.stacks;
+    };
+    for (int i = 0; i < attrs_.carries; ++i) {
+      if (layers_.of_carry(i) != layer) continue;
+      ++next.carries;
+      take(body_.inputs[1 + i], in_[attrs_.first_carry() + i]);
+      give(body_.outputs[i], out_[i]);
+    }
+    for (int i = 0; i < attrs_.slices; ++i) {
+      ++next.slices;
+      take(body_.inputs[1 + attrs_.carries + i], in_[attrs_.first_slice() + i],
+           attrs_.fill_of(static_cast<std::size_t>(attrs_.carries + i)));
+    }
+    for (const auto& [value, stacked] : stacks_) {  // of earlier layers
+      ++next.slices;
+      take(value, stacked);
+    }
+    graph->formal_count = graph->inputs.size();
+    graph->inputs.insert(graph->inputs.end(), body_.inputs.begin() + body_.formal_count,
+                         body_.inputs.end());
+    inputs.insert(inputs.end(), in_.begin() + attrs_.first_capture(), in_.end());
+    for (std::size_t r = 0; r < body_.records.size(); ++r)
+      if (layers_.of_record(r) == layer || layers_.of_record(r) < 0)
+        graph->append(body_.records[r], body_.records[r].attrs, body_.inputs_of(body_.records[r]),
+                      body_.outputs_of(body_.records[r]));
+    for (int j = 0; j < attrs_.stacks; ++j) {
+      const std::size_t k = attrs_.first_stack() + j;
+      if (layer_of_output(k) != layer) continue;
+      stack(body_.outputs[k], out_[k], attrs_.stack_kinds[j]);
+      if (layers_.of_value(body_.outputs[k]) == layer) stacks_.emplace(body_.outputs[k], out_[k]);
+    }
+    for (const ValueId v : handed_on_) {
+      if (layers_.of_value(v) != layer || stacks_.count(v)) continue;
+      Dims dims{time_};
+      const TensorType step = env_.resolve(body_.types[v]);
+      dims.insert(dims.end(), step.dims().begin(), step.dims().end());
+      stack(v, stacks_[v] = to_.add_value(step.with(dims)), 0);
+    }
+    for (int i = 0; i < attrs_.sums; ++i) {
+      const std::size_t k = attrs_.first_sum() + i;
+      if (layer_of_output(k) != layer) continue;
+      ++next.sums;
+      give(body_.outputs[k], out_[k]);
+    }
+    const bool is_last = layer + 1 == layers_.count();
+    outputs.push_back(is_last ? out_[attrs_.trips_output()] : to_.add_value(TensorType(i32)));
+    // Entries do not finish early, so captures have Fill::live; fills of slices tell which are
+    // recomputed.
+    next.fills.resize(inputs.size() - attrs_.first_carry(), Fill::live);
+    next.collects.assign(graph->outputs.size(), 0);
+    next.last_dims.clear();
+    LoopNotes notes(attrs_.notes);
+    notes.say(LoopNote::Kind::apart,
+              str("layer ", layer + 1, " of ", layers_.count(), " of ", attrs_.name));
+    next.notes = notes.finish();
+    graph->seal();
+    DimEnv names = env_;  // including symbols that inputs of other layers bind
+    next.body = make_sub_graph(std::move(graph), names);
+    to_.append(loop_op, make_attrs(std::move(next)), inputs, outputs);
+  }
+
+  Graph& to_;
+  const LoopAttrs& attrs_;
+  const Graph& body_;
+  std::span<const ValueId> in_, out_;
+  const Layers& layers_;
+  Dim time_;
+  DimEnv env_;
+  std::vector<ValueId> handed_on_;
+  std::map<ValueId, ValueId> stacks_;  ///< body value -> stack outside
+};
+
+/// Returns the attributes of a loop whose chunks are to be split, not the loop itself.
+AttrsRef in_its_chunks(const LoopAttrs& attrs) {
+  LoopAttrs next = attrs;
+  next.is_handed_on = true;
+  return make_attrs(std::move(next));
+}
+
+/// Appends to `to` the loops of the layers, or, under a policy, the loop marked for a split of its
+/// chunks. Returns false, and appends nothing, if the loop cannot be split.
+bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
+           std::span<const ValueId> out) {
+  const auto& attrs = get<LoopAttrs>(record.attrs.get());
+  const std::vector<TensorType> types = to.types_of(in);
+  if (attrs.carries < 2 || has_effects(record) || !attrs.entry_dims.empty()) return false;
+  for (std::size_t i = attrs.first_carry(); i < attrs.first_slice(); ++i)
+    if (types[i].is_list()) return false;
+  for (int i = 0; i < attrs.sums; ++i)
+    if (to.types[out[attrs.first_sum() + i]].is_list()) return false;
+  const std::optional<Dim> time = TimeSplit::divisible_time_of(attrs, types);
+  if (!time) return false;
+  const Layers layers(attrs);
+  if (layers.count() == 1) return false;
+  LoopsOfLayers loops(to, attrs, in, out, layers, *time);
+  if (!loops.prepare()) return false;
+  // Checkpoints cover all layers, and one loop at a time locks recomputed residuals.
+  if (attrs.keeps_few_steps() || attrs.recalls())
+    to.append(record, in_its_chunks(attrs), in, out);
+  else
+    loops.make();
+  return true;
+}
+
+}  // namespace
+
+Ref<Graph> split_loops(const Graph& graph) {
+  const auto has_parts = [](const OpRecord& record) {
+    return record.op == &cond_op ||
+           (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).in_chunks);
+  };
+  Ref<Graph> result(new Graph(graph));
+  result->records.clear();
+  result->operands.clear();
+  for (const OpRecord& record : graph.records) {
+    const InPlaceOf scope(record);
+    const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
+    if (record.op == &loop_op && split(*result, record, in, out)) continue;
+    result->append(record, has_parts(record) ? with_sub_graphs(record, split_loops) : record.attrs,
+                   in, out);
+  }
+  result->seal();
+  return result;
+}
+
+}  // namespace reel

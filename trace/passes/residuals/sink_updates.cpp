@@ -1,0 +1,111 @@
+#include "reel/trace/passes/residuals/sink_updates.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <vector>
+
+#include "reel/core/dims/dim_env.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/elementwise/fused.h"
+#include "reel/trace/passes/support/never_fails.h"
+
+namespace reel {
+namespace {
+
+/// Divides records into those that wait for an update, with the updates, and all others.
+class LateRecords {
+ public:
+  explicit LateRecords(const Graph& graph)
+      : graph_(graph),
+        is_argument_(graph.types.size()),
+        is_result_(graph.types.size()),
+        is_late_value_(graph.types.size()),
+        is_updated_(graph.types.size()) {
+    for (std::size_t i = 0; i < graph.formal_count; ++i) is_argument_[graph.inputs[i]] = 1;
+    for (const ValueId v : graph.outputs) is_result_[v] = 1;
+    for (const ValueId v : graph.inputs)
+      for_each_bound(graph.types[v], [&](const Dim& dim) { bound_.insert(dim.node()); });
+    for (const OpRecord& record : graph.records) add(record);
+  }
+
+  /// By record.
+  const std::vector<std::uint8_t>& are_late() const { return is_late_; }
+  /// True if a record that is not late stands behind an update and keeps it from being in place.
+  bool are_in_the_way() const { return are_in_the_way_; }
+  /// True if late records can neither fail nor have effects.
+  bool are_silent() const { return are_silent_; }
+
+ private:
+  void add(const OpRecord& record) {
+    const bool waits = waits_for_late(record), updates = is_update(record);
+    is_late_.push_back(waits || updates);
+    if (is_late_.back()) {
+      for (const ValueId v : graph_.outputs_of(record)) is_late_value_[v] = 1;
+      are_silent_ = are_silent_ && never_fails(*record.op);
+      any_update_ = any_update_ || updates;
+    } else if (any_update_) {
+      const auto in = graph_.inputs_of(record);
+      are_in_the_way_ =
+          are_in_the_way_ || !never_fails_once_placed(*record.op, record.attrs.get()) ||
+          std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_updated_[v]; });
+    }
+    for (const ValueId v : graph_.outputs_of(record))
+      for_each_bound(graph_.types[v], [&](const Dim& dim) {
+        if (bound_.insert(dim.node()).second && is_late_.back()) bound_late_.insert(dim.node());
+      });
+  }
+
+  /// Notes which arguments it updates.
+  bool is_update(const OpRecord& record) {
+    if (!record.op->pointwise && record.op != &fused_op) return false;
+    bool result = false;
+    for (const ValueId out : graph_.outputs_of(record))
+      for (const ValueId in : graph_.inputs_of(record)) {
+        if (!is_result_[out] || !is_argument_[in] || is_result_[in] ||
+            graph_.types[in] != graph_.types[out])
+          continue;
+        is_updated_[in] = 1;
+        result = true;
+      }
+    return result;
+  }
+
+  bool waits_for_late(const OpRecord& record) const {
+    const auto in = graph_.inputs_of(record);
+    if (std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_late_value_[v]; }))
+      return true;
+    if (bound_late_.empty()) return false;
+    bool result = false;
+    const auto look = [&](const Dim& dim) { result = result || bound_late_.contains(dim.node()); };
+    if (record.attrs) record.attrs->each_symbol(look);
+    for (const ValueId v : in) for_each_symbol(graph_.types[v], look);
+    for (const ValueId v : graph_.outputs_of(record)) for_each_symbol(graph_.types[v], look);
+    return result;
+  }
+
+  const Graph& graph_;
+  std::vector<std::uint8_t> is_argument_, is_result_, is_late_value_, is_updated_;  ///< by value
+  std::unordered_set<const DimNode*> bound_, bound_late_;
+  std::vector<std::uint8_t> is_late_;
+  bool any_update_ = false, are_in_the_way_ = false, are_silent_ = true;
+};
+
+}  // namespace
+
+Ref<Graph> sink_updates(const Graph& graph) {
+  Ref<Graph> result(new Graph(graph));
+  const LateRecords late(graph);
+  if (!late.are_in_the_way() || (!late.are_silent() && has_effects(graph))) return result;
+  result->records.clear();
+  result->operands.clear();
+  for (const std::uint8_t is_late : {0, 1})
+    for (std::size_t r = 0; r < graph.records.size(); ++r) {
+      if (late.are_late()[r] != is_late) continue;
+      const OpRecord& record = graph.records[r];
+      result->append(record, record.attrs, graph.inputs_of(record), graph.outputs_of(record));
+    }
+  result->seal();
+  return result;
+}
+
+}  // namespace reel
