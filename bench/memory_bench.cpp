@@ -13,7 +13,7 @@
 #include "harness.h"
 #include "libtorch.h"
 #include "reel/reel.h"
-#include "reel/trace/executors/spill_file.h"
+#include "reel/trace/executors/spill/spill_file.h"
 
 namespace reel::bench {
 namespace {

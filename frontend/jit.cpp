@@ -10,8 +10,8 @@
 #include "reel/frontend/pictures/lowered_picture.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"
 #include "reel/trace/executors/interpreter.h"
-#include "reel/trace/executors/plan/explain.h"
-#include "reel/trace/executors/plan/memory.h"
+#include "reel/trace/executors/plan/base/memory.h"
+#include "reel/trace/executors/plan/explain/explain.h"
 #include "reel/trace/executors/plan/run_plan.h"
 
 namespace reel::detail {

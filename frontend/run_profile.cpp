@@ -9,7 +9,7 @@
 #include "reel/frontend/pictures/chrome_trace.h"
 #include "reel/frontend/pictures/picture.h"
 #include "reel/frontend/replace_file.h"
-#include "reel/trace/executors/plan/words.h"
+#include "reel/trace/executors/plan/base/words.h"
 
 namespace reel {
 namespace {

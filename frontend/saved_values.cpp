@@ -12,11 +12,11 @@
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/identity.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/trace/executors/kept_steps.h"
-#include "reel/trace/executors/known_steps.h"
-#include "reel/trace/executors/plan/types.h"
-#include "reel/trace/executors/plan/words.h"
-#include "reel/trace/executors/policy_costs.h"
+#include "reel/trace/executors/checkpoints/kept_steps.h"
+#include "reel/trace/executors/checkpoints/known_steps.h"
+#include "reel/trace/executors/checkpoints/policy_costs.h"
+#include "reel/trace/executors/plan/base/types.h"
+#include "reel/trace/executors/plan/base/words.h"
 #include "reel/trace/traced_function.h"
 
 namespace reel {

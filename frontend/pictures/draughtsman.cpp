@@ -6,7 +6,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/elementwise/fused.h"
-#include "reel/trace/executors/plan/planned_loop.h"
+#include "reel/trace/executors/plan/loop/planned_loop.h"
 
 namespace reel {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "reel/core/ops/control/loop.h"
 #include "reel/frontend/pictures/picture.h"
-#include "reel/trace/executors/plan/profile.h"
+#include "reel/trace/executors/plan/base/profile.h"
 
 namespace reel {
 

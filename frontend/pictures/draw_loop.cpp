@@ -5,8 +5,8 @@
 #include "reel/core/base/quantities.h"
 #include "reel/core/base/str.h"
 #include "reel/frontend/pictures/draughtsman.h"
-#include "reel/trace/executors/known_steps.h"
-#include "reel/trace/executors/plan/planned_loop.h"
+#include "reel/trace/executors/checkpoints/known_steps.h"
+#include "reel/trace/executors/plan/loop/planned_loop.h"
 
 namespace reel {
 namespace {

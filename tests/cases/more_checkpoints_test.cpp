@@ -1,7 +1,7 @@
 // Gradients under checkpoints and with cuts, after rows L2, L4 and L8 of the further cases.
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
-#include "reel/trace/executors/recalled.h"
+#include "reel/trace/executors/checkpoints/recalled.h"
 
 namespace reel {
 namespace {

@@ -1,7 +1,7 @@
 // Checkpoint with bodies that make Dims: recomputed iterations make them again.
 #include "reel/tests/frontend/policies.h"
 #include "reel/tests/gradients.h"
-#include "reel/trace/executors/spilled.h"
+#include "reel/trace/executors/spill/spilled.h"
 
 namespace reel {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "reel/core/ops/control/loop.h"
 #include "reel/tests/frontend/policies.h"
-#include "reel/trace/executors/spilled.h"
+#include "reel/trace/executors/spill/spilled.h"
 
 namespace reel {
 namespace {

@@ -6,8 +6,8 @@
 #include "reel/core/op/vjp.h"
 #include "reel/tests/modes.h"
 #include "reel/tests/recomputation.h"
-#include "reel/trace/executors/kept_steps.h"
-#include "reel/trace/executors/recalled.h"
+#include "reel/trace/executors/checkpoints/kept_steps.h"
+#include "reel/trace/executors/checkpoints/recalled.h"
 
 namespace reel {
 namespace {

@@ -9,7 +9,7 @@
 #include "reel/tests/check.h"
 #include "reel/tests/no_threads.h"
 #include "reel/tests/own_folder.h"
-#include "reel/trace/executors/spill_file.h"
+#include "reel/trace/executors/spill/spill_file.h"
 
 namespace reel {
 namespace {

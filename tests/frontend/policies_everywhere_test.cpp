@@ -3,7 +3,7 @@
 
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
-#include "reel/trace/executors/spilled.h"
+#include "reel/trace/executors/spill/spilled.h"
 
 namespace reel {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "reel/tests/frontend/policies.h"
 #include "reel/tests/threads.h"
-#include "reel/trace/executors/spilled.h"
+#include "reel/trace/executors/spill/spilled.h"
 
 namespace reel {
 namespace {

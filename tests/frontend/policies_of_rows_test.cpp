@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "reel/tests/frontend/policies.h"
-#include "reel/trace/executors/spilled.h"
+#include "reel/trace/executors/spill/spilled.h"
 
 namespace reel {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "reel/tests/frontend/policies.h"
-#include "reel/trace/executors/spilled.h"
+#include "reel/trace/executors/spill/spilled.h"
 
 namespace reel {
 namespace {

@@ -11,7 +11,7 @@
 #include "reel/tests/check.h"
 #include "reel/tests/frontend/swapping.h"
 #include "reel/tests/own_folder.h"
-#include "reel/trace/executors/spilled.h"
+#include "reel/trace/executors/spill/spilled.h"
 
 namespace reel {
 namespace {

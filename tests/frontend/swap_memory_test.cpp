@@ -6,7 +6,7 @@
 #include "reel/tests/modes.h"
 #include "reel/tests/short_files.h"
 #include "reel/tests/small_disk.h"
-#include "reel/trace/executors/spilled.h"
+#include "reel/trace/executors/spill/spilled.h"
 
 namespace reel {
 namespace {

@@ -12,7 +12,7 @@
 #include "reel/tests/fuzz/modes.h"
 #include "reel/tests/fuzz/variants.h"
 #include "reel/tests/threads.h"
-#include "reel/trace/executors/spilled.h"
+#include "reel/trace/executors/spill/spilled.h"
 
 namespace reel::fuzz {
 

@@ -1,5 +1,5 @@
 // The number of iterations per chunk.
-#include "reel/trace/executors/chunks.h"
+#include "reel/trace/executors/loop/chunks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // FirstBelow, compared with a linear search from the front.
-#include "reel/trace/executors/plan/first_below.h"
+#include "reel/trace/executors/plan/base/first_below.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Threads that share a Monitor run one at a time, and both spinning and sleeping threads are
 // notified.
-#include "reel/trace/executors/monitor.h"
+#include "reel/trace/executors/loop/monitor.h"
 
 #include <gtest/gtest.h>
 

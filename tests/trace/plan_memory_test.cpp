@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "reel/trace/executors/plan/memory.h"
+#include "reel/trace/executors/plan/base/memory.h"
 
 namespace reel {
 namespace {

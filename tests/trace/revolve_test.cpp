@@ -1,12 +1,12 @@
 // Schedules of checkpoints: compared with formulas, and with a search of all schedules.
-#include "reel/trace/executors/revolve.h"
+#include "reel/trace/executors/checkpoints/revolve.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "reel/tests/recomputation.h"
-#include "reel/trace/executors/kept_steps.h"
+#include "reel/trace/executors/checkpoints/kept_steps.h"
 
 namespace reel {
 namespace {

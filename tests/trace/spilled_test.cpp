@@ -1,6 +1,6 @@
 // Residuals of a loop in a spill file: the blocks that are written and read, and the state after
 // failures.
-#include "reel/trace/executors/spilled.h"
+#include "reel/trace/executors/spill/spilled.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/short_files.h"
-#include "reel/trace/executors/stack_list.h"
+#include "reel/trace/executors/checkpoints/stack_list.h"
 
 namespace reel {
 namespace {

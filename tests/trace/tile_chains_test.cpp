@@ -1,5 +1,5 @@
 // Steps of a tile program that run as one chain; programs of chains give the bits of separate ops.
-#include "reel/trace/executors/plan/tile_chains.h"
+#include "reel/trace/executors/plan/tiles/tile_chains.h"
 
 #include <gtest/gtest.h>
 

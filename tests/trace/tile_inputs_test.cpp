@@ -4,7 +4,7 @@
 
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops.h"
-#include "reel/trace/executors/plan/tile_program.h"
+#include "reel/trace/executors/plan/tiles/tile_program.h"
 
 namespace reel {
 namespace {

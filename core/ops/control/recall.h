@@ -9,7 +9,7 @@
 
 namespace reel {
 
-class SegmentGraphs;  // trace/executors/segments.h
+class SegmentGraphs;  // trace/executors/checkpoints/segments.h
 
 /// Computes the residuals of a loop again from its checkpoints.
 ///
@@ -53,7 +53,7 @@ extern const Op recall_op;
 /// it.
 ValueId append_steps(Graph& body);
 
-void run_recall(KernelArgs& args);  // trace/executors/recalled.cpp
+void run_recall(KernelArgs& args);  // trace/executors/checkpoints/recalled.cpp
 void recall_vjp(Vjp& at);           // autodiff/recall_vjp.cpp
 
 }  // namespace reel

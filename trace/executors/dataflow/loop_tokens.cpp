@@ -10,11 +10,11 @@
 #include "reel/core/ops/shape/join.h"
 #include "reel/core/runtime/saved_steps.h"
 #include "reel/core/types/sizes.h"
-#include "reel/trace/executors/ended_entries.h"
-#include "reel/trace/executors/iterations.h"
-#include "reel/trace/executors/loop_types.h"
-#include "reel/trace/executors/stack_list.h"
-#include "reel/trace/executors/stack_writer.h"
+#include "reel/trace/executors/checkpoints/stack_list.h"
+#include "reel/trace/executors/loop/ended_entries.h"
+#include "reel/trace/executors/loop/iterations.h"
+#include "reel/trace/executors/loop/loop_types.h"
+#include "reel/trace/executors/loop/stack_writer.h"
 
 namespace reel {
 namespace {

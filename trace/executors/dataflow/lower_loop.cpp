@@ -4,7 +4,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/trace/executors/dataflow/lowering.h"
-#include "reel/trace/executors/loop_types.h"
+#include "reel/trace/executors/loop/loop_types.h"
 
 namespace reel {
 namespace {

@@ -12,7 +12,7 @@
 #include "reel/core/runtime/helpers.h"
 #include "reel/trace/executors/dataflow/frames.h"
 #include "reel/trace/executors/dataflow/run_recorder.h"
-#include "reel/trace/executors/monitor.h"
+#include "reel/trace/executors/loop/monitor.h"
 
 namespace reel {
 

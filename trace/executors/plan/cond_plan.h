@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reel/core/ops/control/loop.h"
-#include "reel/trace/executors/plan/sub_plan.h"
+#include "reel/trace/executors/plan/loop/sub_plan.h"
 
 namespace reel {
 

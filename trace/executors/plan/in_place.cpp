@@ -8,8 +8,8 @@
 #include "reel/core/base/quantities.h"
 #include "reel/core/base/str.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/trace/executors/plan/plan_view.h"
-#include "reel/trace/executors/plan/words.h"
+#include "reel/trace/executors/plan/base/words.h"
+#include "reel/trace/executors/plan/explain/plan_view.h"
 
 namespace reel {
 namespace {

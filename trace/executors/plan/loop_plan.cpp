@@ -4,7 +4,7 @@
 
 #include "reel/core/ops/list/list.h"
 #include "reel/core/runtime/saved_steps.h"
-#include "reel/trace/executors/plan/placed.h"
+#include "reel/trace/executors/plan/base/placed.h"
 
 namespace reel {
 namespace {

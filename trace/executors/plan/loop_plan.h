@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "reel/trace/executors/plan/loop_blocks.h"
-#include "reel/trace/executors/plan/planned_loop.h"
+#include "reel/trace/executors/plan/loop/planned_loop.h"
+#include "reel/trace/executors/plan/row_blocks/loop_blocks.h"
 
 namespace reel {
 

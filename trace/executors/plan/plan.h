@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "reel/trace/executors/plan/flat_op.h"
-#include "reel/trace/executors/plan/memory.h"
-#include "reel/trace/executors/plan/plan_context.h"
-#include "reel/trace/executors/plan/types.h"
+#include "reel/trace/executors/plan/base/memory.h"
+#include "reel/trace/executors/plan/base/plan_context.h"
+#include "reel/trace/executors/plan/base/types.h"
+#include "reel/trace/executors/plan/tiles/flat_op.h"
 
 namespace reel {
 

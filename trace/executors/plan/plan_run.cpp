@@ -7,11 +7,11 @@
 #include "reel/core/op/op_errors.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/runtime/parallel.h"
+#include "reel/trace/executors/plan/base/placed.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
-#include "reel/trace/executors/plan/placed.h"
 #include "reel/trace/executors/plan/plan.h"
-#include "reel/trace/executors/plan/tile_program.h"
+#include "reel/trace/executors/plan/tiles/tile_program.h"
 #include "reel/trace/executors/plan/wavefront.h"
 
 namespace reel {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reel/core/runtime/parallel.h"
-#include "reel/trace/executors/monitor.h"
+#include "reel/trace/executors/loop/monitor.h"
 
 namespace reel {
 namespace {

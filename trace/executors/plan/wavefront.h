@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "reel/trace/executors/plan/loop_run.h"
+#include "reel/trace/executors/plan/loop/loop_run.h"
 
 namespace reel {
 

@@ -7,7 +7,7 @@
 #include "reel/core/ops/control/around_loops.h"
 #include "reel/core/ops/control/recall.h"
 #include "reel/core/ops/products/products.h"
-#include "reel/trace/executors/chunks.h"
+#include "reel/trace/executors/loop/chunks.h"
 #include "reel/trace/passes/hoisting/time_split.h"
 
 namespace reel {

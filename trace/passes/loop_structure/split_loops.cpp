@@ -8,7 +8,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/products/products.h"
-#include "reel/trace/executors/chunks.h"
+#include "reel/trace/executors/loop/chunks.h"
 #include "reel/trace/passes/analysis/carry_layers.h"
 #include "reel/trace/passes/hoisting/time_split.h"
 #include "reel/trace/passes/support/notes.h"

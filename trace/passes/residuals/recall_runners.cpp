@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/ops/control/recall.h"
-#include "reel/trace/executors/segments.h"
+#include "reel/trace/executors/checkpoints/segments.h"
 
 namespace reel {
 

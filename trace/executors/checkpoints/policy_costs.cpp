@@ -1,0 +1,289 @@
+#include "reel/trace/executors/checkpoints/policy_costs.h"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "reel/trace/executors/checkpoints/kept_steps.h"
+#include "reel/trace/executors/checkpoints/known_steps.h"
+#include "reel/trace/executors/checkpoints/revolve.h"
+#include "reel/trace/executors/checkpoints/way_back.h"
+
+namespace reel {
+namespace {
+
+/// Returns the maximum bytes in memory of a stack in a file. window: its share of the window.
+std::int64_t blocks_in_memory(std::int64_t window, std::int64_t step_bytes, std::int64_t count,
+                              std::int64_t together, std::int64_t asked, bool is_expected) {
+  const std::int64_t run = std::max<std::int64_t>(step_bytes * together, 1),
+                     runs = ((std::int64_t{1} << 20) + run - 1) / run, block = runs * run,
+                     most = std::max<std::int64_t>(window / block, 2) * block,
+                     copy = runs * together % asked ? asked * step_bytes : 0,
+                     in_memory = std::max(most, copy + 2 * block) + 3 * block;
+  if (count < 0) return std::max(in_memory, most + copy);
+  const std::int64_t room = is_expected ? 0 : std::min(2 * count * step_bytes, block),
+                     all = count * step_bytes + room;
+  if (count <= runs * together) return all;  // one block
+  return all <= most ? all + copy : std::min(in_memory, all + copy);
+}
+
+/// Returns true if residuals of the loop may lie in a file: it swaps, and is inside no other loop.
+bool spills(const LoopAttrs& loop) {
+  return loop.swaps && std::any_of(loop.stack_kinds.begin(), loop.stack_kinds.end(),
+                                   [](std::uint8_t kind) { return kind & LoopAttrs::kSpilled; });
+}
+
+/// Simulates one run of a loop and its reverse sweep as Recalled does it, without tensors.
+class ForetoldLoop {
+ public:
+  ForetoldLoop(const LoopAttrs& loop, std::int64_t steps, std::int64_t unit,
+               std::span<const TensorType> state, std::int64_t unit_bytes, bool measures)
+      : loop_(loop),
+        steps_(steps),
+        unit_(unit),
+        units_((steps + unit - 1) / unit),
+        state_bytes_(*bytes_of(state)),
+        unit_bytes_(unit_bytes),
+        measures_(measures && loop.checkpoint_bytes) {
+    if (!spills(loop)) return;
+    std::vector<std::int64_t> carries;
+    for (const TensorType& carry : state) carries.push_back(carry.bytes());
+    FileOfCheckpoints file(loop, std::move(carries));
+    if (file.is_used()) file_.emplace(std::move(file));
+  }
+
+  PolicyCosts costs(std::int64_t asked) {
+    forwards();
+    const std::int64_t chunks = (steps_ + asked - 1) / asked;
+    for (std::int64_t k = 0; k < chunks; ++k) {
+      const std::int64_t first = (loop_.is_reverse ? k : chunks - 1 - k) * asked;
+      need(first, std::min(asked, steps_ - first));
+    }
+    PolicyCosts result;
+    result.checkpoints = checkpoints_;
+    result.steps = most_;
+    result.runs = 2;
+    if (units_) result.runs += static_cast<double>(advanced_) / static_cast<double>(units_);
+    if (steps_) result.runs += static_cast<double>(measured_) / static_cast<double>(steps_);
+    return result;
+  }
+
+ private:
+  struct Part {
+    std::int64_t begin, end;
+  };
+
+  void forwards() {
+    KeptSteps times(loop_.checkpoint_steps,
+                    loop_.checkpoint_bytes ? slots_of(loop_, state_bytes_) : 0);
+    std::vector<std::int64_t> kept;
+    for (std::int64_t k = 0; k < units_; ++k) {
+      const KeptSteps::Decision now = times.before(step_of(k));
+      for (int i = 0; i < now.drops; ++i) thin(kept);
+      if (now.takes) kept.push_back(k);
+      put_ += now.takes;
+      checkpoints_ = std::max(checkpoints_, in_memory(std::ssize(kept)));
+    }
+    way_.emplace(loop_, std::move(kept), units_, unit_ != 1);
+  }
+
+  /// Returns the bytes of checkpoints in memory, with their step numbers.
+  std::int64_t in_memory(std::int64_t kept) const {
+    return kept * kBytesOfWhich + (file_ ? file_->in_memory(put_) : kept * state_bytes_);
+  }
+
+  void need(std::int64_t first, std::int64_t count) {
+    std::int64_t begin = first / unit_, end = (first + count + unit_ - 1) / unit_;
+    if (loop_.is_reverse) {
+      begin = units_ - begin;
+      end = units_ - end;
+      std::swap(begin, end);
+    }
+    count_ = count;
+    piece_ = 0;
+    while (!parts_.empty() && parts_.back().begin >= end) parts_.pop_back();
+    const bool are_in_one = !parts_.empty() && parts_.back().begin <= begin;
+    std::int64_t left = are_in_one ? begin : end;
+    while (left > begin && !parts_.empty()) {
+      put_together(0);
+      left = std::max(begin, parts_.back().begin);
+      if (parts_.back().begin >= begin) parts_.pop_back();
+    }
+    while (left > begin) left = run_before(begin, left, end - begin);
+  }
+
+  std::int64_t run_before(std::int64_t begin, std::int64_t end, std::int64_t together) {
+    way_->find(begin, end, together, [&](std::size_t) {
+      measured_ += measures_;
+      return WayBack::Bytes{state_bytes_, unit_bytes_};
+    });
+    const std::vector<Revolve::Advance> advances = way_->way_to(end);
+    for (const Revolve::Advance& advance : advances) advanced_ += advance.to - advance.from;
+    checkpoints_ =
+        std::max(checkpoints_, in_memory(std::ssize(way_->kept())) +
+                                   (static_cast<std::int64_t>(way_->states()) - 1) * state_bytes_);
+    const std::int64_t first = way_->begin_behind(advances);
+    for (std::int64_t unit = first; unit < end;) {
+      const Part part{unit, unit_ == 1 ? end : unit + 1};
+      const std::int64_t steps = steps_of(part);
+      const bool has_all = !piece_ && unit <= begin && part.end == end;
+      count_memory(steps);
+      if (!has_all && part.end > begin) put_together(steps);
+      if (has_all || unit < begin) parts_.push_back(part);
+      unit = part.end;
+    }
+    return first;
+  }
+
+  /// besides: time steps of the parts that are copied into the request.
+  void put_together(std::int64_t besides) {
+    piece_ = count_;
+    count_memory(besides);
+  }
+  void count_memory(std::int64_t besides) {
+    std::int64_t in_memory = piece_ + besides;
+    for (const Part& part : parts_) in_memory += steps_of(part);
+    most_ = std::max(most_, in_memory);
+  }
+  std::int64_t steps_of(const Part& part) const { return step_of(part.end) - step_of(part.begin); }
+  std::int64_t step_of(std::int64_t unit) const {
+    if (!loop_.is_reverse) return std::min(unit * unit_, steps_);
+    return unit ? steps_ - (units_ - unit) * unit_ : 0;
+  }
+
+  const LoopAttrs& loop_;
+  std::int64_t steps_, unit_, units_, state_bytes_, unit_bytes_;
+  bool measures_;  ///< a step behind each checkpoint is run to measure its residuals
+  std::optional<FileOfCheckpoints> file_;
+  std::int64_t put_ = 0;  ///< checkpoints taken, including dropped ones
+  std::optional<WayBack> way_;
+  std::deque<Part> parts_;  ///< in memory
+  std::int64_t count_ = 0;  ///< time steps of the last request
+  std::int64_t piece_ = 0;  ///< the same, if they were copied into one buffer
+  std::int64_t checkpoints_ = 0, advanced_ = 0, measured_ = 0, most_ = 0;
+};
+
+/// Residual bytes of one step.
+struct StepCosts {
+  std::optional<std::int64_t> bytes;  ///< including the copy into one buffer
+  std::int64_t inside = 0;  ///< bytes that inner loops hold before that copy, of the step that runs
+  bool is_measured = false;  ///< sizes are unknown: a step is run to measure them
+};
+
+/// Returns the bytes that inner loops hold of residuals that are then copied into one buffer per
+/// step.
+std::int64_t made_inside(const Graph& body, std::span<const ValueId> saved) {
+  std::int64_t result = 0;
+  for (const ValueId v : saved) {
+    const OpRecord* const maker = record_of(body, v);
+    if (!maker || maker->op != &loop_op || !body.types[v].is_known()) continue;
+    const auto& loop = get<LoopAttrs>(maker->attrs.get());
+    const std::size_t output = output_of(body, *maker, v), stack = output - loop.first_stack();
+    if (output < loop.first_stack() || output >= loop.first_sum() || !loop.is_raw(stack)) continue;
+    const Graph& of_loop = *loop.body.graph;
+    result += body.types[v].bytes() + made_inside(of_loop, {&of_loop.outputs[output], 1});
+  }
+  return result;
+}
+
+StepCosts step_costs(const RecallAttrs& attrs, std::span<const TensorType> inputs,
+                     std::span<const TensorType> outputs) {
+  const LoopAttrs& loop = attrs.saving();
+  const Graph& body = *loop.body.graph;
+  const auto saved = std::span(body.outputs)
+                         .subspan(loop.first_stack() + static_cast<std::size_t>(attrs.first_saved),
+                                  outputs.size());
+  StepCosts result;
+  std::int64_t all = 0, most = 0;  // most: of a value that is copied into one buffer
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const TensorType& type = outputs[i];
+    // An inner loop's residuals are a list in each step; only that loop's run tells its length.
+    const bool is_of_lists = body.types[saved[i]].is_list();
+    const TensorType one = is_of_lists ? type.element() : slice_type(type);
+    const auto count = known_tensors(body, saved[i], body.types);
+    result.is_measured = result.is_measured || is_of_lists;
+    if (one.is_list() || !one.is_known() || !count) return result;
+    all += *count * one.bytes();
+    if (!type.is_list()) most = std::max(most, one.bytes());
+  }
+  const bool is_dense = saves_in_one_piece(attrs, inputs);
+  result.bytes = all + (is_dense ? 0 : most);
+  if (is_dense) result.inside = made_inside(body, saved);
+  return result;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> bytes_of(std::span<const TensorType> types) {
+  std::int64_t result = 0;
+  for (const TensorType& type : types) {
+    if (type.is_list() || !type.is_known()) return std::nullopt;
+    result += type.bytes();
+  }
+  return result;
+}
+
+PolicyCosts policy_costs(const RecallAttrs& attrs, std::span<const TensorType> inputs,
+                         std::span<const TensorType> outputs, std::optional<std::int64_t> steps,
+                         std::int64_t unit, std::int64_t asked) {
+  const LoopAttrs& loop = attrs.saving();
+  const auto carries = inputs.subspan(loop.first_carry(), static_cast<std::size_t>(loop.carries));
+  const auto state = bytes_of(carries);
+  const StepCosts of_step = step_costs(attrs, inputs, outputs);
+  const std::optional<std::int64_t>& step = of_step.bytes;
+  // For chunks, a plan stores residuals in one buffer from the start.
+  const std::int64_t inside = unit == 1 ? of_step.inside : 0;
+  if (steps && state && step) {
+    PolicyCosts result =
+        ForetoldLoop(loop, *steps, unit, carries, *step * unit, of_step.is_measured).costs(asked);
+    result.bytes = result.steps * *step + inside;
+    return result;
+  }
+  PolicyCosts result;
+  for (const TensorType& carry : carries) result.has_arrays = result.has_arrays || carry.is_list();
+  if (loop.checkpoint_steps)
+    result.steps = steps ? std::min(*steps, loop.checkpoint_steps) : loop.checkpoint_steps;
+  if (loop.checkpoint_bytes) {
+    const std::int64_t half = loop.checkpoint_bytes / 2;
+    result.checkpoints = std::max(half, state ? *state + kBytesOfWhich : 0);
+    result.bytes = std::max(half, step ? *step * unit : 0) + inside;
+    if (step)
+      result.steps =
+          std::max(half / std::max<std::int64_t>(*step * unit, 1), std::int64_t{1}) * unit;
+  } else if (step && result.steps >= 0) {
+    result.bytes = result.steps * *step + inside;
+  }
+  return result;
+}
+
+FileOfCheckpoints::FileOfCheckpoints(const LoopAttrs& loop, std::vector<std::int64_t> carries,
+                                     std::int64_t arrays)
+    : loop_(loop),
+      carries_(std::move(carries)),
+      state_(std::accumulate(carries_.begin(), carries_.end(), arrays)),
+      slots_(loop.checkpoint_bytes ? slots_of(loop, state_) : 0) {}
+
+bool FileOfCheckpoints::is_used() const {
+  return !slots_ || in_memory(-1) < KeptSteps::most(slots_) * state_;
+}
+
+std::int64_t FileOfCheckpoints::in_memory(std::int64_t puts) const {
+  const std::int64_t window = loop_.spill_window / std::max<std::int64_t>(loop_.carries, 1);
+  std::int64_t result = 0;
+  for (const std::int64_t bytes : carries_)
+    if (bytes) result += blocks_in_memory(window, bytes, puts, 1, 1, true);
+  return result;
+}
+
+std::int64_t spilled_bytes_in_memory(const LoopAttrs& loop, std::int64_t step_bytes,
+                                     std::int64_t count, std::int64_t together, std::int64_t asked,
+                                     bool is_expected) {
+  const auto stacks = std::count_if(loop.stack_kinds.begin(), loop.stack_kinds.end(),
+                                    [](std::uint8_t kind) { return kind & LoopAttrs::kSpilled; });
+  return blocks_in_memory(loop.spill_window / std::max<std::int64_t>(stacks, 1), step_bytes, count,
+                          together, asked, is_expected);
+}
+
+}  // namespace reel

@@ -1,0 +1,41 @@
+// trace/executors/loop/ended_entries.h — EndedEntries: how finished entries read and write a loop's
+// values.
+#pragma once
+
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/shown_dims.h"
+
+namespace reel {
+
+/// Converts values between a loop and its body for iterations in which some entries have finished
+/// (core/ops/control/entries.h).
+class EndedEntries {
+ public:
+  /// inputs: types of the op's inputs. `attrs` must outlive this object.
+  EndedEntries(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+
+  /// Sets the entries that run in this iteration: a boolean mask. Must be called before the methods
+  /// below.
+  void set_live(const Tensor& live);
+
+  /// Returns input `input` of the body, the position not counted, as the body reads it. Finished
+  /// entries are filled as the loop's `fills` say.
+  Tensor seen(const Tensor& x, std::size_t input) const;
+  /// Returns the body with bindings for the dims of this iteration.
+  SubGraph body() const;
+  /// Returns output `output` of the body with the dims that it has outside.
+  Tensor made(const Tensor& x, std::size_t output) const;
+  /// Returns the term that a stack or sum takes of output `output`: finished entries are zero,
+  /// except in residuals and in outputs that add finished entries to running ones.
+  Tensor term(const Tensor& made, std::size_t output) const;
+  /// Returns the carry behind the iteration: finished entries keep the value `before`, unless the
+  /// carry's fill is as_is.
+  Tensor next(const Tensor& made, const Tensor& before, int carry) const;
+
+ private:
+  const LoopAttrs& attrs_;
+  ShownDims dims_;
+  Tensor live_;
+};
+
+}  // namespace reel

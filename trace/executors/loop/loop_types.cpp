@@ -1,0 +1,111 @@
+#include "reel/trace/executors/loop/loop_types.h"
+
+#include <algorithm>
+
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/list/list.h"
+#include "reel/core/runtime/saved_steps.h"
+
+namespace reel {
+
+TensorType type_without_iterations(const LoopAttrs& attrs, std::span<const TensorType> inputs,
+                                   const TensorType& type) {
+  DimEnv env = body_env(attrs, inputs);
+  Dims dims;
+  for (const Dim& dim : type.dims()) {
+    if (dim.is_symbol() && !dim.has_size() && !env.knows(dim))
+      env.bind(dim, dim.is_named() ? Dim(dim.name(), 0) : Dim(0));
+    dims.push_back(env.resolve(dim));
+  }
+  return type.with(dims);
+}
+
+Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t& limit) {
+  Tensors slices = list_elements(list);
+  if (limit == INT64_MAX) limit = static_cast<std::int64_t>(slices.size());
+  slices.resize(static_cast<std::size_t>(std::max<std::int64_t>(limit, 0)));
+  for (std::size_t i = 0; i < slices.size(); ++i)
+    if (!slices[i].is_defined())
+      slices[i] = slice.is_list()
+                      ? empty_list(list.type())
+                      : list_read(list, scalar(static_cast<std::int64_t>(i), i64), true);
+  return slices;
+}
+
+Tensor step_of_saved(const Tensor& slices, std::int64_t position) {
+  const SavedValue& saved = *saved_value(slices);
+  Tensor step = saved.steps->tensor(saved.index, position);
+  return slices.type().is_list() ? step : named_alike(step, slice_type(slices.type()));
+}
+
+Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first,
+                    std::int64_t count) {
+  const auto begin = all.begin() + std::min<std::int64_t>(first, std::ssize(all)),
+             end = all.begin() + std::min<std::int64_t>(first + count, std::ssize(all));
+  return make_list(list.type().element(), Tensors(begin, end));
+}
+
+std::vector<int> slices_with_own_dims(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  const Graph& body = *attrs.body.graph;
+  std::vector<int> result;
+  for (int i = 0; i < attrs.slices; ++i) {
+    const TensorType& formal = body.types[body.inputs[1 + attrs.carries + i]];
+    bool has_names = false;
+    for_each_symbol(formal, [&](const Dim& dim) { has_names = has_names || dim.is_named(); });
+    if (has_names && !formal.is_list() && inputs[attrs.first_slice() + i].is_list())
+      result.push_back(i);
+  }
+  return result;
+}
+
+void name_alike(const LoopAttrs& attrs, const std::vector<int>& slices, Tensors& inputs,
+                DimEnv& env) {
+  if (slices.empty()) return;
+  const Graph& body = *attrs.body.graph;
+  auto next = slices.begin();
+  for (std::size_t k = 0; k < inputs.size(); ++k)  // first those that no iteration made
+    if (next != slices.end() && k == static_cast<std::size_t>(1 + attrs.carries + *next))
+      ++next;
+    else if (!inputs[k].type().is_list())  // a list may not know the dims of its elements
+      env.bind(body.types[body.inputs[k]], inputs[k].type());
+  const auto each = [&](const auto& fn) {
+    for (const int slice : slices) {
+      const auto k = static_cast<std::size_t>(1 + attrs.carries + slice);
+      fn(body.types[body.inputs[k]], inputs[k]);
+    }
+  };
+  each([&](const TensorType& formal, Tensor& input) { env.bind(formal, input.type()); });
+  // One over hist + 1 knows its dim when another one has said which is hist.
+  each([&](const TensorType& formal, Tensor& input) {
+    input = with_known_dims(std::move(input), formal, env);
+  });
+}
+
+TensorType common_type(const TensorType& a, const TensorType& b) {
+  if (a == b) return a;
+  Dims dims = a.dims();
+  for (std::size_t i = 0; i < dims.size() && i < b.dims().size(); ++i)
+    if (!dims[i].is_named() && dims[i].has_size() && !(dims[i] == b.dims()[i]))
+      dims[i] = Dim::unknown();
+  return a.with(dims);
+}
+
+TensorType common_type(const Tensors& elements) {
+  std::optional<TensorType> result;
+  for (const Tensor& element : elements)
+    if (element.is_defined())
+      result = result ? common_type(*result, element.type()) : element.type();
+  return *result;
+}
+
+std::int64_t bytes_of(const Tensor& tensor) {
+  if (const SavedValue* const saved = saved_value(tensor)) return saved->steps->bytes_held();
+  if (!tensor.type().is_list()) return tensor.type().bytes();
+  std::int64_t bytes = 0;
+  for (const Tensor& element : list_elements(tensor))
+    if (element.is_defined()) bytes += bytes_of(element);
+  return bytes;
+}
+
+}  // namespace reel

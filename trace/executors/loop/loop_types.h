@@ -1,0 +1,51 @@
+// trace/executors/loop/loop_types.h — types of loop values that are known only while a loop runs.
+#pragma once
+
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/types/tensor.h"
+
+namespace reel {
+
+/// Returns a type of the body for a loop that ran zero iterations. Sizes that only an iteration
+/// would determine are zero.
+///
+/// inputs: types of the loop's inputs.
+TensorType type_without_iterations(const LoopAttrs& attrs, std::span<const TensorType> inputs,
+                                   const TensorType& type);
+
+/// Returns the slices that a loop reads from a list. Missing elements are zeros: a cotangent list
+/// ends at the last element that was read.
+///
+/// slice: type of a slice in the body.
+/// limit: maximum number of iterations; INT64_MAX is replaced by the length of the list.
+Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t& limit);
+
+/// Returns the value of one time step from a tensor that stands for saved steps, with the dims of
+/// its type. A recomputed iteration may have made these dims anew (name_alike()). Requires that
+/// SavedSteps::need() was called for the position.
+Tensor step_of_saved(const Tensor& slices, std::int64_t position);
+
+/// Returns elements [first, first + count) of a list, cut at its end. all: the list's elements.
+Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first, std::int64_t count);
+
+/// Returns the numbers of the slices that are list elements with dims made by the saving iteration,
+/// if the body names these dims.
+std::vector<int> slices_with_own_dims(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+/// Gives such slices the dims of the body. A recomputed step makes its dims anew, so that slices
+/// and carries may come with different dims. In the body each is one dim.
+///
+/// inputs: inputs of the body; changed. env: its dims; bound.
+void name_alike(const LoopAttrs& attrs, const std::vector<int>& slices, Tensors& inputs,
+                DimEnv& env);
+
+/// Returns the common type of the elements: plain sizes that differ become unknown. Requires that
+/// at least one element is defined.
+TensorType common_type(const Tensors& elements);
+/// As above, for two types.
+TensorType common_type(const TensorType& a, const TensorType& b);
+
+/// Returns the bytes of the tensor's elements. For a list: the sum over its elements. For a tensor
+/// that stands for saved steps: the bytes that these hold in memory.
+std::int64_t bytes_of(const Tensor& tensor);
+
+}  // namespace reel

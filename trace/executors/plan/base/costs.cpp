@@ -1,0 +1,62 @@
+#include "reel/trace/executors/plan/base/costs.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "reel/core/ops/elementwise/element_loop.h"
+#include "reel/core/ops/elementwise/fused.h"
+#include "reel/core/ops/products/packed.h"
+#include "reel/core/ops/products/products.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/trace/executors/plan/base/types.h"
+
+namespace reel {
+namespace {
+
+double bytes_of(std::span<const TensorType> types) {
+  double bytes = 0;
+  for (const TensorType& type : types)
+    if (type.is_known() && !type.is_list()) bytes += static_cast<double>(type.bytes());
+  return bytes;
+}
+
+double numel_of(const TensorType& type) {
+  return type.is_known() && !type.is_list() ? static_cast<double>(type.numel()) : 0;
+}
+
+double product_flops(const DotAttrs& dot, const TensorType& a, const TensorType& out) {
+  double inner = 1;
+  for (const int axis : dot.a_contract)
+    inner *= static_cast<double>(a.sizes()[static_cast<std::size_t>(axis)]);
+  return 2 * inner * numel_of(out);
+}
+
+double fused_elements(const Graph& body, std::span<const TensorType> in, const DimEnv& env) {
+  const PlannedTypes types = plan_types(body, in, env);
+  double elements = 0;
+  for (const OpRecord& record : body.records)
+    if (record.op == &sum_op)
+      elements += numel_of(types.types[body.inputs_of(record)[0]]);
+    else if (element_loop(*record.op))
+      elements += numel_of(types.types[body.outputs_of(record)[0]]);
+  return elements;
+}
+
+}  // namespace
+
+double predicted_seconds(const Op& op, const Attrs* attrs, std::span<const TensorType> in,
+                         std::span<const TensorType> out, const Rates& rates) {
+  double flops = 0, elements = 0, bytes = bytes_of(in) + bytes_of(out);
+  if (op.storage == OpStorage::input) bytes = 0;  // usually a view
+  if (op.pointwise) elements = numel_of(out[0]);
+  if (attrs && (&op == &dot_op || is_packed_dot(op)))
+    flops = product_flops(get<DotAttrs>(attrs), in[0], out[0]);
+  if (attrs && &op == &fused_op) {
+    const SubGraph& body = get<FusedAttrs>(attrs).body;
+    elements = fused_elements(*body.graph, in, body.env());
+  }
+  return rates.call +
+         std::max({flops / rates.flops, bytes / rates.bytes, elements / rates.elements});
+}
+
+}  // namespace reel

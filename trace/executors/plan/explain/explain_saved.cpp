@@ -1,0 +1,185 @@
+#include "reel/trace/executors/plan/explain/explain_saved.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "reel/core/base/str.h"
+#include "reel/core/ops/control/recall.h"
+#include "reel/trace/executors/checkpoints/policy_costs.h"
+#include "reel/trace/executors/plan/base/words.h"
+
+namespace reel {
+namespace {
+
+using Instruction = PlanView::Instruction;
+
+/// Returns the number of time steps that a loop runs at a time.
+std::int64_t unit_of(const LoopAttrs& attrs, const LoopPlan& loop) {
+  return attrs.in_chunks && PlanView::is_planned(loop) ? PlanView::whole(loop).chunks.size : 1;
+}
+
+/// Returns the number of time steps that the loop that takes v as its slices runs at a time.
+std::int64_t unit_of_reader(const Plan& plan, ValueId v) {
+  std::int64_t most = 1;
+  for (const Instruction& at : PlanView::instructions(plan)) {
+    if (at.kind != PlanView::Kind::loop) continue;
+    const auto in = plan.graph().inputs_of(plan.graph().records[at.record]);
+    if (std::find(in.begin(), in.end(), v) != in.end())
+      most = std::max(most, unit_of(PlanView::attrs_of(plan, at), PlanView::loop_of(plan, at)));
+  }
+  return most;
+}
+
+/// Returns the record that makes the first of the values made by `op`; null if there is none.
+const OpRecord* maker_of_any(const Plan& plan, std::span<const ValueId> values, const Op& op) {
+  for (const ValueId v : values)
+    for (const OpRecord& record : plan.graph().records) {
+      const auto out = plan.graph().outputs_of(record);
+      if (record.op == &op && std::find(out.begin(), out.end(), v) != out.end()) return &record;
+    }
+  return nullptr;
+}
+
+/// Writes the lines of one loop.
+class SavedText {
+ public:
+  SavedText(const Plan& plan, const Instruction& at)
+      : plan_(plan),
+        at_(at),
+        attrs_(PlanView::attrs_of(plan, at)),
+        loop_(PlanView::loop_of(plan, at)),
+        record_(plan.graph().records[at.record]) {}
+
+  std::vector<std::string> write() {
+    write_saved();
+    if (attrs_.takes_checkpoints()) write_checkpoints();
+    if (attrs_.swaps) write_file();
+    if (attrs_.recalls()) {
+      line("steps that were not kept: run again, or read from the file");
+      write_runs();
+    }
+    return std::move(lines_);
+  }
+
+ private:
+  template <class... Text>
+  void line(const Text&... text) {
+    lines_.push_back(str(text...));
+  }
+
+  void write_saved() {
+    const std::vector<TensorType> saved = stacks_of(plan_, at_, true);
+    if (saved.empty()) return;
+    std::int64_t step = 0;
+    bool is_known = true, knows_steps = true;
+    for (const TensorType& type : saved) {
+      is_known = is_known && !type.is_list() && slice_type(type).is_known();
+      knows_steps = knows_steps && is_known && type.is_known();
+      if (is_known) step += dense_bytes(slice_type(type));
+    }
+    line("saved for the gradient: ", counted(std::ssize(saved), "stack"), ", ",
+         is_known ? bytes_text(step) : std::string("as many bytes as a run tells"), " a step, ",
+         knows_steps ? bytes_text(dense_bytes(saved)) : std::string("as many as there are"),
+         " in all: ", types_text(saved));
+  }
+
+  void write_checkpoints() {
+    std::vector<TensorType> state;
+    const Graph& body = *attrs_.body.graph;
+    for (std::size_t j = 0; j < static_cast<std::size_t>(attrs_.stacks); ++j)
+      if (attrs_.is_checkpoint(j) && !attrs_.is_steps(j))
+        state.push_back(body.types[body.outputs[attrs_.first_stack() + j]]);
+    line("checkpoints: ", types_text(state), ", ",
+         attrs_.checkpoint_steps
+             ? str("before every ", counted(attrs_.checkpoint_steps, "step"))
+             : str("as many as fit into half of ", bytes_text(attrs_.checkpoint_bytes)),
+         "; the gradient runs the steps between them again");
+  }
+
+  void write_file() {
+    if (attrs_.takes_checkpoints() && !uses_file())
+      line(
+          "in a file: nothing: the checkpoints of this budget take less than a file's window "
+          "would");
+    else if (attrs_.keeps_few_steps())
+      line("in a file: what it keeps, but for ", bytes_text(attrs_.spill_window), in_memory_text());
+    else if (attrs_.takes_checkpoints() || !stacks_of(plan_, at_, true).empty())
+      line("in a file: nothing, whatever its own swap_memory says: it is in another loop or ",
+           "in a branch, and what it saves is in a file where the outermost loop swaps");
+  }
+  /// Returns true if checkpoints lie in a file, or if only a run can tell.
+  bool uses_file() const {
+    const std::vector<TensorType> in = PlanView::types(plan_, plan_.graph().inputs_of(record_));
+    std::vector<std::int64_t> carries;
+    for (std::size_t i = attrs_.first_carry(); i < attrs_.first_slice(); ++i) {
+      if (in[i].is_list() || !in[i].is_known()) return true;
+      carries.push_back(in[i].bytes());
+    }
+    return FileOfCheckpoints(attrs_, std::move(carries)).is_used();
+  }
+  /// Returns the bytes of spilled residuals in memory as text if they exceed the window.
+  std::string in_memory_text() const {
+    std::int64_t in_memory = 0;
+    const auto steps = steps_of(attrs_, PlanView::types(plan_, plan_.graph().inputs_of(record_)));
+    const auto out = plan_.graph().outputs_of(record_);
+    for (std::size_t j = 0; j < static_cast<std::size_t>(attrs_.stacks); ++j) {
+      if (!attrs_.is_spilled(j)) continue;
+      const TensorType& all = PlanView::types(plan_).types[out[attrs_.first_stack() + j]];
+      const TensorType step = all.is_list() ? all.element() : slice_type(all);
+      if (step.is_list() || !step.is_known()) return {};
+      const bool is_of_few = attrs_.is_checkpoint(j);
+      in_memory += spilled_bytes_in_memory(
+          attrs_, step.bytes(), is_of_few ? -1 : steps.value_or(-1),
+          is_of_few ? 1 : unit_of(attrs_, loop_),
+          is_of_few ? 1 : unit_of_reader(plan_, out[attrs_.first_stack() + j]));
+    }
+    return str(", with what is on its way at most ", bytes_text(in_memory));
+  }
+
+  /// Writes how often each time step of the forward loop runs in all, if residuals are recomputed.
+  void write_runs() {
+    const OpRecord* const recall = maker_of_any(plan_, plan_.graph().inputs_of(record_), recall_op);
+    if (!recall) return;
+    const auto& attrs = get<RecallAttrs>(recall->attrs.get());
+    const auto in = plan_.graph().inputs_of(*recall);
+    const OpRecord* const forwards = maker_of_any(plan_, in.last(1), loop_op);
+    std::int64_t unit = 1;
+    for (const Instruction& at : PlanView::instructions(plan_))
+      if (at.kind == PlanView::Kind::loop && &plan_.graph().records[at.record] == forwards)
+        unit = unit_of(PlanView::attrs_of(plan_, at), PlanView::loop_of(plan_, at));
+    const std::vector<TensorType> types = PlanView::types(plan_, in);
+    const PolicyCosts costs =
+        policy_costs(attrs, types, PlanView::types(plan_, plan_.graph().outputs_of(*recall)),
+                     steps_of(attrs.saving(), types), unit, unit_of(attrs_, loop_));
+    if (costs.runs >= 0)
+      line("of those run again: ", counted(costs.steps, "step"), " in memory at a time, ",
+           bytes_text(costs.bytes), "; each step runs ", runs_text(costs.runs));
+  }
+
+  const Plan& plan_;
+  const Instruction& at_;
+  const LoopAttrs& attrs_;
+  const LoopPlan& loop_;
+  const OpRecord& record_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+std::vector<TensorType> stacks_of(const Plan& plan, const Instruction& at, bool only_saved) {
+  const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
+  const auto out = plan.graph().outputs_of(plan.graph().records[at.record]);
+  std::vector<TensorType> result;
+  for (int j = 0; j < attrs.stacks; ++j)
+    if (!only_saved || attrs.memory_of(static_cast<std::size_t>(j)) == MemoryClass::saved)
+      result.push_back(
+          PlanView::types(plan).types[out[attrs.first_stack() + static_cast<std::size_t>(j)]]);
+  return result;
+}
+
+std::vector<std::string> lines_of_saved(const Plan& plan, const Instruction& at) {
+  return SavedText(plan, at).write();
+}
+
+}  // namespace reel

@@ -1,0 +1,81 @@
+// trace/executors/plan/explain/plan_view.h — PlanView: read access to plans for explain().
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "reel/trace/executors/plan/cond_plan.h"
+#include "reel/trace/executors/plan/loop_plan.h"
+#include "reel/trace/executors/plan/plan.h"
+
+namespace reel {
+
+/// Reads private members of Plan, LoopPlan, LoopBlocks and CondPlan.
+class PlanView {
+ public:
+  using Instruction = Plan::Instruction;
+  using Kind = Plan::Kind;
+
+  static const std::vector<Instruction>& instructions(const Plan& plan) {
+    return plan.instructions_;
+  }
+  static const PlannedTypes& types(const Plan& plan) { return plan.types_; }
+  static const PlanContext& context(const Plan& plan) { return plan.context_; }
+  static std::int64_t memory_bytes(const Plan& plan) { return plan.memory_bytes_; }
+
+  /// A value that an instruction makes, or an input of the plan.
+  struct Slot {
+    const TensorType& type;
+    Place place;
+    bool is_output;
+  };
+  static std::size_t slot_count(const Plan& plan) { return plan.slots_.size(); }
+  static Slot slot(const Plan& plan, std::size_t s) {
+    return {plan.slot_types_[s], plan.places_[s], plan.outputs_of_slot_[s] >= 0};
+  }
+
+  /// Last uses that decide whether an input may be overwritten.
+  struct LastUses {
+    std::vector<int> of_input;  ///< the last instruction that reads it or a view of it; -1: none
+    std::size_t first_safe;     ///< from this instruction on none can fail
+  };
+  static LastUses last_uses(const Plan& plan) {
+    return {plan.last_uses().of_value, plan.first_that_cannot_fail()};
+  }
+
+  static const LoopPlan& loop_of(const Plan& plan, const Instruction& at) {
+    return *plan.loops_[static_cast<std::size_t>(at.child)];
+  }
+  static const CondPlan& cond_of(const Plan& plan, const Instruction& at) {
+    return *plan.conds_[static_cast<std::size_t>(at.child)];
+  }
+  static const LoopAttrs& attrs_of(const Plan& plan, const Instruction& at) {
+    const AttrsRef& resolved = plan.types_.attrs[at.record];
+    return get<LoopAttrs>((resolved ? resolved : plan.graph_->records[at.record].attrs).get());
+  }
+  static std::vector<TensorType> types(const Plan& plan, std::span<const ValueId> values) {
+    std::vector<TensorType> result;
+    for (const ValueId v : values) result.push_back(plan.types_.types[v]);
+    return result;
+  }
+
+  // Loops.
+  static bool is_planned(const LoopPlan& loop) { return loop.attrs_ && loop.is_planned_; }
+  static const AttrsRef& attrs(const LoopPlan& loop) { return loop.attrs_; }
+  static const std::vector<TensorType>& input_types(const LoopPlan& loop) {
+    return loop.input_types_;
+  }
+  static const PlannedLoop& whole(const LoopPlan& loop) { return loop.whole_; }
+  static const std::vector<std::unique_ptr<PlannedLoop>>& blocks(const LoopPlan& loop) {
+    return loop.blocks_.blocks_;
+  }
+  static bool runs_joined(const LoopPlan& loop) { return loop.blocks_.runs_joined(); }
+  /// Returns the loop that runs: the whole, or the first of the row blocks, which are alike. If
+  /// blocks run as one, returns the whole, which has the same records.
+  static const PlannedLoop& shown(const LoopPlan& loop) {
+    return blocks(loop).empty() || runs_joined(loop) ? whole(loop) : *blocks(loop)[0];
+  }
+  static const SubPlan& branch(const CondPlan& cond, std::size_t b) { return cond.branches_[b]; }
+};
+
+}  // namespace reel

@@ -1,0 +1,162 @@
+#include "reel/trace/executors/plan/loop/block_rows.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "reel/core/ops.h"
+#include "reel/trace/executors/plan/base/placed.h"
+#include "reel/trace/executors/plan/loop/loop_run.h"
+
+namespace reel {
+namespace {
+
+void copy_row(char* to, const char* from, std::int64_t bytes) {
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+}  // namespace
+
+BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<std::int64_t> rows,
+                     std::vector<std::int64_t> lengths, OpInputs in, std::span<Tensor> out,
+                     bool is_first, const Tensors& partial_sums)
+    : attrs_(block.loop()),
+      rows_(std::move(rows)),
+      lengths_(std::move(lengths)),
+      all_(cut.dim.size()),
+      are_neighbours_(rows_.back() - rows_.front() + 1 == static_cast<std::int64_t>(rows_.size())),
+      outputs_(out.size()),
+      out_(out),
+      is_first_(is_first) {
+  const auto row_bytes = [&](std::int64_t bytes) { return bytes / all_; };
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const Tensor& input = *in[i].tensor;
+    const bool is_slices = i >= attrs_.first_slice() && i < attrs_.first_capture();
+    inputs_.push_back(cut.has_rows[i] && !is_slices ? rows_of(input, block.input_types[i]) : input);
+    if (is_slices) {
+      Part part{input.data<char>(), 0, slice_type(input.type()).bytes(), {}};
+      if (cut.has_rows[i]) part.bytes = row_bytes(part.pitch);
+      if (part.bytes && !are_neighbours_)
+        part.gathered = Tensor(allocate_block(slice_type(block.input_types[i])));
+      slices_.push_back(std::move(part));
+    }
+  }
+  if (block.input_types.size() > in.size()) {  // the body takes row numbers
+    std::vector<std::int64_t> numbers = rows_;
+    numbers.push_back(all_);
+    inputs_.push_back(tensor(numbers));
+  }
+  if (ends()) last_ = *std::max_element(lengths_.begin(), lengths_.end());
+  for (std::size_t i = 0; i < static_cast<std::size_t>(attrs_.carries); ++i) {
+    const Tensor& initial = *in[attrs_.first_carry() + i].tensor;
+    const bool has_rows = cut.carry_has_rows[i];
+    initial_.push_back(
+        {initial.data<char>(), has_rows ? row_bytes(initial.type().bytes()) : 0, 0, {}});
+    if (has_rows && !ends())
+      outputs_[i] = rows_of(out[i], block.input_types[attrs_.first_carry() + i]);
+    else if (!has_rows && is_first)
+      outputs_[i] = out[i];
+  }
+  for (std::size_t j = 0; j < static_cast<std::size_t>(attrs_.stacks); ++j) {
+    const TensorType& term = block.body->output_type(static_cast<std::size_t>(attrs_.carries) + j);
+    Tensor& whole = out[attrs_.first_stack() + j];
+    outputs_[attrs_.first_stack() + j] = whole;
+    const std::int64_t bytes = term.bytes() / static_cast<std::int64_t>(rows_.size());
+    Part part{whole.data<char>(), bytes, bytes * all_, {}};
+    if (!are_neighbours_) part.gathered = Tensor(allocate_block(term));
+    stacks_.push_back(std::move(part));
+  }
+  for (std::size_t i = 0; i < cut.sums.size(); ++i) {
+    const std::size_t k = attrs_.first_sum() + i;
+    if (cut.sums[i] == RowCut::Sum::has_rows)
+      outputs_[k] = rows_of(out[k], block.body->output_type(k));
+    else if (is_first)
+      outputs_[k] = out[k];
+    else if (cut.sums[i] == RowCut::Sum::over_rows)
+      outputs_[k] = partial_sums[i];
+  }
+  if (is_first) outputs_[attrs_.trips_output()] = out[attrs_.trips_output()];
+}
+
+/// Returns a view if the rows are adjacent, otherwise a copy.
+Tensor BlockRows::rows_of(const Tensor& whole, const TensorType& type) const {
+  const std::int64_t bytes = whole.type().bytes() / all_;
+  if (are_neighbours_) return placed(type, whole.data<char>() + rows_.front() * bytes);
+  Tensor copy(allocate_block(type));
+  for (std::size_t r = 0; r < rows_.size(); ++r)
+    copy_row(copy.data<char>() + static_cast<std::int64_t>(r) * bytes,
+             whole.data<char>() + rows_[r] * bytes, bytes);
+  return copy;
+}
+
+char* BlockRows::slice(int i, std::int64_t position) {
+  Part& slice = slices_[static_cast<std::size_t>(i)];
+  if (!slice.bytes) return slice.all + position * slice.pitch;
+  if (are_neighbours_) return row(slice, 0, position);
+  char* to = slice.gathered.data<char>();
+  for (std::size_t r = 0; r < rows_.size(); ++r, to += slice.bytes)
+    copy_row(to, row(slice, r, position), slice.bytes);
+  return slice.gathered.data<char>();
+}
+
+char* BlockRows::stack(int j, std::int64_t position) {
+  Part& stack = stacks_[static_cast<std::size_t>(j)];
+  return are_neighbours_ ? row(stack, 0, position) : stack.gathered.data<char>();
+}
+
+void BlockRows::before(std::int64_t position, std::span<char* const> carries) {
+  if (!attrs_.is_reverse || position + 1 == last_) return;
+  for (std::size_t r = 0; r < lengths_.size(); ++r) {
+    if (lengths_[r] != position + 1) continue;
+    for (std::size_t i = 0; i < carries.size(); ++i)
+      if (const Part& initial = initial_[i]; initial.bytes)
+        copy_row(carries[i] + static_cast<std::int64_t>(r) * initial.bytes, row(initial, r),
+                 initial.bytes);
+  }
+}
+
+void BlockRows::after(std::int64_t position, std::span<char* const> carries) {
+  const auto has_ended = [&](std::size_t r) { return ends() && lengths_[r] <= position; };
+  for (std::size_t j = 0; j < stacks_.size(); ++j) {
+    const Part& stack = stacks_[j];
+    for (std::size_t r = 0; r < rows_.size(); ++r)
+      if (has_ended(r)) {
+        if (!attrs_.is_raw(j)) clear(stack, r, position);
+      } else if (!are_neighbours_) {
+        copy_row(row(stack, r, position),
+                 stack.gathered.data<char>() + static_cast<std::int64_t>(r) * stack.bytes,
+                 stack.bytes);
+      } else if (!ends()) {
+        break;
+      }
+  }
+  for (std::size_t r = 0; r < lengths_.size(); ++r) {
+    if (attrs_.is_reverse ? position != 0 || lengths_[r] == 0 : lengths_[r] != position + 1)
+      continue;
+    for (std::size_t i = 0; i < carries.size(); ++i)
+      if (const Part& initial = initial_[i]; initial.bytes)
+        copy_row(out_[i].data<char>() + rows_[r] * initial.bytes,
+                 carries[i] + static_cast<std::int64_t>(r) * initial.bytes, initial.bytes);
+  }
+}
+
+void BlockRows::clear(const Part& stack, std::size_t r, std::int64_t position) const {
+  std::memset(row(stack, r, position), 0, static_cast<std::size_t>(stack.bytes));
+}
+
+void BlockRows::finish() {
+  for (std::size_t r = 0; r < lengths_.size(); ++r) finish_row(r, last_);
+  if (is_first_) out_[attrs_.trips_output()] = outputs_[attrs_.trips_output()];
+}
+
+void BlockRows::finish_row(std::size_t r, std::int64_t position) {
+  for (std::size_t j = 0; j < stacks_.size(); ++j) {
+    const std::int64_t steps = out_[attrs_.first_stack() + j].type().sizes()[0];
+    for (std::int64_t i = position; !attrs_.is_raw(j) && i < steps; ++i) clear(stacks_[j], r, i);
+  }
+  if (lengths_[r] != 0) return;
+  for (std::size_t i = 0; i < initial_.size(); ++i)
+    if (const Part& initial = initial_[i]; initial.bytes)
+      copy_row(out_[i].data<char>() + rows_[r] * initial.bytes, row(initial, r), initial.bytes);
+}
+
+}  // namespace reel

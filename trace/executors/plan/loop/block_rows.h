@@ -1,0 +1,82 @@
+// trace/executors/plan/loop/block_rows.h — BlockRows: some batch rows of a loop among all of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reel/trace/executors/plan/loop/planned_loop.h"
+#include "reel/trace/executors/plan/row_blocks/row_cut.h"
+
+namespace reel {
+
+/// Locates the batch rows of one row block in the inputs and outputs of the whole loop. Adjacent
+/// rows are read and written in place; others are gathered and scattered in each iteration.
+///
+/// Rows may finish before others of their block. Their computation continues with arbitrary values,
+/// which are kept out of the outputs. The last carries of a row are saved when it finishes; in a
+/// reverse loop a row begins late, with its first carries. Stacks get zeros for finished rows,
+/// unless they are residuals.
+class BlockRows {
+ public:
+  /// block: the loop planned for these rows.
+  /// rows: their numbers, in increasing order.
+  /// lengths: iterations of each row; empty if all run to the end.
+  /// in, out: inputs and outputs of the whole loop.
+  /// is_first: this block also writes the outputs that are equal for all blocks.
+  /// partial_sums: where sums over rows go, unless is_first.
+  BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<std::int64_t> rows,
+            std::vector<std::int64_t> lengths, OpInputs in, std::span<Tensor> out, bool is_first,
+            const Tensors& partial_sums);
+
+  /// Returns the iterations of the longest row; nothing if all rows run to the end.
+  std::optional<std::int64_t> iterations() const {
+    return ends() ? std::optional(last_) : std::nullopt;
+  }
+  /// Returns the inputs for a run of the block. Slices hold all rows.
+  const Tensors& inputs() const { return inputs_; }
+  /// Returns where the run writes its outputs. The run makes undefined ones itself: the carries
+  /// behind it. Carries of rows that finish early reach the outputs through after() and finish().
+  /// Sums over rows are the block's own: in partial_sums, except for the first block.
+  Tensors& outputs() { return outputs_; }
+
+  /// Returns the rows of slice i at a position.
+  char* slice(int i, std::int64_t position);
+  /// Returns where the rows of stack j at a position are written.
+  char* stack(int j, std::int64_t position);
+
+  /// Must be called before and after each iteration. carries: the data of the block's rows.
+  void before(std::int64_t position, std::span<char* const> carries);
+  void after(std::int64_t position, std::span<char* const> carries);
+  /// Must be called after the last iteration.
+  void finish();
+  /// Finishes row r alone, which did not run from `position` on.
+  void finish_row(std::size_t r, std::int64_t position);
+
+ private:
+  /// A tensor that the block uses some rows of.
+  struct Part {
+    char* all = nullptr;     ///< of the whole loop
+    std::int64_t bytes = 0;  ///< of a row; 0: no rows
+    std::int64_t pitch = 0;  ///< bytes from iteration to iteration
+    Tensor gathered;         ///< the block's rows, if they are not adjacent
+  };
+  char* row(const Part& part, std::size_t r, std::int64_t position = 0) const {
+    return part.all + position * part.pitch + rows_[r] * part.bytes;
+  }
+  bool ends() const { return !lengths_.empty(); }
+  Tensor rows_of(const Tensor& whole, const TensorType& type) const;
+  void clear(const Part& stack, std::size_t r, std::int64_t position) const;
+
+  const LoopAttrs& attrs_;
+  std::vector<std::int64_t> rows_, lengths_;
+  std::int64_t all_, last_ = 0;  // rows of the whole; iterations of the longest row
+  bool are_neighbours_;
+  Tensors inputs_, outputs_;
+  std::vector<Part> initial_, slices_, stacks_;
+  std::span<Tensor> out_;
+  bool is_first_;
+};
+
+}  // namespace reel

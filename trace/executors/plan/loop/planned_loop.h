@@ -1,0 +1,70 @@
+// trace/executors/plan/loop/planned_loop.h — PlannedLoop: a loop planned for inputs of certain
+// types.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reel/core/ops/control/loop.h"
+#include "reel/trace/executors/loop/chunks.h"
+#include "reel/trace/executors/plan/loop/sub_plan.h"
+
+namespace reel {
+
+/// The plans of a loop's body and condition for inputs of certain types, and the places of its
+/// carries and sums.
+struct PlannedLoop {
+  /// Children of a loop's profile: its own plans, then one per row block.
+  static constexpr std::size_t kBody = 0, kCond = 1, kEnded = 2, kFirstBlock = 3;
+
+  struct Carry {
+    bool is_list = false;
+    bool is_updated = false;  ///< few elements change: it lies in the result from the start
+    std::int64_t bytes = 0, buffers[2] = {};  ///< offsets in memory
+    int stack = -1;          ///< the carry is written into this stack only; -1: none
+    int stack_of_next = -1;  ///< the same, if the stack has the value one iteration later
+  };
+
+  explicit PlannedLoop(const PlanContext& context)
+      : context(context),
+        body(context.child(kBody)),
+        cond(context.child(kCond)),
+        rest(context.child(kBody)),
+        ended(context.child(kEnded)) {}
+
+  const LoopAttrs& loop() const { return get<LoopAttrs>(attrs.get()); }
+
+  /// Plans a loop for inputs of these types. Returns false, and sets `why` to the reason, if types
+  /// may change from iteration to iteration or are unknown.
+  ///
+  /// may_share: a carry may lie in a stack.
+  bool make(const AttrsRef& attrs, const std::vector<TensorType>& input_types,
+            bool may_share = true, std::string* why = nullptr);
+
+  PlanContext context;
+  AttrsRef attrs;
+  std::vector<TensorType> input_types;
+  Chunks chunks;  ///< of a chunked loop
+  SubPlan body, cond;
+  SubPlan rest;   ///< the body for a shorter last chunk
+  SubPlan ended;  ///< the body with the dims of iterations in which entries have finished
+  std::vector<std::uint8_t> is_block;  ///< by output of the body
+  std::vector<Carry> carries;
+  std::vector<std::int64_t> scratch;  ///< by output of the body: offset in memory of a sum's term
+  std::vector<std::uint8_t> shares_carry;  ///< by stack: a carry writes it
+  Tensor memory;
+
+  /// Returns the plan of the body; in a chunked loop, the one for the size of the chunk.
+  const SubPlan& body_at(std::int64_t position) const {
+    return loop().in_chunks && chunks.is_rest(position) ? rest : body;
+  }
+
+ private:
+  bool find_types(std::string* why);
+  std::vector<TensorType> body_types(const Dim& chunk) const;
+  bool knows_types(const Plan& plan, std::string* why) const;
+  void lay_out(bool may_share);
+};
+
+}  // namespace reel

@@ -1,0 +1,25 @@
+#include "reel/trace/executors/plan/loop/sub_plan.h"
+
+namespace reel {
+
+bool SubPlan::prepare(const AttrsRef& attrs, const SubGraph& sub,
+                      const std::vector<TensorType>& types,
+                      const std::vector<std::uint8_t>& is_block) {
+  if (plan_ && attrs_.get() == attrs.get() && sub_ == sub && types_ == types) return false;
+  const bool is_same_graph = plan_ && &plan_->graph() == sub.graph.get();
+  attrs_ = attrs;
+  sub_ = sub;
+  types_ = types;
+  if (is_same_graph && plan_->rebind(types, sub.env())) return true;
+  std::vector<Plan::Outputs> outputs;
+  for (std::size_t k = 0; k < sub.graph->outputs.size(); ++k) {
+    const bool block =
+        sub.graph->types[sub.graph->outputs[k]].is_list() || (k < is_block.size() && is_block[k]);
+    outputs.push_back(block ? Plan::Outputs::blocks : Plan::Outputs::placed);
+  }
+  plan_ =
+      std::make_unique<Plan>(*sub.graph, types, sub.env(), outputs, Plan::Inputs::lent, context_);
+  return true;
+}
+
+}  // namespace reel

@@ -1,0 +1,56 @@
+// trace/executors/plan/row_blocks/loop_blocks.h — LoopBlocks: a loop that runs in row blocks.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "reel/core/runtime/parallel.h"
+#include "reel/trace/executors/plan/loop/loop_run.h"
+#include "reel/trace/executors/plan/row_blocks/body_on_rows.h"
+#include "reel/trace/executors/plan/row_blocks/joined_blocks.h"
+#include "reel/trace/executors/plan/row_blocks/row_cut.h"
+#include "reel/trace/executors/plan/row_blocks/shrinking_block.h"
+
+namespace reel {
+
+/// Plans a loop once for each row block (row_cut.h) and runs the blocks on several threads. On one
+/// thread, they run as one block if possible, with the same bits.
+class LoopBlocks {
+ public:
+  /// Plans the row blocks of a loop if it can be cut. If sizes did not change since the last call,
+  /// only dims are bound anew.
+  void make(const PlannedLoop& whole);
+  std::size_t count() const { return blocks_.size(); }
+  /// Returns true if there are blocks and all outputs are defined.
+  bool can_run(std::span<const Tensor> out) const;
+  /// in, out: of the op.
+  void run(OpInputs in, std::span<Tensor> out);
+
+ private:
+  friend class PlanView;
+  /// Plans the loop for `rows` rows. block: null, or planned for other dims. Returns false if it
+  /// cannot be planned.
+  bool plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile) const;
+  bool ends() const { return !whole_->loop().entry_dims.empty(); }
+  /// Returns true if blocks run as one on one thread; that plan is made at the first such run.
+  bool runs_joined() const { return is_joined_planned_ && cut_->can_join && threads() == 1; }
+  bool plan_joined();
+  void find_body();
+  void make_partial_sums();
+
+  const PlannedLoop* whole_ = nullptr;
+  std::optional<RowCut> cut_;
+  struct Body {
+    GraphRef whole;
+    std::vector<int> axes;  // the row axes of its values
+    BodyOnRows on_rows;     // shared by all blocks
+  } body_;
+  std::vector<std::unique_ptr<PlannedLoop>> blocks_;
+  std::vector<Tensors> partial_sums_;  ///< by block; the first uses the outputs
+  JoinedBlocks joined_;                ///< all rows, planned when first needed
+  ShrinkingBlock shrinking_;           ///< the same, if rows finish one by one
+  bool is_joined_planned_ = false;
+};
+
+}  // namespace reel

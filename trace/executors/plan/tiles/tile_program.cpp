@@ -1,0 +1,166 @@
+#include "reel/trace/executors/plan/tiles/tile_program.h"
+
+#include <algorithm>
+
+#include "reel/core/op/take.h"
+#include "reel/core/ops/shape/strided.h"
+#include "reel/core/runtime/parallel.h"
+
+namespace reel {
+
+inline char* TileProgram::at(const Place& place, const Tile& tile) const {
+  if (place.home == Home::tile) return tile.tiles + place.offset;
+  char* data = (place.home == Home::input ? inputs_ : outputs_)[place.index] + place.offset;
+  if (is_one_tile_) return data;
+  std::int64_t elements = tile.row * place.row + (place.repeats ? 0 : tile.column);
+  for (std::size_t i = 0; i < place.outer.size(); ++i)
+    elements += tile.outer_index[i] * place.outer[i];
+  return data + elements * place.item;
+}
+
+/// Returns the elements from one row to the next.
+inline std::int64_t TileProgram::row_of(const Place& place, const Tile& tile) {
+  return place.home == Home::tile && !place.repeats ? tile.columns : place.row;
+}
+
+void TileProgram::run_unary(const Step& step, const Tile& tile, const char* from, char* to) {
+  const std::int64_t from_row = row_of(step.in[0], tile) * step.in[0].item;
+  const std::int64_t to_row = row_of(step.out, tile) * step.out.item;
+  for (std::int64_t row = 0; row < tile.rows; ++row, from += from_row, to += to_row)
+    step.unary(from, to, tile.columns);
+}
+
+void TileProgram::run_chain(const Step& step, const Tile& tile) const {
+  ChainRun run;
+  run.rows = step.is_flat ? 1 : tile.rows;
+  run.columns = step.is_flat ? tile.rows * tile.columns : tile.columns;
+  const std::size_t places = step.places.size();
+  for (std::size_t i = 0; i < places; ++i) run.at[i] = at(step.places[i], tile);
+  if (run.rows > 1)
+    for (std::size_t i = 0; i < places; ++i)
+      run.step[i] = row_of(step.places[i], tile) * step.places[i].item;
+  step.code->run(run);
+}
+
+void TileProgram::run_tile(const Tile& tile) const {
+  Tile of_rows = tile;
+  of_rows.columns = tile.rows;
+  of_rows.rows = 1;
+  for (const Step& step : steps_) run_step(step, step.is_of_rows ? of_rows : tile);
+}
+
+inline void TileProgram::run_step(const Step& step, const Tile& tile) const {
+  char* to = at(step.out, tile);
+  switch (step.kind) {
+    case Kind::flat_unary:
+      step.unary(at(step.in[0], tile), to, tile.rows * tile.columns);
+      break;
+    case Kind::flat_binary:
+      step.flat(at(step.in[0], tile), at(step.in[1], tile), to, tile.rows * tile.columns);
+      break;
+    case Kind::unary:
+      run_unary(step, tile, at(step.in[0], tile), to);
+      break;
+    case Kind::rows: {
+      Rows rows{.columns = tile.columns, .rows = tile.rows, .out_step = row_of(step.out, tile)};
+      const void* in[kMostOperands];
+      for (int i = 0; i < step.operands; ++i) {
+        in[i] = at(step.in[i], tile);
+        rows.step[i] = row_of(step.in[i], tile);
+        rows.repeats[i] = step.in[i].repeats;
+      }
+      step.rows(in, to, rows);
+      break;
+    }
+    case Kind::copy: {
+      const Place& from = step.in[0];
+      copy_strided(static_cast<std::size_t>(from.item),
+                   {{tile.rows, row_of(step.out, tile), row_of(from, tile)},
+                    {tile.columns, 1, from.repeats ? 0 : 1}},
+                   to, at(from, tile));
+      break;
+    }
+    case Kind::sum: {
+      const char* from = at(step.in[0], tile);
+      const std::int64_t row = row_of(step.in[0], tile);
+      if (row == tile.columns) {
+        step.sum(from, to, {tile.rows, tile.columns, 1});
+        break;
+      }
+      for (std::int64_t i = 0; i < tile.rows; ++i)
+        step.sum(from + i * row * step.in[0].item, to + i * step.out.item, {1, tile.columns, 1});
+      break;
+    }
+    case Kind::chain:
+      run_chain(step, tile);
+      break;
+  }
+}
+
+void TileProgram::make_outputs(OpInputs in, std::span<const TensorType> types,
+                               std::span<Tensor> out) {
+  const std::vector<int>& chosen =
+      choose_inputs([&](std::size_t k) { return !out[k].is_defined(); },
+                    [&](std::size_t i, std::size_t k) { return may_take(in[i], types[k]); });
+  for (std::size_t k = 0; k < out.size(); ++k)
+    if (!out[k].is_defined())
+      out[k] = chosen[k] < 0
+                   ? Tensor(allocate_block(types[k]))
+                   : take_or_allocate(in.subspan(static_cast<std::size_t>(chosen[k]), 1), types[k]);
+}
+
+void TileProgram::run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out) {
+  for (std::size_t i = 0; i < in.size(); ++i) inputs_[i] = in[i].tensor->data<char>();
+  make_outputs(in, types, out);
+  if (columns_ == 0) return;
+  for (std::size_t k = 0; k < out.size(); ++k) outputs_[k] = out[k].data<char>();
+  if (parts_ == 1)
+    run_part(0);
+  else
+    parallel_for(parts_, [this](int part) { run_part(part); });
+}
+
+std::int64_t TileProgram::tiles_in_all() const {
+  std::int64_t count = row_tiles() * column_tiles();
+  for (const std::int64_t size : outer_) count *= size;
+  return count;
+}
+
+void TileProgram::run_part(int part) const {
+  const std::int64_t all = tiles_in_all(), begin = all * part / parts_;
+  const std::int64_t end = all * (part + 1) / parts_;
+  Tile tile = tile_at(begin, tiles_ + part * part_bytes_);
+  for (std::int64_t number = begin;;) {
+    tile.rows = std::min(tile_rows_, rows_ - tile.row);
+    tile.columns = std::min(tile_columns_, columns_ - tile.column);
+    run_tile(tile);
+    if (++number == end) return;
+    advance(tile);
+  }
+}
+
+TileProgram::Tile TileProgram::tile_at(std::int64_t number, char* tiles) const {
+  Tile tile{};
+  tile.tiles = tiles;
+  if (number == 0) return tile;
+  const auto take = [&](std::int64_t count) {
+    const std::int64_t index = number % count;
+    number /= count;
+    return index;
+  };
+  tile.column = take(column_tiles()) * tile_columns_;
+  tile.row = take(row_tiles()) * tile_rows_;
+  for (std::size_t axis = outer_.size(); axis-- > 0;) tile.outer_index[axis] = take(outer_[axis]);
+  return tile;
+}
+
+void TileProgram::advance(Tile& tile) const {
+  if ((tile.column += tile_columns_) < columns_) return;
+  tile.column = 0;
+  if ((tile.row += tile_rows_) < rows_) return;
+  tile.row = 0;
+  for (std::size_t axis = outer_.size(); axis-- > 0; tile.outer_index[axis] = 0)
+    if (++tile.outer_index[axis] < outer_[axis]) return;
+}
+
+}  // namespace reel

@@ -1,0 +1,178 @@
+// trace/executors/plan/tiles/tile_program.h — TileProgram: a fused op prepared for inputs of
+// certain sizes.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "reel/core/graph/graph.h"
+#include "reel/core/ops/elementwise/broadcast.h"
+#include "reel/core/ops/elementwise/pointwise_code.h"
+#include "reel/core/ops/kernels/pointwise_table.h"
+#include "reel/core/ops/kernels/reduction_table.h"
+#include "reel/core/types/tensor.h"
+#include "reel/trace/executors/plan/base/first_below.h"
+
+namespace reel {
+
+/// Runs the ops of a fused op one after the other for a tile. A tile has about a thousand elements,
+/// or some whole rows if there are sums over rows. Intermediate values stay in the cache; a chain
+/// of simple ops keeps them in registers. The bits equal the bits of the separate ops.
+///
+/// Tiles run over the elements of the smallest values (the space). Operands of a concat and results
+/// of a split have that size; larger values are computed in parts of it. Split, concat and spread
+/// only determine where elements lie. With sums over rows, a tile has whole rows, and steps on the
+/// sums work on one number per row. Large programs run as shards on several threads. The shards
+/// depend on sizes only, and bits do not depend on them.
+class TileProgram {
+ public:
+  /// body: from FusedAttrs. env: the dims that its free symbols stand for.
+  TileProgram(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env);
+
+  /// Runs the ops. Not thread-safe: one run at a time.
+  ///
+  /// in, out: of the op. An undefined output is allocated with its type, or made in place of an
+  /// input. That input is a temporary without other references, and is read last by the step that
+  /// writes the output.
+  void run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out);
+  /// Chooses the inputs that outputs of a run replace. Returns, by output, the input or -1. No
+  /// input is chosen twice.
+  ///
+  /// is_wanted(k): output k must be made. gives(i, k): the tensor of input i may become output k,
+  /// as far as the caller knows.
+  template <class Wanted, class Gives>
+  const std::vector<int>& choose_inputs(const Wanted& is_wanted, const Gives& gives);
+
+ private:
+  class Builder;
+
+  enum class Home : std::uint8_t { input, output, tile };
+  /// Where an operand or result of a step lies, relative to the current elements.
+  struct Place {
+    Home home = Home::tile;
+    bool repeats = false;     ///< along columns: one element for all
+    std::uint32_t index = 0;  ///< number of the input or output
+    std::int64_t offset = 0;  ///< bytes; of a tile, from the first one
+    std::int64_t row = 0;   ///< elements from one row to the next; a tile that does not repeat has
+                            ///< its columns instead
+    std::int64_t item = 0;  ///< bytes of an element
+    std::vector<std::int64_t> outer;  ///< strides in elements, by outer axis
+  };
+  enum class Kind : std::uint8_t {
+    flat_unary,   ///< all operands are contiguous within a tile, and none repeats
+    flat_binary,  ///< the same
+    unary,
+    rows,
+    copy,
+    sum,    ///< over each row
+    chain,  ///< simple steps, as machine code
+  };
+  struct Step {
+    Kind kind;
+    UnaryLoop unary = nullptr;
+    FlatLoop flat = nullptr;
+    RowsLoop rows = nullptr;
+    ReductionLoop sum = nullptr;
+    bool is_of_rows = false;  ///< on one number per row; rows take the place of columns
+    int operands = 0;
+    Place in[kMostOperands], out;
+    // Chains only:
+    std::shared_ptr<const PointwiseCode> code;
+    std::vector<Place> places;  ///< operands, then results
+    bool is_flat = false;       ///< all are contiguous within a tile, and none repeats
+  };
+  /// A tile: indices of outer axes, then a rectangle of rows and columns.
+  struct Tile {
+    std::int64_t outer_index[kMostBroadcastAxes];
+    std::int64_t row, column, rows, columns;
+    char* tiles;  ///< memory of its shard
+  };
+
+  /// Inputs that outputs of the same type may replace if the inputs are read last before these
+  /// outputs are made.
+  struct Pool {
+    std::vector<std::uint32_t> inputs;  ///< in increasing order
+    FirstBelow last_reads;              ///< by input in `inputs`
+  };
+  /// The inputs that an output may replace.
+  struct OutputPlace {
+    int pool = -1;                           ///< -1: none
+    int made_by = 0;                         ///< the step that makes the output, if it has a pool
+    int updated = -1;                        ///< the input that is tried before all others, or -1
+    std::vector<std::uint32_t> others = {};  ///< inputs of no pool; without a pool, all inputs
+  };
+
+  template <class Gives>
+  int choose_input(std::size_t k, const Gives& gives);
+  void make_outputs(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out);
+  std::int64_t row_tiles() const { return (rows_ + tile_rows_ - 1) / tile_rows_; }
+  std::int64_t column_tiles() const { return (columns_ + tile_columns_ - 1) / tile_columns_; }
+  std::int64_t tiles_in_all() const;
+  void run_part(int part) const;
+  Tile tile_at(std::int64_t number, char* tiles) const;
+  void advance(Tile& tile) const;
+  char* at(const Place& place, const Tile& tile) const;
+  static std::int64_t row_of(const Place& place, const Tile& tile);
+  void run_tile(const Tile& tile) const;
+  void run_step(const Step& step, const Tile& tile) const;
+  void run_chain(const Step& step, const Tile& tile) const;
+  static void run_unary(const Step& step, const Tile& tile, const char* from, char* to);
+
+  std::vector<Step> steps_;
+  std::vector<std::int64_t> outer_;  ///< sizes
+  bool is_one_tile_ = false;
+  std::int64_t rows_ = 1, columns_ = 0, tile_rows_ = 1, tile_columns_ = 1;
+  int parts_ = 1;
+  std::int64_t tile_bytes_ = 0, part_bytes_ = 0;
+  std::unique_ptr<char[]> memory_;
+  char* tiles_ = nullptr;  ///< in memory_, aligned; of the first shard
+  std::vector<char*> inputs_, outputs_;
+  std::vector<Pool> pools_;
+  std::vector<OutputPlace> output_places_;  ///< by output
+  std::vector<int> chosen_;                 ///< by output; the result of choose_inputs()
+  std::vector<std::uint8_t> is_chosen_;     ///< by input: chosen, or refused by gives
+};
+
+/// Returns the first suitable input. Outputs that update an input choose before all others.
+template <class Gives>
+int TileProgram::choose_input(std::size_t k, const Gives& gives) {
+  const OutputPlace& place = output_places_[k];
+  const auto is_free = [&](std::uint32_t i) { return !is_chosen_[i] && gives(i, k); };
+  const auto found = std::find_if(place.others.begin(), place.others.end(), is_free);
+  int result = found == place.others.end() ? -1 : static_cast<int>(*found);
+  if (place.pool >= 0) {
+    Pool& pool = pools_[static_cast<std::size_t>(place.pool)];
+    for (;;) {
+      const std::size_t at = pool.last_reads.find(place.made_by);
+      if (at == pool.inputs.size()) break;
+      const std::uint32_t i = pool.inputs[at];
+      if (result >= 0 && result < static_cast<int>(i)) break;
+      pool.last_reads.leave_out(at);  // a refusal holds for all outputs of one type
+      if (!is_free(i)) continue;
+      result = static_cast<int>(i);
+      break;
+    }
+  }
+  if (result >= 0) is_chosen_[static_cast<std::size_t>(result)] = 1;
+  return result;
+}
+
+template <class Wanted, class Gives>
+const std::vector<int>& TileProgram::choose_inputs(const Wanted& is_wanted, const Gives& gives) {
+  for (Pool& pool : pools_) pool.last_reads.begin();
+  chosen_.assign(output_places_.size(), -1);
+  is_chosen_.assign(inputs_.size(), 0);
+  for (std::size_t k = 0; k < output_places_.size(); ++k) {
+    const int updated = output_places_[k].updated;
+    const auto i = static_cast<std::size_t>(updated);
+    if (updated < 0 || is_chosen_[i] || !is_wanted(k)) continue;
+    if (gives(i, k)) chosen_[k] = updated;
+    is_chosen_[i] = 1;  // what refuses one output refuses all of its type
+  }
+  for (std::size_t k = 0; k < output_places_.size(); ++k)
+    if (chosen_[k] < 0 && is_wanted(k)) chosen_[k] = choose_input(k, gives);
+  return chosen_;
+}
+
+}  // namespace reel
