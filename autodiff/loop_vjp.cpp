@@ -174,7 +174,8 @@ class LoopReversal {
     return std::nullopt;
   }
 
-  /// Returns the dim that the dropped slices had: named if the state has names (frontend/fold.cpp).
+  /// Returns the dim that the dropped slices had: named if the state has names
+  /// (frontend/loops/fold.cpp).
   Dim dim_of_steps(std::int64_t steps) const {
     for (std::size_t j = 0; j < static_cast<std::size_t>(attrs_.stacks); ++j)
       if (!attrs_.is_list(j)) return attrs_.stack_dims[j];

@@ -13,10 +13,10 @@
 #include "reel/core/op/mode.h"
 #include "reel/core/options/passes.h"
 #include "reel/core/runtime/no_memory.h"
+#include "reel/frontend/loops/state/sparse_invariants.h"
 #include "reel/frontend/run_profile.h"
-#include "reel/frontend/sparse_invariants.h"
-#include "reel/frontend/taken_leaves.h"
-#include "reel/frontend/tree.h"
+#include "reel/frontend/tree/taken_leaves.h"
+#include "reel/frontend/tree/tree.h"
 #include "reel/trace/traced_function.h"
 
 namespace reel {

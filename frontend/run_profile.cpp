@@ -6,9 +6,9 @@
 #include "reel/core/base/quantities.h"
 #include "reel/core/base/source_lines.h"
 #include "reel/core/base/str.h"
+#include "reel/frontend/files/replace_file.h"
 #include "reel/frontend/pictures/chrome_trace.h"
 #include "reel/frontend/pictures/picture.h"
-#include "reel/frontend/replace_file.h"
 #include "reel/trace/executors/plan/base/words.h"
 
 namespace reel {

@@ -17,7 +17,7 @@
 
 #include "reel/core/functions/creation.h"
 #include "reel/core/types/tensor.h"
-#include "reel/frontend/stored_type.h"
+#include "reel/frontend/files/stored_type.h"
 
 // In C++20, xtensor 0.24 takes an xarray's shape for a fixed one of rank 4, so that evaluated sums
 // of xarrays are wrong. These specialisations restore its C++17 behaviour for the two shapes of

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "reel/frontend/grad.h"
-#include "reel/frontend/tree.h"
+#include "reel/frontend/transforms/grad.h"
+#include "reel/frontend/tree/tree.h"
 #include "reel/tests/check.h"
 
 namespace reel {

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "reel/core/types/tensor.h"
-#include "reel/frontend/tree.h"
+#include "reel/frontend/tree/tree.h"
 
 namespace reel {
 

@@ -4,7 +4,7 @@
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dtype.h"
 #include "reel/core/types/tensor.h"
-#include "reel/frontend/embedding_table.h"
+#include "reel/frontend/sparse/embedding_table.h"
 
 namespace reel {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reel/frontend/scan.h"
+#include "reel/frontend/loops/scan.h"
 
 namespace reel {
 

@@ -7,7 +7,7 @@
 
 #include "reel/core/base/source_lines.h"
 #include "reel/core/base/str.h"
-#include "reel/frontend/json_writer.h"
+#include "reel/frontend/files/json_writer.h"
 
 namespace reel {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
-#include "reel/frontend/replace_file.h"
+#include "reel/frontend/files/replace_file.h"
 
 // Embeds the files in the read-only data of the library.
 #define REEL_EMBED(symbol, file)                                                    \

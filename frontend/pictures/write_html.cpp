@@ -5,11 +5,11 @@
 
 #include "reel/autodiff/reverse_call.h"
 #include "reel/core/base/str.h"
-#include "reel/frontend/json_writer.h"
+#include "reel/frontend/files/json_writer.h"
+#include "reel/frontend/files/utf8.h"
 #include "reel/frontend/pictures/lowered_picture.h"
 #include "reel/frontend/pictures/page.h"
 #include "reel/frontend/pictures/picture.h"
-#include "reel/frontend/utf8.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"
 #include "reel/trace/executors/dataflow/run_recorder.h"
 #include "reel/trace/executors/plan/run_plan.h"

@@ -8,8 +8,8 @@
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/views.h"
-#include "reel/frontend/grad.h"
 #include "reel/frontend/jit.h"
+#include "reel/frontend/transforms/grad.h"
 #include "reel/tests/check.h"
 #include "reel/tests/core/sample_values.h"
 

@@ -7,8 +7,8 @@
 #include "reel/core/dims/dim_arithmetic.h"
 #include "reel/core/ops.h"
 #include "reel/core/types/sizes.h"
-#include "reel/frontend/fold.h"
-#include "reel/frontend/tensor_array.h"
+#include "reel/frontend/loops/fold.h"
+#include "reel/frontend/tree/tensor_array.h"
 #include "reel/tests/check.h"
 
 namespace reel {

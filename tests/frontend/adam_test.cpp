@@ -1,8 +1,8 @@
-#include "reel/frontend/adam.h"
+#include "reel/frontend/optimisers/adam.h"
 
 #include "reel/core/ops.h"
-#include "reel/frontend/grad.h"
 #include "reel/frontend/jit.h"
+#include "reel/frontend/transforms/grad.h"
 #include "reel/tests/check.h"
 
 namespace reel {

@@ -1,4 +1,4 @@
-#include "reel/frontend/clip.h"
+#include "reel/frontend/optimisers/clip.h"
 
 #include "reel/core/ops.h"
 #include "reel/tests/modes.h"

@@ -1,5 +1,5 @@
 // ctc_loss compared with a sum over all alignments, labels that fit no alignment, gradients.
-#include "reel/frontend/ctc_loss.h"
+#include "reel/frontend/losses/ctc_loss.h"
 
 #include <limits>
 

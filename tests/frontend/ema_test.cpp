@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "reel/frontend/ema.h"
+#include "reel/frontend/optimisers/ema.h"
 
 #include "reel/tests/modes.h"
 

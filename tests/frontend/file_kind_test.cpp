@@ -1,12 +1,12 @@
 // Errors name the kind that a file of another kind looks like, instead of calling it damaged.
-#include "reel/frontend/file_kind.h"
+#include "reel/frontend/files/file_kind.h"
 
 #include <string>
 
 #include "reel/core/ops.h"
-#include "reel/frontend/npy.h"
-#include "reel/frontend/safetensors.h"
-#include "reel/frontend/sequence.h"
+#include "reel/frontend/files/npy.h"
+#include "reel/frontend/files/safetensors.h"
+#include "reel/frontend/files/sequence.h"
 #include "reel/tests/check.h"
 #include "reel/tests/own_folder.h"
 

@@ -1,5 +1,5 @@
 // JsonReader: texts that are JSON, and texts that are not.
-#include "reel/frontend/json_reader.h"
+#include "reel/frontend/files/json_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "reel/frontend/json_writer.h"
+#include "reel/frontend/files/json_writer.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "reel/core/runtime/memory.h"
-#include "reel/frontend/sequence.h"
+#include "reel/frontend/files/sequence.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/own_folder.h"

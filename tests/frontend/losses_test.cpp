@@ -1,4 +1,4 @@
-#include "reel/frontend/losses.h"
+#include "reel/frontend/losses/losses.h"
 
 #include <limits>
 

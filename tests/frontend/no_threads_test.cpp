@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "reel/core/runtime/parallel.h"
-#include "reel/frontend/sequence_reads.h"
+#include "reel/frontend/files/sequence_reads.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/no_threads.h"

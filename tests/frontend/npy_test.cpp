@@ -1,4 +1,4 @@
-#include "reel/frontend/npy.h"
+#include "reel/frontend/files/npy.h"
 
 #include <cstdlib>
 

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "reel/core/ops.h"
-#include "reel/frontend/safetensors.h"
+#include "reel/frontend/files/safetensors.h"
 #include "reel/tests/check.h"
 #include "reel/tests/own_folder.h"
 

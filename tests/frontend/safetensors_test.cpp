@@ -1,11 +1,11 @@
-#include "reel/frontend/safetensors.h"
+#include "reel/frontend/files/safetensors.h"
 
 #include <cstring>
 #include <limits>
 
 #include "reel/core/ops.h"
-#include "reel/frontend/adam.h"
 #include "reel/frontend/jit.h"
+#include "reel/frontend/optimisers/adam.h"
 #include "reel/tests/check.h"
 #include "reel/tests/own_folder.h"
 

@@ -1,4 +1,4 @@
-#include "reel/frontend/schedule.h"
+#include "reel/frontend/optimisers/schedule.h"
 
 #include "reel/tests/modes.h"
 

@@ -1,11 +1,11 @@
 // Sequence: pieces of an array in a file, and gradients piece by piece.
-#include "reel/frontend/sequence.h"
+#include "reel/frontend/files/sequence.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "reel/frontend/sequence_reads.h"
+#include "reel/frontend/files/sequence_reads.h"
 #include "reel/reel.h"
 #include "reel/tests/modes.h"
 #include "reel/tests/own_folder.h"

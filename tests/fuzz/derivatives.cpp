@@ -4,9 +4,9 @@
 
 #include "reel/core/ops.h"
 #include "reel/core/types/dim_node.h"
-#include "reel/frontend/embedding_table.h"
-#include "reel/frontend/grad.h"
-#include "reel/frontend/jvp.h"
+#include "reel/frontend/sparse/embedding_table.h"
+#include "reel/frontend/transforms/grad.h"
+#include "reel/frontend/transforms/jvp.h"
 
 namespace reel::fuzz {
 namespace {

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "reel/core/ops.h"
-#include "reel/frontend/custom_vjp.h"
+#include "reel/frontend/transforms/custom_vjp.h"
 #include "reel/tests/fuzz/arguments.h"
 #include "reel/tests/fuzz/checks.h"
 #include "reel/tests/fuzz/compare.h"

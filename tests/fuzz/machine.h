@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "reel/frontend/tensor_array.h"
+#include "reel/frontend/tree/tensor_array.h"
 #include "reel/tests/fuzz/program.h"
 
 namespace reel::fuzz {

@@ -1,6 +1,6 @@
 // Rules for element-wise functions of floats and booleans. Some keep their arguments in the range
 // in which the function is smooth; the others have lower weights.
-#include "reel/frontend/custom_vjp.h"
+#include "reel/frontend/transforms/custom_vjp.h"
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/typing.h"
 

@@ -1,10 +1,10 @@
 // Rules for loops under policies with growing states: vectors, histories along a Dim in the state,
 // arrays, rows.
-#include "reel/frontend/fold.h"
-#include "reel/frontend/indexed_slices.h"
-#include "reel/frontend/scan.h"
-#include "reel/frontend/tensor_array.h"
-#include "reel/frontend/while_loop.h"
+#include "reel/frontend/loops/fold.h"
+#include "reel/frontend/loops/scan.h"
+#include "reel/frontend/loops/while_loop.h"
+#include "reel/frontend/sparse/indexed_slices.h"
+#include "reel/frontend/tree/tensor_array.h"
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/slices.h"
 #include "reel/tests/fuzz/typing.h"

@@ -1,5 +1,5 @@
 // Rules for while_loop and cond.
-#include "reel/frontend/while_loop.h"
+#include "reel/frontend/loops/while_loop.h"
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/policies.h"
 #include "reel/tests/fuzz/printer.h"

@@ -1,5 +1,5 @@
 // Rule for scan: along dims of every kind, until a condition ends it, or both.
-#include "reel/frontend/scan.h"
+#include "reel/frontend/loops/scan.h"
 #include "reel/tests/fuzz/cut_by_hand.h"
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/policies.h"

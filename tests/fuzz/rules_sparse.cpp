@@ -1,9 +1,9 @@
 // Rules for sparse tensors and rows as states of loops: their number of elements changes from
 // iteration to iteration.
-#include "reel/frontend/fold.h"
-#include "reel/frontend/indexed_slices.h"
-#include "reel/frontend/scan.h"
-#include "reel/frontend/sparse_tensor.h"
+#include "reel/frontend/loops/fold.h"
+#include "reel/frontend/loops/scan.h"
+#include "reel/frontend/sparse/indexed_slices.h"
+#include "reel/frontend/sparse/sparse_tensor.h"
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/typing.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "reel/core/base/errors.h"
-#include "reel/frontend/npy_header.h"
+#include "reel/frontend/files/npy_header.h"
 #include "reel/tests/fuzz/files/memory_file.h"
 
 namespace reel {

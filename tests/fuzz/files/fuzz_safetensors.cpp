@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reel/core/base/errors.h"
-#include "reel/frontend/safetensors_header.h"
+#include "reel/frontend/files/safetensors_header.h"
 #include "reel/tests/fuzz/files/memory_file.h"
 
 namespace reel {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "reel/frontend/npy_header.h"
-#include "reel/frontend/safetensors_header.h"
+#include "reel/frontend/files/npy_header.h"
+#include "reel/frontend/files/safetensors_header.h"
 
 namespace reel {
 namespace {

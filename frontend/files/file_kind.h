@@ -1,0 +1,16 @@
+// frontend/files/file_kind.h — kind_of_file, for error messages about a file of an unexpected kind.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace reel {
+
+/// The number of bytes that kind_of_file looks at.
+inline constexpr std::size_t kFileFrontBytes = 512;
+
+/// Returns the kind of a file that begins with these bytes, in words for a message: "a zip archive,
+/// as torch.save and numpy.savez write them". Empty for an unknown kind.
+std::string_view kind_of_file(std::string_view front);
+
+}  // namespace reel

@@ -1,0 +1,239 @@
+#include "reel/frontend/files/safetensors.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "reel/frontend/files/replace_file.h"
+#include "reel/frontend/files/safetensors_header.h"
+#include "reel/frontend/files/stored_type.h"
+
+namespace reel {
+
+// ---- Reading ------------------------------------------------------------------------
+
+struct SafetensorsContents {
+  SafetensorsContents(const std::string& path, const char* what) : file(path, what) {
+    read_safetensors_header(file, header);
+  }
+  SafetensorsContents(const SafetensorsContents&) = delete;
+
+  const StoredTensor& at(const std::string& name) const {
+    if (const StoredTensor* found = header.find(name)) return *found;
+    throw IoError(str(file.name(), " has no tensor \"", name, "\" among its ",
+                      header.tensors.size(), "; names() lists them"));
+  }
+  TensorType type(const StoredTensor& stored, const Dims& dims) const {
+    const std::string subject = str(file.name(), ": ", subject_of(stored));
+    if (!stored.dtype)
+      throw DTypeError(str(subject, " has elements of type ", stored.dtype_name,
+                           ", which this library does not know"));
+    return stored_type(*stored.dtype, stored.sizes(), dims, subject);
+  }
+  /// Requires the type from type(), or one of the same dtype and sizes.
+  Tensor read(const StoredTensor& stored, const TensorType& type) const {
+    const Tensor result(allocate_block(type));
+    read_elements(file, header.data_begin + stored.begin, static_cast<std::uint64_t>(type.numel()),
+                  {*stored.dtype}, result.data<void>(), subject_of(stored));
+    return result;
+  }
+  const Metadata& metadata() const {
+    std::call_once(has_metadata_, [&] { metadata_ = header.metadata(); });
+    return metadata_;
+  }
+  static std::string subject_of(const StoredTensor& stored) {
+    return str("tensor \"", stored.name, '"');
+  }
+
+  StoredFile file;
+  SafetensorsHeader header;
+
+ private:
+  // Computed on request: a map takes several times the memory of the text, and most readers ignore
+  // it.
+  mutable std::once_flag has_metadata_;
+  mutable Metadata metadata_;
+};
+
+SafetensorsFile::SafetensorsFile(const std::string& path)
+    : SafetensorsFile(path, "SafetensorsFile") {}
+SafetensorsFile::SafetensorsFile(const std::string& path, const char* function)
+    : contents_(std::make_shared<SafetensorsContents>(path, function)) {}
+
+const std::string& SafetensorsFile::path() const { return contents_->file.path(); }
+
+std::vector<std::string> SafetensorsFile::names() const {
+  std::vector<std::string> result;
+  result.reserve(contents_->header.tensors.size());
+  for (const StoredTensor& tensor : contents_->header.tensors) result.emplace_back(tensor.name);
+  return result;
+}
+
+bool SafetensorsFile::contains(const std::string& name) const {
+  return contents_->header.find(name);
+}
+
+TensorType SafetensorsFile::type(const std::string& name) const {
+  return contents_->type(contents_->at(name), {});
+}
+
+Tensor SafetensorsFile::tensor(const std::string& name, const Dims& dims) const {
+  const StoredTensor& stored = contents_->at(name);
+  return contents_->read(stored, contents_->type(stored, dims));
+}
+
+const Metadata& SafetensorsFile::metadata() const { return contents_->metadata(); }
+
+namespace {
+
+std::string quoted(std::string_view name) { return name.empty() ? "\"\"" : std::string(name); }
+
+bool is_below(std::string_view name, std::string_view prefix) {
+  return prefix.empty() || name == prefix ||
+         (name.size() > prefix.size() && name.starts_with(prefix) && name[prefix.size()] == '.');
+}
+
+std::string print_in_file(const StoredTensor& stored) {
+  if (!stored.dtype) return str(stored.dtype_name, stored.shape);
+  return print_stored(*stored.dtype, stored.sizes());
+}
+
+bool fits(const StoredTensor& stored, const TensorType& type) {
+  return stored.dtype && counterpart(*stored.dtype) == type.dtype() &&
+         stored.sizes() == type.sizes();
+}
+
+/// Returns the tensors that only the file or only the tree has; empty if they fit. found: the
+/// tensors of the file by the place of their names, null if there is none.
+std::string differences(const SafetensorsHeader& header, const std::vector<std::string>& names,
+                        const std::vector<const StoredTensor*>& found, const Tensors& like,
+                        const LoadOptions& options) {
+  std::unordered_set<const StoredTensor*> expected;
+  std::string result;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const TensorType& type = like[i].type();
+    if (!found[i]) {
+      if (!options.allow_missing)
+        result += str("\n  ", quoted(names[i]), ": not in the file, ", type, " expected");
+      continue;
+    }
+    if (!fits(*found[i], type))
+      result += str("\n  ", quoted(names[i]), ": ", print_in_file(*found[i]), " in the file, ",
+                    type, " expected");
+    expected.insert(found[i]);
+  }
+  if (options.allow_extra) return result;
+  for (const StoredTensor& stored : header.tensors)
+    if (!expected.contains(&stored) && is_below(stored.name, options.prefix))
+      result += str("\n  ", quoted(stored.name), ": ", print_in_file(stored),
+                    " in the file, not expected");
+  return result;
+}
+
+std::string_view root_of(std::string_view name) { return name.substr(0, name.find('.')); }
+
+/// Returns a line about the contents of the file if it has no tensors below the prefix.
+std::string roots_in_file(const SafetensorsHeader& header, const std::string& prefix) {
+  std::set<std::string_view> roots;
+  for (const StoredTensor& stored : header.tensors) {
+    if (is_below(stored.name, prefix)) return {};
+    roots.insert(root_of(stored.name));
+  }
+  return str("\nNothing stands under \"", prefix, "\" in the file; .prefix can be one of ",
+             join(roots), ", or what is below them.");
+}
+
+/// Returns a line about the prefix to use if the file has the tree's names below one root only.
+std::string root_in_file(const SafetensorsHeader& header, const std::vector<std::string>& names) {
+  const std::unordered_set<std::string_view> wanted(names.begin(), names.end());
+  std::set<std::string_view> fitting;
+  for (const StoredTensor& stored : header.tensors) {
+    const std::string_view root = root_of(stored.name);
+    if (wanted.contains(stored.name)) return {};
+    if (root.size() < stored.name.size() && wanted.contains(stored.name.substr(root.size() + 1)))
+      fitting.insert(root);
+  }
+  if (fitting.size() != 1) return {};
+  return str("\nSuch names stand under \"", *fitting.begin(),
+             "\" in the file; use load_safetensors with {.prefix = \"", *fitting.begin(), "\"}.");
+}
+
+// ---- Both ways ----------------------------------------------------------------------
+
+void check_tensors(const char* what, const std::vector<std::string>& names,
+                   const Tensors& tensors) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = tensors[i];
+    if (!tensor.is_defined())
+      throw ArgumentError(str(what, ": ", quoted(names[i]), " is an empty Tensor"));
+    if (tensor.type().is_list())
+      throw ArgumentError(str(what, ": ", quoted(names[i]),
+                              " is a TensorArray, which the format does not know; stack it"));
+    if (tensor.is_traced())
+      throw TraceError(str(what, ": the value of ", quoted(names[i]), ' ', tensor.type(),
+                           " is not known while tracing; return it from the traced function"));
+  }
+}
+
+}  // namespace
+
+namespace detail {
+
+void save_tensors(const std::string& path, const std::vector<std::string>& names,
+                  const Tensors& tensors, const Metadata& metadata, const char* function) {
+  check_tensors(function, names, tensors);
+  // The widest elements first, so that all are aligned.
+  std::vector<std::size_t> order(tensors.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return size_of(tensors[a].dtype()) > size_of(tensors[b].dtype());
+  });
+
+  std::vector<TensorToStore> stored;
+  std::vector<std::string_view> data;
+  std::uint64_t end = 0;
+  for (const std::size_t i : order) {
+    const TensorType& type = tensors[i].type();
+    const std::uint64_t begin = std::exchange(end, end + static_cast<std::uint64_t>(type.bytes()));
+    stored.push_back({names[i], stored_as(type.dtype()), type.sizes(), begin, end});
+    data.emplace_back(tensors[i].data<char>(), end - begin);
+  }
+  const std::string front = print_safetensors_header(stored, metadata);
+  std::vector<std::string_view> parts{front};
+  parts.insert(parts.end(), data.begin(), data.end());
+  replace_file(path, parts, function);
+}
+
+SafetensorsFile open_file(const std::string& path, const char* function) {
+  return SafetensorsFile(path, function);
+}
+
+Tensors load_tensors(const SafetensorsFile& file, const std::vector<std::string>& names,
+                     const Tensors& like, const LoadOptions& options, const char* function) {
+  check_tensors(function, names, like);
+  const SafetensorsContents& contents = *file.contents_;
+  const SafetensorsHeader& header = contents.header;
+  std::vector<const StoredTensor*> found;
+  for (const std::string& name : names) found.push_back(header.find(name));
+  const std::string wrong = differences(header, names, found, like, options);
+  if (!wrong.empty())
+    throw IoError(str(function, ": ", file.path(), " holds another model:", wrong,
+                      options.prefix.empty() ? root_in_file(header, names)
+                                             : roots_in_file(header, options.prefix)));
+
+  Tensors result;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    result.push_back(found[i] ? contents.read(*found[i], like[i].type()) : like[i]);
+  return result;
+}
+
+}  // namespace detail
+
+Metadata read_safetensors_metadata(const std::string& path) {
+  return detail::open_file(path, "read_safetensors_metadata").metadata();
+}
+
+}  // namespace reel

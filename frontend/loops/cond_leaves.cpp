@@ -1,0 +1,201 @@
+// cond on leaves: a C++ branch in eager mode, one record with two graphs in a trace.
+#include <algorithm>
+
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/runtime/no_memory.h"
+#include "reel/frontend/loops/loop_leaves.h"
+#include "reel/frontend/loops/loop_recording.h"
+#include "reel/frontend/tree/leaves.h"
+#include "reel/frontend/tree/tree.h"
+
+namespace reel {
+namespace {
+
+struct Branch {
+  TreeLeaves leaves;
+  Ref<Graph> graph;
+  Tensors captured;
+};
+
+/// Transposes named dims into the order of the other branch's.
+void order_dims_like(TreeLeaves& leaves, const TreeLeaves& other) {
+  for (std::size_t i = 0; i < std::min(leaves.size(), other.size()); ++i) {
+    Tensor& x = leaves[i].tensor;
+    if (!x.is_defined() || !other[i].tensor.is_defined() || !x.type().is_named()) continue;
+    const Dims &from = x.dims(), &to = other[i].tensor.dims();
+    if (from != to && std::is_permutation(from.begin(), from.end(), to.begin(), to.end()))
+      x = transpose(x, to);
+  }
+}
+
+/// Throws StructureError if the leaves that a branch returned hold empty Tensors; names all of
+/// them.
+void check_none_is_empty(const char* branch, const TreeLeaves& leaves, const PathsFn& paths) {
+  const std::string empty = detail::paths_of_empty(leaves, paths);
+  if (!empty.empty())
+    throw StructureError(str("cond: the ", branch, " branch returns empty Tensors: ", empty,
+                             "; give them values, or let them be std::optional<Tensor>"));
+}
+
+/// other: the leaves that the first recorded branch returned.
+Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch,
+                     const PathsFn& paths, const TreeLeaves& other = {}) {
+  GraphBuilder builder(name, str("the ", name, " branch of cond"));
+  ModeScope scope(builder.scope());
+  Branch result;
+  result.leaves = branch();
+  check_none_is_empty(name, result.leaves, paths);
+  order_dims_like(result.leaves, other);
+  result.graph = finish_part(builder, outputs_of(result.leaves));
+  result.captured = builder.captured();
+  return result;
+}
+
+/// Decides which dims of the branches may meet: equal ones, Dims in the same leaf of the result,
+/// and dims that each branch makes itself.
+class Meeting {
+ public:
+  Meeting(const Branch& yes, const Branch& no, const std::vector<detail::LeafPair>& leaves)
+      : yes_(yes), no_(no) {
+    for (const auto& [path, a, b] : leaves)
+      if (a && b && has_token(*a) && has_token(*b)) leaves_.emplace_back(a->dim, b->dim);
+  }
+
+  bool may_meet(const Dim& a, const Dim& b) const {
+    if (a == b) return true;
+    if (!a.is_named() || !b.is_named()) {
+      const bool both_say = (a.is_named() || a.has_size()) && (b.is_named() || b.has_size());
+      return !both_say;
+    }
+    if (is_leaf(a, b)) return is_of_a_kind(a, b);
+    const DimExpression *of_a = expression_of(a), *of_b = expression_of(b);
+    if (of_a && of_b && of_a->operation == of_b->operation && of_a->number == of_b->number &&
+        may_meet(of_a->operands, of_b->operands))
+      return true;
+    return is_made(*yes_.graph, a) && is_made(*no_.graph, b) && is_of_a_kind(a, b);
+  }
+  bool may_meet(const Dims& a, const Dims& b) const {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [&](const Dim& x, const Dim& y) { return may_meet(x, y); });
+  }
+
+ private:
+  /// True if the branch makes the dim: from values, or as a static dim that none of its captures
+  /// has.
+  static bool is_made(const Graph& branch, const Dim& dim) {
+    if (!dim.is_symbol() || !dim.has_size()) return makes_dim(branch, dim);
+    return std::none_of(branch.inputs.begin(), branch.inputs.end(),
+                        [&](ValueId v) { return contains(branch.types[v].dims(), dim); });
+  }
+  bool is_leaf(const Dim& a, const Dim& b) const {
+    return std::any_of(leaves_.begin(), leaves_.end(),
+                       [&](const auto& leaf) { return leaf.first == a && leaf.second == b; });
+  }
+  /// True if both have one size for all, or lengths over the same dims.
+  bool is_of_a_kind(const Dim& a, const Dim& b) const {
+    return may_meet(a.length_dims(), b.length_dims());
+  }
+
+  const Branch &yes_, &no_;
+  std::vector<std::pair<Dim, Dim>> leaves_;
+};
+
+void check_alike(const Branch& on_true, const Branch& on_false, const PathsFn& true_paths,
+                 const PathsFn& false_paths) {
+  const bool is_alike = detail::same_structure(on_true.leaves, on_false.leaves);
+  std::vector<detail::LeafPair> leaves;  // if the structures agree, errors alone need the paths
+  if (is_alike)
+    for (std::size_t i = 0; i < on_true.leaves.size(); ++i)
+      leaves.push_back({{}, &on_true.leaves[i], &on_false.leaves[i]});
+  else
+    leaves = detail::pair_leaves(on_true.leaves, true_paths(), on_false.leaves, false_paths());
+  const Meeting dims(on_true, on_false, leaves);
+  enum { fine, shape, dtype, structure } worst = fine;
+  const auto difference = [&](const TreeLeaf* a, const TreeLeaf* b) {
+    if (!a || !b || a->kind != b->kind || a->fixed != b->fixed) return structure;
+    if (a->kind == TreeLeaf::Kind::dim) return dims.may_meet(a->dim, b->dim) ? fine : shape;
+    if (a->kind != TreeLeaf::Kind::tensor) return fine;
+    if (a->tensor.type().is_list() != b->tensor.type().is_list()) return structure;
+    if (a->tensor.dtype() != b->tensor.dtype()) return dtype;
+    return dims.may_meet(a->tensor.dims(), b->tensor.dims()) ? fine : shape;
+  };
+  std::string lines;
+  bool has_named = false;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const auto& [path, a, b] = leaves[i];
+    const auto how = difference(a, b);
+    worst = std::max(worst, how);
+    if (how == fine) continue;
+    lines += str("\n  ", is_alike ? true_paths()[i] : path, ": ", a ? detail::print(*a) : "nothing",
+                 " if true, ", b ? detail::print(*b) : "nothing", " if false");
+    if (how == dtype) lines += " (dtypes differ)";
+    if (how != shape) continue;
+    if (a->kind == TreeLeaf::Kind::dim) {
+      lines += " (dims differ)";
+      continue;
+    }
+    const TensorType &yes = a->tensor.type(), &no = b->tensor.type();
+    lines += str(" (", detail::dims_differ(yes, no), ')');
+    has_named = has_named || (yes.is_named() && no.is_named());
+  }
+  if (worst == fine) return;
+  const std::string text = str(
+      "cond: the branches return different types", lines, "\nReturn the same type from both.",
+      has_named ? " Where a dim differs on purpose, return the Dim as well: the result then has "
+                  "a new one."
+                : "");
+  if (worst == structure) throw StructureError(text);
+  if (worst == dtype) throw DTypeError(text);
+  throw ShapeError(text);
+}
+
+}  // namespace
+
+TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves()>& on_true,
+                       const std::function<TreeLeaves()>& on_false, const PathsFn& true_paths,
+                       const PathsFn& false_paths) try {
+  RandomScope random;
+  const auto run = [&](bool taken) {
+    random.begin(taken ? 1 : 0);
+    return taken ? on_true() : on_false();
+  };
+  if (pred.fixed) return run(*pred.fixed);
+  if (!pred.tensor.is_defined()) throw StructureError("cond: pred is an empty Tensor");
+  if (pred.tensor.dtype() != boolean)
+    throw DTypeError(str("cond: pred must be a boolean scalar, got ", pred.tensor.type(),
+                         "; compare, as in x > 0"));
+  if (pred.tensor.rank())
+    throw ShapeError(str("cond: pred must be a boolean scalar, got ", pred.tensor.type(),
+                         "; reduce it with any or all, or choose element by element with where"));
+  if (!is_tracing()) {
+    MarkedLoop marks;  // as in a graph, a branch's cotangents are summed first
+    marks.begin_iteration(0);
+    const std::uint64_t begin = next_block_id();
+    const bool is_true = pred.tensor.item<bool>();
+    TreeLeaves leaves = run(is_true);
+    check_none_is_empty(is_true ? "true" : "false", leaves, is_true ? true_paths : false_paths);
+    return own_state(std::move(leaves), begin);
+  }
+  const Branch yes = record_branch(
+      "true", [&] { return run(true); }, true_paths);
+  const Branch no = record_branch(
+      "false", [&] { return run(false); }, false_paths, yes.leaves);
+  check_alike(yes, no, true_paths, false_paths);
+  CondAttrs attrs;
+  CaptureList captures;
+  attrs.true_captures = captures.add(yes.captured);
+  attrs.false_captures = captures.add(no.captured);
+  attrs.on_true = make_sub_graph(yes.graph);
+  attrs.on_false = make_sub_graph(no.graph);
+  Tensors inputs{pred.tensor};
+  inputs.insert(inputs.end(), captures.tensors().begin(), captures.tensors().end());
+  return with_outputs(yes.leaves, bind_all(cond_op, inputs, make_attrs(std::move(attrs))));
+} catch (const std::bad_alloc&) {
+  throw_no_memory_in("cond");
+}
+
+}  // namespace reel

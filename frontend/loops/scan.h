@@ -1,0 +1,325 @@
+// frontend/loops/scan.h — scan, a loop along a dim or until a condition ends each entry.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "reel/frontend/loops/loop_leaves.h"
+#include "reel/frontend/loops/while_loop.h"
+#include "reel/frontend/tree/tree.h"
+
+namespace reel {
+
+/// The dims of the condition: {} for one scalar condition, {batch} for one per entry, or none
+/// given.
+class CondDims {
+ public:
+  CondDims() : dims_(Dims()) {}
+  static CondDims none() {
+    CondDims result;
+    result.dims_.reset();
+    return result;
+  }
+  CondDims(std::initializer_list<Dim> dims) : dims_(Dims(dims)) {}
+  CondDims(const Dims& dims) : dims_(dims) {}
+  const std::optional<Dims>& dims() const { return dims_; }
+
+ private:
+  std::optional<Dims> dims_;
+};
+
+/// The arguments of scan, by name. The template arguments are deduced.
+template <class State = None, class Xs = None, class Ys = None, class Cond = None,
+          class Body = None, class Arrays = std::false_type>
+struct Scan {
+  std::optional<Dim> spatial_dim{};  ///< a dim with a size; an undefined one, which names the
+                                     ///< result's dim; or a plain size
+  CondDims cond_dims = CondDims::none();
+  bool cond_before_body = true;  ///< false: cond is not called on the initial state
+  State initial{};               ///< a tree; numbers in a tuple, a pair or alone become tensors
+  Xs xs{};      ///< a tree of tensors that have spatial_dim; each iteration takes a slice
+  Ys ys{};      ///< a tree of the TensorType that y must have; optional
+  Cond cond{};  ///< State -> booleans over cond_dims; cond(None, State) works too
+  Body body{};  ///< (x, State) -> std::pair{y, State}; without xs (State); without state (x) -> y
+  std::optional<IterationCount> max_seq_len{};
+  Arrays return_tensor_arrays{};  ///< std::true_type{}: ys are TensorArrays
+  bool reverse = false;
+  Checkpoint checkpoint{};    ///< selects the residuals that are saved
+  SwapMemory swap_memory{};   ///< true: residuals may be spilled to a file
+  std::int64_t truncate = 0;  ///< the number of iterations that gradients reach back; 0: all. Saves
+                              ///< no memory by itself
+  std::string name = "scan";
+};
+
+/// The result of scan: auto [ys, state, dim] = scan(...).
+template <class Ys, class State>
+struct Scanned {
+  Ys ys;
+  State state;
+  Dim dim;
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_none = std::is_same_v<T, None>;
+
+struct NotInvocable {};
+/// The body, if it may be called with x alone: only if the scan has no state.
+template <class Body, class State>
+using OnlyX = std::conditional_t<is_none<State>, const Body&, NotInvocable>;
+
+/// True if scan can call the body. Tests one form after the other: grad(f) takes any number of
+/// arguments, and fails to compile for some.
+template <class Body, class X, class State>
+constexpr bool is_scan_body() {
+  if constexpr (std::is_invocable_v<OnlyX<Body, State>, const X&>) {
+    return returns_tree<std::invoke_result_t<const Body&, const X&>>();
+  } else if constexpr (std::is_invocable_v<const Body&, const X&, const State&>) {
+    return returns_tree<std::invoke_result_t<const Body&, const X&, const State&>>();
+  } else {
+    constexpr bool kTakesState = std::is_invocable_v<const Body&, const State&>;
+    static_assert(kTakesState,
+                  "scan calls body(x, state), body(state) without xs, or body(x) without a state");
+    if constexpr (kTakesState)
+      return returns_tree<std::invoke_result_t<const Body&, const State&>>();
+    else
+      return false;
+  }
+}
+
+/// Returns the pair of y and the next state; None for each that the body does not return.
+template <class Body, class X, class State>
+auto call_scan_body(const Body& body, const X& x, const State& state) {
+  const auto call = [&]() -> decltype(auto) {
+    if constexpr (std::is_invocable_v<OnlyX<Body, State>, const X&>) {
+      return body(x);  // tried first: grad(f) takes any number of arguments
+    } else if constexpr (std::is_invocable_v<const Body&, const X&, const State&>) {
+      return body(x, state);
+    } else {
+      return body(state);
+    }
+  };
+  if constexpr (is_none<State>) {
+    auto y = call();
+    if constexpr (IsInstance<std::decay_t<decltype(y)>, std::pair>::value) {
+      if constexpr (is_none<std::decay_t<decltype(y.second)>>)
+        return y;
+      else
+        return std::pair{y, None{}};
+    } else {
+      return std::pair{y, None{}};
+    }
+  } else {
+    auto result = call();
+    static_assert(IsInstance<std::decay_t<decltype(result)>, std::pair>::value,
+                  "scan's body returns std::pair{y, state}; None{} stands for no y");
+    return std::pair{result.first, as_state(result.second)};
+  }
+}
+
+template <class Cond, class State>
+LoopCondition call_scan_cond(const Cond& cond, const State& state) {
+  if constexpr (std::is_invocable_v<const Cond&, const State&>)
+    return as_condition(std::decay_t<decltype(cond(state))>(cond(state)));
+  else
+    return as_condition(std::decay_t<decltype(cond(None{}, state))>(cond(None{}, state)));
+}
+
+/// The type of ys with return_tensor_arrays: TensorArrays in the place of tensors.
+template <class Y>
+struct ArraysOf {
+  static_assert(is_none<Y>,
+                "return_tensor_arrays maps y's leaves to TensorArrays: let body return a "
+                "std::tuple instead of a struct");
+  using type = None;
+};
+template <>
+struct ArraysOf<Tensor> {
+  using type = TensorArray;
+};
+template <class A, class B>
+struct ArraysOf<std::pair<A, B>> {
+  using type = std::pair<typename ArraysOf<A>::type, typename ArraysOf<B>::type>;
+};
+template <class... Ts>
+struct ArraysOf<std::tuple<Ts...>> {
+  using type = std::tuple<typename ArraysOf<Ts>::type...>;
+};
+template <class T, std::size_t N>
+struct ArraysOf<std::array<T, N>> {
+  using type = std::array<typename ArraysOf<T>::type, N>;
+};
+template <class T>
+struct ArraysOf<std::vector<T>> {
+  using type = std::vector<typename ArraysOf<T>::type>;
+};
+template <class T>
+struct ArraysOf<std::map<std::string, T>> {
+  using type = std::map<std::string, typename ArraysOf<T>::type>;
+};
+
+/// Returns an object of the mapped type with containers of the same sizes.
+template <class Y>
+typename ArraysOf<Y>::type arrays_like(const Y& y) {
+  using Result = typename ArraysOf<Y>::type;
+  if constexpr (TupleLike<Y>) {
+    return std::apply([](const auto&... item) { return Result{arrays_like(item)...}; }, y);
+  } else if constexpr (IsInstance<Y, std::map>::value) {
+    Result result;
+    for (const auto& [key, value] : y) result.emplace(key, arrays_like(value));
+    return result;
+  } else if constexpr (IsInstance<Y, std::vector>::value || IsArray<Y>::value) {
+    Result result{};
+    if constexpr (IsInstance<Y, std::vector>::value) result.resize(y.size());
+    for (std::size_t i = 0; i < y.size(); ++i) result[i] = arrays_like(y[i]);
+    return result;
+  } else {
+    return Result{};
+  }
+}
+
+/// Collects the leaves of a template: TensorType, or nullopt for None.
+struct CollectTypes {
+  std::vector<std::optional<TensorType>>& types;
+  template <class T>
+  void operator()(const T& leaf, const std::string&) {
+    static_assert(std::is_same_v<T, TensorType> || is_none<T>,
+                  "ys is a tree of TensorType and None");
+    if constexpr (is_none<T>)
+      types.push_back(std::nullopt);
+    else
+      types.push_back(leaf);
+  }
+  void size(std::size_t, const std::string&) {}
+  void key(const std::string&, const std::string&) {}
+};
+struct CollectTypePaths {
+  std::vector<std::string>& paths;
+  template <class T>
+  void operator()(const T&, const std::string& path) {
+    paths.push_back(path);
+  }
+  void size(std::size_t, const std::string&) {}
+  void key(const std::string&, const std::string&) {}
+};
+
+/// scan; errors name `function`.
+template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>
+auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
+  static_assert(!is_none<Body>, "scan needs a body");
+  using S = typename StateOf<State>::type;
+  const S initial = as_state(spec.initial);
+  if constexpr (!is_scan_body<Body, Xs, S>()) {
+    return Scanned<Tensor, S>{Tensor(), initial, Dim(0)};
+  } else {
+    using Returned = decltype(call_scan_body(spec.body, spec.xs, initial));
+    using Y = std::decay_t<typename Returned::first_type>;
+    static_assert(std::is_same_v<std::decay_t<typename Returned::second_type>, S>,
+                  "body returns a state of the type that it takes");
+
+    std::optional<Y> first_y, last_y;  // hold the container sizes of y
+    std::vector<std::string> returned_paths;
+    ScanSpec leaves;
+    leaves.function = function;
+    leaves.name = spec.name;
+    leaves.spatial_dim = spec.spatial_dim;
+    leaves.cond_dims = spec.cond_dims.dims();
+    leaves.cond_before_body = spec.cond_before_body;
+    leaves.initial = flatten(initial);
+    leaves.shape_invariants = invariants_for(str(function, " \"", spec.name, '"'), initial, {});
+    leaves.xs = flatten(spec.xs);
+    leaves.state_paths = [&] { return leaf_paths(initial, "state"); };
+    leaves.xs_paths = [&] { return leaf_paths(spec.xs, "xs"); };
+    if constexpr (is_none<Y>) {
+      leaves.has_ys = false;
+      last_y.emplace();
+    }
+    if constexpr (!is_none<Ys>) {
+      leaves.ys_types.emplace();
+      CollectTypes types{*leaves.ys_types};
+      walk<false>(spec.ys, {}, types);
+      leaves.ys_paths = [&] {
+        std::vector<std::string> paths;
+        CollectTypePaths fn{paths};
+        walk<true>(spec.ys, "y", fn);
+        return paths;
+      };
+    }
+    leaves.first_y_paths = [&] { return leaf_paths(*first_y, "y"); };
+    leaves.y_paths = [&] { return leaf_paths(*last_y, "y"); };
+    if constexpr (!is_none<Cond>)
+      leaves.cond = [&](const TreeLeaves& s) {
+        return call_scan_cond(spec.cond, unflatten(initial, s));
+      };
+    leaves.body = [&](const TreeLeaves& x, const TreeLeaves& s) {
+      auto [y, next] = call_scan_body(spec.body, unflatten(spec.xs, x), unflatten(initial, s));
+      last_y = y;
+      if (!first_y) first_y = y;
+      return ScanStep{flatten(y), flatten_returned(next, leaves.initial, returned_paths)};
+    };
+    leaves.returned_paths = [&] { return returned_paths; };
+    leaves.max_seq_len = spec.max_seq_len;
+    leaves.return_tensor_arrays = Arrays::value;
+    leaves.is_reverse = spec.reverse;
+    leaves.checkpoint = spec.checkpoint;
+    leaves.swap_memory = spec.swap_memory;
+    leaves.truncate = spec.truncate;
+    const ScanResult result = scan_leaves(leaves);
+    if constexpr (Arrays::value) {
+      auto arrays = unflatten(arrays_like(*last_y), result.ys);
+      return Scanned<decltype(arrays), S>{std::move(arrays), unflatten(initial, result.state),
+                                          result.dim};
+    } else {
+      return Scanned<Y, S>{unflatten(*last_y, result.ys), unflatten(initial, result.state),
+                           result.dim};
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Calls body for every slice of xs along spatial_dim, passes the state from call to call, and
+/// stacks the returned y.
+///
+/// body: (x: xs without spatial_dim, s: State) -> (y, State)
+///   -> {ys: y with the scanned dim in front, final state of each entry, dim of ys}.
+///
+/// Ends of entries: along a ragged dim each entry runs for its own length. With reverse, iteration
+/// k takes element length - 1 - k of each entry; xs and y without the entries' dims get these dims.
+/// Slices of ragged dims whose lengths run over the scanned dim have lengths of their own. With
+/// cond an entry finishes when cond is false for it, or at max_seq_len.
+///
+/// Finished entries: ys are exact zeros, the state keeps its last value, and no gradient flows,
+/// whatever values the padding has. A state leaf without the entries' dims is shared: it runs while
+/// any entry does. A Dim in the state may change as in while_loop. If the Dim has lengths over the
+/// entries, each finished entry keeps its own length. If it has one size, the size changes for all
+/// entries while any entry runs, and tensors with that Dim keep running too: beyond an entry's end
+/// they are computed from its padding.
+///
+/// Dims of ys come from outside the body or have a fixed size. Plain tensors are scanned along
+/// their first axis. With cond or max_seq_len the result has a new dim.
+///
+/// truncate = k: the state that enters iterations k, 2k, 3k, ... is a constant to gradients
+/// (truncated backpropagation through time, Williams & Peng 1990). Every segment of k iterations
+/// then has the gradient that it would have alone, given its initial state. With reverse, an entry
+/// that is shorter than others counts from its own end. Values do not change; if k is at least the
+/// trip count, gradients do not either. truncate saves no memory by itself: add `checkpoint`, or
+/// read the sequence in windows (sequence.h).
+///
+/// Memory: reverse mode saves the residuals of each iteration, or those that `checkpoint` and
+/// `swap_memory` select. With either option, an eager tape records body as a trace does, once per
+/// call of scan, and body must not read values. If an eager loop without these options calls such a
+/// scan, it is recorded in each iteration of that loop.
+/// Throws StructureError, ShapeError or DTypeError if body returns a state of another type;
+/// ArgumentError if arguments do not fit together. Source: RETURNN's scan; Griewank & Walther
+/// (2008), ch. 12.
+template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>
+auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
+  return detail::scan_as("scan", spec);
+}
+
+}  // namespace reel

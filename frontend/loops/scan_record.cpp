@@ -1,0 +1,280 @@
+// The traced form of scan: records cond and body once each, and makes one record of the loop.
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/ops/control/entries.h"
+#include "reel/core/ops/control/printed_entries.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/frontend/loops/loop_policy.h"
+#include "reel/frontend/loops/scan_leaves.h"
+#include "reel/frontend/loops/state/frozen_state.h"
+#include "reel/frontend/tree/tree.h"
+
+namespace reel {
+namespace {
+
+struct RecordedBody {
+  Ref<Graph> graph;
+  Tensors captured;
+  TreeLeaves ys;  // has the types of the body's promises
+  DimEnv dims;    // dims of the body, and the same dims outside
+};
+
+/// A scan while it is being recorded.
+///
+/// If finished entries of a state with changing Dims need special values, or if the body prints,
+/// the body handles finished entries itself. It then carries the lengths of the entries, and the
+/// entries that cond has not finished.
+class ScanRecording {
+ public:
+  ScanRecording(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule)
+      : spec_(spec), plan_(plan), rule_(rule), formal_(rule) {}
+
+  RecordedBody record_body() {
+    for (;;)
+      if (std::optional<RecordedBody> body = try_body()) return *std::move(body);
+  }
+  RecordedBody record_cond();
+  const FormalState& formal() const { return formal_; }
+
+  /// Returns the initial values of the extra carries, which follow the state's carries.
+  Tensors hidden_carries();
+  std::vector<Fill> fills(std::size_t captures) const;
+
+ private:
+  std::optional<RecordedBody> try_body();
+  FrozenState frozen() const { return {rule_, formal_.changing(), plan_.entry_dims}; }
+  bool keeps_entries() const {
+    return !plan_.entry_dims.empty() && (prints_ || !frozen().is_empty());
+  }
+  Tensor ask(const TreeLeaves& state) const {
+    return checked_entry_condition(spec_, plan_,
+                                   in_iteration(0, plan_.what, [&] { return spec_.cond(state); }));
+  }
+  void cut_gradients(TreeLeaves& state, const Tensor& position) const;
+  void check_dims_of(const TreeLeaves& ys, const Graph& graph) const;
+
+  const ScanSpec& spec_;
+  const ScanPlan& plan_;
+  const StateRule& rule_;
+  FormalState formal_;
+  RandomScope random_;
+  bool prints_ = false;  ///< true: the body prints, and needs to know the running entries
+};
+
+std::optional<RecordedBody> ScanRecording::try_body() {
+  GraphBuilder builder("body", body_of(plan_.what));
+  builder.set_entry_dims(plan_.entry_dims);
+  ModeScope scope(builder.scope());
+  const Tensor position = builder.add_input(TensorType(i64));
+  random_.begin(position);
+  const TreeLeaves before = formal_.add_inputs(builder);
+  const FrozenState frozen = this->frozen();
+  Tensor lengths, active, live;
+  if (keeps_entries()) {
+    if (plan_.lengths.is_defined()) lengths = builder.add_input(plan_.lengths.type());
+    if (spec_.cond) active = builder.add_input(TensorType(boolean, plan_.entry_dims));
+    if (lengths.is_defined()) live = less(cast(position, lengths.dtype()), lengths);
+    if (active.is_defined()) live = live.is_defined() ? logical_and(live, active) : active;
+  }
+  TreeLeaves x = spec_.xs;
+  std::size_t next = 0;
+  for (TreeLeaf& leaf : x) {
+    if (leaf.kind != TreeLeaf::Kind::tensor) continue;
+    leaf.tensor = builder.add_input(slice_type(plan_.xs[next++].type()));
+    if (live.is_defined() && frozen.goes_on())
+      leaf.tensor = FrozenState::own_frame(leaf.tensor, live);
+  }
+  TreeLeaves seen = live.is_defined() ? frozen.seen(before, live) : before;
+  if (spec_.truncate) cut_gradients(seen, position);
+  std::optional<PrintedEntries> printed;
+  if (!plan_.entry_dims.empty()) printed.emplace(live, position);
+  const ScanStep step = in_iteration(0, plan_.what, [&] { return spec_.body(x, seen); });
+  const bool has_to_know = printed && printed->is_asked() && !live.is_defined();
+  printed.reset();
+  if (has_to_know) {
+    prints_ = true;
+    return std::nullopt;
+  }
+  RecordedBody result;
+  TreeLeaves state = rule_.checked(step.state);
+  result.ys = checked_ys(spec_, plan_, step.y, nullptr);
+  if (formal_.learns(state)) return std::nullopt;
+  if (live.is_defined()) state = frozen.kept(std::move(state), before, live);
+  Tensors outputs = formal_.carries(state);
+  if (lengths.is_defined()) outputs.push_back(lengths);
+  if (active.is_defined()) {
+    random_.begin(position + 1, 1);
+    outputs.push_back(logical_and(active, ask(state)));
+  }
+  for (const Tensor& y : tensors_of(result.ys)) outputs.push_back(y);
+  result.graph = finish_part(builder, outputs);
+  result.captured = builder.captured();
+  result.dims = builder.dims_outside();
+  check_dims_of(result.ys, *result.graph);
+  return result;
+}
+
+void ScanRecording::check_dims_of(const TreeLeaves& ys, const Graph& graph) const {
+  DimChanges formal;
+  for (const Dim& dim : formal_.formal()) formal.add(dim, Dim("any", 0));
+  for (const TreeLeaf& leaf : ys) {
+    if (leaf.kind != TreeLeaf::Kind::tensor) continue;
+    for (const Dim& dim : leaf.tensor.dims())
+      if (dim.is_named() && (formal.affects(dim) || makes_dim(graph, dim)))
+        refuse_dim_of_body(plan_, leaf.tensor.type(), dim);
+  }
+}
+
+/// Returns a list that is a constant to gradients if `cut` holds. Binds cond_op directly: the
+/// public cond would draw a stream of random numbers, which eager mode does not do.
+Tensor cut_list(const Tensor& cut, const Tensor& list) {
+  CaptureList captures;
+  const auto record = [&](const char* name, auto&& of_list, std::vector<int>& places) {
+    GraphBuilder builder(name, name);
+    ModeScope scope(builder.scope());
+    const SubGraph graph = make_sub_graph(finish_part(builder, {of_list()}));
+    places = captures.add(builder.captured());
+    return graph;
+  };
+  CondAttrs attrs;
+  attrs.on_true = record(
+      "cut", [&] { return stop_gradient(list); }, attrs.true_captures);
+  attrs.on_false = record(
+      "as it is", [&] { return list; }, attrs.false_captures);
+  Tensors inputs{cut};
+  inputs.insert(inputs.end(), captures.tensors().begin(), captures.tensors().end());
+  return bind_all(cond_op, inputs, make_attrs(std::move(attrs)))[0];
+}
+
+/// Makes the state a constant to gradients at the first iteration of a segment.
+void ScanRecording::cut_gradients(TreeLeaves& state, const Tensor& position) const {
+  const Tensor begins = begins_piece(spec_, plan_, position);
+  for (TreeLeaf& leaf : state) {
+    if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined() ||
+        !is_float(leaf.tensor.dtype()))
+      continue;
+    leaf.tensor = leaf.tensor.type().is_list()
+                      ? cut_list(begins, leaf.tensor)
+                      : where(begins, stop_gradient(leaf.tensor), leaf.tensor);
+  }
+}
+
+/// Records the condition, which returns the running entries: a carry that the body computes, or
+/// cond's result.
+RecordedBody ScanRecording::record_cond() {
+  GraphBuilder builder("cond", condition_of(plan_.what));
+  ModeScope scope(builder.scope());
+  random_.begin(builder.add_input(TensorType(i64)), 1);
+  const TreeLeaves state = formal_.add_inputs(builder);
+  RecordedBody result;
+  if (keeps_entries()) {
+    if (plan_.lengths.is_defined()) builder.add_input(plan_.lengths.type());
+    result.graph = finish_part(builder, {builder.add_input(TensorType(boolean, plan_.entry_dims))});
+  } else {
+    result.graph = finish_part(builder, {ask(state)});
+  }
+  result.captured = builder.captured();
+  return result;
+}
+
+Tensors ScanRecording::hidden_carries() {
+  Tensors result;
+  if (!keeps_entries()) return result;
+  if (plan_.lengths.is_defined()) result.push_back(plan_.lengths);
+  if (spec_.cond) {
+    random_.begin(0, 1);
+    result.push_back(spec_.cond_before_body ? ask(rule_.initial())
+                                            : ones(plan_.entry_dims, boolean));
+  }
+  return result;
+}
+
+std::vector<Fill> ScanRecording::fills(std::size_t captures) const {
+  std::vector<Fill> result;
+  const FrozenState frozen = this->frozen();
+  for (std::size_t i = 0; i < rule_.initial().size(); ++i)
+    if (rule_.initial()[i].kind == TreeLeaf::Kind::tensor)
+      result.push_back(keeps_entries() && frozen.follows(i) ? Fill::as_is : Fill::live);
+  result.resize(result.size() + formal_.changing().size(), Fill::live);
+  if (keeps_entries())
+    result.resize(result.size() + plan_.lengths.is_defined() + static_cast<bool>(spec_.cond),
+                  Fill::as_is);
+  result.resize(result.size() + plan_.xs.size(),
+                keeps_entries() && frozen.goes_on() ? Fill::as_is : Fill::live);
+  result.resize(result.size() + captures, Fill::live);
+  return result;
+}
+
+}  // namespace
+
+TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule) {
+  RecordedBody body = ScanRecording(spec, plan, rule).record_body();
+  DimEnv outside = DimEnv::renaming(body.dims);
+  const Ref<const Recording> recording(new Recording(body_of(plan.what)));
+  for (TreeLeaf& leaf : body.ys)
+    if (leaf.kind == TreeLeaf::Kind::tensor)
+      leaf.tensor =
+          Tensor(allocate_promise(outside.resolve(leaf.tensor.type()), 0, 0, recording, nullptr));
+  return std::move(body.ys);
+}
+
+ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
+  const StateRule rule(plan.what, spec.initial, spec.state_paths, spec.returned_paths,
+                       spec.shape_invariants, StateRule::Asks::nothing);
+  ScanRecording recording(spec, plan, rule);
+  LoopAttrs attrs;
+  attrs.name = plan.what;
+  attrs.is_scan = true;
+  attrs.is_reverse = spec.is_reverse;
+  set_policy(attrs, spec.checkpoint, spec.swap_memory);
+  attrs.cond_before_body = spec.cond_before_body;
+  attrs.entry_dims = plan.entry_dims;
+  if (!plan.entry_dims.empty()) attrs.kept_dims = dims_of_arrays(spec.initial);
+  CaptureList captures;
+  RecordedBody body = recording.record_body();
+  if (spec.cond) {
+    const RecordedBody cond = recording.record_cond();
+    attrs.cond_captures = captures.add(cond.captured);
+    attrs.cond = make_sub_graph(cond.graph);
+  }
+  capture_lengths(*body.graph, body.captured, body.dims);
+  attrs.body_captures = captures.add(body.captured);
+  attrs.body = make_sub_graph(body.graph, body.dims);
+
+  Tensors initial = recording.formal().carries(spec.initial);
+  for (const Tensor& hidden : recording.hidden_carries()) initial.push_back(hidden);
+  const Tensors ys = tensors_of(body.ys);
+  attrs.carries = static_cast<int>(initial.size());
+  attrs.slices = static_cast<int>(plan.xs.size());
+  attrs.stacks = static_cast<int>(ys.size());
+  attrs.fills = recording.fills(captures.tensors().size());
+  attrs.stack_kinds.assign(ys.size(), spec.return_tensor_arrays ? LoopAttrs::kList : 0);
+  attrs.makes_dim = plan.makes_dim;
+  attrs.new_dim = name_of_made_dim(plan, body.ys);
+  attrs.is_full = !plan.makes_dim && !spec.cond && !spec.max_seq_len;
+  if (!plan.makes_dim) attrs.stack_dims.assign(ys.size(), *plan.dim);
+  Tensors inputs;
+  if (plan.bound.is_defined()) {
+    attrs.has_bound = true;
+    inputs.push_back(plan.bound);
+  }
+  if (plan.lengths.is_defined()) {
+    attrs.has_lengths = true;
+    inputs.push_back(plan.lengths);
+  }
+  inputs.insert(inputs.end(), initial.begin(), initial.end());
+  inputs.insert(inputs.end(), plan.xs.begin(), plan.xs.end());
+  inputs.insert(inputs.end(), captures.tensors().begin(), captures.tensors().end());
+  const LoopAttrs layout = attrs;
+  const Tensors outputs = bind_all(loop_op, inputs, make_attrs(std::move(attrs)));
+
+  ScanResult result;
+  result.state = recording.formal().result(outputs);
+  result.ys = with_tensors(body.ys, Tensors(outputs.begin() + layout.first_stack(),
+                                            outputs.begin() + layout.first_sum()));
+  result.dim = plan.makes_dim ? outputs[layout.token_output()].dims()[1] : *plan.dim;
+  return result;
+}
+
+}  // namespace reel

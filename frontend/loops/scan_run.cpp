@@ -1,0 +1,264 @@
+// The eager form of scan: a C++ loop that calls body in each iteration.
+#include <algorithm>
+#include <limits>
+
+#include "reel/core/ops/control/entries.h"
+#include "reel/core/ops/control/printed_entries.h"
+#include "reel/core/ops/list/list.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/join.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/types/dim_expression.h"
+#include "reel/frontend/loops/scan_leaves.h"
+#include "reel/frontend/loops/state/captured_entries.h"
+#include "reel/frontend/loops/state/frozen_state.h"
+
+namespace reel {
+namespace {
+
+/// One run of a scan.
+class EagerScan {
+ public:
+  EagerScan(const ScanSpec& spec, const ScanPlan& plan)
+      : spec_(spec),
+        plan_(plan),
+        rule_(plan.what, spec.initial, spec.state_paths, spec.returned_paths, spec.shape_invariants,
+              StateRule::Asks::nothing),
+        state_(as_own_values(spec.initial)),
+        frozen_(rule_, {}, plan.entry_dims) {
+    for (const Tensor& x : plan.xs) slices_.push_back(unstack_shown(x, 0));
+    limit_ = plan.bound.is_defined() ? plan.bound.item<std::int64_t>() : INT64_MAX;
+    for (const Tensors& slices : slices_)
+      limit_ = std::min(limit_, static_cast<std::int64_t>(slices.size()));
+  }
+
+  ScanResult run() {
+    {
+      MarkedLoop marks(plan_.what);
+      loop_begin_ = next_block_id();
+      const bool has_entries = !plan_.entry_dims.empty();
+      if (spec_.is_reverse) {
+        for (std::int64_t k = limit_ - 1; k >= 0; --k) step(k, Tensor(), marks);
+      } else {
+        Tensor active;
+        if (spec_.cond) active = spec_.cond_before_body ? ask(0) : ones(plan_.entry_dims, boolean);
+        if (has_entries && spec_.cond) reached_ = zeros(plan_.entry_dims, i32);
+        while (trips_ < limit_) {
+          Tensor live = live_at(trips_);
+          if (active.is_defined()) live = live.is_defined() ? logical_and(active, live) : active;
+          if (live.is_defined() && !any_live(mask_padding(live))) break;
+          step(trips_, has_entries ? live : Tensor(), marks);
+          if (spec_.cond) {
+            if (has_entries) reached_ = reached_ + cast(live, i32);
+            active = logical_and(active, ask(trips_));
+          }
+        }
+      }
+    }
+    return finish();
+  }
+
+ private:
+  Tensor ask(std::int64_t k) {
+    random_.begin(k, 1);
+    const LoopCondition condition = in_iteration(k, plan_.what, [&] { return spec_.cond(state_); });
+    return stop_gradient(after_iteration(
+        k, plan_.what, [&] { return checked_entry_condition(spec_, plan_, condition); }));
+  }
+  Tensor live_at(std::int64_t position) const {
+    return plan_.lengths.is_defined() ? less(scalar(position, plan_.lengths.dtype()), plan_.lengths)
+                                      : Tensor();
+  }
+
+  void step(std::int64_t position, const Tensor& live, MarkedLoop& marks) {
+    marks.begin_iteration(trips_);
+    random_.begin(position);
+    const std::uint64_t begin = next_block_id();
+    const bool has_ended = live.is_defined() && !all_live(live);
+    TreeLeaves x = spec_.xs, state = state_;
+    if (spec_.truncate && trips_ && trips_ % spec_.truncate == 0) cut_gradients(state);
+    std::size_t next = 0;
+    for (TreeLeaf& leaf : x)
+      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = slices_[next++][position];
+    ScanStep result;
+    const auto call_body = [&] {
+      std::optional<PrintedEntries> printed;
+      if (live.is_defined()) printed.emplace(live, scalar(trips_, i64));
+      result = in_iteration(trips_, plan_.what, [&] { return spec_.body(x, state); });
+    };
+    const auto check = [&] {
+      after_iteration(trips_, plan_.what, [&] {
+        result.state = own_state(rule_.checked(std::move(result.state)), begin);
+        note_changes(result.state);
+        check_dims_of(result.y);
+        result.y = own_terms(
+            checked_ys(spec_, plan_, std::move(result.y), has_y_ ? &first_y_ : nullptr), begin);
+      });
+    };
+    if (has_ended) {
+      CapturedEntries entries(live, dims_kept(state), loop_begin_);
+      show_live_entries(x, state, live, entries);
+      {
+        ModeScope scope({thread_mode.builder, thread_mode.tape, &entries});
+        call_body();
+      }
+      entries.restore_state(result.state, state_);
+      entries.restore(result.y);
+    } else {
+      call_body();
+    }
+    check();
+    if (!has_y_) first_y_ = result.y;
+    has_y_ = true;
+    if (live.is_defined() && !frozen_.is_empty())
+      result.state = frozen_.kept(std::move(result.state), state_, live);
+    if (has_ended) {
+      for (std::size_t i = 0; i < state_.size(); ++i)
+        if (state_[i].kind == TreeLeaf::Kind::tensor && !frozen_.follows(i))
+          result.state[i].tensor = keep_ended(result.state[i].tensor, state_[i].tensor, live);
+      for (TreeLeaf& leaf : result.y)
+        if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = zero_ended(leaf.tensor, live);
+    }
+    state_ = std::move(result.state);
+    terms_.push_back(tensors_of(result.y));
+    ++trips_;
+  }
+
+  /// Makes the state a constant to gradients at the first iteration of a segment.
+  static void cut_gradients(TreeLeaves& state) {
+    for (TreeLeaf& leaf : state)
+      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = stop_gradient(leaf.tensor);
+  }
+  /// Returns the dims that finished entries see unchanged: dims of the entries, and of elements of
+  /// arrays in the state.
+  Dims dims_kept(const TreeLeaves& state) const {
+    Dims result = plan_.entry_dims;
+    const Dims elements = dims_of_arrays(state);
+    result.insert(result.end(), elements.begin(), elements.end());
+    return result;
+  }
+  /// Fills the finished entries of x and state with values of a running entry.
+  void show_live_entries(TreeLeaves& x, TreeLeaves& state, const Tensor& live,
+                         CapturedEntries& entries) const {
+    // Before the first iteration it is unknown which Dims change: assume all slots.
+    const FrozenState frozen =
+        has_y_ ? frozen_ : FrozenState(rule_, rule_.slots(), plan_.entry_dims);
+    for (TreeLeaf& leaf : x)
+      if (leaf.kind == TreeLeaf::Kind::tensor)
+        leaf.tensor = frozen.goes_on() ? FrozenState::own_frame(leaf.tensor, live)
+                                       : entries.filled(leaf.tensor);
+    for (std::size_t i = 0; i < state.size(); ++i)
+      if (state[i].kind == TreeLeaf::Kind::tensor && !frozen.follows(i))
+        state[i].tensor = entries.filled(state[i].tensor);
+    state = frozen.seen(std::move(state), live);
+  }
+  void note_changes(const TreeLeaves& returned) {
+    const std::size_t known = changing_.size();
+    for (const std::size_t i : rule_.slots())
+      if (!(returned[i].dim == rule_.initial()[i].dim) &&
+          std::find(changing_.begin(), changing_.end(), i) == changing_.end())
+        changing_.push_back(i);
+    if (changing_.size() != known) frozen_ = FrozenState(rule_, changing_, plan_.entry_dims);
+  }
+  /// Refuses a dim of y if its size may differ between iterations: a dim that the body makes, or a
+  /// changing Dim of the state. A dim from outside that the state passes on is allowed, because it
+  /// is the same in every iteration.
+  void check_dims_of(const TreeLeaves& ys) const {
+    DimChanges changing;
+    for (const std::size_t i : changing_) changing.add(state_[i].dim, Dim("any", 0));
+    const auto is_of_state = [&](const Dim& dim) {
+      return std::any_of(changing_.begin(), changing_.end(),
+                         [&](std::size_t i) { return state_[i].dim == dim; });
+    };
+    for (std::size_t i = 0; i < ys.size(); ++i) {
+      if (ys[i].kind != TreeLeaf::Kind::tensor || !ys[i].tensor.is_defined()) continue;
+      for (const Dim& dim : ys[i].tensor.dims()) {
+        const bool may_stay = has_y_ ? has_dim(first_y_, i, dim) : is_of_state(dim);
+        if ((changing.affects(dim) && !may_stay) || is_made_inside(dim))
+          refuse_dim_of_body(plan_, ys[i].tensor.type(), dim);
+      }
+    }
+  }
+  static bool has_dim(const TreeLeaves& ys, std::size_t leaf, const Dim& dim) {
+    return leaf < ys.size() && ys[leaf].kind == TreeLeaf::Kind::tensor &&
+           contains(ys[leaf].tensor.dims(), dim);
+  }
+  /// True if the dim was made inside the loop. A dim computed inside from outer dims is the same in
+  /// every iteration, so it does not count.
+  bool is_made_inside(const Dim& dim) const {
+    if (const DimExpression* expression = expression_of(dim))
+      return std::any_of(expression->operands.begin(), expression->operands.end(),
+                         [&](const Dim& of) { return is_made_inside(of); });
+    return dim.is_named() && dim.node()->lengths &&
+           is_id_since(dim.node()->lengths->id, loop_begin_) &&
+           !(thread_mode.entries && thread_mode.entries->shows(dim));
+  }
+
+  ScanResult finish() {
+    ScanResult result;
+    result.state = as_own_values(state_);
+    if (!has_y_ && spec_.has_ys) first_y_ = abstract_ys(spec_, plan_, rule_);
+    const std::string name = name_of_made_dim(plan_, first_y_);
+    if (!plan_.makes_dim)
+      result.dim = plan_.dim ? *plan_.dim : Dim(trips_);
+    else if (name.empty())
+      result.dim = Dim(trips_);
+    else if (reached_.is_defined())
+      result.dim = Dim(name, reached_);
+    else
+      result.dim = Dim(name, scalar(trips_, i32));
+    if (spec_.is_reverse) std::reverse(terms_.begin(), terms_.end());
+    result.ys = first_y_;
+    std::size_t place = 0;
+    for (TreeLeaf& leaf : result.ys) {
+      if (leaf.kind != TreeLeaf::Kind::tensor) continue;
+      Tensors column;
+      for (const Tensors& terms : terms_) column.push_back(terms[place]);
+      ++place;
+      leaf.tensor = spec_.return_tensor_arrays ? as_array(leaf.tensor.type(), column)
+                                               : stacked(leaf.tensor.type(), column, result.dim);
+    }
+    return result;
+  }
+
+  static Tensor as_array(const TensorType& element, const Tensors& column) {
+    Tensor list = list_new(element, 0);
+    for (const Tensor& element : column) list = list_push(std::move(list), element);
+    return list;
+  }
+  static Tensor stacked(const TensorType& y, const Tensors& column, const Dim& dim) {
+    if (!column.empty()) {
+      Tensors all = column;
+      all.resize(
+          static_cast<std::size_t>(dim.size()));  // entries may all have ended before the dim does
+      for (Tensor& term : all)
+        if (!term.is_defined()) term = zeros(y);
+      return stack(all, dim);
+    }
+    Dims dims{dim};
+    for (const Dim& of : y.dims())
+      dims.push_back(of.has_size() ? of : of.is_named() ? Dim(of.name(), 0) : Dim(0));
+    return zeros(y.with(dims));
+  }
+
+  const ScanSpec& spec_;
+  const ScanPlan& plan_;
+  StateRule rule_;
+  RandomScope random_;
+  TreeLeaves state_, first_y_;
+  std::vector<std::size_t> changing_;  // slots of the state that changed so far
+  FrozenState frozen_;                 // the leaves that have these Dims
+  bool has_y_ = false;
+  std::vector<Tensors> slices_, terms_;
+  Tensor reached_;
+  std::uint64_t loop_begin_ = 0;
+  std::int64_t limit_ = 0, trips_ = 0;
+};
+
+}  // namespace
+
+ScanResult run_scan(const ScanSpec& spec, const ScanPlan& plan) {
+  return EagerScan(spec, plan).run();
+}
+
+}  // namespace reel

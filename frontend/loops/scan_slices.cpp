@@ -1,0 +1,188 @@
+#include "reel/frontend/loops/scan_slices.h"
+
+#include <algorithm>
+
+#include "reel/core/op/bind.h"
+#include "reel/core/ops/list/list.h"
+#include "reel/core/ops/shape/along_axis.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/slice.h"
+#include "reel/core/ops/shape/sliced_dims.h"
+#include "reel/core/types/dim_expression.h"
+#include "reel/frontend/tree/tree.h"
+
+namespace reel {
+namespace {
+
+/// The dims of xs whose lengths run over the scanned dim, or over another such dim, which is listed
+/// first.
+class SlicedDims {
+ public:
+  explicit SlicedDims(const ScanPlan& plan) : xs_(plan.xs) {
+    for (const Tensor& x : plan.xs)
+      if (has_lengths_along(x.type(), 0))
+        for (const Dim& dim : x.dims()) add(dim, x.dims());
+  }
+  const Dims& dims() const { return dims_; }
+
+ private:
+  bool add(const Dim& dim, const Dims& of_x) {
+    const Dim& along = of_x[0];
+    if (dim == along || !dim.is_ragged() || contains(dims_, dim)) return contains(dims_, dim);
+    bool runs = false;
+    for (const Dim& of : dim.length_dims()) {
+      if (!contains(of_x, of)) return false;
+      runs = (of == along || add(of, of_x)) || runs;
+    }
+    if (!runs) return false;
+    if (const DimExpression* expression = expression_of(dim)) {
+      for (const Dim& of : expression->operands) add(of, of_x);
+      return true;
+    }
+    dims_.push_back(dim);
+    return true;
+  }
+
+  const Tensors& xs_;
+  Dims dims_;
+};
+
+/// Returns the lengths of a dim, with the scanned dim in front if they run over it.
+Tensor lengths_along(const Dim& dim, const Dim& along) {
+  const Tensor lengths = computed_plainly([&] { return dim.lengths(); });
+  Dims order;
+  if (contains(lengths.dims(), along)) order.push_back(along);
+  for (const Dim& of : lengths.dims())
+    if (!(of == along)) order.push_back(of);
+  return computed_plainly([&] { return transpose_to(lengths, order); });
+}
+
+/// Returns x with changed dims.
+Tensor changed(const Tensor& x, const DimChanges& changes) {
+  return changes.affects(x.type()) ? resized(x, changes(x.dims())) : x;
+}
+
+}  // namespace
+
+bool has_sliced_dims(const ScanPlan& plan) {
+  return std::any_of(plan.xs.begin(), plan.xs.end(),
+                     [](const Tensor& x) { return has_lengths_along(x.type(), 0); });
+}
+
+ScanResult scan_sliced_dims(const ScanSpec& spec, const ScanPlan& plan) {
+  const Dim along = plan.xs[0].dims()[0];
+  const Dims dims = SlicedDims(plan).dims();
+  // A loop that finds its own length has a new dim, over which the lengths run then.
+  const bool is_renamed = spec.cond || spec.max_seq_len;
+  ScanSpec inner = spec;
+  inner.xs = with_tensors(spec.xs, plan.xs);
+  std::vector<bool> has_slices;
+  Tensors lengths;
+  for (const Dim& dim : dims) {
+    lengths.push_back(lengths_along(dim, along));
+    has_slices.push_back(contains(lengths.back().dims(), along));
+    if (has_slices.back()) inner.xs.push_back(TreeLeaf::of(lengths.back()));
+  }
+  const std::size_t own = spec.xs.size();
+  std::size_t own_ys = 0;
+  inner.body = [&](const TreeLeaves& x, const TreeLeaves& state) {
+    DimChanges slices, whole;
+    TreeLeaves of_slices;
+    std::size_t next = own;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      const Dim seen = canonical(dims[i]);
+      const Tensor given = has_slices[i] ? x[next++].tensor : lengths[i];
+      const Tensor here = computed_plainly([&] { return changed(given, slices); });
+      const Dim slice = slice_of_dim(dims[i], here);
+      slices.add(seen, slice);
+      whole.add(slice, seen);
+      of_slices.push_back(TreeLeaf::of(given));
+    }
+    TreeLeaves own_x(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(own));
+    for (TreeLeaf& leaf : own_x)
+      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = changed(leaf.tensor, slices);
+    ScanStep step = spec.body(own_x, state);
+    own_ys = step.y.size();
+    if (spec.return_tensor_arrays) return step;
+    for (TreeLeaf& leaf : step.y) {
+      if (leaf.kind == TreeLeaf::Kind::dim) leaf.dim = whole(leaf.dim);
+      if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
+        leaf.tensor = changed(leaf.tensor, whole);
+    }
+    if (is_renamed) step.y.insert(step.y.end(), of_slices.begin(), of_slices.end());
+    return step;
+  };
+  if (!is_renamed || spec.return_tensor_arrays) return run_plan(inner, make_plan(inner));
+
+  const auto with_lengths = [&](const PathsFn& paths) {
+    return [&] {
+      std::vector<std::string> result = paths();
+      result.resize(own_ys + dims.size(), "lengths");
+      return result;
+    };
+  };
+  inner.y_paths = with_lengths(spec.y_paths);
+  inner.first_y_paths = with_lengths(spec.first_y_paths);
+  if (spec.ys_types)
+    for (std::size_t i = 0; i < dims.size(); ++i)
+      inner.ys_types->push_back(has_slices[i] ? slice_type(lengths[i].type()) : lengths[i].type());
+  ScanResult result = run_plan(inner, make_plan(inner));
+  DimChanges slices;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const Tensor& here = result.ys[own_ys + i].tensor;
+    slices.add(dims[i],
+               slice_of_dim(dims[i], computed_plainly([&] { return changed(here, slices); })));
+  }
+  result.ys.resize(own_ys);
+  for (TreeLeaf& leaf : result.ys)
+    if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = changed(leaf.tensor, slices);
+  return result;
+}
+
+namespace {
+
+/// Returns x with all dims of the entries behind the scanned one: entries read different elements
+/// of x, as each has its own length.
+Tensor with_entries(const Tensor& x, const Dims& entries) {
+  Dims dims{x.dims()[0]};
+  for (const Dim& dim : entries)
+    if (!contains(x.dims(), dim)) dims.push_back(dim);
+  if (dims.size() == 1) return x;
+  dims.insert(dims.end(), x.dims().begin() + 1, x.dims().end());
+  return expand(x, dims);
+}
+
+Tensor reversed_entries(const Tensor& x, int axis) {
+  return bind(reverse_op, {x}, make_attrs(ReverseAttrs{axis, false}));
+}
+
+}  // namespace
+
+ScanResult scan_reversed_entries(const ScanSpec& spec, const ScanPlan& plan) {
+  const Dim along = *plan.dim;
+  const Dims entries = along.length_dims();
+  ScanSpec inner = spec;
+  inner.is_reverse = false;
+  AlongAxis forth({along}, reversed_entries, {.keeps_axis = true});
+  Tensors xs;
+  for (const Tensor& x : plan.xs) xs.push_back(forth(with_entries(x, entries), 0));
+  inner.xs = with_tensors(spec.xs, xs);
+  ScanResult result = scan_leaves(inner);
+
+  AlongAxis back({along}, reversed_entries, {.keeps_axis = true});
+  for (const Tensor& x : plan.xs)
+    for (const Dim& dim : x.dims())
+      if (forth.changes().affects(dim)) back.add(forth.changes()(dim), dim);
+  for (TreeLeaf& leaf : result.ys) {
+    if (leaf.kind != TreeLeaf::Kind::tensor) continue;
+    const bool is_array = leaf.tensor.type().is_list();
+    const Tensor y = is_array ? list_stack(leaf.tensor, along) : leaf.tensor;
+    const Tensor of_entries = with_entries(y, entries);
+    leaf.tensor = back(y.rank() == of_entries.rank() ? y : mask_padding(of_entries), 0);
+    if (is_array) leaf.tensor = list_unstack(leaf.tensor);
+  }
+  return result;
+}
+
+}  // namespace reel

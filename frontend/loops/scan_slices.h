@@ -1,0 +1,20 @@
+// frontend/loops/scan_slices.h — scans over ragged slices and reverse scans over ragged dims, made
+// of plain scans.
+#pragma once
+
+#include "reel/frontend/loops/scan_leaves.h"
+
+namespace reel {
+
+/// True if slices of xs have ragged dims with lengths of their own, as words have letters.
+bool has_sliced_dims(const ScanPlan& plan);
+/// Runs or records such a scan. The body gets Dims with the lengths of its slice; ys get the whole
+/// dims.
+ScanResult scan_sliced_dims(const ScanSpec& spec, const ScanPlan& plan);
+
+/// Runs or records a reverse scan along a ragged dim, as a forward scan over reversed entries.
+/// Iteration k takes element length - 1 - k of each entry, so no entry depends on the lengths of
+/// others.
+ScanResult scan_reversed_entries(const ScanSpec& spec, const ScanPlan& plan);
+
+}  // namespace reel

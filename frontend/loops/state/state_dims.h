@@ -1,0 +1,44 @@
+// frontend/loops/state/state_dims.h — FormalState, the formal values of a loop's state and its
+// changing Dims.
+#pragma once
+
+#include <vector>
+
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/types/leaf.h"
+#include "reel/frontend/loops/state/loop_state.h"
+
+namespace reel {
+
+/// The formal state in a loop's graphs: a promise for each tensor, and a formal Dim with its token
+/// for each Dim that iterations change. Tensors with such a Dim have the formal Dim too.
+///
+/// Only the returned state shows which Dims change. Therefore the body is first recorded with the
+/// Dims of the initial state, and again with formal ones if some have changed.
+class FormalState {
+ public:
+  /// Requires a trace.
+  explicit FormalState(const StateRule& rule) : rule_(rule) {}
+
+  /// Adds the state to the inputs of the graph that is being recorded.
+  TreeLeaves add_inputs(GraphBuilder& builder) const;
+  /// Notes the Dims that have changed. Returns true if some of them are new: the recording must
+  /// then be discarded and made again.
+  bool learns(const TreeLeaves& returned);
+  /// Returns the changing Dims: their leaves in the state, and their formal Dims in the recorded
+  /// graphs.
+  const std::vector<std::size_t>& changing() const { return changing_; }
+  const Dims& formal() const { return formal_; }
+
+  /// Returns the loop's carries: the tensors of a state, then tokens of the changing Dims.
+  Tensors carries(const TreeLeaves& state) const;
+  /// Returns the final state, given the loop's final carries.
+  TreeLeaves result(const Tensors& outputs) const;
+
+ private:
+  const StateRule& rule_;
+  std::vector<std::size_t> changing_;
+  Dims formal_;
+};
+
+}  // namespace reel

@@ -1,0 +1,145 @@
+#include "reel/frontend/losses/losses.h"
+
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
+#include "reel/core/op/op_errors.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/indexing/index.h"
+
+namespace reel {
+namespace {
+
+void check_float(std::string_view loss, std::string_view what, const Tensor& x) {
+  check_defined(loss, x);
+  if (!is_float(x.dtype()))
+    throw DTypeError(str(loss, ": ", what, " must be f32 or f64, got ", x.type(), "; cast them"));
+}
+
+/// True if both have the same dims, named ones in any order; sizes that a trace does not know are
+/// accepted.
+bool fit(const Dims& expected, const Dims& dims) {
+  bool fits = expected.size() == dims.size();
+  for (std::size_t i = 0; fits && i < dims.size(); ++i) {
+    if (dims[i].is_named() || expected[i].is_named())
+      fits = dims[i].is_named() && contains(expected, dims[i]);
+    else
+      fits = dims[i] == expected[i] || !dims[i].has_size() || !expected[i].has_size();
+  }
+  return fits;
+}
+
+void check_same_dims(std::string_view loss, std::string_view what, const TensorType& x,
+                     const TensorType& targets) {
+  if (!fit(x.dims(), targets.dims()))
+    throw ShapeError(str(loss, ": targets must have the dims of ", what, ": ", x, ", targets ",
+                         targets, one_dim_hint(x.dims(), targets.dims())));
+}
+
+/// Throws ShapeError unless class indices have the dims of logits without the classes.
+void check_positions(const TensorType& logits, const TensorType& targets, int axis) {
+  Dims expected = logits.dims();
+  expected.erase(expected.begin() + axis);
+  if (!fit(expected, targets.dims()))
+    throw ShapeError(str("cross_entropy: targets must have the dims of logits but the classes, ",
+                         expected, ": logits ", logits, ", classes ",
+                         logits.dims()[static_cast<std::size_t>(axis)], ", targets ", targets,
+                         one_dim_hint(expected, targets.dims())));
+}
+
+/// Returns logits with the classes as the last axis, so that plain targets match the axes in front.
+Tensor with_classes_last(const Tensor& logits, int axis) {
+  if (logits.type().is_named() || axis == logits.rank() - 1) return logits;
+  std::vector<Axis> order;
+  for (int i = 0; i < logits.rank(); ++i)
+    if (i != axis) order.emplace_back(i);
+  order.emplace_back(axis);
+  return transpose(logits, order);
+}
+
+/// Returns log p of the classes with these indices.
+Tensor at_positions(const Tensor& log_p, const Tensor& targets, int axis) {
+  const bool is_named = log_p.type().is_named();
+  const int last = log_p.rank() - 1;
+  return gather_for("cross_entropy", with_classes_last(log_p, axis), targets,
+                    is_named ? axis : last, {.from_end = false, .batch_dims = is_named ? 0 : last});
+}
+
+/// Returns Σ q log p over the classes, with 0 · -inf = 0.
+Tensor expected(const Tensor& log_p, const Tensor& q, int axis) {
+  const Tensor is_nothing = q == 0 && log_p == -std::numeric_limits<double>::infinity();
+  const Tensor product = q * where(is_nothing, 0, log_p);
+  return sum(product.type().is_named() ? transpose(product, log_p.dims()) : product, axis);
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Axis& classes,
+                     const CrossEntropyOptions& options) {
+  const double smoothing = options.label_smoothing;
+  if (!(smoothing >= 0 && smoothing <= 1))
+    throw ArgumentError(str("cross_entropy: label_smoothing must be in [0, 1], got ", smoothing));
+  check_defined("cross_entropy", targets);
+  check_float("cross_entropy", "logits", logits);
+  if (!is_integer(targets.dtype()) && targets.dtype() != logits.dtype())
+    throw DTypeError(
+        str("cross_entropy: targets must be i32 or i64, the positions of the right "
+            "classes, or probabilities of logits' dtype: logits ",
+            logits.type(), ", targets ", targets.type()));
+  const int axis = classes.in(logits, "cross_entropy");
+  const bool has_positions = is_integer(targets.dtype());
+  if (has_positions)
+    check_positions(logits.type(), targets.type(), axis);
+  else
+    check_same_dims("cross_entropy", "logits where they are probabilities", logits.type(),
+                    targets.type());
+  // NaN in padding would spread to its gradient through softmax; mask_padding removes it.
+  const Tensor log_p = log_softmax(mask_padding(logits), axis);
+  const Tensor right = mean(has_positions ? at_positions(log_p, targets, axis)
+                                          : expected(log_p, mask_padding(targets), axis));
+  // 0 - x, because -x would return -0 for a loss of 0 (no entries, or certain predictions).
+  if (smoothing == 0) return 0 - right;
+  return 0 - (right * (1 - smoothing) + mean(mean(log_p, axis)) * smoothing);
+}
+
+Tensor binary_cross_entropy(const Tensor& given_logits, const Tensor& given_targets) {
+  check_defined("binary_cross_entropy", given_targets);
+  check_float("binary_cross_entropy", "logits", given_logits);
+  const DType dtype = given_logits.dtype();
+  if (given_targets.dtype() != boolean && given_targets.dtype() != dtype)
+    throw DTypeError(
+        str("binary_cross_entropy: targets must be booleans, or probabilities of "
+            "logits' dtype: logits ",
+            given_logits.type(), ", targets ", given_targets.type()));
+  check_same_dims("binary_cross_entropy", "logits", given_logits.type(), given_targets.type());
+  const Tensor logits = mask_padding(given_logits), t = mask_padding(cast(given_targets, dtype));
+  // For infinite logits the loss is (σ(x) - t) x with 0 · inf = 0: such a prediction is right.
+  const Tensor is_infinite = isinf(logits), error = where(logits > 0, 1 - t, -t);
+  const Tensor x = where(is_infinite, 0, logits);
+  const Tensor of_infinite = error * where(is_infinite && error != 0, logits, 0);
+  // log(1 + exp x) - t x, with the larger of 1 and exp x moved out of the logarithm. It is a
+  // constant to the gradient, in which it cancels, so derivatives of any order are right at x = 0
+  // too.
+  const Tensor larger = stop_gradient(maximum(x, 0));
+  const Tensor a = exp(x - larger), b = exp(-larger), sum = a + b;
+  // The rounding error of the sum of 1 and a small number.
+  const Tensor lost = stop_gradient(minimum(a, b) - (sum - 1));
+  const Tensor of_finite = (larger - t * x) + (log(sum) + lost / sum);
+  return mean(where(is_infinite, of_infinite, of_finite));
+}
+
+Tensor mean_squared_error(const Tensor& predictions, const Tensor& targets) {
+  check_defined("mean_squared_error", targets);
+  check_float("mean_squared_error", "predictions", predictions);
+  if (targets.dtype() != predictions.dtype())
+    throw DTypeError(str("mean_squared_error: dtypes differ: predictions ", predictions.type(),
+                         ", targets ", targets.type(), "; cast one of them"));
+  check_same_dims("mean_squared_error", "predictions", predictions.type(), targets.type());
+  return mean(square(mask_padding(predictions - targets)));
+}
+
+}  // namespace reel

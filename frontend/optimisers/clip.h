@@ -1,0 +1,56 @@
+// frontend/optimisers/clip.h — global_norm, clip_by_global_norm and clip_by_value for gradients.
+#pragma once
+
+#include <utility>
+
+#include "reel/frontend/sparse/embedding_table.h"
+#include "reel/frontend/tree/tree.h"
+
+namespace reel {
+
+namespace detail {
+Tensor global_norm_of(const TreeLeaves& leaves);
+Tensor clip_leaves(TreeLeaves& leaves, double max_norm);
+void clip_values(TreeLeaves& leaves, double low, double high);
+}  // namespace detail
+
+/// Returns the Euclidean norm of all floating tensors of a tree together, without the padding of
+/// ragged dims. Rows of an EmbeddingTable with equal indices are summed first.
+///
+/// The result is an f32 scalar, or f64 if any of the tensors is f64. Other leaves are ignored;
+/// without floating tensors the norm is 0.
+template <class Tree>
+Tensor global_norm(const Tree& tree) {
+  return detail::global_norm_of(flatten(detail::with_coalesced_tables(tree)));
+}
+
+/// Returns {tree scaled so that its global norm is at most max_norm, the norm before}.
+///
+/// A tree within the bound, or with a norm of NaN, is returned with the same bits. An infinite norm
+/// turns finite elements into 0 and infinite ones into NaN. A max_norm above the largest number of
+/// the norm's dtype, such as INFINITY, changes no tree. Rows of an EmbeddingTable are returned once
+/// per index. Throws ArgumentError unless max_norm is positive. Source: Pascanu, Mikolov & Bengio
+/// (2013), algorithm 1.
+template <class Tree>
+std::pair<Tree, Tensor> clip_by_global_norm(const Tree& tree, double max_norm) {
+  const Tree once = detail::with_coalesced_tables(tree);
+  TreeLeaves leaves = flatten(once);
+  Tensor norm = detail::clip_leaves(leaves, max_norm);
+  return {unflatten(once, leaves), std::move(norm)};
+}
+
+/// Returns the tree with every element of its floating tensors clipped to [low, high]; NaN stays
+/// NaN.
+///
+/// Rows of an EmbeddingTable are returned once per index; if 0 is not in [low, high], as a dense
+/// table. Throws ArgumentError if low is above high or either is NaN.
+template <class Tree>
+Tree clip_by_value(const Tree& tree, double low, double high) {
+  const bool keeps_zeros = low <= 0 && 0 <= high;
+  const Tree whole = keeps_zeros ? detail::with_coalesced_tables(tree) : with_dense_tables(tree);
+  TreeLeaves leaves = flatten(whole);
+  detail::clip_values(leaves, low, high);
+  return unflatten(whole, leaves);
+}
+
+}  // namespace reel

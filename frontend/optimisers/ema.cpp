@@ -1,0 +1,29 @@
+#include "reel/frontend/optimisers/ema.h"
+
+#include "reel/core/ops.h"
+
+namespace reel::detail {
+
+void check_ema(const EmaOptions& options) { check_below_one("Ema", "decay", options.decay); }
+
+void ema_update(TreeLeaves& average, const PathsFn& average_paths, const TreeLeaves& parameters,
+                const PathsFn& paths, Tensor& step, double decay) {
+  OptimiserLeaves leaves{
+      parameters, parameters, paths, paths, {{"average", average, average_paths}}};
+  const Tensor next_step = step + 1, is_first = step == 0;
+  // The new parameters have the weight (1 - d) / (1 - dᵗ), which is 1 in the first step; the
+  // average has the rest, (d - dᵗ) / (1 - dᵗ).
+  const Tensor rest = 1.0 - pow(decay, cast(next_step, f64));
+  StepScalar part((1.0 - decay) / rest);
+  StepScalar kept((decay - pow(decay, cast(next_step, f64))) / rest);
+  const auto rule = [&](Tensor& p, const Tensor&, std::span<Tensor> moments) {
+    const DType dtype = p.dtype();
+    // The values before the first step have no weight, even if they are NaN.
+    p = where(is_first, p, moments[0] * kept.in(dtype) + p * part.in(dtype));
+  };
+  put_new_values(leaves, optimise("Ema", leaves, rule));
+  step = next_step;
+  average = std::move(leaves.parameters);
+}
+
+}  // namespace reel::detail

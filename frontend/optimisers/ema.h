@@ -1,0 +1,73 @@
+// frontend/optimisers/ema.h — Ema, an exponential moving average of parameters over the training
+// steps.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <tuple>
+
+#include "reel/frontend/optimisers/optimiser.h"
+
+namespace reel {
+
+struct EmaOptions {
+  double decay = 0.999;  ///< weight of the old average in a step, in [0, 1)
+};
+
+namespace detail {
+
+void check_ema(const EmaOptions& options);
+void ema_update(TreeLeaves& average, const PathsFn& average_paths, const TreeLeaves& parameters,
+                const PathsFn& paths, Tensor& step, double decay);
+
+}  // namespace detail
+
+/// The exponential moving average of parameters, which often performs better than the last
+/// parameters (Polyak & Juditsky 1992; Kingma & Ba 2015, section 7.2). A tree, like optimisers.
+///
+/// The bias is corrected: after t updates the average is Σ dᵗ⁻ⁱpᵢ / Σ dᵗ⁻ⁱ over i = 1 ... t, with
+/// weights that sum to 1. The parameters given to the constructor, mostly random numbers, have no
+/// weight.
+///
+///   Ema ema(model);
+///   ema.update(model);  // after each step of the optimiser
+///   evaluate(ema.average());
+template <class Params>
+class Ema {
+ public:
+  /// Before the first update the average is `parameters`. Throws ArgumentError for options out of
+  /// range.
+  explicit Ema(const Params& parameters, const EmaOptions& options = {})
+      : step_(detail::first_step()), average_(parameters), decay_(options.decay) {
+    detail::check_ema(options);
+  }
+
+  /// Adds the parameters to the average; leaves that are not floating tensors are copied. Throws
+  /// StructureError, ShapeError or DTypeError if the parameters differ in type from the
+  /// constructor's.
+  void update(const Params& parameters) {
+    TreeLeaves average = flatten(average_);
+    Tensor step = step_;
+    detail::ema_update(
+        average, [&] { return leaf_paths(average_); }, flatten(parameters),
+        [&] { return leaf_paths(parameters); }, step, decay_);
+    average_ = unflatten(average_, average);
+    step_ = std::move(step);
+  }
+
+  const Params& average() const { return average_; }
+  /// Returns the number of updates so far, an i64 scalar.
+  const Tensor& step() const { return step_; }
+
+  auto members() { return std::tie(step_, average_, decay_); }
+  static constexpr std::array<std::string_view, 3> member_names() {
+    return {"step", "average", "decay"};
+  }
+
+ private:
+  Tensor step_;
+  Params average_;
+  double decay_;
+};
+
+}  // namespace reel

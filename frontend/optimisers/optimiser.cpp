@@ -1,0 +1,194 @@
+#include "reel/frontend/optimisers/optimiser.h"
+
+#include <cmath>
+
+#include "reel/core/dims/same_name.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/indexing/rows.h"
+#include "reel/core/runtime/memory.h"
+
+namespace reel::detail {
+namespace {
+
+void check_structures(const char* optimiser, const OptimiserLeaves& leaves) {
+  const std::string of_gradient =
+      structure_differences(leaves.parameters, leaves.parameter_paths, leaves.gradient,
+                            leaves.gradient_paths, "in the gradient");
+  if (!of_gradient.empty())
+    throw StructureError(
+        str(optimiser, ": the gradient has another structure than the parameters", of_gradient));
+  for (const MomentLeaves& moment : leaves.moments) {
+    const std::string of_moment = structure_differences(
+        leaves.parameters, leaves.parameter_paths, moment.leaves, moment.paths, "when it was made");
+    if (!of_moment.empty())
+      throw StructureError(
+          str(optimiser, ": the parameters have another structure than those that it was made for",
+              of_moment));
+  }
+}
+
+void check_types(const char* optimiser, const OptimiserLeaves& leaves) {
+  std::string differences;
+  bool dtypes_differ = false;
+  for (std::size_t i = 0; i < leaves.parameters.size(); ++i) {
+    if (!is_floating(leaves.parameters[i])) continue;
+    const TensorType& parameter = leaves.parameters[i].tensor.type();
+    const auto compare = [&](const char* role, const TensorType& type) {
+      if (type == parameter ||
+          (type.dtype() == parameter.dtype() && !(type.is_known() && parameter.is_known())))
+        return;
+      dtypes_differ = dtypes_differ || type.dtype() != parameter.dtype();
+      const std::string path = leaves.parameter_paths()[i];
+      differences += str("\n  ", path.empty() ? "the tensor" : path, ": ", parameter, ", its ",
+                         role, ' ', type, one_dim_hint(parameter.dims(), type.dims()));
+    };
+    compare("gradient", leaves.gradient[i].tensor.type());
+    for (const MomentLeaves& moment : leaves.moments)
+      compare(moment.name, moment.leaves[i].tensor.type());
+  }
+  if (differences.empty()) return;
+  const std::string message =
+      str(optimiser, ": types differ from those of the parameters", differences);
+  if (dtypes_differ) throw DTypeError(message);
+  throw ShapeError(message);
+}
+
+/// Returns the rows of a gradient, each once. Throws unless they are rows of the parameter.
+EmbeddingTable checked_rows(const char* optimiser, const OptimiserLeaves& leaves,
+                            const LeafRows& of) {
+  const TensorType& table = leaves.parameters[of.leaf].tensor.type();
+  const IndexedSlices& slices = of.rows.slices();
+  const TensorType& values = slices.values.type();
+  std::vector<std::int64_t> whole(values.sizes());
+  if (!whole.empty()) whole[0] = of.rows.dims()[0].size();
+  const bool fits = whole == table.sizes();
+  if (fits && values.dtype() == table.dtype()) return of.rows.coalesced();
+  const std::string path = leaves.parameter_paths()[of.leaf];
+  const std::string message =
+      str(optimiser, ": types differ from those of the parameters\n  ",
+          path.empty() ? "the table" : path, ": ", table, ", its gradient is rows ", values,
+          " of a table with the dims ", of.rows.dims());
+  if (fits) throw DTypeError(message);
+  throw ShapeError(message);
+}
+
+[[noreturn]] void refuse(const char* optimiser, const char* option, const char* rule,
+                         double value) {
+  throw ArgumentError(str(optimiser, ": ", option, " must be ", rule, ", got ", value));
+}
+
+}  // namespace
+
+const Tensor& StepScalar::in(DType dtype) {
+  if (dtype == f64) return in_f64_;
+  if (!in_f32_.is_defined()) in_f32_ = cast(in_f64_, f32);
+  return in_f32_;
+}
+
+std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
+                                const UpdateRule& rule) {
+  check_structures(optimiser, leaves);
+  check_types(optimiser, leaves);
+  // Check all indices before the first step, so that a plan can update arguments in place.
+  std::vector<EmbeddingTable> once(leaves.gradient.size());
+  for (const LeafRows& of : leaves.rows) {
+    leaves.gradient[of.leaf].tensor = Tensor();
+    once[of.leaf] = checked_rows(optimiser, leaves, of);
+  }
+  std::vector<NewValues> result;
+  for (std::size_t i = 0; i < leaves.parameters.size(); ++i) {
+    if (!is_floating(leaves.parameters[i])) continue;
+    NewValues made{i, {}, leaves.parameters[i].tensor, {}};
+    for (const MomentLeaves& moment : leaves.moments)
+      made.moments.push_back(moment.leaves[i].tensor);
+    if (once[i].is_sparse()) {
+      const IndexedSlices& slices = once[i].slices();
+      made.numbers = slices.indices;
+      made.parameter = take_rows(made.parameter, slices.indices);
+      for (Tensor& moment : made.moments) moment = take_rows(moment, slices.indices);
+      rule(made.parameter, slices.values, made.moments);
+    } else {
+      rule(made.parameter, leaves.gradient[i].tensor, made.moments);
+      count_as(made.parameter, MemoryClass::parameters);
+      for (const Tensor& moment : made.moments) count_as(moment, MemoryClass::parameters);
+    }
+    result.push_back(std::move(made));
+  }
+  return result;
+}
+
+namespace {
+
+/// One tensor of a leaf, a parameter or a moment, and what becomes of it.
+struct NewValue {
+  Tensor* leaf;
+  const Tensor& numbers;
+  Tensor value;
+  bool are_rows_in_place = false;
+};
+
+}  // namespace
+
+void put_new_values(OptimiserLeaves& leaves, std::vector<NewValues> values) {
+  std::vector<NewValue> all;
+  for (NewValues& of : values) {
+    all.push_back({&leaves.parameters[of.leaf].tensor, of.numbers, std::move(of.parameter)});
+    for (std::size_t m = 0; m < of.moments.size(); ++m)
+      all.push_back(
+          {&leaves.moments[m].leaves[of.leaf].tensor, of.numbers, std::move(of.moments[m])});
+  }
+  // A copy of a table may find no memory: all are made before any leaf changes.
+  for (NewValue& of : all) {
+    if (!of.numbers.is_defined()) continue;
+    of.are_rows_in_place = may_overwrite_rows(*of.leaf, of.numbers, of.value);
+    if (of.are_rows_in_place) continue;
+    of.value = put_rows(*of.leaf, of.numbers, of.value);
+    count_as(of.value, MemoryClass::parameters);
+  }
+  for (NewValue& of : all)
+    if (of.are_rows_in_place)
+      overwrite_rows(*of.leaf, of.numbers, of.value);
+    else
+      *of.leaf = std::move(of.value);
+}
+
+TreeLeaves zero_moments(TreeLeaves parameters) {
+  for (TreeLeaf& leaf : parameters) {
+    if (!is_floating(leaf)) continue;
+    count_as(leaf.tensor, MemoryClass::parameters);
+    leaf.tensor = zeros_like(leaf.tensor);
+    count_as(leaf.tensor, MemoryClass::parameters);
+  }
+  return parameters;
+}
+
+Tensor first_step() { return scalar(0, i64); }
+
+Tensor learning_rate_tensor(const char* optimiser, double learning_rate) {
+  if (!(learning_rate >= 0) || !std::isfinite(learning_rate))
+    throw ArgumentError(str(
+        optimiser, ": learning_rate must be a number that is not negative, got ", learning_rate));
+  return scalar(learning_rate, f64);
+}
+
+void check_learning_rate(const char* optimiser, const Tensor& learning_rate) {
+  if (learning_rate.dtype() != f64)
+    throw DTypeError(str(optimiser, ": a learning rate is an f64 scalar, got ",
+                         learning_rate.type(), "; cast it"));
+  if (learning_rate.rank())
+    throw ShapeError(
+        str(optimiser, ": a learning rate is an f64 scalar, got ", learning_rate.type()));
+}
+
+void check_below_one(const char* optimiser, const char* option, double value) {
+  if (!(value >= 0 && value < 1)) refuse(optimiser, option, "in [0, 1)", value);
+}
+void check_positive(const char* optimiser, const char* option, double value) {
+  if (!(value > 0) || !std::isfinite(value)) refuse(optimiser, option, "positive", value);
+}
+void check_not_negative(const char* optimiser, const char* option, double value) {
+  if (!(value >= 0) || !std::isfinite(value))
+    refuse(optimiser, option, "a number that is not negative", value);
+}
+
+}  // namespace reel::detail

@@ -1,0 +1,74 @@
+// frontend/optimisers/rmsprop.h — RmsProp, gradient descent with gradients divided by their recent
+// magnitude.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include "reel/frontend/optimisers/optimiser.h"
+
+namespace reel {
+
+struct RmsPropOptions {
+  double learning_rate = 1e-3;
+  double decay = 0.9;     ///< weight of the old mean of squares in a step, in [0, 1)
+  double epsilon = 1e-8;  ///< added to the root, for gradients near zero; positive
+  double momentum = 0;    ///< weight of the old velocity in a step, in [0, 1); 0: no velocity
+  bool centered = false;  ///< true: divides by an estimate of the standard deviation
+};
+
+namespace detail {
+
+void check_rmsprop(const RmsPropOptions& options);
+UpdateRule rmsprop_rule(const Tensor& learning_rate, const RmsPropOptions& options);
+
+}  // namespace detail
+
+/// RMSprop: Tieleman & Hinton (2012), lecture 6.5. One step, element by element:
+///
+///   s ← ρs + (1-ρ)g²,  d = g / (√s + ε),  p ← p - ηd
+///
+/// centered: m ← ρm + (1-ρ)g and d = g / (√(s - m²) + ε), Graves (2013), eqs. 38 to 45; with
+/// momentum μ: v ← μv + d, p ← p - ηv.
+template <class Params>
+class RmsProp : public Optimiser<Params> {
+ public:
+  /// Moments start at zero. Throws ArgumentError for options out of range.
+  explicit RmsProp(const Params& parameters, const RmsPropOptions& options = {})
+      : Optimiser<Params>("RmsProp", options.learning_rate),
+        squares_(this->zero_moments(parameters)),
+        options_(options) {
+    detail::check_rmsprop(options);
+    if (options.centered) mean_ = squares_;
+    if (options.momentum > 0) velocity_ = squares_;
+  }
+
+  /// Updates parameters by one step down the gradient. Throws StructureError, ShapeError or
+  /// DTypeError, and changes nothing, if the trees differ in type from the constructor's
+  /// parameters.
+  void update(Params& parameters, const Params& gradient) {
+    std::vector<typename Optimiser<Params>::Moment> moments{{"mean of squares", &squares_}};
+    if (mean_) moments.push_back({"mean", &*mean_});
+    if (velocity_) moments.push_back({"velocity", &*velocity_});
+    this->apply(parameters, gradient, moments,
+                detail::rmsprop_rule(this->learning_rate_, options_));
+  }
+
+  auto members() {
+    return std::tie(this->step_, this->learning_rate_, squares_, mean_, velocity_, options_.decay,
+                    options_.epsilon, options_.momentum, options_.centered);
+  }
+  static constexpr std::array<std::string_view, 9> member_names() {
+    return {"step",  "learning_rate", "mean_of_squares", "mean",    "velocity",
+            "decay", "epsilon",       "momentum",        "centered"};
+  }
+
+ private:
+  Params squares_;
+  std::optional<Params> mean_, velocity_;
+  RmsPropOptions options_;  // its learning rate is only the initial one
+};
+
+}  // namespace reel

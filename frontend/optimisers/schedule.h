@@ -1,0 +1,57 @@
+// frontend/optimisers/schedule.h — Schedule, a learning rate as a function of the training step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reel/core/types/tensor.h"
+
+namespace reel {
+
+/// A number as a function of the training step: one or more phases, one after another. The last
+/// value of the last phase holds forever.
+///
+/// Returns a number for a plain step number, and a tensor for a tensor; both agree up to rounding.
+/// It works inside a trace too, so a traced training step can compute its own learning rate.
+///
+///   const auto schedule = Schedule::warm_up(0.01, 500).then(Schedule::cosine(0.01, 0.0001, 9500));
+///   adam.set_learning_rate(schedule(adam.step()));
+///
+/// Steps count from 0, the step of the first update. Steps below 0 count as 0.
+class Schedule {
+ public:
+  /// Returns a linear ramp to `peak`: peak · (t + 1) / steps. Source: Goyal et al. (2017), section
+  /// 2.2. Throws ArgumentError unless steps is positive and peak finite; the functions below check
+  /// their arguments in the same way.
+  static Schedule warm_up(double peak, std::int64_t steps);
+  /// Returns half a cosine: to + (from - to) (1 + cos(π t / steps)) / 2. Source: Loshchilov &
+  /// Hutter (2017), eq. 5, without restarts.
+  static Schedule cosine(double from, double to, std::int64_t steps);
+  /// Returns from · factor^(t / steps), without an end. Throws ArgumentError unless factor is
+  /// positive.
+  static Schedule exponential(double from, double factor, std::int64_t steps);
+
+  /// Returns this schedule followed by `next`, which counts steps from the end of this schedule.
+  /// Throws ArgumentError if this schedule has no end.
+  Schedule then(const Schedule& next) const;
+
+  double operator()(std::int64_t step) const;
+  /// Returns an f64 scalar. step: an integer scalar. Throws DTypeError or ShapeError otherwise.
+  Tensor operator()(const Tensor& step) const;
+
+ private:
+  struct Piece {
+    enum class Kind { line, cosine, exponential } kind;
+    double from, to;  ///< for an exponential, `to` is its factor
+    std::int64_t steps;
+    template <class T>
+    T at(const T& step) const;
+  };
+  explicit Schedule(const char* name, const Piece& piece);
+  template <class T>
+  T at(const T& step) const;
+
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace reel

@@ -1,0 +1,26 @@
+#include "reel/frontend/optimisers/sgd.h"
+
+#include "reel/core/ops.h"
+
+namespace reel::detail {
+
+void check_sgd(const SgdOptions& options) {
+  check_below_one("Sgd", "momentum", options.momentum);
+  if (options.nesterov && options.momentum == 0)
+    throw ArgumentError("Sgd: nesterov needs momentum, which is 0");
+}
+
+UpdateRule sgd_rule(const Tensor& learning_rate, const SgdOptions& options) {
+  return [options, rate = StepScalar(learning_rate)](Tensor& p, const Tensor& g,
+                                                     std::span<Tensor> moments) mutable {
+    Tensor direction = g;
+    if (!moments.empty()) {
+      Tensor& velocity = moments[0];
+      velocity = velocity * options.momentum + g;
+      direction = options.nesterov ? g + velocity * options.momentum : velocity;
+    }
+    p = p - direction * rate.in(p.dtype());
+  };
+}
+
+}  // namespace reel::detail

@@ -1,0 +1,84 @@
+#include "reel/frontend/sparse/embedding_table.h"
+
+#include "reel/core/base/str.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/indexing/rows.h"
+
+namespace reel {
+
+EmbeddingTable::EmbeddingTable(Tensor table) {
+  const TensorType& type = table.type();
+  if (!is_float(type.dtype()) || type.is_list())
+    throw DTypeError(str("EmbeddingTable: a table is floating, got ", type));
+  const auto has_rows = [&] {
+    for (const Dim& dim : type.dims())
+      if (!dim.has_size() || dim.is_ragged()) return false;
+    return type.rank() > 0;
+  };
+  if (!has_rows())
+    throw ShapeError(str("EmbeddingTable: a table has its rows along its first axis, and sizes ",
+                         "that are known, got ", type));
+  dense_ = std::move(table);
+}
+
+EmbeddingTable::EmbeddingTable(IndexedSlices slices, const Dims& dims)
+    : slices_(std::move(slices)), dims_(dims) {}
+
+const Tensor& EmbeddingTable::dense() const {
+  if (!dense_)
+    throw ArgumentError(slices_ ? "EmbeddingTable: dense() of a gradient that is rows; use "
+                                  "to_dense() or slices()"
+                                : "EmbeddingTable: an empty one was used; make it of a tensor");
+  return *dense_;
+}
+
+const IndexedSlices& EmbeddingTable::slices() const {
+  if (!slices_)
+    throw ArgumentError(
+        "EmbeddingTable: slices() of a table that is whole; is_sparse() tells which it is");
+  return *slices_;
+}
+
+Tensor EmbeddingTable::to_dense() const {
+  return slices_ ? reel::to_dense(*slices_, dims_) : dense();
+}
+
+EmbeddingTable detail::rows_of_table(const Tensor& values, const Tensor& numbers,
+                                     const TensorType& table) {
+  Dims dims(table.sizes().begin(), table.sizes().end());
+  dims[0] = Dim(0);
+  return EmbeddingTable({values.is_defined() ? values : zeros(dims, table.dtype()),
+                         numbers.is_defined() ? numbers : zeros({0}, i64),
+                         tensor(table.sizes(), {Dim(table.rank())})},
+                        table.dims());
+}
+
+Tensor detail::whole_of_rows(const Tensor& values, const Tensor& numbers, const TensorType& table) {
+  return add_rows(zeros(table), numbers, values);
+}
+
+EmbeddingTable EmbeddingTable::coalesced() const {
+  if (!slices_) return *this;
+  const std::int64_t rows = dims_[0].size();
+  Coalesced once =
+      coalesce_rows(slices_->values, checked_row_numbers(slices_->indices, rows), rows);
+  return {{std::move(once.values), std::move(once.numbers), slices_->dense_shape}, dims_};
+}
+
+EmbeddingTable operator+(const EmbeddingTable& a, const EmbeddingTable& b) {
+  if (a.dims() != b.dims())
+    throw ShapeError(str("EmbeddingTable: gradients of different tables are added: ",
+                         join(a.dims()), " and ", join(b.dims())));
+  if (!a.is_sparse() || !b.is_sparse()) return EmbeddingTable(a.to_dense() + b.to_dense());
+  const auto both = [](const Tensor& x, const Tensor& y) { return concat({x, y}, 0); };
+  return {
+      {both(a.slices().values, b.slices().values),
+       both(cast(a.slices().indices, i64), cast(b.slices().indices, i64)), a.slices().dense_shape},
+      a.dims()};
+}
+
+Tensor gather(const EmbeddingTable& table, const Tensor& indices, const GatherOptions& options) {
+  return gather(table.dense(), indices, 0, options);
+}
+
+}  // namespace reel

@@ -1,0 +1,121 @@
+// frontend/sparse/embedding_table.h — EmbeddingTable, a parameter with a sparse gradient of table
+// rows.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "reel/core/functions/indices.h"
+#include "reel/frontend/sparse/indexed_slices.h"
+#include "reel/frontend/tree/tree.h"
+
+namespace reel {
+
+/// A large table of parameters; a training step reads only few of its rows. In a model it is a
+/// dense tensor. In a gradient (from grad, value_and_grad, vjp and Tape) it is IndexedSlices, with
+/// one row for each that gather read, and optimisers change these rows only.
+///
+///   struct Model { EmbeddingTable words; Linear output; };
+///   auto gradient = grad(loss)(model);  // in loss: gather(model.words, ids)
+///   adam.update(model, gradient);       // cost: proportional to the rows that ids name
+///
+/// If any op uses the table as a whole, for example dense() in a product, the gradient is dense,
+/// with the same values; is_sparse() tells. If the table is not read, its gradient has no rows.
+class EmbeddingTable {
+ public:
+  /// An empty table, to be assigned to.
+  EmbeddingTable() = default;
+  /// Makes a parameter. table: floating, with its rows along the first axis and static sizes.
+  /// Throws ShapeError or DTypeError.
+  explicit EmbeddingTable(Tensor table);
+  /// Makes a gradient: rows of a table with these dims.
+  EmbeddingTable(IndexedSlices slices, const Dims& dims);
+
+  bool is_dense() const { return dense_ && dense_->is_defined(); }
+  bool is_sparse() const { return slices_.has_value(); }
+  /// Returns the dense table. Throws ArgumentError for a table of rows.
+  const Tensor& dense() const;
+  /// Returns the rows. Throws ArgumentError for a dense table.
+  const IndexedSlices& slices() const;
+  /// Returns the dims of the table, dense or sparse.
+  const Dims& dims() const { return is_sparse() ? dims_ : dense().dims(); }
+  /// Returns the table, or the sum of its rows, with the dims of the table.
+  Tensor to_dense() const;
+  /// Returns a gradient with each row once; a dense table unchanged.
+  EmbeddingTable coalesced() const;
+
+  auto members() { return std::tie(dense_, slices_, dims_); }
+  static constexpr std::array<std::string_view, 3> member_names() { return {"", "", "dims"}; }
+
+ private:
+  std::optional<Tensor> dense_;
+  std::optional<IndexedSlices> slices_;
+  std::vector<Dim> dims_;  // dims of the whole table, if it is sparse
+};
+
+/// Returns the sum of two gradients of one table, for instance of two parts of a batch: the rows of
+/// both, one after the other, or a dense table if either is dense. Throws ShapeError if their dims
+/// differ.
+EmbeddingTable operator+(const EmbeddingTable& a, const EmbeddingTable& b);
+
+/// Returns rows of a table: gather along its first axis.
+Tensor gather(const EmbeddingTable& table, const Tensor& indices,
+              const GatherOptions& options = {});
+
+namespace detail {
+
+/// A table in a tree, with the numbers of tensors and leaves that the tree has before it.
+struct FoundTable {
+  std::size_t tensors, leaves;
+  EmbeddingTable* table;
+};
+
+struct FindTables {
+  std::vector<FoundTable>& found;
+  std::size_t tensors = 0, leaves = 0;
+  template <class Leaf>
+  void operator()(const Leaf&, const std::string&) {
+    tensors += std::is_same_v<Leaf, Tensor> || std::is_same_v<Leaf, TensorArray>;
+    ++leaves;
+  }
+  void size(std::size_t, const std::string&) { ++leaves; }
+  void key(const std::string&, const std::string&) { ++leaves; }
+  void enter(EmbeddingTable& table) { found.push_back({tensors, leaves, &table}); }
+};
+
+/// Returns the tables of a tree, in the order of its leaves.
+template <class Tree>
+std::vector<FoundTable> tables_of(Tree& tree) {
+  std::vector<FoundTable> found;
+  FindTables fn{found};
+  walk<false>(tree, {}, fn);
+  return found;
+}
+
+/// Returns the gradient of a table with these dims, given its rows and their numbers; both empty:
+/// no rows.
+EmbeddingTable rows_of_table(const Tensor& values, const Tensor& numbers, const TensorType& table);
+/// Returns the dense sum of numbered rows.
+Tensor whole_of_rows(const Tensor& values, const Tensor& numbers, const TensorType& table);
+
+/// Returns the tree with each row once in all of its tables.
+template <class Tree>
+Tree with_coalesced_tables(Tree tree) {
+  for (const auto& found : tables_of(tree)) *found.table = found.table->coalesced();
+  return tree;
+}
+
+}  // namespace detail
+
+/// Returns the tree, for instance a gradient, with all of its tables dense.
+template <class Tree>
+Tree with_dense_tables(Tree tree) {
+  for (const auto& found : detail::tables_of(tree))
+    if (found.table->is_sparse()) *found.table = EmbeddingTable(found.table->to_dense());
+  return tree;
+}
+
+}  // namespace reel
