@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "harness.h"
-#include "reel/tests/trace/recorded_models.h"
+#include "reel/tests/trace/plan/recorded_models.h"
 
 namespace reel::bench {
 namespace {

@@ -1,0 +1,504 @@
+// Chunked loops: graphs before and after the pass, and comparisons with unchunked loops.
+#include "reel/trace/passes/loop_structure/chunk_loops.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "reel/core/graph/graph_builder.h"
+#include "reel/tests/trace/passes/plain_rnn.h"
+#include "reel/tests/trace/plan/planned.h"
+#include "reel/trace/executors/interpreter.h"
+#include "reel/trace/passes/pipeline.h"
+
+namespace reel {
+namespace {
+
+class ChunkLoopsTest : public ::testing::Test {
+ protected:
+  const Dim batch{"batch", 2}, in{"in", 3}, unit{"unit", 5}, next_unit{"next_unit", 5},
+      out{"out", 2};
+
+  Problem named_problem(const Dim& time) const {
+    manual_seed(3);
+    const auto draw = [](Dims dims) { return random_normal(dims, f64) * 0.5; };
+    return {{draw({in, unit}), draw({next_unit, unit}), draw({unit, out})},
+            draw({time, batch, in})};
+  }
+  /// reverse: from the last time step to the first.
+  auto named_rnn(bool reverse = false) const {
+    return [this, reverse](const Problem& p) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor before = rename(h, unit, next_unit);
+        const Tensor next =
+            tanh(matmul(x, p.weights.in, in) + matmul(before, p.weights.recurrent, next_unit));
+        return std::pair{matmul(next, p.weights.out, unit), next};
+      };
+      const auto made = scan(Scan{.spatial_dim = p.x.dim("time"),
+                                  .initial = zeros({p.x.dim("batch"), unit}, f64),
+                                  .xs = p.x,
+                                  .body = body,
+                                  .reverse = reverse});
+      return sum(square(made.ys)) + sum(made.state);
+    };
+  }
+
+  /// Expects close values and gradients.
+  static void expect_close(const std::pair<Tensor, Problem>& actual,
+                           const std::pair<Tensor, Problem>& expected) {
+    EXPECT_NEAR(actual.first.item<double>(), expected.first.item<double>(), 1e-12);
+    const Problem &mine = actual.second, &theirs = expected.second;
+    expect_all_close(mine.weights.recurrent, theirs.weights.recurrent, 1e-12);
+    expect_all_close(mine.weights.in, theirs.weights.in, 1e-12);
+    expect_all_close(mine.x, theirs.x, 1e-12);
+  }
+
+  template <class F, class... Args>
+  static std::string ops_in_chunks(int steps, const F& f, const Args&... args) {
+    const auto jitted = jit(f);
+    jitted(args...);
+    return ops(
+        *optimise_for_plan(jitted.graph(),
+                           {.pack_weights = false, .fuse_pointwise = false, .chunk_steps = steps})
+             .graph);
+  }
+  template <class F, class... Args>
+  static void expect_same_in_chunks(int steps, const F& f, const Args&... args) {
+    SCOPED_TRACE(str("chunks of ", steps));
+    const auto flat = [&](const Passes& passes) {
+      manual_seed(11);
+      return flatten(jit(f, {.executor = Executor::plan, .passes = passes})(args...));
+    };
+    const auto whole = flat({.chunk_loops = false}), parts = flat({.chunk_steps = steps});
+    ASSERT_EQ(whole.size(), parts.size());
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      if (whole[i].kind == TreeLeaf::Kind::tensor)
+        expect_all_close(parts[i].tensor, whole[i].tensor, 1e-12);
+  }
+};
+
+// The final slices of a reverse loop are one number for all iterations. Only these slices tell how
+// many iterations there are.
+TEST_F(ChunkLoopsTest, SlicesThatSayHowLongALoopIsStayOutside) {
+  const Dim time("time", 4);
+  const auto f = [](const Tensor& x, const Tensor& goes_on) {
+    const Tensor total = sum(x * x);
+    const auto made = scan(Scan{.spatial_dim = x.dim("time"),
+                                .cond_dims = {},
+                                .initial = None{},
+                                .xs = x,
+                                .cond = [&](None) { return goes_on; },
+                                .body =
+                                    [&](const Tensor&, None s) {
+                                      return std::pair{total, s};
+                                    }});
+    return sum(made.ys);
+  };
+  for (const bool goes_on : {false, true})
+    expect_same_in_chunks(2, value_and_grad(f), random_normal({time}, f64), scalar(goes_on));
+}
+
+TEST_F(ChunkLoopsTest, WhatGoesBeforeAndAfterALoopIsDoneChunkByChunk) {
+  const Problem plain = plain_problem(6), named = named_problem(Dim("time", 6));
+  const char *whole = "full full dot loop{dot add tanh} dot sum square sum add",
+             *in_chunks = "full loop{dot loop{dot add tanh} dot} sum square sum add";
+  EXPECT_EQ(ops_in_chunks(0, plain_rnn, plain), whole);  // six steps are too few
+  EXPECT_EQ(ops_in_chunks(2, plain_rnn, plain), in_chunks);
+  EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain), in_chunks);
+  EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain_problem(7)), in_chunks);  // the last chunk is shorter
+  EXPECT_EQ(ops_in_chunks(0, plain_rnn, plain_problem(1000)), in_chunks);
+  EXPECT_EQ(ops_in_chunks(4, named_rnn(), named),
+            "full loop{dot loop{rename dot add tanh} dot} sum square sum add");
+}
+
+/// Returns the iterations per chunk of each chunked loop in the plan's graph.
+std::vector<int> chunks_in(const Graph& graph) {
+  std::vector<int> result;
+  const Ref<Graph> plan = optimise_for_plan(graph, {}).graph;
+  for (const OpRecord& record : plan->records)
+    if (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).in_chunks)
+      result.push_back(get<LoopAttrs>(record.attrs.get()).chunk_steps);
+  return result;
+}
+
+// A gradient may hold the residuals of inner loops for all iterations of a chunk. The types of
+// their iterations and states estimate that size. Policies must not change the chunks, because sums
+// over other chunks have other bits.
+TEST_F(ChunkLoopsTest, AroundLoopsAreChosenByTheseWhateverPoliciesSay) {
+  bool has_state = true;  // of the inner loop
+  const auto chunks = [&](int inner, const Checkpoint& around, const Checkpoint& inside) {
+    const auto f = [=](const Tensor& w, const Tensor& x) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor a = tanh(matmul(x, w) + h);
+        const auto step = [](const Tensor& z, const Tensor& s) {
+          const Tensor next = sin(s * 0.5f + z);
+          return std::pair{next, next};
+        };
+        const Tensor xs = zeros({inner, 1});
+        const Tensor all =
+            has_state ? scan(Scan{.initial = a, .xs = xs, .body = step, .checkpoint = inside}).ys
+                      : map([&](const Tensor& z) { return sin(a * 0.5f + z); }, xs,
+                            {.checkpoint = inside});
+        return std::pair{sum(all, 0), a};
+      };
+      return sum(
+          scan(Scan{.initial = zeros({2, 256}), .xs = x, .body = body, .checkpoint = around}).ys);
+    };
+    const auto gradient = jit(value_and_grad(f));
+    gradient(ones({64, 256}), ones({96, 2, 64}));
+    return chunks_in(gradient.graph());
+  };
+  EXPECT_EQ(chunks(2, {}, {}), (std::vector{48, 48}));
+  EXPECT_EQ(chunks(3000, {}, {}), (std::vector{1, 1}));
+  const Checkpoint every = Checkpoint::every(2), budget = Checkpoint::budget(1 << 20),
+                   again = Checkpoint().where([](const StepValue&) { return Saving::recompute; });
+  for (const auto& [inner, state] : {std::pair{2, true}, {40, true}, {2, false}, {40, false}}) {
+    has_state = state;
+    for (const Checkpoint& around : {Checkpoint(), every, budget, again})
+      for (const Checkpoint& inside : {Checkpoint(), every, budget})
+        EXPECT_EQ(chunks(inner, around, inside), chunks(inner, {}, {}))
+            << inner << " steps inside, " << state << ", " << around.steps() << ' '
+            << around.bytes() << ", " << inside.steps() << ' ' << inside.bytes();
+  }
+}
+
+// Inner loops are chunked before the outer ones, and their lengths are then unknown.
+TEST_F(ChunkLoopsTest, AroundLoopsWithNamesToo) {
+  const Dim time("time", 200), to("to", 3), inner("inner", 40);
+  const auto f = [&](const Tensor& w, const Tensor& x) {
+    const auto step = [&](const Tensor& z, const Tensor& s) {
+      const Tensor next = tanh(rename(matmul(s, w, in), to, in) + z);
+      return std::pair{rename(matmul(next, w, in), to, in), next};
+    };
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const auto made = scan(
+          Scan{.spatial_dim = inner, .initial = h, .xs = cast(range(inner), f32), .body = step});
+      return std::pair{rename(matmul(x, w, in), to, in) + sum(made.ys, inner), made.state};
+    };
+    return sum(
+        scan(Scan{.spatial_dim = time, .initial = zeros({batch, in}), .xs = x, .body = body}).ys);
+  };
+  const auto jitted = jit(f);
+  jitted(zeros({in, to}), zeros({time, batch, in}));
+  EXPECT_EQ(chunks_in(jitted.graph()).size(), 1u);
+}
+
+TEST_F(ChunkLoopsTest, GiveWhatTheWholeLoopGives) {
+  for (const int steps : {1, 2, 3, 4, 6, 7}) {
+    for (const bool reverse : {false, true})
+      expect_same_in_chunks(steps, value_and_grad(named_rnn(reverse)),
+                            named_problem(Dim("time", 6)));
+    expect_same_in_chunks(steps, value_and_grad(plain_rnn), plain_problem(6));
+    expect_same_in_chunks(steps, value_and_grad(plain_rnn), plain_problem(7));
+  }
+}
+
+TEST_F(ChunkLoopsTest, HaveALastChunkThatIsShorterAlongPlainDimsToo) {
+  const Graph* body = nullptr;
+  const auto jitted = jit(plain_rnn);
+  jitted(plain_problem(7));
+  const Ref<Graph> graph = optimise_for_plan(jitted.graph(), {.chunk_steps = 3}).graph;
+  for (const OpRecord& record : graph->records)
+    if (record.op == &loop_op) body = get<LoopAttrs>(record.attrs.get()).body.graph.get();
+  ASSERT_NE(body, nullptr);
+  EXPECT_EQ(str(body->types[body->inputs[2]]), "f64[?,2,3]") << str(*graph);
+  const auto planned = jit(plain_rnn, {.passes = {.chunk_steps = 3}});
+  planned(plain_problem(7));
+  EXPECT_NE(planned.explain().find("2 chunks of 3 steps and one of 1"), std::string::npos)
+      << planned.explain();
+}
+
+TEST_F(ChunkLoopsTest, OneTraceForAllLengthsAndNone) {
+  const auto in_chunks =
+      jit(value_and_grad(named_rnn()), {.executor = Executor::plan, .passes = {.chunk_steps = 3}});
+  const auto whole = jit(value_and_grad(named_rnn()),
+                         {.executor = Executor::plan, .passes = {.chunk_loops = false}});
+  for (const int steps : {7, 3, 0, 1, 6, 8}) {
+    const Problem problem = named_problem(Dim("time", scalar(steps, i32)));
+    expect_close(in_chunks(problem), whole(problem));
+  }
+  EXPECT_EQ(in_chunks.trace_count(), 1);
+}
+
+TEST_F(ChunkLoopsTest, EntriesThatEndOneByOneEndInTheLoopInside) {
+  const Problem ragged = named_problem(Dim("time", tensor({7, 2}, {batch})));
+  EXPECT_EQ(
+      ops_in_chunks(3, named_rnn(), ragged),
+      "full dim_lengths loop{dot loop{rename dot add tanh} dot mask transpose full where} sum "
+      "square mask transpose full where sum add");
+  const auto jitted = jit(named_rnn());
+  jitted(ragged);
+  const Ref<Graph> graph =
+      optimise_for_plan(jitted.graph(), {.pack_weights = false, .chunk_steps = 3}).graph;
+  const LoopAttrs* outer = nullptr;
+  for (const OpRecord& record : graph->records)
+    if (record.op == &loop_op) outer = &get<LoopAttrs>(record.attrs.get());
+  ASSERT_NE(outer, nullptr);
+  EXPECT_TRUE(outer->in_chunks && outer->entry_dims.empty() && !outer->has_lengths);
+  const Graph& body = *outer->body.graph;
+  const LoopAttrs* inner = nullptr;
+  for (const OpRecord& record : body.records)
+    if (record.op == &loop_op) inner = &get<LoopAttrs>(record.attrs.get());
+  ASSERT_NE(inner, nullptr);
+  EXPECT_TRUE(inner->has_chunk && inner->has_lengths && inner->entry_dims.size() == 1);
+  // The loop gets the lengths of all steps; the lengths within a chunk are in the chunk's dim.
+  EXPECT_EQ(str(body.types[body.inputs.back()]), "i32[batch=2]") << str(*graph);
+  EXPECT_EQ(str(body.types[body.inputs[2]]), "f64[time[batch=2],batch=2,in=3]") << str(*graph);
+}
+
+TEST_F(ChunkLoopsTest, EntriesThatEndOneByOneGiveWhatTheWholeLoopGives) {
+  for (const std::vector<int>& lengths :
+       std::vector<std::vector<int>>{{7, 2}, {3, 6}, {1, 5}, {0, 4}, {5, 5}})
+    for (const int steps : {1, 2, 3, 4, 7})
+      for (const bool reverse : {false, true}) {
+        SCOPED_TRACE(str("lengths ", lengths[0], ", ", lengths[1], reverse ? ", reverse" : ""));
+        Problem ragged = named_problem(Dim("time", tensor(lengths, {batch})));
+        ragged.x = mask_padding(ragged.x, NAN);
+        const auto f = [&](const Problem& p) {
+          auto [value, gradient] = value_and_grad(named_rnn(reverse))(p);
+          gradient.x = mask_padding(gradient.x);
+          return std::pair{value, gradient};
+        };
+        expect_same_in_chunks(steps, f, ragged);
+      }
+}
+
+TEST_F(ChunkLoopsTest, OneTraceForAllLengthsOfEntries) {
+  const auto f = [&](const Problem& p) {
+    auto [value, gradient] = value_and_grad(named_rnn())(p);
+    gradient.x = mask_padding(gradient.x);
+    return std::pair{value, gradient};
+  };
+  const auto in_chunks = jit(f, {.executor = Executor::plan, .passes = {.chunk_steps = 3}}),
+             whole = jit(f, {.executor = Executor::plan, .passes = {.chunk_loops = false}});
+  for (const std::vector<int>& lengths : std::vector<std::vector<int>>{
+           {7, 2}, {2, 7}, {7, 7}, {3, 3}, {0, 0}, {1, 0}, {6, 4}, {4, 8}, {7, 2}}) {
+    SCOPED_TRACE(str("lengths ", lengths[0], ", ", lengths[1]));
+    const Problem problem = named_problem(Dim("time", tensor(lengths, {batch})));
+    expect_close(in_chunks(problem), whole(problem));
+  }
+  EXPECT_EQ(in_chunks.trace_count(), 1);
+}
+
+TEST_F(ChunkLoopsTest, TheInterpreterRunsThemAsTheyAre) {
+  for (const Dim& time : {Dim("time", tensor({7, 2}, {batch})), Dim("time", 7)}) {
+    const Problem p = named_problem(time);
+    const auto all = [&](const Tensors& in) {
+      const Problem at{{in[0], in[1], in[2]}, in[3]};
+      const auto [value, gradient] = value_and_grad(named_rnn())(at);
+      return Tensors{value, gradient.weights.in, gradient.weights.recurrent,
+                     mask_padding(gradient.x)};
+    };
+    const Tensors in{p.weights.in, p.weights.recurrent, p.weights.out, p.x};
+    const RecordedGraph recorded =
+        record_graph("f", {in[0].type(), in[1].type(), in[2].type(), in[3].type()}, all);
+    ASSERT_TRUE(recorded.captured.empty());
+    const Ref<Graph> graph = optimise_for_plan(*recorded.graph, {.chunk_steps = 3}).graph;
+    EXPECT_NE(str(*graph).find("in_chunks=true"), std::string::npos);
+    const Tensors actual = interpret(graph, Tensors(in)), expected = all(in);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      expect_all_close(actual[i], expected[i], 1e-12);
+  }
+}
+
+TEST_F(ChunkLoopsTest, NothingHasAllStepsThatOnlyAChunkNeeds) {
+  // x·W of all steps, and its cotangent, from which the gradients of W and of x are made.
+  const auto values_of_all_steps = [&](const Passes& passes) {
+    const auto jitted = jit(grad(named_rnn()));
+    jitted(named_problem(Dim("time", 6)));
+    const Ref<Graph> graph = optimise_for_plan(jitted.graph(), passes).graph;
+    int count = 0;
+    for (const OpRecord& record : graph->records)
+      for (const ValueId v : graph->outputs_of(record)) {
+        const Dims& dims = graph->types[v].dims();
+        count += dims.size() == 3 && dims[0].name() == "time" && dims[2].name() == "unit";
+      }
+    return count;
+  };
+  EXPECT_EQ(values_of_all_steps({.chunk_loops = false}), 4);
+  EXPECT_EQ(values_of_all_steps({.chunk_steps = 4}), 1);  // h, which the gradient reads
+}
+
+TEST_F(ChunkLoopsTest, WhatIsTheSameInAllStepsIsNotStacked) {
+  // The gradient of h times the first half of w reads that half, which is loop-invariant.
+  const auto f = [](const Tensor& x, const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensors parts = split(w, 1, 2);
+      const Tensor next = tanh(matmul(h, parts[0]) + matmul(x, parts[1]));
+      return std::pair{next, next};
+    };
+    return sum(scan(Scan{.initial = zeros({2, 5}, f64), .xs = x, .body = body}).ys);
+  };
+  const auto jitted = jit(grad([&](const Tensor& w) { return f(ones({6, 2, 5}, f64), w); }));
+  jitted(random_normal({5, 10}, f64));
+  const Ref<Graph> graph = optimise_for_plan(jitted.graph(), {.chunk_steps = 2}).graph;
+  for (const OpRecord& record : graph->records)
+    for (const ValueId v : graph->outputs_of(record))
+      EXPECT_FALSE(graph->types[v] == TensorType(f64, {6, 5, 5}));
+}
+
+TEST_F(ChunkLoopsTest, WhatDependsOnCapturesAloneIsDoneOnce) {
+  const auto f = [](const Tensor& x, const Tensor& a, const Tensor& b) {
+    return scan(Scan{.initial = zeros({2, 3}),
+                     .xs = x,
+                     .body =
+                         [&](const Tensor& x, const Tensor& h) {
+                           const Tensor next = tanh(matmul(h + x, matmul(a, b)));
+                           return std::pair{matmul(next, a), next};
+                         }})
+        .ys;
+  };
+  EXPECT_EQ(ops_in_chunks(2, f, ones({6, 2, 3}), ones({3, 3}), ones({3, 3})),
+            "full dot loop{loop{add dot tanh} dot}");
+  expect_same_in_chunks(2, f, ones({6, 2, 3}), ones({3, 3}), ones({3, 3}));
+}
+
+TEST_F(ChunkLoopsTest, WhatIsElementwiseOfWhatALoopReadsIsDoneInIt) {
+  const auto over = [](const Tensor& xs, const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      return std::pair{None{}, tanh(matmul(h + x, w))};
+    };
+    return scan(Scan{.initial = zeros({2, 6}, f64), .xs = xs, .body = body}).state;
+  };
+  const auto squares = [&](const Tensor& x, const Tensor& y, const Tensor& w) {
+    return over(square(x) * y, w);
+  };
+  manual_seed(4);
+  const Tensor x = random_normal({6, 2, 6}, f64), w = random_normal({6, 6}, f64);
+  EXPECT_EQ(ops_in_chunks(2, squares, x, x + 1.0, w), "full loop{square mul loop{add dot tanh}}");
+  expect_same_in_chunks(2, squares, x, x + 1.0, w);
+  // b lies along the last axis, which is as long as the sequence.
+  const auto shifted = [&](const Tensor& x, const Tensor& b, const Tensor& w) {
+    return over(x * b, w);
+  };
+  expect_same_in_chunks(2, shifted, x, random_normal({6}, f64), w);
+  // A value with other readers exists anyway, so that nothing would be saved.
+  const auto twice = [&](const Tensor& x, const Tensor& w) {
+    const Tensor y = square(x);
+    return sum(over(y, w)) + sum(y);
+  };
+  EXPECT_EQ(ops_in_chunks(2, twice, x, w), "square sum full loop{loop{add dot tanh}} sum add");
+}
+
+TEST_F(ChunkLoopsTest, WhatAStepDrawsIsDrawnForEntriesThatEndOneByOneToo) {
+  const Dim time("time", tensor({6, 3}, {batch}));
+  const auto noisy = [&](const Tensor& x) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = h * 0.5 + x + random_uniform({x.dim("batch"), in}, 0., 1., f64);
+      return std::pair{square(next), next};
+    };
+    const Dims state{x.dim("batch"), in};
+    return scan(Scan{.spatial_dim = x.dim("time"),
+                     .initial = zeros(state, f64),
+                     .xs = x,
+                     .body = body})
+        .ys;
+  };
+  for (const int steps : {1, 2, 4})
+    expect_same_in_chunks(steps, noisy, ones({time, batch, in}, f64));
+}
+
+TEST_F(ChunkLoopsTest, DrawAndCountStepsAsTheWholeLoopDoes) {
+  const auto noisy = [](const Tensor& x) {
+    const auto body = [](const Tensor& x, const Tensor& h) {
+      const Tensor next = h * 0.5 + x + random_uniform({2, 3}, 0., 1., f64);
+      return std::pair{square(next), next};
+    };
+    return scan(Scan{.initial = zeros({2, 3}, f64), .xs = x, .body = body}).ys;
+  };
+  const auto counting = [](const Tensor& x) {
+    return fori_loop(
+        0, 6,
+        [&](const Tensor& i, const Tensor& h) { return h * 0.5 + cast(i, f64) * gather(x, i, 0); },
+        zeros({2, 3}, f64));
+  };
+  expect_same_in_chunks(2, noisy, ones({6, 2, 3}, f64));
+  expect_same_in_chunks(2, counting, random_normal({6, 2, 3}, f64));
+}
+
+TEST_F(ChunkLoopsTest, ErrorsNameTheIterationOfTheWholeLoop) {
+  const auto f = [](bool reverse) {
+    return [reverse](const Tensor& x, const Tensor& indices) {
+      const auto body = [&](const std::pair<Tensor, Tensor>& at, const Tensor& h) {
+        const Tensor next = h + gather(at.first, print(at.second), 0);
+        return std::pair{next, next};
+      };
+      return scan(Scan{.initial = zeros({}),
+                       .xs = std::pair{x, indices},
+                       .body = body,
+                       .reverse = reverse,
+                       .name = "picks"})
+          .ys;
+    };
+  };
+  const auto message = [&](bool reverse) {
+    const auto picks = jit(f(reverse), {.executor = Executor::plan, .passes = {.chunk_steps = 2}});
+    testing::internal::CaptureStdout();
+    std::string result;
+    try {
+      picks(ones({6, 3}), tensor({0, 1, 2, 9, 0, 1}));
+    } catch (const IndexError& error) {
+      result = error.what();
+    }
+    testing::internal::GetCapturedStdout();
+    return result;
+  };
+  EXPECT_TRUE(message(false).ends_with("in iteration 3 of scan \"picks\"")) << message(false);
+  EXPECT_TRUE(message(true).ends_with("in iteration 2 of scan \"picks\"")) << message(true);
+}
+
+TEST_F(ChunkLoopsTest, ChunksAreTheSameWhateverIsSaved) {
+  // Compares a loop with a stack that is read, and this loop with another stack for a gradient.
+  const auto size = [](bool is_saved) {
+    const auto f = [](const Tensor& x) {
+      const auto body = [](const Tensor& x, const Tensor& h) {
+        const Tensor w = full({64, 64}, 0.01), next = tanh(matmul(x, w) + matmul(h, w));
+        return std::pair{next, next};
+      };
+      return sum(square(scan(Scan{.initial = zeros({4, 64}), .xs = x, .body = body}).ys));
+    };
+    const Tensor x = ones({960, 4, 64});
+    const auto sizes = [&](const auto& jitted) {
+      jitted(x);
+      const std::string text = jitted.explain();
+      const std::size_t at = text.find(" chunks of ");
+      EXPECT_NE(at, std::string::npos) << text;
+      return text.substr(at, 14);
+    };
+    return is_saved ? sizes(jit(value_and_grad(f))) : sizes(jit(f));
+  };
+  EXPECT_EQ(size(true), size(false));
+}
+
+TEST_F(ChunkLoopsTest, LoopsThatHandOnStepsRunInChunksThoughNothingLeavesThem) {
+  // The product of eight rows by a small matrix stays in the loop.
+  const auto layer = [](const Tensor& x, const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(matmul(x + h, w));
+      return std::pair{next, next};
+    };
+    return scan(Scan{.initial = zeros({8, 16}), .xs = x, .body = body}).ys;
+  };
+  const Tensor x = ones({640, 8, 16}), w = full({16, 16}, 0.05);
+  const auto one = [&](const Tensor& w) { return layer(x, w); };
+  const auto two = [&](const Tensor& w) { return layer(layer(x, w), w); };
+  const auto two_ways = [&](const Tensor& w) {
+    const Tensor first = layer(x, w);
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor next = tanh(matmul(x + h, w));
+      return std::pair{next, next};
+    };
+    return scan(Scan{.initial = zeros({8, 16}), .xs = first, .body = body, .reverse = true}).ys;
+  };
+  const auto explained = [&](const auto& f) {
+    const auto jitted = jit(f, {.executor = Executor::plan});
+    expect_all_close(jitted(w), f(w), 1e-5);
+    return jitted.explain();
+  };
+  EXPECT_EQ(explained(one).find("chunks of"), std::string::npos);
+  EXPECT_NE(explained(two).find("beside loop 1"), std::string::npos) << explained(two);
+  EXPECT_EQ(explained(two_ways).find("chunks of"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace reel

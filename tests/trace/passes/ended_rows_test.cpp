@@ -1,0 +1,266 @@
+// Loops with entries that finish one by one, run in row blocks of similar lengths, or as one block
+// on one thread.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "reel/tests/trace/plan/row_cuts.h"
+
+namespace reel {
+namespace {
+
+class EndedRowsTest : public ::testing::Test {
+ protected:
+  void SetUp() override { manual_seed(11); }
+
+  struct Parameters {
+    Tensor x, w, h;
+  };
+  const Dim hidden{"hidden", 130}, next{"next", 130};
+
+  /// Returns parameters with NaN in the padding of x.
+  Parameters parameters(const std::vector<int>& lengths) const {
+    const Dim batch("batch", static_cast<std::int64_t>(lengths.size())),
+        time("time", tensor(lengths, {batch}));
+    return {mask_padding(random_normal({time, batch, hidden}, f64), NAN),
+            random_normal({hidden, next}, f64) * 0.1, random_normal({batch, hidden}, f64)};
+  }
+  /// Returns all results of a scan over x and of its gradient, with padding as 0.
+  auto everything(bool is_reverse = false) const {
+    return [=, this](const Parameters& p) {
+      const auto all = [&](const Parameters& p) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          const Tensor y = tanh(rename(matmul(h, p.w, hidden), next, hidden) + x);
+          return std::pair{y * y, y};
+        };
+        const auto [ys, last, dim] = scan(Scan{.spatial_dim = p.x.dim("time"),
+                                               .initial = p.h,
+                                               .xs = p.x,
+                                               .body = body,
+                                               .reverse = is_reverse});
+        return std::pair{ys, last};
+      };
+      const auto loss = [&](const Parameters& p) {
+        const auto [ys, last] = all(p);
+        return sum(square(ys)) + sum(last * 0.1);
+      };
+      const auto slope = [&](const Parameters& p) {
+        const Parameters g = grad(loss)(p);
+        return sum(square(g.x)) + sum(square(g.w)) * 0.01 + sum(g.h);
+      };
+      const auto clean = [](const Parameters& g) {
+        return Parameters{mask_padding(g.x), g.w, g.h};
+      };
+      return std::tuple{all(p), clean(grad(loss)(p)), clean(grad(slope)(p))};
+    };
+  }
+};
+
+TEST_F(EndedRowsTest, RunTogetherWithThoseOfSimilarLengths) {
+  const RowCut cut{Dim("batch", 6), {}, {}, {}, {2, 2, 2}};
+  const Dim batch("batch", 6);
+  LoopAttrs attrs;
+  attrs.has_bound = attrs.has_lengths = true;
+  attrs.entry_dims = {batch};
+  const Tensor bound = scalar(std::int64_t{9}), lengths = tensor({3, 9, 1, 12, 3, 0}, {batch});
+  const OpInput in[] = {bound, lengths};
+  std::vector<std::vector<std::int64_t>> rows, steps;
+  for (const BlockOfRows& block : cut.rows_of_blocks(attrs, in)) {
+    rows.push_back(block.rows);
+    steps.push_back(block.lengths);
+  }
+  EXPECT_EQ(rows, (std::vector<std::vector<std::int64_t>>{{1, 3}, {0, 4}, {2, 5}}));
+  EXPECT_EQ(steps, (std::vector<std::vector<std::int64_t>>{{9, 9}, {3, 3}, {1, 0}}));
+}
+
+TEST_F(EndedRowsTest, OfAChunkHaveWhatIsLeftOfTheirLengths) {
+  const RowCut cut{Dim("batch", 6), {}, {}, {}, {2, 2, 2}};
+  const Dim batch("batch", 6);
+  LoopAttrs attrs;
+  attrs.has_chunk = attrs.has_lengths = attrs.is_full = true;
+  attrs.entry_dims = {batch};
+  attrs.slices = 1;
+  const Tensor lengths = tensor({3, 9, 1, 12, 5, 0}, {batch}), chunk = tensor({4, 12}, {}, i64),
+               slices = zeros({Dim("time", 4), batch});
+  const OpInput in[] = {lengths, chunk, slices};
+  std::vector<std::vector<std::int64_t>> rows, steps;
+  for (const BlockOfRows& block : cut.rows_of_blocks(attrs, in)) {
+    rows.push_back(block.rows);
+    steps.push_back(block.lengths);
+  }
+  EXPECT_EQ(rows, (std::vector<std::vector<std::int64_t>>{{1, 3}, {0, 4}, {2, 5}}));
+  EXPECT_EQ(steps, (std::vector<std::vector<std::int64_t>>{{4, 4}, {0, 1}, {0, 0}}));
+}
+
+TEST_F(EndedRowsTest, WeightsHaveOneProductAndLoopsNoSums) {
+  const Parameters p = parameters({5, 4, 4, 3, 3, 2, 1, 0, 5, 5, 4, 3, 2, 2, 1, 1});
+  const auto loss = [&](const Parameters& p) { return sum(std::get<0>(everything()(p)).second); };
+  EXPECT_EQ(cuts(grad(loss), p), (std::vector<Blocks>{{4, 4, 4, 4}, {4, 4, 4, 4}}));
+  // Products over steps and entries leave the padding out, so no zeros have to be written there.
+  const auto planned = jit(grad(loss));
+  planned(p);
+  const std::string after =
+      str(*optimise_for_plan(planned.graph(), {.fuse_pointwise = false}).graph);
+  EXPECT_NE(after.find(" = dot("), after.npos);
+  EXPECT_EQ(after.find(" = where("), after.npos) << after;
+}
+
+TEST_F(EndedRowsTest, AsInTheInterpreterOnAnyNumberOfThreads) {
+  for (const std::vector<int>& lengths : std::vector<std::vector<int>>{
+           {3},
+           {2, 3},
+           {0, 4, 1},
+           {5, 5, 4, 4, 3, 3, 2, 1},                          // one block in this order
+           {6, 6, 5, 5, 5, 4, 4, 4, 3, 3, 2, 2, 2, 1, 0, 0},  // two in this order
+           {1, 6, 0, 5, 5, 2, 4, 3, 6, 3, 2, 4, 2, 1, 0, 5, 6},
+           {0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0},
+           {4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}}) {
+    SCOPED_TRACE(str(lengths.size(), " entries, the first of length ", lengths[0]));
+    expect_same_on_threads(everything(), parameters(lengths));
+    expect_same_on_threads(everything(true), parameters(lengths));
+  }
+}
+
+// All blocks run together, and finished blocks leave the run. A count without rows is part of the
+// state.
+TEST_F(EndedRowsTest, AsOneBlockThatShrinksOnOneThread) {
+  const auto lengths = [](int rows) {
+    std::vector<int> result;
+    for (int r = 0; r < rows; ++r) result.push_back(r * 7 % 12);
+    return result;
+  };
+  const auto gradient = [this](bool is_reverse, double noise) {
+    return grad([=, this](const Parameters& p) {
+      const auto body = [&](const Tensor& x, const std::pair<Tensor, Tensor>& state) {
+        const auto& [h, count] = state;
+        Tensor y = tanh(rename(matmul(h, p.w, hidden), next, hidden) + x * count);
+        if (noise != 0) y = y + noise * random_normal(y.dims(), f64);
+        return std::pair{y, std::pair{y * y, count + 0.5}};
+      };
+      const auto [ys, last, dim] = scan(Scan{.spatial_dim = p.x.dim("time"),
+                                             .initial = std::pair{p.h, scalar(1., f64)},
+                                             .xs = p.x,
+                                             .body = body,
+                                             .reverse = is_reverse});
+      return sum(square(ys)) + sum(last.first) * last.second;
+    });
+  };
+  const auto shrinking = [&](const Parameters& p, int count) {
+    const Threads these(count);
+    const auto planned =
+        jit(grad([&](const Parameters& p) { return sum(std::get<0>(everything()(p)).second); }));
+    planned(p);
+    return times_said(planned.explain(), ", as one that shrinks\n");
+  };
+  EXPECT_EQ(shrinking(parameters(lengths(16)), 1), 2);
+  EXPECT_EQ(shrinking(parameters(lengths(16)), 2), 0);
+  EXPECT_EQ(shrinking(parameters(lengths(3)), 1), 0);  // a single block
+  for (const bool is_reverse : {false, true})
+    for (const int rows : {8, 16, 75}) {
+      const Parameters p = parameters(lengths(rows));
+      const auto clean = [&](const auto& f) {
+        return [=](const Parameters& p) {
+          const Parameters g = f(p);
+          return Parameters{mask_padding(g.x), g.w, g.h};
+        };
+      };
+      expect_same_on_threads(clean(gradient(is_reverse, 0)), p);
+      // A row draws the same numbers regardless of the rows that run with it.
+      const auto drawing = jit(clean(gradient(is_reverse, 0.1)));
+      std::vector<Parameters> made;
+      for (const int count : {1, 2}) {
+        const Threads these(count);
+        manual_seed(5);
+        made.push_back(drawing(p));
+      }
+      expect_same_bits(made[0].x, made[1].x);
+      expect_same_bits(made[0].w, made[1].w);
+      expect_same_bits(made[0].h, made[1].h);
+    }
+}
+
+// A reverse scan runs forward over reversed rows: its time steps are counted from the end of each
+// row.
+TEST_F(EndedRowsTest, WhatAllRowsShareGoesBackFromTheEndOfEach) {
+  const Dim batch("batch", 8), time("time", tensor({6, 6, 6, 6, 2, 2, 1, 2}, {batch}));
+  const auto steps = [&](bool is_reverse) {
+    return [&, is_reverse](const Tensor& x, const Tensor& w) {
+      const auto body = [&](const Tensor& x, const std::pair<Tensor, Tensor>& state) {
+        const Tensor y = rename(matmul(state.first, w, hidden), next, hidden) + x + state.second;
+        return std::pair{y, std::pair{y, state.second + 1.}};
+      };
+      return scan(Scan{.spatial_dim = x.dim("time"),
+                       .initial = std::pair{zeros({batch, hidden}), scalar(0.f)},
+                       .xs = x,
+                       .body = body,
+                       .reverse = is_reverse})
+          .ys;
+    };
+  };
+  const Tensor x = zeros({time, batch, hidden}), w = zeros({hidden, next});
+  expect_same_on_threads(steps(true), x, w);
+  expect_same_bits(jit(steps(true))(x, w), reverse(steps(false)(x, w), time));
+  EXPECT_EQ(cuts(steps(true), x, w), cuts(steps(false), x, w));
+}
+
+// A sum over the steps and entries of one loop becomes a product over the steps of another loop
+// behind it.
+TEST_F(EndedRowsTest, GradientsInStepsOfAnotherLoopTakeNothingOfPadding) {
+  const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})), in("in", 2), out("out", 2),
+      layer("layer", 3);
+  const Tensor x = mask_padding(random_normal({time, batch, in}, f64), NAN),
+               w = random_normal({layer, in, out}, f64);
+  const auto f = [&](const Tensor& w) {
+    const auto step = [&](const Tensor& w) {
+      const auto loss = [&](const Tensor& w) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          const Tensor y = tanh(h + rename(matmul(x, w, in), out, in));
+          return std::pair{y, y};
+        };
+        return sum(scan(Scan{.spatial_dim = time,
+                             .initial = zeros({batch, in}, f64),
+                             .xs = x,
+                             .body = body})
+                       .ys);
+      };
+      return std::pair{grad(loss)(w), None{}};
+    };
+    return scan(Scan{.spatial_dim = layer, .xs = w, .body = step}).ys;
+  };
+  for (const bool chunks : {true, false})
+    expect_all_close(jit(f, {.passes = {.chunk_loops = chunks}})(w), f(w), 1e-12);
+}
+
+TEST_F(EndedRowsTest, OtherLengthsInTheSamePlan) {
+  const auto planned = jit(everything()),
+             reference = jit(everything(), {.executor = Executor::interpreter});
+  for (const std::vector<int>& lengths : std::vector<std::vector<int>>{
+           {5, 1, 4, 4, 3, 3, 2, 1, 5}, {1, 1, 5, 0, 0, 5, 0, 2, 3}, {0, 0, 0, 0, 0, 0, 0, 0, 5}}) {
+    const Parameters p = parameters(lengths);
+    const TreeLeaves leaves = flatten(planned(p)), expected = flatten(reference(p));
+    for (std::size_t i = 0; i < leaves.size(); ++i)
+      expect_all_close(leaves[i].tensor, expected[i].tensor, 2e-5);
+  }
+}
+
+TEST_F(EndedRowsTest, LengthsOfEntriesThatAreNoRows) {
+  // The body's `all` is as long as the part of the first running entry.
+  const Dim batch("batch", 2), time("time", tensor({0, 2}, {batch})),
+      other("other", tensor({1, 0}, {batch}));
+  const auto f = [&](const Tensor& x, const Tensor& all) {
+    const auto body = [&](const Tensor&, const Tensor&) { return std::pair{None{}, all}; };
+    return sum(
+        scan(Scan{.spatial_dim = x.dim("time"), .initial = all, .xs = x, .body = body}).state);
+  };
+  const Tensor x = zeros({batch, time}), all = ones({other});
+  EXPECT_EQ(jit(f)(x, all).item<float>(), f(x, all).item<float>());
+  EXPECT_EQ(cuts(f, x, all), (std::vector<Blocks>{{}}));
+}
+
+TEST_F(EndedRowsTest, NobodyIsThere) {
+  expect_same_on_threads(everything(), parameters({0, 0, 0}));
+  expect_same_on_threads(everything(), parameters({}));
+}
+
+}  // namespace
+}  // namespace reel

@@ -1,0 +1,235 @@
+// explain()'s figures of bytes and times: memory of values, residuals saved for gradients,
+// profiles.
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/tests/trace/plan/explained.h"
+
+namespace reel {
+namespace {
+
+using ExplainCostsTest = ExplainTest;
+
+TEST_F(ExplainCostsTest, WhatIsSavedIsWhatNothingButTheGradientReads) {
+  const auto next = [](const Tensor& x, const Tensor& h, const Tensor& w) {
+    return tanh(h * w + x);
+  };
+  const auto of_all = [&](const Tensor& x, const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      return std::pair{next(x, h, w), next(x, h, w)};
+    };
+    return sum(scan(Scan{.initial = ones({3}), .xs = x, .body = body}).ys);
+  };
+  const auto of_last = [&](const Tensor& x, const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      return std::pair{None{}, next(x, h, w)};
+    };
+    return sum(scan(Scan{.initial = ones({3}), .xs = x, .body = body}).state);
+  };
+  const std::string all = explained(value_and_grad(of_all), ones({5, 3}), ones({3}));
+  const std::string last = explained(value_and_grad(of_last), ones({5, 3}), ones({3}));
+  EXPECT_EQ(line_with(all, "saved for the gradient"), "");
+  EXPECT_EQ(line_with(last, "saved for the gradient"),
+            "saved for the gradient: 1 stack, 12 B a step, 60 B in all: f32[5,3]");
+  // Each of these has two loops: the stacks are the results of one and the cotangents of the other.
+  EXPECT_EQ(line_with(all, "stacks of loops"),
+            "stacks of loops, among those: 120 B, 0 B of it saved for gradients");
+  EXPECT_EQ(line_with(last, "stacks of loops"),
+            "stacks of loops, among those: 120 B, 60 B of it saved for gradients");
+}
+
+TEST_F(ExplainCostsTest, BytesOfEachClass) {
+  // Weights of 4 · 6 and 6 · 6 numbers, and three steps of two rows.
+  struct Weights {
+    Tensor in, recurrent;
+  };
+  const auto f = [](const Tensor& x, const Weights& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor y = tanh(matmul(x, w.in) + matmul(h, w.recurrent));
+      return std::pair{y, y};
+    };
+    return scan(Scan{.initial = zeros({2, 6}), .xs = x, .body = body}).ys;
+  };
+  const std::string text = explained(f, ones({3, 2, 4}), Weights{ones({4, 6}), ones({6, 6})});
+  // Arguments: x with 3 · 2 · 4 numbers, and the weights. Constants: the state with 2 · 6 numbers,
+  // and 8 bytes of a loop index. Values: x·W of all steps, the packed copy of the weights, the last
+  // state, and 4 bytes of a step count. Inside the loop: h·U.
+  for (const char* sentence :
+       {"  arguments that are read: 336 B\n", "  captures: 0 B\n", "  constants: 56 B\n",
+        "  values: 340 B, in 512 B of memory", "  values in blocks of their own: 0 B\n",
+        "  stacks of loops, among those: 144 B, 0 B of it saved",
+        "  carries of loops, two buffers each: 96 B\n", "  values inside loops: 64 B\n",
+        "  results: 144 B\n"})
+    EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
+}
+
+TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
+  const auto explain = [&](const Checkpoint& policy, const SwapMemory& swaps) {
+    const auto f = [&](Tensor w) {
+      const auto body = [&](Tensor x, Tensor h) {
+        return std::pair{None{}, tanh(matmul(h, w) + x)};
+      };
+      return sum(scan(Scan{.initial = zeros({2, 3}),
+                           .xs = ones({40, 2, 3}),
+                           .body = body,
+                           .checkpoint = policy,
+                           .swap_memory = swaps})
+                     .state);
+    };
+    return explained([f](Tensor w) { return grad(f)(w); }, ones({3, 3}));
+  };
+  const std::string every = explain(Checkpoint::every(8), false);
+  EXPECT_EQ(line_with(every, "checkpoints: "),
+            "checkpoints: f32[2,3], before every 8 steps; the gradient runs the steps between them "
+            "again");
+  EXPECT_TRUE(has(every, "steps that were not kept: run again, or read from the file")) << every;
+  // Both loops run all 40 iterations as one chunk.
+  EXPECT_EQ(line_with(every, "of those run again"),
+            "of those run again: 40 steps in memory at a time, 1.9 KiB; each step runs 2.0 times");
+  EXPECT_FALSE(has(every, "saved for the gradient")) << every;
+  EXPECT_FALSE(has(every, "in a file")) << every;
+  EXPECT_EQ(
+      line_with(explain(Checkpoint::budget(1 << 20), false), "checkpoints: "),
+      "checkpoints: f32[2,3], as many as fit into half of 1.0 MiB; the gradient runs the steps "
+      "between them again");
+  const std::string in_file = explain({}, Spill{.bytes_in_memory = 3 << 20});
+  // Two residuals of 40 iterations, 24 bytes each, never fill a block.
+  EXPECT_EQ(line_with(in_file, "in a file: "),
+            "in a file: what it keeps, but for 3.0 MiB, with what is on its way at most 1.9 KiB")
+      << in_file;
+  // A file's window is larger than the budget.
+  EXPECT_EQ(
+      line_with(explain(Checkpoint::budget(1 << 20), Spill{.bytes_in_memory = 1}), "in a file: "),
+      "in a file: nothing: the checkpoints of this budget take less than a file's window "
+      "would");
+  // The budget holds one state and one of the gradient's four chunks; earlier chunks run again.
+  const auto long_loop = explained(grad([](Tensor w) {
+                                     const auto body = [&](Tensor x, Tensor h) {
+                                       return std::pair{None{}, tanh(matmul(h, w) + x)};
+                                     };
+                                     return sum(scan(Scan{.initial = zeros({4, 32}, f64),
+                                                          .xs = full({200, 4, 32}, 0.1, f64),
+                                                          .body = body,
+                                                          .checkpoint = Checkpoint::budget(1)})
+                                                    .state);
+                                   }),
+                                   full({32, 32}, 0.01, f64));
+  EXPECT_EQ(line_with(long_loop, "of those run again"),
+            "of those run again: 50 steps in memory at a time, 100 KiB; each step runs 3.5 times");
+  EXPECT_FALSE(has(explain({}, false), "checkpoints: "));
+}
+
+TEST_F(ExplainCostsTest, WhereSwapMemoryHasNoEffect) {
+  const auto inner = [](Tensor w, const SwapMemory& swaps) {
+    return [w, swaps](Tensor h) {
+      return fori_loop(0, 4, [&](Tensor, Tensor h) { return tanh(matmul(h, w)); }, h,
+                       {.swap_memory = swaps, .name = "inner"});
+    };
+  };
+  const auto in_loop = [&](const SwapMemory& outer, const SwapMemory& swaps) {
+    const auto f = [=](Tensor w) {
+      const auto step = inner(w, swaps);
+      return sum(fori_loop(0, 5, [&](Tensor, Tensor h) { return step(h); }, ones({3, 3}),
+                           {.swap_memory = outer}));
+    };
+    return explained([f](Tensor w) { return grad(f)(w); }, ones({3, 3}));
+  };
+  const std::string nothing =
+      "in a file: nothing, whatever its own swap_memory says: it is in another loop or in a "
+      "branch, and what it saves is in a file where the outermost loop swaps";
+  EXPECT_EQ(line_with(in_loop(false, true), "in a file: "), nothing);
+  EXPECT_TRUE(has(in_loop(true, true), "in a file: what it keeps, but for"));
+  EXPECT_TRUE(has(in_loop(true, true), nothing));
+  EXPECT_FALSE(has(in_loop(true, false), nothing));
+  const auto in_branch = [&](Tensor w) {
+    return sum(cond(
+        sum(w) > 0.0f, [&] { return inner(w, true)(w); }, [&] { return w; }));
+  };
+  const std::string text = explained([&](Tensor w) { return grad(in_branch)(w); }, ones({3, 3}));
+  EXPECT_EQ(line_with(text, "in a file: "), nothing) << text;
+}
+
+TEST_F(ExplainCostsTest, RowsAndMemoryThatAreLeftAsTheyAre) {
+  const Dim batch("batch", 16), in("in", 30), hidden("hidden", 70);
+  const auto text_of = [&](const Dim& time, const Passes& passes) {
+    const auto f = [](const LstmCell& cell, const Tensor& x) {
+      return sum(recur(cell, x, x.dim("time")).outputs);
+    };
+    const auto jitted = jit(grad(f), {.passes = passes});
+    jitted(LstmCell::init(in, hidden), ones({time, batch, in}));
+    return jitted.explain();
+  };
+  const Dim same("time", 4), ragged("time", tensor(std::vector<int>(16, 4), {batch}));
+  EXPECT_TRUE(has(text_of(same, {}), "  cut: 2 blocks of 8 rows of batch=16"));
+  EXPECT_TRUE(
+      has(text_of(same, {.cut_rows = false}), "  not cut: the pass cut_rows is left out\n"));
+  EXPECT_TRUE(has(text_of(same, {.shrink_batch = false}), "  cut: 2 blocks of 8 rows of batch=16"));
+  EXPECT_TRUE(has(text_of(same, {}), " of memory, in which they take turns\n"));
+  EXPECT_TRUE(
+      has(text_of(same, {.reuse_memory = false}), " of memory, each in a place of its own\n"));
+  EXPECT_TRUE(has(text_of(ragged, {}), ", those of similar lengths together"));
+  EXPECT_TRUE(has(text_of(ragged, {.shrink_batch = false}),
+                  "  not cut: the pass shrink_batch is left out\n"));
+}
+
+TEST_F(ExplainCostsTest, TimesArePredictedAndWithoutAProfileNotMeasured) {
+  const auto [f, x] = small_scan();
+  const std::string text = explained(f, x, ones({2, 3}));
+  EXPECT_TRUE(has(text, "time: predicted "));
+  EXPECT_TRUE(has(text, "rates: on one thread "));
+  EXPECT_FALSE(has(text, "measured"));
+}
+
+TEST_F(ExplainCostsTest, AProfileCountsEveryStep) {
+  const auto [f, x] = small_scan();
+  const auto jitted = jit(f, {.profile = true});
+  jitted(x, ones({2, 3}));
+  EXPECT_TRUE(has(jitted.explain(), " a call, the first one, in which loops are planned\n"));
+  for (int i = 0; i < 4; ++i) jitted(x, ones({2, 3}));
+  const std::string text = jitted.explain();
+  EXPECT_TRUE(std::regex_search(
+      text, std::regex("\ntime: predicted [1-9][0-9.]* [nu]s, measured [1-9][0-9.]* .?s a call, "
+                       "the mean of 4\n  time: [1-9][0-9]* % scan \"scan\", 1 x [1-9]")))
+      << text;
+  EXPECT_TRUE(std::regex_search(
+      text, std::regex("\n    time: 100 % fused.2 ops. -> f32.2,3., 5 x [1-9][0-9.]* .?s\n")))
+      << text;
+}
+
+TEST_F(ExplainCostsTest, AProfileOfALoopThatIsCutAddsUpItsBlocks) {
+  const auto jitted = jit(value_and_grad(loss), {.profile = true});
+  for (int i = 0; i < 3; ++i) jitted(model, x);
+  const std::string text = jitted.explain();
+  EXPECT_TRUE(has(text,
+                  "packed_dot(f32[batch=8,hidden=80], f32[hidden=80,gate=320]) -> "
+                  "f32[batch=8,gate=320], 12 x "))
+      << text;
+}
+
+TEST_F(ExplainCostsTest, AProfileSaysHowOftenALoopRanThatNobodyKnewTheLengthOf) {
+  const auto f = [](const Tensor& x) {
+    return while_loop([](const Tensor& x) { return sum(x) < 100.; },
+                      [](const Tensor& x) { return x * 2.; }, x);
+  };
+  const auto jitted = jit(f, {.profile = true});
+  for (int i = 0; i < 3; ++i) jitted(ones({2}));
+  const std::string text = jitted.explain();
+  EXPECT_TRUE(has(text, "until its condition ends it (6 steps a run, counted)")) << text;
+  EXPECT_TRUE(has(text, "time: predicted"));
+}
+
+TEST_F(ExplainCostsTest, WhatAGradientKeepsOfALoopOfUnknownLengthIsNotNothing) {
+  const auto f = [](const Tensor& w) {
+    return sum(while_loop([](const Tensor& h) { return sum(h) < 3.f; },
+                          [&](const Tensor& h) { return tanh(h) * w + 0.5f; }, zeros({3})));
+  };
+  const std::string text = explained(grad(f), ones({3}));
+  EXPECT_TRUE(has(text, "as many as there are in all")) << text;
+  EXPECT_FALSE(has(text, "0 B a step")) << text;
+}
+
+}  // namespace
+}  // namespace reel

@@ -1,0 +1,508 @@
+// explain()'s lines on loops: the transformations that were made, and the reasons against others.
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/tests/threads.h"
+#include "reel/tests/trace/plan/explained.h"
+
+namespace reel {
+namespace {
+
+TEST_F(ExplainTest, ATrainingStepSaysWhatBecameOfItsLoops) {
+  const Threads two(2);
+  const std::string text = explained(value_and_grad(loss), model, x);
+  for (const char* sentence :
+       {"jit \"jit\", recorded for 1 kind of arguments; as of the last call:\n",
+        "loop 1: scan \"lstm\", 6 steps, ", "  carries: 2 x f32[batch=16,hidden=80]\n",
+        "  hoisted: dot(f32[time=6,batch=16,in=256], f32[in=256,gate=320]) -> "
+        "f32[time=6,batch=16,gate=320], for all steps at once\n",
+        "  not moved: dot(f32[batch=16,hidden=80], f32[hidden=80,gate=320]) -> "
+        "f32[batch=16,gate=320], it waits for the step before, and the next one for it\n",
+        "  not moved: dot(f32[batch=16,hidden=80], f32[hidden=80,classes=10]) -> "
+        "f32[batch=16,classes=10], so many rows by so small a matrix are as fast there, and stay "
+        "in the cache\n",
+        "  packed: f32[hidden=80,gate=320], before the loop\n",
+        "  not packed: f32[hidden=80,classes=10], so small a matrix is read as it is\n",
+        "  fused: ", " ops in 1 tile program\n",
+        "  saved for the gradient: ", "  cut: 2 blocks of 8 rows of batch=16, on 2 threads\n",
+        "loop 2: the gradient of scan \"lstm\", 6 steps, ",
+        "  sunk: dot(f32[time=6,batch=16,hidden=80], f32[time=6,batch=16,gate=320]) -> "
+        "f32[hidden=80,gate=320], for all steps at once, added up over them\n"})
+    EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
+}
+
+TEST_F(ExplainTest, TheWholeTextOfASmallLoop) {
+  const auto [f, x] = small_scan();
+  const auto jitted = jit(f, {.name = "small"});
+  jitted(x, ones({2, 3}));
+  EXPECT_EQ(without_times(jitted.explain()),
+            R"(jit "small", recorded for 1 kind of arguments; as of the last call:
+1 instruction, those in loops not counted
+bytes:
+  arguments that are read: 144 B
+  captures: 0 B
+  constants: 8 B
+  values: 28 B, in 128 B of memory, in which they take turns
+  values in blocks of their own: 0 B
+  stacks of loops, among those: 120 B, 0 B of it saved for gradients
+  carries of loops, two buffers each: 48 B
+  values inside loops: 0 B
+  results: 120 B
+not in place: argument 0, because somebody else holds it
+loop 1: scan "scan", 5 steps, 1 instruction each
+  carries: f32[2,3]
+  slices: f32[5,2,3]
+  stacks: f32[5,2,3]
+  hoisted, sunk: nothing
+  fused: 2 ops in 1 tile program
+  not cut: the rows, 2, are fewer than two blocks of 8
+)");
+}
+
+/// Returns the lines on donated arguments after a call.
+template <class F, class... Args>
+std::string in_place_of(const F& f, Args... args) {
+  const auto jitted = jit(f);
+  jitted(std::move(args)...);
+  std::istringstream text(jitted.explain());
+  std::string result;
+  for (std::string line; std::getline(text, line);)
+    if (has(line, "in place: ")) result += line + '\n';
+  return result;
+}
+
+TEST_F(ExplainTest, WhichArgumentsAreUpdatedInPlace) {
+  const auto made = [] { return random_normal({1000}); };
+  const auto doubled = [](const Tensor& x) { return x * 2.f; };
+  EXPECT_EQ(in_place_of(doubled, made()), "in place: argument 0\n");
+  const Tensor held = made();
+  EXPECT_EQ(in_place_of(doubled, held),
+            "not in place: argument 0, because somebody else holds it\n");
+  // The argument's type differs from the types of all results.
+  EXPECT_EQ(in_place_of([](const Tensor& x) { return sum(x); }, made()), "");
+  EXPECT_EQ(in_place_of(
+                [](const Tensor& x) {
+                  return std::pair{x, x * 2.f};
+                },
+                made()),
+            "not in place: argument 0, because it is a result as it is, or seen by one\n");
+  EXPECT_EQ(in_place_of([](const Tensor& x, const Tensor&) { return x * 2.f; }, made(), made()),
+            "in place: argument 0\nnot in place: argument 1, because nothing reads it\n");
+  const Tensor index = tensor({5}, {1}, i32);
+  EXPECT_EQ(in_place_of(
+                [&](const Tensor& x) {
+                  const Tensor y = tanh(x * 2.f);
+                  return std::pair{y, gather(y, index, 0)};
+                },
+                made()),
+            "not in place: argument 0, because gather, behind what reads it last, could fail\n");
+  EXPECT_EQ(in_place_of([&](const Tensor& x) { return gather(x, index, 0) + x; }, made()),
+            "in place: argument 0\n");  // the add is behind the op that could fail
+  const Tensor w = random_normal({32, 32});
+  EXPECT_EQ(in_place_of([&](const Tensor& x) { return matmul(x, w); }, random_normal({32, 32})),
+            "not in place: argument 0, because what reads it last, dot, could fail\n");
+  const auto [scan, xs] = small_scan();
+  EXPECT_EQ(in_place_of(
+                [scan = scan](const Tensor& x) {
+                  return scan(x, ones({2, 3}));
+                },
+                xs * 1.f),
+            "not in place: argument 0, because what reads it last, scan \"scan\", could fail\n");
+}
+
+TEST_F(ExplainTest, WhichOfATrainingStepsArgumentsAreUpdatedInPlace) {
+  Model model = this->model;
+  Adam<Model> adam(model);
+  const auto step = jit([](Model m, Adam<Model> a, const Tensor& x) {
+    a.update(m, grad(loss)(m, x));
+    return std::pair{m, a};
+  });
+  const auto update = [&] { std::tie(model, adam) = step(std::move(model), std::move(adam), x); };
+  for (int call = 0; call < 2; ++call) update();
+  EXPECT_TRUE(has(step.explain(),
+                  "\nin place: argument 0.cell.input_weight, argument "
+                  "0.cell.recurrent_weight, argument 0.cell.bias, argument "
+                  "0.out.weight, argument 0.out.bias, argument 1."))
+      << step.explain();
+  const Model kept = model;
+  update();
+  EXPECT_EQ(
+      line_with(step.explain(), "not in place: "),
+      "not in place: argument 0.cell.input_weight, argument 0.cell.recurrent_weight, argument "
+      "0.cell.bias, argument 0.out.weight, argument 0.out.bias, because somebody else holds "
+      "it");
+}
+
+TEST_F(ExplainTest, WhyALoopIsNotCut) {
+  const Tensor x = random_normal({5, 16, 160}), w = random_normal({160, 160});
+  const auto with = [&](auto next, const Tensor& x) {
+    const auto f = [&](const Tensor& x, const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor y = next(matmul(h, w) + x);
+        return std::pair{y, y};
+      };
+      const Dims dims(x.dims().begin() + 1, x.dims().end());
+      return scan(Scan{.initial = zeros(dims), .xs = x, .body = body}).ys;
+    };
+    return line_with(explained(f, x, w), "not cut");
+  };
+  const auto plain = [](const Tensor& y) { return tanh(y); };
+  EXPECT_EQ(with(plain, x), "");  // it is split
+  EXPECT_EQ(with(plain, slice(x, 1, 0, 15)),
+            "not cut: the rows, 15, are fewer than two blocks of 8");
+  const Tensor other = tensor({15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
+  EXPECT_EQ(with([&](const Tensor& y) { return gather(y, other, 0); }, x),
+            "not cut: op gather may mix the rows, 16");
+  EXPECT_EQ(with([](const Tensor& y) { return tanh(y - mean(y, 0)); }, x),
+            "not cut: op sum may mix the rows, 16");
+  const auto [small, xs] = small_scan(16);
+  EXPECT_EQ(line_with(explained(small, xs, ones({16, 3})), "not cut"),
+            "not cut: too little to do: 0 multiplications per row and step, 131072 are "
+            "worth a block of rows");
+}
+
+/// Explains a scan over entries of 3 and 2 steps. next: (state, x) -> next state.
+template <class F>
+std::string explained_ragged(F next) {
+  const Dim batch("batch", 2), time("time", tensor({3, 2}, {batch}));
+  const auto f = [&](const Tensor& x) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor y = next(h, x);
+      return std::pair{y, y};
+    };
+    return scan(Scan{.spatial_dim = x.dim("time"),
+                     .initial = zeros({x.dim("batch")}),
+                     .xs = x,
+                     .body = body})
+        .ys;
+  };
+  return explained(f, ones({batch, time}));
+}
+
+TEST_F(ExplainTest, EntriesThatEndOneByOne) {
+  const auto next = [](const Tensor& h, const Tensor& x) { return tanh(h + x); };
+  EXPECT_EQ(from(explained_ragged(next), "loop 1"),
+            R"(loop 1: scan "scan", 3 steps, 1 instruction each
+  carries: f32[batch=2]
+  slices: f32[time[batch=2],batch=2]
+  stacks: f32[time[batch=2],batch=2]
+  hoisted, sunk: nothing
+  fused: 2 ops in 1 tile program
+  cut: 1 block of 2 rows of batch=2, to the end of the longest, on 1 thread
+)");
+}
+
+TEST_F(ExplainTest, EntriesThatAreMixedWhileTheyEnd) {
+  const auto next = [](const Tensor& h, const Tensor& x) {
+    return tanh(h + x - sum(x, x.dim("batch")));
+  };
+  const std::string text = explained_ragged(next);
+  EXPECT_EQ(line_with(text, "not moved"),
+            "not moved: sum(f32[batch=2]) -> f32[], it may mix entries, of which some have ended");
+  EXPECT_EQ(line_with(text, "not cut"), "not cut: op sum may mix the rows, batch=2");
+}
+
+TEST_F(ExplainTest, ATrainingStepOnSequencesOfDifferentLengths) {
+  const Threads two(2);
+  std::vector<double> lengths;
+  for (int i = 0; i < 16; ++i) lengths.push_back(6 - i % 4);
+  const Dim ragged("time", cast(tensor(lengths, {batch}), i32));
+  const std::string text =
+      explained(value_and_grad(loss), model, random_normal({ragged, batch, in}));
+  for (const char* sentence :
+       {"loop 1: scan \"lstm\", 6 steps, ",
+        "  hoisted: dot(f32[time[batch=16],batch=16,in=256], f32[in=256,gate=320]) -> "
+        "f32[time[batch=16],batch=16,gate=320], for all steps at once\n",
+        "  cut: 4 blocks of 4 rows of batch=16, those of similar lengths together, on 2 threads\n",
+        "loop 2: the gradient of scan \"lstm\", 6 steps, ",
+        "  sunk: dot(f32[time[batch=16],batch=16,hidden=80], "
+        "f32[time[batch=16],batch=16,gate=320]) -> f32[hidden=80,gate=320], for all steps at once, "
+        "added up over them\n"})
+    EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
+}
+
+TEST_F(ExplainTest, WhatIsLeftToTheInterpreter) {
+  // A state that doubles its rows in every iteration.
+  const auto f = [](const Tensor& x) {
+    const auto body = [&](const Tensor& i, const Tensor& h) {
+      return std::tuple{i + 1, concat({h, h}, 0)};
+    };
+    return std::get<1>(while_loop(
+        [](const Tensor& i, const Tensor&) { return i < 3; }, body, std::tuple{scalar(0), x},
+        {.shape_invariants = {PartialShape{}, PartialShape{unknown, 2}}}));
+  };
+  const std::string text = explained(f, ones({1, 2}));
+  EXPECT_EQ(from(text, "loop 1"), R"(loop 1: while_loop "while", until its condition ends it
+  carries: i32[], f32[1,2]
+  hoisted, sunk: nothing
+  not moved: anything, because the number of its steps is not known beforehand
+  no plan: left to the interpreter, because carry 1 comes back as f32[2,2] and went in as f32[1,2]
+)");
+}
+
+TEST_F(ExplainTest, LoopsInLoopsAndBranches) {
+  const auto f = [](const Tensor& x, const Tensor& wanted) {
+    const auto inner = [](const Tensor& x) {
+      return scan(Scan{.initial = scalar(0.f),
+                       .xs = x,
+                       .body =
+                           [](const Tensor& x, const Tensor& h) {
+                             return std::pair{None{}, tanh(h + x)};
+                           },
+                       .name = "inner"})
+          .state;
+    };
+    const auto outer = [&](const Tensor& x, const Tensor& h) {
+      return std::pair{None{}, h + inner(x)};
+    };
+    return cond(
+        wanted > 0,
+        [&] {
+          return scan(Scan{.initial = scalar(0.f), .xs = x, .body = outer, .name = "outer"}).state;
+        },
+        [] { return scalar(0.f); });
+  };
+  const std::string text = explained(f, ones({4, 3}), scalar(1));
+  EXPECT_EQ(from(text, "cond, where"), R"(cond, where it is true: 1 instruction
+  loop 1: scan "outer", 4 steps, 2 instructions each
+    carries: f32[]
+    slices: f32[4,3]
+    hoisted, sunk: nothing
+    not fused: add, with no other element-wise op of that size beside it
+    not cut: its carries have no dims
+    loop 1.1: scan "inner", 3 steps, 1 instruction each
+      carries: f32[]
+      slices: f32[3]
+      hoisted, sunk: nothing
+      fused: 2 ops in 1 tile program
+      not cut: its carries have no dims
+cond, where it is false: has not been taken, and is not planned
+)");
+}
+
+TEST_F(ExplainTest, BranchesInSteps) {
+  const Tensor w = random_normal({64, 64});
+  const auto f = [&](const Tensor& x, const Tensor& bound) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const auto move = [&] { return tanh(matmul(h, w) + matmul(x, w)); };
+      const Tensor next = cond(sum(x) > bound, move, [&] { return h; });
+      return std::pair{next, next};
+    };
+    return scan(Scan{.initial = zeros({2, 64}), .xs = x, .body = body}).ys;
+  };
+  const auto jitted = jit(f, {.profile = true});
+  const Tensor x = ones({6, 2, 64});
+  for (int i = 0; i < 3; ++i) jitted(x, scalar(1.0f));
+  EXPECT_EQ(from(jitted.explain(), "  cond, where"),
+            R"(  cond, where it is true: 3 instructions
+    not moved: 2 products, as not every step may take it
+    fused: 2 ops in 1 tile program
+  cond, where it is false: has not been taken, and is not planned
+)");
+  EXPECT_TRUE(has(jitted.explain(), "dot(f32[2,64], f32[64,64]) -> f32[2,64], 6 x "));
+  jitted(x, scalar(1e6f));
+  EXPECT_TRUE(has(jitted.explain(), "  cond, where it is false: nothing to do\n"));
+}
+
+TEST_F(ExplainTest, WhatMayFailStaysBehindPrints) {
+  const auto f = [](const Tensor& x, const Tensor& i) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor added = scatter_add(zeros({5}), print(i), x, 0);
+      return std::pair{None{}, h + sum(square(x)) + sum(added)};
+    };
+    return scan(Scan{.initial = scalar(0.f), .xs = x, .body = body}).state;
+  };
+  ::testing::internal::CaptureStdout();
+  const std::string text = explained(f, ones({3, 2}), tensor({1, 2}));
+  ::testing::internal::GetCapturedStdout();
+  EXPECT_TRUE(has(text, "hoisted: sum(f32[3,2]) -> f32[3], for all steps at once")) << text;
+  EXPECT_TRUE(has(text, "it may fail, and steps print something before it")) << text;
+}
+
+/// As many layers as weights in the body of one scan, over rows of a batch.
+template <class Weights>
+Tensor layers_of_one_scan(const Weights& weights, const Tensor& x) {
+  const auto body = [&](Tensor y, std::vector<Tensor> state) {
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      y = state[i] = tanh(matmul(y, weights[i]) + matmul(state[i], weights[i] * 0.5));
+    return std::pair{y, state};
+  };
+  const std::int64_t rows = x.dims()[1].size(), width = x.dims()[2].size();
+  return sum(scan(Scan{.initial = std::vector<Tensor>(weights.size(), zeros({rows, width})),
+                       .xs = x,
+                       .body = body,
+                       .name = "layers"})
+                 .ys);
+}
+
+TEST_F(ExplainTest, LoopsThatWereOneSayWhichPartTheyAre) {
+  const auto f = [](const std::vector<Tensor>& weights, const Tensor& x) {
+    return layers_of_one_scan(weights, x);
+  };
+  const auto of_layers = [&](int count, int on, std::int64_t rows, std::int64_t width) {
+    const Threads some(on);
+    const auto jitted = jit(value_and_grad(f), {.passes = {.chunk_steps = 4}});
+    const std::vector<Tensor> weights(static_cast<std::size_t>(count), ones({width, width}));
+    jitted(weights, ones({12, rows, width}));
+    return jitted.explain();
+  };
+  const std::string text = of_layers(3, 4, 2, 5);
+  for (const char* loop : {"scan \"layers\"", "the gradient of scan \"layers\""})
+    for (const int layer : {1, 2, 3}) {
+      const std::string part = str("  taken apart: layer ", layer, " of 3 of ", loop, '\n');
+      const std::size_t at = text.find(part);
+      EXPECT_TRUE(at != std::string::npos && text.find(part, at + 1) == std::string::npos)
+          << part << "is not once in\n"
+          << text;
+    }
+  const auto beside = [&](const std::string& text) { return line_with(text, "beside loop 1: "); };
+  const std::string begins =
+      "beside loop 1: begins a chunk as soon as that has stacked its steps, on ";
+  EXPECT_EQ(beside(text), begins + "3 threads");
+  EXPECT_EQ(beside(of_layers(3, 2, 2, 5)), begins + "2 threads");
+  EXPECT_EQ(beside(of_layers(2, 4, 2, 5)), begins + "2 threads");
+  EXPECT_EQ(beside(of_layers(2, 1, 2, 5)), begins + "1 thread");
+  EXPECT_EQ(beside(of_layers(2, 2, 16, 160)),
+            "beside loop 1: behind it all the same, as their blocks of rows keep the threads busy");
+  // An unchanged loop gets no remark.
+  EXPECT_FALSE(has(of_layers(1, 2, 2, 5), "taken apart"));
+}
+
+TEST_F(ExplainTest, ALoopThatAnotherWasJoinedToSaysSo) {
+  const auto [f, x] = small_scan();
+  const auto tangent = [f = f](const Tensor& x, const Tensor& h) {
+    return jvp([&](const Tensor& x) { return f(x, h); }, x, x);
+  };
+  const std::string text = explained(tangent, x, ones({2, 3}));
+  EXPECT_TRUE(has(text,
+                  "loop 1: scan \"scan\", 5 steps, 1 instruction each\n"
+                  "  runs in it, too: the gradient of the gradient of scan \"scan\", which reads "
+                  "what it stacks\n"))
+      << text;
+  EXPECT_FALSE(has(text, "loop 2"));
+  EXPECT_FALSE(has(explained(f, x, ones({2, 3})), "runs in it, too"));
+}
+
+TEST_F(ExplainTest, PassesThatAreLeftOut) {
+  const auto jitted = jit(
+      loss, {.passes = {.batch_over_time = false, .pack_weights = false, .fuse_pointwise = false}});
+  jitted(model, x);
+  const std::string text = jitted.explain();
+  EXPECT_TRUE(has(text, "not moved: anything, because the pass batch_over_time is left out\n"));
+  EXPECT_TRUE(has(text, "not packed: anything, because the pass pack_weights is left out\n"));
+  EXPECT_TRUE(has(text, ", because the pass fuse_pointwise is left out\n"));
+}
+
+TEST_F(ExplainTest, ALoopInChunksIsALoopInALoop) {
+  const auto f = [](const Tensor& x, const Tensor& w) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor y = tanh(h + matmul(x, w));
+      return std::pair{y, y};
+    };
+    return scan(Scan{.initial = zeros({2, 3}), .xs = x, .body = body}).ys;
+  };
+  const auto jitted = jit(f, {.profile = true});
+  for (int i = 0; i < 3; ++i) jitted(ones({1000, 2, 3}), ones({3, 3}));
+  const std::string text = jitted.explain();
+  for (const char* sentence :
+       {"loop 1: scan \"scan\", 1000 steps, in 20 chunks of 50 steps\n",
+        "  slices: f32[1000,2,3]\n", "  stacks: f32[1000,2,3]\n",
+        "    time: ", " dot(f32[50,2,3], f32[3,3]) -> f32[50,2,3], 20 x ",
+        "  loop 1.1: scan \"scan\", 50 steps, 1 instruction each\n",
+        "    hoisted: dot(f32[50,2,3], f32[3,3]) -> f32[50,2,3], for all steps at once\n",
+        " fused(2 ops) -> f32[2,3], 1000 x "})
+    EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
+  // The inner loop's prediction covers a whole call, as its measured time does, instead of an outer
+  // iteration.
+  const auto predicted = [&](const std::string& from) {
+    const std::string line = line_with(text.substr(text.find(from)), "time: predicted");
+    std::smatch found;
+    if (!std::regex_search(line, found, std::regex("predicted ([0-9.]+) ([num]?)s"))) return 0.;
+    const double unit = found[2] == "n" ? 1e-9 : found[2] == "u" ? 1e-6 : 1e-3;
+    return std::stod(found[1]) * unit;
+  };
+  EXPECT_GT(predicted("loop 1.1"), 0.5 * predicted("loop 1:"));
+  const auto named = jit(loss, {.passes = {.chunk_steps = 4}});
+  named(model, x);
+  EXPECT_TRUE(has(named.explain(), ", 6 steps, in 1 chunk of 4 steps and one of 2\n"));
+}
+
+TEST_F(ExplainTest, UnderATape) {
+  const auto jitted = jit(loss);
+  grad([&](const Model& m) { return jitted(m, x); })(model);
+  const std::string text = jitted.explain();
+  EXPECT_TRUE(has(text, "under a tape:\n"));
+  EXPECT_TRUE(has(text, "its gradient:\n"));
+  EXPECT_TRUE(has(text, "loop 1: the gradient of scan \"lstm\""));
+  EXPECT_TRUE(has(text, "saved for the gradient: ")) << text;
+}
+
+TEST_F(ExplainTest, TheInterpreterRunsOpByOp) {
+  const auto [f, x] = small_scan();
+  const auto jitted = jit(f, {.executor = Executor::interpreter});
+  jitted(x, ones({2, 3}));
+  EXPECT_EQ(jitted.explain(), R"(jit "jit", recorded for 1 kind of arguments; as of the last call:
+run op by op, by the interpreter
+loop, op by op: scan "scan", 5 steps
+  carries: f32[2,3]
+  slices: f32[5,2,3]
+  stacks: f32[5,2,3]
+)");
+}
+
+// An op hoisted out of the loop fails, although the loop has no iteration in which it would have
+// run.
+TEST_F(ExplainTest, ACallThatIsLeftToTheInterpreter) {
+  const Tensor table = ones({4});
+  const auto f = jit([&](const Tensor& x, const Tensor& k) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      return std::pair{gather(table * 2.f, k, 0) * x, h + x};
+    };
+    return sum(
+        scan(Scan{.spatial_dim = x.dim("time"), .initial = scalar(0.f), .xs = x, .body = body}).ys);
+  });
+  const auto steps = [](int count) { return ones({Dim("time", scalar(count))}); };
+  const std::string why =
+      "run op by op, by the interpreter, because its plan failed: gather: index "
+      "9 is out of range for axis 0 of f32[4], which has size 4\n";
+  expect_values(f(steps(0), scalar(9)), {0});
+  EXPECT_TRUE(f.explain().ends_with(why)) << f.explain();
+  expect_values(f(steps(3), scalar(1)), {6});
+  EXPECT_FALSE(has(f.explain(), "failed")) << f.explain();
+  expect_values(f(steps(0), scalar(9)), {0});
+  EXPECT_TRUE(has(f.explain(), why + "as of the call before:\n")) << f.explain();
+  EXPECT_THROW(f(steps(3), scalar(9)), IndexError);
+  EXPECT_FALSE(has(f.explain(), "failed")) << f.explain();  // the interpreter failed as well
+}
+
+TEST_F(ExplainTest, Errors) {
+  const auto [f, x] = small_scan();
+  const auto jitted = jit(f, {.name = "f"});
+  EXPECT_EQ(message_of<ArgumentError>([&] { jitted.explain(); }),
+            "jit \"f\": there is nothing to explain before the first call");
+  const auto& g = f;
+  EXPECT_EQ(message_of<ArgumentError>(
+                [&] { jit(g, {.name = "f", .executor = Executor::interpreter, .profile = true}); }),
+            "jit \"f\": profile counts instructions of a plan, and the interpreter has none; leave "
+            "out .executor");
+}
+
+TEST_F(ExplainTest, WhatNoIterationChangesLeavesLoopsOfUnknownLength) {
+  const auto f = [](const Tensor& w, const Tensor& x) {
+    return while_loop([](const Tensor& h) { return sum(h) < 100.f; },
+                      [&](const Tensor& h) { return h + abs(tanh(w)) + 0.1f; }, x);
+  };
+  const std::string text = explained(f, ones({3}), zeros({3}));
+  EXPECT_TRUE(has(text, "  hoisted: abs, tanh, once\n")) << text;
+  EXPECT_TRUE(has(text, "  not moved: anything else, because ")) << text;
+  const auto without = jit(f, {.passes = {.hoist_invariants = false}});
+  without(ones({3}), zeros({3}));
+  EXPECT_FALSE(has(without.explain(), "hoisted: abs"));
+  expect_all_close(jit(f)(ones({3}), zeros({3})), f(ones({3}), zeros({3})), 1e-6);
+}
+
+}  // namespace
+}  // namespace reel

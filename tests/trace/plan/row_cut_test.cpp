@@ -1,0 +1,196 @@
+// Loops in row blocks: which loops are split, and that they compute the same on any number of
+// threads.
+#include <gtest/gtest.h>
+
+#include "reel/tests/trace/plan/row_cuts.h"
+
+namespace reel {
+namespace {
+
+struct Rnn {
+  Tensor x, w;
+};
+
+class RowCutTest : public ::testing::Test {
+ protected:
+  void SetUp() override { manual_seed(11); }
+
+  static Rnn rnn(std::int64_t rows, std::int64_t hidden = 160) {
+    return {random_normal({5, rows, hidden}), random_normal({hidden, hidden}) * 0.08};
+  }
+
+  /// next: applied to h·w + x.
+  template <class F>
+  static auto loss(F next) {
+    return [next](const Rnn& p) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor y = next(matmul(h, p.w) + x);
+        return std::pair{y, y};
+      };
+      const Dims dims(p.x.dims().begin() + 1, p.x.dims().end());
+      return mean(square(scan(Scan{.initial = zeros(dims), .xs = p.x, .body = body}).ys));
+    };
+  }
+};
+
+TEST_F(RowCutTest, BlocksOfSixteenRowsOrTwoOfEightAndMore) {
+  const auto f = loss([](const Tensor& x) { return tanh(x); });
+  EXPECT_EQ(cuts(f, rnn(16)), (std::vector<Blocks>{{8, 8}}));
+  EXPECT_EQ(cuts(f, rnn(21)), (std::vector<Blocks>{{10, 11}}));
+  EXPECT_EQ(cuts(f, rnn(15)), (std::vector<Blocks>{{}}));
+  EXPECT_EQ(cuts(f, rnn(16, 32)), (std::vector<Blocks>{{}}));  // too little work
+  EXPECT_EQ(cuts(f, rnn(31)), (std::vector<Blocks>{{15, 16}}));
+  EXPECT_EQ(cuts(f, rnn(50)), (std::vector<Blocks>{{16, 17, 17}}));
+  EXPECT_EQ(cuts(grad(f), rnn(48)), (std::vector<Blocks>{{16, 16, 16}, {16, 16, 16}}));
+}
+
+TEST_F(RowCutTest, BlocksOfFewRowsForTests) {
+  const auto cut_into = [](int block_rows, const auto& f, const Rnn& p) {
+    const Passes passes{.block_rows = block_rows};
+    const auto planned = jit(f, {.executor = Executor::plan, .passes = passes});
+    const auto [value, gradient] = planned(p);
+    const auto [expected, slope] = f(p);
+    expect_all_close(value, expected, 2e-5);
+    expect_all_close(gradient.x, slope.x, 2e-5);
+    expect_all_close(gradient.w, slope.w, 2e-5);
+    const std::string text = planned.explain();
+    const std::size_t at = text.find("cut: ");
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  const auto f = value_and_grad(loss([](const Tensor& y) { return tanh(y); }));
+  const Rnn small = rnn(5, 3);
+  EXPECT_TRUE(
+      cut_into(0, f, small).starts_with("cut: the rows, 5, are fewer than two blocks of 8"));
+  EXPECT_TRUE(cut_into(1, f, small).starts_with("cut: 5 blocks of 1 rows of 5"));
+  EXPECT_TRUE(cut_into(2, f, small).starts_with("cut: 2 blocks of 2 to 3 rows of 5"));
+  EXPECT_TRUE(
+      cut_into(3, f, small).starts_with("cut: the rows, 5, are fewer than two blocks of 3"));
+}
+
+TEST_F(RowCutTest, TheSameOnAnyNumberOfThreads) {
+  const auto f = loss([](const Tensor& x) { return tanh(x); });
+  for (const std::int64_t rows : {16, 19, 56}) expect_same_on_threads(value_and_grad(f), rnn(rows));
+}
+
+TEST_F(RowCutTest, OpsAlongOtherAxes) {
+  const auto f = loss([](const Tensor& x) {
+    const Tensor scaled = x / (1. + sum(abs(x), 1, Keep::yes));
+    return softmax(scaled, 1) + concat({tanh(slice(x, 1, 0, 1)), slice(x, 1, 1, 160)}, 1);
+  });
+  expect_same_on_threads(value_and_grad(f), rnn(18));
+}
+
+TEST_F(RowCutTest, SumsOverRowsAddUpThoseOfBlocks) {
+  // The gradient has three kinds of sums: over the rows, per row, and of values without rows.
+  struct Parameters {
+    Tensor x, w, bias, h;
+  };
+  const Dim time("time", 5), hidden("hidden", 160), next("next", 160);
+  const auto f = value_and_grad([&](const Parameters& p) {
+    const Tensor scale = 1. + sum(p.h, hidden) * 0.01, norm = sum(square(p.bias));
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor product = rename(matmul(h, p.w, hidden), next, hidden);
+      const Tensor y = tanh((product + x) * scale + p.bias);
+      return std::pair{y + norm, y * scale + p.h * 0.1};
+    };
+    return mean(
+        square(scan(Scan{.spatial_dim = time, .initial = p.h, .xs = p.x, .body = body}).ys));
+  });
+  const auto parameters = [&](std::int64_t rows) {
+    const Dim batch("batch", rows);
+    return Parameters{random_normal({time, batch, hidden}), random_normal({hidden, next}) * 0.08,
+                      random_normal({hidden}), random_normal({batch, hidden})};
+  };
+  EXPECT_EQ(cuts(f, parameters(48)), (std::vector<Blocks>{{16, 16, 16}, {16, 16, 16}}));
+  for (const std::int64_t rows : {16, 19, 56}) expect_same_on_threads(f, parameters(rows));
+}
+
+TEST_F(RowCutTest, RowsThatMeetAreNotCut) {
+  for (const auto& next : std::vector<std::function<Tensor(const Tensor&)>>{
+           [](const Tensor& x) { return tanh(x - mean(x, 0)); },
+           [](const Tensor& x) { return softmax(x, 0); },
+           [](const Tensor& x) {
+             return tanh(x + matmul(matmul(x, transpose(x, {1, 0})), x) * 0.01);
+           },
+           [](const Tensor& x) {
+             return tanh(concat({slice(x, 0, 1, 16), slice(x, 0, 0, 1)}, 0));
+           }}) {
+    const auto f = loss(next);
+    EXPECT_EQ(cuts(f, rnn(16)), (std::vector<Blocks>{{}}));
+    expect_same_on_threads(value_and_grad(f), rnn(16));
+  }
+}
+
+TEST_F(RowCutTest, SquareStates) {
+  // The state has as many rows as columns.
+  const auto f = [](const Rnn& p) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor y = tanh(matmul(p.w, h) + x);
+      return std::pair{y, y};
+    };
+    return mean(scan(Scan{.initial = zeros({160, 160}), .xs = p.x, .body = body}).ys);
+  };
+  const Rnn p = rnn(160);
+  EXPECT_EQ(cuts(f, p), (std::vector<Blocks>{{}}));
+  expect_same_on_threads(value_and_grad(f), p);
+}
+
+TEST_F(RowCutTest, StatesWithoutRows) {
+  // Every block has its own copy of the counter.
+  const auto f = [](const Rnn& p) {
+    struct State {
+      Tensor h, count;
+    };
+    const auto body = [&](const Tensor& x, const State& s) {
+      const Tensor y = tanh(matmul(s.h, p.w) + x / (1. + cast(s.count, f32)));
+      return std::pair{y, State{y, s.count + 1}};
+    };
+    const auto result =
+        scan(Scan{.initial = State{zeros({16, 160}), scalar(0)}, .xs = p.x, .body = body});
+    return std::pair{mean(square(result.ys)), result.state.count};
+  };
+  const auto [value, count] = jit(f, {.executor = Executor::plan})(rnn(16));
+  EXPECT_EQ(count.item<int>(), 5);
+  EXPECT_EQ(cuts(f, rnn(16)), (std::vector<Blocks>{{8, 8}}));
+  expect_same_on_threads(f, rnn(16));
+}
+
+TEST_F(RowCutTest, CellsOverNamedDims) {
+  const Dim time("time", 4), batch("batch", 20), in("in", 30), hidden("hidden", 70);
+  const Tensor x = random_normal({batch, time, in});
+  const auto of = [&](const auto& cell) {
+    using Cell = std::decay_t<decltype(cell)>;
+    const auto f = value_and_grad([](const std::pair<Cell, Tensor>& p) {
+      return mean(square(recur(p.first, p.second, p.second.dim("time")).outputs));
+    });
+    const std::pair argument{cell, x};
+    EXPECT_EQ(cuts(f, argument), (std::vector<Blocks>{{10, 10}, {10, 10}}));
+    expect_same_on_threads(f, argument);
+  };
+  of(LstmCell::init(in, hidden));
+  of(GruCell::init(in, Dim("hidden", 90)));
+}
+
+// Products over more rows are faster. Sums over rows, such as a bias' gradient, keep the bits of
+// the blocks.
+TEST_F(RowCutTest, EqualBlocksRunAsOneOnOneThread) {
+  const Dim time("time", 4), in("in", 30), hidden("hidden", 70);
+  const auto cell = LstmCell::init(in, hidden);
+  const auto f = value_and_grad([](const std::pair<LstmCell, Tensor>& p) {
+    return mean(square(recur(p.first, p.second, p.second.dim("time")).outputs));
+  });
+  const auto joined_loops = [&](std::int64_t rows, int count) {
+    const Threads these(count);
+    const std::pair argument{cell, random_normal({time, Dim("batch", rows), in})};
+    expect_same_on_threads(f, argument);
+    const auto planned = jit(f);
+    planned(argument);
+    return times_said(planned.explain(), ", as if they were one\n");
+  };
+  EXPECT_EQ(joined_loops(32, 1), 2);
+  EXPECT_EQ(joined_loops(32, 2), 0);
+  EXPECT_EQ(joined_loops(33, 1), 0);  // blocks of 16 and of 17 rows
+}
+
+}  // namespace
+}  // namespace reel
