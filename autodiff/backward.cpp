@@ -6,9 +6,9 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/elementwise/only_if.h"
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/list/list.h"
+#include "reel/core/ops/list/zero_unless.h"
 #include "reel/core/runtime/cancellation.h"
 #include "reel/core/types/partial_shape.h"
 
@@ -81,7 +81,7 @@ void Backward::settle(ValueId number) {
   const auto found = presences_.find(number);
   if (found == presences_.end() || found->second.is_exact) return;
   finish_sum(number);
-  cotangents_[number] = only_if(found->second.present, std::move(cotangents_[number]));
+  cotangents_[number] = zero_unless(found->second.present, std::move(cotangents_[number]));
   found->second.is_exact = true;
 }
 
@@ -89,7 +89,7 @@ void Backward::accumulate_if(ValueId number, Tensor cotangent, Presence presence
   if (!is_needed_[number]) return;
   const bool is_first = !cotangents_[number].is_defined();
   const bool joins = !is_first || !loops_.empty();
-  if (joins && !presence.is_exact) cotangent = only_if(presence.present, std::move(cotangent));
+  if (joins && !presence.is_exact) cotangent = zero_unless(presence.present, std::move(cotangent));
   if (is_first && !joins) {
     cotangents_[number] = std::move(cotangent);
     presences_.insert_or_assign(number, std::move(presence));

@@ -7,7 +7,7 @@
 
 #include "reel/autodiff/tape.h"
 #include "reel/core/op/vjp.h"
-#include "reel/core/ops/control/term_sum.h"
+#include "reel/core/ops/list/term_sum.h"
 
 namespace reel {
 

@@ -8,11 +8,12 @@
 #include "reel/core/base/str.h"
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/bind.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/runtime/saved_steps.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {

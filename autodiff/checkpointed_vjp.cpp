@@ -6,6 +6,7 @@
 #include "reel/core/graph/passes/without_effects.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/replay.h"
 
 namespace reel {
 namespace {

@@ -9,6 +9,7 @@
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/types/partial_shape.h"

@@ -10,16 +10,16 @@
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/graph/passes/inline_checkpointed.h"
 #include "reel/core/op/bind.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/around_loops.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/control/recall.h"
-#include "reel/core/ops/elementwise/only_if.h"
 #include "reel/core/ops/list/list.h"
+#include "reel/core/ops/list/zero_unless.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {
@@ -452,7 +452,7 @@ class LoopReversal {
     const auto sized = [&](const Tensor& cotangent, std::size_t input) {
       const TensorType& type = cotangent.type();
       const bool is_open = !type.is_list() && has_unknown_size(type);
-      return is_open ? only_if(ran, cotangent, at_.input(input)) : cotangent;
+      return is_open ? zero_unless(ran, cotangent, at_.input(input)) : cotangent;
     };
     for (std::size_t k = 0; k < sum_of_.size(); ++k) {
       const std::size_t i = attrs_.first_capture() + sum_of_[k];

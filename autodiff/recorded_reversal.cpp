@@ -8,6 +8,7 @@
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/graph/passes/merge_equal.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/list/list.h"
 
 namespace reel {

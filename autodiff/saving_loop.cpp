@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "reel/core/graph/graph_builder.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/ops/control/recall.h"
 #include "reel/core/ops/list/list.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reel/core/graph/graph.h"
-#include "reel/core/op/mode.h"
+#include "reel/core/types/mode.h"
 #include "reel/core/types/tensor.h"
 
 namespace reel {

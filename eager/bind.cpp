@@ -3,11 +3,11 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/graph/graph_builder.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/take.h"
 #include "reel/core/runtime/no_memory.h"
 #include "reel/core/runtime/saved_steps.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 

@@ -18,11 +18,11 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/runtime/cancellation.h"
 #include "reel/core/runtime/denormals.h"
 #include "reel/core/runtime/helpers.h"
 #include "reel/core/runtime/random.h"
+#include "reel/core/types/mode.h"
 #include "reel/eager/memory_counts.h"
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>

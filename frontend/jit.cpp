@@ -12,7 +12,7 @@
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/plan/base/memory.h"
 #include "reel/trace/executors/plan/explain/explain.h"
-#include "reel/trace/executors/plan/run_plan.h"
+#include "reel/trace/run_plan.h"
 
 namespace reel::detail {
 namespace {

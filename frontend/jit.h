@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/op/mode.h"
 #include "reel/core/options/passes.h"
 #include "reel/core/runtime/no_memory.h"
+#include "reel/core/types/mode.h"
 #include "reel/frontend/loops/state/sparse_invariants.h"
 #include "reel/frontend/run_profile.h"
 #include "reel/frontend/tree/taken_leaves.h"

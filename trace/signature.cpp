@@ -4,7 +4,7 @@
 
 #include "reel/core/base/key_bytes.h"
 #include "reel/core/dims/dim_slices.h"
-#include "reel/core/op/mode.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {

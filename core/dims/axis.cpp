@@ -6,7 +6,6 @@
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_slices.h"
 #include "reel/core/dims/same_name.h"
-#include "reel/core/op/op_errors.h"
 #include "reel/core/types/tensor.h"
 
 namespace reel {

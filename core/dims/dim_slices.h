@@ -30,8 +30,6 @@ std::optional<Dim> known_slice(const Dim& found_by, const std::string& key);
 std::optional<Dim> whole_of_known(const Dim& slice, const std::string& key);
 /// Makes `to` a slice of the same whole dim, if `from` is a slice.
 void copy_slice(const Dim& from, const Dim& to);
-/// For DimNode: the node is about to be freed.
-void forget_slice(const DimNode* node);
 
 namespace detail {
 inline constinit std::atomic<std::size_t> slice_count{0};  ///< Dims that are slices

@@ -1,7 +1,7 @@
 // core/functions/dims.h — masks of the padding of ragged dims.
 #pragma once
 
-#include "reel/core/dims/dim_arithmetic.h"
+#include "reel/core/functions/dim_arithmetic.h"
 #include "reel/core/functions/operands.h"
 #include "reel/core/types/tensor.h"
 

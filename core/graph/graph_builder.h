@@ -1,16 +1,14 @@
-// core/graph/graph_builder.h — GraphBuilder, which records a graph; replay(), which applies its
-// records again.
+// core/graph/graph_builder.h — GraphBuilder, which records a graph.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "reel/core/graph/graph.h"
-#include "reel/core/op/mode.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 
@@ -117,21 +115,5 @@ RecordedGraph record_graph(const std::string& name, const std::vector<TensorType
   Ref<Graph> graph = builder.finish(outputs);
   return {std::move(graph), builder.captured()};
 }
-
-/// Applies the records of a graph again in the active context: runs them, inlines them into a
-/// trace, or puts them on a tape. Returns the outputs.
-///
-/// inputs: formal ones and captures.
-/// env: dims of the free symbols; receives the bindings of the run.
-/// values: if given, receives every value of the graph, by number.
-/// apply: if given, applies a record instead of bind().
-using ApplyRecord = std::function<Tensors(const OpRecord&, OpInputs, AttrsRef)>;
-Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env,
-               Tensors* values = nullptr, const ApplyRecord* apply = nullptr);
-
-/// Returns `value` with the dims that `env` knows for the type `formal`, if their sizes agree. For
-/// results of ops with kernel_decides_types, and for elements of lists: if a run recomputes a
-/// value, its dims are new objects, although equal ones are known.
-Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env);
 
 }  // namespace reel

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -104,8 +105,11 @@ struct OpSample {
 };
 using OpSamples = std::vector<OpSample>;
 
-/// Applies an op to many iterations of a loop at once (core/op/over_time.h).
+/// Applies an op to many iterations of a loop at once (core/ops/shape/over_time.h).
 using OverTimeRule = std::vector<Tensor> (*)(const OverTime&);
+
+/// The integer that an output is in every run, or nothing if it is unknown or no scalar integer.
+using KnownInteger = std::optional<std::int64_t>;
 
 /// One operation. Ops are constants, one per op, in the file of the op's family.
 struct Op {
@@ -143,6 +147,8 @@ struct Op {
   bool updates_input = false;
   /// Has an effect besides its result (print): never dropped, merged or repeated.
   bool has_effect = false;
+  /// For integers that are known before a graph runs (core/graph/known_number.h).
+  KnownInteger (*known_integer)(const Attrs*, std::span<const std::int64_t> in) = nullptr;
 };
 
 /// Returns the operands that the vjp of one application reads, given the inputs `wanted`.

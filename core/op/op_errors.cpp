@@ -24,10 +24,6 @@ bool names_anything(std::string_view message) {
 
 }  // namespace
 
-void check_defined(std::string_view function, const Tensor& x) {
-  if (!x.is_defined()) throw ArgumentError(str(function, ": was given an empty Tensor"));
-}
-
 void rethrow_of(const Op& op, SourceId source) {
   try {
     throw;

@@ -8,11 +8,7 @@
 
 namespace reel {
 
-class Tensor;
 struct Op;
-
-/// Throws ArgumentError in the name of the function if x is empty.
-void check_defined(std::string_view function, const Tensor& x);
 
 /// Rethrows the current exception with the op's name. Requires: called in a handler.
 /// - An Error keeps its type. Its message gets a line with the op's name, unless it names a

@@ -4,11 +4,8 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
-#include "reel/core/dims/dim_slices.h"
-#include "reel/core/graph/graph_builder.h"
-#include "reel/core/ops/shape/dims.h"
-#include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/types/dim_expression.h"
+#include "reel/core/types/mode.h"
 #include "reel/core/types/tensor.h"
 
 namespace reel {
@@ -43,18 +40,6 @@ void DimNode::destroy(const DimNode* node) {
   delete node;
 }
 
-Ref<DimNode> node_of_lengths(std::string name, const Tensor& lengths) {
-  Ref<DimNode> node(new DimNode);
-  node->name = std::move(name);
-  node->kind = lengths.rank() ? DimKind::ragged : DimKind::dynamic;
-  const Tensor kept = lengths_as_i32(lengths);
-  node->size = largest_length(kept);
-  node->lengths = kept.ref();
-  node->length_dims = lengths.dims();
-  node->is_full = smallest_length(kept) == node->size;
-  return node;
-}
-
 std::int64_t Dim::checked_size(std::int64_t size) {
   if (size < 0) throw ArgumentError(str("Dim: a size must not be negative, got ", size));
   return size;
@@ -64,16 +49,6 @@ Dim::Dim(std::string name) : node_(new_node(std::move(name), DimKind::undefined,
 
 Dim::Dim(std::string name, std::int64_t size)
     : node_(new_node(std::move(name), DimKind::fixed, checked_size(size))), size_(size) {}
-
-Dim::Dim(std::string name, const Tensor& lengths) {
-  check_lengths(name, lengths);
-  if (is_tracing() || lengths.is_traced()) {
-    *this = define_dim(name, lengths);
-    return;
-  }
-  const Tensor seen = thread_mode.entries ? thread_mode.entries->visible(lengths) : lengths;
-  *this = of_node(node_of_lengths(std::move(name), seen));
-}
 
 Dim Dim::unknown() { return of_node(new_node("", DimKind::plain, -1)); }
 
@@ -97,12 +72,6 @@ std::int64_t Dim::size() const {
     throw ArgumentError(str("Dim ", *this, " is undefined: it has a name, but no size"));
   throw TraceError(str("the size of dim ", *this,
                        " is not known while tracing; use dim.lengths(), or range(dim)"));
-}
-
-Tensor Dim::lengths() const {
-  if (node_ && node_->lengths && !is_tracing()) return Tensor(canonical(*this).node_->lengths);
-  if (is_undefined()) throw ArgumentError(str("Dim ", *this, " is undefined: it has no lengths"));
-  return dim_lengths(*this);
 }
 
 bool Dim::operator==(const Dim& other) const {

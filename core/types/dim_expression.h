@@ -28,8 +28,5 @@ std::string text_of(const DimExpression& expression);
 /// Returns the dim of the same expression over other operands, in normal form. Equal expressions
 /// give the same dim.
 Dim recompute(const DimExpression& expression, const Dims& operands);
-/// Removes a node that is about to be freed from the table of computed dims. Called by DimNode
-/// only.
-void forget_computed(const DimNode* node);
 
 }  // namespace reel

@@ -36,4 +36,9 @@ struct DimNode : RefCounted {
   static void destroy(const DimNode* node);
 };
 
+// Remove a node that is about to be freed from the table of computed dims and from the table of
+// slices. Called by DimNode only.
+void forget_computed(const DimNode* node);
+void forget_slice(const DimNode* node);
+
 }  // namespace reel

@@ -2,13 +2,17 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
-#include "reel/core/op/mode.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 
 void Tensor::refuse_empty() {
   throw ArgumentError(
       "an empty Tensor has no type and no value; assign a tensor to it before it is used");
+}
+
+void check_defined(std::string_view function, const Tensor& x) {
+  if (!x.is_defined()) throw ArgumentError(str(function, ": was given an empty Tensor"));
 }
 
 Dim Tensor::dim(std::string_view name) const {

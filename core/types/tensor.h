@@ -85,6 +85,9 @@ extern template std::vector<bool> Tensor::to_vector<bool>() const;
 /// Prints the type, and the values as NumPy does, with `-` for padding; a promise as its type only.
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
+/// Throws ArgumentError in the name of the function if x is empty.
+void check_defined(std::string_view function, const Tensor& x);
+
 /// Returns the type, to print in messages.
 inline const TensorType& type_of(const Tensor& tensor) { return tensor.type(); }
 

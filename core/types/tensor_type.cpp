@@ -6,8 +6,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
-#include "reel/core/op/mode.h"
-#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {
@@ -144,6 +143,14 @@ TensorType TensorType::as_list() const {
 }
 TensorType TensorType::element() const {
   return TensorType(Interned{}, intern(dtype(), dims(), false));
+}
+
+TensorType token_type(const Dim& dim) {
+  static const Dim& none = []() -> const Dim& {
+    ModeScope plain({});
+    return *new Dim("none", 0);
+  }();
+  return dim.is_named() ? TensorType(boolean, {none, dim}) : TensorType(boolean, {Dim(0), dim});
 }
 
 std::ostream& operator<<(std::ostream& out, const TensorType& type) {

@@ -80,6 +80,9 @@ class TensorType {
   const TypeNode* node_;
 };
 
+/// Returns the type of tensors without elements that carry a dim: boolean[none=0,dim].
+TensorType token_type(const Dim& dim);
+
 std::ostream& operator<<(std::ostream& out, const TensorType& type);
 
 }  // namespace reel

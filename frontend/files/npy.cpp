@@ -4,7 +4,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/functions/shape.h"
-#include "reel/core/op/mode.h"
+#include "reel/core/types/mode.h"
 #include "reel/frontend/files/npy_header.h"
 #include "reel/frontend/files/replace_file.h"
 #include "reel/frontend/files/stored_type.h"

@@ -7,7 +7,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
-#include "reel/core/op/mode.h"
+#include "reel/core/types/mode.h"
 #include "reel/frontend/files/npy_header.h"
 #include "reel/frontend/files/sequence_reads.h"
 #include "reel/frontend/files/stored_type.h"

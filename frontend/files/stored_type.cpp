@@ -2,7 +2,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
-#include "reel/core/op/mode.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 

@@ -3,7 +3,7 @@
 #include "reel/autodiff/call.h"
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
-#include "reel/core/op/mode.h"
+#include "reel/core/types/mode.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/traced_function.h"
 

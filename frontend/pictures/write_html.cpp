@@ -12,7 +12,7 @@
 #include "reel/frontend/pictures/picture.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"
 #include "reel/trace/executors/dataflow/run_recorder.h"
-#include "reel/trace/executors/plan/run_plan.h"
+#include "reel/trace/run_plan.h"
 
 namespace reel {
 namespace {

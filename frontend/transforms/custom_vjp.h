@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "reel/core/op/mode.h"
 #include "reel/core/ops/control/custom_vjp.h"
+#include "reel/core/types/mode.h"
 #include "reel/frontend/tree/tree.h"
 
 namespace reel {

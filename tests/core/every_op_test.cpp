@@ -6,12 +6,13 @@
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/ops/shape/views.h"
 #include "reel/frontend/jit.h"
 #include "reel/frontend/transforms/grad.h"
 #include "reel/tests/check.h"
 #include "reel/tests/core/sample_values.h"
+#include "reel/trace/passes/analysis/views.h"
 
 namespace reel {
 namespace {

@@ -1,6 +1,6 @@
 // Requirements on every op with a rule that batches it across iterations: it gives the results of
 // the single iterations.
-#include "reel/core/op/over_time.h"
+#include "reel/core/ops/shape/over_time.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "reel/core/dims/dim_arithmetic.h"
+#include "reel/core/functions/dim_arithmetic.h"
 #include "reel/core/ops.h"
 #include "reel/core/types/sizes.h"
 #include "reel/frontend/loops/fold.h"

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "reel/core/op/mode.h"
+#include "reel/core/types/mode.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 

@@ -1,8 +1,8 @@
 #include "reel/tests/fuzz/machine.h"
 
-#include "reel/core/op/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/sliced_dims.h"
+#include "reel/core/types/mode.h"
 #include "reel/tests/fuzz/compare.h"
 #include "reel/tests/fuzz/rule.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <memory>
 
-#include "reel/core/op/mode.h"
+#include "reel/core/types/mode.h"
 #include "reel/frontend/jit.h"
 #include "reel/tests/many_threads.h"
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "reel/core/dims/known_number.h"
+#include "reel/core/graph/known_number.h"
+#include "reel/core/ops/control/replay.h"
 
 namespace reel {
 namespace {

@@ -7,10 +7,10 @@
 #include "reel/core/functions/creation.h"
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/control/joined_dims.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/control/recall.h"
-#include "reel/core/ops/elementwise/fused.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
 
@@ -400,11 +400,12 @@ std::span<const Op* const> all_ops() {
   static const std::vector<const Op*>& ops = []() -> const std::vector<const Op*>& {
     auto* list = new std::vector<const Op*>;
     for (auto family :
-         {elementwise_ops,  select_ops,  reduction_ops,  product_ops,    creation_ops,   shape_ops,
-          join_ops,         index_ops,   dim_ops,        random_ops,     identity_ops,   list_ops,
-          entry_ops,        control_ops, custom_ops,     cumulative_ops, scatter_ops,    sort_ops,
-          draw_ops,         pack_ops,    label_ops,      list_part_ops,  whole_list_ops, packed_ops,
-          checkpointed_ops, row_ops,     row_number_ops, sparse_ops,     sum_blocks_ops})
+         {elementwise_ops, select_ops,     reduction_ops,  product_ops,    creation_ops,
+          shape_ops,       join_ops,       index_ops,      dim_ops,        random_ops,
+          identity_ops,    list_ops,       entry_ops,      control_ops,    custom_ops,
+          cumulative_ops,  scatter_ops,    sort_ops,       draw_ops,       pack_ops,
+          label_ops,       list_part_ops,  whole_list_ops, packed_ops,     checkpointed_ops,
+          row_ops,         row_number_ops, sparse_ops,     sum_blocks_ops, zero_unless_ops})
       for (const Op* op : family()) list->push_back(op);
     return *list;
   }();

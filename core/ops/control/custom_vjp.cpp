@@ -7,6 +7,7 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/registry.h"
 
 namespace reel {

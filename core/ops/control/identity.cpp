@@ -4,7 +4,6 @@
 #include "reel/core/base/str.h"
 #include "reel/core/dims/same_name.h"
 #include "reel/core/op/bind.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
@@ -12,6 +11,7 @@
 #include "reel/core/ops/control/printed_entries.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/types/mode.h"
 #include "reel/core/types/partial_shape.h"
 #include "reel/core/types/print.h"
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reel/core/op/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/entries.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/types/dim_expression.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {

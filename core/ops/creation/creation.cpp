@@ -9,13 +9,13 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/op/bind.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/strided.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {
@@ -105,6 +105,11 @@ const Op full_op{
               {{}, make_attrs(FullAttrs{TensorType(boolean, {0, 2}), 1, 0})},
               {{}, make_attrs(FullAttrs{ragged_type(f32), -1, 0})}};
         },
+    .known_integer = [](const Attrs* attrs, std::span<const std::int64_t>) -> KnownInteger {
+      const auto& [type, number, integer] = get<FullAttrs>(attrs);
+      if (type.rank() || is_float(type.dtype())) return std::nullopt;
+      return integer;
+    },
 };
 
 namespace {

@@ -173,6 +173,9 @@ constinit const Op maximum_op{
     .reads = kReadsBoth,
     .samples = [] { return binary_samples(-2, 2, -2, 2); },
     .pointwise = true,
+    .known_integer = [](const Attrs*, std::span<const std::int64_t> in) -> KnownInteger {
+      return std::max(in[0], in[1]);
+    },
 };
 constinit const Op minimum_op{
     .name = "minimum",
@@ -187,6 +190,9 @@ constinit const Op minimum_op{
     .reads = kReadsBoth,
     .samples = [] { return binary_samples(-2, 2, -2, 2); },
     .pointwise = true,
+    .known_integer = [](const Attrs*, std::span<const std::int64_t> in) -> KnownInteger {
+      return std::min(in[0], in[1]);
+    },
 };
 // The halves of clip use the kernels of maximum and minimum. A result on the bound counts as x,
 // also if x and the bound are NaN.

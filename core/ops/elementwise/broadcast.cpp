@@ -7,9 +7,9 @@
 #include "reel/core/base/str.h"
 #include "reel/core/dims/same_name.h"
 #include "reel/core/op/bind.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {

@@ -8,13 +8,13 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/op/bind.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/ops/elementwise/broadcast.h"
 #include "reel/core/ops/elementwise/elementwise_rules.h"
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/sliced_dims.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {

@@ -1,20 +1,17 @@
-// where, cast and only_if.
+// where and cast.
 #include <array>
-#include <cstring>
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/op/bind.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops/elementwise/broadcast.h"
 #include "reel/core/ops/elementwise/elementwise.h"
-#include "reel/core/ops/elementwise/only_if.h"
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
-#include "reel/core/ops/list/list.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/sliced_dims.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {
@@ -100,52 +97,10 @@ constinit const Op cast_op{
                            sample(i64, {0, 3}, f64), sample(f32, {}, boolean)};
         },
     .pointwise = true,
+    .known_integer = [](const Attrs*, std::span<const std::int64_t> in) -> KnownInteger {
+      return in[0];
+    },
 };
-
-namespace {
-
-const Op only_if_op{
-    .name = "only_if",
-    .type = [](TypeArgs& a) { a.out.push_back(a.in[a.in.size() - 1]); },  // x, or its like
-    .kernel =
-        [](KernelArgs& a) {
-          const Tensor& x = a.input(1);
-          if (x.type().is_list()) {
-            ModeScope plain({});
-            a.out[0] = *a.input(0).data<bool>() ? x : list_zeros_like(x);
-            return;
-          }
-          Tensor& result = a.make();
-          const auto bytes = static_cast<std::size_t>(result.type().bytes());
-          char* out = result.data<char>();
-          if (!bytes) return;
-          if (*a.input(0).data<bool>())
-            std::memcpy(out, x.data<char>(), bytes);
-          else
-            std::memset(out, 0, bytes);
-        },
-    .vjp = [](Vjp& at) { at.add(1, only_if(at.input(0), at.cotangent()), at.input(0)); },
-    .reads = {.inputs = 0b01},
-    .samples =
-        [] {
-          const Dim batch("batch", 3);
-          const SampleInput present{TensorType(boolean), 0, 1, false};
-          return OpSamples{
-              {{present, {TensorType(f32, {batch, Dim("width", 2)})}}},
-              {{present, {TensorType(f64)}}},
-              {{present, {TensorType(f32, {0, 3})}}},
-              {{present, {TensorType(f32, {2})}, {TensorType(f32, {2}), -2, 2, false}}}};
-        },
-};
-
-}  // namespace
-
-Tensor only_if(const Tensor& present, Tensor x) {
-  return bind(only_if_op, {present, std::move(x)});
-}
-Tensor only_if(const Tensor& present, Tensor x, const Tensor& like) {
-  return bind(only_if_op, {present, std::move(x), like});
-}
 
 Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
   if (condition.is_number())
@@ -188,7 +143,7 @@ Tensor cast(const Tensor& x, DType dtype) {
 }
 
 namespace {
-const Op* const kSelectOps[] = {&where_op, &cast_op, &only_if_op};
+const Op* const kSelectOps[] = {&where_op, &cast_op};
 }
 std::span<const Op* const> select_ops() { return kSelectOps; }
 

@@ -7,12 +7,12 @@
 #include "reel/core/base/str.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
-#include "reel/core/op/over_time.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/along_axis.h"
+#include "reel/core/ops/shape/over_time.h"
 #include "reel/core/ops/shape/sliced_dims.h"
 
 namespace reel {

@@ -9,7 +9,6 @@
 #include "reel/core/dims/same_name.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
-#include "reel/core/op/over_time.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/index.h"
@@ -18,6 +17,7 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/over_time.h"
 #include "reel/core/ops/shape/slice.h"
 
 namespace reel {

@@ -7,14 +7,14 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/op/bind.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/control/term_sum.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/list/list_data.h"
+#include "reel/core/ops/list/term_sum.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/types/mode.h"
 #include "reel/core/types/sizes.h"
 
 namespace reel {

@@ -1,6 +1,5 @@
 // Ops on whole lists: zeros and sums, for cotangents, and conversions to other list types.
 #include "reel/core/op/bind.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list/list.h"
@@ -9,6 +8,7 @@
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/runtime/saved_steps.h"
+#include "reel/core/types/mode.h"
 #include "reel/core/types/partial_shape.h"
 
 namespace reel {

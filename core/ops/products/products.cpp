@@ -8,7 +8,6 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/op/bind.h"
-#include "reel/core/op/over_time.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/products/gemm.h"
@@ -16,6 +15,7 @@
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/over_time.h"
 #include "reel/core/ops/shape/strided.h"
 
 namespace reel {

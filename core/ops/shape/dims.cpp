@@ -7,13 +7,13 @@
 #include "reel/core/base/str.h"
 #include "reel/core/graph/graph.h"
 #include "reel/core/op/bind.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/types/dim_node.h"
+#include "reel/core/types/mode.h"
 #include "reel/core/types/sizes.h"
 
 namespace reel {
@@ -39,21 +39,6 @@ void each_length(const Tensor& lengths, Fn&& fn) {
   const std::int64_t count = lengths.type().numel();
   for (std::int64_t i = 0; i < count; ++i)
     fn(lengths.dtype() == i64 ? lengths.data<std::int64_t>()[i] : lengths.data<std::int32_t>()[i]);
-}
-
-const Dim& none() {
-  static const Dim& dim = []() -> const Dim& {
-    ModeScope plain({});
-    return *new Dim("none", 0);
-  }();
-  return dim;
-}
-OpSamples dim_samples() {
-  static const Dim& time = *new Dim("time", tensor({3, 1}, {Dim("batch", 2)}));
-  static const Dim& empty = *new Dim("time", tensor({0, 0}, {Dim("batch", 2)}));
-  return {{{}, make_attrs(DimAttrs{time})},
-          {{}, make_attrs(DimAttrs{empty})},
-          {{}, make_attrs(DimAttrs{Dim("width", 3)})}};
 }
 
 const Op dim_lengths_op{
@@ -137,10 +122,6 @@ const Op mask_op{
 
 }  // namespace
 
-TensorType token_type(const Dim& dim) {
-  return dim.is_named() ? TensorType(boolean, {none(), dim}) : TensorType(boolean, {Dim(0), dim});
-}
-
 ValueId append_dim_token(Graph& graph, const Dim& dim) {
   const ValueId token = graph.add_value(token_type(dim));
   graph.append(dim_token_op, make_attrs(DimAttrs{dim}), {}, {&token, 1});
@@ -186,6 +167,34 @@ std::int64_t smallest_length(const Tensor& lengths) {
 Tensor lengths_as_i32(const Tensor& lengths) {
   ModeScope plain({});
   return cast(without_padding(lengths), i32);
+}
+
+Ref<DimNode> node_of_lengths(std::string name, const Tensor& lengths) {
+  Ref<DimNode> node(new DimNode);
+  node->name = std::move(name);
+  node->kind = lengths.rank() ? DimKind::ragged : DimKind::dynamic;
+  const Tensor kept = lengths_as_i32(lengths);
+  node->size = largest_length(kept);
+  node->lengths = kept.ref();
+  node->length_dims = lengths.dims();
+  node->is_full = smallest_length(kept) == node->size;
+  return node;
+}
+
+Dim::Dim(std::string name, const Tensor& lengths) {
+  check_lengths(name, lengths);
+  if (is_tracing() || lengths.is_traced()) {
+    *this = define_dim(name, lengths);
+    return;
+  }
+  const Tensor seen = thread_mode.entries ? thread_mode.entries->visible(lengths) : lengths;
+  *this = of_node(node_of_lengths(std::move(name), seen));
+}
+
+Tensor Dim::lengths() const {
+  if (node_ && node_->lengths && !is_tracing()) return Tensor(canonical(*this).node_->lengths);
+  if (is_undefined()) throw ArgumentError(str("Dim ", *this, " is undefined: it has no lengths"));
+  return dim_lengths(*this);
 }
 
 Dim define_dim(const std::string& name, const Tensor& lengths) {

@@ -29,7 +29,6 @@ Tensor dim_lengths(const Dim& dim);
 /// Returns a tensor without elements (boolean[none=0,dim]) whose type carries the dim, to pass a
 /// dim between graphs.
 Tensor dim_token(const Dim& dim);
-TensorType token_type(const Dim& dim);
 /// Turns lengths that a body reads of outer dims into captures of the body, so that finished
 /// entries read the lengths of a running one. Call it where the body is used. Appends to
 /// `captured`.

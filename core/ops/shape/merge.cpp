@@ -5,12 +5,12 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/op/bind.h"
-#include "reel/core/op/over_time.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/over_time.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/types/dim_node.h"

@@ -10,18 +10,6 @@
 
 namespace reel {
 
-Dim canonical(const Dim& dim) {
-  if (!dim.node()) return dim;
-  if (is_tracing()) return thread_mode.builder->canonical(dim);
-  return thread_mode.entries ? thread_mode.entries->visible(dim) : dim;
-}
-Dims canonical(const Dims& dims) {
-  Dims result;
-  result.reserve(dims.size());
-  for (const Dim& dim : dims) result.push_back(canonical(dim));
-  return result;
-}
-
 Dims with_dim(Dims dims, int axis, const Dim& dim) {
   dims[static_cast<std::size_t>(axis)] = dim;
   return dims;

@@ -5,15 +5,10 @@
 #include <string>
 #include <string_view>
 
-#include "reel/core/op/mode.h"
+#include "reel/core/types/mode.h"
 #include "reel/core/types/tensor.h"
 
 namespace reel {
-
-/// Returns the dim as ops must see it. While tracing: its symbol, because attributes hold symbols.
-/// In a scan with finished entries: the dim that these read. Otherwise: the dim itself.
-Dim canonical(const Dim& dim);
-Dims canonical(const Dims& dims);
 
 inline const Dim& dim_at(const TensorType& type, int axis) {
   return type.dims()[static_cast<std::size_t>(axis)];

@@ -2,11 +2,11 @@
 
 #include "reel/core/dims/dim_changes.h"
 #include "reel/core/graph/graph_builder.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "reel/core/op/mode.h"
 #include "reel/core/ops/control/shown_dims.h"
 #include "reel/core/types/leaf.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 

@@ -4,9 +4,9 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list/list.h"
+#include "reel/core/types/mode.h"
 #include "reel/frontend/tree/leaves.h"
 
 namespace reel {

@@ -3,6 +3,7 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/elementwise/broadcast.h"
 #include "reel/tests/check.h"
 

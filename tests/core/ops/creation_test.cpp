@@ -5,6 +5,7 @@
 #include <string>
 
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/tests/check.h"
 
 namespace reel {

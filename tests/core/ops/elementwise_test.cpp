@@ -8,6 +8,7 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/frontend/jit.h"
 #include "reel/frontend/transforms/grad.h"
 #include "reel/tests/check.h"

@@ -1,5 +1,6 @@
 // concat, stack, unstack, split: the behaviour that is special to each, and its errors.
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/kernels/isa.h"
 #include "reel/core/ops/products/gemm.h"
 #include "reel/tests/modes.h"

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/tests/modes.h"
 
 namespace reel {

@@ -1,6 +1,7 @@
 // transpose, reshape, rename, expand, slice, pad, reverse: the behaviour that is special to each,
 // and its errors.
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/tests/check.h"
 
 namespace reel {

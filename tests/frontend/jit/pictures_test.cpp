@@ -10,7 +10,7 @@
 #include "reel/tests/count_to_ten.h"
 #include "reel/tests/own_folder.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"
-#include "reel/trace/executors/plan/run_plan.h"
+#include "reel/trace/run_plan.h"
 
 namespace reel {
 namespace {

@@ -4,8 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/ops/elementwise/fused.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/reel.h"
 #include "reel/tests/trace/plan/planned.h"
 #include "reel/trace/passes/pipeline.h"

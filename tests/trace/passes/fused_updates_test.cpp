@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/elementwise/fused.h"
+#include "reel/core/ops/control/fused.h"
 #include "reel/reel.h"
 #include "reel/trace/passes/pipeline.h"
 

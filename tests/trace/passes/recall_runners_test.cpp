@@ -10,7 +10,7 @@
 #include "reel/core/ops/control/recall.h"
 #include "reel/tests/trace/plan/planned.h"
 #include "reel/trace/executors/interpreter.h"
-#include "reel/trace/executors/plan/run_plan.h"
+#include "reel/trace/run_plan.h"
 
 namespace reel {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <string>
 
+#include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/ops/elementwise/fused.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 

@@ -11,7 +11,7 @@
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/threads.h"
-#include "reel/trace/executors/plan/row_blocks/row_cut.h"
+#include "reel/trace/executors/plan/loop/row_cut.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {

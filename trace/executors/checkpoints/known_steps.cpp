@@ -6,7 +6,7 @@
 #include "reel/core/ops/control/loop.h"
 #include "reel/trace/executors/checkpoints/kept_steps.h"
 #include "reel/trace/executors/checkpoints/policy_costs.h"
-#include "reel/trace/executors/plan/base/words.h"
+#include "reel/trace/executors/loop/loop_types.h"
 
 namespace reel {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "reel/core/dims/known_number.h"
+#include "reel/core/graph/known_number.h"
 #include "reel/core/ops/control/loop.h"
 
 namespace reel {

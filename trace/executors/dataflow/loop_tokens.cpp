@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "reel/core/ops.h"
-#include "reel/core/ops/control/term_sum.h"
 #include "reel/core/ops/list/list.h"
+#include "reel/core/ops/list/term_sum.h"
 #include "reel/core/ops/shape/join.h"
 #include "reel/core/runtime/saved_steps.h"
 #include "reel/core/types/sizes.h"

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <utility>
 
-#include "reel/core/op/mode.h"
+#include "reel/core/types/mode.h"
 #include "reel/trace/executors/dataflow/token_run.h"
 #include "reel/trace/passes/pipeline.h"
 

@@ -8,8 +8,9 @@
 #include "reel/core/base/str.h"
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/bind.h"
-#include "reel/core/op/mode.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/core/runtime/cancellation.h"
+#include "reel/core/types/mode.h"
 #include "reel/trace/executors/dataflow/loop_tokens.h"
 
 namespace reel {

@@ -4,6 +4,7 @@
 
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/runtime/saved_steps.h"
 
@@ -106,6 +107,26 @@ std::int64_t bytes_of(const Tensor& tensor) {
   for (const Tensor& element : list_elements(tensor))
     if (element.is_defined()) bytes += bytes_of(element);
   return bytes;
+}
+
+std::int64_t dense_bytes(const TensorType& type) {
+  return type.is_known() && !type.is_list() ? type.bytes() : 0;
+}
+std::int64_t dense_bytes(const std::vector<TensorType>& types) {
+  std::int64_t sum = 0;
+  for (const TensorType& type : types) sum += dense_bytes(type);
+  return sum;
+}
+
+std::optional<std::int64_t> steps_of(const LoopAttrs& attrs, std::span<const TensorType> in) {
+  if (!attrs.is_full) return std::nullopt;
+  for (int i = 0; i < attrs.slices; ++i) {
+    const TensorType& slices = in[attrs.first_slice() + i];
+    if (!slices.is_list() && slices.dims()[0].has_size()) return slices.dims()[0].size();
+  }
+  for (int j = 0; j < attrs.stacks; ++j)
+    if (!attrs.is_list(j) && attrs.stack_dims[j].has_size()) return attrs.stack_dims[j].size();
+  return std::nullopt;
 }
 
 }  // namespace reel

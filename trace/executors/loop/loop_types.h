@@ -1,6 +1,11 @@
 // trace/executors/loop/loop_types.h — types of loop values that are known only while a loop runs.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/types/tensor.h"
 
@@ -47,5 +52,13 @@ TensorType common_type(const TensorType& a, const TensorType& b);
 /// Returns the bytes of the tensor's elements. For a list: the sum over its elements. For a tensor
 /// that stands for saved steps: the bytes that these hold in memory.
 std::int64_t bytes_of(const Tensor& tensor);
+
+/// Returns the bytes of a tensor; 0 if a size is unknown.
+std::int64_t dense_bytes(const TensorType& type);
+/// Returns the sum over the types.
+std::int64_t dense_bytes(const std::vector<TensorType>& types);
+
+/// Returns the number of time steps if the loop runs along a dim of known size.
+std::optional<std::int64_t> steps_of(const LoopAttrs& attrs, std::span<const TensorType> in);
 
 }  // namespace reel

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
+#include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/elementwise/element_loop.h"
-#include "reel/core/ops/elementwise/fused.h"
-#include "reel/core/ops/shape/views.h"
 #include "reel/trace/executors/plan/base/placed.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
 #include "reel/trace/executors/plan/tiles/tile_program.h"
+#include "reel/trace/passes/analysis/views.h"
 #include "reel/trace/passes/loop_structure/adjoin_loops.h"
 #include "reel/trace/passes/support/never_fails.h"
 

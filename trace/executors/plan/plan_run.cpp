@@ -6,6 +6,7 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/core/runtime/parallel.h"
 #include "reel/trace/executors/plan/base/placed.h"
 #include "reel/trace/executors/plan/cond_plan.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/creation/draws.h"
 #include "reel/core/ops/elementwise/element_loop.h"
-#include "reel/core/ops/elementwise/fused.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"

@@ -4,8 +4,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/ops/elementwise/fused.h"
 #include "reel/trace/passes/fusion/pointwise_groups.h"
 #include "reel/trace/passes/support/pieces.h"
 

@@ -6,11 +6,11 @@
 #include <set>
 
 #include "reel/core/op/bind.h"
-#include "reel/core/op/over_time.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/products/products.h"
+#include "reel/core/ops/shape/over_time.h"
 #include "reel/trace/passes/hoisting/needed_outside.h"
 #include "reel/trace/passes/hoisting/time_split.h"
 #include "reel/trace/passes/support/notes.h"

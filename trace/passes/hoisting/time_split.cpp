@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "reel/core/op/bind.h"
-#include "reel/core/op/over_time.h"
 #include "reel/core/ops/control/around_loops.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/products/gemm.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
+#include "reel/core/ops/shape/over_time.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/trace/passes/support/grows_large.h"

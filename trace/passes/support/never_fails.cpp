@@ -4,7 +4,7 @@
 #include <iterator>
 #include <vector>
 
-#include "reel/core/ops/elementwise/fused.h"
+#include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/reductions/norm.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"

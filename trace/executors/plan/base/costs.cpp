@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/elementwise/element_loop.h"
-#include "reel/core/ops/elementwise/fused.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/reductions/reduce.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/base/str.h"
+#include "reel/trace/executors/loop/loop_types.h"
 
 namespace reel {
 
@@ -17,27 +18,7 @@ std::string types_text(const std::vector<TensorType>& types) {
   return join(texts);
 }
 
-std::int64_t dense_bytes(const TensorType& type) {
-  return type.is_known() && !type.is_list() ? type.bytes() : 0;
-}
-std::int64_t dense_bytes(const std::vector<TensorType>& types) {
-  std::int64_t sum = 0;
-  for (const TensorType& type : types) sum += dense_bytes(type);
-  return sum;
-}
-
 std::string runs_text(double runs) { return fixed_text(runs, 1) + " times"; }
-
-std::optional<std::int64_t> steps_of(const LoopAttrs& attrs, std::span<const TensorType> in) {
-  if (!attrs.is_full) return std::nullopt;
-  for (int i = 0; i < attrs.slices; ++i) {
-    const TensorType& slices = in[attrs.first_slice() + i];
-    if (!slices.is_list() && slices.dims()[0].has_size()) return slices.dims()[0].size();
-  }
-  for (int j = 0; j < attrs.stacks; ++j)
-    if (!attrs.is_list(j) && attrs.stack_dims[j].has_size()) return attrs.stack_dims[j].size();
-  return std::nullopt;
-}
 
 std::string steps_text(const LoopAttrs& attrs, std::span<const TensorType> in) {
   if (const auto steps = steps_of(attrs, in)) return counted(*steps, "step");

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,11 +14,6 @@ namespace reel {
 /// Returns for example "2 x f32[8,4], i32[]": equal consecutive types are counted.
 std::string types_text(const std::vector<TensorType>& types);
 
-/// Returns the bytes of a tensor; 0 if a size is unknown.
-std::int64_t dense_bytes(const TensorType& type);
-/// Returns the sum over the types.
-std::int64_t dense_bytes(const std::vector<TensorType>& types);
-
 /// Types of a loop's inputs and outputs by kind. captures: only those that its body reads.
 struct LoopTypes {
   std::vector<TensorType> carries, slices, captures, stacks, sums;
@@ -31,8 +25,6 @@ LoopTypes types_of(const LoopAttrs& attrs, const std::vector<TensorType>& in,
 /// Returns for example "2.0 times".
 std::string runs_text(double runs);
 
-/// Returns the number of time steps if the loop runs along a dim of known size.
-std::optional<std::int64_t> steps_of(const LoopAttrs& attrs, std::span<const TensorType> in);
 /// Returns the number of time steps as text, or the condition that ends the loop.
 std::string steps_text(const LoopAttrs& attrs, std::span<const TensorType> in);
 

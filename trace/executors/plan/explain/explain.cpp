@@ -5,11 +5,12 @@
 #include <span>
 
 #include "reel/core/base/str.h"
+#include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/elementwise/element_loop.h"
-#include "reel/core/ops/elementwise/fused.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/runtime/parallel.h"
+#include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/executors/plan/base/rates.h"
 #include "reel/trace/executors/plan/base/words.h"
 #include "reel/trace/executors/plan/explain/explain_saved.h"

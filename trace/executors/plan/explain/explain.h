@@ -12,7 +12,7 @@ namespace reel {
 /// indented. For each loop it lists the ops moved out of it, packed matrices, fused ops, residuals,
 /// row blocks and times. If an optimisation was not done, it gives the reason.
 ///
-/// in_place: the text about arguments (in_place.h).
+/// in_place: the text about arguments (donation_report.h).
 std::string explain(const Plan& plan, const std::string& in_place);
 
 /// Returns a description of the loops of a graph that the interpreter runs: a line for each loop,

@@ -7,6 +7,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops/control/recall.h"
 #include "reel/trace/executors/checkpoints/policy_costs.h"
+#include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/executors/plan/base/words.h"
 
 namespace reel {

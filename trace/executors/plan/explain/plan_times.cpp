@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "reel/core/base/str.h"
-#include "reel/core/ops/elementwise/fused.h"
+#include "reel/core/ops/control/fused.h"
 #include "reel/core/runtime/parallel.h"
+#include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/executors/plan/base/costs.h"
 #include "reel/trace/executors/plan/base/words.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reel/trace/executors/plan/loop/planned_loop.h"
-#include "reel/trace/executors/plan/row_blocks/row_cut.h"
+#include "reel/trace/executors/plan/loop/row_cut.h"
 
 namespace reel {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "reel/core/ops/control/term_sum.h"
+#include "reel/core/ops/list/term_sum.h"
 #include "reel/core/runtime/saved_steps.h"
 #include "reel/trace/executors/checkpoints/stack_list.h"
 #include "reel/trace/executors/loop/ended_entries.h"

@@ -8,8 +8,8 @@
 
 #include "reel/core/dims/slice_uses.h"
 #include "reel/core/graph/graph_builder.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/types/dim_expression.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {

@@ -1,4 +1,4 @@
-#include "reel/trace/executors/plan/run_plan.h"
+#include "reel/trace/run_plan.h"
 
 #include <algorithm>
 #include <mutex>
@@ -8,15 +8,15 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_env.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/runtime/cancellation.h"
 #include "reel/core/runtime/denormals.h"
 #include "reel/core/runtime/memory.h"
+#include "reel/core/types/mode.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/plan/base/placed.h"
+#include "reel/trace/executors/plan/explain/donation_report.h"
 #include "reel/trace/executors/plan/explain/explain.h"
-#include "reel/trace/executors/plan/in_place.h"
 #include "reel/trace/executors/plan/plan.h"
 #include "reel/trace/passes/pipeline.h"
 #include "reel/trace/passes/residuals/recall_runners.h"

@@ -1,4 +1,4 @@
-#include "reel/core/ops/shape/views.h"
+#include "reel/trace/passes/analysis/views.h"
 
 #include <algorithm>
 

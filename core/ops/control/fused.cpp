@@ -1,7 +1,8 @@
-#include "reel/core/ops/elementwise/fused.h"
+#include "reel/core/ops/control/fused.h"
 
 #include "reel/core/dims/dim_env.h"
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/ops/control/replay.h"
 #include "reel/core/types/tensor.h"
 
 namespace reel {

@@ -1,4 +1,4 @@
-#include "reel/trace/executors/plan/in_place.h"
+#include "reel/trace/executors/plan/explain/donation_report.h"
 
 #include <algorithm>
 #include <set>
@@ -8,6 +8,7 @@
 #include "reel/core/base/quantities.h"
 #include "reel/core/base/str.h"
 #include "reel/core/ops/control/loop.h"
+#include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/executors/plan/base/words.h"
 #include "reel/trace/executors/plan/explain/plan_view.h"
 

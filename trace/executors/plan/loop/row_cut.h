@@ -1,4 +1,4 @@
-// trace/executors/plan/row_blocks/row_cut.h — RowCut: cuts a loop into row blocks that run
+// trace/executors/plan/loop/row_cut.h — RowCut: cuts a loop into row blocks that run
 // independently.
 #pragma once
 

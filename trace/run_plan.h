@@ -1,4 +1,4 @@
-// trace/executors/plan/run_plan.h — runs a graph through its plans.
+// trace/run_plan.h — runs a graph through its plans.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// core/dims/known_number.h — known_number, integers of a graph that are known before it runs.
+// core/graph/known_number.h — known_number, integers of a graph that are known before it runs.
 #pragma once
 
 #include <cstdint>

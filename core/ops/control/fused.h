@@ -1,4 +1,4 @@
-// core/ops/elementwise/fused.h — fused_op, element-wise ops and sums over rows that run together,
+// core/ops/control/fused.h — fused_op, element-wise ops and sums over rows that run together,
 // tile by tile.
 #pragma once
 

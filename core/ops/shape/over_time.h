@@ -1,4 +1,4 @@
-// core/op/over_time.h — OverTime, an op of a loop's body applied to all iterations at once.
+// core/ops/shape/over_time.h — OverTime, an op of a loop's body applied to all iterations at once.
 #pragma once
 
 #include <cstdint>

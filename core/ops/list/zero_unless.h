@@ -1,4 +1,4 @@
-// core/ops/elementwise/only_if.h — only_if, for cotangents that may be absent in a run of a trace.
+// core/ops/list/zero_unless.h — zero_unless, for cotangents that may be absent in a run of a trace.
 #pragma once
 
 #include "reel/core/types/tensor.h"
@@ -7,8 +7,8 @@ namespace reel {
 
 /// Returns `x` if the boolean scalar `present` is true, otherwise zeros of x's type, even if x is
 /// NaN. No cotangent flows to x if `present` is false.
-Tensor only_if(const Tensor& present, Tensor x);
+Tensor zero_unless(const Tensor& present, Tensor x);
 /// As above, with zeros of the sizes of `like`: if `present` is false, x may have other sizes.
-Tensor only_if(const Tensor& present, Tensor x, const Tensor& like);
+Tensor zero_unless(const Tensor& present, Tensor x, const Tensor& like);
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-#include "reel/core/ops/control/term_sum.h"
+#include "reel/core/ops/list/term_sum.h"
 
 #include "reel/core/ops.h"
 #include "reel/core/ops/list/list.h"

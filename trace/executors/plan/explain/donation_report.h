@@ -1,4 +1,5 @@
-// trace/executors/plan/in_place.h — reports which arguments of a run gave their memory to results.
+// trace/executors/plan/explain/donation_report.h — reports which arguments of a run gave their
+// memory to results.
 #pragma once
 
 #include <span>

@@ -1,9 +1,9 @@
-#include "reel/core/op/over_time.h"
+#include "reel/core/ops/shape/over_time.h"
 
 #include <algorithm>
 
+#include "reel/core/functions/shape.h"
 #include "reel/core/op/bind.h"
-#include "reel/core/ops.h"
 
 namespace reel {
 

@@ -1,4 +1,4 @@
-// core/ops/control/term_sum.h — TermSum, the sum of the terms that a loop's iterations produce.
+// core/ops/list/term_sum.h — TermSum, the sum of the terms that a loop's iterations produce.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,5 @@
-// core/dims/dim_arithmetic.h — arithmetic on dims: time + 1, time * 2, ceildiv(time, 2), a + b.
+// core/functions/dim_arithmetic.h — arithmetic on dims: time + 1, time * 2, ceildiv(time, 2), a +
+// b.
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,4 @@
-// core/op/mode.h — ThreadMode, the active context of this thread: trace, tapes, and a scan with
+// core/types/mode.h — ThreadMode, the active context of this thread: trace, tapes, and a scan with
 // finished entries.
 #pragma once
 
@@ -6,16 +6,19 @@
 #include <span>
 #include <string>
 
-#include "reel/core/op/op.h"
+#include "reel/core/base/ref.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
+
+struct OpInput;
 
 /// A tape as bind() sees it: informed of every op that is applied while it is active.
 class Recorder {
  public:
   virtual ~Recorder() = default;
   /// Records an application of an op. Called after the op has run.
-  virtual void record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
+  virtual void record(const Op& op, const Ref<const Attrs>& attrs, std::span<const OpInput> inputs,
                       std::span<const Tensor> outputs) = 0;
   /// Returns true if cotangents of the tensor would reach a watched tensor.
   virtual bool is_tracked(const Tensor& tensor) const = 0;
@@ -53,6 +56,11 @@ struct ThreadMode {
 inline constinit thread_local ThreadMode thread_mode;
 
 inline bool is_tracing() { return thread_mode.builder != nullptr; }
+
+/// Returns the dim as ops must see it. While tracing: its symbol, because attributes hold symbols.
+/// In a scan with finished entries: the dim that these read. Otherwise: the dim itself.
+Dim canonical(const Dim& dim);
+Dims canonical(const Dims& dims);
 
 /// Sets this thread's mode; the destructor restores the previous mode.
 class ModeScope {

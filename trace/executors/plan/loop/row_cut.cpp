@@ -1,4 +1,4 @@
-#include "reel/trace/executors/plan/row_blocks/row_cut.h"
+#include "reel/trace/executors/plan/loop/row_cut.h"
 
 #include <algorithm>
 #include <numeric>

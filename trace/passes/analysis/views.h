@@ -1,4 +1,5 @@
-// core/ops/shape/views.h — makes_view, when an output of an op lies in the memory of its input.
+// trace/passes/analysis/views.h — makes_view, when an output of an op lies in the memory of its
+// input.
 #pragma once
 
 #include "reel/core/op/op.h"

@@ -1,4 +1,4 @@
-#include "reel/core/dims/dim_arithmetic.h"
+#include "reel/core/functions/dim_arithmetic.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,11 +9,11 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/op/attrs.h"
-#include "reel/core/op/mode.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/types/dim_expression.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {

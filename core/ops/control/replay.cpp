@@ -1,0 +1,74 @@
+#include "reel/core/ops/control/replay.h"
+
+#include "reel/core/base/source.h"
+#include "reel/core/functions/shape.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/runtime/saved_steps.h"
+
+namespace reel {
+
+Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
+  if (value.type().is_list() || !formal.node()->has_symbols) return value;
+  Dims dims;
+  for (int i = 0; i < formal.rank(); ++i) {
+    const Dim &symbol = formal.dims()[i], &actual = value.dims()[i];
+    const bool is_known =
+        symbol.is_symbol() && symbol.is_named() && env.knows(symbol) && actual.is_named();
+    const Dim known = is_known ? env.resolve(symbol) : actual;
+    // A dim of another size stays: the op that reads both reports it.
+    dims.push_back(value.is_traced() || known.raw_size() == actual.raw_size() ? known : actual);
+  }
+  if (dims == value.dims()) return value;
+  if (!value.is_traced()) return with_dims_of(value, value.type().with(dims));
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (!(dims[i] == value.dims()[i])) value = rename(value, static_cast<int>(i), dims[i]);
+  return value;
+}
+
+Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env, Tensors* kept,
+               const ApplyRecord* apply) {
+  const Graph::Schedule& schedule = graph.schedule();
+  Tensors values(graph.types.size());
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const ValueId v = graph.inputs[i];
+    env.bind(graph.types[v], inputs[i].type());
+    values[v] = inputs[i];
+  }
+  std::vector<OpInput> in;
+  for (std::size_t r = 0; r < graph.records.size(); ++r) {
+    const OpRecord& record = graph.records[r];
+    const auto from = graph.inputs_of(record);
+    const auto to = graph.outputs_of(record);
+    in.clear();
+    for (std::size_t k = 0; k < from.size(); ++k) {
+      in.emplace_back(values[from[k]]);
+      in.back().temporary = !kept && schedule.last_use[record.first + k];
+    }
+    AttrsRef attrs = record.attrs;
+    if (schedule.attrs_have_symbols[r]) attrs = attrs->resolve(env);
+    const SourceScope from_there(record.source);
+    if (to.size() == 1 && !apply) {
+      values[to[0]] = reel::bind(*record.op, in, std::move(attrs));
+    } else {
+      Tensors out = apply ? (*apply)(record, in, std::move(attrs))
+                          : bind_all(*record.op, in, std::move(attrs));
+      for (std::size_t k = 0; k < to.size(); ++k) values[to[k]] = std::move(out[k]);
+    }
+    if (schedule.outputs_have_symbols[r])
+      for (ValueId v : to) {
+        env.bind(graph.types[v], values[v].type());
+        if (record.op->kernel_decides_types)
+          values[v] = with_known_dims(std::move(values[v]), graph.types[v], env);
+      }
+    if (!kept)
+      for (std::size_t k = 0; k < from.size(); ++k)
+        if (schedule.last_use[record.first + k]) values[from[k]] = Tensor();
+  }
+  Tensors outputs;
+  for (ValueId v : graph.outputs) outputs.push_back(values[v]);
+  if (kept) *kept = std::move(values);
+  return outputs;
+}
+
+}  // namespace reel

@@ -1,0 +1,62 @@
+#include "reel/core/ops/list/zero_unless.h"
+
+#include <cstring>
+
+#include "reel/core/op/bind.h"
+#include "reel/core/op/vjp.h"
+#include "reel/core/ops/list/list.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/types/mode.h"
+
+namespace reel {
+namespace {
+
+const Op zero_unless_op{
+    .name = "zero_unless",
+    .type = [](TypeArgs& a) { a.out.push_back(a.in[a.in.size() - 1]); },  // x, or its like
+    .kernel =
+        [](KernelArgs& a) {
+          const Tensor& x = a.input(1);
+          if (x.type().is_list()) {
+            ModeScope plain({});
+            a.out[0] = *a.input(0).data<bool>() ? x : list_zeros_like(x);
+            return;
+          }
+          Tensor& result = a.make();
+          const auto bytes = static_cast<std::size_t>(result.type().bytes());
+          char* out = result.data<char>();
+          if (!bytes) return;
+          if (*a.input(0).data<bool>())
+            std::memcpy(out, x.data<char>(), bytes);
+          else
+            std::memset(out, 0, bytes);
+        },
+    .vjp = [](Vjp& at) { at.add(1, zero_unless(at.input(0), at.cotangent()), at.input(0)); },
+    .reads = {.inputs = 0b01},
+    .samples =
+        [] {
+          const Dim batch("batch", 3);
+          const SampleInput present{TensorType(boolean), 0, 1, false};
+          return OpSamples{
+              {{present, {TensorType(f32, {batch, Dim("width", 2)})}}},
+              {{present, {TensorType(f64)}}},
+              {{present, {TensorType(f32, {0, 3})}}},
+              {{present, {TensorType(f32, {2})}, {TensorType(f32, {2}), -2, 2, false}}}};
+        },
+};
+
+}  // namespace
+
+Tensor zero_unless(const Tensor& present, Tensor x) {
+  return bind(zero_unless_op, {present, std::move(x)});
+}
+Tensor zero_unless(const Tensor& present, Tensor x, const Tensor& like) {
+  return bind(zero_unless_op, {present, std::move(x), like});
+}
+
+namespace {
+const Op* const kOps[] = {&zero_unless_op};
+}
+std::span<const Op* const> zero_unless_ops() { return kOps; }
+
+}  // namespace reel
