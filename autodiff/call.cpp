@@ -12,7 +12,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/list/list.h"
-#include "reel/core/runtime/saved_steps.h"
+#include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/mode.h"
 
 namespace reel {

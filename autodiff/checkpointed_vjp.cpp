@@ -63,7 +63,7 @@ void checkpointed_vjp(Vjp& at) {
     return out;
   };
   const auto run_again = [&] {
-    const AgainScope scope;
+    const RecomputeScope scope;
     return replay(*graph, inputs, env, nullptr, &apply);
   };
   const Tensors outputs = run_again();

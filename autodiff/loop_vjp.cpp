@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "reel/autodiff/backward.h"
-#include "reel/autodiff/reached.h"
+#include "reel/autodiff/derivative_reachability.h"
 #include "reel/autodiff/reverse_graph.h"
 #include "reel/autodiff/saving_loop.h"
 #include "reel/core/base/str.h"
@@ -12,9 +12,9 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/control/around_loops.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/ops/control/recall.h"
+#include "reel/core/ops/control/nested_step_types.h"
+#include "reel/core/ops/control/recompute.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/list/zero_unless.h"
 #include "reel/core/ops/shape/dims.h"
@@ -47,7 +47,7 @@ std::vector<std::uint8_t> active_carries(const LoopAttrs& attrs, Vjp& at) {
     for (int i = 0; i < carries; ++i) outputs[i] = cotangent[i];
     for (int i = carries; i < carries + attrs.stacks + attrs.sums; ++i)
       outputs[i] = has_cotangent(attrs, at, i);
-    const std::vector<std::uint8_t> inputs = reached_inputs(body, outputs);
+    const std::vector<std::uint8_t> inputs = reachable_inputs(body, outputs);
     for (int i = 0; i < carries; ++i)
       if (inputs[1 + i] && !cotangent[i]) cotangent[i] = changed = true;
   }
@@ -59,7 +59,7 @@ std::vector<std::uint8_t> active_carries(const LoopAttrs& attrs, Vjp& at) {
       inputs[1 + carries + i] = at.needs(attrs.first_slice() + i);
     for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
       inputs[body.formal_count + i] = at.needs(attrs.first_capture() + attrs.body_captures[i]);
-    const std::vector<std::uint8_t> outputs = reached_outputs(body, inputs);
+    const std::vector<std::uint8_t> outputs = reachable_outputs(body, inputs);
     for (int i = 0; i < carries; ++i)
       if (outputs[i] && !wanted[i]) wanted[i] = changed = true;
   }
@@ -211,15 +211,15 @@ class LoopReversal {
     if (forward_.makes_lengths()) inputs.push_back(outputs_[forward_.lengths_output()]);
     const auto checkpoints = outputs_.begin() + attrs_.carries + attrs_.stacks;
     inputs.insert(inputs.end(), checkpoints, checkpoints + 1 + attrs_.carries);
-    saved_ =
-        bind_all(recall_op, inputs,
-                 make_attrs(RecallAttrs{make_attrs(std::move(saving)), attrs_.stacks, {}, {}, {}}));
+    saved_ = bind_all(
+        recompute_op, inputs,
+        make_attrs(RecomputeAttrs{make_attrs(std::move(saving)), attrs_.stacks, {}, {}, {}}));
   }
 
   void start() {
     back_.name = "the gradient of " + attrs_.name;
     back_.is_reverse = !attrs_.is_reverse;
-    back_.counts_down = !attrs_.counts_down;
+    back_.is_gradient_loop = !attrs_.is_gradient_loop;
     back_.is_scan = true;
     back_.parallel_iterations = attrs_.parallel_iterations;
     back_.entry_dims = attrs_.entry_dims;
@@ -249,7 +249,7 @@ class LoopReversal {
     const int stack = output - attrs_.carries;
     if (stack < 0 && attrs_.fills[output] == Fill::as_is) return Fill::as_is;
     if (stack >= 0 && stack < attrs_.stacks && attrs_.is_raw(stack)) return Fill::as_is;
-    return attrs_.collects_output(output) ? Fill::live : Fill::zero;
+    return attrs_.output_adds_finished(output) ? Fill::live : Fill::zero;
   }
   void take_cotangent(int output) {
     if (output < attrs_.carries) {
@@ -295,12 +295,12 @@ class LoopReversal {
     }
     for (const int i : reversed_.kept)  // stacks; this gradient's loop may be given some of them
       take_slice(outputs_[i], attrs_.is_spilled(static_cast<std::size_t>(i - attrs_.carries))
-                                  ? Fill::recalled
+                                  ? Fill::recomputed
                                   : Fill::live);
     for (std::size_t i = 0; i < saved_.size(); ++i) {
       const bool has_few =
           attrs_.has_checkpoints() || (may_spill() && (attrs_.swaps || reversed_.saved[i].spills));
-      take_slice(saved_[i], has_few ? Fill::recalled : Fill::as_is);
+      take_slice(saved_[i], has_few ? Fill::recomputed : Fill::as_is);
     }
     for (const Tensor& constant : reversed_.captured) take_capture(constant, Fill::live);
     back_.slices = static_cast<int>(slices_.size());
@@ -322,7 +322,7 @@ class LoopReversal {
       const int i = reversed_.wanted[k];
       if (i <= attrs_.carries) {
         lasts.push_back(v);
-        back_.collects.push_back(attrs_.fills[i - 1] == Fill::live);
+        back_.adds_finished_to_running.push_back(attrs_.fills[i - 1] == Fill::live);
       } else if (i < static_cast<int>(body_.formal_count)) {
         const int slice = i - 1 - attrs_.carries;
         const TensorType& type = at_.input_type(attrs_.first_slice() + slice);
@@ -359,7 +359,8 @@ class LoopReversal {
     back_.stacks = static_cast<int>(stacks.size());
     back_.sums = static_cast<int>(sums.size());
     for (const auto* more : {&collect_stacks, &collect_sums})
-      back_.collects.insert(back_.collects.end(), more->begin(), more->end());
+      back_.adds_finished_to_running.insert(back_.adds_finished_to_running.end(), more->begin(),
+                                            more->end());
     outputs_of_body_ = std::move(lasts);
     for (const auto* more : {&stacks, &sums})
       outputs_of_body_.insert(outputs_of_body_.end(), more->begin(), more->end());
@@ -367,14 +368,14 @@ class LoopReversal {
 
   /// Returns the types that decide on the size of chunks: the same under every policy, saving rule,
   /// and with checkpointed functions.
-  std::vector<TensorType> whole_step() {
-    if (!attrs_.whole_step.empty()) return attrs_.whole_step;
+  std::vector<TensorType> chunk_cost_types() {
+    if (!attrs_.chunk_cost_types.empty()) return attrs_.chunk_cost_types;
     if (!back_.is_full) return {};
     std::vector<TensorType> inputs;
     for (std::size_t i = 0; i < at_.input_count(); ++i) inputs.push_back(at_.input_type(i));
     LoopAttrs plain = attrs_;
     if (has_checkpointed(body_)) plain.body = make_sub_graph(inline_checkpointed(body_), env_);
-    std::vector<TensorType> around = step_around_loops(plain, inputs);
+    std::vector<TensorType> around = nested_step_types(plain, inputs);
     if (!around.empty()) return around;
     const Graph& body = *plain.body.graph;
     return &body == &body_ && !has_policy() ? step_of(reversed_)
@@ -429,7 +430,7 @@ class LoopReversal {
     graph->name = body_.name + " reversed";
     graph->seal();
     back_.body = make_sub_graph(std::move(graph), env_);
-    back_.whole_step = whole_step();
+    back_.chunk_cost_types = chunk_cost_types();
 
     CaptureList list;
     back_.body_captures = list.add(capture_values_);

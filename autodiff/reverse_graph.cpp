@@ -212,8 +212,8 @@ class Cut {
 
 /// Returns, by record, whether it recomputes a forward record. If so, tells whether it depends on a
 /// carried value of the previous iteration that in turn depends on it.
-std::vector<Again> find_again(const Graph& forward, const ReversalSpec& spec,
-                              const RecordedReversal& both) {
+std::vector<Recompute> find_recomputed(const Graph& forward, const ReversalSpec& spec,
+                                       const RecordedReversal& both) {
   const Graph& graph = *both.graph;
   std::vector<std::uint8_t> waits(graph.types.size()), is_needed(graph.types.size());
   std::size_t carries = 0;
@@ -227,22 +227,24 @@ std::vector<Again> find_again(const Graph& forward, const ReversalSpec& spec,
     if (std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }))
       for (const ValueId v : in) is_needed[v] = 1;
   }
-  std::vector<Again> result;
+  std::vector<Recompute> result;
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
     const OpRecord& record = graph.records[r];
     const bool is_forward = r < both.forward_records;
     const bool is_afresh = record.op == &afresh_op;  // the same value, ordered after another one
     const auto in = graph.inputs_of(record).first(is_afresh ? 1 : record.input_count);
     const auto out = graph.outputs_of(record);
-    const bool is_again = is_forward || is_afresh || record.again != Again::no;
+    const bool is_recomputed = is_forward || is_afresh || record.recompute != Recompute::no;
     const bool waiting =
-        is_again && std::any_of(in.begin(), in.end(), [&](ValueId v) { return waits[v]; });
+        is_recomputed && std::any_of(in.begin(), in.end(), [&](ValueId v) { return waits[v]; });
     for (const ValueId v : out) waits[v] = waiting;
     // In a function that is recomputed as a whole, everything waits for the previous iteration.
     const bool in_steps =
         waiting && (!is_forward ||
                     std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }));
-    result.push_back(!is_again ? Again::no : in_steps ? Again::in_steps : Again::yes);
+    result.push_back(!is_recomputed ? Recompute::no
+                     : in_steps     ? Recompute::in_steps
+                                    : Recompute::yes);
   }
   return result;
 }
@@ -382,7 +384,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
       result.captured.push_back(both.captured[i - forward_inputs - both.cotangents.size()]);
     }
 
-  const std::vector<Again> again = find_again(forward, spec, both);
+  const std::vector<Recompute> recompute = find_recomputed(forward, spec, both);
   for (std::size_t r = 0; r < from.records.size(); ++r) {
     if (!cut.takes(r)) continue;
     const OpRecord& record = from.records[r];
@@ -397,7 +399,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
       if (value[v] == ~0u) value[v] = copy;
       out.push_back(copy);
     }
-    to.append(*record.op, record.attrs, in, out, record.source, again[r]);
+    to.append(*record.op, record.attrs, in, out, record.source, recompute[r]);
   }
   for (const ValueId v : from.outputs) to.outputs.push_back(value[v]);
   to.seal();

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/graph/graph_builder.h"
-#include "reel/core/ops/control/recall.h"
+#include "reel/core/ops/control/recompute.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/types/mode.h"
 
@@ -27,7 +27,7 @@ std::vector<Maker> makers_of(const Graph& graph) {
 /// Returns true if the value is a tensor that stands for saved steps, most of them not in memory.
 bool stands_for_steps(const Maker& maker) {
   return maker.record &&
-         (maker.record->op == &recall_op || is_spilled_output(*maker.record, maker.output));
+         (maker.record->op == &recompute_op || is_spilled_output(*maker.record, maker.output));
 }
 
 /// Returns true if the value is the residual list of an inner loop.
@@ -79,8 +79,9 @@ LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
     result.makes_dim = false;
   }
   result.stack_dims.insert(result.stack_dims.end(), extra, dim.value_or(Dim(0)));
-  if (!result.collects.empty())
-    result.collects.insert(result.collects.begin() + attrs.carries + attrs.stacks, extra, 0);
+  if (!result.adds_finished_to_running.empty())
+    result.adds_finished_to_running.insert(
+        result.adds_finished_to_running.begin() + attrs.carries + attrs.stacks, extra, 0);
   result.origin = attrs.origin ? attrs.origin : attrs.body.graph;
   return result;
 }
@@ -105,8 +106,9 @@ LoopAttrs with_checkpoints(const LoopAttrs& attrs) {
   if (!result.makes_dim)
     result.stack_dims.resize(result.stack_dims.size() + extra,
                              result.stack_dims.empty() ? Dim(0) : result.stack_dims[0]);
-  if (!result.collects.empty())
-    result.collects.insert(result.collects.begin() + attrs.carries + attrs.stacks, extra, 0);
+  if (!result.adds_finished_to_running.empty())
+    result.adds_finished_to_running.insert(
+        result.adds_finished_to_running.begin() + attrs.carries + attrs.stacks, extra, 0);
   result.origin = attrs.origin ? attrs.origin : attrs.body.graph;
   return result;
 }

@@ -7,7 +7,7 @@ set(depends_on_locale
 std::sto(d|f|ld|i|l|ll|ul|ull) *\\(|[^a-z_]ato(f|i|l|ll) *\\(|[^a-z_]sscanf *\\(|strerror *\\(|setlocale|std::put_|std::get_time|strftime")
 foreach(folder core eager trace autodiff frontend)
   file(GLOB_RECURSE files ${ROOT}/${folder}/*.h ${ROOT}/${folder}/*.cpp)
-  list(REMOVE_ITEM files ${ROOT}/core/str.h)
+  list(REMOVE_ITEM files ${ROOT}/core/base/str.h)
   foreach(file IN LISTS files)
     file(STRINGS ${file} lines REGEX "${depends_on_locale}")
     foreach(line IN LISTS lines)

@@ -12,7 +12,7 @@
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/indices.h"
 #include "reel/core/functions/operands.h"
-#include "reel/core/functions/others.h"
+#include "reel/core/functions/identity.h"
 #include "reel/core/functions/pack.h"
 #include "reel/core/functions/products.h"
 #include "reel/core/functions/random.h"

@@ -6,7 +6,7 @@
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/take.h"
 #include "reel/core/runtime/no_memory.h"
-#include "reel/core/runtime/saved_steps.h"
+#include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/mode.h"
 
 namespace reel {

@@ -28,14 +28,16 @@ class MemoryCounts {
   void publish();
 
  private:
-  static constexpr std::int64_t kMost = 64 << 10;
+  static constexpr std::int64_t kMaxUncountedBytes = 64 << 10;
 
   [[gnu::always_inline]] void grow(int i, std::int64_t bytes) {
     now_[i] += bytes;
     if (now_[i] > high_[i]) high_[i] = now_[i];
   }
 
-  bool is_much(int i) const { return now_[i] > kMost || now_[i] < -kMost; }
+  bool is_much(int i) const {
+    return now_[i] > kMaxUncountedBytes || now_[i] < -kMaxUncountedBytes;
+  }
 
   std::int64_t now_[kClasses + 1] = {}, high_[kClasses + 1] = {};
 };

@@ -10,7 +10,7 @@
 #include "reel/frontend/pictures/lowered_picture.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"
 #include "reel/trace/executors/interpreter.h"
-#include "reel/trace/executors/plan/base/memory.h"
+#include "reel/trace/executors/plan/base/buffer_assignment.h"
 #include "reel/trace/executors/plan/explain/explain.h"
 #include "reel/trace/run_plan.h"
 

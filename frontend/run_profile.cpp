@@ -9,7 +9,7 @@
 #include "reel/frontend/files/replace_file.h"
 #include "reel/frontend/pictures/chrome_trace.h"
 #include "reel/frontend/pictures/picture.h"
-#include "reel/trace/executors/plan/base/words.h"
+#include "reel/trace/executors/plan/base/explain_format.h"
 
 namespace reel {
 namespace {
@@ -66,7 +66,7 @@ std::string which_runs(const Picture& picture) {
 }
 
 void summarise(std::ostream& out, const Picture& picture) {
-  constexpr std::size_t kMost = 10;
+  constexpr std::size_t kMaxRows = 10;
   const auto runs = static_cast<double>(std::max<std::int64_t>(picture.runs, 1));
   std::vector<int> order;
   for (std::size_t i = 0; i < picture.nodes.size(); ++i) {
@@ -90,7 +90,7 @@ void summarise(std::ostream& out, const Picture& picture) {
   }
   const double all = static_cast<double>(picture.nanoseconds);
   out << time_text(all / runs * 1e-9) << " a run, " << which_runs(picture) << '\n';
-  const std::size_t shown = std::min(kMost, order.size());
+  const std::size_t shown = std::min(kMaxRows, order.size());
   if (shown) out << "      time     share       runs  what\n";
   for (std::size_t k = 0; k < shown; ++k) {
     const PictureNode& node = node_at(picture, order[k]);

@@ -54,11 +54,11 @@ inline std::vector<double> values_of(const Tensor& tensor) {
 namespace check_detail {
 
 inline std::string list_of(const std::vector<double>& values) {
-  constexpr std::size_t kMost = 100;
+  constexpr std::size_t kMaxPrinted = 100;
   std::string text = "{";
-  for (std::size_t i = 0; i < std::min(values.size(), kMost); ++i)
+  for (std::size_t i = 0; i < std::min(values.size(), kMaxPrinted); ++i)
     text += str(i ? ", " : "", values[i]);
-  return text + (values.size() > kMost ? str(", ... ", values.size(), " values}") : "}");
+  return text + (values.size() > kMaxPrinted ? str(", ... ", values.size(), " values}") : "}");
 }
 
 inline void compare(const std::string& what, const std::vector<double>& actual,

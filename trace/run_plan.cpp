@@ -14,12 +14,12 @@
 #include "reel/core/runtime/memory.h"
 #include "reel/core/types/mode.h"
 #include "reel/trace/executors/interpreter.h"
-#include "reel/trace/executors/plan/base/placed.h"
+#include "reel/trace/executors/plan/base/plan_views.h"
 #include "reel/trace/executors/plan/explain/donation_report.h"
 #include "reel/trace/executors/plan/explain/explain.h"
 #include "reel/trace/executors/plan/plan.h"
 #include "reel/trace/passes/pipeline.h"
-#include "reel/trace/passes/residuals/recall_runners.h"
+#include "reel/trace/passes/residuals/recompute_runners.h"
 
 namespace reel {
 namespace {
@@ -76,10 +76,10 @@ class PlannedGraph {
       : passes_(passes), is_profiled_(is_profiled), formal_count_(graph.formal_count) {
     Optimised optimised = optimise_for_plan(graph, passes);
     graph_ = std::move(optimised.graph);
-    if (has_recalls(*graph_)) graph_ = recall_by(*graph_, {run_plan, {passes}});
+    if (has_recomputes(*graph_)) graph_ = recompute_by(*graph_, {run_plan, {passes}});
     captures_ = std::move(optimised.kept_captures);
     bears_dims_ = bears_dims(*graph_);
-    entries_.reserve(kMost + 1);  // so that giving a plan back never fails
+    entries_.reserve(kMaxPlans + 1);  // so that giving a plan back never fails
   }
 
   /// Returns the inputs of the plans. Moves the formal inputs out of `all`.
@@ -129,7 +129,7 @@ class PlannedGraph {
     entry.plan->give_back_memory();
     const std::lock_guard lock(mutex_);
     entries_.insert(entries_.begin(), std::move(entry));  // the one used last in front
-    if (entries_.size() > kMost) entries_.pop_back();
+    if (entries_.size() > kMaxPlans) entries_.pop_back();
   }
   /// Records that the interpreter ran the call because the plan failed.
   void note_failure(const char* message) {
@@ -154,7 +154,7 @@ class PlannedGraph {
   }
 
  private:
-  static constexpr std::size_t kMost = 8;
+  static constexpr std::size_t kMaxPlans = 8;
   Passes passes_;
   bool is_profiled_;
   std::size_t formal_count_;

@@ -10,10 +10,10 @@
 namespace reel {
 
 void OpRecords::append(const Op& op, AttrsRef attrs, std::span<const ValueId> in,
-                       std::span<const ValueId> out, SourceId source, Again again) {
+                       std::span<const ValueId> out, SourceId source, Recompute recompute) {
   records.push_back({&op, std::move(attrs), static_cast<std::uint32_t>(operands.size()),
                      static_cast<std::uint32_t>(in.size()), static_cast<std::uint32_t>(out.size()),
-                     source, again});
+                     source, recompute});
   operands.insert(operands.end(), in.begin(), in.end());
   operands.insert(operands.end(), out.begin(), out.end());
 }

@@ -18,26 +18,26 @@ namespace reel {
 /// Whether a record recomputes, for a gradient, a value that was computed before and not saved.
 /// Such records exist under some policies and rules only; decisions about other records must not
 /// depend on them.
-enum class Again : std::uint8_t {
+enum class Recompute : std::uint8_t {
   no,
   yes,
   in_steps,  ///< part of the loop-carried dependency: the loop did not compute it for all
              ///< iterations at once
 };
 namespace detail {
-inline constinit thread_local Again open_again = Again::no;
+inline constinit thread_local Recompute open_recompute = Recompute::no;
 }  // namespace detail
 
-/// Marks records that this thread makes during its lifetime as recomputed (Again::yes).
-class AgainScope {
+/// Marks records that this thread makes during its lifetime as recomputed (Recompute::yes).
+class RecomputeScope {
  public:
-  AgainScope() : before_(detail::open_again) { detail::open_again = Again::yes; }
-  ~AgainScope() { detail::open_again = before_; }
-  AgainScope(const AgainScope&) = delete;
-  AgainScope& operator=(const AgainScope&) = delete;
+  RecomputeScope() : before_(detail::open_recompute) { detail::open_recompute = Recompute::yes; }
+  ~RecomputeScope() { detail::open_recompute = before_; }
+  RecomputeScope(const RecomputeScope&) = delete;
+  RecomputeScope& operator=(const RecomputeScope&) = delete;
 
  private:
-  Again before_;
+  Recompute before_;
 };
 
 /// One application of an op: the op, its attributes, and the values that it reads and makes.
@@ -47,22 +47,22 @@ struct OpRecord {
   std::uint32_t first;  ///< index of its operands in OpRecords::operands: inputs, then outputs
   std::uint32_t input_count, output_count;
   SourceId source = kNoSource;  ///< the place in the user's program
-  Again again = Again::no;
+  Recompute recompute = Recompute::no;
 };
 
 /// Records made on this thread during its lifetime replace `record`: they inherit its source and
-/// its Again.
-class InPlaceOf {
+/// its Recompute.
+class InheritProvenance {
  public:
-  explicit InPlaceOf(const OpRecord& record)
-      : source_(record.source), before_(std::exchange(detail::open_again, record.again)) {}
-  ~InPlaceOf() { detail::open_again = before_; }
-  InPlaceOf(const InPlaceOf&) = delete;
-  InPlaceOf& operator=(const InPlaceOf&) = delete;
+  explicit InheritProvenance(const OpRecord& record)
+      : source_(record.source), before_(std::exchange(detail::open_recompute, record.recompute)) {}
+  ~InheritProvenance() { detail::open_recompute = before_; }
+  InheritProvenance(const InheritProvenance&) = delete;
+  InheritProvenance& operator=(const InheritProvenance&) = delete;
 
  private:
   SourceScope source_;
-  Again before_;
+  Recompute before_;
 };
 
 /// Records in the order in which they were made; values are numbers.
@@ -82,14 +82,14 @@ struct OpRecords {
   std::span<ValueId> outputs_of(const OpRecord& r) {
     return {operands.data() + r.first + r.input_count, r.output_count};
   }
-  /// Appends a record. source, again: default to the open scopes (SourceScope, AgainScope).
+  /// Appends a record. source, recompute: default to the open scopes (SourceScope, RecomputeScope).
   void append(const Op& op, AttrsRef attrs, std::span<const ValueId> in,
               std::span<const ValueId> out, SourceId source = detail::open_source,
-              Again again = detail::open_again);
-  /// Appends a record with the op, source and Again of `as`.
+              Recompute recompute = detail::open_recompute);
+  /// Appends a record with the op, source and Recompute of `as`.
   void append(const OpRecord& as, AttrsRef attrs, std::span<const ValueId> in,
               std::span<const ValueId> out) {
-    append(*as.op, std::move(attrs), in, out, as.source, as.again);
+    append(*as.op, std::move(attrs), in, out, as.source, as.recompute);
   }
 };
 

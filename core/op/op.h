@@ -105,8 +105,8 @@ struct OpSample {
 };
 using OpSamples = std::vector<OpSample>;
 
-/// Applies an op to many iterations of a loop at once (core/ops/shape/over_time.h).
-using OverTimeRule = std::vector<Tensor> (*)(const OverTime&);
+/// Applies an op to many iterations of a loop at once (core/ops/shape/iteration_batching.h).
+using IterationBatchingRule = std::vector<Tensor> (*)(const IterationBatch&);
 
 /// The integer that an output is in every run, or nothing if it is unknown or no scalar integer.
 using KnownInteger = std::optional<std::int64_t>;
@@ -137,9 +137,9 @@ struct Op {
   /// Returns its input with a new identity, for tapes; graphs do not need it.
   bool is_identity = false;
   /// Applies the op to many iterations at once. Not needed for pointwise ops.
-  OverTimeRule over_time = nullptr;
+  IterationBatchingRule iteration_batching = nullptr;
   /// One application to many iterations is much cheaper than one per iteration.
-  bool gains_over_time = false;
+  bool gains_from_batching = false;
   /// The kernel can add its result to the output's content (KernelArgs::adds).
   bool can_add = false;
   /// The result is input 0 with few changed elements: placed on the input's storage, it needs no

@@ -33,7 +33,7 @@ enum class BlockKind : std::uint8_t {
   list,     ///< a TensorArray; its elements are the attachment
   promise,  ///< a value of a graph that is being recorded
   steps,    ///< residuals of a loop for all iterations; few are in memory
-            ///< (core/runtime/saved_steps.h)
+            ///< (core/runtime/residual_source.h)
 };
 
 /// The purpose of a block's data, as memory() counts them (core/runtime/memory.h).

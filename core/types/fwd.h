@@ -7,7 +7,7 @@ namespace reel {
 
 class Dim;
 class Tensor;
-struct OverTime;
+struct IterationBatch;
 class TensorType;
 class DimEnv;
 class Graph;

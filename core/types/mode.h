@@ -7,6 +7,7 @@
 #include <string>
 
 #include "reel/core/base/ref.h"
+#include "reel/core/types/fwd.h"
 #include "reel/core/types/tensor.h"
 
 namespace reel {

@@ -12,12 +12,12 @@ namespace {
 
 /// Returns the rest of a stream. Throws UserError if it exceeds 1 GiB.
 std::string read_all(std::FILE* file, const std::string& source) {
-  constexpr std::size_t kMost = std::size_t{1} << 30;
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
   std::string text;
   char block[1 << 16];
   while (const std::size_t count = std::fread(block, 1, sizeof block, file)) {
     text.append(block, count);
-    if (text.size() > kMost) throw UserError(source + " is larger than 1 GiB");
+    if (text.size() > kMaxBytes) throw UserError(source + " is larger than 1 GiB");
   }
   if (std::ferror(file)) throw UserError("cannot read " + source + ": " + std::strerror(errno));
   return text;

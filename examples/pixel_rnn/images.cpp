@@ -26,10 +26,10 @@ class IdxFile {
 
   /// Returns the bytes behind the sizes. Throws UserError.
   std::vector<std::uint8_t> bytes() {
-    constexpr std::size_t kMost = std::size_t{1} << 30;
+    constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
     std::size_t count = 1;
     for (const std::size_t size : sizes_) {
-      if (size && count > kMost / size) throw UserError(path_ + " would hold more than 1 GiB");
+      if (size && count > kMaxBytes / size) throw UserError(path_ + " would hold more than 1 GiB");
       count *= size;
     }
     std::vector<std::uint8_t> result(count);

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/functions/shape.h"
 #include "reel/core/types/mode.h"

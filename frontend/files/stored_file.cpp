@@ -65,9 +65,9 @@ void StoredFile::is_not(const char* expected, const std::string& otherwise) cons
 void StoredFile::damaged(const std::string& reason) const { throw_damaged(name_, reason); }
 
 void throw_damaged(const std::string& name, const std::string& reason) {
-  constexpr std::size_t kMost = 400;
-  throw IoError(
-      str(name, " is damaged: ", reason.substr(0, kMost), reason.size() > kMost ? "..." : ""));
+  constexpr std::size_t kMaxNameBytes = 400;
+  throw IoError(str(name, " is damaged: ", reason.substr(0, kMaxNameBytes),
+                    reason.size() > kMaxNameBytes ? "..." : ""));
 }
 
 }  // namespace reel

@@ -57,9 +57,9 @@ Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch
 
 /// Decides which dims of the branches may meet: equal ones, Dims in the same leaf of the result,
 /// and dims that each branch makes itself.
-class Meeting {
+class BranchMerge {
  public:
-  Meeting(const Branch& yes, const Branch& no, const std::vector<detail::LeafPair>& leaves)
+  BranchMerge(const Branch& yes, const Branch& no, const std::vector<detail::LeafPair>& leaves)
       : yes_(yes), no_(no) {
     for (const auto& [path, a, b] : leaves)
       if (a && b && has_token(*a) && has_token(*b)) leaves_.emplace_back(a->dim, b->dim);
@@ -113,7 +113,7 @@ void check_alike(const Branch& on_true, const Branch& on_false, const PathsFn& t
       leaves.push_back({{}, &on_true.leaves[i], &on_false.leaves[i]});
   else
     leaves = detail::pair_leaves(on_true.leaves, true_paths(), on_false.leaves, false_paths());
-  const Meeting dims(on_true, on_false, leaves);
+  const BranchMerge dims(on_true, on_false, leaves);
   enum { fine, shape, dtype, structure } worst = fine;
   const auto difference = [&](const TreeLeaf* a, const TreeLeaf* b) {
     if (!a || !b || a->kind != b->kind || a->fixed != b->fixed) return structure;

@@ -7,8 +7,8 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/frontend/loops/loop_policy.h"
-#include "reel/frontend/loops/recorded_part.h"
 #include "reel/frontend/loops/scan_leaves.h"
+#include "reel/frontend/loops/trace_subcomputation.h"
 
 namespace reel::detail {
 namespace {
@@ -48,8 +48,8 @@ Dim steps_of(const ForiSpec& spec, const std::string& what) {
   const Tensor lower = wide(spec.lower), upper = wide(spec.upper);
   // Overflow wraps around to a negative difference: saturate it.
   const Tensor difference = upper - lower;
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  return Dim("i", where(lower < upper, where(difference < 0, kMost, difference), 0));
+  constexpr std::int64_t kMaxIterations = std::numeric_limits<std::int64_t>::max();
+  return Dim("i", where(lower < upper, where(difference < 0, kMaxIterations, difference), 0));
 }
 
 /// In a trace, the longest counter that is made as one tensor before the loop.

@@ -12,8 +12,8 @@
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/runtime/no_memory.h"
 #include "reel/frontend/loops/loop_policy.h"
-#include "reel/frontend/loops/recorded_part.h"
 #include "reel/frontend/loops/scan_slices.h"
+#include "reel/frontend/loops/trace_subcomputation.h"
 #include "reel/frontend/tree/tree.h"
 
 namespace reel {
@@ -109,10 +109,10 @@ bool has_axes(const TreeLeaves& leaves, bool are_named) {
 
 /// Returns the bound as i32, the dtype of lengths; longer loops are not supported.
 Tensor most_iterations(const IterationCount& given, const std::string& what) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  if (given.is_number()) return scalar(std::min(given.number(), kMost), i32);
+  constexpr std::int64_t kMaxIterations = std::numeric_limits<std::int32_t>::max();
+  if (given.is_number()) return scalar(std::min(given.number(), kMaxIterations), i32);
   const Tensor most = given.tensor(what);
-  return most.dtype() == i64 ? cast(minimum(most, scalar(kMost, i64)), i32) : most;
+  return most.dtype() == i64 ? cast(minimum(most, scalar(kMaxIterations, i64)), i32) : most;
 }
 
 /// Finds the bounds of the trip count apart from cond.

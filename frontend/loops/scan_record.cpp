@@ -7,7 +7,7 @@
 #include "reel/core/ops/shape/dims.h"
 #include "reel/frontend/loops/loop_policy.h"
 #include "reel/frontend/loops/scan_leaves.h"
-#include "reel/frontend/loops/state/frozen_state.h"
+#include "reel/frontend/loops/state/growing_dim_state.h"
 #include "reel/frontend/tree/tree.h"
 
 namespace reel {
@@ -43,11 +43,11 @@ class ScanRecording {
 
  private:
   std::optional<RecordedBody> try_body();
-  FrozenState frozen() const { return {rule_, formal_.changing(), plan_.entry_dims}; }
+  GrowingDimState frozen() const { return {rule_, formal_.changing(), plan_.entry_dims}; }
   bool keeps_entries() const {
     return !plan_.entry_dims.empty() && (prints_ || !frozen().is_empty());
   }
-  Tensor ask(const TreeLeaves& state) const {
+  Tensor eval_condition(const TreeLeaves& state) const {
     return checked_entry_condition(spec_, plan_,
                                    in_iteration(0, plan_.what, [&] { return spec_.cond(state); }));
   }
@@ -69,7 +69,7 @@ std::optional<RecordedBody> ScanRecording::try_body() {
   const Tensor position = builder.add_input(TensorType(i64));
   random_.begin(position);
   const TreeLeaves before = formal_.add_inputs(builder);
-  const FrozenState frozen = this->frozen();
+  const GrowingDimState frozen = this->frozen();
   Tensor lengths, active, live;
   if (keeps_entries()) {
     if (plan_.lengths.is_defined()) lengths = builder.add_input(plan_.lengths.type());
@@ -83,7 +83,7 @@ std::optional<RecordedBody> ScanRecording::try_body() {
     if (leaf.kind != TreeLeaf::Kind::tensor) continue;
     leaf.tensor = builder.add_input(slice_type(plan_.xs[next++].type()));
     if (live.is_defined() && frozen.goes_on())
-      leaf.tensor = FrozenState::own_frame(leaf.tensor, live);
+      leaf.tensor = GrowingDimState::own_frame(leaf.tensor, live);
   }
   TreeLeaves seen = live.is_defined() ? frozen.seen(before, live) : before;
   if (spec_.truncate) cut_gradients(seen, position);
@@ -105,7 +105,7 @@ std::optional<RecordedBody> ScanRecording::try_body() {
   if (lengths.is_defined()) outputs.push_back(lengths);
   if (active.is_defined()) {
     random_.begin(position + 1, 1);
-    outputs.push_back(logical_and(active, ask(state)));
+    outputs.push_back(logical_and(active, eval_condition(state)));
   }
   for (const Tensor& y : tensors_of(result.ys)) outputs.push_back(y);
   result.graph = finish_part(builder, outputs);
@@ -172,7 +172,7 @@ RecordedBody ScanRecording::record_cond() {
     if (plan_.lengths.is_defined()) builder.add_input(plan_.lengths.type());
     result.graph = finish_part(builder, {builder.add_input(TensorType(boolean, plan_.entry_dims))});
   } else {
-    result.graph = finish_part(builder, {ask(state)});
+    result.graph = finish_part(builder, {eval_condition(state)});
   }
   result.captured = builder.captured();
   return result;
@@ -184,7 +184,7 @@ Tensors ScanRecording::hidden_carries() {
   if (plan_.lengths.is_defined()) result.push_back(plan_.lengths);
   if (spec_.cond) {
     random_.begin(0, 1);
-    result.push_back(spec_.cond_before_body ? ask(rule_.initial())
+    result.push_back(spec_.cond_before_body ? eval_condition(rule_.initial())
                                             : ones(plan_.entry_dims, boolean));
   }
   return result;
@@ -192,7 +192,7 @@ Tensors ScanRecording::hidden_carries() {
 
 std::vector<Fill> ScanRecording::fills(std::size_t captures) const {
   std::vector<Fill> result;
-  const FrozenState frozen = this->frozen();
+  const GrowingDimState frozen = this->frozen();
   for (std::size_t i = 0; i < rule_.initial().size(); ++i)
     if (rule_.initial()[i].kind == TreeLeaf::Kind::tensor)
       result.push_back(keeps_entries() && frozen.follows(i) ? Fill::as_is : Fill::live);

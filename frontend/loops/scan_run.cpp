@@ -10,8 +10,8 @@
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/types/dim_expression.h"
 #include "reel/frontend/loops/scan_leaves.h"
-#include "reel/frontend/loops/state/captured_entries.h"
-#include "reel/frontend/loops/state/frozen_state.h"
+#include "reel/frontend/loops/state/finished_capture_view.h"
+#include "reel/frontend/loops/state/growing_dim_state.h"
 
 namespace reel {
 namespace {
@@ -41,7 +41,8 @@ class EagerScan {
         for (std::int64_t k = limit_ - 1; k >= 0; --k) step(k, Tensor(), marks);
       } else {
         Tensor active;
-        if (spec_.cond) active = spec_.cond_before_body ? ask(0) : ones(plan_.entry_dims, boolean);
+        if (spec_.cond)
+          active = spec_.cond_before_body ? eval_condition(0) : ones(plan_.entry_dims, boolean);
         if (has_entries && spec_.cond) reached_ = zeros(plan_.entry_dims, i32);
         while (trips_ < limit_) {
           Tensor live = live_at(trips_);
@@ -50,7 +51,7 @@ class EagerScan {
           step(trips_, has_entries ? live : Tensor(), marks);
           if (spec_.cond) {
             if (has_entries) reached_ = reached_ + cast(live, i32);
-            active = logical_and(active, ask(trips_));
+            active = logical_and(active, eval_condition(trips_));
           }
         }
       }
@@ -59,7 +60,7 @@ class EagerScan {
   }
 
  private:
-  Tensor ask(std::int64_t k) {
+  Tensor eval_condition(std::int64_t k) {
     random_.begin(k, 1);
     const LoopCondition condition = in_iteration(k, plan_.what, [&] { return spec_.cond(state_); });
     return stop_gradient(after_iteration(
@@ -96,7 +97,7 @@ class EagerScan {
       });
     };
     if (has_ended) {
-      CapturedEntries entries(live, dims_kept(state), loop_begin_);
+      FinishedCaptureView entries(live, dims_kept(state), loop_begin_);
       show_live_entries(x, state, live, entries);
       {
         ModeScope scope({thread_mode.builder, thread_mode.tape, &entries});
@@ -139,13 +140,13 @@ class EagerScan {
   }
   /// Fills the finished entries of x and state with values of a running entry.
   void show_live_entries(TreeLeaves& x, TreeLeaves& state, const Tensor& live,
-                         CapturedEntries& entries) const {
+                         FinishedCaptureView& entries) const {
     // Before the first iteration it is unknown which Dims change: assume all slots.
-    const FrozenState frozen =
-        has_y_ ? frozen_ : FrozenState(rule_, rule_.slots(), plan_.entry_dims);
+    const GrowingDimState frozen =
+        has_y_ ? frozen_ : GrowingDimState(rule_, rule_.slots(), plan_.entry_dims);
     for (TreeLeaf& leaf : x)
       if (leaf.kind == TreeLeaf::Kind::tensor)
-        leaf.tensor = frozen.goes_on() ? FrozenState::own_frame(leaf.tensor, live)
+        leaf.tensor = frozen.goes_on() ? GrowingDimState::own_frame(leaf.tensor, live)
                                        : entries.filled(leaf.tensor);
     for (std::size_t i = 0; i < state.size(); ++i)
       if (state[i].kind == TreeLeaf::Kind::tensor && !frozen.follows(i))
@@ -158,7 +159,7 @@ class EagerScan {
       if (!(returned[i].dim == rule_.initial()[i].dim) &&
           std::find(changing_.begin(), changing_.end(), i) == changing_.end())
         changing_.push_back(i);
-    if (changing_.size() != known) frozen_ = FrozenState(rule_, changing_, plan_.entry_dims);
+    if (changing_.size() != known) frozen_ = GrowingDimState(rule_, changing_, plan_.entry_dims);
   }
   /// Refuses a dim of y if its size may differ between iterations: a dim that the body makes, or a
   /// changing Dim of the state. A dim from outside that the state passes on is allowed, because it
@@ -247,7 +248,7 @@ class EagerScan {
   RandomScope random_;
   TreeLeaves state_, first_y_;
   std::vector<std::size_t> changing_;  // slots of the state that changed so far
-  FrozenState frozen_;                 // the leaves that have these Dims
+  GrowingDimState frozen_;             // the leaves that have these Dims
   bool has_y_ = false;
   std::vector<Tensors> slices_, terms_;
   Tensor reached_;

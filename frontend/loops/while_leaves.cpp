@@ -14,8 +14,8 @@
 #include "reel/frontend/loops/loop_leaves.h"
 #include "reel/frontend/loops/loop_policy.h"
 #include "reel/frontend/loops/loop_recording.h"
-#include "reel/frontend/loops/pushed_arrays.h"
-#include "reel/frontend/loops/recorded_part.h"
+#include "reel/frontend/loops/stack_pushed_arrays.h"
+#include "reel/frontend/loops/trace_subcomputation.h"
 #include "reel/frontend/tree/tree.h"
 
 namespace reel {

@@ -4,7 +4,7 @@
 
 #include "reel/core/base/quantities.h"
 #include "reel/core/base/str.h"
-#include "reel/frontend/pictures/draughtsman.h"
+#include "reel/frontend/pictures/graph_drawer.h"
 #include "reel/trace/executors/checkpoints/known_steps.h"
 #include "reel/trace/executors/plan/loop/planned_loop.h"
 
@@ -27,7 +27,7 @@ std::vector<std::pair<std::string, std::string>> attributes_of(const LoopAttrs& 
     say("condition", loop.cond_before_body ? "asked before the first step and after every one"
                                            : "asked after every step");
   if (!loop.entry_dims.empty()) say("entries end one by one", join(loop.entry_dims, ", "));
-  if (loop.in_chunks)
+  if (loop.over_chunks)
     say("chunks", loop.chunk_steps ? str(loop.chunk_steps, " steps in an iteration")
                                    : "many steps in an iteration");
   if (loop.has_checkpoints())
@@ -63,7 +63,7 @@ std::pair<std::string, PictureNode::Role> name_and_role(const LoopAttrs& loop, s
   if (i >= loop.first_slice()) return {str("slice ", i - loop.first_slice()), Role::slice};
   if (i >= loop.first_carry()) return {str("carry ", i - loop.first_carry()), Role::carry};
   if (loop.has_bound && i == 0) return {"bound", Role::argument};
-  if (loop.has_chunk && i == loop.chunk_input()) return {"chunk", Role::argument};
+  if (loop.within_chunk && i == loop.chunk_input()) return {"chunk", Role::argument};
   return {"lengths", Role::argument};
 }
 
@@ -76,7 +76,7 @@ bool is_read(const Graph& graph, ValueId v) {
 
 }  // namespace
 
-Draughtsman::Ends Draughtsman::draw_loop(const Graph& graph, std::size_t r,
+GraphDrawer::Ends GraphDrawer::draw_loop(const Graph& graph, std::size_t r,
                                          const std::vector<TensorType>& types, int around,
                                          const Ends& in, const Profiles& profiles) {
   const OpRecord& record = graph.records[r];
@@ -84,7 +84,7 @@ Draughtsman::Ends Draughtsman::draw_loop(const Graph& graph, std::size_t r,
   const int box = add(Kind::box, around, Role::loop, title_of_loop(loop.name), types);
   at(box).attributes = attributes_of(loop);
   if (const auto steps = known_steps(graph, record, graph.types))
-    at(box).note = str(counted(*steps, "step"), loop.in_chunks ? " in chunks" : "");
+    at(box).note = str(counted(*steps, "step"), loop.over_chunks ? " in chunks" : "");
 
   const Ends inputs = enter_loop(loop, box, around, in);
   const Graph& body = *loop.body.graph;
@@ -102,7 +102,7 @@ Draughtsman::Ends Draughtsman::draw_loop(const Graph& graph, std::size_t r,
   return leave_loop(loop, types, box, inputs, made);
 }
 
-Draughtsman::Ends Draughtsman::enter_loop(const LoopAttrs& loop, int box, int around,
+GraphDrawer::Ends GraphDrawer::enter_loop(const LoopAttrs& loop, int box, int around,
                                           const Ends& in) {
   const auto types = types_inside(loop, in.size());
   Ends inputs;
@@ -116,7 +116,7 @@ Draughtsman::Ends Draughtsman::enter_loop(const LoopAttrs& loop, int box, int ar
   return inputs;
 }
 
-void Draughtsman::draw_condition(const LoopAttrs& loop, int box, const Ends& inputs,
+void GraphDrawer::draw_condition(const LoopAttrs& loop, int box, const Ends& inputs,
                                  const Profiles& profiles) {
   Ends asked{End{}};
   std::vector<Role> roles{Role::argument};
@@ -131,7 +131,7 @@ void Draughtsman::draw_condition(const LoopAttrs& loop, int box, const Ends& inp
   draw_part(*loop.cond.graph, "condition", box, asked, roles, profiles);
 }
 
-Draughtsman::Ends Draughtsman::leave_loop(const LoopAttrs& loop,
+GraphDrawer::Ends GraphDrawer::leave_loop(const LoopAttrs& loop,
                                           const std::vector<TensorType>& types, int box,
                                           const Ends& inputs, const Ends& made) {
   Ends out;

@@ -3,7 +3,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/frontend/pictures/draughtsman.h"
+#include "reel/frontend/pictures/graph_drawer.h"
 
 namespace reel {
 namespace {
@@ -107,7 +107,7 @@ EndNames names_of_ends(const Graph& graph) {
 Picture picture_of(const Graph& graph, const Profile* profile) {
   Picture picture;
   picture.name = graph.name;
-  Draughtsman(picture).draw_whole(graph, profile);
+  GraphDrawer(picture).draw_whole(graph, profile);
   drop_unconnected(picture);
   if (!profile) return picture;
   picture.runs = profile->runs;

@@ -12,11 +12,11 @@
 #include "reel/core/ops/control/identity.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/types/mode.h"
-#include "reel/trace/executors/checkpoints/kept_steps.h"
+#include "reel/trace/executors/checkpoints/checkpoint_schedule.h"
 #include "reel/trace/executors/checkpoints/known_steps.h"
 #include "reel/trace/executors/checkpoints/policy_costs.h"
-#include "reel/trace/executors/plan/base/types.h"
-#include "reel/trace/executors/plan/base/words.h"
+#include "reel/trace/executors/plan/base/explain_format.h"
+#include "reel/trace/executors/plan/base/infer_types.h"
 #include "reel/trace/traced_function.h"
 
 namespace reel {
@@ -99,10 +99,10 @@ class Finder {
   }
 
   /// Describes the loops that the graph recomputes.
-  std::vector<KeptByLoop> recalled() const {
+  std::vector<KeptByLoop> recomputed() const {
     std::vector<KeptByLoop> result;
     for (const OpRecord& record : graph_.records)
-      if (record.op == &recall_op) result.push_back(describe_recall(record));
+      if (record.op == &recompute_op) result.push_back(describe_recall(record));
     return result;
   }
   std::vector<TensorType> types_of(std::span<const ValueId> values) const {
@@ -166,7 +166,7 @@ class Finder {
     return types_of(graph_.inputs_of(record));
   }
   KeptByLoop describe_recall(const OpRecord& record) const {
-    const auto& attrs = get<RecallAttrs>(record.attrs.get());
+    const auto& attrs = get<RecomputeAttrs>(record.attrs.get());
     const LoopAttrs& loop = attrs.saving();
     const std::vector<TensorType> in = types_of(record), out = types_of(graph_.outputs_of(record));
     const auto steps = known_steps(graph_, loop, graph_.inputs_of(record), types_.types, numbers_);
@@ -262,7 +262,7 @@ KeptValues find_kept(TreeLeaves arguments,
           back.push_back(forward.types_of({&v, 1})[0]);
         }
         for (const Tensor& captured : reversible.captured) back.push_back(captured.type());
-        found.kept.loops = Finder(*reversible.reverse, back, std::move(numbers)).recalled();
+        found.kept.loops = Finder(*reversible.reverse, back, std::move(numbers)).recomputed();
         throw found;
       },
       [](const Graph&) { return std::string(); });

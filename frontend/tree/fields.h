@@ -50,10 +50,10 @@ constexpr bool can_be_made_of(std::index_sequence<I...>) {
 /// rejected, because later fields may have no default.
 template <class T, std::size_t N = 1, std::size_t kFound = 0>
 constexpr std::size_t count_fields() {
-  constexpr std::size_t kMost = 100;  // PFR's limit
+  constexpr std::size_t kMaxFields = 100;  // PFR's limit
   if constexpr (can_be_made_of<T>(std::make_index_sequence<N>()))
     return count_fields<T, N + 1, N>();
-  else if constexpr (kFound == 0 && N < kMost && N < sizeof(T))
+  else if constexpr (kFound == 0 && N < kMaxFields && N < sizeof(T))
     return count_fields<T, N + 1>();
   else
     return kFound;

@@ -1,7 +1,7 @@
 // Gradients under checkpoints and with cuts, after rows L2, L4 and L8 of the further cases.
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
-#include "reel/trace/executors/checkpoints/recalled.h"
+#include "reel/trace/executors/checkpoints/recomputed_residuals.h"
 
 namespace reel {
 namespace {
@@ -76,13 +76,13 @@ TEST_P(MoreCheckpoints, L4_CutEverywhereIsTheGradientOfOneStep) {
           scan(Scan{.initial = scalar(0.2, f64), .xs = x, .body = body, .truncate = truncate}).ys);
     }));
   };
-  double h = 0.2, one_step = 0;
+  double h = 0.2, of_one_iteration = 0;
   for (const double at : x.to_vector<double>()) {
     const double next = std::tanh(h * 0.7 + at);
-    one_step += (1 - next * next) * h;
+    of_one_iteration += (1 - next * next) * h;
     h = next;
   }
-  EXPECT_NEAR(f(1)(w).item<double>(), one_step, 1e-12);
+  EXPECT_NEAR(f(1)(w).item<double>(), of_one_iteration, 1e-12);
   for (const int k : {6, 7, 100}) expect_same_bits(f(k)(w), f(0)(w));
 }
 

@@ -189,16 +189,16 @@ TEST_P(MoreFori, ErrorsOfBoundsAndUnroll) {
 }
 
 TEST_P(MoreFori, BoundsFarApart) {
-  constexpr std::int64_t kMost = INT64_MAX, kLeast = INT64_MIN;
+  constexpr std::int64_t kMaxBound = INT64_MAX, kLeast = INT64_MIN;
   const auto body = [](const Tensor&, const Tensor& c) { return c + 1; };
-  expect_values(run([&](const Tensor& c) { return fori_loop(kMost, kLeast, body, c); })(scalar(5)),
-                {5});
+  expect_values(
+      run([&](const Tensor& c) { return fori_loop(kMaxBound, kLeast, body, c); })(scalar(5)), {5});
   expect_values(run([&](const Tensor& c, const Tensor& lower, const Tensor& upper) {
                   return fori_loop(lower, upper, body, c);
-                })(scalar(5), scalar(kMost, i64), scalar(kLeast, i64)),
+                })(scalar(5), scalar(kMaxBound, i64), scalar(kLeast, i64)),
                 {5});
   EXPECT_EQ(
-      message_of<ArgumentError>([&] { fori_loop(kLeast, kMost, body, scalar(5)); }),
+      message_of<ArgumentError>([&] { fori_loop(kLeast, kMaxBound, body, scalar(5)); }),
       "fori_loop \"fori_loop\": from -9223372036854775808 to 9223372036854775807 are more steps "
       "than can be counted");
 }

@@ -104,15 +104,15 @@ TEST_P(ReturnnPatterns, P7_AFinalStateThatGoesOn) {
         .state;
   };
   const auto whole = [&](const Tensor& x) { return sum(square(sums(x, zeros({batch}, f64)))); };
-  const auto in_chunks = [&](const Tensor& x) {
+  const auto over_chunks = [&](const Tensor& x) {
     const Dim time = x.dim("time");
     const Tensor half = sums(slice(x, time, 0, 2), zeros({batch}, f64));
     return sum(square(sums(slice(x, time, 2), half)));
   };
   for (const double padding : kPaddings) {
     const Tensor x = x2(padding, f64);
-    expect_all_close(run(in_chunks)(x), run(whole)(x), 1e-12);
-    expect_all_close(checked_gradient(in_chunks, x), checked_gradient(whole, x), 1e-9);
+    expect_all_close(run(over_chunks)(x), run(whole)(x), 1e-12);
+    expect_all_close(checked_gradient(over_chunks, x), checked_gradient(whole, x), 1e-9);
   }
 }
 

@@ -228,16 +228,16 @@ TEST_P(DimArithmeticTest, ErrorsNameTheExpression) {
 
 TEST(DimLimitsTest, NumbersThatDoNotFitAreErrorsAndWrapNowhere) {
   const Dim time("time", 3);
-  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+  constexpr auto kMaxNumber = std::numeric_limits<std::uint64_t>::max();
   constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
   constexpr auto kHuge = std::numeric_limits<std::int64_t>::max();
   const std::string refused =
       "arithmetic on dim time=3: 18446744073709551615 does not fit into 64 bits with a sign";
-  EXPECT_EQ(message_of<ArgumentError>([&] { time + kMost; }), refused);
-  EXPECT_EQ(message_of<ArgumentError>([&] { kMost + time; }), refused);
-  EXPECT_EQ(message_of<ArgumentError>([&] { time - kMost; }), refused);
-  EXPECT_EQ(message_of<ArgumentError>([&] { time* kMost; }), refused);
-  EXPECT_EQ(message_of<ArgumentError>([&] { time / kMost; }), refused);
+  EXPECT_EQ(message_of<ArgumentError>([&] { time + kMaxNumber; }), refused);
+  EXPECT_EQ(message_of<ArgumentError>([&] { kMaxNumber + time; }), refused);
+  EXPECT_EQ(message_of<ArgumentError>([&] { time - kMaxNumber; }), refused);
+  EXPECT_EQ(message_of<ArgumentError>([&] { time* kMaxNumber; }), refused);
+  EXPECT_EQ(message_of<ArgumentError>([&] { time / kMaxNumber; }), refused);
   EXPECT_EQ(message_of<ArgumentError>([&] { time - kLeast; }),
             "Dim time=3 - -9223372036854775808: a length does not fit into 64 bits");
   EXPECT_EQ(message_of<ArgumentError>([&] { time* kHuge; }),
@@ -248,7 +248,7 @@ TEST(DimLimitsTest, NumbersThatDoNotFitAreErrorsAndWrapNowhere) {
   EXPECT_EQ((time + kLeast).size(), 0);
   EXPECT_EQ((time / kHuge).size(), 0);
   EXPECT_EQ((Dim(3) - kHuge).size(), 0);
-  EXPECT_THROW(Dim(3) + kMost, ArgumentError);
+  EXPECT_THROW(Dim(3) + kMaxNumber, ArgumentError);
 }
 
 TEST(DimThreadsTest, ThreadsFindTheSameDim) {

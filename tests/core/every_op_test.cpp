@@ -22,7 +22,7 @@ namespace {
 const char* tested_elsewhere(const Op& op) {
   if (op.name == "loop" || op.name == "cond")
     return "tests/frontend: while_loop_test, scan_test, cond_test";
-  if (op.name == "recall" || op.name == "checkpointed")
+  if (op.name == "recompute" || op.name == "checkpointed")
     return "tests/frontend: checkpoint_policy_test, checkpointed_test";
   if (op.name == "fused") return "tests/trace: fuse_pointwise_test";
   if (op.name == "custom_vjp") return "tests/frontend: custom_vjp_test";

@@ -29,7 +29,8 @@ std::string exceptions_of(Fn&& fn) {
   return names;
 }
 
-constexpr std::int64_t kMost = 35;  // two vectors of every instruction set, and a part of one
+constexpr std::int64_t kMaxElements =
+    35;  // two vectors of every instruction set, and a part of one
 
 class ExceptionsTest : public ::testing::TestWithParam<const char*> {
  protected:
@@ -46,16 +47,17 @@ INSTANTIATE_TEST_SUITE_P(InstructionSets, ExceptionsTest,
 template <class T>
 std::vector<T> ordinary_elements() {
   std::vector<T> elements;
-  for (std::int64_t i = 0; i < kMost; ++i) elements.push_back(static_cast<T>(0.5 + 0.125 * i));
+  for (std::int64_t i = 0; i < kMaxElements; ++i)
+    elements.push_back(static_cast<T>(0.5 + 0.125 * i));
   return elements;
 }
 
-/// Runs every loop of a dtype on every number of elements from one to kMost.
+/// Runs every loop of a dtype on every number of elements from one to kMaxElements.
 template <class T>
 void expect_quiet(const PointwiseTable& table, DType dtype) {
   const std::vector<T> a = ordinary_elements<T>();
-  std::vector<T> out(kMost);
-  for (std::int64_t count = 1; count <= kMost; ++count) {
+  std::vector<T> out(kMaxElements);
+  for (std::int64_t count = 1; count <= kMaxElements; ++count) {
     for (const auto& row : table.unary) {
       const UnaryLoop loop = row[column_of(dtype)];
       if (!loop) continue;
@@ -78,9 +80,9 @@ TEST_P(ExceptionsTest, EndsOfRowsRaiseNone) {
 
 TEST_P(ExceptionsTest, RepeatedOperandsRaiseNone) {
   const std::vector<float> a = ordinary_elements<float>();
-  for (std::int64_t count = 1; count <= kMost; ++count)
+  for (std::int64_t count = 1; count <= kMaxElements; ++count)
     for (const bool first : {true, false}) {
-      std::vector<float> out(kMost);
+      std::vector<float> out(kMaxElements);
       Rows rows{1, count};
       rows.repeats[first ? 0 : 1] = true;
       const void* const in[] = {a.data(), a.data()};
@@ -92,12 +94,13 @@ TEST_P(ExceptionsTest, RepeatedOperandsRaiseNone) {
 /// Numbers at which functions are 0 or saturate, and are still defined.
 TEST_P(ExceptionsTest, SaturatingFunctionsRaiseNone) {
   const auto raised = [&](Unary op, DType dtype, double x) {
-    const std::vector<float> f32s(kMost, static_cast<float>(x));
-    const std::vector<double> f64s(kMost, x);
-    std::vector<double> out(kMost);
+    const std::vector<float> f32s(kMaxElements, static_cast<float>(x));
+    const std::vector<double> f64s(kMaxElements, x);
+    std::vector<double> out(kMaxElements);
     return exceptions_of([&] {
       table_->unary[static_cast<int>(op)][column_of(dtype)](
-          dtype == f32 ? static_cast<const void*>(f32s.data()) : f64s.data(), out.data(), kMost);
+          dtype == f32 ? static_cast<const void*>(f32s.data()) : f64s.data(), out.data(),
+          kMaxElements);
     });
   };
   for (const DType dtype : {f32, f64})
@@ -115,10 +118,11 @@ TEST_P(ExceptionsTest, SaturatingFunctionsRaiseNone) {
 
 TEST_P(ExceptionsTest, PowersAndRemaindersRaiseThoseOfTheStandardLibrary) {
   const auto raised = [&](Binary op, float x, float y) {
-    const std::vector<float> a(kMost, x), b(kMost, y);
-    std::vector<float> out(kMost);
+    const std::vector<float> a(kMaxElements, x), b(kMaxElements, y);
+    std::vector<float> out(kMaxElements);
     return exceptions_of([&] {
-      table_->flat[static_cast<int>(op)][column_of(f32)](a.data(), b.data(), out.data(), kMost);
+      table_->flat[static_cast<int>(op)][column_of(f32)](a.data(), b.data(), out.data(),
+                                                         kMaxElements);
     });
   };
   for (const auto& [x, y] : std::vector<std::pair<float, float>>{{0.f, 2.f},
@@ -149,13 +153,13 @@ TEST_P(ExceptionsTest, PowersAndRemaindersRaiseThoseOfTheStandardLibrary) {
 TEST_P(ExceptionsTest, LogarithmsRaiseThoseOfTheStandardLibraryAtTheirEnds) {
   const auto raised = [&](Unary op, double x) {
     std::string names;
-    const std::vector<float> f32s(kMost, static_cast<float>(x));
-    const std::vector<double> f64s(kMost, x);
-    std::vector<double> out(kMost);
+    const std::vector<float> f32s(kMaxElements, static_cast<float>(x));
+    const std::vector<double> f64s(kMaxElements, x);
+    std::vector<double> out(kMaxElements);
     names += exceptions_of(
-        [&] { table_->unary[static_cast<int>(op)][0](f32s.data(), out.data(), kMost); });
+        [&] { table_->unary[static_cast<int>(op)][0](f32s.data(), out.data(), kMaxElements); });
     return names + exceptions_of([&] {
-             table_->unary[static_cast<int>(op)][1](f64s.data(), out.data(), kMost);
+             table_->unary[static_cast<int>(op)][1](f64s.data(), out.data(), kMaxElements);
            });
   };
   for (const double x : {HUGE_VAL, 1e30, 0., -0.5}) EXPECT_EQ(raised(Unary::log1p, x), "") << x;
@@ -207,7 +211,7 @@ TEST_P(EveryOpExceptionsTest, SamplesRaiseNone) {
 }
 
 TEST(ReductionExceptionsTest, RowsOfEveryLengthRaiseNone) {
-  for (std::int64_t n = 1; n <= kMost; ++n)
+  for (std::int64_t n = 1; n <= kMaxElements; ++n)
     for (const DType dtype : {f32, f64}) {
       const Tensor x = range(Dim(2 * n), dtype) * 30 - 2000;
       const auto raised = [](const Tensor& x, int axis) {
@@ -233,7 +237,7 @@ TEST(FusedExceptionsTest, ChainsOfEveryLengthRaiseNone) {
   const auto f = jit([](const Tensor& a, const Tensor& b) {
     return sqrt(a / b) * maximum(a, b) / (log(a) + a / (a + b)) + square(b) / a;
   });
-  for (std::int64_t n = 1; n <= kMost; ++n)
+  for (std::int64_t n = 1; n <= kMaxElements; ++n)
     for (const DType dtype : {f32, f64}) {
       const Tensor a = range(n, dtype) + 1.5, b = range(n, dtype) * 0.25 + 3.;
       EXPECT_EQ(exceptions_of([&] { f(a, b); }), "") << n << ' ' << dtype;

@@ -1,6 +1,6 @@
 // Requirements on every op with a rule that batches it across iterations: it gives the results of
 // the single iterations.
-#include "reel/core/ops/shape/over_time.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ constexpr std::size_t kSteps = 3;
 std::vector<const Op*> ops_with_rules() {
   std::vector<const Op*> result;
   for (const Op* op : all_ops())
-    if (over_time_rule(*op) && op->samples) result.push_back(op);
+    if (iteration_batching_rule(*op) && op->samples) result.push_back(op);
   return result;
 }
 
@@ -56,7 +56,7 @@ class Steps {
     return std::all_of(inputs_[0].begin(), inputs_[0].end(), fits) &&
            std::all_of(outputs_[0].begin(), outputs_[0].end(), fits);
   }
-  /// Returns the rule's outputs, or none if it declines the op as batch_over_time would.
+  /// Returns the rule's outputs, or none if it declines the op as batch_across_iterations would.
   Tensors at_once(bool is_summed) const {
     Tensors in;
     for (std::size_t i = 0; i < is_many_.size(); ++i) in.push_back(of_steps(i));
@@ -64,7 +64,8 @@ class Steps {
     for (const Tensor& output : outputs_[0]) step_out.push_back(output.type());
     Tensors made;
     try {
-      made = over_time_rule(op_)({op_, sample_.attrs, in, is_many_, step_out, time_, is_summed});
+      made = iteration_batching_rule(op_)(
+          {op_, sample_.attrs, in, is_many_, step_out, time_, is_summed});
     } catch (const Error&) {
       return {};
     }
@@ -132,7 +133,7 @@ TEST_P(OverTimeOfEveryOp, GivesWhatEachStepGives) {
       for (std::size_t t = 0; t < kSteps; ++t) {
         const Tensor part = mask_padding(parts[t]), step = mask_padding(steps.outputs(t)[k]);
         EXPECT_EQ(part.type(), step.type());
-        if (op().gains_over_time)  // a product of other sizes adds in another order
+        if (op().gains_from_batching)  // a product of other sizes adds in another order
           expect_all_close(part, step, 1e-6);
         else
           expect_same_bits(part, step);
@@ -143,7 +144,7 @@ TEST_P(OverTimeOfEveryOp, GivesWhatEachStepGives) {
 }
 
 TEST_P(OverTimeOfEveryOp, AddsUpWhatEachStepGives) {
-  if (!op().gains_over_time) return;
+  if (!op().gains_from_batching) return;
   int taken = 0;
   each([&](const Steps& steps) {
     const Tensors made = steps.at_once(true);

@@ -1,6 +1,6 @@
 // Rule for checkpoint(f): a block of instructions that its gradient recomputes.
 #include "reel/core/runtime/random.h"
-#include "reel/frontend/transforms/checkpointed.h"
+#include "reel/frontend/transforms/rematerialize.h"
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/policies.h"
 #include "reel/tests/fuzz/printer.h"

@@ -1,8 +1,8 @@
 // Rule for derivatives of a block inside a program: gradients, tangents, and pullbacks that are
 // called in loops, branches and functions under checkpoint(f).
 #include "reel/frontend/loops/fold.h"
-#include "reel/frontend/transforms/checkpointed.h"
 #include "reel/frontend/transforms/jvp.h"
+#include "reel/frontend/transforms/rematerialize.h"
 #include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/policies.h"
 #include "reel/tests/fuzz/printer.h"

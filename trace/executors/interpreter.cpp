@@ -14,7 +14,7 @@
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/list/term_sum.h"
 #include "reel/core/ops/shape/join.h"
-#include "reel/core/runtime/saved_steps.h"
+#include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/mode.h"
 #include "reel/core/types/sizes.h"
 #include "reel/trace/executors/checkpoints/stack_list.h"
@@ -37,7 +37,7 @@ class LoopRun {
         attrs_(args.attr<LoopAttrs>()),
         body_(*attrs_.body.graph),
         iterations_(attrs_, args.in) {
-    if (attrs_.in_chunks) {
+    if (attrs_.over_chunks) {
       chunks_ = chunks_of(attrs_, input_types());
       iterations_.limit = chunks_.count();
       for (std::int64_t k = 0; k < chunks_.count(); ++k) chunk_dims_.push_back(chunks_.made_dim(k));
@@ -66,14 +66,14 @@ class LoopRun {
   void run() {
     const SavedReading reading(saved_);
     iterations_.run([&](std::int64_t position, const Tensor& live) { step(position, live); },
-                    [&] { return ask(); });
+                    [&] { return eval_condition(); });
     finish();
   }
 
  private:
   /// slice: type of the slices in the body.
   Tensors elements_of(const Tensor& slices, const TensorType& slice) {
-    if (slices.type().is_list() && attrs_.in_chunks) {
+    if (slices.type().is_list() && attrs_.over_chunks) {
       const Tensors steps = list_elements(slices);
       Tensors result;
       for (std::int64_t k = 0; k < chunks_.count(); ++k)
@@ -82,7 +82,7 @@ class LoopRun {
     }
     if (slices.type().is_list()) return slices_of_list(slices, slice, iterations_.limit);
     Tensors steps = unstack_shown(slices, 0);
-    if (!attrs_.in_chunks) return steps;
+    if (!attrs_.over_chunks) return steps;
     Tensors result;
     for (std::int64_t k = 0; k < chunks_.count(); ++k) {
       const auto first = steps.begin() + chunks_.first(k);
@@ -92,7 +92,7 @@ class LoopRun {
     return result;
   }
 
-  Tensor ask() {
+  Tensor eval_condition() {
     Tensors inputs{scalar(iterations_.count(), i64)};
     inputs.insert(inputs.end(), state_.begin(), state_.end());
     inputs.insert(inputs.end(), cond_captures_.begin(), cond_captures_.end());
@@ -123,7 +123,7 @@ class LoopRun {
     const auto replayed = [&] { return replay(body_, inputs, env); };
     // In a chunk, the inner loop adds the iteration to errors.
     Tensors outputs =
-        attrs_.in_chunks ? replayed() : in_iteration(iterations_.number(), attrs_.name, replayed);
+        attrs_.over_chunks ? replayed() : in_iteration(iterations_.number(), attrs_.name, replayed);
     if (has_ended)
       for (std::size_t k = 0; k < outputs.size(); ++k) {
         outputs[k] = ended_->made(outputs[k], k);
@@ -144,7 +144,7 @@ class LoopRun {
         spill(i, position, term);
         continue;
       }
-      if (attrs_.in_chunks) {
+      if (attrs_.over_chunks) {
         put_chunk(i, position, term);
         continue;
       }
@@ -163,9 +163,9 @@ class LoopRun {
 
   /// Returns a slice of saved steps; in a chunked loop, the slices of a chunk.
   Tensor saved_slice(std::size_t i, std::int64_t position) const {
-    SavedSteps& steps = *saved_[i]->steps;
+    ResidualSource& steps = *saved_[i]->steps;
     const Tensor& all = args_.input(attrs_.first_slice() + i);
-    if (!attrs_.in_chunks) {
+    if (!attrs_.over_chunks) {
       steps.need(position, 1);
       return step_of_saved(all, position);
     }
@@ -178,7 +178,7 @@ class LoopRun {
   }
   /// Returns how many time steps ran before the iteration at a position.
   std::int64_t steps_before(std::int64_t position) const {
-    if (!attrs_.in_chunks) return iterations_.count();
+    if (!attrs_.over_chunks) return iterations_.count();
     return attrs_.is_reverse ? chunks_.steps - chunks_.first(position) - chunks_.steps_of(position)
                              : chunks_.first(position);
   }
@@ -193,14 +193,14 @@ class LoopRun {
       if (!times_.now().takes) continue;
       if (attrs_.is_steps(j))
         lists_[j].keep(
-            tensor({steps_before(position), attrs_.in_chunks ? chunks_.size : 1}, {}, i64));
+            tensor({steps_before(position), attrs_.over_chunks ? chunks_.size : 1}, {}, i64));
       else if (times_.source(j) >= 0)
         lists_[j].keep(inputs[static_cast<std::size_t>(times_.source(j))]);
     }
   }
 
   void open_file() {
-    const auto limit = times_.puts(iterations_.expected(), attrs_.in_chunks ? chunks_.size : 1);
+    const auto limit = times_.puts(iterations_.expected(), attrs_.over_chunks ? chunks_.size : 1);
     for (int j = 0; j < attrs_.stacks; ++j)
       if (attrs_.is_checkpoint(j) && attrs_.is_spilled(j))
         lists_[j].spill_to(spills_.make_for_checkpoints(attrs_, j, limit));
@@ -208,7 +208,7 @@ class LoopRun {
 
   /// Returns the position that the body receives.
   Tensor place_of(std::int64_t position) const {
-    if (attrs_.in_chunks) return tensor({chunks_.first(position), chunks_.steps}, {}, i64);
+    if (attrs_.over_chunks) return tensor({chunks_.first(position), chunks_.steps}, {}, i64);
     return scalar(iterations_.step_at(position), i64);
   }
   /// Splits the term of a chunk into time steps, in the order in which the loop runs.
@@ -236,13 +236,14 @@ class LoopRun {
     return *steps;
   }
   void spill(int i, std::int64_t position, const Tensor& term) {
-    if (!attrs_.in_chunks) return spilled(i).put(position, term);
+    if (!attrs_.over_chunks) return spilled(i).put(position, term);
     std::int64_t step = chunks_.first(position);
     for (const Tensor& of : steps_of(term)) spilled(i).put(step++, of);
   }
   Tensor spilled_value(int i, const TensorType& term, const Dim& fresh) {
-    const TensorType step = spilled(i).type().value_or(without_iterations(one_step(attrs_, term)));
-    const Ref<SavedSteps> steps(&spilled(i));
+    const TensorType step =
+        spilled(i).type().value_or(without_iterations(remove_chunk_dim(attrs_, term)));
+    const Ref<ResidualSource> steps(&spilled(i));
     if (attrs_.is_list(i)) return make_saved(step.as_list(), steps, 0);
     const Dim& dim = attrs_.makes_dim ? fresh : attrs_.stack_dims[i];
     Dims dims{dim.has_size() ? dim : Dim(iterations_.count())};
@@ -269,7 +270,7 @@ class LoopRun {
     const Dim fresh = attrs_.makes_dim ? iterations_.made_dim() : Dim(0);
     for (int i = 0; i < attrs_.stacks; ++i) {
       const TensorType term = body_.types[body_.outputs[attrs_.carries + i]];
-      if (const Ref<SavedSteps> kept = lists_[i].in_file()) {
+      if (const Ref<ResidualSource> kept = lists_[i].in_file()) {
         out.push_back(make_saved(without_iterations(term).as_list(), kept, 0));
         continue;
       }
@@ -288,7 +289,7 @@ class LoopRun {
       const std::int64_t extent = dim.has_size() ? dim.size() : iterations_.count();
       if (stacks_[i].is_empty()) {
         Dims dims{dim.has_size() ? dim : Dim(extent)};
-        const TensorType element = without_iterations(one_step(attrs_, term));
+        const TensorType element = without_iterations(remove_chunk_dim(attrs_, term));
         dims.insert(dims.end(), element.dims().begin(), element.dims().end());
         out.push_back(zeros(element.with(dims)));
         continue;
@@ -304,7 +305,7 @@ class LoopRun {
             type.is_list() ? empty_list(without_iterations(type)) : zeros(without_iterations(type));
       out.push_back(std::move(sum));
     }
-    const std::int64_t ran = attrs_.in_chunks ? chunks_.steps : iterations_.count();
+    const std::int64_t ran = attrs_.over_chunks ? chunks_.steps : iterations_.count();
     out.push_back(scalar(checked_i32(ran, "loop", "the number of iterations"), i32));
     if (attrs_.makes_lengths()) out.push_back(iterations_.reached());
     if (attrs_.makes_dim) out.push_back(iterations_.token(fresh));

@@ -8,20 +8,20 @@
 #include "reel/core/types/tensor.h"
 #include "reel/trace/passes/cleanup/drop_dead.h"
 #include "reel/trace/passes/cleanup/fold_constants.h"
-#include "reel/trace/passes/cleanup/forwarded_outputs.h"
+#include "reel/trace/passes/cleanup/forward_outputs.h"
 #include "reel/trace/passes/fusion/fuse_pointwise.h"
-#include "reel/trace/passes/hoisting/batch_over_time.h"
-#include "reel/trace/passes/hoisting/constant_slices.h"
+#include "reel/trace/passes/hoisting/batch_across_iterations.h"
+#include "reel/trace/passes/hoisting/capture_constant_slices.h"
+#include "reel/trace/passes/hoisting/capture_invariant_carries.h"
+#include "reel/trace/passes/hoisting/hoist_embedding_products.h"
 #include "reel/trace/passes/hoisting/hoist_invariants.h"
-#include "reel/trace/passes/hoisting/invariant_carries.h"
-#include "reel/trace/passes/hoisting/multiply_tables.h"
 #include "reel/trace/passes/hoisting/pack_weights.h"
-#include "reel/trace/passes/loop_structure/adjoin_loops.h"
 #include "reel/trace/passes/loop_structure/chunk_loops.h"
 #include "reel/trace/passes/loop_structure/feed_chunks.h"
+#include "reel/trace/passes/loop_structure/group_pipelined_loops.h"
 #include "reel/trace/passes/loop_structure/join_loops.h"
 #include "reel/trace/passes/loop_structure/split_loops.h"
-#include "reel/trace/passes/residuals/saved_of_ended.h"
+#include "reel/trace/passes/residuals/relax_finished_residuals.h"
 #include "reel/trace/passes/residuals/sink_updates.h"
 
 namespace reel {
@@ -70,8 +70,8 @@ Optimised optimise(Ref<Graph> recorded) {
     before = size_of_text(*graph);
     graph = checked(fold_constants(*graph), *graph, "fold_constants");
     graph = checked(merge_equal(*graph), *graph, "merge_equal");
-    graph = checked(invariant_carries(*graph), *graph, "invariant_carries");
-    graph = checked(forwarded_outputs(*graph), *graph, "forwarded_outputs");
+    graph = checked(capture_invariant_carries(*graph), *graph, "capture_invariant_carries");
+    graph = checked(forward_outputs(*graph), *graph, "forward_outputs");
     graph = checked(join_loops(*graph), *graph, "join_loops");
     std::vector<int> kept;
     graph = checked(drop_dead(*graph, &kept), *graph, "drop_dead");
@@ -87,7 +87,7 @@ Optimised optimise_for_interpreter(const Graph& graph) {
 
 Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   Ref<Graph> result = checked(inline_checkpointed(graph), graph, "inline_checkpointed");
-  result = checked(saved_of_ended(*result), graph, "saved_of_ended");
+  result = checked(relax_finished_residuals(*result), graph, "relax_finished_residuals");
   const auto pass = [&](bool is_made, const char* name, auto&& make) {
     if (is_made) result = checked(make(*result), graph, name);
   };
@@ -96,23 +96,24 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   pass(passes.hoist_invariants, "hoist_once", hoist_once);
   // Covers loops of unknown length and loops that slice or stack lists.
   pass(passes.hoist_invariants, "hoist_all_invariants", hoist_all_invariants);
-  pass(passes.multiply_tables, "multiply_tables", [&](const Graph& from) {
-    return multiply_tables(from, {packs, passes.multiply_any});
+  pass(passes.multiply_tables, "hoist_embedding_products", [&](const Graph& from) {
+    return hoist_embedding_products(from, {packs, passes.multiply_any});
   });
-  pass(batches, "constant_slices", constant_slices);
+  pass(batches, "capture_constant_slices", capture_constant_slices);
   pass(batches && passes.split_loops, "split_loops", split_loops);
   pass(chunks, "chunk_loops",
        [&](const Graph& from) { return chunk_loops(from, passes.chunk_steps); });
   pass(chunks && passes.split_loops, "split_loops", split_loops);
   pass(chunks, "feed_chunks", feed_chunks);
-  pass(batches, "batch_over_time", [&](const Graph& from) { return batch_over_time(from, packs); });
-  pass(true, "constant_slices", constant_slices);
+  pass(batches, "batch_across_iterations",
+       [&](const Graph& from) { return batch_across_iterations(from, packs); });
+  pass(true, "capture_constant_slices", capture_constant_slices);
   Optimised optimised = passes.simplify ? optimise(std::move(result)) : as_it_is(std::move(result));
   result = std::move(optimised.graph);
   pass(passes.pack_weights, "pack_weights",
        [&](const Graph& from) { return pack_weights(from, packs); });
   pass(passes.fuse_pointwise, "fuse_pointwise", fuse_pointwise);
-  pass(chunks && passes.adjoin_loops, "adjoin_loops", adjoin_loops);
+  pass(chunks && passes.adjoin_loops, "group_pipelined_loops", group_pipelined_loops);
   pass(true, "sink_updates", sink_updates);
   optimised.graph = std::move(result);
   return optimised;

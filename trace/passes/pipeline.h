@@ -11,7 +11,7 @@ struct Optimised {
   std::vector<int> kept_captures;  ///< indices of the previous graph's captures that are read
 };
 
-/// Repeats fold_constants, merge_equal, invariant_carries, forwarded_outputs, join_loops and
+/// Repeats fold_constants, merge_equal, capture_invariant_carries, forward_outputs, join_loops and
 /// drop_dead until nothing changes. Graphs, and the gradients derived from them, are made from the
 /// result. Debug builds verify the graph after each pass. Recording always runs these passes,
 /// whatever Passes says.
@@ -28,21 +28,21 @@ Optimised optimise_for_interpreter(const Graph& graph);
 ///
 /// Passes in their order, and the switches of Passes that they need:
 ///
-///   inline_checkpointed, saved_of_ended
+///   inline_checkpointed, relax_finished_residuals
 ///   hoist_once, hoist_all_invariants       hoist_invariants
-///   multiply_tables                        multiply_tables
-///   constant_slices                        batch_over_time
-///   split_loops                            batch_over_time and split_loops
-///   chunk_loops                            batch_over_time and chunk_loops
-///   split_loops again, inside chunks       batch_over_time, chunk_loops and split_loops
-///   feed_chunks                            batch_over_time and chunk_loops
-///   batch_over_time                        batch_over_time
-///   constant_slices
+///   hoist_embedding_products                        hoist_embedding_products
+///   capture_constant_slices                        batch_across_iterations
+///   split_loops                            batch_across_iterations and split_loops
+///   chunk_loops                            batch_across_iterations and chunk_loops
+///   split_loops again, inside chunks       batch_across_iterations, chunk_loops and split_loops
+///   feed_chunks                            batch_across_iterations and chunk_loops
+///   batch_across_iterations                        batch_across_iterations
+///   capture_constant_slices
 ///   optimise(), once more                  simplify
 ///   pack_weights                           pack_weights
 ///   fuse_pointwise                         fuse_pointwise
-///   adjoin_loops                           batch_over_time, chunk_loops and adjoin_loops
-///   sink_updates
+///   group_pipelined_loops                           batch_across_iterations, chunk_loops and
+///   group_pipelined_loops sink_updates
 ///
 /// Plan and LoopPlan read the other switches.
 Optimised optimise_for_plan(const Graph& graph, const Passes& passes);

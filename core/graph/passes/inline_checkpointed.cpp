@@ -84,7 +84,7 @@ class Inlining {
         value[v] = to_->add_value(env.resolve(part->types[v]));
       const AttrsRef attrs = record.attrs ? record.attrs->resolve(env) : AttrsRef();
       to_->append(*record.op, attrs, here(part->inputs_of(record)), here(part->outputs_of(record)),
-                  record.source, std::max(record.again, call.again));
+                  record.source, std::max(record.recompute, call.recompute));
     }
     return here(part->outputs);
   }
@@ -119,7 +119,7 @@ class Inlining {
     };
     if (record.op == &loop_op) {
       LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
-      inside(attrs.body, attrs.counts_down);
+      inside(attrs.body, attrs.is_gradient_loop);
       return make_attrs(std::move(attrs));
     }
     if (record.op != &cond_op) return record.attrs;

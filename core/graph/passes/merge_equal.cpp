@@ -14,7 +14,7 @@ struct Emitted {
   AttrsRef attrs;
   std::vector<ValueId> in, out;
   SourceId source;
-  Again again;
+  Recompute recompute;
 };
 
 /// Returns the dim's name inside a body or branch; nothing if the name belongs to another dim
@@ -68,7 +68,8 @@ class Merger {
       visit(r);
     }
     if (boundary) *boundary = *boundary >= from_.records.size() ? emitted_.size() : forward;
-    for (const Emitted& e : emitted_) to_->append(*e.op, e.attrs, e.in, e.out, e.source, e.again);
+    for (const Emitted& e : emitted_)
+      to_->append(*e.op, e.attrs, e.in, e.out, e.source, e.recompute);
     for (const ValueId v : from_.outputs) to_->outputs.push_back(value_[v]);
     to_->seal();
     if (values) *values = value_;
@@ -78,7 +79,7 @@ class Merger {
  private:
   void visit(std::size_t r) {
     const OpRecord& record = from_.records[r];
-    Emitted next{record.op, record.attrs, {}, {}, record.source, record.again};
+    Emitted next{record.op, record.attrs, {}, {}, record.source, record.recompute};
     for (const ValueId v : from_.inputs_of(record)) next.in.push_back(value_[v]);
     if (next.attrs && !merged_.empty()) next.attrs = next.attrs->resolve(renamed_);
     if (record.op->is_identity) {
@@ -98,7 +99,7 @@ class Merger {
         const auto out = from_.outputs_of(record);
         if (dims_meet(out, same.out)) continue;
         for (std::size_t i = 0; i < out.size(); ++i) alias(out[i], same.out[i]);
-        same.again = std::min(same.again, next.again);
+        same.recompute = std::min(same.recompute, next.recompute);
         return;
       }
     }
@@ -206,47 +207,51 @@ class Merger {
     std::vector<ValueId> stacks, sums;
     std::vector<std::size_t> stack_place, sum_place;  // places of b's outputs among the united ones
     std::vector<std::uint8_t> collect_stacks, collect_sums;
-    for (int i = 0; i < a.stacks; ++i) collect_stacks.push_back(a.collects_output(a.carries + i));
+    for (int i = 0; i < a.stacks; ++i)
+      collect_stacks.push_back(a.output_adds_finished(a.carries + i));
     for (int i = 0; i < a.sums; ++i)
-      collect_sums.push_back(a.collects_output(a.carries + a.stacks + i));
+      collect_sums.push_back(a.output_adds_finished(a.carries + a.stacks + i));
     for (int i = 0; i < a.stacks; ++i) stacks.push_back(term(false, a.carries + i));
     for (int i = 0; i < a.sums; ++i) sums.push_back(term(false, a.carries + a.stacks + i));
     for (int i = 0; i < b.stacks; ++i) {
       const ValueId v = term(true, b.carries + i);
       std::size_t at = 0;
-      const bool collects = b.collects_output(b.carries + i);
+      const bool adds_finished_to_running = b.output_adds_finished(b.carries + i);
       // One value may be stacked along two dims: the dim of xs, and a shorter one that the loop
       // makes.
       const auto is_same = [&](std::size_t k) {
         return stacks[k] == v && united.stack_kinds[k] == b.stack_kinds[i] &&
-               collect_stacks[k] == collects &&
+               collect_stacks[k] == adds_finished_to_running &&
                (united.makes_dim || united.stack_dims[k] == b.stack_dims[i]);
       };
       while (at < stacks.size() && !is_same(at)) ++at;
       if (at == stacks.size()) {
         stacks.push_back(v);
         united.stack_kinds.push_back(b.stack_kinds[i]);
-        collect_stacks.push_back(collects);
+        collect_stacks.push_back(adds_finished_to_running);
         if (!united.makes_dim) united.stack_dims.push_back(b.stack_dims[i]);
       }
       stack_place.push_back(at);
     }
     for (int i = 0; i < b.sums; ++i) {
       const ValueId v = term(true, b.carries + b.stacks + i);
-      const bool collects = b.collects_output(b.carries + b.stacks + i);
+      const bool adds_finished_to_running = b.output_adds_finished(b.carries + b.stacks + i);
       std::size_t at = 0;
-      while (at < sums.size() && (sums[at] != v || collect_sums[at] != collects)) ++at;
+      while (at < sums.size() && (sums[at] != v || collect_sums[at] != adds_finished_to_running))
+        ++at;
       if (at == sums.size()) {
         sums.push_back(v);
-        collect_sums.push_back(collects);
+        collect_sums.push_back(adds_finished_to_running);
       }
       sum_place.push_back(at);
     }
     united.stacks = static_cast<int>(stacks.size());
     united.sums = static_cast<int>(sums.size());
-    united.collects.resize(a.carries);
-    united.collects.insert(united.collects.end(), collect_stacks.begin(), collect_stacks.end());
-    united.collects.insert(united.collects.end(), collect_sums.begin(), collect_sums.end());
+    united.adds_finished_to_running.resize(a.carries);
+    united.adds_finished_to_running.insert(united.adds_finished_to_running.end(),
+                                           collect_stacks.begin(), collect_stacks.end());
+    united.adds_finished_to_running.insert(united.adds_finished_to_running.end(),
+                                           collect_sums.begin(), collect_sums.end());
     merged->outputs.assign(outs.begin(), outs.begin() + a.carries);
     merged->outputs.insert(merged->outputs.end(), stacks.begin(), stacks.end());
     merged->outputs.insert(merged->outputs.end(), sums.begin(), sums.end());

@@ -10,7 +10,7 @@
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/control/joined_dims.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/ops/control/recall.h"
+#include "reel/core/ops/control/recompute.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
 
@@ -141,7 +141,7 @@ void loop_type(TypeArgs& a) {
       continue;
     }
     Dims dims{attrs.makes_dim ? fresh : attrs.stack_dims[i]};
-    const TensorType seen = outside(one_step(attrs, term));
+    const TensorType seen = outside(remove_chunk_dim(attrs, term));
     dims.insert(dims.end(), seen.dims().begin(), seen.dims().end());
     a.out.push_back(seen.with(dims));
   }
@@ -195,11 +195,11 @@ ValueId append_steps(Graph& body) {
   return steps;
 }
 
-const Op recall_op{
-    .name = "recall",
+const Op recompute_op{
+    .name = "recompute",
     .type =
         [](TypeArgs& a) {
-          const RecallAttrs& attrs = a.attr<RecallAttrs>();
+          const RecomputeAttrs& attrs = a.attr<RecomputeAttrs>();
           const LoopAttrs& loop = attrs.saving();
           TypeList all;
           TypeArgs rule{loop_op, attrs.loop.get(), a.in.first(attrs.loop_inputs(a.in.size())), all};
@@ -207,9 +207,9 @@ const Op recall_op{
           for (int j = attrs.first_saved; j < loop.stacks; ++j)
             a.out.push_back(all.span()[loop.first_stack() + static_cast<std::size_t>(j)]);
         },
-    .kernel = run_recall,
+    .kernel = run_recompute,
     .storage = OpStorage::any,
-    .vjp = recall_vjp,
+    .vjp = recompute_vjp,
     .reads = {.inputs = kAll},
     .samples = [] { return OpSamples{}; },
 };
@@ -277,20 +277,20 @@ std::optional<std::size_t> first_dense_slice(const LoopAttrs& attrs,
   return std::nullopt;
 }
 
-LoopAttrs over_chunk(const LoopAttrs& attrs, const Dim& chunk) {
+LoopAttrs make_chunk_loop(const LoopAttrs& attrs, const Dim& chunk) {
   LoopAttrs result = attrs;
-  result.has_chunk = true;
+  result.within_chunk = true;
   result.has_bound = false;
   std::fill(result.stack_dims.begin(), result.stack_dims.end(), chunk);
   return result;
 }
 
-TensorType one_step(const LoopAttrs& attrs, const TensorType& term) {
-  return attrs.in_chunks ? slice_type(term) : term;
+TensorType remove_chunk_dim(const LoopAttrs& attrs, const TensorType& term) {
+  return attrs.over_chunks ? slice_type(term) : term;
 }
 
 TensorType element_of_stack(const LoopAttrs& attrs, std::size_t stack, const TensorType& term) {
-  return attrs.is_checkpoint(stack) ? term : one_step(attrs, term);
+  return attrs.is_checkpoint(stack) ? term : remove_chunk_dim(attrs, term);
 }
 
 namespace {
@@ -355,7 +355,8 @@ DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
     env.bind(body.types[body.inputs[1 + i]], inputs[attrs.first_carry() + i]);
   for (int i = 0; i < attrs.slices; ++i) {
     const TensorType slice = slice_type(inputs[attrs.first_slice() + i]);
-    const TensorType formal = one_step(attrs, body.types[body.inputs[1 + attrs.carries + i]]);
+    const TensorType formal =
+        remove_chunk_dim(attrs, body.types[body.inputs[1 + attrs.carries + i]]);
     if (slice.rank() == formal.rank()) env.bind(formal, slice);
   }
   // Captures are bound last: the lengths of an outer dim may run over dims of arguments, under the
@@ -392,7 +393,7 @@ std::vector<int> CaptureList::add(const Tensors& captured) {
 }
 
 namespace {
-const Op* const kControlOps[] = {&loop_op, &cond_op, &recall_op, &fused_op};
+const Op* const kControlOps[] = {&loop_op, &cond_op, &recompute_op, &fused_op};
 }
 std::span<const Op* const> control_ops() { return kControlOps; }
 

@@ -116,7 +116,7 @@ std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& live) {
 
 namespace {
 /// Runs an op on [entries] x [inner], for x with its dims in any order.
-Tensor on_rows(const Op& op, const Tensor& x, const Tensor& live) {
+Tensor apply_to_rows(const Op& op, const Tensor& x, const Tensor& live) {
   const std::optional<Tensor> mask = leaf_mask(x.type(), live);
   if (!mask) return x;
   const Dims dims = with_entries_first(x.type(), *mask);
@@ -140,16 +140,16 @@ std::optional<Tensor> has_live(const Tensor& x, const Tensor& live) {
       for (const Dim& of : type.dims()[i].length_dims())
         differs = differs || contains(live.dims(), of);
   if (!differs) return std::nullopt;
-  return on_rows(fill_live_op, mask_padding(ones(type.dims(), boolean), false), live);
+  return apply_to_rows(fill_live_op, mask_padding(ones(type.dims(), boolean), false), live);
 }
 }  // namespace
 
-// A dim whose lengths differ stays unchanged (ShownDims). If a finished entry is longer than the
-// first running one, it keeps its own elements beyond that entry's end. A made-up number, above all
-// zero, would be less safe to divide by.
+// A dim whose lengths differ stays unchanged (SubstituteDims). If a finished entry is longer than
+// the first running one, it keeps its own elements beyond that entry's end. A made-up number, above
+// all zero, would be less safe to divide by.
 Tensor fill_live(const Tensor& x, const Tensor& live) {
   if (x.type().is_list()) return x;  // shared, whatever dims its elements have
-  const Tensor valid = mask_padding(x), shown = on_rows(fill_live_op, valid, live);
+  const Tensor valid = mask_padding(x), shown = apply_to_rows(fill_live_op, valid, live);
   const std::optional<Tensor> from_live = has_live(x, live);
   return from_live ? in_order_of(x, where(*from_live, shown, valid)) : shown;
 }
@@ -157,11 +157,11 @@ Tensor collect_live(const Tensor& x, const Tensor& live) {
   if (x.type().is_list()) return x;
   const Tensor valid = mask_padding(x);
   const std::optional<Tensor> from_live = has_live(x, live);
-  if (!from_live) return mask_padding(on_rows(collect_live_op, valid, live));
+  if (!from_live) return mask_padding(apply_to_rows(collect_live_op, valid, live));
   const Tensor zero = zeros_like(x);
   const Tensor moved = in_order_of(x, where(*from_live, valid, zero)),
                own = in_order_of(x, where(*from_live, zero, valid));
-  return mask_padding(on_rows(collect_live_op, moved, live) + own);
+  return mask_padding(apply_to_rows(collect_live_op, moved, live) + own);
 }
 
 Tensor zero_ended(const Tensor& x, const Tensor& live) {

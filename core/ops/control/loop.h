@@ -16,7 +16,7 @@
 
 namespace reel {
 
-struct LoopNote;  // trace/passes/support/notes.h
+struct LoopRemark;  // trace/passes/support/remarks.h
 
 /// The values that finished entries read of a carry, slice or capture while other entries still
 /// run. Results of finished entries are discarded.
@@ -25,18 +25,18 @@ enum class Fill : std::uint8_t {
   as_is,  ///< the stored values: residuals saved by the same iterations, finished entries included;
           ///< or a carry that the body itself keeps valid
   zero,   ///< zeros: cotangents, which must not count in sums over entries
-  recalled,       ///< slices only: as_is, with a few steps in memory at a time
-                  ///< (core/ops/control/recall.h)
-  recalled_live,  ///< slices only: live, with a few steps in memory at a time
-  recalled_zero,  ///< slices only: zero, with a few steps in memory at a time
+  recomputed,       ///< slices only: as_is, with a few steps in memory at a time
+                    ///< (core/ops/control/recompute.h)
+  recomputed_live,  ///< slices only: live, with a few steps in memory at a time
+  recomputed_zero,  ///< slices only: zero, with a few steps in memory at a time
 };
-inline bool is_recalled(Fill fill) { return fill >= Fill::recalled; }
+inline bool is_recomputed(Fill fill) { return fill >= Fill::recomputed; }
 /// Returns the fill of the same slice if all its steps are in memory.
 inline Fill fill_in_memory(Fill fill) {
-  return fill == Fill::recalled        ? Fill::as_is
-         : fill == Fill::recalled_live ? Fill::live
-         : fill == Fill::recalled_zero ? Fill::zero
-                                       : fill;
+  return fill == Fill::recomputed        ? Fill::as_is
+         : fill == Fill::recomputed_live ? Fill::live
+         : fill == Fill::recomputed_zero ? Fill::zero
+                                         : fill;
 }
 
 /// Attributes of loop_op: carries, slices and captures in; carries, stacks and sums out.
@@ -82,33 +82,33 @@ struct LoopAttrs {
   int carries = 0, slices = 0, stacks = 0, sums = 0;
   bool has_bound = false, has_lengths = false;
   bool is_reverse = false;
-  bool counts_down = false;  ///< gradient loops: messages count iterations downwards, as the
-                             ///< forward loop counts them
+  bool is_gradient_loop = false;  ///< gradient loops: messages count iterations downwards, as the
+                                  ///< forward loop counts them
   /// while_loop evaluates the bound, then cond, before every iteration. scan evaluates cond after
   /// every body, and before the first one if cond_before_body.
   bool is_scan = false, cond_before_body = true;
   /// The trip count is the size of the dim of its slices and stacks.
   bool is_full = false;
-  bool in_chunks = false;  ///< an iteration runs the steps of a chunk; requires `is_full`
-  int chunk_steps = 0;     ///< steps of a chunk; 0: chosen when the loop is planned
+  bool over_chunks = false;  ///< an iteration runs the steps of a chunk; requires `is_full`
+  int chunk_steps = 0;       ///< steps of a chunk; 0: chosen when the loop is planned
   /// For a loop in chunks: true if it is pipelined with another loop, so that one reads the stacks
   /// of the other as slices. Also true if inner layers are pipelined.
-  bool is_handed_on = false;
+  bool is_pipelined = false;
   /// Types that a step reads and writes, from which the chunk size is chosen; empty if the body
   /// shows them. A gradient stores its types without any policy or saving rule. A layer
   /// (trace/passes/loop_structure/split_loops.h) stores the whole loop's types. A loop around loops
-  /// stores step_around_loops().
-  std::vector<TensorType> whole_step;
-  bool has_chunk = false;  ///< positions count from the first step of the input `chunk`
-  Dims entry_dims;         ///< if entries finish one by one: dims of lengths, or of cond's result
-  /// Dims that finished entries read unchanged (core/ops/control/shown_dims.h): dims of array
+  /// stores nested_step_types().
+  std::vector<TensorType> chunk_cost_types;
+  bool within_chunk = false;  ///< positions count from the first step of the input `chunk`
+  Dims entry_dims;  ///< if entries finish one by one: dims of lengths, or of cond's result
+  /// Dims that finished entries read unchanged (core/ops/control/substitute_dims.h): dims of array
   /// elements in the state, even if some of these arrays are no longer carried.
   Dims kept_dims;
   std::vector<Fill> fills;  ///< one for each carry, slice and capture
   /// One flag for each output of the body. If set, values of finished entries are added to the
   /// first running entry, because finished entries read its values. Set for cotangents of inputs
   /// filled with Fill::live.
-  std::vector<std::uint8_t> collects;
+  std::vector<std::uint8_t> adds_finished_to_running;
   bool makes_dim = false;  ///< stacks run along a new dim; the run determines its size
   std::string new_dim;     ///< its name; empty for a plain dim
   Dims stack_dims;         ///< otherwise: the dim of each stack
@@ -128,7 +128,7 @@ struct LoopAttrs {
       keeps;        ///< which values of a step are saved for the gradient; null: the default
   GraphRef origin;  ///< the body as first recorded; later bodies have its records, and more
 
-  std::shared_ptr<const std::vector<LoopNote>> notes;  ///< remarks of passes, for explain()
+  std::shared_ptr<const std::vector<LoopRemark>> remarks;  ///< remarks of passes, for explain()
 
   /// Returns the fill of an input of the body. Inputs are counted without the position.
   Fill fill_of(std::size_t input) const {
@@ -149,9 +149,9 @@ struct LoopAttrs {
                                                                : MemoryClass::values;
   }
   /// True if some slices have only a few steps in memory at a time.
-  bool recalls() const {
+  bool recomputes() const {
     const auto first = fills.begin() + carries;
-    return std::any_of(first, first + slices, is_recalled);
+    return std::any_of(first, first + slices, is_recomputed);
   }
   bool takes_checkpoints() const {
     return std::any_of(stack_kinds.begin(), stack_kinds.end(),
@@ -164,9 +164,11 @@ struct LoopAttrs {
   }
   bool has_checkpoints() const { return checkpoint_steps || checkpoint_bytes; }
   bool is_unread(std::size_t stack) const { return stack_kinds[stack] & kUnread; }
-  bool collects_output(std::size_t i) const { return i < collects.size() && collects[i]; }
+  bool output_adds_finished(std::size_t i) const {
+    return i < adds_finished_to_running.size() && adds_finished_to_running[i];
+  }
   std::size_t chunk_input() const { return has_bound + has_lengths; }
-  std::size_t first_carry() const { return chunk_input() + has_chunk; }
+  std::size_t first_carry() const { return chunk_input() + within_chunk; }
   std::size_t first_slice() const { return first_carry() + carries; }
   std::size_t first_capture() const { return first_slice() + slices; }
   std::size_t first_stack() const { return carries; }
@@ -185,19 +187,19 @@ struct LoopAttrs {
     f("has_bound", &LoopAttrs::has_bound);
     f("has_lengths", &LoopAttrs::has_lengths);
     f("is_reverse", &LoopAttrs::is_reverse);
-    f("counts_down", &LoopAttrs::counts_down);
+    f("is_gradient_loop", &LoopAttrs::is_gradient_loop);
     f("is_scan", &LoopAttrs::is_scan);
     f("cond_before_body", &LoopAttrs::cond_before_body);
     f("is_full", &LoopAttrs::is_full);
-    f("in_chunks", &LoopAttrs::in_chunks);
+    f("over_chunks", &LoopAttrs::over_chunks);
     f("chunk_steps", &LoopAttrs::chunk_steps);
-    f("is_handed_on", &LoopAttrs::is_handed_on);
-    f("whole_step", &LoopAttrs::whole_step);
-    f("has_chunk", &LoopAttrs::has_chunk);
+    f("is_pipelined", &LoopAttrs::is_pipelined);
+    f("chunk_cost_types", &LoopAttrs::chunk_cost_types);
+    f("within_chunk", &LoopAttrs::within_chunk);
     f("entry_dims", &LoopAttrs::entry_dims);
     f("kept_dims", &LoopAttrs::kept_dims);
     f("fills", &LoopAttrs::fills);
-    f("collects", &LoopAttrs::collects);
+    f("adds_finished_to_running", &LoopAttrs::adds_finished_to_running);
     f("makes_dim", &LoopAttrs::makes_dim);
     f("new_dim", &LoopAttrs::new_dim);
     f("stack_dims", &LoopAttrs::stack_dims);
@@ -276,7 +278,7 @@ TensorType slice_type(const TensorType& slices);
 /// Returns the type of the slices of one chunk, with the dim `chunk` in front; a list stays a list.
 TensorType chunk_type(const TensorType& slices, const Dim& chunk);
 /// Returns the type of one step, given the type of a slice or of a stack's term in the body.
-TensorType one_step(const LoopAttrs& attrs, const TensorType& in_body);
+TensorType remove_chunk_dim(const LoopAttrs& attrs, const TensorType& in_body);
 /// Returns the element type of a stack that is a list, one step or one checkpoint, given the type
 /// of the body's term.
 TensorType element_of_stack(const LoopAttrs& attrs, std::size_t stack, const TensorType& in_body);
@@ -286,8 +288,8 @@ TensorType element_of_stack(const LoopAttrs& attrs, std::size_t stack, const Ten
 bool makes_dim(const Graph& graph, const Dim& dim);
 
 /// Returns the attributes of the same loop over some of its steps, for the body of an enclosing
-/// graph. Sets has_chunk and puts the dim `chunk` in front of its stacks.
-LoopAttrs over_chunk(const LoopAttrs& attrs, const Dim& chunk);
+/// graph. Sets within_chunk and puts the dim `chunk` in front of its stacks.
+LoopAttrs make_chunk_loop(const LoopAttrs& attrs, const Dim& chunk);
 
 /// Returns the dims of the body's carries that iterations change.
 Dims changing_dims(const LoopAttrs& attrs);

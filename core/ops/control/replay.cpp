@@ -4,7 +4,7 @@
 #include "reel/core/functions/shape.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/runtime/saved_steps.h"
+#include "reel/core/runtime/residual_source.h"
 
 namespace reel {
 

@@ -78,7 +78,7 @@ const Op checked_logits_op{
           return OpSamples{sample({3}, 0),  sample({2, 5}, 1), sample({5, 2}, 0, f64),
                            sample(dims, 1), sample(dims, 2),   sample({0, 3}, 1)};
         },
-    .over_time = axes_over_time,
+    .iteration_batching = axes_across_iterations,
 };
 
 Tensor checked_logits(const Tensor& logits, int axis) {

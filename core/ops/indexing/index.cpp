@@ -12,7 +12,7 @@
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/along_axis.h"
-#include "reel/core/ops/shape/over_time.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/sliced_dims.h"
 
 namespace reel {
@@ -258,7 +258,7 @@ OpSamples gather_samples() {
 namespace {
 
 /// Gathers rows for all steps at once, if the table is the same in every step.
-Tensors gather_over_time(const OverTime& at) {
+Tensors gather_across_iterations(const IterationBatch& at) {
   GatherAttrs attrs = at.attr<GatherAttrs>();
   if (at.is_many[0] || attrs.axis != 0) return {};
   for (const int matched : attrs.matched)
@@ -309,7 +309,7 @@ const Op gather_op{
           samples.push_back(gather_sample({time, classes}, {batch}, 1));
           return samples;
         },
-    .over_time = gather_over_time,
+    .iteration_batching = gather_across_iterations,
 };
 
 const Op gather_unknown_op{

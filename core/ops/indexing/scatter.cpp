@@ -16,8 +16,8 @@
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/ops/shape/over_time.h"
 #include "reel/core/ops/shape/slice.h"
 
 namespace reel {
@@ -168,7 +168,7 @@ OpSamples scatter_samples() {
 
 /// Adds the updates of all steps to the sum of the steps' tensors. Without a sum, each step would
 /// need its own tensor.
-Tensors scatter_add_over_time(const OverTime& at) {
+Tensors scatter_add_across_iterations(const IterationBatch& at) {
   GatherAttrs attrs = at.attr<GatherAttrs>();
   if (!at.is_summed || at.is_many[0] || !at.is_many[2] || attrs.axis != 0 || at.time.is_ragged())
     return {};
@@ -196,8 +196,8 @@ const Op scatter_add_op{
         },
     .reads = {.inputs = 0b10},
     .samples = scatter_samples,
-    .over_time = scatter_add_over_time,
-    .gains_over_time = true,
+    .iteration_batching = scatter_add_across_iterations,
+    .gains_from_batching = true,
     .updates_input = true,
 };
 

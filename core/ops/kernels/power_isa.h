@@ -12,12 +12,12 @@ template <Batch V, class Mask>
 Mask leaves_range(const V& x, const V& n, const Mask& asked) {
   using T = typename V::value_type;
   constexpr bool kIsFloat = std::same_as<T, float>;
-  constexpr int kMost = std::numeric_limits<T>::max_exponent - 1;
+  constexpr int kMaxExponent = std::numeric_limits<T>::max_exponent - 1;
   const V most(kIsFloat ? 88.72 : 709.78), one(1.0);
   // By exponents first: between 2^e and 2^(e + 1).
   const auto bits = xsimd::bitwise_cast<xsimd::as_integer_t<V>>(x);
-  const V e = xsimd::to_float(bits >> (std::numeric_limits<T>::digits - 1)) - V(kMost);
-  const auto is_far = asked & ((xsimd::abs(e) + one) * n >= V(kMost)) & (x > V(0.0)) &
+  const V e = xsimd::to_float(bits >> (std::numeric_limits<T>::digits - 1)) - V(kMaxExponent);
+  const auto is_far = asked & ((xsimd::abs(e) + one) * n >= V(kMaxExponent)) & (x > V(0.0)) &
                       (x < V(std::numeric_limits<T>::infinity()));
   if (!xsimd::any(is_far)) return is_far;
   return is_far & (xsimd::abs(Log::of(xsimd::select(is_far, x, one))) * n > most);

@@ -6,7 +6,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
-#include "reel/core/runtime/saved_steps.h"
+#include "reel/core/runtime/residual_source.h"
 
 namespace reel {
 namespace {
@@ -82,16 +82,16 @@ Tensor element_or_zeros(const Tensor& list, std::int64_t index) {
 }
 
 void check_write(std::int64_t index, std::int64_t size, bool may_grow) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kMaxLength = std::numeric_limits<std::int32_t>::max();
   if (index < 0)
     throw IndexError(str("TensorArray write: index ", index,
                          " is negative; where to write is counted from the front, and the array "
                          "has ",
                          size, " elements"));
   if (index < size) return;
-  if (index >= kMost)
+  if (index >= kMaxLength)
     throw IndexError(str("TensorArray write: index ", index, " is too large; an array has at most ",
-                         kMost, " elements"));
+                         kMaxLength, " elements"));
   if (may_grow) return;
   throw IndexError(str("TensorArray write: index ", index, " is out of range for ", size,
                        " elements; an array made with .dynamic_size = true grows"));

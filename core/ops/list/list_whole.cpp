@@ -7,7 +7,7 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
-#include "reel/core/runtime/saved_steps.h"
+#include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/mode.h"
 #include "reel/core/types/partial_shape.h"
 

@@ -12,6 +12,7 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/base/thread_store.h"
+#include "reel/core/ops/elementwise/pointwise_kernels.h"
 #include "reel/core/ops/kernels/isa.h"
 #include "reel/core/ops/kernels/quiet_exceptions.h"
 #include "reel/core/ops/shape/strided.h"
@@ -371,7 +372,7 @@ bool is_summed_in_parts(const MatrixSizes& s) {
 }
 
 template <class T>
-void in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
+void product_in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
   if (s.order == SumOrder::parts) return sums_in_parts(dtype, s, a, b, c);
   const bool by_rows = s.m >= s.n;
   const std::int64_t size = by_rows ? s.m : s.n;
@@ -431,7 +432,7 @@ void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* 
       }
       s.order = order_of(dtype, s);
       if (is_large(s))
-        in_parts(dtype, s, from_a, from_b, to);
+        product_in_parts(dtype, s, from_a, from_b, to);
       else
         product(s, from_a, from_b, to);
     }

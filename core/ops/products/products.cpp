@@ -15,7 +15,7 @@
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/ops/shape/over_time.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/strided.h"
 
 namespace reel {
@@ -243,7 +243,7 @@ SumOrder dot_order(const DotAttrs& attrs, const TensorType& a, const TensorType&
   return sum_order(a.dtype(), arrange(left, right, attrs.order));
 }
 
-DotAttrs summed_over_time(const DotAttrs& step) {
+DotAttrs summed_across_iterations(const DotAttrs& step) {
   DotAttrs result{behind_time(step.a_contract), behind_time(step.b_contract),
                   behind_time(step.a_batch), behind_time(step.b_batch)};
   result.a_contract.insert(result.a_contract.begin(), 0);
@@ -385,7 +385,7 @@ void dot_vjp(Vjp& at) {
 
 /// If one operand has steps, they become rows of the product; if both have, entries of a batch. A
 /// sum over steps is one more inner axis.
-Tensors dot_over_time(const OverTime& at) {
+Tensors dot_across_iterations(const IterationBatch& at) {
   const DotAttrs& step = at.attr<DotAttrs>();
   DotAttrs attrs = step;
   Tensor a = at.in[0], b = at.in[1];
@@ -398,7 +398,7 @@ Tensors dot_over_time(const OverTime& at) {
     attrs.b_batch = behind_time(step.b_batch);
   }
   if (at.is_many[0] && at.is_many[1]) {
-    if (at.is_summed) return {bind(at.op, {a, b}, dot_attrs(summed_over_time(step)))};
+    if (at.is_summed) return {bind(at.op, {a, b}, dot_attrs(summed_across_iterations(step)))};
     attrs.a_batch.insert(attrs.a_batch.begin(), 0);
     attrs.b_batch.insert(attrs.b_batch.begin(), 0);
     return {bind(at.op, {a, b}, dot_attrs(std::move(attrs)))};
@@ -458,8 +458,8 @@ const Op dot_op{
     .vjp = dot_vjp,
     .reads_by = reads_the_other,
     .samples = dot_samples,
-    .over_time = dot_over_time,
-    .gains_over_time = true,
+    .iteration_batching = dot_across_iterations,
+    .gains_from_batching = true,
     .can_add = true,
 };
 
@@ -474,14 +474,16 @@ Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs) {
 }
 
 AttrsRef single_pair(int in_a, int in_b) {
-  constexpr int kMost = 8;
+  constexpr int kMaxOperands8 = 8;
   static const auto& common = *[] {
-    auto* made = new std::array<AttrsRef, kMost * kMost>;
-    for (int i = 0; i < kMost * kMost; ++i)
-      (*made)[static_cast<std::size_t>(i)] = make_attrs(DotAttrs{{i / kMost}, {i % kMost}, {}, {}});
+    auto* made = new std::array<AttrsRef, kMaxOperands8 * kMaxOperands8>;
+    for (int i = 0; i < kMaxOperands8 * kMaxOperands8; ++i)
+      (*made)[static_cast<std::size_t>(i)] =
+          make_attrs(DotAttrs{{i / kMaxOperands8}, {i % kMaxOperands8}, {}, {}});
     return made;
   }();
-  if (in_a < kMost && in_b < kMost) return common[static_cast<std::size_t>(in_a * kMost + in_b)];
+  if (in_a < kMaxOperands8 && in_b < kMaxOperands8)
+    return common[static_cast<std::size_t>(in_a * kMaxOperands8 + in_b)];
   return make_attrs(DotAttrs{{in_a}, {in_b}, {}, {}});
 }
 AttrsRef dot_attrs(DotAttrs attrs) {

@@ -38,7 +38,7 @@ bool dot_rows_are_alike(const DotAttrs& attrs, const TensorType& a, const Tensor
 SumOrder dot_order(const DotAttrs& attrs, const TensorType& a, const TensorType& b);
 /// Returns the attributes of the product of all steps of a loop, summed over the steps. Both
 /// operands have the axis of the steps in front.
-DotAttrs summed_over_time(const DotAttrs& step);
+DotAttrs summed_across_iterations(const DotAttrs& step);
 /// True if the kernel itself skips the padding of contracted axes, whatever it holds. These are the
 /// first axes of both operands, with equal dims, and no other axis is ragged or has lengths over
 /// others.

@@ -65,7 +65,7 @@ constexpr Op extreme(std::string_view name, TypeRule type, OpKernel kernel) {
       .vjp = extreme_vjp,
       .reads = {.inputs = 1, .outputs = 1},
       .samples = [] { return reduction_samples(f32, -2, 2, false); },
-      .over_time = axes_over_time,
+      .iteration_batching = axes_across_iterations,
   };
 }
 

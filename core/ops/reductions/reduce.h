@@ -69,10 +69,10 @@ TensorType reduced_type(const TensorType& x, const std::vector<int>& axes);
 void reduced_rule(TypeArgs& a);
 
 /// Batches a reduction over the steps of a loop: the same axes, behind the dim of the steps.
-Tensors reduction_over_time(const OverTime& at);
+Tensors reduction_across_iterations(const IterationBatch& at);
 
-/// As reduction_over_time, for an op over axes that is no sum.
-Tensors axes_over_time(const OverTime& at);
+/// As reduction_across_iterations, for an op over axes that is no sum.
+Tensors axes_across_iterations(const IterationBatch& at);
 
 /// Reduces one group of neighbouring axes after the other, the last first.
 void run_reduction(KernelArgs& args, ReductionLoop loop);

@@ -14,8 +14,8 @@
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/ops/shape/over_time.h"
 #include "reel/core/ops/shape/strided.h"
 
 namespace reel {
@@ -153,13 +153,13 @@ std::vector<Group> group(const TensorType& x, const std::vector<int>& axes) {
 
 }  // namespace
 
-Tensors reduction_over_time(const OverTime& at) {
+Tensors reduction_across_iterations(const IterationBatch& at) {
   std::vector<int> axes = behind_time(at.attr<ReduceAttrs>().axes);
   if (at.is_summed) axes.insert(axes.begin(), 0);
   return {bind(at.op, {at.in[0]}, reduce_attrs(axes))};
 }
 
-Tensors axes_over_time(const OverTime& at) {
+Tensors axes_across_iterations(const IterationBatch& at) {
   return {bind(at.op, {at.in[0]}, reduce_attrs(behind_time(at.attr<ReduceAttrs>().axes)))};
 }
 
@@ -276,7 +276,7 @@ void spread_kernel(KernelArgs& args) {
   copy_strided(size_of(x.dtype()), axes, out.data<void>(), x.data<void>());
 }
 
-Tensors spread_over_time(const OverTime& at) {
+Tensors spread_across_iterations(const IterationBatch& at) {
   SpreadAttrs attrs = at.attr<SpreadAttrs>();
   attrs.axes = behind_time(attrs.axes);
   return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
@@ -305,7 +305,7 @@ const Op spread_op{
                            sample({batch}, {0}, {feature}),
                            sample({feature}, {0, 1}, {batch, time})};
         },
-    .over_time = spread_over_time,
+    .iteration_batching = spread_across_iterations,
 };
 
 namespace {
@@ -330,8 +330,8 @@ const Op sum_op{
           at.add(0, spread_like(at.cotangent(), at.attr<ReduceAttrs>().axes, at.input_type(0)));
         },
     .samples = [] { return reduction_samples(f32, -2, 2, true); },
-    .over_time = reduction_over_time,
-    .gains_over_time = true,
+    .iteration_batching = reduction_across_iterations,
+    .gains_from_batching = true,
 };
 
 // ---- prod ---------------------------------------------------------------------------------------

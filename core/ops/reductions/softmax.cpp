@@ -5,7 +5,7 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/kernels/parts.h"
+#include "reel/core/ops/kernels/parallel_ranges.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/dims.h"
 
@@ -27,10 +27,11 @@ void kernel(KernelArgs& args) {
   };
   const std::int64_t of_x = bytes_of_block(x), of_y = bytes_of_block(y);
   constexpr std::int64_t kWork = 8;  // exp twice, a sum and a maximum: two nanoseconds an element
-  in_parts(sizes.outer, x.type().numel() * kWork, [&](std::int64_t first, std::int64_t count) {
-    loop(x.data<char>() + first * of_x, y.data<char>() + first * of_y,
-         {count, sizes.n, sizes.inner});
-  });
+  parallel_ranges(sizes.outer, x.type().numel() * kWork,
+                  [&](std::int64_t first, std::int64_t count) {
+                    loop(x.data<char>() + first * of_x, y.data<char>() + first * of_y,
+                         {count, sizes.n, sizes.inner});
+                  });
 }
 
 void same_float(TypeArgs& a) {
@@ -75,7 +76,7 @@ const Op logsumexp_op{
         },
     .reads = {.inputs = 1, .outputs = 1},
     .samples = samples,
-    .over_time = axes_over_time,
+    .iteration_batching = axes_across_iterations,
 };
 
 // x̄ = y (ȳ - Σ y ȳ), the sum without padding.
@@ -91,7 +92,7 @@ const Op softmax_op{
         },
     .reads = {.outputs = 1},
     .samples = samples,
-    .over_time = axes_over_time,
+    .iteration_batching = axes_across_iterations,
 };
 
 // x̄ = ȳ - exp(y) Σ ȳ.
@@ -108,7 +109,7 @@ const Op log_softmax_op{
         },
     .reads = {.outputs = 1},
     .samples = samples,
-    .over_time = axes_over_time,
+    .iteration_batching = axes_across_iterations,
 };
 
 namespace {

@@ -262,12 +262,13 @@ Dim dim_plus(const Dim& dim, std::int64_t n) {
     return sum_of(sum ? sum->operands : Dims{d}, number);
   }
   // Subtracting up to the number of a sum never reaches the limit at 0.
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  std::int64_t less = n < -kMost ? kMost : -n;
+  constexpr std::int64_t kMaxSize = std::numeric_limits<std::int64_t>::max();
+  std::int64_t less = n < -kMaxSize ? kMaxSize : -n;
   if (sum && sum->number >= less) return sum_of(sum->operands, sum->number - less);
   if (sum && sum->number) return dim_plus(sum_of(sum->operands, 0), sum->number - less);
   const DimExpression* difference = as(d, DimOperation::difference);
-  if (difference) less = less > kMost - difference->number ? kMost : less + difference->number;
+  if (difference)
+    less = less > kMaxSize - difference->number ? kMaxSize : less + difference->number;
   return computed({DimOperation::difference, difference ? difference->operands : Dims{d}, less});
 }
 

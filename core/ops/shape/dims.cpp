@@ -41,6 +41,14 @@ void each_length(const Tensor& lengths, Fn&& fn) {
     fn(lengths.dtype() == i64 ? lengths.data<std::int64_t>()[i] : lengths.data<std::int32_t>()[i]);
 }
 
+OpSamples dim_samples() {
+  static const Dim& time = *new Dim("time", tensor({3, 1}, {Dim("batch", 2)}));
+  static const Dim& empty = *new Dim("time", tensor({0, 0}, {Dim("batch", 2)}));
+  return {{{}, make_attrs(DimAttrs{time})},
+          {{}, make_attrs(DimAttrs{empty})},
+          {{}, make_attrs(DimAttrs{Dim("width", 3)})}};
+}
+
 const Op dim_lengths_op{
     .name = "dim_lengths",
     .type =

@@ -7,8 +7,8 @@
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/ops/shape/over_time.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/ops/shape/strided.h"
 #include "reel/core/types/partial_shape.h"
@@ -54,7 +54,7 @@ void check_expand(std::string_view op, const TensorType& x, const std::vector<in
 
 }  // namespace
 
-Tensors expand_over_time(const OverTime& at) {
+Tensors expand_across_iterations(const IterationBatch& at) {
   ExpandAttrs attrs = at.attr<ExpandAttrs>();
   for (int& axis : attrs.from) axis += axis >= 0;
   attrs.from.insert(attrs.from.begin(), 0);
@@ -118,7 +118,7 @@ const Op expand_op{
               {{{TensorType(f32, {3})}}, make_attrs(ExpandAttrs{{-1, 0}, {0}})},
               {{{TensorType(f32, {0})}}, make_attrs(ExpandAttrs{{-1, 0}, {2}})}};
         },
-    .over_time = expand_over_time,
+    .iteration_batching = expand_across_iterations,
 };
 
 namespace {

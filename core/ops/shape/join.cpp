@@ -13,9 +13,9 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/joined_lengths.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/ops/shape/over_time.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/ops/shape/strided.h"
 #include "reel/core/types/sizes.h"
@@ -129,7 +129,7 @@ void concat_kernel(KernelArgs& a) {
   }
 }
 
-Tensors concat_over_time(const OverTime& at) {
+Tensors concat_across_iterations(const IterationBatch& at) {
   ConcatAttrs attrs = at.attr<ConcatAttrs>();
   ++attrs.axis;
   Tensors parts;
@@ -166,7 +166,7 @@ const Op concat_op{
               {{{x}, {x}}, make_attrs(ConcatAttrs{2, Dim("both", 4)})},
               {{{x.with({dims[0], one, dims[2]})}, {x}}, make_attrs(ConcatAttrs{1, longer})}};
         },
-    .over_time = concat_over_time,
+    .iteration_batching = concat_across_iterations,
 };
 
 namespace {
@@ -225,7 +225,7 @@ const Op unconcat_op{
 
 namespace {
 
-Tensors split_over_time(const OverTime& at) {
+Tensors split_across_iterations(const IterationBatch& at) {
   SplitAttrs attrs = at.attr<SplitAttrs>();
   ++attrs.axis;
   return bind_all(at.op, {at.in[0]}, make_attrs(std::move(attrs)));
@@ -284,7 +284,7 @@ const Op split_op{
               {{{TensorType(f32, {gate, dims[0]})}}, make_attrs(SplitAttrs{0, 2, dims[2]})},
               {{{TensorType(f32, {2, 0})}}, make_attrs(SplitAttrs{1, 3, {}})}};
         },
-    .over_time = split_over_time,
+    .iteration_batching = split_across_iterations,
 };
 
 namespace {

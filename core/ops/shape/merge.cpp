@@ -9,8 +9,8 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/ops/shape/over_time.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/types/dim_node.h"
@@ -102,7 +102,7 @@ void split_type(TypeArgs& a) {
 // ---- Both ---------------------------------------------------------------------------------------
 
 template <class Attrs>
-Tensors axis_over_time(const OverTime& at) {
+Tensors axis_across_iterations(const IterationBatch& at) {
   Attrs attrs = at.attr<Attrs>();
   ++attrs.axis;
   return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
@@ -136,7 +136,7 @@ const Op merge_dims_op{
                            {{{TensorType(f32, {dims[0], Dim("a", 3), Dim("b", 2)})}},
                             make_attrs(MergeDimsAttrs{0, 3, all})}};
         },
-    .over_time = axis_over_time<MergeDimsAttrs>,
+    .iteration_batching = axis_across_iterations<MergeDimsAttrs>,
 };
 
 constinit const Op merge_dims_unknown_op =
@@ -173,7 +173,7 @@ const Op split_dim_op{
               {{{TensorType(f32, {gate, dims[1]})}},
                make_attrs(SplitDimAttrs{0, {dims[0], dims[2]}})}};
         },
-    .over_time = axis_over_time<SplitDimAttrs>,
+    .iteration_batching = axis_across_iterations<SplitDimAttrs>,
 };
 
 constinit const Op split_dim_unknown_op =

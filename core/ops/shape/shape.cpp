@@ -11,9 +11,9 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/merge.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/ops/shape/over_time.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/ops/shape/sliced_dims.h"
 #include "reel/core/ops/shape/stride.h"
@@ -32,7 +32,7 @@ std::vector<int> inverse(const std::vector<int>& order) {
   return result;
 }
 
-Tensors transpose_over_time(const OverTime& at) {
+Tensors transpose_across_iterations(const IterationBatch& at) {
   std::vector<int> order = behind_time(at.attr<TransposeAttrs>().order);
   order.insert(order.begin(), 0);
   return {bind(at.op, {at.in[0]}, make_attrs(TransposeAttrs{std::move(order)}))};
@@ -101,7 +101,7 @@ const Op transpose_op{
               {{{TensorType(f32)}}, make_attrs(TransposeAttrs{})},
               {{{TensorType(f32, {0, 3})}}, make_attrs(TransposeAttrs{{1, 0}})}};
         },
-    .over_time = transpose_over_time,
+    .iteration_batching = transpose_across_iterations,
 };
 
 // ---- reshape ------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ Tensor reshape_cotangent(Vjp& at) {
   return keeps_padding(at.input_type(0).dims(), g.type()) ? g : mask_padding(g);
 }
 
-Tensors reshape_over_time(const OverTime& at) {
+Tensors reshape_across_iterations(const IterationBatch& at) {
   return {
       bind(at.op, {at.in[0]}, make_attrs(ReshapeAttrs{{}, at.with_time(at.step_out[0].dims())}))};
 }
@@ -201,7 +201,7 @@ const Op reshape_op{
               {{{TensorType(f32, {dims[0], dims[1], Dim("gate", 4)})}},
                make_attrs(ReshapeAttrs{{}, Dims{dims[0], dims[1], dims[2], Dim("part", 2)}})}};
         },
-    .over_time = reshape_over_time,
+    .iteration_batching = reshape_across_iterations,
 };
 
 namespace {
@@ -249,7 +249,7 @@ Tensor reshape_to(const Tensor& x, ReshapeAttrs attrs) {
 
 // ---- rename -------------------------------------------------------------------------------------
 
-Tensors rename_over_time(const OverTime& at) {
+Tensors rename_across_iterations(const IterationBatch& at) {
   RenameAttrs attrs = at.attr<RenameAttrs>();
   ++attrs.axis;
   return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
@@ -297,7 +297,7 @@ const Op rename_op{
               {{{TensorType(f32, {Dim("none", 0)})}},
                make_attrs(RenameAttrs{0, Dim("nothing", 0)})}};
         },
-    .over_time = rename_over_time,
+    .iteration_batching = rename_across_iterations,
 };
 
 Tensor transposed(const Tensor& x, std::vector<int> order) {

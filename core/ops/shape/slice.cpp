@@ -11,8 +11,8 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/ops/shape/over_time.h"
 #include "reel/core/ops/shape/strided.h"
 #include "reel/core/types/sizes.h"
 
@@ -65,14 +65,14 @@ void slice_kernel(KernelArgs& a) {
                x.data<char>() + offset);
 }
 
-Tensors slice_over_time(const OverTime& at) {
+Tensors slice_across_iterations(const IterationBatch& at) {
   SliceAttrs attrs = at.attr<SliceAttrs>();
   ++attrs.axis;
   return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
 }
 
 /// The type of one step gives the size that a second input would, unless only a run determines it.
-Tensors unslice_over_time(const OverTime& at) {
+Tensors unslice_across_iterations(const IterationBatch& at) {
   SliceAttrs attrs = at.attr<SliceAttrs>();
   if (!attrs.to) attrs.to = dim_at(at.step_out[0], attrs.axis);
   if (attrs.to->is_undefined() || (!attrs.to->is_named() && !attrs.to->has_size())) return {};
@@ -111,7 +111,7 @@ const Op slice_op{
               {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{2, 1, 2, Dim("rest", 1)})},
               {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{1, 1, {}, shorter})}};
         },
-    .over_time = slice_over_time,
+    .iteration_batching = slice_across_iterations,
 };
 
 const Op slice_unknown_op{
@@ -185,7 +185,7 @@ const Op unslice_op{
               {{{TensorType(f32, {dims[0], Dim("rest", 2)})}},
                make_attrs(SliceAttrs{1, 1, {}, dims[1]})}};
         },
-    .over_time = unslice_over_time,
+    .iteration_batching = unslice_across_iterations,
 };
 
 Tensor slice_positions(const Tensor& x, SliceAttrs attrs) {

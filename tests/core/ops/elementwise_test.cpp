@@ -248,12 +248,12 @@ TEST(ElementwiseTest, ErrorsOfClip) {
 }
 
 TEST(ElementwiseTest, IntegersWrapAround) {
-  constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int32_t kMaxI32 = std::numeric_limits<std::int32_t>::max();
   constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
-  const Tensor x = i32s({kMost, kLeast});
-  expect_values(x + i32s({1, -1}), {kLeast, kMost}, 0);
-  expect_values(neg(x), {-kMost, kLeast}, 0);
-  expect_values(abs(x), {kMost, kLeast}, 0);
+  const Tensor x = i32s({kMaxI32, kLeast});
+  expect_values(x + i32s({1, -1}), {kLeast, kMaxI32}, 0);
+  expect_values(neg(x), {-kMaxI32, kLeast}, 0);
+  expect_values(abs(x), {kMaxI32, kLeast}, 0);
   expect_values(square(x), {1, 0}, 0);
 }
 

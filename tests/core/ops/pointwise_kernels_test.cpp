@@ -33,17 +33,17 @@ INSTANTIATE_TEST_SUITE_P(InstructionSets, PointwiseKernelsTest,
                          ::testing::Values("sse42", "avx2", "avx512"),
                          [](const auto& info) { return std::string(info.param); });
 
-constexpr std::int64_t kMost = 67;
+constexpr std::int64_t kMaxElements = 67;
 
 /// Positive elements of any dtype, as bytes; large enough for all operands and results.
 struct Buffer {
-  alignas(64) unsigned char bytes[(kMost + 1) * 8];
+  alignas(64) unsigned char bytes[(kMaxElements + 1) * 8];
 
   Buffer() { std::memset(bytes, 0x5A, sizeof bytes); }
   static Buffer random(DType dtype, unsigned seed) {
     Buffer result;
     std::mt19937 engine(seed);
-    for (std::int64_t i = 0; i < kMost; ++i) {
+    for (std::int64_t i = 0; i < kMaxElements; ++i) {
       const double value = std::uniform_real_distribution<double>(0.25, 4)(engine);
       visit(dtype, [&](auto zero) {
         using T = decltype(zero);
@@ -60,15 +60,15 @@ constexpr DType kDTypeList[] = {f32, f64, i32, i64, boolean};
 
 bool gives_booleans(Binary op) { return op >= Binary::equal && op <= Binary::logical_xor; }
 
-/// Expects that loop(begin, count, out) gives the last `count` of kMost elements the same bits as a
-/// whole run, for every count, and writes nothing behind them.
+/// Expects that loop(begin, count, out) gives the last `count` of kMaxElements elements the same
+/// bits as a whole run, for every count, and writes nothing behind them.
 template <class Loop>
 void expect_tails_of_the_whole(Loop&& loop, std::size_t width, int op) {
   const Buffer untouched;
   Buffer whole;
-  loop(0, kMost, whole.bytes);
-  for (std::int64_t size = 0; size <= kMost; ++size) {
-    const std::int64_t begin = kMost - size;
+  loop(0, kMaxElements, whole.bytes);
+  for (std::int64_t size = 0; size <= kMaxElements; ++size) {
+    const std::int64_t begin = kMaxElements - size;
     Buffer part;
     loop(begin, size, part.bytes);
     ASSERT_EQ(std::memcmp(part.bytes, whole.bytes + begin * width, size * width), 0)
@@ -120,17 +120,18 @@ TEST_P(PointwiseKernelsTest, ARepeatedOperandGivesTheBitsOfACopiedOne) {
                         out_width = gives_booleans(static_cast<Binary>(op)) ? 1 : width;
       const Buffer x = Buffer::random(dtype, 1);
       Buffer copies;
-      for (std::int64_t i = 0; i < kMost; ++i)
+      for (std::int64_t i = 0; i < kMaxElements; ++i)
         std::memcpy(copies.bytes + i * width, x.bytes + 3 * width, width);
       for (const bool first : {true, false}) {
         Buffer expected, actual;
         const void *whole[] = {copies.bytes, x.bytes}, *single[] = {x.bytes + 3 * width, x.bytes};
-        Rows rows{.columns = kMost};
+        Rows rows{.columns = kMaxElements};
         rows.repeats[first ? 0 : 1] = true;
         if (!first) std::swap(whole[0], whole[1]), std::swap(single[0], single[1]);
-        loop(whole, expected.bytes, Rows{.columns = kMost});
+        loop(whole, expected.bytes, Rows{.columns = kMaxElements});
         loop(single, actual.bytes, rows);
-        ASSERT_EQ(std::memcmp(expected.bytes, actual.bytes, kMost * out_width), 0) << "op " << op;
+        ASSERT_EQ(std::memcmp(expected.bytes, actual.bytes, kMaxElements * out_width), 0)
+            << "op " << op;
       }
     }
 }
@@ -141,18 +142,18 @@ TEST_P(PointwiseKernelsTest, TheResultMayTakeAnOperandsPlace) {
     for (const Binary op : {Binary::add, Binary::mul, Binary::div, Binary::maximum}) {
       Buffer expected, first = x, second = y;
       const void* const apart[] = {x.bytes, y.bytes};
-      binary(op, dtype)(apart, expected.bytes, Rows{.columns = kMost});
+      binary(op, dtype)(apart, expected.bytes, Rows{.columns = kMaxElements});
       const void *in_first[] = {first.bytes, y.bytes}, *in_second[] = {x.bytes, second.bytes};
-      binary(op, dtype)(in_first, first.bytes, Rows{.columns = kMost});
-      binary(op, dtype)(in_second, second.bytes, Rows{.columns = kMost});
-      const std::size_t size = kMost * size_of(dtype);
+      binary(op, dtype)(in_first, first.bytes, Rows{.columns = kMaxElements});
+      binary(op, dtype)(in_second, second.bytes, Rows{.columns = kMaxElements});
+      const std::size_t size = kMaxElements * size_of(dtype);
       ASSERT_EQ(std::memcmp(first.bytes, expected.bytes, size), 0);
       ASSERT_EQ(std::memcmp(second.bytes, expected.bytes, size), 0);
     }
     Buffer expected, in_place = x;
-    unary(Unary::square, dtype)(x.bytes, expected.bytes, kMost);
-    unary(Unary::square, dtype)(in_place.bytes, in_place.bytes, kMost);
-    ASSERT_EQ(std::memcmp(in_place.bytes, expected.bytes, kMost * size_of(dtype)), 0);
+    unary(Unary::square, dtype)(x.bytes, expected.bytes, kMaxElements);
+    unary(Unary::square, dtype)(in_place.bytes, in_place.bytes, kMaxElements);
+    ASSERT_EQ(std::memcmp(in_place.bytes, expected.bytes, kMaxElements * size_of(dtype)), 0);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/control/replay.h"
+#include "reel/core/ops/elementwise/pointwise_kernels.h"
 #include "reel/core/ops/kernels/isa.h"
 #include "reel/core/ops/products/gemm.h"
 #include "reel/tests/modes.h"

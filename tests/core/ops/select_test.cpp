@@ -93,14 +93,14 @@ TEST(WhereTest, Errors) {
 
 TEST(CastTest, FloatsBecomeIntegersTowardsZeroAndStayInRange) {
   const Tensor x = tensor({1.9, -1.9, 3e9, -3e9, kInf, -kInf, kNaN, 1e300}, {}, f64);
-  constexpr double kMost = 2147483647, kLeast = -2147483648.;
-  expect_values(cast(x, i32), {1, -1, kMost, kLeast, kMost, kLeast, 0, kMost}, 0);
+  constexpr double kMaxI32 = 2147483647, kLeast = -2147483648.;
+  expect_values(cast(x, i32), {1, -1, kMaxI32, kLeast, kMaxI32, kLeast, 0, kMaxI32}, 0);
   const std::vector<std::int64_t> wide = cast(x, i64).to_vector<std::int64_t>();
   EXPECT_EQ(wide[2], 3000000000);
   EXPECT_EQ(wide[4], std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(wide[5], std::numeric_limits<std::int64_t>::min());
   EXPECT_EQ(wide[6], 0);
-  expect_values(cast(tensor({2147483648., -2147483648.}, {}, f32), i32), {kMost, kLeast}, 0);
+  expect_values(cast(tensor({2147483648., -2147483648.}, {}, f32), i32), {kMaxI32, kLeast}, 0);
 }
 
 TEST(CastTest, Booleans) {

@@ -1,4 +1,4 @@
-#include "reel/frontend/files/checkpoint.h"
+#include "reel/frontend/files/training_checkpoint.h"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>

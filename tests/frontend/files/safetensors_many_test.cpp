@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "reel/core/ops.h"
-#include "reel/frontend/files/checkpoint.h"
 #include "reel/frontend/files/safetensors_header.h"
+#include "reel/frontend/files/training_checkpoint.h"
 #include "reel/tests/check.h"
 #include "reel/tests/own_folder.h"
 

@@ -411,7 +411,7 @@ std::vector<std::string> saved_under(const SavingRule& rule) {
   f(full({4, 4}, 0.1, f64));
   std::vector<std::string> result;
   for (const OpRecord& record : f.graph().records) {
-    if (record.op != &loop_op || get<LoopAttrs>(record.attrs.get()).counts_down) continue;
+    if (record.op != &loop_op || get<LoopAttrs>(record.attrs.get()).is_gradient_loop) continue;
     const auto& attrs = get<LoopAttrs>(record.attrs.get());
     const Graph& body = *attrs.body.graph;
     for (int j = 0; j < attrs.stacks; ++j) {

@@ -6,8 +6,8 @@
 #include "reel/core/op/vjp.h"
 #include "reel/tests/modes.h"
 #include "reel/tests/recomputation.h"
-#include "reel/trace/executors/checkpoints/kept_steps.h"
-#include "reel/trace/executors/checkpoints/recalled.h"
+#include "reel/trace/executors/checkpoints/checkpoint_schedule.h"
+#include "reel/trace/executors/checkpoints/recomputed_residuals.h"
 
 namespace reel {
 namespace {
@@ -254,7 +254,7 @@ TEST_F(CheckpointChunksTest, ABudgetOfAnySizeIsOne) {
   const Problem at = problem(20);
   const auto all = grad(loss({}))(at), of_most = grad(loss(Checkpoint::budget(INT64_MAX)))(at);
   expect_same_bits(of_most.x, all.x);
-  EXPECT_EQ(KeptSteps::most(INT64_MAX), INT64_MAX - INT64_MAX / 4 - 1);
+  EXPECT_EQ(CheckpointSchedule::most(INT64_MAX), INT64_MAX - INT64_MAX / 4 - 1);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ TEST(MonitorTest, WhoWaitsForTheLockGetsItThoughItIsHeldForLong) {
 TEST(MonitorTest, LookingOutEndsWithoutNews) {
   Monitor monitor;
   const std::unique_lock lock(monitor);
-  EXPECT_FALSE(monitor.look_out());
+  EXPECT_FALSE(monitor.spin_wait());
 }
 
 TEST(MonitorTest, NewsReachWhoSleepsAndWhoLooks) {
@@ -60,10 +60,10 @@ TEST(MonitorTest, NewsReachWhoSleepsAndWhoLooks) {
           lock.lock();
         }
         ++turn;
-        monitor.tell();
+        monitor.notify();
       } else if (mine) {
         monitor.wait();
-      } else if (!monitor.look_out()) {
+      } else if (!monitor.spin_wait()) {
         continue;
       }
     }

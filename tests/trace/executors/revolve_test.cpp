@@ -6,7 +6,7 @@
 #include <map>
 
 #include "reel/tests/recomputation.h"
-#include "reel/trace/executors/checkpoints/kept_steps.h"
+#include "reel/trace/executors/checkpoints/checkpoint_schedule.h"
 
 namespace reel {
 namespace {
@@ -81,7 +81,7 @@ void thin(std::vector<std::int64_t>& taken) {
 
 TEST(KeptStepsTest, AStateThatGrowsLeavesFewerSlots) {
   for (const std::int64_t growth : {1, 7, 100}) {
-    KeptSteps kept(0, 40);
+    CheckpointSchedule kept(0, 40);
     std::vector<std::int64_t> taken;
     std::int64_t slots = 40;
     for (std::int64_t k = 0; k < 1000; ++k) {
@@ -91,7 +91,7 @@ TEST(KeptStepsTest, AStateThatGrowsLeavesFewerSlots) {
       for (int i = 0; i < now.drops; ++i) thin(taken);
       if (now.takes) {
         taken.push_back(k);
-        ASSERT_LE(std::ssize(taken), KeptSteps::most(slots)) << k;
+        ASSERT_LE(std::ssize(taken), CheckpointSchedule::most(slots)) << k;
       }
       ASSERT_EQ(taken[0], 0);
       for (std::size_t i = 2; i < taken.size(); ++i)
@@ -102,7 +102,7 @@ TEST(KeptStepsTest, AStateThatGrowsLeavesFewerSlots) {
 }
 
 TEST(KeptStepsTest, EverySoManySteps) {
-  KeptSteps kept(5, 0);
+  CheckpointSchedule kept(5, 0);
   std::vector<std::int64_t> taken;
   for (std::int64_t k = 0; k < 17; ++k)
     if (const auto now = kept.before(k); now.takes) taken.push_back(k);
@@ -111,14 +111,14 @@ TEST(KeptStepsTest, EverySoManySteps) {
 
 TEST(KeptStepsTest, StridesDoubleHoweverLongTheLoopIs) {
   for (std::int64_t slots = 1; slots <= 40; ++slots) {
-    KeptSteps kept(0, slots);
+    CheckpointSchedule kept(0, slots);
     std::vector<std::int64_t> taken;
     for (std::int64_t k = 0; k < 5000; ++k) {
       const auto now = kept.before(k);
       ASSERT_LE(now.drops, 1);
       if (now.drops) thin(taken);
       if (now.takes) taken.push_back(k);
-      ASSERT_LE(std::ssize(taken), KeptSteps::most(slots));
+      ASSERT_LE(std::ssize(taken), CheckpointSchedule::most(slots));
       ASSERT_EQ(taken[0], 0);
       // All gaps are one power of two, and at most about twice the gap that as many slots need.
       const std::int64_t gap = taken.size() > 1 ? taken[1] : k + 1;
@@ -127,7 +127,8 @@ TEST(KeptStepsTest, StridesDoubleHoweverLongTheLoopIs) {
       }
       for (std::size_t i = 1; i < taken.size(); ++i) ASSERT_EQ(taken[i] - taken[i - 1], gap);
       if (slots > 2) {
-        EXPECT_LE(gap, std::max<std::int64_t>(2 * (k + 1) / KeptSteps::most(slots) + 2, 1)) << k;
+        EXPECT_LE(gap, std::max<std::int64_t>(2 * (k + 1) / CheckpointSchedule::most(slots) + 2, 1))
+            << k;
       }
     }
   }

@@ -52,9 +52,9 @@ TEST_F(SpilledTest, CheckpointsAreWrittenOnceAndReadAhead) {
   list.spill_to(two_blocks_in_memory());
   std::vector<std::int64_t> kept;
   std::int64_t put = 0;
-  KeptSteps steps(0, 128);
+  CheckpointSchedule steps(0, 128);
   for (std::int64_t k = 0; k < 4000; ++k) {
-    const KeptSteps::Decision now = steps.before(k);
+    const CheckpointSchedule::Decision now = steps.before(k);
     for (int i = 0; i < now.drops; ++i) {
       list.thin();
       thin(kept);
@@ -69,7 +69,7 @@ TEST_F(SpilledTest, CheckpointsAreWrittenOnceAndReadAhead) {
   EXPECT_LE(written.bytes_written, put * step(0).type().bytes());
   EXPECT_GT(written.bytes_written, 0);
   EXPECT_EQ(written.reads, 0);
-  const Ref<SavedSteps> back = list.in_file();
+  const Ref<ResidualSource> back = list.in_file();
   for (std::int64_t i = std::ssize(kept) - 1; i >= 0; --i) {
     back->need(i, 1);
     expect_same_bits(back->tensor(0, i), step(kept[static_cast<std::size_t>(i)]));

@@ -101,12 +101,13 @@ TEST_F(ChunkLoopsTest, SlicesThatSayHowLongALoopIsStayOutside) {
 TEST_F(ChunkLoopsTest, WhatGoesBeforeAndAfterALoopIsDoneChunkByChunk) {
   const Problem plain = plain_problem(6), named = named_problem(Dim("time", 6));
   const char *whole = "full full dot loop{dot add tanh} dot sum square sum add",
-             *in_chunks = "full loop{dot loop{dot add tanh} dot} sum square sum add";
+             *over_chunks = "full loop{dot loop{dot add tanh} dot} sum square sum add";
   EXPECT_EQ(ops_in_chunks(0, plain_rnn, plain), whole);  // six steps are too few
-  EXPECT_EQ(ops_in_chunks(2, plain_rnn, plain), in_chunks);
-  EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain), in_chunks);
-  EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain_problem(7)), in_chunks);  // the last chunk is shorter
-  EXPECT_EQ(ops_in_chunks(0, plain_rnn, plain_problem(1000)), in_chunks);
+  EXPECT_EQ(ops_in_chunks(2, plain_rnn, plain), over_chunks);
+  EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain), over_chunks);
+  EXPECT_EQ(ops_in_chunks(4, plain_rnn, plain_problem(7)),
+            over_chunks);  // the last chunk is shorter
+  EXPECT_EQ(ops_in_chunks(0, plain_rnn, plain_problem(1000)), over_chunks);
   EXPECT_EQ(ops_in_chunks(4, named_rnn(), named),
             "full loop{dot loop{rename dot add tanh} dot} sum square sum add");
 }
@@ -116,7 +117,7 @@ std::vector<int> chunks_in(const Graph& graph) {
   std::vector<int> result;
   const Ref<Graph> plan = optimise_for_plan(graph, {}).graph;
   for (const OpRecord& record : plan->records)
-    if (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).in_chunks)
+    if (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).over_chunks)
       result.push_back(get<LoopAttrs>(record.attrs.get()).chunk_steps);
   return result;
 }
@@ -209,15 +210,15 @@ TEST_F(ChunkLoopsTest, HaveALastChunkThatIsShorterAlongPlainDimsToo) {
 }
 
 TEST_F(ChunkLoopsTest, OneTraceForAllLengthsAndNone) {
-  const auto in_chunks =
+  const auto over_chunks =
       jit(value_and_grad(named_rnn()), {.executor = Executor::plan, .passes = {.chunk_steps = 3}});
   const auto whole = jit(value_and_grad(named_rnn()),
                          {.executor = Executor::plan, .passes = {.chunk_loops = false}});
   for (const int steps : {7, 3, 0, 1, 6, 8}) {
     const Problem problem = named_problem(Dim("time", scalar(steps, i32)));
-    expect_close(in_chunks(problem), whole(problem));
+    expect_close(over_chunks(problem), whole(problem));
   }
-  EXPECT_EQ(in_chunks.trace_count(), 1);
+  EXPECT_EQ(over_chunks.trace_count(), 1);
 }
 
 TEST_F(ChunkLoopsTest, EntriesThatEndOneByOneEndInTheLoopInside) {
@@ -234,13 +235,13 @@ TEST_F(ChunkLoopsTest, EntriesThatEndOneByOneEndInTheLoopInside) {
   for (const OpRecord& record : graph->records)
     if (record.op == &loop_op) outer = &get<LoopAttrs>(record.attrs.get());
   ASSERT_NE(outer, nullptr);
-  EXPECT_TRUE(outer->in_chunks && outer->entry_dims.empty() && !outer->has_lengths);
+  EXPECT_TRUE(outer->over_chunks && outer->entry_dims.empty() && !outer->has_lengths);
   const Graph& body = *outer->body.graph;
   const LoopAttrs* inner = nullptr;
   for (const OpRecord& record : body.records)
     if (record.op == &loop_op) inner = &get<LoopAttrs>(record.attrs.get());
   ASSERT_NE(inner, nullptr);
-  EXPECT_TRUE(inner->has_chunk && inner->has_lengths && inner->entry_dims.size() == 1);
+  EXPECT_TRUE(inner->within_chunk && inner->has_lengths && inner->entry_dims.size() == 1);
   // The loop gets the lengths of all steps; the lengths within a chunk are in the chunk's dim.
   EXPECT_EQ(str(body.types[body.inputs.back()]), "i32[batch=2]") << str(*graph);
   EXPECT_EQ(str(body.types[body.inputs[2]]), "f64[time[batch=2],batch=2,in=3]") << str(*graph);
@@ -269,15 +270,15 @@ TEST_F(ChunkLoopsTest, OneTraceForAllLengthsOfEntries) {
     gradient.x = mask_padding(gradient.x);
     return std::pair{value, gradient};
   };
-  const auto in_chunks = jit(f, {.executor = Executor::plan, .passes = {.chunk_steps = 3}}),
+  const auto over_chunks = jit(f, {.executor = Executor::plan, .passes = {.chunk_steps = 3}}),
              whole = jit(f, {.executor = Executor::plan, .passes = {.chunk_loops = false}});
   for (const std::vector<int>& lengths : std::vector<std::vector<int>>{
            {7, 2}, {2, 7}, {7, 7}, {3, 3}, {0, 0}, {1, 0}, {6, 4}, {4, 8}, {7, 2}}) {
     SCOPED_TRACE(str("lengths ", lengths[0], ", ", lengths[1]));
     const Problem problem = named_problem(Dim("time", tensor(lengths, {batch})));
-    expect_close(in_chunks(problem), whole(problem));
+    expect_close(over_chunks(problem), whole(problem));
   }
-  EXPECT_EQ(in_chunks.trace_count(), 1);
+  EXPECT_EQ(over_chunks.trace_count(), 1);
 }
 
 TEST_F(ChunkLoopsTest, TheInterpreterRunsThemAsTheyAre) {
@@ -294,7 +295,7 @@ TEST_F(ChunkLoopsTest, TheInterpreterRunsThemAsTheyAre) {
         record_graph("f", {in[0].type(), in[1].type(), in[2].type(), in[3].type()}, all);
     ASSERT_TRUE(recorded.captured.empty());
     const Ref<Graph> graph = optimise_for_plan(*recorded.graph, {.chunk_steps = 3}).graph;
-    EXPECT_NE(str(*graph).find("in_chunks=true"), std::string::npos);
+    EXPECT_NE(str(*graph).find("over_chunks=true"), std::string::npos);
     const Tensors actual = interpret(graph, Tensors(in)), expected = all(in);
     for (std::size_t i = 0; i < expected.size(); ++i)
       expect_all_close(actual[i], expected[i], 1e-12);

@@ -77,7 +77,7 @@ TEST_F(EndedRowsTest, OfAChunkHaveWhatIsLeftOfTheirLengths) {
   const RowCut cut{Dim("batch", 6), {}, {}, {}, {2, 2, 2}};
   const Dim batch("batch", 6);
   LoopAttrs attrs;
-  attrs.has_chunk = attrs.has_lengths = attrs.is_full = true;
+  attrs.within_chunk = attrs.has_lengths = attrs.is_full = true;
   attrs.entry_dims = {batch};
   attrs.slices = 1;
   const Tensor lengths = tensor({3, 9, 1, 12, 5, 0}, {batch}), chunk = tensor({4, 12}, {}, i64),

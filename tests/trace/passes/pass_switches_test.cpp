@@ -24,11 +24,11 @@ struct NamedSwitch {
 const NamedSwitch kSwitches[] = {
     {"simplify", &Passes::simplify},
     {"hoist_invariants", &Passes::hoist_invariants},
-    {"multiply_tables", &Passes::multiply_tables},
-    {"batch_over_time", &Passes::batch_over_time},
+    {"hoist_embedding_products", &Passes::multiply_tables},
+    {"batch_across_iterations", &Passes::batch_over_time},
     {"split_loops", &Passes::split_loops, {&Passes::batch_over_time}},
     {"chunk_loops", &Passes::chunk_loops, {&Passes::batch_over_time}},
-    {"adjoin_loops",
+    {"group_pipelined_loops",
      &Passes::adjoin_loops,
      {&Passes::batch_over_time, &Passes::split_loops, &Passes::chunk_loops}},
     {"pack_weights", &Passes::pack_weights},
@@ -110,7 +110,7 @@ class PassSwitchesTest : public ::testing::Test {
 
   /// Trains a two-layer model with Adam for a step, on enough rows for row blocks.
   static void expect_same_training(const Dim& batch, const Dim& time, const char* whole,
-                                   const char* in_chunks) {
+                                   const char* over_chunks) {
     manual_seed(5);
     const Dim in("in", 30), low("low", 70), high("high", 70);
     using Cell = StackedCells<LstmCell, LstmCell>;
@@ -132,26 +132,27 @@ class PassSwitchesTest : public ::testing::Test {
     };
     const Threads on(2);
     EXPECT_EQ(that_do_something(0, step, cell, Adam<Cell>(cell), x), whole);
-    EXPECT_EQ(that_do_something(2, step, cell, Adam<Cell>(cell), x), in_chunks);
+    EXPECT_EQ(that_do_something(2, step, cell, Adam<Cell>(cell), x), over_chunks);
     expect_same_by_all(1e-9, step, cell, Adam<Cell>(cell), x);
   }
 };
 
 TEST_F(PassSwitchesTest, ATrainingStep) {
-  expect_same_training(
-      Dim("batch", 16), Dim("time", 6),
-      "simplify (with others) batch_over_time split_loops pack_weights fuse_pointwise cut_rows "
-      "reuse_memory",
-      "simplify (with others) batch_over_time split_loops chunk_loops adjoin_loops (with others) "
-      "pack_weights fuse_pointwise cut_rows reuse_memory");
+  expect_same_training(Dim("batch", 16), Dim("time", 6),
+                       "simplify (with others) batch_across_iterations split_loops pack_weights "
+                       "fuse_pointwise cut_rows "
+                       "reuse_memory",
+                       "simplify (with others) batch_across_iterations split_loops chunk_loops "
+                       "group_pipelined_loops (with others) "
+                       "pack_weights fuse_pointwise cut_rows reuse_memory");
 }
 
 TEST_F(PassSwitchesTest, ATrainingStepOverEntriesThatEndOneByOne) {
   const Dim batch("batch", 9);
   expect_same_training(batch, Dim("time", tensor({6, 1, 4, 2, 6, 3, 5, 1, 2}, {batch})),
-                       "batch_over_time chunk_loops pack_weights "
+                       "batch_across_iterations chunk_loops pack_weights "
                        "fuse_pointwise shrink_batch reuse_memory",
-                       "simplify (with others) batch_over_time chunk_loops pack_weights "
+                       "simplify (with others) batch_across_iterations chunk_loops pack_weights "
                        "fuse_pointwise shrink_batch reuse_memory");
 }
 
@@ -172,9 +173,10 @@ TEST_F(PassSwitchesTest, ALoopOfUnknownLengthAroundAnother) {
     return total + sum(last);
   });
   const Tensor w = random_normal({4, 4}), x = random_normal({6, 3, 4});
-  EXPECT_EQ(that_do_something(2, f, w, x),
-            "simplify (with others) hoist_invariants batch_over_time chunk_loops pack_weights "
-            "(with others) fuse_pointwise reuse_memory");
+  EXPECT_EQ(
+      that_do_something(2, f, w, x),
+      "simplify (with others) hoist_invariants batch_across_iterations chunk_loops pack_weights "
+      "(with others) fuse_pointwise reuse_memory");
   expect_same_by_all(2e-5, f, w, x);
 }
 

@@ -3,10 +3,10 @@
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/graph/passes/inline_checkpointed.h"
 #include "reel/tests/trace/plan/planned.h"
-#include "reel/trace/passes/cleanup/forwarded_outputs.h"
+#include "reel/trace/passes/cleanup/forward_outputs.h"
 #include "reel/trace/passes/loop_structure/join_loops.h"
 #include "reel/trace/passes/pipeline.h"
-#include "reel/trace/passes/residuals/saved_of_ended.h"
+#include "reel/trace/passes/residuals/relax_finished_residuals.h"
 
 namespace reel {
 namespace {
@@ -58,7 +58,7 @@ TEST(JoinLoopsTest, ATangentRunsBesideItsValue) {
     const auto [value, tangent] = jvp(last, x[0], x[1]);
     return Tensors{value, tangent};
   });
-  const auto before = forwarded_outputs(*graph), after = join_loops(*before);
+  const auto before = forward_outputs(*graph), after = join_loops(*before);
   const std::string value = "mul sin add", tangent = "mul cos mul mul add mul add";
   EXPECT_NE(ops(*before).find("loop{" + tangent + '}'), std::string::npos) << ops(*before);
   EXPECT_EQ(ops(*after).find("loop{" + tangent + '}'), std::string::npos) << ops(*after);
@@ -104,14 +104,15 @@ TEST_F(SavedOfEndedTest, TheGradientSeesALiveEntrysValuesAndNothingIsCollected) 
   });
   gradient(x, w);
   const Graph& before = gradient.graph();
-  const Ref<Graph> after = saved_of_ended(before);
+  const Ref<Graph> after = relax_finished_residuals(before);
   ASSERT_EQ(loops_of(before).size(), 2u);
   EXPECT_GT(count_fills(*loops_of(before)[1], Fill::as_is), 0) << str(before);
   EXPECT_EQ(count_fills(*loops_of(*after)[1], Fill::as_is), 0) << str(*after);
   const auto collected = [](const Graph& graph) {
     int result = 0;
     for (const LoopAttrs* loop : loops_of(graph))
-      for (const auto collects : loop->collects) result += collects;
+      for (const auto adds_finished_to_running : loop->adds_finished_to_running)
+        result += adds_finished_to_running;
     return result;
   };
   EXPECT_GT(collected(before), 0);
@@ -137,12 +138,12 @@ TEST_F(SavedOfEndedTest, SoDoesOneThatIsGivenFewStepsAtATime) {
     });
     gradient(x, w);
     const Graph& before = gradient.graph();
-    const Ref<Graph> after = saved_of_ended(before);
+    const Ref<Graph> after = relax_finished_residuals(before);
     ASSERT_EQ(loops_of(before).size(), 2u);
-    EXPECT_GT(count_fills(*loops_of(before)[1], Fill::recalled), 0) << str(before);
-    EXPECT_EQ(count_fills(*loops_of(*after)[1], Fill::recalled), 0) << str(*after);
-    EXPECT_GT(count_fills(*loops_of(*after)[1], Fill::recalled_live), 0) << str(*after);
-    EXPECT_TRUE(loops_of(*after)[1]->recalls());
+    EXPECT_GT(count_fills(*loops_of(before)[1], Fill::recomputed), 0) << str(before);
+    EXPECT_EQ(count_fills(*loops_of(*after)[1], Fill::recomputed), 0) << str(*after);
+    EXPECT_GT(count_fills(*loops_of(*after)[1], Fill::recomputed_live), 0) << str(*after);
+    EXPECT_TRUE(loops_of(*after)[1]->recomputes());
   }
 }
 

@@ -8,10 +8,10 @@
 #include "reel/tests/check.h"
 #include "reel/trace/passes/cleanup/drop_dead.h"
 #include "reel/trace/passes/cleanup/fold_constants.h"
-#include "reel/trace/passes/cleanup/forwarded_outputs.h"
-#include "reel/trace/passes/hoisting/batch_over_time.h"
+#include "reel/trace/passes/cleanup/forward_outputs.h"
+#include "reel/trace/passes/hoisting/batch_across_iterations.h"
+#include "reel/trace/passes/hoisting/capture_invariant_carries.h"
 #include "reel/trace/passes/hoisting/hoist_invariants.h"
-#include "reel/trace/passes/hoisting/invariant_carries.h"
 
 namespace reel {
 namespace {
@@ -183,7 +183,7 @@ TEST(InvariantCarriesTest, CarryThatComesBackUnchangedIsACapture) {
     return Tensors{i, n};
   });
   EXPECT_EQ(count(*graph, "carries=2"), 1);
-  const auto after = invariant_carries(*graph);
+  const auto after = capture_invariant_carries(*graph);
   EXPECT_EQ(count(*after, "carries=1"), 1);
   EXPECT_EQ(count(*after, "body_captures=[0]"), 1);
 }
@@ -207,10 +207,10 @@ TEST(ForwardedOutputsTest, StackOfSlicesIsWhatTheyAreSlicesOf) {
                })
         .graph;
   };
-  EXPECT_EQ(str(*drop_dead(*forwarded_outputs(*recorded(false)))),
+  EXPECT_EQ(str(*drop_dead(*forward_outputs(*recorded(false)))),
             "f(%0: f32[4], %1: f32[]) {\n  return %0\n}\n");
   const auto until = recorded(true);
-  EXPECT_NE(forwarded_outputs(*until)->outputs[0], until->inputs[0]);
+  EXPECT_NE(forward_outputs(*until)->outputs[0], until->inputs[0]);
 }
 
 TEST(ForwardedOutputsTest, WhatIsStackedOrAddedUpTwiceIsThereAlready) {
@@ -240,7 +240,7 @@ TEST(ForwardedOutputsTest, WhatIsStackedOrAddedUpTwiceIsThereAlready) {
     return result;
   };
   const std::vector<std::pair<int, int>> before = outputs(*recorded),
-                                         after = outputs(*drop_dead(*forwarded_outputs(*recorded)));
+                                         after = outputs(*drop_dead(*forward_outputs(*recorded)));
   ASSERT_EQ(after.size(), 2u);
   EXPECT_EQ(after[0].first, before[0].first - 1);
   EXPECT_EQ(before[1].second, 2);

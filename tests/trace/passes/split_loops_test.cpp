@@ -94,8 +94,8 @@ class SplitLoopsTest : public ::testing::Test {
     const auto step = value_and_grad([&](const Layers& w) { return f(x, w); });
     for (const int steps : {1, 3, 4})
       expect_same_without({.chunk_loops = false, .chunk_steps = steps}, false, step, w);
-    const auto in_chunks = jit(step, {.executor = Executor::plan, .passes = {.chunk_steps = 3}});
-    const auto [value, gradient] = in_chunks(w);
+    const auto over_chunks = jit(step, {.executor = Executor::plan, .passes = {.chunk_steps = 3}});
+    const auto [value, gradient] = over_chunks(w);
     const auto [expected, slope] = step(w);
     expect_all_close(value, expected, 1e-12);
     for (std::size_t i = 0; i < w.size(); ++i) expect_all_close(gradient[i], slope[i], 1e-12);
@@ -218,8 +218,8 @@ TEST_F(SplitLoopsTest, LayersHaveTheChunksOfTheWhole) {
     const auto jitted = jit(grad(f));
     jitted(w);
     std::vector<std::pair<bool, int>> result;  // whether it is a reverse loop, iterations per chunk
-    const Ref<Graph> in_chunks = chunk_loops(*split_loops(jitted.graph()), 0);
-    for (const OpRecord& record : in_chunks->records)
+    const Ref<Graph> over_chunks = chunk_loops(*split_loops(jitted.graph()), 0);
+    for (const OpRecord& record : over_chunks->records)
       if (record.op == &loop_op) {
         const auto& loop = get<LoopAttrs>(record.attrs.get());
         result.emplace_back(loop.is_reverse, loop.chunk_steps);

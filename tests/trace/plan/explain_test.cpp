@@ -391,7 +391,8 @@ TEST_F(ExplainTest, PassesThatAreLeftOut) {
       loss, {.passes = {.batch_over_time = false, .pack_weights = false, .fuse_pointwise = false}});
   jitted(model, x);
   const std::string text = jitted.explain();
-  EXPECT_TRUE(has(text, "not moved: anything, because the pass batch_over_time is left out\n"));
+  EXPECT_TRUE(
+      has(text, "not moved: anything, because the pass batch_across_iterations is left out\n"));
   EXPECT_TRUE(has(text, "not packed: anything, because the pass pack_weights is left out\n"));
   EXPECT_TRUE(has(text, ", because the pass fuse_pointwise is left out\n"));
 }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "reel/trace/executors/plan/base/memory.h"
+#include "reel/trace/executors/plan/base/buffer_assignment.h"
 
 namespace reel {
 namespace {

@@ -29,7 +29,7 @@ class ProductsOfCellsTest : public ::testing::Test {
   /// each depth.
   template <class Cell>
   void expect_products(const Cell& cell, int before_passes, const std::vector<int>& whole,
-                       const std::vector<int>& in_chunks) const {
+                       const std::vector<int>& over_chunks) const {
     const Tensor x = random_normal({time, batch, in});
     const auto step = value_and_grad([&](const std::pair<Cell, Tensor>& of) {
       return sum(square(recur(of.first, of.second, time).outputs));
@@ -53,7 +53,7 @@ class ProductsOfCellsTest : public ::testing::Test {
     EXPECT_EQ(products(&passes), whole);
     passes.chunk_loops = true;
     passes.chunk_steps = 2;
-    EXPECT_EQ(products(&passes), in_chunks);
+    EXPECT_EQ(products(&passes), over_chunks);
   }
 };
 

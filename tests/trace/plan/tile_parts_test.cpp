@@ -4,7 +4,7 @@
 
 #include <ctime>
 
-#include "reel/core/ops/kernels/parts.h"
+#include "reel/core/ops/kernels/parallel_ranges.h"
 #include "reel/reel.h"
 #include "reel/tests/threads.h"
 #include "reel/tests/trace/plan/planned.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "reel/core/ops/control/loop.h"
-#include "reel/trace/executors/checkpoints/kept_steps.h"
+#include "reel/trace/executors/checkpoints/checkpoint_schedule.h"
 #include "reel/trace/executors/checkpoints/policy_costs.h"
 #include "reel/trace/executors/loop/loop_types.h"
 
@@ -30,7 +30,7 @@ std::optional<std::int64_t> known_steps(const Graph& graph, const LoopAttrs& loo
                                         std::span<const TensorType> types,
                                         const KnownNumbers& numbers) {
   if (const auto steps = steps_of(loop, types_of(inputs, types))) return steps;
-  if (loop.cond || loop.in_chunks || loop.has_chunk || !loop.has_bound) return std::nullopt;
+  if (loop.cond || loop.over_chunks || loop.within_chunk || !loop.has_bound) return std::nullopt;
   std::optional<std::int64_t> result = known_number(graph, inputs[0], numbers);
   if (!result) return result;
   result = std::max<std::int64_t>(*result, 0);
@@ -73,7 +73,8 @@ std::optional<std::int64_t> checkpoints_left(const LoopAttrs& loop, std::int64_t
   const auto state =
       bytes_of(inputs.subspan(loop.first_carry(), static_cast<std::size_t>(loop.carries)));
   if (!state) return std::nullopt;
-  KeptSteps kept(loop.checkpoint_steps, loop.checkpoint_bytes ? slots_of(loop, *state) : 0);
+  CheckpointSchedule kept(loop.checkpoint_steps,
+                          loop.checkpoint_bytes ? slots_of(loop, *state) : 0);
   for (std::int64_t k = 0; k < steps; ++k) kept.before(k);
   return kept.taken();
 }

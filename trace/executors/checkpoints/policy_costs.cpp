@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "reel/trace/executors/checkpoints/kept_steps.h"
+#include "reel/trace/executors/checkpoints/checkpoint_schedule.h"
 #include "reel/trace/executors/checkpoints/known_steps.h"
+#include "reel/trace/executors/checkpoints/reverse_schedule.h"
 #include "reel/trace/executors/checkpoints/revolve.h"
-#include "reel/trace/executors/checkpoints/way_back.h"
 
 namespace reel {
 namespace {
@@ -35,7 +35,8 @@ bool spills(const LoopAttrs& loop) {
                                    [](std::uint8_t kind) { return kind & LoopAttrs::kSpilled; });
 }
 
-/// Simulates one run of a loop and its reverse sweep as Recalled does it, without tensors.
+/// Simulates one run of a loop and its reverse sweep as RecomputedResiduals does it, without
+/// tensors.
 class ForetoldLoop {
  public:
   ForetoldLoop(const LoopAttrs& loop, std::int64_t steps, std::int64_t unit,
@@ -76,11 +77,11 @@ class ForetoldLoop {
   };
 
   void forwards() {
-    KeptSteps times(loop_.checkpoint_steps,
-                    loop_.checkpoint_bytes ? slots_of(loop_, state_bytes_) : 0);
+    CheckpointSchedule times(loop_.checkpoint_steps,
+                             loop_.checkpoint_bytes ? slots_of(loop_, state_bytes_) : 0);
     std::vector<std::int64_t> kept;
     for (std::int64_t k = 0; k < units_; ++k) {
-      const KeptSteps::Decision now = times.before(step_of(k));
+      const CheckpointSchedule::Decision now = times.before(step_of(k));
       for (int i = 0; i < now.drops; ++i) thin(kept);
       if (now.takes) kept.push_back(k);
       put_ += now.takes;
@@ -117,7 +118,7 @@ class ForetoldLoop {
   std::int64_t run_before(std::int64_t begin, std::int64_t end, std::int64_t together) {
     way_->find(begin, end, together, [&](std::size_t) {
       measured_ += measures_;
-      return WayBack::Bytes{state_bytes_, unit_bytes_};
+      return ReverseSchedule::Bytes{state_bytes_, unit_bytes_};
     });
     const std::vector<Revolve::Advance> advances = way_->way_to(end);
     for (const Revolve::Advance& advance : advances) advanced_ += advance.to - advance.from;
@@ -158,7 +159,7 @@ class ForetoldLoop {
   bool measures_;  ///< a step behind each checkpoint is run to measure its residuals
   std::optional<FileOfCheckpoints> file_;
   std::int64_t put_ = 0;  ///< checkpoints taken, including dropped ones
-  std::optional<WayBack> way_;
+  std::optional<ReverseSchedule> way_;
   std::deque<Part> parts_;  ///< in memory
   std::int64_t count_ = 0;  ///< time steps of the last request
   std::int64_t piece_ = 0;  ///< the same, if they were copied into one buffer
@@ -188,7 +189,7 @@ std::int64_t made_inside(const Graph& body, std::span<const ValueId> saved) {
   return result;
 }
 
-StepCosts step_costs(const RecallAttrs& attrs, std::span<const TensorType> inputs,
+StepCosts step_costs(const RecomputeAttrs& attrs, std::span<const TensorType> inputs,
                      std::span<const TensorType> outputs) {
   const LoopAttrs& loop = attrs.saving();
   const Graph& body = *loop.body.graph;
@@ -225,7 +226,7 @@ std::optional<std::int64_t> bytes_of(std::span<const TensorType> types) {
   return result;
 }
 
-PolicyCosts policy_costs(const RecallAttrs& attrs, std::span<const TensorType> inputs,
+PolicyCosts policy_costs(const RecomputeAttrs& attrs, std::span<const TensorType> inputs,
                          std::span<const TensorType> outputs, std::optional<std::int64_t> steps,
                          std::int64_t unit, std::int64_t asked) {
   const LoopAttrs& loop = attrs.saving();
@@ -266,7 +267,7 @@ FileOfCheckpoints::FileOfCheckpoints(const LoopAttrs& loop, std::vector<std::int
       slots_(loop.checkpoint_bytes ? slots_of(loop, state_) : 0) {}
 
 bool FileOfCheckpoints::is_used() const {
-  return !slots_ || in_memory(-1) < KeptSteps::most(slots_) * state_;
+  return !slots_ || in_memory(-1) < CheckpointSchedule::most(slots_) * state_;
 }
 
 std::int64_t FileOfCheckpoints::in_memory(std::int64_t puts) const {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "reel/core/ops/control/recall.h"
+#include "reel/core/ops/control/recompute.h"
 
 namespace reel {
 
@@ -28,11 +28,11 @@ struct PolicyCosts {
 /// bound of the policy itself: under a budget, half for states and half for residuals, or one of
 /// each if that is known and more.
 ///
-/// inputs, outputs: types of the recall op's inputs and outputs.
+/// inputs, outputs: types of the recompute op's inputs and outputs.
 /// steps: time steps of the loop, if known.
 /// unit: time steps that are recomputed together.
 /// asked: time steps that the gradient requests at once; a chunked gradient requests chunks.
-PolicyCosts policy_costs(const RecallAttrs& attrs, std::span<const TensorType> inputs,
+PolicyCosts policy_costs(const RecomputeAttrs& attrs, std::span<const TensorType> inputs,
                          std::span<const TensorType> outputs, std::optional<std::int64_t> steps,
                          std::int64_t unit, std::int64_t asked);
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "reel/core/runtime/memory.h"
-#include "reel/trace/executors/checkpoints/kept_steps.h"
+#include "reel/trace/executors/checkpoints/checkpoint_schedule.h"
 #include "reel/trace/executors/checkpoints/policy_costs.h"
 #include "reel/trace/executors/loop/iterations.h"
 #include "reel/trace/executors/spill/spilled.h"
@@ -52,8 +52,8 @@ class StackList {
     reel::thin(places_);
   }
   /// Returns the checkpoints in the file, as the elements of a list; null if there is no file.
-  Ref<SavedSteps> in_file() const {
-    return file_ ? Ref<SavedSteps>(new SpilledList(file_, places_)) : Ref<SavedSteps>();
+  Ref<ResidualSource> in_file() const {
+    return file_ ? Ref<ResidualSource>(new SpilledList(file_, places_)) : Ref<ResidualSource>();
   }
   const Tensors& elements() const { return elements_; }
 
@@ -112,7 +112,7 @@ class CheckpointTimes {
   }
   /// Returns whether to take a checkpoint in this iteration, and how often to drop every second one
   /// before.
-  const KeptSteps::Decision& now() const { return now_; }
+  const CheckpointSchedule::Decision& now() const { return now_; }
   /// Returns true if spilled stacks go to a file from now on. Valid after begin(); true once at
   /// most.
   bool opens_file() const { return opens_file_; }
@@ -145,9 +145,9 @@ class CheckpointTimes {
   bool takes_any_, spills_ = false, opens_file_ = false;
   std::int64_t first_slots_ = 0;  ///< of a budget, before the first iteration
   std::vector<int> sources_;      ///< by stack
-  std::optional<KeptSteps> kept_;
+  std::optional<CheckpointSchedule> kept_;
   std::int64_t bytes_of_arrays_ = 0;  ///< before the first iteration
-  KeptSteps::Decision now_;
+  CheckpointSchedule::Decision now_;
 };
 
 }  // namespace reel

@@ -27,13 +27,13 @@ class BusyTime {
     }
     spans_.insert(spans_.erase(first, behind), {begin, end});
     nanoseconds_ += end - begin;
-    if (spans_.size() > kMost) spans_.pop_front();
+    if (spans_.size() > kMaxSpans) spans_.pop_front();
   }
   std::int64_t nanoseconds() const { return nanoseconds_; }
 
  private:
   /// Older spans are final: no added span begins before this many gaps.
-  static constexpr std::size_t kMost = 4096;
+  static constexpr std::size_t kMaxSpans = 4096;
   std::deque<std::pair<std::int64_t, std::int64_t>> spans_;  ///< disjoint, in order
   std::int64_t nanoseconds_ = 0;
 };

@@ -8,7 +8,7 @@
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/list/term_sum.h"
 #include "reel/core/ops/shape/join.h"
-#include "reel/core/runtime/saved_steps.h"
+#include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/sizes.h"
 #include "reel/trace/executors/checkpoints/stack_list.h"
 #include "reel/trace/executors/loop/ended_entries.h"

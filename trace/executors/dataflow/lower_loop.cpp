@@ -154,12 +154,12 @@ class Lowering::Loop {
     scope.pivot = around_.pivot;
     scope.handle = begin_;
     scope.part = 1;
-    const Port asked = ask(scope, zero_, carries, captures);
+    const Port asked = eval_condition(scope, zero_, carries, captures);
     return make(around_, LoweredRole::both, {every, asked}, of_entries(boolean));
   }
 
   /// Lowers the condition's records in a scope that has its pivot. Returns the condition's value.
-  Port ask(Scope& scope, Port trips, const Ports& carries, const Ports& captures) {
+  Port eval_condition(Scope& scope, Port trips, const Ports& carries, const Ports& captures) {
     Ports inputs{trips};
     inputs.insert(inputs.end(), carries.begin(), carries.end());
     inputs.insert(inputs.end(), captures.begin(), captures.end());
@@ -225,7 +225,7 @@ class Lowering::Loop {
     scope.pivot = pivot;
     scope.handle = constant(begin_);
     scope.part = 1;
-    return ask(scope, trips, carries, captures);
+    return eval_condition(scope, trips, carries, captures);
   }
   /// Evaluates the condition only if the bound allows another iteration, as a cond would.
   Port ask_within_bound(Port allowed) {
@@ -353,7 +353,7 @@ class Lowering::Loop {
       scope.pivot = body.pivot;
       scope.handle = constant(begin_);
       scope.part = 1;
-      const Port asked = ask(scope, next[counter_], carries, cond_captures());
+      const Port asked = eval_condition(scope, next[counter_], carries, cond_captures());
       next[active_] =
           make(body, LoweredRole::both, {variables_[active_].in_body, asked}, of_entries(boolean));
     }

@@ -193,8 +193,8 @@ void Lowering::lower_records(Scope& scope) {
     const std::size_t first = lowered_.nodes.size();
     const auto runs_as_one = [&] {
       const auto& attrs = get<LoopAttrs>(record.attrs.get());
-      return attrs.in_chunks || attrs.has_chunk || attrs.recalls() || attrs.keeps_few_steps() ||
-             (attrs.is_reverse && attrs.cond);
+      return attrs.over_chunks || attrs.within_chunk || attrs.recomputes() ||
+             attrs.keeps_few_steps() || (attrs.is_reverse && attrs.cond);
     };
     if (record.op == &loop_op && !runs_as_one())
       lower_loop(scope, r);

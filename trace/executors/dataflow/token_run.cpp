@@ -108,7 +108,7 @@ void TokenRun::work(bool is_caller) noexcept {
     if (!lock.owns_lock()) lock.lock();
     if (!broken_) broken_ = std::current_exception();
     drop_queues();
-    monitor_.tell();
+    monitor_.notify();
     while (is_caller && running_) wait(true);
   }
   if (is_caller) return;
@@ -148,7 +148,7 @@ void TokenRun::take_turns(bool is_caller, int thread, std::unique_lock<Monitor>&
         continue;
       }
       if (!running_) {
-        monitor_.tell();
+        monitor_.notify();
         return;
       }
       if (!wait(is_caller)) return;
@@ -178,7 +178,7 @@ void TokenRun::take_turns(bool is_caller, int thread, std::unique_lock<Monitor>&
 /// Wakes or calls another thread if an op that takes long is waiting.
 void TokenRun::call_helpers() {
   if (long_.empty() || !leads_) return;
-  if (waiting_) return monitor_.tell();
+  if (waiting_) return monitor_.notify();
   if (called_ < helpers_.most() && helpers_.call()) ++called_;
 }
 
@@ -190,7 +190,7 @@ bool TokenRun::wait(bool is_caller) {
   if (is_caller)
     monitor_.wait();
   else
-    goes_on = monitor_.look_out();
+    goes_on = monitor_.spin_wait();
   --waiting_;
   return goes_on;
 }

@@ -9,12 +9,12 @@ namespace {
 
 /// Smaller chunks do not pay for a pass over the ops before and after the inner loop. Larger ones
 /// bring no gain, and delay loops that read the stacks.
-constexpr std::int64_t kFewest = 16, kMost = 64;
+constexpr std::int64_t kMinChunkSteps = 16, kMaxChunkSteps = 64;
 /// If matrices do not stay in the second-level cache: bytes of a chunk's time steps over bytes of
 /// matrices.
 constexpr std::int64_t kOverMatrices = 12, kMostOfLarge = 128;
-/// More than kMost time steps help if each has few batch rows. With many rows, a chunk of them
-/// would take much memory, under any policy.
+/// More than kMaxChunkSteps time steps help if each has few batch rows. With many rows, a chunk of
+/// them would take much memory, under any policy.
 constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
 
 /// With more chunks than this, a shorter last one costs little.
@@ -37,11 +37,11 @@ std::int64_t bytes_of(const TensorType& type) {
 /// body of the inner loop.
 bool steps_have_loops(const LoopAttrs& attrs) {
   const Graph& body = *attrs.body.graph;
-  if (!attrs.in_chunks) return has_loops(body);
+  if (!attrs.over_chunks) return has_loops(body);
   return std::any_of(body.records.begin(), body.records.end(), [](const OpRecord& record) {
     if (record.op != &loop_op) return false;
     const auto& steps = get<LoopAttrs>(record.attrs.get());
-    return steps.has_chunk && has_loops(*steps.body.graph);
+    return steps.within_chunk && has_loops(*steps.body.graph);
   });
 }
 
@@ -80,10 +80,10 @@ void write_part(DimNode& node, const Dim& time, std::int64_t first) {
 
 std::int64_t steps_of_chunk(std::int64_t step, std::int64_t matrices, bool has_loops) {
   step = std::max<std::int64_t>(step, 1);
-  const std::int64_t steps =
-      std::clamp(2 * second_cache() / step, has_loops ? std::int64_t{1} : kFewest, kMost);
+  const std::int64_t steps = std::clamp(
+      2 * second_cache() / step, has_loops ? std::int64_t{1} : kMinChunkSteps, kMaxChunkSteps);
   if (matrices <= second_cache()) return steps;
-  const std::int64_t most = std::clamp(kMostBytes / step, kMost, kMostOfLarge);
+  const std::int64_t most = std::clamp(kMostBytes / step, kMaxChunkSteps, kMostOfLarge);
   return std::max(steps, std::min(kOverMatrices * matrices / step, most));
 }
 
@@ -95,7 +95,7 @@ std::vector<TensorType> step_types(const LoopAttrs& attrs, std::span<const Tenso
     types.push_back(slice_type(inputs[i]));
   for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k)
     if (!attrs.is_raw(k - attrs.first_stack()))  // residuals do not count
-      types.push_back(env.resolve(one_step(attrs, body.types[body.outputs[k]])));
+      types.push_back(env.resolve(remove_chunk_dim(attrs, body.types[body.outputs[k]])));
   return types;
 }
 
@@ -110,18 +110,18 @@ Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
     DimEnv env = DimEnv::renaming(body_env(attrs, inputs));
     std::int64_t step = 0, matrices = 0;
     for (const TensorType& type :
-         attrs.whole_step.empty() ? step_types(attrs, inputs) : attrs.whole_step)
+         attrs.chunk_cost_types.empty() ? step_types(attrs, inputs) : attrs.chunk_cost_types)
       step += bytes_of(type);
     for (std::size_t k = attrs.first_sum(); k < attrs.trips_output(); ++k)
       matrices += bytes_of(env.resolve(body.types[body.outputs[k]]));
     // Captures of a gradient do not count: they depend on which values a rule recomputes.
-    const bool counts_captures = attrs.in_chunks && !attrs.counts_down;
+    const bool counts_captures = attrs.over_chunks && !attrs.is_gradient_loop;
     for (std::size_t i = 0; counts_captures && i < attrs.body_captures.size(); ++i)
       if (is_read_outside(body, body.inputs[body.formal_count + i]))
         matrices += bytes_of(inputs[attrs.first_capture() + attrs.body_captures[i]]);
     // Pipelined loops wait for whole chunks: large chunks, or chunks of different sizes, would
     // delay them.
-    const std::int64_t wanted = steps_of_chunk(step, attrs.is_handed_on ? 0 : matrices,
+    const std::int64_t wanted = steps_of_chunk(step, attrs.is_pipelined ? 0 : matrices,
                                                steps_have_loops(attrs)),
                        count = std::max<std::int64_t>((chunks.steps + wanted / 2) / wanted, 1);
     if (count <= kFewChunks)

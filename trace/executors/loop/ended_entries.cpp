@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "reel/core/ops/control/entries.h"
-#include "reel/core/runtime/saved_steps.h"
+#include "reel/core/runtime/residual_source.h"
 
 namespace reel {
 namespace {
@@ -82,13 +82,13 @@ SubGraph EndedEntries::body() const {
 Tensor EndedEntries::made(const Tensor& x, std::size_t output) const {
   const auto is_shown = [&](const Dim& dim) { return dims_.is_shown(dim); };
   const Tensor read = std::any_of(x.dims().begin(), x.dims().end(), is_shown) ? in_memory(x) : x;
-  return dims_.restored(attrs_.collects_output(output) ? collect_live(read, live_) : read);
+  return dims_.restored(attrs_.output_adds_finished(output) ? collect_live(read, live_) : read);
 }
 
 Tensor EndedEntries::term(const Tensor& made, std::size_t output) const {
   const std::size_t stack = output - attrs_.carries;
   const bool is_raw = stack < static_cast<std::size_t>(attrs_.stacks) && attrs_.is_raw(stack);
-  return is_raw || attrs_.collects_output(output) ? made : zero_ended(made, live_);
+  return is_raw || attrs_.output_adds_finished(output) ? made : zero_ended(made, live_);
 }
 
 Tensor EndedEntries::next(const Tensor& made, const Tensor& before, int carry) const {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/ops/control/shown_dims.h"
+#include "reel/core/ops/control/substitute_dims.h"
 
 namespace reel {
 
@@ -34,7 +34,7 @@ class EndedEntries {
 
  private:
   const LoopAttrs& attrs_;
-  ShownDims dims_;
+  SubstituteDims dims_;
   Tensor live_;
 };
 

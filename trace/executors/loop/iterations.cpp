@@ -9,7 +9,7 @@ namespace reel {
 Iterations::Iterations(const LoopAttrs& attrs, OpInputs in)
     : limit(attrs.has_bound ? std::max<std::int64_t>(integer_of(*in[0].tensor), 0) : INT64_MAX),
       attrs_(attrs) {
-  if (attrs.has_chunk) {
+  if (attrs.within_chunk) {
     const std::int64_t* chunk = in[attrs.chunk_input()].tensor->data<std::int64_t>();
     first_ = chunk[0];
     all_ = chunk[1];

@@ -39,16 +39,16 @@ class Iterations {
   /// loop does.
   std::int64_t number() const {
     const std::int64_t step = step_at(attrs_.is_reverse ? limit - 1 - count_ : count_);
-    if (attrs_.counts_down == attrs_.is_reverse) return step;
-    return (attrs_.has_chunk ? all_ : limit) - 1 - step;
+    if (attrs_.is_gradient_loop == attrs_.is_reverse) return step;
+    return (attrs_.within_chunk ? all_ : limit) - 1 - step;
   }
 
   /// Calls step(position, live) for each iteration. Throws if the call is cancelled.
   ///
   /// live: mask of the running entries; undefined if all run.
-  /// ask(): evaluates the condition. The returned Tensor is read before any other call.
-  template <class Step, class Ask>
-  void run(Step&& step, Ask&& ask);
+  /// eval_condition(): evaluates the condition. The returned Tensor is read before any other call.
+  template <class Step, class EvalCondition>
+  void run(Step&& step, EvalCondition&& eval_condition);
 
   /// Calls step(position) for the next iteration only. Requires a loop without entries and without
   /// a condition. Throws if the call is cancelled.
@@ -92,8 +92,8 @@ inline std::int64_t integer_of(const Tensor& t) {
   return t.dtype() == i64 ? *t.data<std::int64_t>() : *t.data<std::int32_t>();
 }
 
-template <class Step, class Ask>
-void Iterations::run(Step&& step, Ask&& ask) {
+template <class Step, class EvalCondition>
+void Iterations::run(Step&& step, EvalCondition&& eval_condition) {
   const bool has_entries = !attrs_.entry_dims.empty();
   if (attrs_.is_reverse) {
     for (; count_ < limit; ++count_) {
@@ -101,14 +101,14 @@ void Iterations::run(Step&& step, Ask&& ask) {
       step(limit - 1 - count_, has_entries ? live_at(limit - 1 - count_) : Tensor());
     }
   } else if (!attrs_.is_scan) {
-    for (; count_ < limit && (!attrs_.cond || *ask().template data<bool>()); ++count_) {
+    for (; count_ < limit && (!attrs_.cond || *eval_condition().template data<bool>()); ++count_) {
       check_cancellation();
       step(count_, Tensor());
     }
   } else {
     Tensor active;  // entries for which the condition has held so far
     if (attrs_.cond) active = ones(attrs_.entry_dims, boolean);
-    if (attrs_.cond && attrs_.cond_before_body) active = logical_and(active, ask());
+    if (attrs_.cond && attrs_.cond_before_body) active = logical_and(active, eval_condition());
     while (count_ < limit) {
       check_cancellation();
       Tensor live = has_entries ? live_at(count_) : Tensor();
@@ -118,7 +118,7 @@ void Iterations::run(Step&& step, Ask&& ask) {
       ++count_;
       if (!attrs_.cond) continue;
       if (has_entries) reached_ = reached_ + cast(live, i32);
-      active = logical_and(active, ask());
+      active = logical_and(active, eval_condition());
     }
   }
 }

@@ -27,7 +27,7 @@ Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t
 
 /// Returns the value of one time step from a tensor that stands for saved steps, with the dims of
 /// its type. A recomputed iteration may have made these dims anew (name_alike()). Requires that
-/// SavedSteps::need() was called for the position.
+/// ResidualSource::need() was called for the position.
 Tensor step_of_saved(const Tensor& slices, std::int64_t position);
 
 /// Returns elements [first, first + count) of a list, cut at its end. all: the list's elements.

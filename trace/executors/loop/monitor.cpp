@@ -28,12 +28,12 @@ void Monitor::lock() {
   if (!has_it() && !look_until(has_it)) mutex_.lock();
 }
 
-void Monitor::tell() {
+void Monitor::notify() {
   changes_.fetch_add(1, std::memory_order_relaxed);
   if (asleep_) changed_.notify_all();
 }
 
-bool Monitor::look_out() {
+bool Monitor::spin_wait() {
   const std::uint32_t before = changes_.load(std::memory_order_relaxed);
   const auto has_news = [&] { return changes_.load(std::memory_order_relaxed) != before; };
   unlock();
@@ -44,7 +44,7 @@ bool Monitor::look_out() {
 
 void Monitor::wait() {
   const std::uint32_t before = changes_.load(std::memory_order_relaxed);
-  if (look_out()) return;
+  if (spin_wait()) return;
   std::unique_lock held(mutex_, std::adopt_lock);
   ++asleep_;
   changed_.wait(held, [&] { return changes_.load(std::memory_order_relaxed) != before; });

@@ -20,10 +20,10 @@ class Monitor {
   void unlock() { mutex_.unlock(); }
 
   /// Notifies waiting threads of a change. Requires that the caller holds the lock.
-  void tell();
+  void notify();
   /// Releases the lock and polls for a notification, for about 100 microseconds; then locks again.
   /// Returns true if there was one.
-  bool look_out();
+  bool spin_wait();
   /// Releases the lock until another thread notifies; then locks again.
   void wait();
 

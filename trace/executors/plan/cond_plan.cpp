@@ -1,6 +1,6 @@
 #include "reel/trace/executors/plan/cond_plan.h"
 
-#include "reel/trace/executors/plan/base/placed.h"
+#include "reel/trace/executors/plan/base/plan_views.h"
 
 namespace reel {
 

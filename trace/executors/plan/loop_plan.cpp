@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "reel/core/ops/list/list.h"
-#include "reel/core/runtime/saved_steps.h"
-#include "reel/trace/executors/plan/base/placed.h"
+#include "reel/core/runtime/residual_source.h"
+#include "reel/trace/executors/plan/base/plan_views.h"
 
 namespace reel {
 namespace {
@@ -72,7 +72,7 @@ bool LoopPlan::prepare(const AttrsRef& attrs_ref, OpInputs in) {
   }
   if (is_same) return is_planned_;
   attrs_ = AttrsRef();  // until planning is done
-  is_planned_ = whole_.make(attrs_ref, input_types_);
+  is_planned_ = whole_.try_plan(attrs_ref, input_types_);
   if (is_planned_) blocks_.make(whole_);
   attrs_ = attrs_ref;
   return is_planned_;

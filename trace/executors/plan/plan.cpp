@@ -5,12 +5,12 @@
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/elementwise/element_loop.h"
-#include "reel/trace/executors/plan/base/placed.h"
+#include "reel/trace/executors/plan/base/plan_views.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
 #include "reel/trace/executors/plan/tiles/tile_program.h"
 #include "reel/trace/passes/analysis/views.h"
-#include "reel/trace/passes/loop_structure/adjoin_loops.h"
+#include "reel/trace/passes/loop_structure/group_pipelined_loops.h"
 #include "reel/trace/passes/support/never_fails.h"
 
 namespace reel {
@@ -429,7 +429,8 @@ void Plan::find_flat_ops() {
     std::vector<TensorType> in;
     for (const ValueId v : graph_->inputs_of(graph_->records[at.record]))
       in.push_back(types_.types[v]);
-    const std::optional<FlatOp> flat = flat_op(*at.op, in, slot_types_[at.first_out]);
+    const std::optional<ContiguousElementwise> flat =
+        contiguous_elementwise(*at.op, in, slot_types_[at.first_out]);
     if (!flat) continue;
     at.kind = Kind::flat;
     at.child = static_cast<std::int32_t>(flats_.size());

@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "reel/trace/executors/plan/base/memory.h"
+#include "reel/trace/executors/plan/base/buffer_assignment.h"
+#include "reel/trace/executors/plan/base/infer_types.h"
 #include "reel/trace/executors/plan/base/plan_context.h"
-#include "reel/trace/executors/plan/base/types.h"
-#include "reel/trace/executors/plan/tiles/flat_op.h"
+#include "reel/trace/executors/plan/tiles/contiguous_elementwise.h"
 
 namespace reel {
 
@@ -208,7 +208,7 @@ class Plan {
   std::vector<std::unique_ptr<LoopPlan>> loops_;
   std::vector<std::unique_ptr<CondPlan>> conds_;
   std::vector<std::unique_ptr<TileProgram>> tiles_;
-  std::vector<FlatOp> flats_;
+  std::vector<ContiguousElementwise> flats_;
   std::vector<std::pair<std::size_t, std::int64_t>>
       offsets_;  ///< slots and their offsets in memory_
   PlanMemory memory_;

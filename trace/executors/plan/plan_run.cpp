@@ -8,7 +8,7 @@
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/control/replay.h"
 #include "reel/core/runtime/parallel.h"
-#include "reel/trace/executors/plan/base/placed.h"
+#include "reel/trace/executors/plan/base/plan_views.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
 #include "reel/trace/executors/plan/plan.h"

@@ -33,14 +33,14 @@ class Wavefront {
       } catch (...) {
         lock.lock();
         has_failed_ = true;
-        monitor_.tell();
+        monitor_.notify();
         throw;
       }
       lock.lock();
       next->runs = false;
       next->steps = next->loop->steps_done();
       next->has_next = next->loop->has_next();
-      monitor_.tell();
+      monitor_.notify();
     }
   }
 

@@ -8,8 +8,8 @@
 namespace reel {
 
 /// Runs chunked loops that read slices of earlier loops' stacks
-/// (trace/passes/loop_structure/adjoin_loops.h). A loop begins a chunk on any free thread as soon
-/// as earlier loops have stacked the chunk's time steps. For stacked layers:
+/// (trace/passes/loop_structure/group_pipelined_loops.h). A loop begins a chunk on any free thread
+/// as soon as earlier loops have stacked the chunk's time steps. For stacked layers:
 ///
 ///   first layer    0 1 2 3 4
 ///   second layer     0 1 2 3 4

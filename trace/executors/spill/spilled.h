@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "reel/core/ops/control/loop.h"
-#include "reel/core/runtime/saved_steps.h"
+#include "reel/core/runtime/residual_source.h"
 #include "reel/trace/executors/loop/chunks.h"
 #include "reel/trace/executors/spill/spill_file.h"
 
@@ -23,7 +23,7 @@ namespace reel {
 /// memory, as many as the window holds. The others are written to the file, and read ahead of the
 /// gradient loop. A request for steps of several blocks gets a copy of them, which takes the place
 /// of blocks in the window.
-class Spilled final : public SavedSteps {
+class Spilled final : public ResidualSource {
  public:
   /// together: number of consecutive steps that are requested at once; such requests begin at
   /// multiples of it.
@@ -117,7 +117,7 @@ class Spilled final : public SavedSteps {
 };
 
 /// Selected steps of a Spilled, as the elements of a list.
-class SpilledList final : public SavedSteps {
+class SpilledList final : public ResidualSource {
  public:
   SpilledList(Ref<Spilled> all, std::vector<std::int64_t> places)
       : all_(std::move(all)), places_(std::move(places)) {}
@@ -177,8 +177,8 @@ class Spills {
   /// chunks: of a chunked loop. expected: number of iterations of other loops, if known.
   Ref<Spilled> make_for_steps(const LoopAttrs& attrs, int stack, const Chunks& chunks,
                               std::optional<std::int64_t> expected) {
-    return attrs.in_chunks ? make(attrs, stack, chunks.size, chunks.steps)
-                           : make(attrs, stack, 1, expected);
+    return attrs.over_chunks ? make(attrs, stack, chunks.size, chunks.steps)
+                             : make(attrs, stack, 1, expected);
   }
 
  private:

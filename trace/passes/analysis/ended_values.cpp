@@ -18,7 +18,8 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
       is_live_(body_.types.size(), 1),
       is_zero_(body_.types.size(), 0),
       is_drawn_(body_.types.size(), 0) {
-  const bool has_sums = attrs.sums || std::count(attrs.collects.begin(), attrs.collects.end(), 1);
+  const bool has_sums = attrs.sums || std::count(attrs.adds_finished_to_running.begin(),
+                                                 attrs.adds_finished_to_running.end(), 1);
   draws_count_for_nothing_ = !has_sums;
   for (std::size_t i = 1; i < body_.inputs.size(); ++i) {
     const ValueId v = body_.inputs[i];

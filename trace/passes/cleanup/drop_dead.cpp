@@ -48,11 +48,11 @@ Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
   graph->inputs = {body.inputs[0]};
   graph->outputs.clear();
   next.fills.clear();
-  next.collects.clear();
+  next.adds_finished_to_running.clear();
   next.last_dims.clear();
   const auto keep_output = [&](int i) {
     graph->outputs.push_back(body.outputs[i]);
-    next.collects.push_back(attrs.collects_output(i));
+    next.adds_finished_to_running.push_back(attrs.output_adds_finished(i));
   };
   next.stack_kinds.clear();
   next.stack_dims.clear();

@@ -7,7 +7,7 @@
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/trace/passes/fusion/pointwise_groups.h"
-#include "reel/trace/passes/support/pieces.h"
+#include "reel/trace/passes/support/windowed_pass.h"
 
 namespace reel {
 namespace {
@@ -155,7 +155,7 @@ constexpr std::size_t kMostRecords = 1024;
 }  // namespace
 
 Ref<Graph> fuse_pointwise(const Graph& graph) {
-  return in_pieces(graph, kMostRecords, [](const Graph& piece) { return Fusion(piece).run(); });
+  return windowed_pass(graph, kMostRecords, [](const Graph& piece) { return Fusion(piece).run(); });
 }
 
 }  // namespace reel

@@ -5,7 +5,7 @@
 #include "reel/core/ops/control/loop.h"
 #include "reel/trace/passes/support/grows_large.h"
 #include "reel/trace/passes/support/never_fails.h"
-#include "reel/trace/passes/support/notes.h"
+#include "reel/trace/passes/support/remarks.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {
@@ -51,7 +51,7 @@ class Hoist {
       place[body_.inputs[body_.formal_count + i]] =
           inputs[attrs_.first_capture() + attrs_.body_captures[i]];
     LoopAttrs next = attrs_;
-    LoopNotes notes(attrs_.notes);
+    LoopRemarks remarks(attrs_.remarks);
     if (!next.origin) next.origin = attrs_.body.graph;
     Ref<Graph> body(new Graph(body_));
     body->records.clear();
@@ -75,14 +75,14 @@ class Hoist {
       for (const ValueId v : in)
         if (place[v] == ~0u) emit(*constants[v]);
       emit(record);
-      notes.say(LoopNote::Kind::hoisted, *record.op, {}, {}, "once");
+      remarks.say(LoopRemark::Kind::hoisted, *record.op, {}, {}, "once");
       body->inputs.push_back(out[0]);
       next.body_captures.push_back(static_cast<int>(inputs.size() - attrs_.first_capture()));
       next.fills.push_back(Fill::live);
       inputs.push_back(place[out[0]]);
     }
     body->seal();
-    next.notes = notes.finish();
+    next.remarks = remarks.finish();
     DimEnv env = attrs_.body.env();
     next.body = make_sub_graph(body, env);
     return next;

@@ -53,7 +53,7 @@ class Packing {
     body_->records.clear();
     body_->operands.clear();
     for (const OpRecord& record : body.records) {
-      const InPlaceOf scope(record);
+      const InheritProvenance scope(record);
       std::vector<ValueId> in;
       for (const ValueId v : body.inputs_of(record)) in.push_back(now(v));
       const auto out = body.outputs_of(record);
@@ -63,7 +63,7 @@ class Packing {
         continue;
       }
       // Products over all time steps of a chunk have enough rows without packing.
-      if (op == &dot_op && !attrs_.in_chunks && is_constant(in[1]) && !is_constant(in[0])) {
+      if (op == &dot_op && !attrs_.over_chunks && is_constant(in[1]) && !is_constant(in[0])) {
         const auto& dot = get<DotAttrs>(record.attrs.get());
         const TensorType &a = body.types[in[0]], &matrix = body.types[in[1]];
         if (may_pack(attrs_, dot, a, matrix)) {

@@ -4,11 +4,11 @@
 #include <map>
 #include <optional>
 
-#include "reel/core/ops/control/around_loops.h"
-#include "reel/core/ops/control/recall.h"
+#include "reel/core/ops/control/nested_step_types.h"
+#include "reel/core/ops/control/recompute.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/trace/executors/loop/chunks.h"
-#include "reel/trace/passes/hoisting/time_split.h"
+#include "reel/trace/passes/hoisting/loop_fission.h"
 
 namespace reel {
 namespace {
@@ -24,21 +24,21 @@ std::optional<std::int64_t> equal_chunks(std::int64_t steps, std::int64_t wanted
 /// Returns the dim of the time steps of a loop that can be chunked; nothing for an inner loop,
 /// which runs over a chunk already.
 std::optional<Dim> chunkable_time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  return attrs.has_chunk ? std::nullopt : TimeSplit::divisible_time_of(attrs, inputs);
+  return attrs.within_chunk ? std::nullopt : LoopFission::divisible_time_of(attrs, inputs);
 }
 
 /// Rewrites one loop into a chunked loop.
 class Chunking {
  public:
-  /// is_handed_on: this loop and another can be pipelined, as one takes the other's stacks as
+  /// is_pipelined: this loop and another can be pipelined, as one takes the other's stacks as
   /// slices.
   /// is_inside: the loop is part of another loop's body.
-  Chunking(const LoopAttrs& attrs, std::vector<TensorType> inputs, int steps, bool is_handed_on,
+  Chunking(const LoopAttrs& attrs, std::vector<TensorType> inputs, int steps, bool is_pipelined,
            bool is_inside, const DimRenames& renames)
       : attrs_(attrs),
         inputs_(std::move(inputs)),
         steps_(steps),
-        is_handed_on_(is_handed_on),
+        is_pipelined_(is_pipelined),
         is_inside_(is_inside),
         renames_(renames) {}
 
@@ -46,9 +46,10 @@ class Chunking {
   bool prepare() {
     const std::optional<Dim> time = chunkable_time_of(attrs_, inputs_);
     if (!time || !takes_checkpoints_of_inputs()) return false;
-    if (!steps_ && !is_handed_on_ && !must_have_chunks()) {
+    if (!steps_ && !is_pipelined_ && !must_have_chunks()) {
       // Packing changes only orders of sums, which do not matter for this test.
-      if (!TimeSplit(as_chunks(), inputs_, *time, renames_, TimeSplit::Leaves::all, Packs::large)
+      if (!LoopFission(as_chunks(), inputs_, *time, renames_, LoopFission::Leaves::all,
+                       Packs::large)
                .would_change_anything())
         return false;
     }
@@ -71,10 +72,10 @@ class Chunking {
     next.has_bound = next.has_lengths = false;
     next.entry_dims.clear();  // the loop inside handles finished entries
     next.kept_dims.clear();
-    next.collects.clear();
-    next.in_chunks = true;
+    next.adds_finished_to_running.clear();
+    next.over_chunks = true;
     next.chunk_steps = steps_;
-    next.is_handed_on = is_handed_on_;
+    next.is_pipelined = is_pipelined_;
     next.origin = {};
     return next;
   }
@@ -96,28 +97,29 @@ class Chunking {
   /// steps are.
   bool must_have_chunks() const {
     const Graph& body = *attrs_.body.graph;
-    if (attrs_.counts_down && has_loops(body)) return true;
-    const bool adds_up = attrs_.counts_down && attrs_.sums;
-    return (adds_up || attrs_.recalls() || attrs_.keeps_few_steps()) && has_products(body);
+    if (attrs_.is_gradient_loop && has_loops(body)) return true;
+    const bool adds_up = attrs_.is_gradient_loop && attrs_.sums;
+    return (adds_up || attrs_.recomputes() || attrs_.keeps_few_steps()) && has_products(body);
   }
   static bool has_products(const Graph& graph) {
     return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& record) {
-      if (record.op != &cond_op) return record.op == &dot_op && record.again == Again::no;
+      if (record.op != &cond_op) return record.op == &dot_op && record.recompute == Recompute::no;
       const auto& attrs = get<CondAttrs>(record.attrs.get());
       return has_products(*attrs.on_true.graph) || has_products(*attrs.on_false.graph);
     });
   }
   /// Fewer than two chunks are not worth it, with two exceptions. Under policies, checkpoints are
   /// taken before chunks, and chunks are recomputed. An inner loop must sum up its whole run first,
-  /// with and without a policy; batch_over_time then moves sums of chunks out, not single terms.
+  /// with and without a policy; batch_across_iterations then moves sums of chunks out, not single
+  /// terms.
   bool has_chunks(std::int64_t steps, std::int64_t size) const {
     return size < steps ||
-           (steps > 0 && (is_inside_ || attrs_.recalls() || attrs_.keeps_few_steps()));
+           (steps > 0 && (is_inside_ || attrs_.recomputes() || attrs_.keeps_few_steps()));
   }
   std::int64_t wanted(std::int64_t all) const {
     LoopAttrs in_steps = attrs_;
     in_steps.chunk_steps = steps_;
-    in_steps.is_handed_on = is_handed_on_;
+    in_steps.is_pipelined = is_pipelined_;
     return std::min(all, chunks_of(in_steps, inputs_).size);
   }
 
@@ -139,7 +141,7 @@ class Chunking {
       add_input(inputs_[attrs_.has_bound]);
       inside.insert(inside.begin(), graph->inputs.back());
     }
-    LoopAttrs steps = over_chunk(as_chunks(), chunk_);
+    LoopAttrs steps = make_chunk_loop(as_chunks(), chunk_);
     const AttrsRef attrs = make_attrs(steps);
     TypeList types;
     const std::vector<TensorType> in = graph->types_of(inside);
@@ -175,7 +177,7 @@ class Chunking {
     body->outputs.clear();
     result.stack_dims.clear();
     result.stack_kinds.clear();
-    result.collects.clear();
+    result.adds_finished_to_running.clear();
     for (std::size_t k = 0; k < attrs_.trips_output(); ++k) {
       const std::size_t stack = k - attrs_.first_stack();
       if (k >= attrs_.first_stack() && k < attrs_.first_sum()) {
@@ -188,7 +190,7 @@ class Chunking {
                                      static_cast<std::uint8_t>(~LoopAttrs::kSpilled));
       }
       body->outputs.push_back(attrs_.body.graph->outputs[k]);
-      result.collects.push_back(attrs_.collects_output(k));
+      result.adds_finished_to_running.push_back(attrs_.output_adds_finished(k));
     }
     body->seal();
     result.body.graph = std::move(body);
@@ -216,14 +218,14 @@ class Chunking {
   const LoopAttrs& attrs_;
   std::vector<TensorType> inputs_;  ///< types of the op's inputs
   int steps_;                       ///< time steps of a chunk; 0: unknown
-  bool is_handed_on_, is_inside_;
+  bool is_pipelined_, is_inside_;
   const DimRenames& renames_;
   Dim chunk_;
 };
 
 /// Marks, by record, loops that can be chunked if one takes the other's stacks as slices in the
 /// same direction.
-std::vector<std::uint8_t> find_handed_on(const Graph& graph) {
+std::vector<std::uint8_t> find_pipelined(const Graph& graph) {
   std::vector<std::uint8_t> result(graph.records.size());
   std::map<ValueId, std::size_t> stacked_by;
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
@@ -243,17 +245,17 @@ std::vector<std::uint8_t> find_handed_on(const Graph& graph) {
   return result;
 }
 
-Ref<Graph> in_chunks(const Graph& graph, int steps, bool is_inside, const DimRenames& renames) {
-  const std::vector<std::uint8_t> is_handed_on = find_handed_on(graph);
+Ref<Graph> over_chunks(const Graph& graph, int steps, bool is_inside, const DimRenames& renames) {
+  const std::vector<std::uint8_t> is_pipelined = find_pipelined(graph);
   Ref<Graph> result(new Graph(graph));
   result->records.clear();
   result->operands.clear();
   const auto in_part = [&](SubGraph& part, bool is_in_loop) {
     DimEnv names = part.env();
-    part = make_sub_graph(in_chunks(*part.graph, steps, is_in_loop, renames), names);
+    part = make_sub_graph(over_chunks(*part.graph, steps, is_in_loop, renames), names);
   };
   for (const OpRecord& record : graph.records) {
-    const InPlaceOf scope(record);
+    const InheritProvenance scope(record);
     const auto given = graph.inputs_of(record);
     std::vector<ValueId> in(given.begin(), given.end());
     AttrsRef attrs = record.attrs;
@@ -266,14 +268,14 @@ Ref<Graph> in_chunks(const Graph& graph, int steps, bool is_inside, const DimRen
       if (has_loops(*get<LoopAttrs>(attrs.get()).body.graph)) {
         LoopAttrs around = get<LoopAttrs>(attrs.get());
         // Once inner loops are chunked, their lengths cannot be read off the body any more.
-        if (around.whole_step.empty())
-          around.whole_step = step_around_loops(around, graph.types_of(in));
+        if (around.chunk_cost_types.empty())
+          around.chunk_cost_types = nested_step_types(around, graph.types_of(in));
         in_part(around.body, true);
         attrs = make_attrs(std::move(around));
       }
       const auto& loop = get<LoopAttrs>(attrs.get());
       const auto place = static_cast<std::size_t>(&record - graph.records.data());
-      Chunking chunking(loop, graph.types_of(in), steps, is_handed_on[place] || loop.is_handed_on,
+      Chunking chunking(loop, graph.types_of(in), steps, is_pipelined[place] || loop.is_pipelined,
                         is_inside, renames);
       if (chunking.prepare()) {
         in = chunking.inputs(given);
@@ -289,7 +291,7 @@ Ref<Graph> in_chunks(const Graph& graph, int steps, bool is_inside, const DimRen
 }  // namespace
 
 Ref<Graph> chunk_loops(const Graph& graph, int steps) {
-  return in_chunks(graph, steps, false, graph.renames);
+  return over_chunks(graph, steps, false, graph.renames);
 }
 
 }  // namespace reel

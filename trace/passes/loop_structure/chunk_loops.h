@@ -11,14 +11,14 @@ namespace reel {
 ///   Before: loop over 1000 time steps of x
 ///   After:  loop over chunks of 50 time steps of x: loop over the 50 time steps
 ///
-/// Ops that batch_over_time hoists or sinks then run chunk by chunk. They need memory for one chunk
-/// only, and their values are in the cache when they are read. Readers of a stack need not wait for
-/// all of it.
+/// Ops that batch_across_iterations hoists or sinks then run chunk by chunk. They need memory for
+/// one chunk only, and their values are in the cache when they are read. Readers of a stack need
+/// not wait for all of it.
 ///
 /// A loop is chunked if at least one of these holds:
-/// - batch_over_time would move something out of it.
+/// - batch_across_iterations would move something out of it.
 /// - Another loop takes its stacks as slices in the same direction, or it takes another's.
-///   adjoin_loops then lets both overlap.
+///   group_pipelined_loops then lets both overlap.
 /// - Its products or sums would be computed in another order under a memory policy than without one
 ///   (must_have_chunks in the .cpp).
 /// - `steps` is not 0.
@@ -36,7 +36,7 @@ namespace reel {
 ///
 /// steps: time steps of a chunk; 0 chooses them by the size of the L2 cache when the loop is
 /// planned.
-/// Preserves: results up to rounding.   Runs: before batch_over_time().
+/// Preserves: results up to rounding.   Runs: before batch_across_iterations().
 Ref<Graph> chunk_loops(const Graph& graph, int steps);
 
 }  // namespace reel

@@ -31,7 +31,7 @@ class Feeding {
     std::vector<Changed> changed(from_.records.size());
     for (std::size_t r = from_.records.size(); r-- > 0;) {
       const OpRecord& record = from_.records[r];
-      if (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).in_chunks)
+      if (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).over_chunks)
         changed[r] = feed(record);
     }
     Ref<Graph> to(new Graph(from_));

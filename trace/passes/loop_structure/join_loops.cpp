@@ -7,7 +7,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/ops/control/loop.h"
-#include "reel/trace/passes/support/notes.h"
+#include "reel/trace/passes/support/remarks.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {
@@ -92,7 +92,7 @@ class Late {
 bool can_join(const Graph& graph, Pair& pair) {
   const OpRecord &first = graph.records[pair.first], &second = graph.records[pair.second];
   const LoopAttrs &a = loop_of(first), &b = loop_of(second);
-  if (a.keeps_few_steps() || b.keeps_few_steps() || b.recalls())
+  if (a.keeps_few_steps() || b.keeps_few_steps() || b.recomputes())
     return false;                               // they run under policies of their own
   if (!b.name.ends_with(a.name)) return false;  // an error must name the loop it is in
   if (b.cond || !b.has_bound || !a.entry_dims.empty() || !b.entry_dims.empty() || a.makes_dim ||
@@ -190,13 +190,13 @@ void append_joined(Graph& to, const Graph& graph, const Pair& pair) {
 
   LoopAttrs next = a;
   next.origin = {};
-  if (a.whole_step.empty() || b.whole_step.empty())
-    next.whole_step.clear();  // the body shows it
+  if (a.chunk_cost_types.empty() || b.chunk_cost_types.empty())
+    next.chunk_cost_types.clear();  // the body shows it
   else
-    append(next.whole_step, b.whole_step, 0, b.whole_step.size());
-  LoopNotes notes(a.notes);
-  notes.say(LoopNote::Kind::joined, str(b.name, ", which reads what it stacks"));
-  next.notes = notes.finish();
+    append(next.chunk_cost_types, b.chunk_cost_types, 0, b.chunk_cost_types.size());
+  LoopRemarks remarks(a.remarks);
+  remarks.say(LoopRemark::Kind::joined, str(b.name, ", which reads what it stacks"));
+  next.remarks = remarks.finish();
   next.carries += b.carries;
   next.stacks += b.stacks;
   next.sums += b.sums;
@@ -255,7 +255,7 @@ void append_joined(Graph& to, const Graph& graph, const Pair& pair) {
     from_b += count_b;
   }
   append(outputs, out_a, from_a, out_a.size() - from_a);
-  next.collects.assign(body->outputs.size(), 0);
+  next.adds_finished_to_running.assign(body->outputs.size(), 0);
   next.stack_kinds.insert(next.stack_kinds.end(), b.stack_kinds.begin(), b.stack_kinds.end());
   next.stack_dims.insert(next.stack_dims.end(), b.stack_dims.begin(), b.stack_dims.end());
   body->seal();
@@ -284,7 +284,7 @@ Ref<Graph> join_loops(const Graph& graph) {
   };
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
     if (pair && r == pair->second) {
-      const InPlaceOf scope(graph.records[pair->first]);
+      const InheritProvenance scope(graph.records[pair->first]);
       append_joined(*result, graph, *pair);
       for (std::size_t late = pair->first + 1; late < pair->second; ++late)
         if (waits(late)) take(late);

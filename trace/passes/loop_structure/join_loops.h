@@ -14,7 +14,7 @@ namespace reel {
 ///
 /// A jvp has this form: the tangent, reversed twice, runs forwards beside the value.
 ///
-/// Preserves: bits.   Runs: behind forwarded_outputs, which shows that trip counts are equal.
+/// Preserves: bits.   Runs: behind forward_outputs, which shows that trip counts are equal.
 /// Skips: loops that a user wrote one behind the other, loops with entries that finish one by one,
 /// and loops under a memory policy.
 /// Merges at most one pair of loops per graph and call; optimise() repeats the pass until nothing

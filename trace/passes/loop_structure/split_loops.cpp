@@ -10,8 +10,8 @@
 #include "reel/core/ops/products/products.h"
 #include "reel/trace/executors/loop/chunks.h"
 #include "reel/trace/passes/analysis/carry_layers.h"
-#include "reel/trace/passes/hoisting/time_split.h"
-#include "reel/trace/passes/support/notes.h"
+#include "reel/trace/passes/hoisting/loop_fission.h"
+#include "reel/trace/passes/support/remarks.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {
@@ -105,14 +105,15 @@ class LoopsOfLayers {
   /// Returns false if some value cannot be passed from layer to layer.
   bool prepare() {
     if (bears_dims()) return false;
-    find_handed_on();
+    find_pipelined();
     return std::all_of(handed_on_.begin(), handed_on_.end(),
                        [&](ValueId v) { return can_be_stacked(v); });
   }
   void make() {
-    const std::vector<TensorType> whole_step =
-        attrs_.whole_step.empty() ? step_types(attrs_, to_.types_of(in_)) : attrs_.whole_step;
-    for (int layer = 0; layer < layers_.count(); ++layer) make(layer, whole_step);
+    const std::vector<TensorType> chunk_cost_types = attrs_.chunk_cost_types.empty()
+                                                         ? step_types(attrs_, to_.types_of(in_))
+                                                         : attrs_.chunk_cost_types;
+    for (int layer = 0; layer < layers_.count(); ++layer) make(layer, chunk_cost_types);
   }
 
  private:
@@ -135,7 +136,7 @@ class LoopsOfLayers {
     return result;
   }
   /// Finds the values that a later layer reads.
-  void find_handed_on() {
+  void find_pipelined() {
     const auto read = [&](ValueId v, int layer) {
       if (layers_.of_value(v) >= 0 && layers_.of_value(v) < layer &&
           std::find(handed_on_.begin(), handed_on_.end(), v) == handed_on_.end())
@@ -159,9 +160,9 @@ class LoopsOfLayers {
     return std::max(layers_.of_value(body_.outputs[k]), 0);
   }
 
-  void make(int layer, const std::vector<TensorType>& whole_step) {
+  void make(int layer, const std::vector<TensorType>& chunk_cost_types) {
     LoopAttrs next = attrs_;
-    next.whole_step = whole_step;
+    next.chunk_cost_types = chunk_cost_types;
     next.carries = next.slices = next.stacks = next.sums = 0;
     next.stack_dims.clear();
     next.stack_kinds.clear();
@@ -234,12 +235,12 @@ class LoopsOfLayers {
     // Entries do not finish early, so captures have Fill::live; fills of slices tell which are
     // recomputed.
     next.fills.resize(inputs.size() - attrs_.first_carry(), Fill::live);
-    next.collects.assign(graph->outputs.size(), 0);
+    next.adds_finished_to_running.assign(graph->outputs.size(), 0);
     next.last_dims.clear();
-    LoopNotes notes(attrs_.notes);
-    notes.say(LoopNote::Kind::apart,
-              str("layer ", layer + 1, " of ", layers_.count(), " of ", attrs_.name));
-    next.notes = notes.finish();
+    LoopRemarks remarks(attrs_.remarks);
+    remarks.say(LoopRemark::Kind::apart,
+                str("layer ", layer + 1, " of ", layers_.count(), " of ", attrs_.name));
+    next.remarks = remarks.finish();
     graph->seal();
     DimEnv names = env_;  // including symbols that inputs of other layers bind
     next.body = make_sub_graph(std::move(graph), names);
@@ -260,7 +261,7 @@ class LoopsOfLayers {
 /// Returns the attributes of a loop whose chunks are to be split, not the loop itself.
 AttrsRef in_its_chunks(const LoopAttrs& attrs) {
   LoopAttrs next = attrs;
-  next.is_handed_on = true;
+  next.is_pipelined = true;
   return make_attrs(std::move(next));
 }
 
@@ -275,14 +276,14 @@ bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
     if (types[i].is_list()) return false;
   for (int i = 0; i < attrs.sums; ++i)
     if (to.types[out[attrs.first_sum() + i]].is_list()) return false;
-  const std::optional<Dim> time = TimeSplit::divisible_time_of(attrs, types);
+  const std::optional<Dim> time = LoopFission::divisible_time_of(attrs, types);
   if (!time) return false;
   const Layers layers(attrs);
   if (layers.count() == 1) return false;
   LoopsOfLayers loops(to, attrs, in, out, layers, *time);
   if (!loops.prepare()) return false;
   // Checkpoints cover all layers, and one loop at a time locks recomputed residuals.
-  if (attrs.keeps_few_steps() || attrs.recalls())
+  if (attrs.keeps_few_steps() || attrs.recomputes())
     to.append(record, in_its_chunks(attrs), in, out);
   else
     loops.make();
@@ -294,13 +295,13 @@ bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
 Ref<Graph> split_loops(const Graph& graph) {
   const auto has_parts = [](const OpRecord& record) {
     return record.op == &cond_op ||
-           (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).in_chunks);
+           (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).over_chunks);
   };
   Ref<Graph> result(new Graph(graph));
   result->records.clear();
   result->operands.clear();
   for (const OpRecord& record : graph.records) {
-    const InPlaceOf scope(record);
+    const InheritProvenance scope(record);
     const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
     if (record.op == &loop_op && split(*result, record, in, out)) continue;
     result->append(record, has_parts(record) ? with_sub_graphs(record, split_loops) : record.attrs,

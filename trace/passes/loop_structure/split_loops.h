@@ -14,7 +14,7 @@ namespace reel {
 ///           loop over a: b' = g(b, a)
 ///
 /// The second loop's ops on the first one's results can then run for many time steps at once
-/// (batch_over_time), and both loops can overlap (adjoin_loops).
+/// (batch_across_iterations), and both loops can overlap (group_pipelined_loops).
 ///
 /// Only recurrences with a product start a new layer; other carries stay with those they depend on.
 /// Records are placed so that small values cross between layers: forwards h, backwards the gradient
@@ -25,7 +25,7 @@ namespace reel {
 /// They are as long as the chunks of its layers without a policy, so that bits are equal.
 ///
 /// Preserves: bits.   Runs: before chunk_loops, and again behind it.
-/// Skips: loops for which TimeSplit::divisible_time_of() finds no dim; loops with effects, with
+/// Skips: loops for which LoopFission::divisible_time_of() finds no dim; loops with effects, with
 /// entries that finish one by one, or with fewer than two carries; lists as carries or sums.
 Ref<Graph> split_loops(const Graph& graph);
 

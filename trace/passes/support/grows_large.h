@@ -15,8 +15,8 @@ namespace reel {
 /// made, of: types of the value and of its operands.
 template <class Types>
 bool grows_large(const TensorType& made, const Types& of) {
-  constexpr std::int64_t kMuch = 1 << 20;
-  if (!made.is_known() || made.bytes() <= kMuch) return false;
+  constexpr std::int64_t kLargeBytes = 1 << 20;
+  if (!made.is_known() || made.bytes() <= kLargeBytes) return false;
   return std::ranges::none_of(of, [&](const TensorType& type) {
     return type.is_known() && !type.is_list() && type.bytes() >= made.bytes();
   });

@@ -8,7 +8,7 @@
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/reductions/reduce.h"
-#include "reel/trace/executors/plan/base/types.h"
+#include "reel/trace/executors/plan/base/infer_types.h"
 
 namespace reel {
 namespace {

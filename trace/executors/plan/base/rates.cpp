@@ -7,7 +7,7 @@
 #include "reel/core/op/op.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/products/products.h"
-#include "reel/trace/executors/plan/base/placed.h"
+#include "reel/trace/executors/plan/base/plan_views.h"
 #include "reel/trace/executors/plan/base/profile.h"
 
 namespace reel {

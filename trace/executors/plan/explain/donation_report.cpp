@@ -9,7 +9,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/trace/executors/loop/loop_types.h"
-#include "reel/trace/executors/plan/base/words.h"
+#include "reel/trace/executors/plan/base/explain_format.h"
 #include "reel/trace/executors/plan/explain/plan_view.h"
 
 namespace reel {
@@ -26,7 +26,7 @@ std::string name_of(const OpRecord& record) {
 }
 
 /// Returns true if the argument, or a view of it, is a result, and so stays alive after the run.
-bool is_handed_on(const Plan& plan, const PlanView::LastUses& uses, std::size_t argument) {
+bool is_pipelined(const Plan& plan, const PlanView::LastUses& uses, std::size_t argument) {
   return uses.of_input[argument] >= std::ssize(PlanView::instructions(plan));
 }
 
@@ -37,7 +37,7 @@ std::string why_not(const Plan& plan, const PlanView::LastUses& uses, std::size_
   const auto op = [&](std::size_t i) { return name_of(plan.graph().records[all[i].record]); };
   if (last < 0) return "nothing reads it";
   const auto at = static_cast<std::size_t>(last);
-  if (is_handed_on(plan, uses, argument)) return "it is a result as it is, or seen by one";
+  if (is_pipelined(plan, uses, argument)) return "it is a result as it is, or seen by one";
   if (at >= uses.first_safe) return str("what reads it last, ", op(at), ", writes elsewhere");
   const std::size_t failing = uses.first_safe - 1;
   return at == failing ? str("what reads it last, ", op(at), ", could fail")
@@ -45,11 +45,12 @@ std::string why_not(const Plan& plan, const PlanView::LastUses& uses, std::size_
 }
 
 std::string names_text(const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 6;
+  constexpr std::size_t kMaxNames = 6;
   std::string result;
-  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i)
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxNames); ++i)
     result += str(i ? ", " : "", names[i]);
-  return names.size() > kMost ? str(result, " and ", names.size() - kMost, " more") : result;
+  return names.size() > kMaxNames ? str(result, " and ", names.size() - kMaxNames, " more")
+                                  : result;
 }
 
 }  // namespace
@@ -85,7 +86,7 @@ std::string in_place_text(const Plan& plan, const RunPlaces& places) {
     const TensorType& type = type_of(graph.inputs[i]);
     if (!dense_bytes(type) || name == "random stream") continue;
     const void* place = places.arguments[i];
-    if (place && !is_handed_on(plan, uses, i) && results.contains(place)) {
+    if (place && !is_pipelined(plan, uses, i) && results.contains(place)) {
       in_place.push_back(name);
     } else if (is_of_a_result(type)) {
       const std::string why = place ? why_not(plan, uses, i) : "somebody else holds it";

@@ -11,12 +11,12 @@
 #include "reel/core/ops/products/products.h"
 #include "reel/core/runtime/parallel.h"
 #include "reel/trace/executors/loop/loop_types.h"
+#include "reel/trace/executors/plan/base/explain_format.h"
 #include "reel/trace/executors/plan/base/rates.h"
-#include "reel/trace/executors/plan/base/words.h"
 #include "reel/trace/executors/plan/explain/explain_saved.h"
 #include "reel/trace/executors/plan/explain/plan_times.h"
 #include "reel/trace/executors/plan/explain/plan_view.h"
-#include "reel/trace/passes/support/notes.h"
+#include "reel/trace/passes/support/remarks.h"
 
 namespace reel {
 namespace {
@@ -234,21 +234,21 @@ class PlanText {
     out_ << indent << "loop " << number << ": " << attrs.name << ", " << steps_text(attrs, in);
     if (const auto steps = PlanTimes::counted_steps(at, profiles); steps && !steps_of(attrs, in))
       out_ << " (" << *steps << " steps a run, counted)";
-    const bool in_chunks = attrs.in_chunks && PlanView::is_planned(loop);
-    if (in_chunks)
+    const bool over_chunks = attrs.over_chunks && PlanView::is_planned(loop);
+    if (over_chunks)
       out_ << ", in " << chunks_text(PlanView::whole(loop).chunks);
     else if (PlanView::is_planned(loop))
       out_ << ", " << counted(count(*PlanView::shown(loop).body), "instruction") << " each";
     out_ << '\n';
     const std::string inner = indent + "  ";
-    if (!attrs.has_chunk) write_parts(inner, attrs);  // the chunked loop has printed them
+    if (!attrs.within_chunk) write_parts(inner, attrs);  // the chunked loop has printed them
     list(inner, "carries", known.carries);
     list(inner, "slices", known.slices);
     list(inner, "captures", known.captures);
     list(inner, "stacks", known.stacks);
     list(inner, "sums", known.sums);
-    if (!attrs.in_chunks) write_moves(inner, attrs);  // the inner loop prints them
-    if (!attrs.has_chunk)
+    if (!attrs.over_chunks) write_moves(inner, attrs);  // the inner loop prints them
+    if (!attrs.within_chunk)
       for (const std::string& text : lines_of_saved(plan, at)) line(inner, text);
     if (!PlanView::is_planned(loop)) {
       line(inner, "no plan: ", why_not_planned(loop));
@@ -262,7 +262,7 @@ class PlanText {
     list(inner, "updated in place", updated);
     write_packed(inner, *planned.body);
     write_fused(inner, *attrs.body.graph);
-    if (!in_chunks) write_cut(inner, loop);
+    if (!over_chunks) write_cut(inner, loop);
     write_times(inner, times_.of_loop(plan, at, profiles, times));
     const auto runs = PlanTimes::runs_of_body(plan, at, profiles);
     write_loops(*planned.body, profiles_of_body(own, PlanView::blocks(loop).size()), number + ".",
@@ -276,11 +276,11 @@ class PlanText {
   }
 
   /// Returns true if there were any.
-  bool write_notes(const std::string& indent, const LoopAttrs& attrs, LoopNote::Kind kind,
-                   const char* label) {
+  bool write_remarks(const std::string& indent, const LoopAttrs& attrs, LoopRemark::Kind kind,
+                     const char* label) {
     bool any = false;
-    if (!attrs.notes) return any;
-    for (const LoopNote& note : *attrs.notes)
+    if (!attrs.remarks) return any;
+    for (const LoopRemark& note : *attrs.remarks)
       if (note.kind == kind) {
         line(indent, label, ": ", note.text);
         any = true;
@@ -289,22 +289,22 @@ class PlanText {
   }
   /// Writes which of the user's loops this one comes from, unless it is a user's loop.
   void write_parts(const std::string& indent, const LoopAttrs& attrs) {
-    write_notes(indent, attrs, LoopNote::Kind::joined, "runs in it, too");
-    write_notes(indent, attrs, LoopNote::Kind::apart, "taken apart");
+    write_remarks(indent, attrs, LoopRemark::Kind::joined, "runs in it, too");
+    write_remarks(indent, attrs, LoopRemark::Kind::apart, "taken apart");
   }
 
   void write_moves(const std::string& indent, const LoopAttrs& attrs) {
     bool any = false;
-    const auto write = [&](LoopNote::Kind kind, const char* label) {
-      any = write_notes(indent, attrs, kind, label) || any;
+    const auto write = [&](LoopRemark::Kind kind, const char* label) {
+      any = write_remarks(indent, attrs, kind, label) || any;
     };
-    write(LoopNote::Kind::hoisted, "hoisted");
+    write(LoopRemark::Kind::hoisted, "hoisted");
     if (!passes_.batch_over_time)
       return line(indent, "not moved: ", any ? "anything else" : "anything",
-                  ", because the pass batch_over_time is left out");
-    write(LoopNote::Kind::sunk, "sunk");
+                  ", because the pass batch_across_iterations is left out");
+    write(LoopRemark::Kind::sunk, "sunk");
     if (!any) line(indent, "hoisted, sunk: nothing");
-    write(LoopNote::Kind::stays, "not moved");
+    write(LoopRemark::Kind::stays, "not moved");
   }
 
   static std::string why_not_planned(const LoopPlan& loop) {
@@ -313,7 +313,8 @@ class PlanText {
                  ? "no step of it has run"
                  : "left to the interpreter, because elements of a list differ in their sizes";
     std::string why;
-    PlannedLoop(PlanContext{}).make(PlanView::attrs(loop), PlanView::input_types(loop), true, &why);
+    PlannedLoop(PlanContext{})
+        .try_plan(PlanView::attrs(loop), PlanView::input_types(loop), true, &why);
     return "left to the interpreter, because " + why;
   }
 

@@ -5,10 +5,10 @@
 #include <span>
 
 #include "reel/core/base/str.h"
-#include "reel/core/ops/control/recall.h"
+#include "reel/core/ops/control/recompute.h"
 #include "reel/trace/executors/checkpoints/policy_costs.h"
 #include "reel/trace/executors/loop/loop_types.h"
-#include "reel/trace/executors/plan/base/words.h"
+#include "reel/trace/executors/plan/base/explain_format.h"
 
 namespace reel {
 namespace {
@@ -17,7 +17,7 @@ using Instruction = PlanView::Instruction;
 
 /// Returns the number of time steps that a loop runs at a time.
 std::int64_t unit_of(const LoopAttrs& attrs, const LoopPlan& loop) {
-  return attrs.in_chunks && PlanView::is_planned(loop) ? PlanView::whole(loop).chunks.size : 1;
+  return attrs.over_chunks && PlanView::is_planned(loop) ? PlanView::whole(loop).chunks.size : 1;
 }
 
 /// Returns the number of time steps that the loop that takes v as its slices runs at a time.
@@ -56,7 +56,7 @@ class SavedText {
     write_saved();
     if (attrs_.takes_checkpoints()) write_checkpoints();
     if (attrs_.swaps) write_file();
-    if (attrs_.recalls()) {
+    if (attrs_.recomputes()) {
       line("steps that were not kept: run again, or read from the file");
       write_runs();
     }
@@ -140,10 +140,11 @@ class SavedText {
 
   /// Writes how often each time step of the forward loop runs in all, if residuals are recomputed.
   void write_runs() {
-    const OpRecord* const recall = maker_of_any(plan_, plan_.graph().inputs_of(record_), recall_op);
-    if (!recall) return;
-    const auto& attrs = get<RecallAttrs>(recall->attrs.get());
-    const auto in = plan_.graph().inputs_of(*recall);
+    const OpRecord* const recomputation =
+        maker_of_any(plan_, plan_.graph().inputs_of(record_), recompute_op);
+    if (!recomputation) return;
+    const auto& attrs = get<RecomputeAttrs>(recomputation->attrs.get());
+    const auto in = plan_.graph().inputs_of(*recomputation);
     const OpRecord* const forwards = maker_of_any(plan_, in.last(1), loop_op);
     std::int64_t unit = 1;
     for (const Instruction& at : PlanView::instructions(plan_))
@@ -151,7 +152,7 @@ class SavedText {
         unit = unit_of(PlanView::attrs_of(plan_, at), PlanView::loop_of(plan_, at));
     const std::vector<TensorType> types = PlanView::types(plan_, in);
     const PolicyCosts costs =
-        policy_costs(attrs, types, PlanView::types(plan_, plan_.graph().outputs_of(*recall)),
+        policy_costs(attrs, types, PlanView::types(plan_, plan_.graph().outputs_of(*recomputation)),
                      steps_of(attrs.saving(), types), unit, unit_of(attrs_, loop_));
     if (costs.runs >= 0)
       line("of those run again: ", counted(costs.steps, "step"), " in memory at a time, ",

@@ -8,12 +8,12 @@
 #include "reel/core/runtime/parallel.h"
 #include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/executors/plan/base/costs.h"
-#include "reel/trace/executors/plan/base/words.h"
+#include "reel/trace/executors/plan/base/explain_format.h"
 
 namespace reel {
 namespace {
 
-constexpr std::size_t kMost = 3;  ///< number of ops that are printed with times
+constexpr std::size_t kMaxOpsPrinted = 3;  ///< number of ops that are printed with times
 
 Profile::Count total(const Profiles& profiles, std::size_t record) {
   Profile::Count result;
@@ -124,8 +124,8 @@ std::optional<double> PlanTimes::runs_of_body(const Plan& plan, const PlanView::
                                               const Profiles& profiles) {
   const LoopPlan& loop = PlanView::loop_of(plan, at);
   const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
-  const auto known = attrs.in_chunks ? PlanView::whole(loop).chunks.count()
-                                     : steps_of(attrs, PlanView::input_types(loop));
+  const auto known = attrs.over_chunks ? PlanView::whole(loop).chunks.count()
+                                       : steps_of(attrs, PlanView::input_types(loop));
   const std::optional<double> steps =
       known ? std::optional(static_cast<double>(*known)) : counted_steps(at, profiles);
   const std::size_t blocks = PlanView::runs_joined(loop) ? 0 : PlanView::blocks(loop).size();
@@ -196,7 +196,7 @@ std::vector<std::string> PlanTimes::text(const Plan& plan, const Profiles& profi
     if (one) order.emplace_back(one, r);
   }
   std::sort(order.rbegin(), order.rend());
-  if (order.size() > kMost) order.resize(kMost);
+  if (order.size() > kMaxOpsPrinted) order.resize(kMaxOpsPrinted);
   for (const auto& [one, r] : order) {
     const auto calls = static_cast<double>(total(profiles, r).calls);
     lines.push_back(str(100 * one / sum, " % ", name_of(plan, r), ", ",

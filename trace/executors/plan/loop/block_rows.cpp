@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "reel/core/ops.h"
-#include "reel/trace/executors/plan/base/placed.h"
+#include "reel/trace/executors/plan/base/plan_views.h"
 #include "reel/trace/executors/plan/loop/loop_run.h"
 
 namespace reel {

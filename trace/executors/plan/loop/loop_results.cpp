@@ -6,7 +6,7 @@
 #include "reel/core/runtime/memory.h"
 #include "reel/core/types/sizes.h"
 #include "reel/trace/executors/loop/loop_types.h"
-#include "reel/trace/executors/plan/base/placed.h"
+#include "reel/trace/executors/plan/base/plan_views.h"
 #include "reel/trace/executors/plan/loop/loop_run.h"
 
 namespace reel {
@@ -51,11 +51,11 @@ void LoopRun::finish() {
   for (int j = 0; j < attrs_.stacks; ++j) finish_stack(j, fresh);
   for (int i = 0; i < attrs_.sums; ++i) finish_sum(i);
   set_number(out_[attrs_.trips_output()],
-             attrs_.in_chunks ? loop_.chunks.steps : iterations_.count());
+             attrs_.over_chunks ? loop_.chunks.steps : iterations_.count());
   if (attrs_.makes_lengths()) give_result(attrs_.lengths_output(), iterations_.reached());
   if (attrs_.makes_dim) out_[attrs_.token_output()] = iterations_.token(fresh);
   loop_.body->release();
-  if (attrs_.in_chunks && loop_.chunks.has_rest()) loop_.rest->release();
+  if (attrs_.over_chunks && loop_.chunks.has_rest()) loop_.rest->release();
   if (attrs_.cond) loop_.cond->release();
 }
 
@@ -65,16 +65,17 @@ void LoopRun::finish_stack(int j, const Dim& fresh) {
       attrs_.body.graph->types[attrs_.body.graph->outputs[attrs_.carries + j]];
   if (const Ref<Spilled>& steps = stacks_[static_cast<std::size_t>(j)].spilled) {
     const bool is_list = attrs_.is_list(j);
-    const TensorType step = is_list ? steps->type().value_or(type_without_iterations(
-                                          attrs_, loop_.input_types, one_step(attrs_, formal)))
-                                    : one_step(attrs_, loop_.body->output_type(attrs_.carries + j));
+    const TensorType step =
+        is_list ? steps->type().value_or(type_without_iterations(attrs_, loop_.input_types,
+                                                                 remove_chunk_dim(attrs_, formal)))
+                : remove_chunk_dim(attrs_, loop_.body->output_type(attrs_.carries + j));
     const Dim& dim = attrs_.makes_dim ? fresh : attrs_.stack_dims[j];
     out = make_saved(
         is_list ? step.as_list() : stacked(step, dim.has_size() ? dim : Dim(iterations_.count())),
-        Ref<SavedSteps>(steps.get()), 0);
+        Ref<ResidualSource>(steps.get()), 0);
     return;
   }
-  if (const Ref<SavedSteps> kept = lists_[static_cast<std::size_t>(j)].in_file()) {
+  if (const Ref<ResidualSource> kept = lists_[static_cast<std::size_t>(j)].in_file()) {
     const TensorType element = type_without_iterations(attrs_, loop_.input_types, formal);
     out = make_saved(element.as_list(), kept, 0);
     return;

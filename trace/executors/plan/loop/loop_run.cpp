@@ -9,7 +9,7 @@
 #include "reel/core/ops/list/list.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/trace/executors/loop/loop_types.h"
-#include "reel/trace/executors/plan/base/placed.h"
+#include "reel/trace/executors/plan/base/plan_views.h"
 
 namespace reel {
 
@@ -54,7 +54,7 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
       iterations_(attrs_, in),
       times_(attrs_) {
   Plan& body = *loop_.body;
-  if (attrs_.in_chunks) iterations_.limit = loop_.chunks.count();
+  if (attrs_.over_chunks) iterations_.limit = loop_.chunks.count();
   if (rows_) iterations_.limit = rows_->iterations().value_or(iterations_.limit);
   const auto carries = static_cast<std::size_t>(attrs_.carries),
              stacks = static_cast<std::size_t>(attrs_.stacks);
@@ -70,7 +70,7 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
     if (loop_.carries[i].is_updated) begin_with_copy(i);
     carried_lists_.push_back(is_list ? owned(initial) : Tensor());
   }
-  for (int i = 0; i < attrs_.slices; ++i) find_slices(i);
+  for (int i = 0; i < attrs_.slices; ++i) bind_slice(i);
   for (int j = 0; j < attrs_.stacks; ++j) {
     lists_.emplace_back(attrs_.is_reverse, attrs_.memory_of(static_cast<std::size_t>(j)));
     find_stack(j);
@@ -82,7 +82,7 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
     if (!total.is_defined() && !is_list(k)) total = Tensor(allocate_block(body.output_type(k)));
   }
   set_captures(body, attrs_.body_captures, 1 + attrs_.carries + attrs_.slices);
-  if (attrs_.in_chunks && loop_.chunks.has_rest())
+  if (attrs_.over_chunks && loop_.chunks.has_rest())
     set_captures(*loop_.rest, attrs_.body_captures, 1 + attrs_.carries + attrs_.slices);
   if (attrs_.cond) set_captures(*loop_.cond, attrs_.cond_captures, 1 + attrs_.carries);
   for (std::size_t i = attrs_.first_capture(); i < in.size(); ++i)
@@ -100,7 +100,7 @@ void LoopRun::begin_with_copy(int i) {
   carries_[i] = to;
 }
 
-void LoopRun::find_slices(int i) {
+void LoopRun::bind_slice(int i) {
   const Tensor& slices = *in_[attrs_.first_slice() + i].tensor;
   Slices result;
   result.saved = saved_value(slices);
@@ -108,7 +108,7 @@ void LoopRun::find_slices(int i) {
     slices_.push_back(std::move(result));
     return;
   }
-  if (slices.type().is_list() && attrs_.in_chunks) {
+  if (slices.type().is_list() && attrs_.over_chunks) {
     const Tensors elements = list_elements(slices);
     for (std::int64_t k = 0; k < loop_.chunks.count(); ++k)
       result.elements.push_back(
@@ -134,7 +134,7 @@ void LoopRun::find_stack(int j) {
     Tensor& out = out_[attrs_.first_stack() + j];
     stack.bytes = term.bytes();
     if (!out.is_defined() && !attrs_.makes_dim && attrs_.stack_dims[j].has_size()) {
-      out = Tensor(allocate_block(stacked(one_step(attrs_, term), attrs_.stack_dims[j])));
+      out = Tensor(allocate_block(stacked(remove_chunk_dim(attrs_, term), attrs_.stack_dims[j])));
       count_as(out, attrs_.memory_of(static_cast<std::size_t>(j)));
     }
     if (out.is_defined())
@@ -157,7 +157,7 @@ void LoopRun::set_captures(Plan& plan, const std::vector<int>& captures, std::si
 void LoopRun::run() {
   put_first_carries();
   iterations_.run([&](std::int64_t position, const Tensor& live) { step(position, live); },
-                  [&]() -> const Tensor& { return ask(); });
+                  [&]() -> const Tensor& { return eval_condition(); });
   finish();
 }
 
@@ -180,7 +180,7 @@ void LoopRun::put_first_carries() {
                   static_cast<std::size_t>(loop_.carries[i].bytes));
 }
 
-Tensor& LoopRun::ask() {
+Tensor& LoopRun::eval_condition() {
   Plan& cond = *loop_.cond;
   position_ = iterations_.count();
   set_position(cond);
@@ -202,18 +202,18 @@ Tensor& LoopRun::ask() {
 char* LoopRun::spilled_at(int j, std::int64_t position) {
   const TensorType& term = loop_.body->output_type(attrs_.carries + j);
   return stacks_[static_cast<std::size_t>(j)].spilled->place(
-      one_step(attrs_, term), attrs_.in_chunks ? loop_.chunks.first(position) : position);
+      remove_chunk_dim(attrs_, term), attrs_.over_chunks ? loop_.chunks.first(position) : position);
 }
 
 char* LoopRun::saved_at(const SavedValue& saved, std::int64_t position) const {
   const Chunks& all = loop_.chunks;
-  const std::int64_t first = attrs_.in_chunks ? all.first(position) : position;
-  saved.steps->need(first, attrs_.in_chunks ? all.steps_of(position) : 1);
+  const std::int64_t first = attrs_.over_chunks ? all.first(position) : position;
+  saved.steps->need(first, attrs_.over_chunks ? all.steps_of(position) : 1);
   return saved.steps->data(saved.index, first);
 }
 
 std::int64_t LoopRun::steps_before(std::int64_t position) const {
-  if (!attrs_.in_chunks) return iterations_.count();
+  if (!attrs_.over_chunks) return iterations_.count();
   const Chunks& all = loop_.chunks;
   return attrs_.is_reverse ? all.steps - all.first(position) - all.steps_of(position)
                            : all.first(position);
@@ -231,7 +231,7 @@ void LoopRun::take_checkpoint() {
     const int carry = times_.source(j) - 1, capture = carry - attrs_.carries - attrs_.slices;
     if (attrs_.is_steps(j))
       lists_[j].keep(
-          tensor({steps_before(position_), attrs_.in_chunks ? loop_.chunks.size : 1}, {}, i64));
+          tensor({steps_before(position_), attrs_.over_chunks ? loop_.chunks.size : 1}, {}, i64));
     else if (capture >= 0)
       lists_[j].keep(owned(*in_[attrs_.first_capture() + attrs_.body_captures[capture]].tensor));
     else if (carry >= 0 && loop_.carries[carry].is_list)
@@ -262,18 +262,18 @@ void LoopRun::step(std::int64_t position, const Tensor& live) {
 
 void LoopRun::place_position(Plan& plan) {
   seen_position_[0] =
-      attrs_.in_chunks ? loop_.chunks.first(position_) : iterations_.step_at(position_);
+      attrs_.over_chunks ? loop_.chunks.first(position_) : iterations_.step_at(position_);
   seen_position_[1] = loop_.chunks.steps;
   place_input(plan, 0, seen_position_);
 }
 
 void LoopRun::run_iteration(Plan& plan) {
-  if (attrs_.in_chunks) return plan.run();  // the inner loop adds the iteration to errors
+  if (attrs_.over_chunks) return plan.run();  // the inner loop adds the iteration to errors
   in_iteration(iterations_.number(), attrs_.name, [&] { plan.run(); });
 }
 
 void LoopRun::step_with_all() {
-  if (attrs_.in_chunks) loop_.chunks.show_lengths(position_);
+  if (attrs_.over_chunks) loop_.chunks.show_lengths(position_);
   Plan& body = *loop_.body_at(position_);
   set_position(body);
   for (int i = 0; i < attrs_.carries; ++i) {
@@ -450,10 +450,10 @@ void LoopRun::take_carry(int i, Plan& body) {
 Tensor LoopRun::saved_list(int i) const {
   const SavedValue& saved = *slices_[static_cast<std::size_t>(i)].saved;
   const Chunks& all = loop_.chunks;
-  const std::int64_t first = attrs_.in_chunks ? all.first(position_) : position_,
-                     count = attrs_.in_chunks ? all.steps_of(position_) : 1;
+  const std::int64_t first = attrs_.over_chunks ? all.first(position_) : position_,
+                     count = attrs_.over_chunks ? all.steps_of(position_) : 1;
   saved.steps->need(first, count);
-  if (!attrs_.in_chunks) return saved.steps->tensor(saved.index, first);
+  if (!attrs_.over_chunks) return saved.steps->tensor(saved.index, first);
   Tensors elements;
   for (std::int64_t k = first; k < first + count; ++k)
     elements.push_back(saved.steps->tensor(saved.index, k));
@@ -463,7 +463,7 @@ Tensor LoopRun::saved_list(int i) const {
 
 /// Appends to a list stack: one element, or a chunk's elements in the order of the loop.
 void LoopRun::put_elements(int j, const Tensor& made) {
-  if (!attrs_.in_chunks) return put_element(j, position_, owned(made));
+  if (!attrs_.over_chunks) return put_element(j, position_, owned(made));
   Tensors elements = list_elements(made);
   const std::int64_t first = loop_.chunks.first(position_), count = std::ssize(elements);
   for (std::int64_t k = 0; k < count; ++k) {
@@ -476,7 +476,7 @@ void LoopRun::put_element(int j, std::int64_t position, Tensor element) {
   if (const Ref<Spilled>& spilled = stacks_[static_cast<std::size_t>(j)].spilled)
     return spilled->put(position, element);
   lists_[static_cast<std::size_t>(j)].put(
-      position, attrs_.in_chunks ? loop_.chunks.steps : iterations_.limit, std::move(element));
+      position, attrs_.over_chunks ? loop_.chunks.steps : iterations_.limit, std::move(element));
 }
 
 void LoopRun::put_made_checkpoint(int j, const Tensor& term) {

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "reel/core/ops/list/term_sum.h"
-#include "reel/core/runtime/saved_steps.h"
+#include "reel/core/runtime/residual_source.h"
 #include "reel/trace/executors/checkpoints/stack_list.h"
 #include "reel/trace/executors/loop/ended_entries.h"
 #include "reel/trace/executors/loop/iterations.h"
 #include "reel/trace/executors/plan/loop/block_rows.h"
+#include "reel/trace/executors/plan/loop/growing_stack.h"
 #include "reel/trace/executors/plan/loop/planned_loop.h"
-#include "reel/trace/executors/plan/loop/slices.h"
 #include "reel/trace/executors/spill/spilled.h"
 
 namespace reel {
@@ -91,7 +91,7 @@ class LoopRun {
   // Before the first iteration.
   /// Copies the initial value of a carry that lies in the result.
   void begin_with_copy(int i);
-  void find_slices(int i);
+  void bind_slice(int i);
   void find_stack(int j);
   void set_captures(Plan& plan, const std::vector<int>& captures, std::size_t first);
 
@@ -103,7 +103,7 @@ class LoopRun {
   }
   void place_position(Plan& plan);
   void run_iteration(Plan& plan);
-  Tensor& ask();
+  Tensor& eval_condition();
   void step(std::int64_t position, const Tensor& live);
   void step_with_all();
   /// Runs an iteration in which some entries have finished. These read values as Fill says, and

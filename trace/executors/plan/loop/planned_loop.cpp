@@ -8,8 +8,8 @@
 
 namespace reel {
 
-bool PlannedLoop::make(const AttrsRef& of, const std::vector<TensorType>& types, bool may_share,
-                       std::string* why) {
+bool PlannedLoop::try_plan(const AttrsRef& of, const std::vector<TensorType>& types, bool may_share,
+                           std::string* why) {
   attrs = of;
   input_types = types;
   if (!find_types(why)) return false;
@@ -26,7 +26,7 @@ bool PlannedLoop::find_types(std::string* why) {
   if (!changing_dims(loop).empty() || std::any_of(loop.last_dims.begin(), loop.last_dims.end(),
                                                   [](const Dims& dims) { return !dims.empty(); }))
     return no("its carries change their dims from step to step");
-  if (loop.in_chunks) chunks = chunks_of(loop, input_types);
+  if (loop.over_chunks) chunks = chunks_of(loop, input_types);
   is_block.assign(loop.body.graph->outputs.size(), 0);
   for (int i = 0; i < loop.stacks; ++i)
     if (loop.is_list(i) && !loop.is_checkpoint(i)) is_block[loop.carries + i] = 1;
@@ -39,7 +39,7 @@ bool PlannedLoop::find_types(std::string* why) {
     cond.prepare(attrs, loop.cond, types);
   }
   if (!knows_types(*body, why)) return false;
-  if (loop.in_chunks && chunks.has_rest()) {
+  if (loop.over_chunks && chunks.has_rest()) {
     rest.prepare(attrs, loop.body, body_types(chunks.rest_dim), is_block);
     if (!knows_types(*rest, why)) return false;
   }
@@ -51,11 +51,11 @@ bool PlannedLoop::find_types(std::string* why) {
 /// loop.
 std::vector<TensorType> PlannedLoop::body_types(const Dim& chunk) const {
   const LoopAttrs& loop = this->loop();
-  std::vector<TensorType> types{loop.in_chunks ? TensorType(i64, {2}) : TensorType(i64)};
+  std::vector<TensorType> types{loop.over_chunks ? TensorType(i64, {2}) : TensorType(i64)};
   for (int i = 0; i < loop.carries; ++i) types.push_back(input_types[loop.first_carry() + i]);
   for (int i = 0; i < loop.slices; ++i) {
     const TensorType& slices = input_types[loop.first_slice() + i];
-    if (loop.in_chunks) {
+    if (loop.over_chunks) {
       types.push_back(chunk_type(slices, chunk));
       continue;
     }
@@ -106,7 +106,7 @@ void PlannedLoop::lay_out(bool may_share) {
     if (carry.is_list) continue;
     const TensorType& type = body->output_type(i);
     carry.bytes = type.bytes();
-    carry.is_updated = !loop.in_chunks && loop.entry_dims.empty() &&
+    carry.is_updated = !loop.over_chunks && loop.entry_dims.empty() &&
                        body->output_updates_input(i, 1 + static_cast<std::size_t>(i));
     if (carry.is_updated) continue;
     carry.buffers[0] = room_for(type);

@@ -39,8 +39,8 @@ struct PlannedLoop {
   /// may change from iteration to iteration or are unknown.
   ///
   /// may_share: a carry may lie in a stack.
-  bool make(const AttrsRef& attrs, const std::vector<TensorType>& input_types,
-            bool may_share = true, std::string* why = nullptr);
+  bool try_plan(const AttrsRef& attrs, const std::vector<TensorType>& input_types,
+                bool may_share = true, std::string* why = nullptr);
 
   PlanContext context;
   AttrsRef attrs;
@@ -57,7 +57,7 @@ struct PlannedLoop {
 
   /// Returns the plan of the body; in a chunked loop, the one for the size of the chunk.
   const SubPlan& body_at(std::int64_t position) const {
-    return loop().in_chunks && chunks.is_rest(position) ? rest : body;
+    return loop().over_chunks && chunks.is_rest(position) ? rest : body;
   }
 
  private:

@@ -12,7 +12,7 @@
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/trace/executors/loop/iterations.h"
-#include "reel/trace/executors/plan/base/types.h"
+#include "reel/trace/executors/plan/base/infer_types.h"
 #include "reel/trace/passes/analysis/row_axes.h"
 
 namespace reel {
@@ -30,7 +30,7 @@ constexpr std::int64_t kWork = 16 * 1024;
 std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
   std::int64_t work = 0;
   for (const OpRecord& record : body.records) {
-    if ((record.op != &dot_op && !is_packed_dot(*record.op)) || record.again != Again::no) continue;
+    if ((record.op != &dot_op && !is_packed_dot(*record.op)) || record.recompute != Recompute::no) continue;
     const auto in = body.inputs_of(record);
     const TensorType& a = types.types[in[0]];
     std::int64_t inner = 1;
@@ -129,7 +129,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   };
   const Graph& body = *attrs.body.graph;
   const bool ends = !attrs.entry_dims.empty();  // rows finish one by one
-  if (attrs.in_chunks) return no("it runs in chunks, each of which is cut");
+  if (attrs.over_chunks) return no("it runs in chunks, each of which is cut");
   if (ends && !passes.shrink_batch) return no("the pass shrink_batch is left out");
   if (!ends && !passes.cut_rows) return no("the pass cut_rows is left out");
   if (!attrs.is_full || attrs.cond || attrs.makes_dim)
@@ -139,14 +139,15 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   if (attrs.has_lengths != ends)
     return no("nothing bounds its steps but the lengths of its entries");
   if (ends && attrs.sums) return no("it adds up over entries, of which some have ended");
-  if (ends && std::count(attrs.collects.begin(), attrs.collects.end(), 1))
+  if (ends &&
+      std::count(attrs.adds_finished_to_running.begin(), attrs.adds_finished_to_running.end(), 1))
     return no("entries that have ended have a part in what it gives");
   if (attrs.carries == 0) return no("its steps hand nothing on");
   for (int i = 0; i < attrs.carries; ++i)
     if (inputs[attrs.first_carry() + static_cast<std::size_t>(i)].is_list())
       return no("carry ", i, " is a list");
   if (attrs.keeps_few_steps()) return no("what it keeps is written away, for some steps at a time");
-  if (attrs.recalls()) return no("what it reads is computed again, for some steps at a time");
+  if (attrs.recomputes()) return no("what it reads is computed again, for some steps at a time");
   const std::optional<Dim> rows = dim_of_rows(
       attrs, inputs.subspan(attrs.first_carry(), static_cast<std::size_t>(attrs.carries)));
   if (!rows) return no("its carries have no dims");
@@ -268,7 +269,7 @@ const OpRecord* summing_record(const LoopAttrs& attrs, int i) {
   return made;
 }
 
-LoopAttrs on_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part) {
+LoopAttrs restrict_to_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part) {
   LoopAttrs result = attrs;
   for (auto& [symbol, actual] : result.body.bindings)
     if (actual == whole) actual = part;

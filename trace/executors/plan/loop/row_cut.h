@@ -56,6 +56,6 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
 const OpRecord* summing_record(const LoopAttrs& attrs, int i);
 
 /// Returns the loop for a row block, with `part` in place of the cut dim `whole`.
-LoopAttrs on_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part);
+LoopAttrs restrict_to_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part);
 
 }  // namespace reel

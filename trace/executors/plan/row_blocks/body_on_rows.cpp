@@ -13,7 +13,7 @@ BodyOnRows body_on_rows(const Graph& body, std::span<const int> axes) {
   ValueId numbers = 0;
   bool takes_numbers = false, changes = false;
   for (const OpRecord& record : body.records) {
-    const InPlaceOf scope(record);
+    const InheritProvenance scope(record);
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     const int axis = out.empty() ? -1 : axes[out[0]];
     if (axis >= 0 && is_draw(*record.op)) {

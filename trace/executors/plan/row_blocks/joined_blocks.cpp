@@ -4,7 +4,7 @@
 
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/reductions/sum_blocks.h"
-#include "reel/trace/executors/plan/base/placed.h"
+#include "reel/trace/executors/plan/base/plan_views.h"
 
 namespace reel {
 namespace {
@@ -23,7 +23,7 @@ LoopAttrs with_sums_of_blocks(const LoopAttrs& attrs, const RowCut& cut) {
   joined->operands.clear();
   for (std::size_t r = 0; r < body.records.size(); ++r) {
     const OpRecord& record = body.records[r];
-    const InPlaceOf scope(record);
+    const InheritProvenance scope(record);
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     if (!is_summing[r]) {
       joined->append(record, record.attrs, in, out);
@@ -47,9 +47,9 @@ LoopAttrs with_sums_of_blocks(const LoopAttrs& attrs, const RowCut& cut) {
 
 }  // namespace
 
-bool JoinedBlocks::make(const PlannedLoop& whole, const RowCut& cut) {
+bool JoinedBlocks::try_plan(const PlannedLoop& whole, const RowCut& cut) {
   loop_ = std::make_unique<PlannedLoop>(whole.context);
-  if (!loop_->make(make_attrs(with_sums_of_blocks(whole.loop(), cut)), whole.input_types))
+  if (!loop_->try_plan(make_attrs(with_sums_of_blocks(whole.loop(), cut)), whole.input_types))
     return false;
   sums_.clear();
   for (std::size_t i = 0; i < cut.sums.size(); ++i) {

@@ -15,8 +15,8 @@ namespace reel {
 class JoinedBlocks {
  public:
   /// Plans the loop. Returns false if it cannot be planned.
-  bool make(const PlannedLoop& whole, const RowCut& cut);
-  /// in, out: of the op. Requires make(), and defined outputs.
+  bool try_plan(const PlannedLoop& whole, const RowCut& cut);
+  /// in, out: of the op. Requires try_plan(), and defined outputs.
   void run(OpInputs in, std::span<Tensor> out);
 
  private:

@@ -4,7 +4,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/runtime/memory.h"
-#include "reel/trace/executors/plan/base/placed.h"
+#include "reel/trace/executors/plan/base/plan_views.h"
 
 namespace reel {
 
@@ -38,7 +38,7 @@ void LoopBlocks::make_partial_sums() {
 
 bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows,
                       std::size_t profile) const {
-  const LoopAttrs loop = on_body(whole_->loop(), whole_->input_types.size(), body_.on_rows);
+  const LoopAttrs loop = on_body(whole_->loop(), whole_->input_types.size(), body_.row_body);
   const Dim part = cut_->dim.is_named() ? Dim(cut_->dim.name(), rows) : Dim(rows);
   const auto on_part = [&](const TensorType& type, std::size_t axis) {
     Dims dims = type.dims();
@@ -49,12 +49,13 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows,
   for (std::size_t i = 0; i < types.size(); ++i)
     if (cut_->has_rows[i])
       types[i] = on_part(types[i], i >= loop.first_slice() && i < loop.first_capture() ? 1 : 0);
-  if (body_.on_rows.takes_numbers) types.emplace_back(i64, Dims{Dim(rows + 1)});
+  if (body_.row_body.takes_numbers) types.emplace_back(i64, Dims{Dim(rows + 1)});
   if (!block)  // otherwise rebound to other dims
     block =
         std::make_unique<PlannedLoop>(whole_->context.child(PlannedLoop::kFirstBlock + profile));
   try {
-    if (!block->make(make_attrs(on_rows(loop, cut_->dim, part)), types, loop.entry_dims.empty()))
+    if (!block->try_plan(make_attrs(restrict_to_rows(loop, cut_->dim, part)), types,
+                         loop.entry_dims.empty()))
       return false;
   } catch (const MemoryError&) {
     throw;  // with more memory it would be cut: results must not depend on free memory
@@ -82,9 +83,9 @@ bool LoopBlocks::can_run(std::span<const Tensor> out) const {
 }
 
 bool LoopBlocks::plan_joined() {
-  if (!ends()) return joined_.make(*whole_, *cut_);
+  if (!ends()) return joined_.try_plan(*whole_, *cut_);
   // Profiles count them as one: an iteration covers all rows that run in it.
-  return shrinking_.make(*cut_, [this](std::unique_ptr<PlannedLoop>& loop, std::int64_t rows) {
+  return shrinking_.try_plan(*cut_, [this](std::unique_ptr<PlannedLoop>& loop, std::int64_t rows) {
     return plan(loop, rows, 0);
   });
 }

@@ -44,7 +44,7 @@ class LoopBlocks {
   struct Body {
     GraphRef whole;
     std::vector<int> axes;  // the row axes of its values
-    BodyOnRows on_rows;     // shared by all blocks
+    BodyOnRows row_body;    // shared by all blocks
   } body_;
   std::vector<std::unique_ptr<PlannedLoop>> blocks_;
   std::vector<Tensors> partial_sums_;  ///< by block; the first uses the outputs

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "reel/trace/executors/plan/base/placed.h"
+#include "reel/trace/executors/plan/base/plan_views.h"
 #include "reel/trace/executors/plan/loop/block_rows.h"
 #include "reel/trace/executors/plan/loop/loop_run.h"
 
@@ -77,7 +77,7 @@ class Carried {
 
 }  // namespace
 
-bool ShrinkingBlock::make(const RowCut& cut, const PlanRows& plan) {
+bool ShrinkingBlock::try_plan(const RowCut& cut, const PlanRows& plan) {
   const std::size_t blocks = cut.blocks.size(), count = std::min(blocks, kMostSizes);
   sizes_.resize(count);
   std::int64_t rows = 0;

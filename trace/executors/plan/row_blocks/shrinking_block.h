@@ -22,7 +22,7 @@ class ShrinkingBlock {
   using PlanRows = std::function<bool(std::unique_ptr<PlannedLoop>& loop, std::int64_t rows)>;
   /// Plans the loop for a few numbers of rows. May be called again for other dims. Returns false if
   /// planning fails.
-  bool make(const RowCut& cut, const PlanRows& plan);
+  bool try_plan(const RowCut& cut, const PlanRows& plan);
   /// whole: the loop's attributes. in, out: of the op. Requires defined outputs.
   void run(const LoopAttrs& whole, const RowCut& cut, OpInputs in, std::span<Tensor> out);
 

@@ -6,11 +6,11 @@
 #include "reel/core/ops/elementwise/broadcast.h"
 #include "reel/core/ops/elementwise/element_loop.h"
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
-#include "reel/core/ops/kernels/parts.h"
+#include "reel/core/ops/kernels/parallel_ranges.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/join.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/trace/executors/plan/base/types.h"
+#include "reel/trace/executors/plan/base/infer_types.h"
 #include "reel/trace/executors/plan/tiles/tile_chains.h"
 #include "reel/trace/executors/plan/tiles/tile_steps.h"
 
@@ -449,7 +449,7 @@ class TileProgram::Builder {
       place.row = 1;
       return place;
     }
-    place.home = from.input >= 0 ? Home::input : Home::output;
+    place.location = from.input >= 0 ? Location::input : Location::output;
     place.index = static_cast<std::uint32_t>(from.input >= 0 ? from.input : from.output);
     place.offset = from.lie.offset * from.item;
     if (axes_.size() > 1) place.row = step_along(1, from);
@@ -460,8 +460,8 @@ class TileProgram::Builder {
 
   /// Returns true if the place is contiguous: a tile has one row, or rows of full length.
   static bool is_flat(const Place& place, bool on_rows, const TileProgram& to) {
-    return !place.repeats &&
-           (on_rows || place.home == Home::tile || to.tile_rows_ == 1 || place.row == to.columns_);
+    return !place.repeats && (on_rows || place.location == Location::tile || to.tile_rows_ == 1 ||
+                              place.row == to.columns_);
   }
 
   Step chain_step(const TileStep& raw, bool on_rows, const TileProgram& to) const {

@@ -9,8 +9,8 @@
 namespace reel {
 
 inline char* TileProgram::at(const Place& place, const Tile& tile) const {
-  if (place.home == Home::tile) return tile.tiles + place.offset;
-  char* data = (place.home == Home::input ? inputs_ : outputs_)[place.index] + place.offset;
+  if (place.location == Location::tile) return tile.tiles + place.offset;
+  char* data = (place.location == Location::input ? inputs_ : outputs_)[place.index] + place.offset;
   if (is_one_tile_) return data;
   std::int64_t elements = tile.row * place.row + (place.repeats ? 0 : tile.column);
   for (std::size_t i = 0; i < place.outer.size(); ++i)
@@ -20,7 +20,7 @@ inline char* TileProgram::at(const Place& place, const Tile& tile) const {
 
 /// Returns the elements from one row to the next.
 inline std::int64_t TileProgram::row_of(const Place& place, const Tile& tile) {
-  return place.home == Home::tile && !place.repeats ? tile.columns : place.row;
+  return place.location == Location::tile && !place.repeats ? tile.columns : place.row;
 }
 
 void TileProgram::run_unary(const Step& step, const Tile& tile, const char* from, char* to) {

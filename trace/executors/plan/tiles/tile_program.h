@@ -47,10 +47,10 @@ class TileProgram {
  private:
   class Builder;
 
-  enum class Home : std::uint8_t { input, output, tile };
+  enum class Location : std::uint8_t { input, output, tile };
   /// Where an operand or result of a step lies, relative to the current elements.
   struct Place {
-    Home home = Home::tile;
+    Location location = Location::tile;
     bool repeats = false;     ///< along columns: one element for all
     std::uint32_t index = 0;  ///< number of the input or output
     std::int64_t offset = 0;  ///< bytes; of a tile, from the first one

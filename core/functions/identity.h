@@ -1,0 +1,22 @@
+// core/functions/identity.h — print, and functions that return their input.
+#pragma once
+
+#include <string>
+
+#include "reel/core/types/tensor.h"
+
+namespace reel {
+
+/// Returns x, and prints it on standard output each time it is computed, in program order. The
+/// dataflow executor prints when data reaches it, and only if its result is read: x = print(x). In
+/// a scan whose entries finish one by one, it also prints the iteration, and `-` for finished
+/// entries.
+Tensor print(const Tensor& x, const std::string& label = "");
+/// Returns x as a new value.
+Tensor identity(const Tensor& x);
+/// Returns x with a name by which a policy can select residuals of a loop (Checkpoint::where).
+Tensor checkpoint_name(const Tensor& x, const std::string& name);
+/// Returns x without a gradient.
+Tensor stop_gradient(const Tensor& x);
+
+}  // namespace reel

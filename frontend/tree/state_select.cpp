@@ -1,0 +1,224 @@
+#include "reel/frontend/tree/state_select.h"
+
+#include <algorithm>
+
+#include "reel/core/dims/dim_changes.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/control/entries.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/slice.h"
+#include "reel/frontend/tree/leaves.h"
+
+namespace reel::detail {
+namespace {
+
+bool is_tensor(const TreeLeaf& leaf) {
+  return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&
+         !leaf.tensor.type().is_list();
+}
+bool is_sized_dim(const TreeLeaf& leaf) {
+  return leaf.kind == TreeLeaf::Kind::dim && leaf.dim.is_named() && !leaf.dim.is_undefined();
+}
+bool share_a_dim(const Dims& a, const Dims& b) {
+  return std::any_of(a.begin(), a.end(), [&](const Dim& dim) { return contains(b, dim); });
+}
+
+/// Returns a dim with the largest of these lengths as its one size. It stands for a ragged dim
+/// while the entries that its lengths run over are moved.
+Dim longest(const std::string& name, const Tensor& lengths) {
+  return Dim(name, computed_plainly([&] { return maximum(max(lengths), 0); }));
+}
+
+void check_alike(const TreeLeaves& a, const TreeLeaves& b, const PathsFn& paths) {
+  const auto names = [&](std::size_t i) { return paths()[std::min(i, paths().size() - 1)]; };
+  for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    const bool is_alike = i < a.size() && i < b.size() && a[i].kind == b[i].kind &&
+                          a[i].fixed == b[i].fixed && is_tensor(a[i]) == is_tensor(b[i]);
+    if (!is_alike)
+      throw StructureError(str("where_nested: ", names(i), " is ",
+                               i < a.size() ? print(a[i]) : "absent", " in a, and ",
+                               i < b.size() ? print(b[i]) : "absent", " in b"));
+  }
+}
+
+/// where for leaf i of plain sizes: the mask is over its leading axes.
+Tensor plain_where(const Tensor& mask, const Tensor& a, const Tensor& b, std::size_t i,
+                   const PathsFn& paths) {
+  if (a.rank() < mask.rank()) return a;
+  Dims dims = mask.dims();
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    const Dim &masked = dims[axis], &own = a.dims()[axis];
+    if (masked.has_size() && own.has_size() && masked != own && masked != Dim(1) && own != Dim(1))
+      throw ShapeError(str("where_nested: ", paths()[i], " is ", a.type(), ", and the mask ",
+                           mask.type(), "; sizes of axis ", axis, " differ"));
+  }
+  dims.resize(static_cast<std::size_t>(a.rank()), Dim(1));
+  return where(reshape(mask, dims), a, b);
+}
+
+/// Returns a's lengths if the mask holds, otherwise b's.
+Tensor chosen_lengths(const Tensor& mask, const Dim& a, const Dim& b) {
+  return computed_plainly([&] {
+    if (share_a_dim(a.length_dims(), mask.dims()) && a.length_dims() == b.length_dims())
+      return keep_ended(a.lengths(), b.lengths(), mask);
+    Dims over = mask.dims();
+    for (const Dims* more : {&a.length_dims(), &b.length_dims()})
+      for (const Dim& dim : *more)
+        if (!contains(over, dim)) over.push_back(dim);
+    return where(expand(mask, over), a.lengths(), b.lengths());
+  });
+}
+
+}  // namespace
+
+TreeLeaves where_leaves(const Tensor& mask, TreeLeaves a, const TreeLeaves& b,
+                        const PathsFn& paths) {
+  if (mask.dtype() != boolean)
+    throw DTypeError(str("where_nested: the mask must be boolean, got ", mask.type()));
+  check_alike(a, b, paths);
+  DimChanges of_a, of_b;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].kind != TreeLeaf::Kind::dim || a[i].dim == b[i].dim) continue;
+    if (!is_sized_dim(a[i]) || !is_sized_dim(b[i]))
+      throw StructureError(str("where_nested: ", paths()[i], " is ", print(a[i]), " in a, and ",
+                               print(b[i]), " in b; only named Dims with sizes may differ"));
+    const Dim chosen(a[i].dim.name(), chosen_lengths(mask, a[i].dim, b[i].dim));
+    of_a.add(a[i].dim, chosen);
+    of_b.add(b[i].dim, chosen);
+    a[i].dim = chosen;
+  }
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!is_tensor(a[i])) continue;
+    Tensor &x = a[i].tensor, y = b[i].tensor;
+    const Dims wanted = of_a(x.dims()), others = of_b(y.dims());
+    const bool is_same_set =
+        wanted.size() == others.size() &&
+        (!x.type().is_named() || std::all_of(others.begin(), others.end(), [&](const Dim& dim) {
+          return contains(wanted, dim);
+        }));
+    if (!is_same_set)
+      throw ShapeError(str("where_nested: ", paths()[i], " is ", x.type(), " in a, and ", y.type(),
+                           " in b: ", dims_differ(x.type(), y.type())));
+    if (x.dtype() != y.dtype())
+      throw DTypeError(str("where_nested: ", paths()[i], " is ", x.type(), " in a, and ", y.type(),
+                           " in b: dtypes differ"));
+    x = x.rank() && !x.type().is_named() ? plain_where(mask, x, y, i, paths)
+                                         : keep_ended(resized(x, wanted), resized(y, others), mask);
+  }
+  return a;
+}
+
+namespace {
+
+/// Moves the entries of a tree. `has` selects by dims; `move` moves a tensor of leaf i, or the
+/// lengths of a Dim.
+///
+/// During the move, ragged dims with lengths over the entries are replaced by full ones, so that
+/// the padding of an entry moves with it.
+template <class Has, class Move>
+TreeLeaves moved(TreeLeaves tree, const Has& has, const Move& move) {
+  DimChanges to_full, to_new;
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    TreeLeaf& leaf = tree[i];
+    if (!is_sized_dim(leaf) || !leaf.dim.is_ragged() || !has(leaf.dim.length_dims())) continue;
+    const Dim full = longest(leaf.dim.name(), leaf.dim.lengths());
+    const Dim next(leaf.dim.name(), computed_plainly([&] { return move(leaf.dim.lengths(), i); }));
+    to_full.add(leaf.dim, full);
+    to_new.add(full, next);
+    leaf.dim = next;
+  }
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    TreeLeaf& leaf = tree[i];
+    if (!is_tensor(leaf) || !has(leaf.tensor.dims())) continue;
+    const Tensor result = move(resized(leaf.tensor, to_full(leaf.tensor.dims())), i);
+    leaf.tensor = resized(result, to_new(result.dims()));
+  }
+  return tree;
+}
+
+/// Returns the dim of the indices that replaces `dim`, according to the first tensor that has it.
+Dim place_of(const TreeLeaves& tree, const Tensor& indices, const Dim& dim) {
+  for (const TreeLeaf& leaf : tree) {
+    if (!is_tensor(leaf) || !contains(leaf.tensor.dims(), dim)) continue;
+    Dims added;
+    for (const Dim& of : indices.dims())
+      if (of == dim || !contains(leaf.tensor.dims(), of)) added.push_back(of);
+    if (added.size() == 1) return added[0];
+    throw ShapeError(str("gather_nested: Dim ", dim, " is a leaf, but indices ", indices.type(),
+                         " have ", added.size(), " dims that come where it was in ",
+                         leaf.tensor.type(), "; give it one"));
+  }
+  return dim;
+}
+
+}  // namespace
+
+TreeLeaves gather_leaves(TreeLeaves tree, const Tensor& indices, const Dim& dim,
+                         const PathsFn& paths) {
+  for (TreeLeaf& leaf : tree)
+    if (leaf.kind == TreeLeaf::Kind::dim && leaf.dim == dim)
+      leaf.dim = place_of(tree, indices, dim);
+  return moved(
+      std::move(tree), [&](const Dims& dims) { return contains(dims, dim); },
+      [&](const Tensor& x, std::size_t place) {
+        try {
+          return gather(x, indices, dim);
+        } catch (Error& error) {
+          error.name_function("gather_nested");
+          error.add_line(str("of the leaf ", paths()[place]));
+          throw;
+        }
+      });
+}
+
+Dim packed_dim(const Tensor& mask) {
+  if (mask.dtype() != boolean)
+    throw DTypeError(str("pack_nested: the mask must be boolean, got ", mask.type()));
+  if (!mask.type().is_named())
+    throw ShapeError(str("pack_nested: the mask ", mask.type(),
+                         " has plain sizes, by which tensors of a tree cannot be told apart; give "
+                         "its axes Dims"));
+  return Dim("packed", computed_plainly([&] {
+               Tensor count = sum(cast(mask_padding(mask), i32), Axes(mask.dims()));
+               return count;
+             }));
+}
+
+TreeLeaves pack_leaves(TreeLeaves tree, const Tensor& mask, const Dim& packed) {
+  const Axes axes(mask.dims());
+  return moved(
+      std::move(tree), [&](const Dims& dims) { return share_a_dim(dims, mask.dims()); },
+      [&](const Tensor& x, std::size_t) { return pack(x, mask, axes, packed); });
+}
+
+TreeLeaves unpack_leaves(TreeLeaves tree, const Dim& packed, const Tensor& mask,
+                         TreeLeaves backup) {
+  const auto unpacked = [&](const Tensor& x, const Tensor& other) {
+    return other.is_defined() ? unpack(x, packed, mask, other) : unpack(x, packed, mask);
+  };
+  DimChanges of_tree, of_backup, to_new;
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    TreeLeaf& leaf = tree[i];
+    if (!is_sized_dim(leaf) || !contains(leaf.dim.length_dims(), packed)) continue;
+    const Dim* other = backup.empty() ? nullptr : &backup[i].dim;
+    const Dim next(leaf.dim.name(), computed_plainly([&] {
+                     return unpacked(leaf.dim.lengths(), other ? other->lengths() : Tensor());
+                   }));
+    const Dim full = longest(leaf.dim.name(), next.lengths());
+    of_tree.add(leaf.dim, full);
+    if (other) of_backup.add(*other, full);
+    to_new.add(full, next);
+    leaf.dim = next;
+  }
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    Tensor& x = tree[i].tensor;
+    if (!is_tensor(tree[i]) || !contains(x.dims(), packed)) continue;
+    Tensor other;
+    if (!backup.empty()) other = resized(backup[i].tensor, of_backup(backup[i].tensor.dims()));
+    const Tensor result = unpacked(resized(x, of_tree(x.dims())), other);
+    x = resized(result, to_new(result.dims()));
+  }
+  return tree;
+}
+
+}  // namespace reel::detail

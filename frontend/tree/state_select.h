@@ -1,0 +1,76 @@
+// frontend/tree/state_select.h — where, gather, pack and unpack on whole states, including their
+// Dims.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "reel/frontend/tree/leaves.h"
+#include "reel/frontend/tree/tree.h"
+
+namespace reel {
+
+// Dims among the leaves: a Dim with lengths over the selected or moved entries is replaced by a new
+// one, with the lengths of the entries that were moved there. Tensors of the tree with that Dim, or
+// one computed from it, get the new Dim, and each entry keeps its own elements. Other leaves
+// without the dims in question stay unchanged. Arrays are never selected or moved.
+
+namespace detail {
+TreeLeaves where_leaves(const Tensor& mask, TreeLeaves a, const TreeLeaves& b,
+                        const PathsFn& paths);
+TreeLeaves gather_leaves(TreeLeaves tree, const Tensor& indices, const Dim& dim,
+                         const PathsFn& paths);
+TreeLeaves pack_leaves(TreeLeaves tree, const Tensor& mask, const Dim& packed);
+/// backup: empty stands for zeros.
+TreeLeaves unpack_leaves(TreeLeaves tree, const Dim& packed, const Tensor& mask, TreeLeaves backup);
+Dim packed_dim(const Tensor& mask);
+}  // namespace detail
+
+/// Returns the entries of a if the mask holds for them, otherwise of b: an `if` for each entry, as
+/// in decoders.
+///
+/// mask: boolean over named dims. A tensor that lacks some of these dims is taken from a if the
+/// mask holds for any entry along them; a tensor that lacks all of them is taken from a. Plain
+/// tensors are masked over their leading axes. A Dim with one size that differs in a and b gets
+/// lengths over the dims of the mask. Throws StructureError, ShapeError or DTypeError if a and b
+/// differ in a part that the mask does not select; DTypeError if the mask is not boolean. Source:
+/// RETURNN's where_nested, mask_nested.
+template <class T>
+T where_nested(const Tensor& mask, const T& a, const T& b) {
+  return unflatten(a, detail::where_leaves(mask, flatten(a), flatten(b),
+                                           [&] { return leaf_paths(a, "state"); }));
+}
+
+/// Returns gather(x, indices, dim) for every tensor that has the dim, for example the states that
+/// the hypotheses of a beam continue.
+///
+/// A leaf that is the dim itself becomes the dim of the indices that replaces it. Throws ShapeError
+/// if the indices have several such dims. Source: RETURNN's gather_nested.
+template <class T>
+T gather_nested(const T& tree, const Tensor& indices, const Dim& dim) {
+  return unflatten(tree, detail::gather_leaves(flatten(tree), indices, dim,
+                                               [&] { return leaf_paths(tree, "state"); }));
+}
+
+/// Returns {tree of pack(x, mask), dim of the selected entries}; packs every tensor that has dims
+/// of the mask. Throws DTypeError if the mask is not boolean, ShapeError if it has plain sizes.
+/// Source: RETURNN's masked_select_nested.
+template <class T>
+std::pair<T, Dim> pack_nested(const T& tree, const Tensor& mask) {
+  const Dim packed = detail::packed_dim(mask);
+  return {unflatten(tree, detail::pack_leaves(flatten(tree), mask, packed)), packed};
+}
+
+/// Inverts pack_nested: moves tensors with the packed dim back to the entries where the mask holds.
+/// The other entries come from `backup`; without it they are zeros, and empty along ragged dims.
+/// Source: RETURNN's masked_scatter_nested.
+template <class T>
+T unpack_nested(const T& tree, const Dim& packed, const Tensor& mask, const T& backup) {
+  return unflatten(tree, detail::unpack_leaves(flatten(tree), packed, mask, flatten(backup)));
+}
+template <class T>
+T unpack_nested(const T& tree, const Dim& packed, const Tensor& mask) {
+  return unflatten(tree, detail::unpack_leaves(flatten(tree), packed, mask, {}));
+}
+
+}  // namespace reel

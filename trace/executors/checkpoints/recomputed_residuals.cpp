@@ -1,0 +1,304 @@
+#include "reel/trace/executors/checkpoints/recomputed_residuals.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "reel/core/ops/list/list.h"
+#include "reel/core/runtime/memory.h"
+#include "reel/trace/executors/loop/iterations.h"
+#include "reel/trace/executors/loop/loop_types.h"
+
+namespace reel {
+namespace {
+
+std::atomic<std::int64_t> steps_advanced{0}, steps_saved{0};
+
+}  // namespace
+
+RecomputedSteps recomputed_steps() { return {steps_advanced, steps_saved}; }
+
+RecomputedResiduals::RecomputedResiduals(const RecomputeAttrs& attrs, Tensors inputs,
+                                         std::vector<TensorType> types)
+    : attrs_(attrs), types_(std::move(types)), segments_(attrs, inputs) {
+  const std::size_t lists = inputs.size() - static_cast<std::size_t>(loop().carries);
+  const Tensors kept = list_elements(inputs[lists - 1]);
+  if (!kept.empty()) unit_ = kept[0].data<std::int64_t>()[1];
+  units_ = (segments_.steps() + unit_ - 1) / unit_;
+  std::vector<std::int64_t> units;
+  for (const Tensor& steps : kept) units.push_back(unit_at(steps.data<std::int64_t>()[0]));
+  way_.emplace(loop(), std::move(units), units_, unit_ != 1);
+  for (std::size_t i = lists; i < inputs.size(); ++i) {
+    checkpoints_.push_back(inputs[i]);
+    in_memory_.push_back(saved_value(inputs[i]) ? Tensors() : list_elements(inputs[i]));
+  }
+}
+
+/// Returns the value of a carry at a checkpoint.
+Tensor RecomputedResiduals::carry_at(std::size_t carry, std::size_t checkpoint) const {
+  const SavedValue* const saved = saved_value(checkpoints_[carry]);
+  if (!saved) return in_memory_[carry][checkpoint];
+  const auto position = static_cast<std::int64_t>(checkpoint);
+  const std::lock_guard lock(saved->steps->mutex);
+  saved->steps->need(position, 1);
+  return saved->steps->tensor(saved->index, position);
+}
+
+/// All chunks have the same size except the last one by position, which a reverse loop runs first.
+std::int64_t RecomputedResiduals::step_of(std::int64_t unit) const {
+  if (!loop().is_reverse) return std::min(unit * unit_, segments_.steps());
+  return unit ? segments_.steps() - (units_ - unit) * unit_ : 0;
+}
+std::int64_t RecomputedResiduals::unit_at(std::int64_t step) const {
+  if (!loop().is_reverse) return step / unit_;
+  return step ? units_ - (segments_.steps() - step) / unit_ : 0;
+}
+
+void RecomputedResiduals::need(std::int64_t first, std::int64_t count) {
+  if (is_there_ && first == first_ && count == count_) return;
+  std::int64_t begin = first / unit_, end = (first + count + unit_ - 1) / unit_;
+  if (loop().is_reverse) {
+    begin = units_ - begin;
+    end = units_ - end;
+    std::swap(begin, end);
+  }
+  is_there_ = false;
+  first_ = first;
+  count_ = count;
+  piece_.reset();
+  while (!parts_.empty() && parts_.back().begin >= end) parts_.pop_back();
+  if (!parts_.empty() && parts_.back().end < end) parts_.clear();
+  const bool are_in_one = !parts_.empty() && parts_.back().begin <= begin;
+  std::int64_t left = are_in_one ? begin : end;
+  while (left > begin && !parts_.empty()) {
+    put_together(parts_.back());
+    left = std::max(begin, parts_.back().begin);
+    if (parts_.back().begin >= begin) parts_.pop_back();
+  }
+  while (left > begin) left = run_before(begin, left, end - begin);
+  is_there_ = true;
+}
+
+/// Runs units [begin, end) from the state before them. A chunked loop computes residuals one unit
+/// at a time.
+ReplaySegments::Ran RecomputedResiduals::run(std::int64_t begin, std::int64_t end,
+                                             const Tensors& carries, bool saves) {
+  (saves ? steps_saved : steps_advanced) += step_of(end) - step_of(begin);
+  if (unit_ == 1) return segments_.run(begin, end, carries, saves);
+  ReplaySegments::Ran last{carries, {}};
+  for (std::int64_t unit = begin; unit < end; ++unit)
+    last = segments_.run(step_of(unit), step_of(unit + 1), last.carries, saves);
+  return last;
+}
+
+RecomputedResiduals::State RecomputedResiduals::state_at(std::size_t checkpoint) const {
+  State state{way_->kept()[checkpoint], {}};
+  for (std::size_t i = 0; i < checkpoints_.size(); ++i)
+    state.carries.push_back(carry_at(i, checkpoint));
+  return state;
+}
+
+/// Returns the state at the next checkpoint or, behind the last checkpoint, before the last unit.
+/// The latter is computed by running the units up to there.
+RecomputedResiduals::State RecomputedResiduals::last_state_behind(std::size_t checkpoint) {
+  if (checkpoint + 1 < way_->kept().size()) return state_at(checkpoint + 1);
+  State state = state_at(checkpoint);
+  const std::int64_t last = std::max(state.unit, units_ - 1);
+  return {last, run(state.unit, last, state.carries, false).carries};
+}
+
+/// Returns true if sizes of the state may change from iteration to iteration.
+bool RecomputedResiduals::state_has_any_size() const {
+  const Graph& body = *loop().body.graph;
+  for (std::size_t i = 0; i < checkpoints_.size(); ++i) {
+    const TensorType& type = body.types[body.inputs[1 + i]];
+    if (!type.is_list() && !type.is_known()) return true;
+  }
+  return false;
+}
+
+/// If the state's sizes change, takes the maximum over both ends of the gap, as states grow up to
+/// the next checkpoint.
+ReverseSchedule::Bytes RecomputedResiduals::bytes_behind(std::size_t checkpoint) {
+  const ReverseSchedule::Bytes first = bytes_at(state_at(checkpoint));
+  if (!state_has_any_size()) return first;
+  const ReverseSchedule::Bytes last = bytes_at(last_state_behind(checkpoint));
+  return {std::max(first.state, last.state), std::max(first.unit, last.unit)};
+}
+
+ReverseSchedule::Bytes RecomputedResiduals::bytes_at(const State& state) {
+  ReverseSchedule::Bytes result{0, bytes_of_step(state) * unit_};
+  for (const Tensor& carry : state.carries) result.state += bytes_of(carry);
+  return result;
+}
+
+/// Returns the residual bytes of one time step. If some sizes are known at run time only, measures
+/// them by running the time step behind `state`.
+std::int64_t RecomputedResiduals::bytes_of_step(const State& state) {
+  const Graph& body = *loop().body.graph;
+  const auto is_known = [&](std::size_t i) {  // lengths of inner loops' lists are unknown
+    const ValueId term = body.outputs[loop().first_stack() + stack_of(i)];
+    return slice_type(types_[i]).is_known() && !body.types[term].is_list();
+  };
+  bool are_known = true;
+  for (std::size_t i = 0; i < types_.size(); ++i) are_known = are_known && is_known(i);
+  std::int64_t all = 0, most = 0;
+  const auto add = [&](std::size_t i, std::int64_t bytes) {
+    all += bytes;
+    if (is_dense(i)) most = std::max(most, bytes);
+  };
+  if (are_known) {
+    for (std::size_t i = 0; i < types_.size(); ++i) add(i, slice_type(types_[i]).bytes());
+  } else {
+    const Tensors saved =
+        segments_.run(step_of(state.unit), step_of(state.unit) + 1, state.carries, true).saved;
+    for (std::size_t i = 0; i < saved.size(); ++i) add(i, bytes_of(saved[i]));
+  }
+  return segments_.is_dense() ? all : all + most;  // values are copied one after the other
+}
+
+/// Recomputes the run of units that ends at `end`. Units from `begin` on are the remainder of a
+/// request of `together` units. Returns the first unit of the run.
+std::int64_t RecomputedResiduals::run_before(std::int64_t begin, std::int64_t end,
+                                             std::int64_t together) {
+  if (way_->find(begin, end, together, [&](std::size_t at) { return bytes_behind(at); }))
+    states_.assign(1, state_at(way_->checkpoint()));
+  while (states_.size() > 1 && states_.back().unit >= end) states_.pop_back();
+  State state = states_.back();
+  for (const Revolve::Advance& advance : way_->way_to(end)) {
+    state.carries = run(advance.from, advance.to, state.carries, false).carries;
+    state.unit = advance.to;
+    if (!advance.keeps) continue;
+    for (const Tensor& carry : state.carries)
+      count_as_made_since(begin_, carry, MemoryClass::checkpoints);
+    states_.push_back(state);
+  }
+  const std::int64_t first = state.unit;
+  while (state.unit < end) {
+    const std::int64_t to = unit_ == 1 ? end : state.unit + 1;
+    ReplaySegments::Ran ran = run(state.unit, to, state.carries, true);
+    Part part = as_part(state.unit, to, std::move(ran.saved));
+    const bool has_all = !piece_ && state.unit <= begin && to == end;
+    if (!has_all && to > begin) put_together(part);
+    if (has_all || state.unit < begin) parts_.push_back(std::move(part));
+    state = {to, std::move(ran.carries)};
+  }
+  return first;
+}
+
+RecomputedResiduals::Part RecomputedResiduals::as_part(std::int64_t begin, std::int64_t end,
+                                                       Tensors saved) const {
+  Part part{begin, end, Tensors(types_.size()), std::vector<Tensors>(types_.size())};
+  for (std::size_t i = 0; i < types_.size(); ++i) {
+    Tensor of_value = std::move(saved[i]);
+    if (is_dense(i) && segments_.is_dense()) {
+      part.whole[i] = std::move(of_value);
+      count_as(part.whole[i], MemoryClass::saved);
+      continue;
+    }
+    Tensors& steps = part.elements[i];
+    steps = list_elements(of_value);
+    const MemoryClass what = loop().memory_of(stack_of(i));
+    for (const Tensor& step : steps) count_as_made_since(begin_, step, what);
+    if (!is_dense(i)) continue;
+    of_value = Tensor();
+    part.whole[i] = in_one_piece(std::exchange(steps, {}));
+  }
+  return part;
+}
+
+/// Copies the requested time steps of a part into the buffer of the request.
+void RecomputedResiduals::put_together(const Part& part) {
+  const std::int64_t first = first_position(part.begin, part.end), begin = std::max(first, first_),
+                     end =
+                         std::min(first + step_of(part.end) - step_of(part.begin), first_ + count_);
+  if (!piece_) {
+    piece_ = Part{0, 0, Tensors(types_.size()), std::vector<Tensors>(types_.size())};
+    for (std::size_t i = 0; i < types_.size(); ++i)
+      if (is_dense(i)) {
+        const Dim& dim = part.whole[i].dims()[0];
+        const Dim of_piece = dim.is_named() ? Dim(dim.name(), count_) : Dim(count_);
+        piece_->whole[i] = Tensor(allocate_block(chunk_type(part.whole[i].type(), of_piece)));
+        count_as(piece_->whole[i], MemoryClass::saved);
+      } else {
+        piece_->elements[i].resize(static_cast<std::size_t>(count_));
+      }
+  }
+  for (std::size_t i = 0; i < types_.size(); ++i) {
+    if (!is_dense(i)) {
+      std::copy_n(part.elements[i].begin() + (begin - first), end - begin,
+                  piece_->elements[i].begin() + (begin - first_));
+      continue;
+    }
+    const std::int64_t bytes = slice_type(part.whole[i].type()).bytes();
+    std::memcpy(piece_->whole[i].data<char>() + (begin - first_) * bytes,
+                part.whole[i].data<char>() + (begin - first) * bytes,
+                static_cast<std::size_t>((end - begin) * bytes));
+  }
+}
+
+/// Copies time steps, ordered by position, into one buffer; frees each after copying.
+Tensor RecomputedResiduals::in_one_piece(Tensors steps) {
+  const TensorType& type = steps[0].type();
+  Dims dims{Dim(std::ssize(steps))};
+  if (type.is_named()) dims[0] = Dim("steps", std::ssize(steps));
+  dims.insert(dims.end(), type.dims().begin(), type.dims().end());
+  const Tensor all(allocate_block(type.with(dims)));
+  count_as(all, MemoryClass::saved);
+  char* to = all.data<char>();
+  for (Tensor& step : steps) {
+    const std::int64_t bytes = step.type().bytes();
+    std::memcpy(to, step.data<char>(), static_cast<std::size_t>(bytes));
+    to += bytes;
+    step = Tensor();
+  }
+  return all;
+}
+
+char* RecomputedResiduals::data(std::size_t i, std::int64_t position) {
+  const auto [part, first] = place();
+  if (!is_dense(i))
+    return part.elements[i][static_cast<std::size_t>(position - first)].data<char>();
+  const Tensor& whole = part.whole[i];
+  return whole.data<char>() + (position - first) * slice_type(whole.type()).bytes();
+}
+
+Tensor RecomputedResiduals::tensor(std::size_t i, std::int64_t position) {
+  const auto [part, first] = place();
+  const std::int64_t at = position - first;
+  if (!is_dense(i)) return part.elements[i][static_cast<std::size_t>(at)];
+  const Tensor& whole = part.whole[i];
+  return Tensor(allocate_view(slice_type(types_[i]), whole.ref(),
+                              whole.data<char>() + at * slice_type(whole.type()).bytes()));
+}
+
+/// Counts checkpoints in memory, and the residuals of the window.
+std::int64_t RecomputedResiduals::bytes_held() const {
+  std::int64_t result = 0;
+  const auto add = [&](const Tensors& tensors) {
+    for (const Tensor& tensor : tensors)
+      if (tensor.is_defined()) result += bytes_of(tensor);
+  };
+  const auto add_part = [&](const Part& part) {
+    add(part.whole);
+    for (const Tensors& elements : part.elements) add(elements);
+  };
+  for (const Tensors& carries : in_memory_) add(carries);
+  for (const State& state : states_) add(state.carries);
+  for (const Part& part : parts_) add_part(part);
+  if (piece_) add_part(*piece_);
+  return result;
+}
+
+void run_recompute(KernelArgs& args) {
+  const RecomputeAttrs& attrs = args.attr<RecomputeAttrs>();
+  Tensors inputs;
+  for (std::size_t i = 0; i < args.in.size(); ++i) inputs.push_back(args.input(i));
+  const Ref<ResidualSource> steps(
+      new RecomputedResiduals(attrs, std::move(inputs), {args.types.begin(), args.types.end()}));
+  for (std::size_t i = 0; i < args.out.size(); ++i)
+    args.out[i] = make_saved(args.types[i], steps, i);
+}
+
+}  // namespace reel

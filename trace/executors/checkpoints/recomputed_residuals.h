@@ -1,0 +1,107 @@
+// trace/executors/checkpoints/recomputed_residuals.h — RecomputedResiduals: residuals of a loop,
+// recomputed from its checkpoints.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "reel/core/ops/control/recompute.h"
+#include "reel/core/runtime/residual_source.h"
+#include "reel/trace/executors/checkpoints/replay_segments.h"
+#include "reel/trace/executors/checkpoints/reverse_schedule.h"
+
+namespace reel {
+
+/// Numbers of iterations that were run again since the program began. advanced: only to reach later
+/// ones. saved: to compute their residuals.
+struct RecomputedSteps {
+  std::int64_t advanced = 0, saved = 0;
+};
+/// Thread-safe.
+RecomputedSteps recomputed_steps();
+
+/// Recomputes a loop's residuals segment by segment and holds a window of them in memory.
+///
+/// Under Checkpoint::every the window is all iterations between two checkpoints. Under a budget it
+/// has as many iterations as half of the budget holds. If more lie between two checkpoints, Revolve
+/// decides which are run again to reach the window. A unit is one iteration, or one chunk of a loop
+/// that ran in chunks, as the same chunks give the same bits. Units are numbered in the order in
+/// which the loop ran.
+///
+/// A chunked gradient requests many time steps at once. Under a budget, if the loop ran step by
+/// step, a request is recomputed in one run, across checkpoints if necessary. If a request spans
+/// several runs, their residuals are copied into one buffer as each run finishes. The run is then
+/// freed, unless it has units before the request. Peak memory: the request plus one run.
+class RecomputedResiduals final : public ResidualSource {
+ public:
+  /// inputs: the recompute op's inputs. types: of the saved values, for all time steps.
+  RecomputedResiduals(const RecomputeAttrs& attrs, Tensors inputs, std::vector<TensorType> types);
+  void need(std::int64_t first, std::int64_t count) override;
+  char* data(std::size_t i, std::int64_t step) override;
+  Tensor tensor(std::size_t i, std::int64_t step) override;
+  std::int64_t count() const override { return segments_.steps(); }
+  std::int64_t bytes_held() const override;
+
+ private:
+  /// The loop's state before a unit.
+  struct State {
+    std::int64_t unit;
+    Tensors carries;
+  };
+  /// Residuals of consecutive units, in memory.
+  struct Part {
+    std::int64_t begin, end;
+    Tensors whole;                  ///< by value: if dense, all time steps by position
+    std::vector<Tensors> elements;  ///< by value: otherwise one tensor per time step
+  };
+  const LoopAttrs& loop() const { return attrs_.saving(); }
+  Tensor carry_at(std::size_t carry, std::size_t checkpoint) const;
+  std::int64_t step_of(std::int64_t unit) const;
+  std::int64_t unit_at(std::int64_t step) const;
+  std::int64_t first_position(std::int64_t begin, std::int64_t end) const {
+    return loop().is_reverse ? segments_.steps() - step_of(end) : step_of(begin);
+  }
+  ReplaySegments::Ran run(std::int64_t begin, std::int64_t end, const Tensors& carries, bool saves);
+  State state_at(std::size_t checkpoint) const;
+  State last_state_behind(std::size_t checkpoint);
+  bool state_has_any_size() const;
+  ReverseSchedule::Bytes bytes_behind(std::size_t checkpoint);
+  ReverseSchedule::Bytes bytes_at(const State& state);
+  std::int64_t bytes_of_step(const State& state);
+  std::int64_t run_before(std::int64_t begin, std::int64_t end, std::int64_t together);
+  void put_together(const Part& part);
+  bool is_dense(std::size_t i) const { return !types_[i].is_list(); }
+  /// Returns the loop's stack that value i is.
+  std::size_t stack_of(std::size_t i) const {
+    return static_cast<std::size_t>(attrs_.first_saved) + i;
+  }
+  Part as_part(std::int64_t begin, std::int64_t end, Tensors saved) const;
+  static Tensor in_one_piece(Tensors steps);
+  /// The part that holds the requested time steps, and the position of its first one.
+  struct Place {
+    const Part& part;
+    std::int64_t first;
+  };
+  Place place() const {
+    if (piece_) return {*piece_, first_};
+    return {parts_.back(), first_position(parts_.back().begin, parts_.back().end)};
+  }
+
+  const std::uint64_t begin_ = next_block_id();  ///< blocks with later ids were made here
+  RecomputeAttrs attrs_;
+  std::vector<TensorType> types_;
+  ReplaySegments segments_;
+  std::int64_t unit_ = 1, units_ = 0;  ///< time steps of a unit; number of units
+  Tensors checkpoints_;                ///< by carry, the list of its values at the checkpoints
+  std::vector<Tensors> in_memory_;     ///< by carry, the list's elements unless it is in a file
+  std::optional<ReverseSchedule> way_;
+  std::vector<State> states_;            ///< checkpoints to run units from
+  std::deque<Part> parts_;               ///< the window, consecutive
+  std::int64_t first_ = -1, count_ = 0;  ///< the last request
+  bool is_there_ = false;                ///< its steps are in memory; false after an exception
+  std::optional<Part> piece_;            ///< the last request, if it was copied into one buffer
+};
+
+}  // namespace reel

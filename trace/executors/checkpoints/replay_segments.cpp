@@ -1,0 +1,191 @@
+#include "reel/trace/executors/checkpoints/replay_segments.h"
+
+#include <algorithm>
+
+#include "reel/core/graph/passes/without_effects.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/list/list.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/trace/executors/checkpoints/reverse_schedule.h"
+#include "reel/trace/executors/interpreter.h"
+#include "reel/trace/executors/loop/chunks.h"
+#include "reel/trace/executors/loop/iterations.h"
+#include "reel/trace/executors/loop/loop_types.h"
+
+namespace reel {
+namespace {
+
+/// Returns the slices of the time steps of `chunk`, from `first` on, as a view.
+Tensor rows_of(const Tensor& slices, std::int64_t first, const Dim& chunk) {
+  return Tensor(allocate_view(chunk_type(slices.type(), chunk), slices.ref(),
+                              slices.data<char>() + first * slice_type(slices.type()).bytes()));
+}
+
+}  // namespace
+
+ReplaySegmentGraphs::ReplaySegmentGraphs(const RecomputeAttrs& attrs,
+                                         std::vector<TensorType> inputs, const DimRenames& renames)
+    : loop_(attrs.loop),
+      first_saved_(attrs.first_saved),
+      types_(std::move(inputs)),
+      renames_(renames) {
+  const LoopAttrs& loop = this->loop();
+  const std::size_t own = attrs.loop_inputs(types_.size());
+  if (loop.makes_lengths())
+    lengths_.push_back(types_[own + 1]);
+  else if (loop.has_lengths)
+    lengths_.push_back(types_[loop.has_bound]);
+  types_.erase(types_.begin() + static_cast<std::ptrdiff_t>(own), types_.end());
+  is_dense_ = saves_in_one_piece(attrs, types_);
+  for (std::size_t i = loop.first_slice(); i < loop.first_capture(); ++i)
+    if (!types_[i].is_list() && types_[i].dims()[0].is_named()) time_ = types_[i].dims()[0];
+  const auto add = [&](const Dim& symbol) {
+    if (symbol.is_named() && !contains(symbols_, symbol)) symbols_.push_back(symbol);
+  };
+  LoopAttrs steps = make_chunk_loop(loop, Dim(1));  // without the dim of all time steps
+  steps.cond = SubGraph();
+  make_attrs(std::move(steps))->each_symbol(add);
+  // Symbols that inputs do not bind but that a plan stores: computed dims (time + 1), and dims of
+  // captures that recomputed iterations do not read.
+  Dims given;
+  const auto type_inside = [&](std::size_t i) {
+    const bool is_slices = i >= loop.first_slice() && i < loop.first_capture();
+    return is_slices && !types_[i].is_list() ? slice_type(types_[i]) : types_[i];
+  };
+  for (std::size_t i = 0; i < loop.first_capture(); ++i)
+    for_each_bound(type_inside(i), [&](const Dim& dim) { given.push_back(dim); });
+  for (std::size_t i = 0; i < types_.size(); ++i)
+    for_each_symbol(type_inside(i), [&](const Dim& dim) {
+      if (!contains(given, dim)) add(dim);
+    });
+}
+
+Ref<Graph> ReplaySegmentGraphs::make_graph(const Dim& chunk, bool saves) const {
+  const LoopAttrs& loop = this->loop();
+  LoopAttrs steps = make_chunk_loop(loop, chunk);
+  steps.body.graph = without_effects(*steps.body.graph);
+  steps.cond = SubGraph();
+  steps.cond_captures.clear();
+  steps.origin = {};
+  steps.checkpoint_steps = steps.checkpoint_bytes = 0;
+  steps.swaps = false;
+  for (std::uint8_t& kind : steps.stack_kinds)
+    kind &= static_cast<std::uint8_t>(~LoopAttrs::kSpilled);
+  steps.has_lengths = !lengths_.empty();
+  if (!is_dense_) {
+    steps.has_bound = true;
+    steps.is_full = false;
+    for (std::uint8_t& kind : steps.stack_kinds) kind |= LoopAttrs::kList;
+  }
+  Ref<Graph> graph(new Graph);
+  graph->name = loop.name;
+  graph->renames = renames_;
+  const auto add_input = [&](const TensorType& type) {
+    graph->inputs.push_back(graph->add_value(type));
+  };
+  if (steps.has_bound) add_input(TensorType(i64));
+  if (steps.has_lengths) add_input(lengths_[0]);
+  add_input(TensorType(i64, {2}));
+  const std::size_t first_token = graph->inputs.size();
+  for (const Dim& symbol : symbols_) add_input(token_type(symbol));
+  const std::vector<std::uint8_t> is_changing = carries_with_changing_dims(loop);
+  for (std::size_t i = loop.first_carry(); i < types_.size(); ++i) {
+    const TensorType& type = types_[i];
+    const std::size_t carry = i - loop.first_carry();
+    if (carry < is_changing.size() && is_changing[carry])
+      add_input(loop.body.graph->types[loop.body.graph->inputs[1 + carry]]);
+    else
+      add_input(i >= loop.first_slice() && i < loop.first_capture() && !type.is_list()
+                    ? chunk_type(type, chunk)
+                    : type);
+    if (i < loop.first_capture()) graph->formal_count = graph->inputs.size();
+  }
+  if (loop.first_capture() == loop.first_carry()) graph->formal_count = graph->inputs.size();
+  const std::size_t first_stack = steps.first_stack();
+  const AttrsRef attrs = make_attrs(std::move(steps));
+  TypeList out;
+  std::vector<ValueId> given = graph->inputs;
+  const auto tokens = given.begin() + static_cast<std::ptrdiff_t>(first_token);
+  given.erase(tokens, tokens + std::ssize(symbols_));
+  const std::vector<TensorType> in = graph->types_of(given);
+  TypeArgs rule{loop_op, attrs.get(), in, out};
+  loop_op.type(rule);
+  std::vector<ValueId> made;
+  for (const TensorType& type : out.span()) made.push_back(graph->add_value(type));
+  graph->append(loop_op, attrs, given, made);
+  graph->outputs.assign(made.begin(), made.begin() + loop.carries);
+  for (int j = first_saved_; saves && j < loop.stacks; ++j)
+    graph->outputs.push_back(made[first_stack + static_cast<std::size_t>(j)]);
+  graph->seal();
+#ifndef NDEBUG
+  verify(*graph, "segments");
+#endif
+  return graph;
+}
+
+GraphRef ReplaySegmentGraphs::graph_for(std::int64_t count, bool saves) {
+  const bool any = time_.is_named();
+  const std::pair<std::int64_t, bool> key(any ? 0 : count, saves);
+  const std::lock_guard lock(mutex_);
+  if (graphs_.size() >= kMaxCached && !graphs_.count(key)) graphs_.clear();
+  GraphRef& graph = graphs_[key];
+  if (!graph) graph = make_graph(any ? part_symbol(time_) : Dim(count), saves);
+  return graph;
+}
+
+Dim ReplaySegmentGraphs::part_of(const Dim& time, std::int64_t first, std::int64_t count) {
+  if (!time.is_named() || time.is_ragged()) return part_of_dim(time, first, count);
+  const std::lock_guard lock(mutex_);
+  if (parts_.size() >= kMaxCached && !parts_.count(count)) parts_.clear();
+  const auto found = parts_.find(count);
+  if (found != parts_.end() && found->second.name() == time.name()) return found->second;
+  return parts_.insert_or_assign(count, part_of_dim(time, first, count)).first->second;
+}
+
+ReplaySegments::ReplaySegments(const RecomputeAttrs& attrs, Tensors inputs)
+    : attrs_(attrs), loop_(attrs_.saving()), inputs_(std::move(inputs)), graphs_(attrs.graphs) {
+  if (!graphs_) {
+    std::vector<TensorType> types;
+    for (const Tensor& input : inputs_) types.push_back(input.type());
+    graphs_ = std::make_shared<ReplaySegmentGraphs>(attrs_, std::move(types));
+  }
+  for (const Dim& dim : attrs_.dims) tokens_.emplace_back(allocate_block(token_type(dim)));
+  const std::size_t own = attrs_.loop_inputs(inputs_.size());
+  steps_ = integer_of(inputs_[own]);
+  if (loop_.makes_lengths())
+    lengths_ = inputs_[own + 1];
+  else if (loop_.has_lengths)
+    lengths_ = inputs_[loop_.has_bound];
+  inputs_.resize(own);
+  for (int i = 0; i < loop_.slices; ++i) {
+    const Tensor& slices = inputs_[loop_.first_slice() + static_cast<std::size_t>(i)];
+    if (!slices.type().is_list() && slices.dims()[0].is_named()) time_ = slices.dims()[0];
+    lists_.push_back(slices.type().is_list() ? list_elements(slices) : Tensors());
+  }
+}
+
+ReplaySegments::Ran ReplaySegments::run(std::int64_t begin, std::int64_t end,
+                                        const Tensors& carries, bool saves) {
+  const std::int64_t count = end - begin, first = loop_.is_reverse ? steps_ - end : begin;
+  const Dim chunk = graphs_->part_of(time_, first, count);
+  Tensors inputs;
+  inputs.reserve(inputs_.size() + tokens_.size() + 3);
+  if (!is_dense()) inputs.push_back(scalar(count, i64));
+  if (lengths_.is_defined()) inputs.push_back(lengths_);
+  inputs.push_back(tensor({first, steps_}, {}, i64));
+  inputs.insert(inputs.end(), tokens_.begin(), tokens_.end());
+  inputs.insert(inputs.end(), carries.begin(), carries.end());
+  for (std::size_t i = loop_.first_slice(); i < loop_.first_capture(); ++i)
+    inputs.push_back(inputs_[i].type().is_list()
+                         ? part_of_list(inputs_[i], lists_[i - loop_.first_slice()], first, count)
+                         : rows_of(inputs_[i], first, chunk));
+  inputs.insert(inputs.end(), inputs_.begin() + static_cast<std::ptrdiff_t>(loop_.first_capture()),
+                inputs_.end());
+  const GraphRef graph = graphs_->graph_for(count, saves);
+  const GraphRunner runner = attrs_.runner.value_or(GraphRunner{interpret});
+  Tensors made = runner(graph, std::move(inputs));
+  const auto first_saved = made.begin() + loop_.carries;
+  return {Tensors(made.begin(), first_saved), Tensors(first_saved, made.end())};
+}
+
+}  // namespace reel

@@ -1,0 +1,73 @@
+#include "reel/trace/executors/plan/base/infer_types.h"
+
+#include "reel/core/ops/control/loop.h"
+
+namespace reel {
+namespace {
+
+bool knows_all(const DimEnv& env, const Attrs& attrs) {
+  bool result = true;
+  attrs.each_symbol(
+      [&](const Dim& symbol) { result = result && (env.knows(symbol) || symbol.raw_size() >= 0); });
+  return result;
+}
+
+/// Returns true if a type rule, applied to actual types, gives the final types. It does unless the
+/// kernel decides them. For loops and branches it gives all types that do not depend on a run.
+bool tells_types(const Op& op) {
+  return !op.kernel_decides_types || &op == &loop_op || &op == &cond_op;
+}
+
+}  // namespace
+
+PlannedTypes plan_types(const Graph& graph, std::span<const TensorType> inputs, DimEnv env) {
+  PlannedTypes result{
+      graph.types, std::vector<std::uint8_t>(graph.types.size()), {}, {}, std::move(env)};
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const ValueId v = graph.inputs[i];
+    result.env.bind(graph.types[v], inputs[i]);
+    result.types[v] = inputs[i];
+    result.is_known[v] = inputs[i].is_known() || inputs[i].is_list();
+  }
+  const Graph::Schedule& schedule = graph.schedule();
+  for (std::size_t r = 0; r < graph.records.size(); ++r) {
+    const OpRecord& record = graph.records[r];
+    bool has_types = true;
+    std::vector<TensorType> in;
+    for (const ValueId v : graph.inputs_of(record)) {
+      has_types = has_types && result.is_known[v];
+      in.push_back(result.types[v]);
+    }
+    AttrsRef attrs = record.attrs;
+    if (schedule.attrs_have_symbols[r]) {
+      has_types = has_types && knows_all(result.env, *attrs);
+      attrs = has_types ? attrs->resolve(result.env) : AttrsRef();
+    }
+    has_types = has_types && tells_types(*record.op);
+    result.attrs.push_back(attrs);
+    result.has_types.push_back(has_types);
+    if (!has_types) continue;
+    TypeList out;
+    TypeArgs rule{*record.op, attrs.get(), in, out};
+    record.op->type(rule);
+    const auto made = graph.outputs_of(record);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const ValueId v = made[i];
+      // A list's type, too, is known to a run only if its elements have dims of the trace.
+      result.is_known[v] = (out[i].is_known() || out[i].is_list()) && !out[i].node()->has_symbols;
+      if (!result.is_known[v]) continue;
+      result.types[v] = out[i];
+      if (schedule.outputs_have_symbols[r]) result.env.bind(graph.types[v], out[i]);
+    }
+  }
+  return result;
+}
+
+bool same_sizes(const PlannedTypes& a, const PlannedTypes& b) {
+  if (a.is_known != b.is_known || a.has_types != b.has_types) return false;
+  for (std::size_t v = 0; v < a.types.size(); ++v)
+    if (a.is_known[v] && a.types[v].sizes() != b.types[v].sizes()) return false;
+  return true;
+}
+
+}  // namespace reel

@@ -1,0 +1,397 @@
+#include "reel/trace/passes/hoisting/batch_across_iterations.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "reel/core/op/bind.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/elementwise/elementwise.h"
+#include "reel/core/ops/products/products.h"
+#include "reel/core/ops/shape/iteration_batching.h"
+#include "reel/trace/passes/hoisting/loop_fission.h"
+#include "reel/trace/passes/hoisting/loop_motion_uses.h"
+#include "reel/trace/passes/support/remarks.h"
+
+namespace reel {
+namespace {
+
+/// A graph under construction, copied from another one, with replacements for some of its values.
+class Rebuilt {
+ public:
+  explicit Rebuilt(const Graph& from) : graph_(new Graph) {
+    graph_->name = from.name;
+    graph_->types = from.types;
+    graph_->inputs = from.inputs;
+    graph_->formal_count = from.formal_count;
+    for (ValueId v = 0; v < from.types.size(); ++v) value_.push_back(v);
+  }
+  ValueId now(ValueId v) const { return value_[v]; }
+  void replace(ValueId v, ValueId by) { value_[v] = by; }
+  Graph& graph() { return *graph_; }
+
+  /// Appends the records of a graph without captures. Returns the values that its outputs became.
+  std::vector<ValueId> inline_graph(const Graph& part, const std::vector<ValueId>& inputs) {
+    std::vector<ValueId> value(part.types.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) value[part.inputs[i]] = inputs[i];
+    const auto here = [&](std::span<const ValueId> values) {
+      std::vector<ValueId> result;
+      for (const ValueId v : values) result.push_back(value[v]);
+      return result;
+    };
+    for (const OpRecord& record : part.records) {
+      for (const ValueId v : part.outputs_of(record)) value[v] = graph_->add_value(part.types[v]);
+      graph_->append(record, record.attrs, here(part.inputs_of(record)),
+                     here(part.outputs_of(record)));
+    }
+    return here(part.outputs);
+  }
+
+  Ref<Graph> finish(const std::vector<ValueId>& outputs) {
+    for (const ValueId v : outputs) graph_->outputs.push_back(value_[v]);
+    graph_->seal();
+    return std::move(graph_);
+  }
+
+ private:
+  Ref<Graph> graph_;
+  std::vector<ValueId> value_;
+};
+
+/// Splits one loop into the ops before it, the remaining loop, and the ops behind it.
+class LoopSplitter {
+ public:
+  LoopSplitter(Rebuilt& to, const LoopAttrs& attrs, std::vector<ValueId> in,
+               std::span<const ValueId> out, LoopFission& split, bool is_in_steps)
+      : to_(to),
+        attrs_(attrs),
+        body_(*attrs.body.graph),
+        in_(std::move(in)),
+        out_(out.begin(), out.end()),
+        split_(split),
+        is_in_steps_(is_in_steps),
+        needed_(attrs, split) {
+    for (int i = 0; i < attrs.slices; ++i) {
+      const ValueId v = body_.inputs[1 + attrs.carries + i];
+      if (split.placement(v) == Placement::batched) outside_[v] = in_[attrs.first_slice() + i];
+    }
+    for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
+      outside_[body_.inputs[body_.formal_count + i]] =
+          in_[attrs.first_capture() + attrs.body_captures[i]];
+  }
+
+  void run() {
+    for (std::size_t r = 0; r < body_.records.size(); ++r) {
+      const OpRecord& record = body_.records[r];
+      const bool is_constant =
+          body_.inputs_of(record).empty() &&
+          split_.placement(body_.outputs_of(record)[0]) == Placement::invariant;
+      if ((split_.is_hoisted(r) && needed_.results_of(record)) || is_constant) put(record);
+    }
+    make_loop();
+    for (std::size_t r = 0; r < body_.records.size(); ++r)
+      if (split_.is_sunk(r) && needed_.results_of(body_.records[r])) put(body_.records[r]);
+    for (const auto& [output, term, is_raw] : stacks_outside_)
+      to_.replace(output, is_raw ? outside_.at(term) : with_zeros(term));
+    for (const auto& [output, term] : sums_outside_)
+      to_.replace(output, sum_across_iterations(term));
+  }
+
+ private:
+  bool is_many(ValueId v) const { return split_.placement(v) != Placement::invariant; }
+  std::vector<std::uint8_t> are_many(const OpRecord& record) const {
+    std::vector<std::uint8_t> result;
+    for (const ValueId v : body_.inputs_of(record)) result.push_back(is_many(v));
+    return result;
+  }
+
+  std::vector<ValueId> put_graph(const OpRecord& record, bool is_summed) {
+    const InheritProvenance scope(record);
+    std::vector<TensorType> types;
+    std::vector<ValueId> inputs;
+    for (const ValueId v : body_.inputs_of(record)) {
+      inputs.push_back(outside_.at(v));
+      types.push_back(to_.graph().types[inputs.back()]);
+    }
+    const RecordedGraph part = split_.record_part(types, [&](const Tensors& given) {
+      return split_.apply(record, is_summed ? without_ended(record, given) : given,
+                          are_many(record), is_summed);
+    });
+    return to_.inline_graph(*part.graph, inputs);
+  }
+  /// Returns true if the sum over time steps and entries is one product that skips padding,
+  /// whatever values finished entries have there. Returns false inside another loop, which may
+  /// later turn the sum into a product over its own iterations: that product would read the
+  /// padding.
+  bool leaves_out_padding(const OpRecord& record, const Tensors& given) const {
+    const auto in = body_.inputs_of(record);
+    if (record.op != &dot_op || is_in_steps_ || !is_many(in[0]) || !is_many(in[1])) return false;
+    return counts_no_padding(summed_across_iterations(get<DotAttrs>(record.attrs.get())),
+                             given[0].type(), given[1].type());
+  }
+  /// Zeroes the padding of operands, so that finished entries add nothing to a sum.
+  Tensors without_ended(const OpRecord& record, Tensors given) const {
+    const auto in = body_.inputs_of(record);
+    if (leaves_out_padding(record, given)) return given;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (is_many(in[i]) && split_.has_own_rows(in[i]) && !is_zero_ended_.count(in[i]))
+        given[i] = mask_padding(given[i]);
+    return given;
+  }
+  void put(const OpRecord& record) {
+    const std::vector<ValueId> made = put_graph(record, false);
+    const auto out = body_.outputs_of(record);
+    for (std::size_t i = 0; i < out.size(); ++i) outside_[out[i]] = made[i];
+  }
+
+  /// A stack has zeros for finished entries.
+  ValueId with_zeros(ValueId term) {
+    if (!split_.has_own_rows(term) || is_zero_ended_.count(term)) return outside_.at(term);
+    const RecordedGraph part =
+        split_.record_part({split_.outside(term, true)},
+                           [&](const Tensors& given) { return Tensors{mask_padding(given[0])}; });
+    return to_.inline_graph(*part.graph, {outside_.at(term)})[0];
+  }
+
+  ValueId sum_across_iterations(ValueId term) {
+    if (const auto inside = sums_inside_.find(term); inside != sums_inside_.end())
+      return inside->second;
+    for (std::size_t r = 0; r < body_.records.size(); ++r) {
+      const OpRecord& record = body_.records[r];
+      const bool leaves = split_.is_sunk(r) || split_.is_hoisted(r);
+      if (!leaves || body_.outputs_of(record)[0] != term) continue;
+      if (split_.sums_come_first(record)) return apply_to_sums(record);
+      if (record.op->gains_from_batching) return put_graph(record, true)[0];
+    }
+    const RecordedGraph part =
+        split_.record_part({split_.outside(term, true)},
+                           [&](const Tensors& given) { return Tensors{sum(given[0], 0)}; });
+    return to_.inline_graph(*part.graph, {outside_.at(term)})[0];
+  }
+
+  ValueId apply_to_sums(const OpRecord& record) {
+    const InheritProvenance scope(record);
+    std::vector<ValueId> inputs;
+    std::vector<TensorType> types;
+    for (const ValueId v : body_.inputs_of(record)) {
+      inputs.push_back(is_many(v) ? sum_across_iterations(v) : outside_.at(v));
+      types.push_back(to_.graph().types[inputs.back()]);
+    }
+    const std::vector<std::uint8_t> once(inputs.size(), 0);
+    const bool may_turn_signs =
+        record.op == &neg_op || record.op == &mul_op || record.op == &div_op;
+    const RecordedGraph part = split_.record_part(types, [&](const Tensors& given) {
+      const Tensors made = split_.apply(record, given, once, false);
+      // A sum over iterations starts at +0 and is never -0.
+      return may_turn_signs ? Tensors{made[0] + 0.0} : made;
+    });
+    return to_.inline_graph(*part.graph, inputs)[0];
+  }
+
+  /// Builds the remaining loop. It takes slices of hoisted values, and gives the values that sunk
+  /// ops read as stacks and sums.
+  void make_loop() {
+    LoopAttrs next = attrs_;
+    Ref<Graph> graph(new Graph);
+    graph->name = body_.name;
+    graph->types = body_.types;
+    std::vector<std::uint8_t> is_read(body_.types.size());
+    for (std::size_t r = 0; r < body_.records.size(); ++r) {
+      const OpRecord& record = body_.records[r];
+      if (split_.is_sunk(r) || split_.is_hoisted(r)) continue;
+      graph->append(record, record.attrs, body_.inputs_of(record), body_.outputs_of(record));
+      for (const ValueId v : body_.inputs_of(record)) is_read[v] = 1;
+    }
+    // Outputs: carries, stacks, sums.
+    std::vector<ValueId> outputs(body_.outputs.begin(), body_.outputs.begin() + attrs_.carries);
+    std::vector<ValueId> made(out_.begin(), out_.begin() + attrs_.carries);
+    std::vector<std::uint8_t> adds_finished_to_running;
+    for (int i = 0; i < attrs_.carries; ++i)
+      adds_finished_to_running.push_back(attrs_.output_adds_finished(static_cast<std::size_t>(i)));
+    next.stack_dims.clear();
+    next.stack_kinds.clear();
+    std::map<ValueId, ValueId> stacked;  // body value -> value outside
+    for (int i = 0; i < attrs_.stacks; ++i) {
+      const std::size_t output = attrs_.first_stack() + i;
+      const ValueId term = body_.outputs[output], to = out_[output];
+      if (needed_.makes(output)) {
+        stacks_outside_.push_back({to, term, attrs_.is_raw(i)});
+        continue;
+      }
+      outputs.push_back(term);
+      made.push_back(to);
+      next.stack_dims.push_back(attrs_.stack_dims[i]);
+      next.stack_kinds.push_back(attrs_.stack_kinds[i]);
+      adds_finished_to_running.push_back(attrs_.output_adds_finished(output));
+      if (attrs_.is_list(i)) continue;
+      stacked.emplace(term, to);
+      if (!attrs_.is_raw(i)) is_zero_ended_.insert(term);
+    }
+    for (std::size_t r = 0; r < body_.records.size(); ++r) {
+      if (!split_.is_sunk(r)) continue;
+      for (const ValueId v : body_.inputs_of(body_.records[r])) {
+        if (needed_.leaves(v) || split_.placement(v) != Placement::in_loop || !needed_.values_of(v))
+          continue;
+        auto [it, fresh] = stacked.try_emplace(v, 0);
+        if (fresh) {
+          it->second = to_.graph().add_value(split_.outside(v, true));
+          outputs.push_back(v);
+          made.push_back(it->second);
+          next.stack_dims.push_back(to_.graph().types[it->second].dims()[0]);
+          next.stack_kinds.push_back(0);
+          adds_finished_to_running.push_back(0);
+          is_zero_ended_.insert(v);
+        }
+        outside_[v] = it->second;
+      }
+    }
+    next.stacks = static_cast<int>(next.stack_dims.size());
+    next.sums = 0;
+    for (int i = 0; i < attrs_.sums; ++i) {
+      const std::size_t output = attrs_.first_sum() + i;
+      const ValueId term = body_.outputs[output], to = out_[output];
+      if (needed_.makes(output)) {
+        sums_outside_.emplace_back(to, term);
+        continue;
+      }
+      outputs.push_back(term);
+      made.push_back(to);
+      adds_finished_to_running.push_back(attrs_.output_adds_finished(output));
+      ++next.sums;
+    }
+    for (ValueId v = 0; v < body_.types.size(); ++v) {
+      if (!needed_.sum_of(v) || needed_.leaves(v) || split_.placement(v) != Placement::in_loop)
+        continue;
+      outputs.push_back(v);
+      made.push_back(sums_inside_[v] = to_.graph().add_value(split_.outside(v, false)));
+      adds_finished_to_running.push_back(0);
+      ++next.sums;
+    }
+    made.push_back(out_[attrs_.trips_output()]);
+    next.adds_finished_to_running = std::move(adds_finished_to_running);
+    for (const ValueId v : outputs) is_read[v] = 1;
+
+    // Inputs: position, carries, slices, captures.
+    std::vector<ValueId> inputs(in_.begin(), in_.begin() + attrs_.first_capture());
+    std::vector<ValueId> captures(in_.begin() + attrs_.first_capture(), in_.end());
+    graph->inputs.assign(body_.inputs.begin(), body_.inputs.begin() + body_.formal_count);
+    std::vector<ValueId> new_captures;
+    const auto first_fill = attrs_.fills.begin(),
+               first_capture_fill = first_fill + attrs_.carries + attrs_.slices;
+    next.fills.assign(first_fill, first_capture_fill);
+    for (std::size_t r = 0; r < body_.records.size(); ++r) {
+      if (!split_.is_hoisted(r)) continue;
+      for (const ValueId v : body_.outputs_of(body_.records[r])) {
+        if (!is_read[v]) continue;
+        if (split_.placement(v) == Placement::batched) {
+          graph->inputs.push_back(v);
+          inputs.push_back(outside_.at(v));
+          next.fills.push_back(split_.fill_of_hoisted(v));
+          ++next.slices;
+        } else {
+          new_captures.push_back(v);
+        }
+      }
+    }
+    graph->formal_count = graph->inputs.size();
+    graph->inputs.insert(graph->inputs.end(), body_.inputs.begin() + body_.formal_count,
+                         body_.inputs.end());
+    for (const ValueId v : new_captures) {
+      graph->inputs.push_back(v);
+      next.body_captures.push_back(static_cast<int>(captures.size()));
+      captures.push_back(outside_.at(v));
+    }
+    next.fills.insert(next.fills.end(), first_capture_fill, attrs_.fills.end());
+    for (const ValueId v : new_captures) next.fills.push_back(split_.fill_of_hoisted(v));
+    inputs.insert(inputs.end(), captures.begin(), captures.end());
+    graph->outputs = std::move(outputs);
+    graph->seal();
+    DimEnv names = attrs_.body.env();
+    next.body = make_sub_graph(std::move(graph), names);
+    to_.graph().append(loop_op, make_attrs(std::move(next)), inputs, made);
+  }
+
+  Rebuilt& to_;
+  const LoopAttrs& attrs_;
+  const Graph& body_;
+  std::vector<ValueId> in_, out_;
+  LoopFission& split_;
+  bool is_in_steps_;  ///< in the body of a loop that may be split as well
+  const LoopMotionUses needed_;
+  std::map<ValueId, ValueId> sums_inside_;  ///< body value that stays -> the loop's sum of it
+  std::set<ValueId> is_zero_ended_;         ///< body values stacked with zeros for finished entries
+  std::map<ValueId, ValueId> outside_;      ///< body value -> its value outside the loop
+  struct StackOutside {
+    ValueId output, term;
+    bool is_raw;
+  };
+  std::vector<StackOutside> stacks_outside_;
+  std::vector<std::pair<ValueId, ValueId>> sums_outside_;  ///< output, term
+};
+
+/// is_in_steps: the graph is part of the body of a loop that may be split afterwards.
+Ref<Graph> batched(const Graph& graph, const DimRenames& renames, LoopFission::Leaves leaves,
+                   Packs packs, bool is_in_steps) {
+  Rebuilt to(graph);
+  for (const OpRecord& record : graph.records) {
+    const InheritProvenance scope(record);
+    std::vector<ValueId> in;
+    for (const ValueId v : graph.inputs_of(record)) in.push_back(to.now(v));
+    if (record.op == &cond_op) {
+      CondAttrs attrs = get<CondAttrs>(record.attrs.get());
+      for (SubGraph* branch : {&attrs.on_true, &attrs.on_false}) {
+        DimEnv names = branch->env();
+        *branch =
+            make_sub_graph(batched(*branch->graph, renames, leaves, packs, is_in_steps), names);
+      }
+      to.graph().append(cond_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
+      continue;
+    }
+    if (record.op != &loop_op) {
+      to.graph().append(record, record.attrs, in, graph.outputs_of(record));
+      continue;
+    }
+    LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
+    DimEnv names = attrs.body.env();
+    attrs.body = make_sub_graph(
+        batched(*attrs.body.graph, renames, leaves, packs, !attrs.over_chunks), names);
+    const std::vector<TensorType> types = to.graph().types_of(in);
+    if (attrs.over_chunks) {  // the loop inside has been split
+      to.graph().append(loop_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
+      continue;
+    }
+    LoopRemarks remarks(attrs.remarks);
+    std::string why;
+    if (const std::optional<Dim> time = LoopFission::time_of(attrs, types, why)) {
+      LoopFission split(attrs, types, *time, renames, leaves, packs);
+      split.write_remarks(remarks);
+      if (split.changes_anything()) {
+        attrs.remarks = remarks.finish();
+        LoopSplitter(to, attrs, in, graph.outputs_of(record), split, is_in_steps).run();
+        continue;
+      }
+    } else if (leaves == LoopFission::Leaves::all) {
+      remarks.say(LoopRemark::Kind::stays,
+                  str(remarks.has(LoopRemark::Kind::hoisted) ? "anything else" : "anything",
+                      ", because ", why));
+    }
+    attrs.remarks = remarks.finish();
+    to.graph().append(loop_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
+  }
+  return to.finish(graph.outputs);
+}
+
+}  // namespace
+
+Ref<Graph> batch_across_iterations(const Graph& graph, Packs packs) {
+  return batched(graph, graph.renames, LoopFission::Leaves::all, packs, false);
+}
+
+Ref<Graph> hoist_once(const Graph& graph) {
+  // Ops computed once keep their own summation order, so packing does not matter.
+  return batched(graph, graph.renames, LoopFission::Leaves::once, Packs::none, false);
+}
+
+}  // namespace reel

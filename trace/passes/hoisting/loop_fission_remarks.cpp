@@ -1,0 +1,60 @@
+// The remarks of a LoopFission for explain().
+#include <algorithm>
+
+#include "reel/trace/passes/hoisting/loop_fission.h"
+
+namespace reel {
+
+void LoopFission::write_remarks(LoopRemarks& remarks) const {
+  using Kind = LoopRemark::Kind;
+  const std::vector<std::uint8_t> terms = find_terms();
+  for (std::size_t r = 0; r < body_.records.size(); ++r) {
+    const OpRecord& record = body_.records[r];
+    const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+    const bool moves = is_hoisted_[r] || is_sunk_[r];
+    const bool is_once = moves && placement_[out[0]] == Placement::invariant;
+    const bool is_term = moves && !is_once && record.op->gains_from_batching && terms[out[0]];
+    // A record that cannot leave may have dims that are unknown outside.
+    const auto seen = [&](ValueId v, bool is_many) {
+      return can_leave(record) ? outside(v, is_many) : body_.types[v];
+    };
+    std::vector<TensorType> from, to;
+    for (const ValueId v : in)
+      from.push_back(seen(v, moves && placement_[v] != Placement::invariant));
+    for (const ValueId v : out) to.push_back(seen(v, moves && !is_once && !is_term));
+    if (moves)
+      remarks.say(is_sunk_[r] ? Kind::sunk : Kind::hoisted, *record.op, from, to,
+                  is_once   ? "once"
+                  : is_term ? "for all steps at once, added up over them"
+                            : "for all steps at once");
+    else if (record.op->gains_from_batching && asked_ == Leaves::all)
+      remarks.say(Kind::stays, *record.op, from, to, why_inside(record));
+  }
+}
+
+/// Returns the reason why an op that would gain by leaving the loop stays in it.
+std::string LoopFission::why_inside(const OpRecord& record) const {
+  const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+  const auto any = [](std::span<const ValueId> values, const std::vector<std::uint8_t>& is) {
+    return std::any_of(values.begin(), values.end(), [&](ValueId v) { return is[v]; });
+  };
+  if (may_fail_behind_print(record)) return "it may fail, and steps print something before it";
+  if (!can_leave(record)) return "its sizes are known in a step only";
+  if (any(in, find_waiting()) && any(out, is_needed_))
+    return any(out, find_needed(true)) ? "it waits for the step before, and the next one for it"
+                                       : "a list, a print or a gradient takes what each step gives";
+  if (is_fast_inside(record))
+    return "so many rows by so small a matrix are as fast there, and stay in the cache";
+  if (is_warm_inside(record)) return "so many elements are added up while they are in the cache";
+  if (!keeps_rows(record) && !is_sum_over_entries(record, find_only_summed()))
+    return "it may mix entries, of which some have ended";
+  if (record.recompute != Recompute::no) return "it computes again what the loop computed in each step";
+  if (leaves_ != asked_)
+    return is_open_ ? "a loop inside, of unknown length, may need any memory in a step"
+                    : "the memory of few steps is to do for its gradient";
+  if (ended_ && std::any_of(out.begin(), out.end(), [&](ValueId v) { return !ended_->fill(v); }))
+    return "entries that have ended would see other values of it";
+  return "it cannot be done for all steps at once";
+}
+
+}  // namespace reel

@@ -1,0 +1,20 @@
+// trace/passes/support/windowed_pass.h — windowed_pass, which applies a pass to windows of a long
+// graph.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "reel/core/graph/graph.h"
+
+namespace reel {
+
+/// Applies `pass` to consecutive windows of at most `most_records` records and concatenates the
+/// results. A window's inputs are the values that it reads from before; its outputs are those read
+/// behind it. A graph of at most `most_records` records is passed whole.
+///
+/// Requires a local pass: correct if it misses opportunities across windows, and adding no values.
+Ref<Graph> windowed_pass(const Graph& graph, std::size_t most_records,
+                         const std::function<Ref<Graph>(const Graph&)>& pass);
+
+}  // namespace reel
