@@ -1,7 +1,6 @@
 #include "reel/autodiff/recorded_reversal.h"
 
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 
 #include "reel/autodiff/tape.h"
@@ -32,24 +31,6 @@ Tensor zeros_of(const Tensor& x) {
   return x.type().is_known() ? zeros(x.type()) : zeros_like(x);
 }
 
-/// Adds plain sizes that only a run knows and that have two symbols: one from an input, one from a
-/// record of the graph that is applied again. This happens if a cotangent arrives for a recomputed
-/// value.
-void add_second_names(const Graph& forward, const Tensors& values, DimEnv& env,
-                      std::vector<std::pair<Dim, Dim>>& dims) {
-  std::unordered_set<const DimNode*> found;
-  for (ValueId v = 0; v < values.size(); ++v) {
-    if (!values[v].is_defined()) continue;
-    const Dims &from = forward.types[v].dims(), &to = values[v].dims();
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      const bool has_name = from[i].is_symbol() && !from[i].has_size() && env.knows(from[i]);
-      if (has_name && !to[i].has_size() && env.resolve(from[i]) != to[i] &&
-          found.insert(to[i].node()).second)
-        dims.emplace_back(from[i], to[i]);
-    }
-  }
-}
-
 }  // namespace
 
 RecordedReversal record_reversal(const Graph& forward, const ReversalSpec& spec) {
@@ -69,14 +50,12 @@ RecordedReversal record_reversal(const Graph& forward, const ReversalSpec& spec)
       both.wanted.push_back(static_cast<int>(i));
     }
   DimEnv env = DimEnv::renaming();  // dims of an enclosing graph stay unchanged
-  Tensors values;
-  const Tensors outputs = replay(forward, inputs, env, &values);
+  const Tensors outputs = replay(forward, inputs, env);
   both.forward_records = builder.record_count();
   for (const TensorType& type : forward.types)
     for_each_symbol(type, [&](const Dim& dim) {
       if (env.knows(dim)) both.dims.emplace_back(dim, env.resolve(dim));
     });
-  add_second_names(forward, values, env, both.dims);
   // A cotangent has the dims of the output that was just applied again, which may be new.
   for (std::size_t i = 0; i < spec.has_cotangent.size(); ++i)
     if (spec.has_cotangent[i]) {

@@ -265,6 +265,25 @@ Ref<Graph> forward_part(const RecordedReversal& both, const Graph& forward) {
   return graph;
 }
 
+/// Returns the dims that forward records make in a run. A dim may have no other mention there: a
+/// result that gets the name of a known dim is renamed at once, and only the vjp of that rename
+/// mentions the dim of the result.
+Dims dims_made_forward(const RecordedReversal& both) {
+  const Graph& graph = *both.graph;
+  std::unordered_set<const DimNode*> known;
+  for (const Dim& dim : graph.schedule().free_symbols) known.insert(dim.node());
+  for (const ValueId v : graph.inputs)
+    for_each_bound(graph.types[v], [&](const Dim& dim) { known.insert(dim.node()); });
+  Dims result;
+  for (std::size_t r = 0; r < both.forward_records; ++r)
+    for (const ValueId v : graph.outputs_of(graph.records[r]))
+      if (!graph.types[v].is_list())  // a list may not know the dims of its elements
+        for_each_bound(graph.types[v], [&](const Dim& dim) {
+          if (!dim.has_size() && known.insert(dim.node()).second) result.push_back(dim);
+        });
+  return result;
+}
+
 }  // namespace
 
 ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
@@ -291,6 +310,10 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   for (std::size_t i = 0; i < both.dims.size(); ++i)
     if (both.dims[i].first.node() != both.dims[i].second.node() || !both.dims[i].first.is_named())
       local.insert(both.dims[i].second.node());
+  for (const Dim& dim : dims_made_forward(both)) {
+    own.insert(dim.node());
+    local.insert(dim.node());
+  }
   if (!spec.is_varying.empty()) {
     std::unordered_set<const DimNode*> fixed;
     for (const Dim& dim : forward.schedule().free_symbols) fixed.insert(dim.node());
