@@ -29,8 +29,8 @@ Tensor last_and_sum_of_history(const Tensor& x) {
   return sum(made.state.first, {made.state.second}) + sum(made.ys, {made.dim});
 }
 
-/// Returns what two iterations make of the scalar: each multiplies x by it, and takes the least or
-/// the greatest entry.
+/// Returns a loop of two iterations. Each multiplies x by the state, and returns the least or the
+/// greatest entry as the next state.
 auto two_iterations(const Checkpoint& checkpoint, bool takes_least) {
   return [checkpoint, takes_least](const Arguments& arguments) {
     const Tensor& x = arguments.first;

@@ -90,21 +90,92 @@ class LateRecords {
   bool any_update_ = false, are_in_the_way_ = false, are_silent_ = true;
 };
 
+/// Appends the records of `from` to a graph without records: late ones behind all others.
+void append_late_last(const Graph& from, const std::vector<std::uint8_t>& are_late, Graph& to) {
+  to.records.clear();
+  to.operands.clear();
+  for (const std::uint8_t is_late : {0, 1})
+    for (std::size_t r = 0; r < from.records.size(); ++r) {
+      if (are_late[r] != is_late) continue;
+      const OpRecord& record = from.records[r];
+      to.append(record, record.attrs, from.inputs_of(record), from.outputs_of(record));
+    }
+  to.seal();
+}
+
+/// Sinks updates in the bodies of fused ops. Without machine code for chains, a plan runs these op
+/// by op, tile by tile. An update overwrites an argument's tile, so ops behind must not read it.
+class FusedUpdates {
+ public:
+  explicit FusedUpdates(const Graph& graph)
+      : graph_(graph), is_argument_(graph.types.size()), is_result_(graph.types.size()) {
+    for (std::size_t i = 0; i < graph.formal_count; ++i) is_argument_[graph.inputs[i]] = 1;
+    for (const ValueId v : graph.outputs) is_result_[v] = 1;
+  }
+
+  /// Returns the attributes of a record, with the updates of its body behind what reads arguments.
+  AttrsRef sunk(const OpRecord& record) const {
+    if (record.op != &fused_op) return record.attrs;
+    const SubGraph& sub = get<FusedAttrs>(record.attrs.get()).body;
+    const Graph& body = *sub.graph;
+    const std::vector<std::uint8_t> are_late = late_records(record, body);
+    if (are_late.empty()) return record.attrs;
+    const Ref<Graph> changed(new Graph(body));
+    append_late_last(body, are_late, *changed);
+    // A dim may have been bound by a late record only.
+    if (changed->schedule().free_symbols.size() != body.schedule().free_symbols.size())
+      return record.attrs;
+    DimEnv env = sub.env();
+    return make_attrs(FusedAttrs{make_sub_graph(changed, env)});
+  }
+
+ private:
+  /// Returns, by record of the body, true if it makes a result that may replace an argument, or
+  /// waits for one. Returns nothing if no other record reads such an argument behind the result.
+  std::vector<std::uint8_t> late_records(const OpRecord& record, const Graph& body) const {
+    const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
+    std::vector<std::uint8_t> is_late_value(body.types.size()), may_be_replaced(body.types.size()),
+        replaces(body.types.size()), result;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      for (std::size_t k = 0; k < out.size(); ++k)
+        if (is_argument_[in[i]] && !is_result_[in[i]] && is_result_[out[k]] &&
+            graph_.types[in[i]] == graph_.types[out[k]])
+          may_be_replaced[body.inputs[i]] = replaces[body.outputs[k]] = 1;
+    bool any_update = false, are_in_the_way = false;
+    for (const OpRecord& of : body.records) {
+      const auto reads = body.inputs_of(of), makes = body.outputs_of(of);
+      const auto any = [](auto values, const std::vector<std::uint8_t>& flags) {
+        return std::any_of(values.begin(), values.end(), [&](ValueId v) { return flags[v]; });
+      };
+      const bool updates = any(makes, replaces);
+      result.push_back(updates || any(reads, is_late_value));
+      if (result.back())
+        for (const ValueId v : makes) is_late_value[v] = 1;
+      else
+        are_in_the_way = are_in_the_way || (any_update && any(reads, may_be_replaced));
+      any_update = any_update || updates;
+    }
+    if (!are_in_the_way) result.clear();
+    return result;
+  }
+
+  const Graph& graph_;
+  std::vector<std::uint8_t> is_argument_, is_result_;  ///< by value
+};
+
 }  // namespace
 
 Ref<Graph> sink_updates(const Graph& graph) {
   Ref<Graph> result(new Graph(graph));
+  const FusedUpdates fused(graph);
+  for (OpRecord& record : result->records) record.attrs = fused.sunk(record);
   const LateRecords late(graph);
-  if (!late.are_in_the_way() || (!late.are_silent() && has_effects(graph))) return result;
-  result->records.clear();
-  result->operands.clear();
-  for (const std::uint8_t is_late : {0, 1})
-    for (std::size_t r = 0; r < graph.records.size(); ++r) {
-      if (late.are_late()[r] != is_late) continue;
-      const OpRecord& record = graph.records[r];
-      result->append(record, record.attrs, graph.inputs_of(record), graph.outputs_of(record));
-    }
-  result->seal();
+  if (late.are_in_the_way() && (late.are_silent() || !has_effects(graph))) {
+    const Graph before(*result);
+    append_late_last(before, late.are_late(), *result);
+  } else {
+    result->seal();
+  }
   return result;
 }
 

@@ -14,6 +14,9 @@ namespace reel {
 ///   %3 = norm(%w)             →      %2 = sub(%w, %g)
 ///   return %2, %3                    return %2, %3
 ///
+/// Reorders the body of a fused op likewise: a plan may run the body op by op, on tiles of the
+/// argument's memory.
+///
 /// Leaves a graph as it is if nothing is gained: no record that stands behind an update and does
 /// not wait for one reads its argument or may fail. Effects and errors stay in their order. Goes
 /// last, for the graph of a call alone: bodies and branches do not own their inputs.
