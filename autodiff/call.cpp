@@ -70,14 +70,15 @@ Tensor zeros_of_elements(const Tensor& list) {
 }
 
 /// Returns the cotangent, or zeros if there is none. Zeros for a list have the types of its
-/// elements, which may differ. A list that stands for steps has none if all have one known size, as
-/// a loop reads missing elements as zeros.
+/// elements, which may differ. If a list stands for steps of one known type, its zeros are an empty
+/// list, as a loop reads missing elements as zeros of the list's type.
 Tensor cotangent_or_zeros(Vjp& at, std::size_t output) {
   const TensorType& type = at.output_type(output);
   if (!type.is_list() || at.has_cotangent(output)) return at.cotangent(output);
   const Tensor& list = at.output(output);
-  const bool is_one_size = saved_value(list) && type.is_known();
-  return is_one_size ? empty_list(type) : zeros_of_elements(list);
+  const SavedValue* const saved = saved_value(list);
+  const bool is_one_type = saved && saved->steps->is_uniform() && type.is_known();
+  return is_one_type ? empty_list(type) : zeros_of_elements(list);
 }
 
 /// Runs the reversed graph. In a trace, where values of the call are captures, inlines it.

@@ -129,6 +129,7 @@ class SpilledList final : public ResidualSource {
   Tensor tensor(std::size_t, std::int64_t position) override {
     return all_->tensor(0, place(position));
   }
+  bool is_uniform() const override { return all_->is_uniform(); }
   std::int64_t count() const override { return std::ssize(places_); }
 
  private:
