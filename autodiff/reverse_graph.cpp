@@ -249,6 +249,27 @@ std::vector<Recompute> find_recomputed(const Graph& forward, const ReversalSpec&
   return result;
 }
 
+/// Returns the dims that values of the forward graph determine. A list of residuals over hist + 1
+/// does not determine hist.
+std::unordered_set<const DimNode*> dims_known_in(const RecordedReversal& both) {
+  std::unordered_set<const DimNode*> known;
+  const Graph& graph = *both.graph;
+  const auto add = [&](ValueId v) {
+    for_each_bound(graph.types[v], [&](const Dim& dim) { known.insert(dim.node()); });
+  };
+  for (const ValueId v : graph.inputs) add(v);
+  for (std::size_t r = 0; r < both.forward_records; ++r)
+    for (const ValueId v : graph.outputs_of(graph.records[r])) add(v);
+  return known;
+}
+
+bool is_computed_from(const Dim& computed, const Dim& dim) {
+  bool result = false;
+  if (expression_of(computed))
+    for_each_symbol(computed, [&](const Dim& of) { result = result || of.node() == dim.node(); });
+  return result;
+}
+
 /// Returns the forward records as a graph of their own, with the value numbers of `both`.
 Ref<Graph> forward_part(const RecordedReversal& both, const Graph& forward) {
   Ref<Graph> graph(new Graph);
@@ -337,6 +358,8 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   std::unordered_set<const DimNode*> bound;  // dims that inputs of the reversed graph determine
   const auto brings = [&](const TensorType& type) {
     for_each_bound(type, [&](const Dim& dim) { bound.insert(dim.node()); });
+    for (const Dim& dim : type.dims())
+      if (expression_of(dim)) bound.insert(dim.node());
   };
   for (std::size_t i = 0; i < both.cotangents.size(); ++i) {
     add_input(from.inputs[forward_inputs + i]);
@@ -358,6 +381,20 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   // If a taken record mentions a dim before an input determines it, a free input or a token must
   // provide it.
   Dims tokens;
+  const std::unordered_set<const DimNode*> known = dims_known_in(both);
+  // If forward inputs have dims that are computed from `dim` (hist + 1), provides these instead.
+  const auto need_computed = [&](const Dim& dim) {
+    for (std::size_t i = 0; i < forward_inputs; ++i)
+      for (const Dim& computed : from.types[from.inputs[i]].dims()) {
+        if (!is_computed_from(computed, dim)) continue;
+        bound.insert(dim.node());
+        if (!bound.insert(computed.node()).second) continue;
+        if (spec.is_free[i])
+          takes_input[i] = 1;
+        else
+          tokens.push_back(computed);
+      }
+  };
   const auto need = [&](const Dim& dim) {
     if (!(spec.is_enclosed ? local : own).count(dim.node()) || bound.count(dim.node())) return;
     for (std::size_t i = 0; i < forward_inputs && !bound.count(dim.node()); ++i) {
@@ -368,6 +405,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
       takes_input[i] = 1;
       brings(from.types[from.inputs[i]]);
     }
+    if (!known.count(dim.node()) && !bound.count(dim.node())) need_computed(dim);
     // A static dim without a source was made inside, and can be made again.
     if (bound.insert(dim.node()).second && !dim.has_size()) tokens.push_back(dim);
   };

@@ -56,10 +56,10 @@ TEST_P(MoreCheckpoints, L2_EverySlotCountGivesTheSameBits) {
     const Tensor expected = f(steps, {})(w);
     for (int slots = 1; slots <= 12; ++slots) {
       SCOPED_TRACE(str(steps, " steps, ", slots, " slots"));
-      const RecalledSteps before = recalled_steps();
+      const RecomputedSteps before = recomputed_steps();
       // A state takes eight bytes and its number sixteen; half of the budget is for states.
       expect_same_bits(f(steps, Checkpoint::budget(48 * slots))(w), expected);
-      EXPECT_EQ(recalled_steps().saved - before.saved, steps);
+      EXPECT_EQ(recomputed_steps().saved - before.saved, steps);
     }
   }
 }

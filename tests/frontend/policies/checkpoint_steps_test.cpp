@@ -206,9 +206,9 @@ class CheckpointChunksTest : public ::testing::Test {
     const auto f = jit(grad(loss(Checkpoint::budget(budget), reverse)), {.passes = passes});
     const Problem at = problem(length);
     f(at);
-    const RecalledSteps before = recalled_steps();
+    const RecomputedSteps before = recomputed_steps();
     f(at);
-    const RecalledSteps after = recalled_steps();
+    const RecomputedSteps after = recomputed_steps();
     const std::int64_t leaf = std::max<std::int64_t>(budget / 2 / (steps * step_bytes()), 1),
                        body_runs = theory(units, slots, leaf).body_runs;
     EXPECT_EQ(after.saved - before.saved, length);

@@ -93,9 +93,7 @@ class Lowering::Loop {
                     given_.begin() + static_cast<std::ptrdiff_t>(attrs_.first_capture()));
     const int at = helper(around_, LoweredRole::begin, inputs, -1, 3);
     all_.node(at).outputs[1].type = TensorType(i64);
-    record_.attrs->each_symbol([&](const Dim& symbol) {
-      if (const auto known = all_.dim_known(around_, symbol)) all_.wait(at, *known);
-    });
+    record_.attrs->each_symbol([&](const Dim& symbol) { all_.wait_for_dim(around_, at, symbol); });
     begin_ = {at, 0};
     zero_ = {at, 1};
     nothing_ = {at, 2};
@@ -317,6 +315,9 @@ class Lowering::Loop {
       element.binds = true;
       element.value = LoweredOutput::kNone;
       body.told[v] = inputs[k].node;
+      for (const Dim& dim : body_.types[v].dims())
+        if (expression_of(dim))
+          for_each_symbol(dim, [&](const Dim& of) { body.computed_in[of.node()].push_back(v); });
       const Port named = all_.identity(body, inputs[k], v);
       all_.node(named.node).outputs[0].has_known_dims = true;
       for_each_symbol(body_.types[v], [&](const Dim& symbol) {

@@ -154,17 +154,26 @@ std::optional<int> Lowering::dim_known(Scope& scope, const Dim& symbol) {
   return scope.opened;
 }
 
+void Lowering::wait_for_dim(Scope& scope, int at, const Dim& symbol) {
+  if (const std::optional<int> known = dim_known(scope, symbol); known && *known != at)
+    wait(at, *known);
+  if (scope.tells.count(symbol.node())) return;
+  const auto found = scope.computed_in.find(symbol.node());
+  if (found == scope.computed_in.end()) return;
+  for (const ValueId v : found->second)
+    if (const int known = tell(scope, v); known != at) wait(at, known);
+}
+
 void Lowering::wait_for_dims(Scope& scope, int at, const OpRecord& record) {
-  const auto need = [&](const Dim& symbol) {
-    if (const std::optional<int> known = dim_known(scope, symbol); known && *known != at)
-      wait(at, *known);
-  };
+  const auto need = [&](const Dim& symbol) { wait_for_dim(scope, at, symbol); };
   if (record.attrs) record.attrs->each_symbol(need);
   if (!record.op->kernel_decides_types) return;
   for (const ValueId v : scope.graph->outputs_of(record))
     for_each_symbol(scope.graph->types[v], [&](const Dim& symbol) {
       // A symbol that this record is the first to bind is not known before.
-      if (scope.tells.count(symbol.node()) || symbol.has_size()) need(symbol);
+      if (scope.tells.count(symbol.node()) || scope.computed_in.count(symbol.node()) ||
+          symbol.has_size())
+        need(symbol);
     });
 }
 
@@ -235,9 +244,7 @@ void Lowering::lower_cond(Scope& scope, std::size_t r) {
     const int at = add_op(scope, LoweredRole::bindings, "bindings", {});
     node(at).attrs = record.attrs;
     node(at).outputs = {{}};
-    record.attrs->each_symbol([&](const Dim& symbol) {
-      if (const auto known = dim_known(scope, symbol)) wait(at, *known);
-    });
+    record.attrs->each_symbol([&](const Dim& symbol) { wait_for_dim(scope, at, symbol); });
     handle = Port{at, 0};
   }
   std::map<Port, int> switches;

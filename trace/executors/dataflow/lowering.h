@@ -41,7 +41,9 @@ class Lowering {
     std::unordered_map<const DimNode*, ValueId> tells =
         {};                            ///< by symbol, the first value that binds it
     std::map<ValueId, int> told = {};  ///< by such a value, the node to wait for
-    int opened = -1;                   ///< the node that opens the handle
+    /// By symbol that no value binds, the slices with dims computed from it (hist + 1).
+    std::unordered_map<const DimNode*, std::vector<ValueId>> computed_in = {};
+    int opened = -1;  ///< the node that opens the handle
   };
   /// A variable of a loop: a carry, the counter, a stack, ... Its values are at_top of an
   /// iteration, in_body, and last, behind the loop.
@@ -75,6 +77,8 @@ class Lowering {
   Port add_switch(Scope& scope, Port x, Port pred);
   std::optional<int> dim_known(Scope& scope, const Dim& symbol);
   int tell(Scope& scope, ValueId value);
+  /// Makes a node wait until the scope knows a symbol, and dims computed from it.
+  void wait_for_dim(Scope& scope, int node, const Dim& symbol);
   void wait_for_dims(Scope& scope, int node, const OpRecord& record);
   void wait(int node, int control);
   /// Returns true if the value is there in every iteration, even in one that does not run.

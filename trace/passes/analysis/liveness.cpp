@@ -92,8 +92,15 @@ void add_outside(const Symbols& inside, DimEnv env, Symbols& outside) {
       for_each_symbol(env.resolve(dim), [&](const Dim& d) { outside.emplace(d.node(), d); });
 }
 
-/// Marks unread list elements as live if they alone bind a dim that the body mentions. Another loop
-/// made such a dim in each iteration.
+/// Calls fn for every symbol from which a dim of the type is computed (hist, for hist + 1).
+template <class Fn>
+void for_each_operand(const TensorType& type, Fn&& fn) {
+  for (const Dim& dim : type.dims())
+    if (expression_of(dim)) for_each_symbol(dim, fn);
+}
+
+/// Marks unread list elements as live if they alone bind a dim that the body mentions, or a dim
+/// computed from it. Another loop made such a dim in each iteration.
 void keep_dims(Liveness& live, const LoopAttrs& attrs, const std::vector<TensorType>& types) {
   const Graph& body = *attrs.body.graph;
   const auto bind = [&](ValueId v) {
@@ -105,6 +112,14 @@ void keep_dims(Liveness& live, const LoopAttrs& attrs, const std::vector<TensorT
         slice >= 0 && slice < attrs.slices && types[attrs.first_slice() + slice].is_list();
     // Dims known outside need no input that binds them.
     if (live.values[body.inputs[i]] || !is_element) bind(body.inputs[i]);
+  }
+  // Binding hist + 1 does not bind hist, but a body may mention both.
+  for (int i = 0; i < attrs.slices; ++i) {
+    const ValueId v = body.inputs[1 + attrs.carries + i];
+    if (types[attrs.first_slice() + i].is_list())
+      for_each_operand(body.types[v], [&](const Dim& d) {
+        if (live.symbols.count(d.node())) live.values[v] = 1;
+      });
   }
   for (const auto& [symbol, outside] : attrs.body.bindings) live.symbols.erase(symbol.node());
   for (int i = 0; i < attrs.slices; ++i) {
