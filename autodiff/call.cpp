@@ -46,39 +46,17 @@ struct CallAttrs {
   }
 };
 
-/// Returns a list of zeros with the elements' types. Loads every element if the list stands for
-/// saved steps.
-Tensor zeros_of_elements(const Tensor& list) {
-  const SavedValue* const saved = saved_value(list);
-  if (!saved) {
-    Tensors elements = list_elements(list);
-    const auto is_of_lists = [](const Tensor& x) { return x.is_defined() && x.type().is_list(); };
-    if (std::none_of(elements.begin(), elements.end(), is_of_lists)) return list_zeros_like(list);
-    for (Tensor& element : elements)
-      if (element.is_defined()) element = zeros_of_elements(element);
-    return make_list(list.type().element(), elements);
-  }
-  const std::lock_guard lock(saved->steps->mutex);
-  Tensors zeros_of(static_cast<std::size_t>(saved->steps->count()));
-  for (std::int64_t k = std::ssize(zeros_of); k-- > 0;) {
-    saved->steps->need(k, 1);
-    const Tensor step = saved->steps->tensor(saved->index, k);
-    zeros_of[static_cast<std::size_t>(k)] =
-        step.type().is_list() ? zeros_of_elements(step) : zeros(step.type());
-  }
-  return make_list(list.type().element(), zeros_of);
-}
-
 /// Returns the cotangent, or zeros if there is none. Zeros for a list have the types of its
 /// elements, which may differ. If a list stands for steps of one known type, its zeros are an empty
-/// list, as a loop reads missing elements as zeros of the list's type.
+/// list, as a loop reads missing elements as zeros of the list's type. In a trace inside, the list
+/// is a capture without data.
 Tensor cotangent_or_zeros(Vjp& at, std::size_t output) {
   const TensorType& type = at.output_type(output);
   if (!type.is_list() || at.has_cotangent(output)) return at.cotangent(output);
   const Tensor& list = at.output(output);
   const SavedValue* const saved = saved_value(list);
   const bool is_one_type = saved && saved->steps->is_uniform() && type.is_known();
-  return is_one_type ? empty_list(type) : zeros_of_elements(list);
+  return is_one_type ? empty_list(type) : list_zeros_like(list);
 }
 
 /// Runs the reversed graph. In a trace, where values of the call are captures, inlines it.

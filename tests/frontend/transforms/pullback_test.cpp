@@ -306,6 +306,30 @@ TEST_P(PullbackTest, OfALoopOverAnArray) {
       },
       plain_places());
 }
+TEST_P(PullbackTest, OfLoopsThatDropTheirArrays) {
+  const auto arrays = [](const Tensor& x, const Tensor& w, const ForiOptions& options) {
+    using State = std::pair<TensorArray, Tensor>;
+    const auto body = [&](const Tensor&, const State& s) {
+      return State{s.first.push_back(sin(s.second)), tanh(s.second * w) + x};
+    };
+    return fori_loop(0, 2, body, State{TensorArray(TensorType{f64, {3}}, {.size = 0}), x}, options)
+        .second;
+  };
+  const std::vector<Place> places{in_map, in_fori_loop({.checkpoint = Checkpoint::every(1)}),
+                                  in_a_branch, in_a_loop_in_jit};
+  for (const ForiOptions& options :
+       {ForiOptions{}, ForiOptions{.checkpoint = Checkpoint().where(kRecomputeAll)},
+        ForiOptions{.checkpoint = Checkpoint::every(1),
+        .swap_memory = Spill{.bytes_in_memory = 0}}})
+    expect_as_in_place([&](const Tensor& x, const Tensor& w) { return arrays(x, w, options); },
+                       places);
+  expect_as_in_place(
+      [&](const Tensor& x, const Tensor& w) {
+        const auto body = [&](const Tensor&, const Tensor& s) { return arrays(s, w, {}) + x; };
+        return fori_loop(0, 2, body, x, {.checkpoint = Checkpoint::every(1)});
+      },
+      places);
+}
 TEST_P(PullbackTest, OfACustomGradient) {
   using Residuals = std::tuple<Tensor, Tensor, Tensor>;
   const auto f = custom_vjp(
