@@ -39,7 +39,8 @@ bool is_slice_of(const Program& program, int dim, int whole) {
   return false;
 }
 
-/// Returns `dims` with slices of `other` in place of dims that have no lengths here.
+/// Returns `dims` with slices of `other` in place of dims that have no lengths here, unless `dims`
+/// has the slice too.
 std::vector<int> cut(const Program& program, const std::vector<int>& dims,
                      const std::vector<int>& other) {
   std::vector<int> result = dims;
@@ -48,7 +49,7 @@ std::vector<int> cut(const Program& program, const std::vector<int>& dims,
     if (over.empty() || is_subset(over, dims) || contains(other, dim)) continue;
     const int whole = dim;
     for (const int slice : other)
-      if (is_slice_of(program, slice, whole)) dim = slice;
+      if (is_slice_of(program, slice, whole) && !contains(result, slice)) dim = slice;
   }
   return result;
 }

@@ -244,9 +244,12 @@ class ScanRule : public Rule {
     }
   }
 
-  static bool can_be_y(const Drafter& d, const Instruction& in, const std::vector<int>& dims) {
+  static bool can_be_y(Drafter& d, const Instruction& in, const std::vector<int>& dims) {
     for (const int dim : dims) {
-      if (dim == in.loop.spatial) return false;
+      // The scanned dim and another dim of its origin would both be dims of ys.
+      if (in.loop.spatial >= 0 &&
+          origin_of(d.program(), dim) == origin_of(d.program(), in.loop.spatial))
+        return false;
       if (is_slice(in, dim)) {
         // Requires the slices that its lengths run over.
         for (const int over : d.dim(dim).over)

@@ -56,13 +56,18 @@ bool meet_slices(std::span<Tensor* const> operands) {
     DimChanges changes;
     const TensorType type = operand->type();
     if (!type.is_ragged() || type.is_list()) continue;
+    Dims dims = type.dims();
     for (int i = 0; i < type.rank(); ++i) {
       const Dim& dim = type.dims()[static_cast<std::size_t>(i)];
       if (!dim.is_ragged() || has_its_lengths(type, i)) continue;
       for (const Tensor* const other : operands) {
         const int place = other->type().is_list() ? -1 : find_axis(other->dims(), dim);
         if (place < 0 || contains(other->dims(), dim)) continue;
-        changes.add(dim, other->dims()[static_cast<std::size_t>(place)]);
+        // An operand that has the slice beside the whole dim meets the other one there.
+        const Dim& slice = other->dims()[static_cast<std::size_t>(place)];
+        if (contains(dims, slice)) continue;
+        dims[static_cast<std::size_t>(i)] = slice;
+        changes.add(dim, slice);
         break;
       }
     }

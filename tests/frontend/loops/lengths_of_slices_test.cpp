@@ -165,6 +165,28 @@ TEST_P(LengthsOfSlicesTest, SlicesOfOneWordMeetAndOthersDoNot) {
       message_of<ShapeError>([&] { run(stacked)(text()); }).starts_with("stack: dims differ"));
 }
 
+/// A table of letters by letters has both dims: an operand with the slice alone meets the slice.
+TEST_P(LengthsOfSlicesTest, ATensorWithASliceBesideTheWholeDimMeetsOthersAtTheSlice) {
+  const auto table_of = [&](const Tensor& word, const Dims& entries) {
+    Dims dims = entries;
+    dims.push_back(word.dim("letters"));
+    dims.push_back(letters);
+    return ones(dims, f64);
+  };
+  const auto weighted = [&](const Tensor& x) {
+    const Tensor word = gather(x, scalar(0), words);
+    return sum(word * table_of(word, {batch}), letters);
+  };
+  EXPECT_EQ(valid(run(weighted)(text())), (Words{3, 6, 21}));
+  const auto without_batch = [&](const Tensor& x) {
+    const Tensor word = gather(x, scalar(0), words);
+    return sum(minimum(word, table_of(word, {})));
+  };
+  EXPECT_TRUE(message_of<ShapeError>([&] {
+                run(without_batch)(text());
+              }).starts_with("minimum: dims differ: "));
+}
+
 struct Word {
   Tensor letters;
   Dim dim;
