@@ -15,6 +15,7 @@
 #include "reel/core/runtime/random.h"
 #include "reel/core/types/dim_expression.h"
 #include "reel/trace/passes/pipeline.h"
+#include "reel/trace/result_slices.h"
 #include "reel/trace/signature.h"
 
 namespace reel {
@@ -51,6 +52,7 @@ struct TracedFunction::Entry {
   std::vector<MemoryClass> classes;  ///< by leaf: class of its memory
   Prototype prototype;
   std::int64_t random_numbers = 0;
+  ResultSlices result_slices;
 };
 
 namespace {
@@ -180,6 +182,7 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
   for (const auto& [symbol, whole] : slice_uses.uses())
     for (std::size_t i = 0; i < symbols.size(); ++i)
       if (symbols[i].node() == symbol.node()) entry->slices_of_outside.emplace_back(i, whole);
+  entry->result_slices = ResultSlices(*graph, builder.captured(), symbols);
   Optimised optimised =
       form_ == Form::simplified ? optimise(std::move(graph)) : as_it_is(std::move(graph));
   for (const int i : optimised.kept_captures)
@@ -327,6 +330,7 @@ TracedFunction::Traced TracedFunction::operator()(
     }
   }();
   advance_random_stream(entry->random_numbers);
+  entry->result_slices.note(outputs, table.dims());
   for (std::size_t i = 0; i < result.leaves.size(); ++i) {
     if (entry->outputs[i] < 0) continue;
     const Tensor& output = outputs[entry->outputs[i]];

@@ -15,6 +15,8 @@ namespace reel {
 
 /// True if `dim` was made from `whole`, or from a slice of it.
 bool is_slice_of(const Dim& dim, const Dim& whole);
+/// Returns the Dim that `dim` was made from, if it is a slice.
+std::optional<Dim> whole_of(const Dim& dim);
 /// The Dim that both were made from, if they are slices of one Dim, or one is a slice of the other.
 std::optional<Dim> shared_whole(const Dim& a, const Dim& b);
 /// The position of a dim in a list, or of the only slice of it there; -1 otherwise.

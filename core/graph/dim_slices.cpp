@@ -55,11 +55,11 @@ auto with_origin(const Dim& dim, Fn&& fn) -> decltype(fn(std::declval<const Orig
   return found == t.origins.end() ? std::nullopt : fn(found->second);
 }
 
+}  // namespace
+
 std::optional<Dim> whole_of(const Dim& dim) {
   return with_origin(dim, [](const Origin& origin) { return std::optional(origin.whole); });
 }
-
-}  // namespace
 
 std::optional<Dim> known_slice(const Dim& found_by, const std::string& key) {
   Table& t = table();

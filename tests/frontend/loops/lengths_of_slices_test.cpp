@@ -187,6 +187,46 @@ TEST_P(LengthsOfSlicesTest, ATensorWithASliceBesideTheWholeDimMeetsOthersAtTheSl
               }).starts_with("minimum: dims differ: "));
 }
 
+/// Jitted calls, and eager loops that are recorded for a gradient, make the dims of their results.
+TEST_P(LengthsOfSlicesTest, TheWholeDimFindsItsAxisInResultsOfTraces) {
+  const auto expect_sums = [&](const char* what, auto f, const Words& sums) {
+    SCOPED_TRACE(what);
+    EXPECT_EQ(valid(sum(run(f)(text()), letters)), sums);
+    Tensor found;
+    const auto total = [&](const Tensor& x) {
+      const Tensor result = run(f)(x);
+      found = sum(result, letters);
+      return sum(result);
+    };
+    value_and_grad(total)(text());
+    EXPECT_EQ(valid(found), sums);
+  };
+  const auto word = [&](const Tensor& x) { return gather(x, scalar(1), words); };
+  expect_sums("a slice", word, {3, 17});
+  const Tensor swapped = tensor({1, 0}, {Dim("beam", 2)});
+  expect_sums("a slice of a slice",
+              [&](const Tensor& x) { return gather(word(x), swapped, batch); }, {17, 3});
+  expect_sums("words", [&](const Tensor& x) { return slice(x, words, 1); }, {3, 15, 17});
+  for (const Checkpoint& policy : {Checkpoint(), Checkpoint::every(1)})
+    expect_sums("a scan that ends before its dim",
+                [&](const Tensor& x) {
+                  return transpose(scan(Scan{.spatial_dim = words,
+                                             .xs = x,
+                                             .body = [](const Tensor& word) { return word; },
+                                             .max_seq_len = 2,
+                                             .checkpoint = policy})
+                                       .ys,
+                                   {1, 0, 2});
+                },
+                {3, 3, 7, 17});
+  expect_sums("what a loop hands on",
+              [&](const Tensor& x) {
+                return fori_loop(0, 2, [](const Tensor&, const Tensor& s) { return s * 2.; },
+                                 word(x), {.checkpoint = Checkpoint::every(1)});
+              },
+              {12, 68});
+}
+
 struct Word {
   Tensor letters;
   Dim dim;

@@ -1,0 +1,45 @@
+// trace/result_slices.h — ResultSlices, which dims of a trace's results are slices of dims outside.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "reel/core/graph/graph.h"
+
+namespace reel {
+
+/// A slice that a trace made is a symbol, and a run makes another Dim for it. Notes for that Dim
+/// what the table of slices holds for the symbol, so that whole dims find their axes in results of
+/// a call as they do in results of eager code.
+class ResultSlices {
+ public:
+  ResultSlices() = default;
+  /// graph: as recorded. captured: the values of its captures. symbols: the dims that stand for the
+  /// dims of the arguments.
+  ResultSlices(const Graph& graph, const Tensors& captured, const Dims& symbols);
+  /// Makes dims of a call's outputs slices. arguments: the dims of the call's arguments. Never
+  /// fails: if memory runs out, the dims stay dims of their own.
+  void note(const Tensors& outputs, const Dims& arguments) const noexcept;
+
+ private:
+  /// An axis of an output; the operands lead to an operand of a computed dim.
+  struct Place {
+    std::size_t output, axis;
+    std::vector<std::size_t> operands;
+  };
+  /// The whole dim is a dim of the arguments, of the outputs, or from outside.
+  struct Slice {
+    Place place;
+    std::optional<std::size_t> argument;
+    std::optional<Place> output;
+    Dim outside;
+  };
+  static std::optional<Dim> dim_at(const Tensors& outputs, const Place& place);
+  std::optional<Dim> whole_of(const Slice& slice, const Tensors& outputs,
+                              const Dims& arguments) const;
+
+  std::vector<Slice> slices_;
+};
+
+}  // namespace reel
