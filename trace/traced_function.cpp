@@ -149,7 +149,8 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
     if (shown[i].node() != entry->dims[i].node()) builder.rename(shown[i], symbols[i]);
   }
 
-  if (form_ == Form::as_recorded) builder.capture_ragged_dims();
+  // Loops with finished entries run the graph, or its gradient, with other dims than were captured.
+  builder.capture_ragged_dims();
 
   RandomScope random(stream);
   SliceUses slice_uses;

@@ -171,6 +171,45 @@ TEST_P(PullbackEntriesTest, OfACustomGradient) {
     return sum(f(x, memory), memory.dim("enc"));
   });
 }
+TEST_P(PullbackEntriesTest, OfAJittedFunctionThatCapturesOtherLengths) {
+  expect_as_gradients_inside([](const Tensor& x, const Tensor& w, const Tensor& memory) {
+    return jit([&](const Tensor& x) { return tanh(x * w) * attention(x, memory); })(x);
+  });
+}
+// The first entry finishes first, so the body sees other lengths than the trace captured.
+TEST_P(PullbackEntriesTest, OfAJittedFunctionThatWasTracedOutside) {
+  const Dim enc = in[3].dim("enc");
+  const auto over_enc = [&](const Tensor& x) { return tanh(x * in[3]); };
+  const auto summed = [&](const Tensor& x) { return sum(square(over_enc(x)) * in[3], enc); };
+  const auto checkpointed = [&](const Tensor& x) { return checkpoint(summed)(x); };
+  const auto nested = [&](const Tensor& x) { return jit(summed)(x) * x; };
+  const auto second = [&](const Tensor& x) {
+    return grad([&](const Tensor& x) { return sum(summed(x)); })(x);
+  };
+  const auto expect_same = [&](const auto& f) {
+    const Tensor &xs = in[0], &x = in[1];
+    const auto pull = vjp(f, x).second;
+    const auto pull_of_jitted = vjp(jit(f), x).second;
+    const auto jitted = jit(f);
+    jitted(x);
+    for (const Scanned& scan : {scanned(false, {}), scanned(true, {}), Scanned(mapped)}) {
+      const auto with = [&](const auto& pull) {
+        return run(value_and_grad([&](const Tensor& xs) { return scan(xs, pull); }))(xs);
+      };
+      const auto expected = with(pull), actual = with(pull_of_jitted);
+      expect_all_close(actual.first, expected.first, 1e-11);
+      expect_all_close(mask_padding(actual.second), mask_padding(expected.second), 1e-11);
+      const auto forward = with([&](const Tensor& v) { return f(v); });
+      const auto forward_jitted = with([&](const Tensor& v) { return jitted(v); });
+      expect_all_close(forward_jitted.first, forward.first, 1e-11);
+      expect_all_close(mask_padding(forward_jitted.second), mask_padding(forward.second), 1e-11);
+    }
+  };
+  expect_same(summed);
+  expect_same(checkpointed);
+  expect_same(nested);
+  expect_same(second);
+}
 
 REEL_IN_EVERY_MODE(PullbackEntriesTest);
 
