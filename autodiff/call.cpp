@@ -76,8 +76,8 @@ void call_vjp(Vjp& at) {
   while (last >= attrs.ends[level]) ++level;
   const ReversibleGraph& reversible = *attrs.reversals[level];
   Tensors inputs;
-  for (const int i : reversible.cotangents) inputs.push_back(cotangent_or_zeros(at, i));
-  for (const int i : reversible.inputs) inputs.push_back(at.input(i));
+  for (const std::size_t i : reversible.cotangents) inputs.push_back(cotangent_or_zeros(at, i));
+  for (const std::size_t i : reversible.inputs) inputs.push_back(at.input(i));
   for (std::size_t i = attrs.ends[level]; i < attrs.ends[level + 1]; ++i)
     inputs.push_back(at.output(i));
   inputs.insert(inputs.end(), reversible.captured.begin(), reversible.captured.end());

@@ -8,7 +8,9 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/capture_list.h"
+#include "reel/core/ops/control/cond.h"
+#include "reel/core/ops/control/loop_types.h"
 #include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/list/list.h"
@@ -95,10 +97,10 @@ WrappedBranch wrap(const SubGraph& branch, const ReversedGraph& reversed,
   DimEnv env = DimEnv::renaming(branch.env());
   for (std::size_t i = 0; i < forward.inputs.size(); ++i)
     env.bind(forward.types[forward.inputs[i]], at.input_type(1 + places[i]));
-  for (const int i : reversed.cotangents)
+  for (const std::size_t i : reversed.cotangents)
     inputs.push_back(with_dims_of_branch(builder.lift(at.cotangent(i)), forward,
                                          forward.types[forward.outputs[i]], env));
-  for (const int i : reversed.inputs) inputs.push_back(at.input(1 + places[i]));
+  for (const std::size_t i : reversed.inputs) inputs.push_back(at.input(1 + places[i]));
   inputs.insert(inputs.end(), reversed.captured.begin(), reversed.captured.end());
   for (Tensor& input : inputs) input = builder.lift(input);
   const Tensors gradients = replay(*reversed.graph, inputs, env);
@@ -134,8 +136,8 @@ void cond_vjp(Vjp& at) {
   const ReversedGraph no_reversed = reverse_branch(attrs.on_false, attrs.false_captures, at);
   // Captures without a path in either branch get no cotangent, rather than zeros.
   std::vector<int> wanted;
-  for (const int i : yes_reversed.wanted) wanted.push_back(attrs.true_captures[i]);
-  for (const int i : no_reversed.wanted) wanted.push_back(attrs.false_captures[i]);
+  for (const std::size_t i : yes_reversed.wanted) wanted.push_back(attrs.true_captures[i]);
+  for (const std::size_t i : no_reversed.wanted) wanted.push_back(attrs.false_captures[i]);
   std::sort(wanted.begin(), wanted.end());
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
   std::vector<int> tables;

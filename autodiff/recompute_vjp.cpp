@@ -34,9 +34,9 @@ void recompute_vjp(Vjp& at) {
     places.push_back(i);
   }
   const Tensors outputs = bind_all(loop_op, inputs, attrs.loop);
-  const auto first = outputs.begin() + static_cast<std::ptrdiff_t>(attrs.saving().first_stack()) +
-                     attrs.first_saved;
-  const Tensors saved(first, first + static_cast<std::ptrdiff_t>(at.output_count()));
+  const auto residuals =
+      results_of(attrs.saving(), outputs).stacks.subspan(attrs.first_saved, at.output_count());
+  const Tensors saved(residuals.begin(), residuals.end());
   Tensors cotangents(saved.size());
   for (std::size_t k = 0; k < saved.size(); ++k)
     if (at.has_cotangent(k)) cotangents[k] = as_list_of(saved[k].type(), at.cotangent(k));

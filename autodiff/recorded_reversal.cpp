@@ -47,7 +47,7 @@ RecordedReversal record_reversal(const Graph& forward, const ReversalSpec& spec)
       tape.watch(inputs[i]);
       if (!spec.takes_rows.empty() && spec.takes_rows[i]) tape.watch_rows(inputs[i]);
       sources.push_back(inputs[i]);
-      both.wanted.push_back(static_cast<int>(i));
+      both.wanted.push_back(i);
     }
   DimEnv env = DimEnv::renaming();  // dims of an enclosing graph stay unchanged
   const Tensors outputs = replay(forward, inputs, env);
@@ -59,7 +59,7 @@ RecordedReversal record_reversal(const Graph& forward, const ReversalSpec& spec)
   // A cotangent has the dims of the output that was just applied again, which may be new.
   for (std::size_t i = 0; i < spec.has_cotangent.size(); ++i)
     if (spec.has_cotangent[i]) {
-      both.cotangents.push_back(static_cast<int>(i));
+      both.cotangents.push_back(i);
       targets.push_back(outputs[i]);
       cotangents.push_back(builder.add_input(outputs[i].type()));
     }
@@ -70,7 +70,7 @@ RecordedReversal record_reversal(const Graph& forward, const ReversalSpec& spec)
   const AssumptionScope scope_of_vjps(spec.assumes_cotangents);
   const Tensors gradients = tape.gradient(targets, cotangents, sources, &presences, &row_numbers);
   // No path, no cotangent: zeros would meet infinite derivatives. A carry always has one.
-  const std::vector<int> asked = std::exchange(both.wanted, {});
+  const std::vector<std::size_t> asked = std::exchange(both.wanted, {});
   Tensors found, paths, numbers;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].is_defined() && spec.is_free[asked[i]]) continue;

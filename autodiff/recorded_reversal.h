@@ -16,7 +16,9 @@ struct RecordedReversal {
   Tensors captured;
   std::size_t forward_records = 0;       ///< records before the reverse ones
   std::vector<ValueId> forward_outputs;  ///< by output of the forward graph: its value here
-  std::vector<int> cotangents, wanted, presences, row_numbers;  ///< as in ReversedGraph
+  // As in ReversedGraph.
+  std::vector<std::size_t> cotangents, wanted;
+  std::vector<int> presences, row_numbers;
   std::vector<std::pair<Dim, Dim>> dims;  ///< the forward graph's own dims, with the dims here
 };
 /// Returns the graph of `forward`, applied again, and of its vjps. Equal records are merged.

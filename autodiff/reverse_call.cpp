@@ -14,12 +14,12 @@ ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8
   spec.is_wanted = wanted_inputs;
   spec.takes_rows = takes_rows;
   spec.is_free.assign(graph.inputs.size(), 1);
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
-    spec.kept_anyway.push_back(static_cast<int>(i));
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) spec.kept_anyway.push_back(i);
   const ReversedGraph reversed = reverse_graph(graph, spec);
   ReversibleGraph result;
   result.forward = Ref<Graph>(new Graph(*reversed.forward));
-  for (const int i : reversed.kept) result.forward->outputs.push_back(reversed.forward->outputs[i]);
+  for (const std::size_t i : reversed.kept)
+    result.forward->outputs.push_back(reversed.forward->outputs[i]);
   for (const Saved& saved : reversed.saved) result.forward->outputs.push_back(saved.value);
   result.forward->seal();
   result.reverse = reversed.graph;

@@ -15,9 +15,9 @@ namespace reel {
 struct ReversibleGraph {
   Ref<Graph> forward;  ///< outputs: of the graph, then residuals
   Ref<Graph> reverse;
-  std::vector<int> cotangents;  ///< `reverse` takes cotangents of these outputs first
-  std::vector<int> inputs;      ///< it takes these inputs next
-  std::vector<int> wanted;      ///< it returns cotangents of these inputs
+  std::vector<std::size_t> cotangents;  ///< `reverse` takes cotangents of these outputs first
+  std::vector<std::size_t> inputs;      ///< it takes these inputs next
+  std::vector<std::size_t> wanted;      ///< it returns cotangents of these inputs
   std::vector<int> presences;  ///< by wanted input: the output of `reverse` that says whether there
                                ///< is a cotangent, or -1
   std::vector<int> row_numbers;  ///< by wanted input: the output with row numbers if the cotangent

@@ -7,6 +7,8 @@
 
 #include "reel/autodiff/recorded_reversal.h"
 #include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/cond.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/identity.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/shape/dims.h"
@@ -30,7 +32,7 @@ class Cut {
       source_[graph.inputs[i]] =
           !is_forward_input || spec.is_free[i] ? Source::input : Source::unknown;
     }
-    for (const int i : spec.kept_anyway)
+    for (const std::size_t i : spec.kept_anyway)
       if (source_[both.forward_outputs[i]] != Source::input)
         source_[both.forward_outputs[i]] = Source::kept;
     for (std::size_t r = 0; r < both.forward_records; ++r)
@@ -371,7 +373,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
         cut.source(from.inputs[i]) == Cut::Source::input && cut.is_used(from.inputs[i]);
     if (takes_input[i]) brings(from.types[from.inputs[i]]);
   }
-  for (const int i : spec.kept_anyway) {
+  for (const std::size_t i : spec.kept_anyway) {
     const ValueId v = both.forward_outputs[i];
     if (cut.source(v) == Cut::Source::kept && cut.is_used(v)) brings(from.types[v]);
   }
@@ -417,10 +419,10 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
 
   for (std::size_t i = 0; i < forward_inputs; ++i)
     if (takes_input[i]) {
-      result.inputs.push_back(static_cast<int>(i));
+      result.inputs.push_back(i);
       add_input(from.inputs[i]);
     }
-  for (const int i : spec.kept_anyway) {
+  for (const std::size_t i : spec.kept_anyway) {
     const ValueId v = both.forward_outputs[i];
     if (cut.source(v) == Cut::Source::kept && cut.is_used(v) && value[v] == ~0u) {
       result.kept.push_back(i);

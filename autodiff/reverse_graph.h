@@ -17,7 +17,7 @@ struct ReversalSpec {
   /// By input: equal in every run, so that values computed from such inputs alone are computed once
   /// for all runs; empty for none.
   std::vector<std::uint8_t> is_constant = {};
-  std::vector<int> kept_anyway;  ///< outputs of the graph that are stored anyway
+  std::vector<std::size_t> kept_anyway;  ///< outputs of the graph that are stored anyway
   std::vector<std::uint8_t>
       is_varying;           ///< by input: its dims may change from run to run; empty for none
   bool is_enclosed = true;  ///< a body or branch: the enclosing graph knows the dims of its inputs
@@ -39,14 +39,14 @@ struct Saved {
 /// The reversed graph. Its inputs are those named by the lists below, in this order.
 struct ReversedGraph {
   Ref<Graph> graph;
-  Ref<Graph> forward;           ///< the given graph, with further records that residuals need
-  std::vector<int> cotangents;  ///< it takes cotangents of these outputs
-  std::vector<int> inputs;      ///< it takes these (free) inputs of the forward graph
-  std::vector<int> kept;        ///< it takes these outputs of the forward graph
+  Ref<Graph> forward;  ///< the given graph, with further records that residuals need
+  std::vector<std::size_t> cotangents;  ///< it takes cotangents of these outputs
+  std::vector<std::size_t> inputs;      ///< it takes these (free) inputs of the forward graph
+  std::vector<std::size_t> kept;        ///< it takes these outputs of the forward graph
   std::vector<Saved> saved;
-  Tensors captured;         ///< constants that a vjp took from outside
-  std::vector<int> wanted;  ///< its outputs are cotangents of these inputs: all wanted ones that
-                            ///< are not free, and free ones with a path
+  Tensors captured;                 ///< constants that a vjp took from outside
+  std::vector<std::size_t> wanted;  ///< its outputs are cotangents of these inputs: all wanted ones
+                                    ///< that are not free, and free ones with a path
   /// By wanted input: the output that is 1 (i32) if a run has a path to it; -1 if that is certain.
   std::vector<int> presences;
   /// By wanted input: the output with the row numbers if the cotangent is rows; otherwise -1.

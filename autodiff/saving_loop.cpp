@@ -1,10 +1,13 @@
 #include "reel/autodiff/saving_loop.h"
 
 #include <algorithm>
+#include <span>
 
+#include "reel/autodiff/backward.h"
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/recompute.h"
-#include "reel/core/ops/list/list.h"
 #include "reel/core/types/mode.h"
 
 namespace reel {
@@ -34,90 +37,114 @@ bool stands_for_steps(const Maker& maker) {
 bool is_saved_list(const Maker& maker) {
   if (!maker.record || maker.record->op != &loop_op) return false;
   const auto& loop = get<LoopAttrs>(maker.record->attrs.get());
-  const std::size_t stack = maker.output - loop.first_stack();
-  return maker.output >= loop.first_stack() && maker.output < loop.first_sum() &&
-         loop.is_list(stack) && loop.is_raw(stack);
+  const LoopLeaf leaf = result_at(loop, maker.output);
+  return leaf.is(LeafKind::stack) && loop.stacks[leaf.index].is_list &&
+         loop.stacks[leaf.index].is_raw();
 }
 
-}  // namespace
+/// Returns the stack of a residual, without its dim.
+LoopStack stack_of(const Saved& saved, const Maker& maker, bool is_list, bool swaps) {
+  LoopStack stack{.role = StackRole::residual, .is_list = is_list};
+  if (maker.record && is_checkpoint_output(*maker.record, maker.output))
+    stack.role = StackRole::inner_checkpoints;
+  if (stands_for_steps(maker)) {  // it has no data
+    stack.is_list = true;
+    return stack;
+  }
+  // Arrays share elements between iterations; an inner loop's residual lists do not.
+  const bool has_own_elements = !saved.type.is_list() || is_saved_list(maker);
+  if (may_spill() && (swaps || saved.spills) && has_own_elements) stack.residence = Residence::file;
+  return stack;
+}
 
-bool may_spill() { return !thread_mode.builder || !thread_mode.builder->outer(); }
+/// Returns the body with the values `extra` as outputs behind its stacks.
+Ref<Graph> with_outputs(const Graph& graph, const LoopAttrs& attrs,
+                        std::span<const ValueId> extra) {
+  Ref<Graph> body(new Graph(graph));
+  const auto own = body_outputs_of(attrs, graph.outputs);
+  body->outputs.assign(own.carries.begin(), own.carries.end());
+  for (const std::span<const ValueId> more : {own.stacks, extra, own.sums})
+    body->outputs.insert(body->outputs.end(), more.begin(), more.end());
+  body->seal();
+  return body;
+}
 
-LoopAttrs with_saved(const LoopAttrs& attrs, const ReversedGraph& reversed,
-                     const std::optional<Dim>& dim, DimEnv& env) {
-  LoopAttrs result = attrs;
-  const std::size_t extra = reversed.saved.size();
+/// Returns the loop with the residuals of the reversed body as further stacks.
+LoopAttrs with_residuals(LoopApplication& loop, const ReversedGraph& reversed) {
+  const std::optional<Dim> dim = iterated_dim(loop);
+  DimEnv& env = loop.env;
   const auto mentions_dim = [&](const Dim& axis) {
     if (!dim->is_named()) return false;
     const Dim outside = env.knows(axis) ? env.resolve(axis) : axis;
     return outside == *dim || contains(outside.length_dims(), *dim);
   };
+  LoopAttrs result = loop.attrs;
+  if (result.trips.makes_dim) {
+    for (LoopStack& stack : result.stacks) stack.dim = *dim;
+    result.trips.makes_dim = false;
+  }
   const std::vector<Maker> makers = makers_of(*reversed.forward);
+  std::vector<ValueId> values;
   for (const Saved& saved : reversed.saved) {
     const bool clashes =
         dim && saved.type.rank() &&
         (saved.type.is_named() != dim->is_named() ||
          std::any_of(saved.type.dims().begin(), saved.type.dims().end(), mentions_dim));
     const bool is_list = saved.is_local || saved.type.is_list() || !dim || clashes;
-    std::uint8_t kind = is_list ? LoopAttrs::kList | LoopAttrs::kRaw : LoopAttrs::kRaw;
-    const Maker& maker = makers[saved.value];
-    if (maker.record && is_checkpoint_output(*maker.record, maker.output))
-      kind |= LoopAttrs::kOfCheckpoints;
-    if (stands_for_steps(maker)) {  // it has no data
-      result.stack_kinds.push_back(kind | LoopAttrs::kList);
-      continue;
-    }
-    // Arrays share elements between iterations; an inner loop's residual lists do not.
-    const bool has_own_elements = !saved.type.is_list() || is_saved_list(maker);
-    if (may_spill() && (attrs.swaps || saved.spills) && has_own_elements)
-      kind |= LoopAttrs::kSpilled;
-    result.stack_kinds.push_back(kind);
+    result.stacks.push_back(stack_of(saved, makers[saved.value], is_list, result.policy.swaps));
+    result.stacks.back().dim = dim.value_or(Dim(0));
+    values.push_back(saved.value);
   }
-  result.stacks += static_cast<int>(extra);
-  if (result.makes_dim) {
-    result.stack_dims.assign(attrs.stacks, *dim);
-    result.makes_dim = false;
-  }
-  result.stack_dims.insert(result.stack_dims.end(), extra, dim.value_or(Dim(0)));
-  if (!result.adds_finished_to_running.empty())
-    result.adds_finished_to_running.insert(
-        result.adds_finished_to_running.begin() + attrs.carries + attrs.stacks, extra, 0);
-  result.origin = attrs.origin ? attrs.origin : attrs.body.graph;
+  result.debug.origin = loop.attrs.debug.origin ? loop.attrs.debug.origin : loop.attrs.body.graph;
+  result.body = make_sub_graph(with_outputs(*reversed.forward, loop.attrs, values), env);
   return result;
 }
 
-Ref<Graph> with_outputs(const Graph& graph, const LoopAttrs& attrs,
-                        const std::vector<ValueId>& extra) {
-  Ref<Graph> body(new Graph(graph));
-  body->outputs.insert(body->outputs.begin() + attrs.carries + attrs.stacks, extra.begin(),
-                       extra.end());
-  body->seal();
-  return body;
-}
-
-LoopAttrs with_checkpoints(const LoopAttrs& attrs) {
+/// Returns the loop with lists of checkpoints as further stacks: the number of steps before each
+/// checkpoint, then the carries.
+LoopAttrs with_checkpoints(LoopApplication& loop) {
+  const LoopAttrs& attrs = loop.attrs;
+  LoopStack stack{.role = StackRole::checkpoint_step, .is_list = true};
+  if (!attrs.trips.makes_dim) stack.dim = attrs.stacks.empty() ? Dim(0) : attrs.stacks[0].dim;
   LoopAttrs result = attrs;
-  const auto extra = static_cast<std::size_t>(1 + attrs.carries);
-  const std::uint8_t kind = LoopAttrs::kList | LoopAttrs::kRaw | LoopAttrs::kCheckpoint;
-  result.stacks += static_cast<int>(extra);
-  result.stack_kinds.push_back(kind | LoopAttrs::kSteps);
-  const std::uint8_t spilled = attrs.swaps && may_spill() ? LoopAttrs::kSpilled : 0;
-  result.stack_kinds.resize(result.stack_kinds.size() + extra - 1, kind | spilled);
-  if (!result.makes_dim)
-    result.stack_dims.resize(result.stack_dims.size() + extra,
-                             result.stack_dims.empty() ? Dim(0) : result.stack_dims[0]);
-  if (!result.adds_finished_to_running.empty())
-    result.adds_finished_to_running.insert(
-        result.adds_finished_to_running.begin() + attrs.carries + attrs.stacks, extra, 0);
-  result.origin = attrs.origin ? attrs.origin : attrs.body.graph;
+  result.stacks.push_back(stack);
+  stack.role = StackRole::checkpoint_state;
+  if (attrs.policy.swaps && may_spill()) stack.residence = Residence::file;
+  result.stacks.insert(result.stacks.end(), attrs.carries.size(), stack);
+  result.debug.origin = attrs.debug.origin ? attrs.debug.origin : attrs.body.graph;
+
+  Ref<Graph> body(new Graph(loop.body));
+  std::vector<ValueId> extra{append_steps(*body)};
+  const auto carries = body_inputs(attrs).carries;
+  extra.insert(extra.end(), carries.begin(), carries.end());
+  result.body = make_sub_graph(with_outputs(*body, attrs, extra), loop.env);
   return result;
 }
 
-Ref<Graph> with_checkpoints(const Graph& graph, const LoopAttrs& attrs) {
-  Ref<Graph> body(new Graph(graph));
-  std::vector<ValueId> extra{append_steps(*body)};
-  extra.insert(extra.end(), body->inputs.begin() + 1, body->inputs.begin() + 1 + attrs.carries);
-  return with_outputs(*body, attrs, extra);
+}  // namespace
+
+bool may_spill() { return !thread_mode.builder || !thread_mode.builder->outer(); }
+
+SavingLoop forward_with_residuals(LoopApplication& loop, const ReversedGraph& reversed) {
+  const std::size_t own_stacks = loop.attrs.stacks.size();
+  LoopAttrs saving = with_residuals(loop, reversed);
+  const bool recomputes = loop.attrs.policy.has_checkpoints() && !reversed.saved.empty();
+  SavingLoop result{recomputes ? with_checkpoints(loop) : saving, {}, {}};
+  result.results = apply_again(loop.at, loop_op, loop.inputs, make_attrs(result.attrs));
+  const auto results = results_of(result.attrs, result.results);
+  const auto extra = results.stacks.subspan(own_stacks);
+  if (!recomputes) {
+    result.residuals.assign(extra.begin(), extra.end());
+    return result;
+  }
+  Tensors inputs = loop.inputs;
+  inputs.push_back(results.trips);
+  if (results.lengths) inputs.push_back(*results.lengths);
+  inputs.insert(inputs.end(), extra.begin(), extra.end());
+  result.residuals =
+      bind_all(recompute_op, inputs,
+               make_attrs(RecomputeAttrs{make_attrs(std::move(saving)), own_stacks, {}, {}, {}}));
+  return result;
 }
 
 }  // namespace reel

@@ -8,7 +8,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_env.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/runtime/cancellation.h"
 #include "reel/core/runtime/denormals.h"
 #include "reel/core/runtime/memory.h"

@@ -2,6 +2,7 @@
 // dims can be substituted.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <functional>
@@ -46,8 +47,8 @@ inline std::size_t mix(std::size_t seed, std::size_t value) {
   return (seed ^ value) * 0x9E3779B97F4A7C15ull + (seed >> 29);
 }
 
-// A field type needs hash_of, print, resolve and each_symbol. Overloads for common types follow;
-// SubGraph defines its own.
+// A field type needs hash_of, print, resolve and each_symbol. Overloads for common types and for
+// structs with `fields` follow; SubGraph defines its own.
 template <class T>
 requires std::is_arithmetic_v<T> || std::is_enum_v<T> std::size_t hash_of(T value) {
   return std::hash<T>{}(value);
@@ -57,6 +58,22 @@ inline std::size_t hash_of(double number) {
   return std::hash<std::uint64_t>{}(std::bit_cast<std::uint64_t>(number));
 }
 inline std::size_t hash_of(const std::string& text) { return std::hash<std::string>{}(text); }
+/// A struct that lists its members as AttrsOf requires; as a field it is treated member by member.
+template <class T>
+concept HasFields = requires {
+  T::fields([](const char*, auto) {});
+};
+template <HasFields T>
+std::size_t hash_of(const T& value);
+template <HasFields T>
+void print(std::ostream& out, const T& value);
+template <HasFields T>
+void print(std::ostream& out, const std::vector<T>& items);
+template <HasFields T>
+T resolve(const T& value, DimEnv& env);
+template <HasFields T>
+void each_symbol(const T& value, const std::function<void(const Dim&)>& fn);
+
 inline std::size_t hash_of(const Dim& dim) { return dim.hash(); }
 inline std::size_t hash_of(const TensorType& type) { return type.node()->hash; }
 inline std::size_t hash_of(const Tensor& tensor) {
@@ -76,6 +93,15 @@ std::size_t hash_of(const std::optional<T>& item) {
 template <class T>
 bool same(const T& a, const T& b) {
   return a == b;
+}
+template <HasFields T>
+bool same(const T& a, const T& b);
+template <HasFields T>
+bool same(const std::vector<T>& a, const std::vector<T>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!same(a[i], b[i])) return false;
+  return true;
 }
 inline bool same(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
@@ -142,6 +168,63 @@ void each_symbol(const std::optional<T>& item, const SymbolFn& fn) {
   if (item) each_symbol(*item, fn);
 }
 
+template <HasFields T>
+std::size_t hash_of(const T& value) {
+  std::size_t result = 17;
+  T::fields([&](const char*, auto member) { result = mix(result, hash_of(value.*member)); });
+  return result;
+}
+template <HasFields T>
+bool same(const T& a, const T& b) {
+  bool result = true;
+  T::fields([&](const char*, auto member) { result = result && same(a.*member, b.*member); });
+  return result;
+}
+/// Prints the members that differ from those of T{}.
+template <HasFields T>
+void print(std::ostream& out, const T& value) {
+  const T usual{};
+  const char* before = "";
+  out << '{';
+  T::fields([&](const char* name, auto member) {
+    if (same(value.*member, usual.*member)) return;
+    out << before << name << '=';
+    print(out, value.*member);
+    before = ", ";
+  });
+  out << '}';
+}
+/// Prints the number of elements. AttrsOf prints the elements behind all fields.
+template <HasFields T>
+void print(std::ostream& out, const std::vector<T>& items) {
+  out << items.size();
+}
+/// Prints `, name=[...]` if some element differs from T{}; nothing for other types.
+template <class T>
+void print_elements(std::ostream&, const char*, const T&) {}
+template <HasFields T>
+void print_elements(std::ostream& out, const char* name, const std::vector<T>& items) {
+  const T usual{};
+  if (std::all_of(items.begin(), items.end(), [&](const T& item) { return same(item, usual); }))
+    return;
+  out << ", " << name << "=[";
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i) out << ',';
+    print(out, items[i]);
+  }
+  out << ']';
+}
+template <HasFields T>
+T resolve(const T& value, DimEnv& env) {
+  T copy = value;
+  T::fields([&](const char*, auto member) { copy.*member = resolve(value.*member, env); });
+  return copy;
+}
+template <HasFields T>
+void each_symbol(const T& value, const SymbolFn& fn) {
+  T::fields([&](const char*, auto member) { each_symbol(value.*member, fn); });
+}
+
 }  // namespace attr
 
 /// Attributes stored as a plain struct T, which lists its fields:
@@ -175,6 +258,8 @@ struct AttrsOf final : Attrs {
       attr::print(out, value.*member);
       before = ", ";
     });
+    T::fields(
+        [&](const char* name, auto member) { attr::print_elements(out, name, value.*member); });
   }
   AttrsRef resolve(DimEnv& env) const override {
     using attr::resolve;

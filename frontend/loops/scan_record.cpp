@@ -2,7 +2,11 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/op/bind.h"
+#include "reel/core/ops/control/capture_list.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/entries.h"
+#include "reel/core/ops/control/iteration_error.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/control/printed_entries.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/frontend/loops/loop_policy.h"
@@ -39,7 +43,8 @@ class ScanRecording {
 
   /// Returns the initial values of the extra carries, which follow the state's carries.
   Tensors hidden_carries();
-  std::vector<Fill> fills(std::size_t captures) const;
+  /// Adds the carries and slices of the loop.
+  void add_inputs(LoopAttrs& attrs) const;
 
  private:
   std::optional<RecordedBody> try_body();
@@ -190,20 +195,20 @@ Tensors ScanRecording::hidden_carries() {
   return result;
 }
 
-std::vector<Fill> ScanRecording::fills(std::size_t captures) const {
-  std::vector<Fill> result;
+void ScanRecording::add_inputs(LoopAttrs& attrs) const {
   const GrowingDimState frozen = this->frozen();
+  const auto fill = [&](bool is_kept_valid) {
+    return keeps_entries() && is_kept_valid ? FinishedFill::as_is : FinishedFill::running;
+  };
   for (std::size_t i = 0; i < rule_.initial().size(); ++i)
     if (rule_.initial()[i].kind == TreeLeaf::Kind::tensor)
-      result.push_back(keeps_entries() && frozen.follows(i) ? Fill::as_is : Fill::live);
-  result.resize(result.size() + formal_.changing().size(), Fill::live);
+      attrs.carries.push_back({.fill = fill(frozen.follows(i))});
+  attrs.carries.resize(attrs.carries.size() + formal_.changing().size());
   if (keeps_entries())
-    result.resize(result.size() + plan_.lengths.is_defined() + static_cast<bool>(spec_.cond),
-                  Fill::as_is);
-  result.resize(result.size() + plan_.xs.size(),
-                keeps_entries() && frozen.goes_on() ? Fill::as_is : Fill::live);
-  result.resize(result.size() + captures, Fill::live);
-  return result;
+    attrs.carries.resize(
+        attrs.carries.size() + plan_.lengths.is_defined() + static_cast<bool>(spec_.cond),
+        LoopCarry{.fill = FinishedFill::as_is});
+  attrs.slices.resize(plan_.xs.size(), LoopSlice{.fill = fill(frozen.goes_on())});
 }
 
 }  // namespace
@@ -225,12 +230,12 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   ScanRecording recording(spec, plan, rule);
   LoopAttrs attrs;
   attrs.name = plan.what;
-  attrs.is_scan = true;
-  attrs.is_reverse = spec.is_reverse;
-  set_policy(attrs, spec.checkpoint, spec.swap_memory);
-  attrs.cond_before_body = spec.cond_before_body;
-  attrs.entry_dims = plan.entry_dims;
-  if (!plan.entry_dims.empty()) attrs.kept_dims = dims_of_arrays(spec.initial);
+  attrs.trips.is_scan = true;
+  attrs.trips.is_reverse = spec.is_reverse;
+  attrs.trips.cond_before_body = spec.cond_before_body;
+  attrs.policy = checkpoint_plan(spec.checkpoint, spec.swap_memory);
+  attrs.entries.dims = plan.entry_dims;
+  if (!plan.entry_dims.empty()) attrs.entries.kept_dims = dims_of_arrays(spec.initial);
   CaptureList captures;
   RecordedBody body = recording.record_body();
   if (spec.cond) {
@@ -245,35 +250,29 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   Tensors initial = recording.formal().carries(spec.initial);
   for (const Tensor& hidden : recording.hidden_carries()) initial.push_back(hidden);
   const Tensors ys = tensors_of(body.ys);
-  attrs.carries = static_cast<int>(initial.size());
-  attrs.slices = static_cast<int>(plan.xs.size());
-  attrs.stacks = static_cast<int>(ys.size());
-  attrs.fills = recording.fills(captures.tensors().size());
-  attrs.stack_kinds.assign(ys.size(), spec.return_tensor_arrays ? LoopAttrs::kList : 0);
-  attrs.makes_dim = plan.makes_dim;
-  attrs.new_dim = name_of_made_dim(plan, body.ys);
-  attrs.is_full = !plan.makes_dim && !spec.cond && !spec.max_seq_len;
-  if (!plan.makes_dim) attrs.stack_dims.assign(ys.size(), *plan.dim);
+  recording.add_inputs(attrs);
+  attrs.captures.resize(captures.tensors().size());
+  attrs.stacks.assign(ys.size(), LoopStack{.is_list = spec.return_tensor_arrays,
+                                           .dim = plan.makes_dim ? Dim() : *plan.dim});
+  attrs.trips.makes_dim = plan.makes_dim;
+  attrs.trips.new_dim = name_of_made_dim(plan, body.ys);
+  attrs.trips.is_full = !plan.makes_dim && !spec.cond && !spec.max_seq_len;
+  attrs.trips.has_bound = plan.bound.is_defined();
+  attrs.trips.has_lengths = plan.lengths.is_defined();
   Tensors inputs;
-  if (plan.bound.is_defined()) {
-    attrs.has_bound = true;
-    inputs.push_back(plan.bound);
-  }
-  if (plan.lengths.is_defined()) {
-    attrs.has_lengths = true;
-    inputs.push_back(plan.lengths);
-  }
+  if (plan.bound.is_defined()) inputs.push_back(plan.bound);
+  if (plan.lengths.is_defined()) inputs.push_back(plan.lengths);
   inputs.insert(inputs.end(), initial.begin(), initial.end());
   inputs.insert(inputs.end(), plan.xs.begin(), plan.xs.end());
   inputs.insert(inputs.end(), captures.tensors().begin(), captures.tensors().end());
-  const LoopAttrs layout = attrs;
-  const Tensors outputs = bind_all(loop_op, inputs, make_attrs(std::move(attrs)));
+  const AttrsRef loop = make_attrs(std::move(attrs));
+  const Tensors outputs = bind_all(loop_op, inputs, loop);
+  const auto results = results_of(get<LoopAttrs>(loop.get()), outputs);
 
   ScanResult result;
   result.state = recording.formal().result(outputs);
-  result.ys = with_tensors(body.ys, Tensors(outputs.begin() + layout.first_stack(),
-                                            outputs.begin() + layout.first_sum()));
-  result.dim = plan.makes_dim ? outputs[layout.token_output()].dims()[1] : *plan.dim;
+  result.ys = with_tensors(body.ys, Tensors(results.stacks.begin(), results.stacks.end()));
+  result.dim = plan.makes_dim ? results.token->dims()[1] : *plan.dim;
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "reel/core/ops/control/entries.h"
+#include "reel/core/ops/control/iteration_error.h"
 #include "reel/core/ops/control/printed_entries.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/shape/dims.h"

@@ -7,7 +7,10 @@
 #include "reel/core/graph/passes/merge_equal.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/control/capture_list.h"
 #include "reel/core/ops/control/identity.h"
+#include "reel/core/ops/control/iteration_error.h"
+#include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/runtime/no_memory.h"
 #include "reel/core/types/block.h"
@@ -32,7 +35,7 @@ Tensor IterationCount::tensor(const std::string& what) const {
 Ref<Graph> finish_part(GraphBuilder& builder, const Tensors& outputs) {
   const Ref<Graph> graph = builder.finish(outputs);
   const auto is_asked_again = [](const OpRecord& record) {
-    return record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).origin;
+    return record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).debug.origin;
   };
   const auto& records = graph->records;
   return std::any_of(records.begin(), records.end(), is_asked_again) ? merge_equal(*graph) : graph;
@@ -174,8 +177,8 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
   };
   LoopAttrs attrs;
   attrs.name = rule.what();
-  attrs.parallel_iterations = spec.parallel_iterations;
-  set_policy(attrs, spec.checkpoint, spec.swap_memory);
+  attrs.debug.parallel_iterations = spec.parallel_iterations;
+  attrs.policy = checkpoint_plan(spec.checkpoint, spec.swap_memory);
   CaptureList captures;
   attrs.body_captures = captures.add(body->captured);
   attrs.body = make_sub_graph(body->graph);
@@ -186,22 +189,21 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
   Tensors initial;
   for (std::size_t i = 0; i < given.size(); ++i)
     if (!is_pushed(i)) initial.push_back(given[i]);
-  attrs.stacks = static_cast<int>(pushed.size());
-  attrs.stack_kinds.assign(pushed.size(), LoopAttrs::kList);
-  attrs.stack_dims.assign(pushed.size(), Dim(0));
-  attrs.carries = static_cast<int>(initial.size());
-  attrs.fills.assign(initial.size() + captures.tensors().size(), Fill::live);
-  attrs.has_bound = bound.has_value();
+  attrs.carries.resize(initial.size());
+  attrs.stacks.assign(pushed.size(), LoopStack{.is_list = true, .dim = Dim(0)});
+  attrs.captures.resize(captures.tensors().size());
+  attrs.trips.has_bound = bound.has_value();
   Tensors inputs;
   if (bound) inputs.push_back(*bound);
   inputs.insert(inputs.end(), initial.begin(), initial.end());
   inputs.insert(inputs.end(), captures.tensors().begin(), captures.tensors().end());
-  const Tensors outputs = bind_all(loop_op, inputs, make_attrs(std::move(attrs)));
+  const AttrsRef loop = make_attrs(std::move(attrs));
+  const Tensors outputs = bind_all(loop_op, inputs, loop);
+  const auto results = results_of(get<LoopAttrs>(loop.get()), outputs);
+  auto carry = results.carries.begin(), stack = results.stacks.begin();
   Tensors last;
-  std::size_t carry = 0, stack = initial.size();
   for (std::size_t i = 0; i < given.size(); ++i)
-    last.push_back(is_pushed(i) ? list_extend(given[i], outputs[stack++], list_size(given[i]))
-                                : outputs[carry++]);
+    last.push_back(is_pushed(i) ? list_extend(given[i], *stack++, list_size(given[i])) : *carry++);
   return formal.result(last);
 }
 

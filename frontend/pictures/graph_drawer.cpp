@@ -5,6 +5,7 @@
 #include "reel/core/base/source_lines.h"
 #include "reel/core/base/str.h"
 #include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/fused.h"
 #include "reel/trace/executors/plan/loop/planned_loop.h"
 

@@ -4,6 +4,7 @@
 
 #include "reel/core/base/source_lines.h"
 #include "reel/core/base/str.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/loop.h"
 
 namespace reel {

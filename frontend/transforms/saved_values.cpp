@@ -9,8 +9,10 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/identity.h"
 #include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/recompute.h"
 #include "reel/core/types/mode.h"
 #include "reel/trace/executors/checkpoints/checkpoint_schedule.h"
 #include "reel/trace/executors/checkpoints/known_steps.h"
@@ -26,10 +28,6 @@ namespace {
 struct Found {
   KeptValues kept;
 };
-
-std::span<const TensorType> carries_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  return inputs.subspan(attrs.first_carry(), static_cast<std::size_t>(attrs.carries));
-}
 
 /// The op that makes a value, and the name that the user gave the value.
 struct Maker {
@@ -48,11 +46,11 @@ Maker maker_of_output(const OpRecord& record, std::size_t output) {
   const auto& attrs = get<LoopAttrs>(record.attrs.get());
   const Graph& body = *attrs.body.graph;
   if (output >= body.outputs.size()) return {attrs.name + ": number of steps", {}};
-  const std::size_t stack = output - attrs.first_stack();
-  if (output >= attrs.first_stack() && output < attrs.first_sum() && attrs.is_checkpoint(stack))
-    return {attrs.name +
-                (attrs.is_steps(stack) ? ": steps of checkpoints" : ": checkpoints of a carry"),
-            {}};
+  if (const LoopLeaf leaf = body_output_at(attrs, output); leaf.is(LeafKind::stack)) {
+    const StackRole role = attrs.stacks[leaf.index].role;
+    if (role == StackRole::checkpoint_step) return {attrs.name + ": steps of checkpoints", {}};
+    if (role == StackRole::checkpoint_state) return {attrs.name + ": checkpoints of a carry", {}};
+  }
   Maker maker = maker_of(body, body.outputs[output]);
   return {str(attrs.name, ": ", maker.op), std::move(maker.name)};
 }
@@ -102,7 +100,7 @@ class Finder {
   std::vector<KeptByLoop> recomputed() const {
     std::vector<KeptByLoop> result;
     for (const OpRecord& record : graph_.records)
-      if (record.op == &recompute_op) result.push_back(describe_recall(record));
+      if (record.op == &recompute_op) result.push_back(describe_recomputation(record));
     return result;
   }
   std::vector<TensorType> types_of(std::span<const ValueId> values) const {
@@ -138,7 +136,7 @@ class Finder {
     const std::int64_t bytes = is_known ? step.bytes() : 0;
     std::int64_t count = kept.bytes < 0 || !bytes ? -1 : kept.bytes / bytes;
     kept.is_spilled = true;
-    if (attrs.is_checkpoint(output - attrs.first_stack())) {
+    if (attrs.stacks[body_output_at(attrs, output).index].is_checkpoint()) {
       const auto file = file_of(record, attrs);
       kept.is_spilled = !file || file->is_used();
       if (!kept.is_spilled) return;
@@ -156,7 +154,7 @@ class Finder {
   std::optional<FileOfCheckpoints> file_of(const OpRecord& record, const LoopAttrs& attrs) const {
     std::vector<std::int64_t> carries;
     const std::vector<TensorType> in = types_of(graph_.inputs_of(record));
-    for (const TensorType& carry : carries_of(attrs, in)) {
+    for (const TensorType& carry : operands_of(attrs, in).carries) {
       if (carry.is_list() || !carry.is_known()) return std::nullopt;
       carries.push_back(carry.bytes());
     }
@@ -165,7 +163,7 @@ class Finder {
   std::vector<TensorType> types_of(const OpRecord& record) const {
     return types_of(graph_.inputs_of(record));
   }
-  KeptByLoop describe_recall(const OpRecord& record) const {
+  KeptByLoop describe_recomputation(const OpRecord& record) const {
     const auto& attrs = get<RecomputeAttrs>(record.attrs.get());
     const LoopAttrs& loop = attrs.saving();
     const std::vector<TensorType> in = types_of(record), out = types_of(graph_.outputs_of(record));

@@ -1,6 +1,7 @@
 // Loops in a graph: their carries, stacks and residuals, and the values that are dropped.
 #include <functional>
 
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
@@ -49,8 +50,8 @@ std::vector<std::string> loops(const Graph& graph) {
   for (const OpRecord& record : graph.records)
     if (record.op == &loop_op) {
       const auto& a = get<LoopAttrs>(record.attrs.get());
-      result.push_back(str("carries ", a.carries, ", slices ", a.slices, ", stacks ", a.stacks,
-                           ", sums ", a.sums));
+      result.push_back(str("carries ", a.carries.size(), ", slices ", a.slices.size(), ", stacks ", a.stacks.size(),
+                           ", sums ", a.sums.size()));
     }
   return result;
 }
@@ -61,8 +62,8 @@ std::vector<std::string> stacked(const Graph& graph) {
   each_record(graph, 0, [&](const Graph& in, const OpRecord& record, int) {
     if (record.op != &loop_op) return;
     const auto& a = get<LoopAttrs>(record.attrs.get());
-    for (int i = 0; i < a.stacks; ++i)
-      result.push_back(str(in.types[in.outputs_of(record)[a.first_stack() + i]]));
+    for (const ValueId stack : results_of(a, in.outputs_of(record)).stacks)
+      result.push_back(str(in.types[stack]));
   });
   return result;
 }

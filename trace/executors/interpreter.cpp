@@ -8,7 +8,9 @@
 #include "reel/core/base/str.h"
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/entries.h"
+#include "reel/core/ops/control/iteration_error.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/list/list.h"
@@ -37,29 +39,29 @@ class LoopRun {
         attrs_(args.attr<LoopAttrs>()),
         body_(*attrs_.body.graph),
         iterations_(attrs_, args.in) {
-    if (attrs_.over_chunks) {
+    const auto operands = operands_of(attrs_, args.in);
+    if (is_chunked_) {
       chunks_ = chunks_of(attrs_, input_types());
       iterations_.limit = chunks_.count();
       for (std::int64_t k = 0; k < chunks_.count(); ++k) chunk_dims_.push_back(chunks_.made_dim(k));
     }
-    for (int i = 0; i < attrs_.carries; ++i) state_.push_back(args.input(attrs_.first_carry() + i));
+    for (const OpInput& carry : operands.carries) state_.push_back(*carry.tensor);
     for (const int capture : attrs_.body_captures)
-      body_captures_.push_back(args.input(attrs_.first_capture() + capture));
+      body_captures_.push_back(*operands.captures[capture].tensor);
     for (const int capture : attrs_.cond_captures)
-      cond_captures_.push_back(args.input(attrs_.first_capture() + capture));
-    for (int j = 0; j < attrs_.stacks; ++j)
-      lists_.emplace_back(attrs_.is_reverse, attrs_.memory_of(j));
-    spilled_.resize(attrs_.stacks);
-    for (int i = 0; i < attrs_.stacks; ++i)
-      stacks_.emplace_back(dim_known_before(i), attrs_.memory_of(i));
-    sums_.resize(attrs_.sums);
+      cond_captures_.push_back(*operands.captures[capture].tensor);
+    for (const LoopStack& stack : attrs_.stacks) {
+      lists_.emplace_back(attrs_.trips.is_reverse, stack.memory_class());
+      stacks_.emplace_back(dim_known_before(stack), stack.memory_class());
+    }
+    spilled_.resize(attrs_.stacks.size());
+    sums_.resize(attrs_.sums.size());
     own_dims_ = slices_with_own_dims(attrs_, input_types());
-    for (int i = 0; i < attrs_.slices; ++i) {
-      const Tensor& slices = args.input(attrs_.first_slice() + i);
+    const auto formals = body_inputs(attrs_).slices;
+    for (std::size_t i = 0; i < formals.size(); ++i) {
+      const Tensor& slices = *operands.slices[i].tensor;
       saved_.push_back(saved_value(slices));
-      slices_.push_back(
-          saved_.back() ? Tensors()
-                        : elements_of(slices, body_.types[body_.inputs[1 + attrs_.carries + i]]));
+      slices_.push_back(saved_.back() ? Tensors() : elements_of(slices, body_.types[formals[i]]));
     }
   }
 
@@ -73,7 +75,7 @@ class LoopRun {
  private:
   /// slice: type of the slices in the body.
   Tensors elements_of(const Tensor& slices, const TensorType& slice) {
-    if (slices.type().is_list() && attrs_.over_chunks) {
+    if (slices.type().is_list() && is_chunked_) {
       const Tensors steps = list_elements(slices);
       Tensors result;
       for (std::int64_t k = 0; k < chunks_.count(); ++k)
@@ -82,7 +84,7 @@ class LoopRun {
     }
     if (slices.type().is_list()) return slices_of_list(slices, slice, iterations_.limit);
     Tensors steps = unstack_shown(slices, 0);
-    if (!attrs_.over_chunks) return steps;
+    if (!is_chunked_) return steps;
     Tensors result;
     for (std::int64_t k = 0; k < chunks_.count(); ++k) {
       const auto first = steps.begin() + chunks_.first(k);
@@ -123,49 +125,46 @@ class LoopRun {
     const auto replayed = [&] { return replay(body_, inputs, env); };
     // In a chunk, the inner loop adds the iteration to errors.
     Tensors outputs =
-        attrs_.over_chunks ? replayed() : in_iteration(iterations_.number(), attrs_.name, replayed);
+        is_chunked_ ? replayed() : in_iteration(iterations_.number(), attrs_.name, replayed);
     if (has_ended)
       for (std::size_t k = 0; k < outputs.size(); ++k) {
         outputs[k] = ended_->made(outputs[k], k);
-        outputs[k] = k < before.size() ? ended_->next(outputs[k], before[k], static_cast<int>(k))
+        outputs[k] = k < before.size() ? ended_->next(outputs[k], before[k], k)
                                        : ended_->term(outputs[k], k);
       }
-    const auto carries = outputs.begin(), terms = carries + attrs_.carries,
-               sums = terms + attrs_.stacks;
-    state_.assign(std::make_move_iterator(carries), std::make_move_iterator(terms));
-    for (int i = 0; i < attrs_.stacks; ++i) {
-      Tensor term = std::move(terms[i]);
-      if (attrs_.is_checkpoint(i)) {
-        if (times_.now().takes && !attrs_.is_steps(i) && times_.source(i) < 0)
-          lists_[i].keep(std::move(term));
-        continue;
-      }
-      if (attrs_.is_spilled(i)) {
-        spill(i, position, term);
-        continue;
-      }
-      if (attrs_.over_chunks) {
-        put_chunk(i, position, term);
-        continue;
-      }
-      if (!attrs_.is_list(i)) {
-        in_iteration(iterations_.number(), attrs_.name,
-                     [&] { stacks_[i].put(position, std::move(term)); });
-        continue;
-      }
-      lists_[i].put(position, iterations_.limit, std::move(term));
-    }
-    for (int i = 0; i < attrs_.sums; ++i) {
+    const auto made = body_outputs_of(attrs_, outputs);
+    state_.assign(std::make_move_iterator(made.carries.begin()),
+                  std::make_move_iterator(made.carries.end()));
+    for (std::size_t i = 0; i < stacks_.size(); ++i)
+      put_term(i, position, std::move(made.stacks[i]));
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
       if (begins_block(iterations_.count())) sums_[i].end_block();
-      sums_[i].add(std::move(sums[i]));
+      sums_[i].add(std::move(made.sums[i]));
+    }
+  }
+
+  void put_term(std::size_t i, std::int64_t position, Tensor term) {
+    const LoopStack& stack = attrs_.stacks[i];
+    if (stack.is_checkpoint()) {
+      if (times_.now().takes && stack.role != StackRole::checkpoint_step && times_.source(i) < 0)
+        lists_[i].keep(std::move(term));
+    } else if (stack.is_in_file()) {
+      spill(i, position, term);
+    } else if (is_chunked_) {
+      put_chunk(i, position, term);
+    } else if (stack.is_list) {
+      lists_[i].put(position, iterations_.limit, std::move(term));
+    } else {
+      in_iteration(iterations_.number(), attrs_.name,
+                   [&] { stacks_[i].put(position, std::move(term)); });
     }
   }
 
   /// Returns a slice of saved steps; in a chunked loop, the slices of a chunk.
   Tensor saved_slice(std::size_t i, std::int64_t position) const {
     ResidualSource& steps = *saved_[i]->steps;
-    const Tensor& all = args_.input(attrs_.first_slice() + i);
-    if (!attrs_.over_chunks) {
+    const Tensor& all = *operands_of(attrs_, args_.in).slices[i].tensor;
+    if (!is_chunked_) {
       steps.need(position, 1);
       return step_of_saved(all, position);
     }
@@ -178,48 +177,47 @@ class LoopRun {
   }
   /// Returns how many time steps ran before the iteration at a position.
   std::int64_t steps_before(std::int64_t position) const {
-    if (!attrs_.over_chunks) return iterations_.count();
-    return attrs_.is_reverse ? chunks_.steps - chunks_.first(position) - chunks_.steps_of(position)
-                             : chunks_.first(position);
+    if (!is_chunked_) return iterations_.count();
+    return attrs_.trips.is_reverse
+               ? chunks_.steps - chunks_.first(position) - chunks_.steps_of(position)
+               : chunks_.first(position);
   }
   /// inputs: of the body, before finished entries are filled.
   void take_checkpoint(std::int64_t position, const Tensors& inputs) {
-    times_.begin(steps_before(position),
-                 [&](int i) { return bytes_of(state_[static_cast<std::size_t>(i)]); });
+    times_.begin(steps_before(position), [&](std::size_t i) { return bytes_of(state_[i]); });
     if (times_.opens_file()) open_file();
     for (std::size_t j = 0; j < lists_.size(); ++j) {
-      if (!attrs_.is_checkpoint(j)) continue;
+      if (!attrs_.stacks[j].is_checkpoint()) continue;
       for (int i = 0; i < times_.now().drops; ++i) lists_[j].thin();
       if (!times_.now().takes) continue;
-      if (attrs_.is_steps(j))
-        lists_[j].keep(
-            tensor({steps_before(position), attrs_.over_chunks ? chunks_.size : 1}, {}, i64));
+      if (attrs_.stacks[j].role == StackRole::checkpoint_step)
+        lists_[j].keep(tensor({steps_before(position), is_chunked_ ? chunks_.size : 1}, {}, i64));
       else if (times_.source(j) >= 0)
         lists_[j].keep(inputs[static_cast<std::size_t>(times_.source(j))]);
     }
   }
 
   void open_file() {
-    const auto limit = times_.puts(iterations_.expected(), attrs_.over_chunks ? chunks_.size : 1);
-    for (int j = 0; j < attrs_.stacks; ++j)
-      if (attrs_.is_checkpoint(j) && attrs_.is_spilled(j))
+    const auto limit = times_.puts(iterations_.expected(), is_chunked_ ? chunks_.size : 1);
+    for (std::size_t j = 0; j < lists_.size(); ++j)
+      if (attrs_.stacks[j].is_checkpoint() && attrs_.stacks[j].is_in_file())
         lists_[j].spill_to(spills_.make_for_checkpoints(attrs_, j, limit));
   }
 
   /// Returns the position that the body receives.
   Tensor place_of(std::int64_t position) const {
-    if (attrs_.over_chunks) return tensor({chunks_.first(position), chunks_.steps}, {}, i64);
+    if (is_chunked_) return tensor({chunks_.first(position), chunks_.steps}, {}, i64);
     return scalar(iterations_.step_at(position), i64);
   }
   /// Splits the term of a chunk into time steps, in the order in which the loop runs.
-  void put_chunk(int i, std::int64_t chunk, const Tensor& term) {
+  void put_chunk(std::size_t i, std::int64_t chunk, const Tensor& term) {
     Tensors steps = steps_of(term);
     const auto count = static_cast<std::int64_t>(steps.size());
     for (std::int64_t k = 0; k < count; ++k) {
-      const std::int64_t step = attrs_.is_reverse ? count - 1 - k : k,
+      const std::int64_t step = attrs_.trips.is_reverse ? count - 1 - k : k,
                          position = chunks_.first(chunk) + step;
       Tensor element = std::move(steps[static_cast<std::size_t>(step)]);
-      if (attrs_.is_list(i))
+      if (attrs_.stacks[i].is_list)
         lists_[i].put(position, chunks_.steps, std::move(element));
       else
         stacks_[i].put(position, std::move(element));
@@ -230,23 +228,22 @@ class LoopRun {
     return term.type().is_list() ? list_elements(term) : unstack_shown(term, 0);
   }
 
-  Spilled& spilled(int i) {
-    Ref<Spilled>& steps = spilled_[static_cast<std::size_t>(i)];
+  Spilled& spilled(std::size_t i) {
+    Ref<Spilled>& steps = spilled_[i];
     if (!steps) steps = spills_.make_for_steps(attrs_, i, chunks_, iterations_.expected());
     return *steps;
   }
-  void spill(int i, std::int64_t position, const Tensor& term) {
-    if (!attrs_.over_chunks) return spilled(i).put(position, term);
+  void spill(std::size_t i, std::int64_t position, const Tensor& term) {
+    if (!is_chunked_) return spilled(i).put(position, term);
     std::int64_t step = chunks_.first(position);
     for (const Tensor& of : steps_of(term)) spilled(i).put(step++, of);
   }
-  Tensor spilled_value(int i, const TensorType& term, const Dim& fresh) {
+  Tensor spilled_value(std::size_t i, const TensorType& term, const Dim& fresh) {
     const TensorType step =
         spilled(i).type().value_or(without_iterations(remove_chunk_dim(attrs_, term)));
     const Ref<ResidualSource> steps(&spilled(i));
-    if (attrs_.is_list(i)) return make_saved(step.as_list(), steps, 0);
-    const Dim& dim = attrs_.makes_dim ? fresh : attrs_.stack_dims[i];
-    Dims dims{dim.has_size() ? dim : Dim(iterations_.count())};
+    if (attrs_.stacks[i].is_list) return make_saved(step.as_list(), steps, 0);
+    Dims dims{stack_dim(i, fresh)};
     dims.insert(dims.end(), step.dims().begin(), step.dims().end());
     return make_saved(step.with(dims), steps, 0);
   }
@@ -266,59 +263,61 @@ class LoopRun {
 
   void finish() {
     Tensors& out = *args_.decided;
-    out = state_;
-    const Dim fresh = attrs_.makes_dim ? iterations_.made_dim() : Dim(0);
-    for (int i = 0; i < attrs_.stacks; ++i) {
-      const TensorType term = body_.types[body_.outputs[attrs_.carries + i]];
-      if (const Ref<ResidualSource> kept = lists_[i].in_file()) {
-        out.push_back(make_saved(without_iterations(term).as_list(), kept, 0));
-        continue;
-      }
-      if (attrs_.is_spilled(i) && !attrs_.is_checkpoint(i)) {
-        out.push_back(spilled_value(i, term, fresh));
-        continue;
-      }
-      if (attrs_.is_list(i)) {
-        const Tensors& elements = lists_[i].elements();
-        const TensorType element = element_of_stack(attrs_, static_cast<std::size_t>(i), term);
-        out.push_back(make_list(
-            elements.empty() ? without_iterations(element) : common_type(elements), elements));
-        continue;
-      }
-      const Dim& dim = attrs_.makes_dim ? fresh : attrs_.stack_dims[i];
-      const std::int64_t extent = dim.has_size() ? dim.size() : iterations_.count();
-      if (stacks_[i].is_empty()) {
-        Dims dims{dim.has_size() ? dim : Dim(extent)};
-        const TensorType element = without_iterations(remove_chunk_dim(attrs_, term));
-        dims.insert(dims.end(), element.dims().begin(), element.dims().end());
-        out.push_back(zeros(element.with(dims)));
-        continue;
-      }
-      // If iterations end before the dim does, the remaining positions are zero.
-      out.push_back(stacks_[i].finish(dim.has_size() ? dim : Dim(extent)));
-    }
-    for (int i = 0; i < attrs_.sums; ++i) {
-      const TensorType& type = body_.types[body_.outputs[attrs_.carries + attrs_.stacks + i]];
+    out.assign(result_count(attrs_), Tensor());
+    const auto results = results_of(attrs_, out);
+    const auto formals = body_outputs(attrs_);
+    const Dim fresh = attrs_.trips.makes_dim ? iterations_.made_dim() : Dim(0);
+    std::copy(state_.begin(), state_.end(), results.carries.begin());
+    for (std::size_t i = 0; i < results.stacks.size(); ++i)
+      results.stacks[i] = finished_stack(i, body_.types[formals.stacks[i]], fresh);
+    for (std::size_t i = 0; i < results.sums.size(); ++i) {
+      const TensorType& type = body_.types[formals.sums[i]];
       Tensor sum = sums_[i].take();
       if (!sum.is_defined())
         sum =
             type.is_list() ? empty_list(without_iterations(type)) : zeros(without_iterations(type));
-      out.push_back(std::move(sum));
+      results.sums[i] = std::move(sum);
     }
-    const std::int64_t ran = attrs_.over_chunks ? chunks_.steps : iterations_.count();
-    out.push_back(scalar(checked_i32(ran, "loop", "the number of iterations"), i32));
-    if (attrs_.makes_lengths()) out.push_back(iterations_.reached());
-    if (attrs_.makes_dim) out.push_back(iterations_.token(fresh));
+    const std::int64_t ran = is_chunked_ ? chunks_.steps : iterations_.count();
+    results.trips = scalar(checked_i32(ran, "loop", "the number of iterations"), i32);
+    if (results.lengths) *results.lengths = iterations_.reached();
+    if (results.token) *results.token = iterations_.token(fresh);
   }
 
-  std::optional<Dim> dim_known_before(int stack) const {
-    if (attrs_.is_list(stack) || attrs_.makes_dim || !attrs_.stack_dims[stack].has_size())
-      return {};
-    return attrs_.stack_dims[stack];
+  /// term: type of the stack's term in the body. fresh: the dim that the loop makes.
+  Tensor finished_stack(std::size_t i, const TensorType& term, const Dim& fresh) {
+    const LoopStack& stack = attrs_.stacks[i];
+    if (const Ref<ResidualSource> kept = lists_[i].in_file())
+      return make_saved(without_iterations(term).as_list(), kept, 0);
+    if (stack.is_in_file() && !stack.is_checkpoint()) return spilled_value(i, term, fresh);
+    if (stack.is_list) {
+      const Tensors& elements = lists_[i].elements();
+      const TensorType element = element_of_stack(attrs_, i, term);
+      return make_list(elements.empty() ? without_iterations(element) : common_type(elements),
+                       elements);
+    }
+    const Dim dim = stack_dim(i, fresh);
+    // If iterations end before the dim does, the remaining positions are zero.
+    if (!stacks_[i].is_empty()) return stacks_[i].finish(dim);
+    Dims dims{dim};
+    const TensorType element = without_iterations(remove_chunk_dim(attrs_, term));
+    dims.insert(dims.end(), element.dims().begin(), element.dims().end());
+    return zeros(element.with(dims));
+  }
+  /// Returns the dim of a stack behind the loop.
+  Dim stack_dim(std::size_t i, const Dim& fresh) const {
+    const Dim& dim = attrs_.trips.makes_dim ? fresh : attrs_.stacks[i].dim;
+    return dim.has_size() ? dim : Dim(iterations_.count());
+  }
+
+  std::optional<Dim> dim_known_before(const LoopStack& stack) const {
+    if (stack.is_list || attrs_.trips.makes_dim || !stack.dim.has_size()) return {};
+    return stack.dim;
   }
 
   KernelArgs& args_;
   const LoopAttrs& attrs_;
+  const bool is_chunked_ = attrs_.chunking.over_chunks;
   const Graph& body_;
   Iterations iterations_;
   Chunks chunks_;    ///< of a chunked loop
@@ -326,7 +325,7 @@ class LoopRun {
   Tensors state_, body_captures_, cond_captures_;
   std::vector<Tensors> slices_;
   std::vector<const SavedValue*> saved_;  ///< by slice; null if all of it is in memory
-  std::vector<int> own_dims_;             ///< slices with dims made by iterations
+  std::vector<std::size_t> own_dims_;     ///< slices with dims made by iterations
   std::vector<StackList> lists_;
   CheckpointTimes times_{attrs_};
   Spills spills_;

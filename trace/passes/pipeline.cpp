@@ -4,6 +4,7 @@
 
 #include "reel/core/graph/passes/inline_checkpointed.h"
 #include "reel/core/graph/passes/merge_equal.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/types/tensor.h"
 #include "reel/trace/passes/cleanup/drop_dead.h"
@@ -23,20 +24,24 @@
 #include "reel/trace/passes/loop_structure/split_loops.h"
 #include "reel/trace/passes/residuals/relax_finished_residuals.h"
 #include "reel/trace/passes/residuals/sink_updates.h"
+#include "reel/trace/passes/support/graph_dump.h"
 
 namespace reel {
 namespace {
 
-/// Returns the graph that a pass made, with the names of the graph it was made from, so that passes
-/// need not copy them. Debug builds verify it.
-Ref<Graph> checked(Ref<Graph> graph, const Graph& from, [[maybe_unused]] const char* pass) {
-  graph->renames = from.renames;
-  graph->input_names = from.input_names;
-  graph->output_names = from.output_names;
+/// Applies a pass. The result keeps the names of the graph, so that passes need not copy them.
+/// Debug builds verify it.
+template <class Pass>
+Ref<Graph> apply(GraphDump& dump, const char* name, const Pass& pass, const Graph& graph) {
+  Ref<Graph> result = pass(graph);
+  result->renames = graph.renames;
+  result->input_names = graph.input_names;
+  result->output_names = graph.output_names;
 #ifndef NDEBUG
-  verify(*graph, pass);
+  verify(*result, name);
 #endif
-  return graph;
+  dump.after(name, *result);
+  return result;
 }
 
 /// Returns the size of a graph, sub-graphs included. It shrinks until the fixpoint.
@@ -46,7 +51,7 @@ std::size_t size_of_text(const Graph& graph) {
     result += 1;
     if (record.op == &loop_op) {
       const auto& attrs = get<LoopAttrs>(record.attrs.get());
-      result += size_of_text(*attrs.body.graph) + attrs.carries +
+      result += size_of_text(*attrs.body.graph) + attrs.carries.size() +
                 (attrs.cond ? size_of_text(*attrs.cond.graph) : 0);
     } else if (record.op == &cond_op) {
       const auto& attrs = get<CondAttrs>(record.attrs.get());
@@ -54,6 +59,33 @@ std::size_t size_of_text(const Graph& graph) {
     }
   }
   return result;
+}
+
+/// Applies the passes of every graph until nothing changes.
+Optimised simplified(GraphDump& dump, Ref<Graph> recorded) {
+  auto [graph, captures] = as_it_is(std::move(recorded));
+  const auto pass = [&, &graph = graph](const char* name, const auto& make) {
+    graph = apply(dump, name, make, *graph);
+  };
+  for (std::size_t before = 0; before != size_of_text(*graph);) {
+    before = size_of_text(*graph);
+    // Computes ops on constants.
+    pass("fold_constants", fold_constants);
+    // Merges records that compute the same values: a loop and its gradient's forward loop run once.
+    pass("merge_equal", [](const Graph& from) { return merge_equal(from); });
+    // Turns carries that no iteration changes into captures.
+    pass("capture_invariant_carries", capture_invariant_carries);
+    // Replaces outputs of loops by equal values that exist already.
+    pass("forward_outputs", forward_outputs);
+    // Merges a loop into the loop that it repeats.
+    pass("join_loops", join_loops);
+    // Drops records, captures and leaves of loops that nothing reads.
+    std::vector<int> kept;
+    pass("drop_dead", [&](const Graph& from) { return drop_dead(from, &kept); });
+    for (int& i : kept) i = captures[static_cast<std::size_t>(i)];
+    captures = std::move(kept);
+  }
+  return {std::move(graph), std::move(captures)};
 }
 
 }  // namespace
@@ -65,55 +97,67 @@ Optimised as_it_is(Ref<Graph> graph) {
 }
 
 Optimised optimise(Ref<Graph> recorded) {
-  auto [graph, captures] = as_it_is(checked(recorded, *recorded, "recording"));
-  for (std::size_t before = 0; before != size_of_text(*graph);) {
-    before = size_of_text(*graph);
-    graph = checked(fold_constants(*graph), *graph, "fold_constants");
-    graph = checked(merge_equal(*graph), *graph, "merge_equal");
-    graph = checked(capture_invariant_carries(*graph), *graph, "capture_invariant_carries");
-    graph = checked(forward_outputs(*graph), *graph, "forward_outputs");
-    graph = checked(join_loops(*graph), *graph, "join_loops");
-    std::vector<int> kept;
-    graph = checked(drop_dead(*graph, &kept), *graph, "drop_dead");
-    for (int& i : kept) i = captures[static_cast<std::size_t>(i)];
-    captures = std::move(kept);
-  }
-  return {std::move(graph), std::move(captures)};
+#ifndef NDEBUG
+  verify(*recorded, "recording");
+#endif
+  GraphDump dump(*recorded, "graph");
+  return simplified(dump, std::move(recorded));
 }
 
 Optimised optimise_for_interpreter(const Graph& graph) {
-  return optimise(checked(hoist_invariants(graph), graph, "hoist_invariants"));
+  GraphDump dump(graph, "interpreter");
+  // Hoists element-wise ops on captures out of loops.
+  return simplified(dump, apply(dump, "hoist_invariants", hoist_invariants, graph));
 }
 
 Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
-  Ref<Graph> result = checked(inline_checkpointed(graph), graph, "inline_checkpointed");
-  result = checked(relax_finished_residuals(*result), graph, "relax_finished_residuals");
-  const auto pass = [&](bool is_made, const char* name, auto&& make) {
-    if (is_made) result = checked(make(*result), graph, name);
-  };
   const Packs packs = packs_of(passes);
   const bool batches = passes.batch_over_time, chunks = batches && passes.chunk_loops;
-  pass(passes.hoist_invariants, "hoist_once", hoist_once);
-  // Covers loops of unknown length and loops that slice or stack lists.
-  pass(passes.hoist_invariants, "hoist_all_invariants", hoist_all_invariants);
-  pass(passes.multiply_tables, "hoist_embedding_products", [&](const Graph& from) {
+  const auto batch = [&](const Graph& from) { return batch_across_iterations(from, packs); };
+  const auto chunk = [&](const Graph& from) { return chunk_loops(from, passes.chunk_steps); };
+  const auto pack = [&](const Graph& from) { return pack_weights(from, packs); };
+  const auto multiply = [&](const Graph& from) {
     return hoist_embedding_products(from, {packs, passes.multiply_any});
-  });
+  };
+  GraphDump dump(graph, "plan");
+  // Replaces calls of checkpointed functions by their records.
+  Ref<Graph> result = apply(dump, "inline_checkpointed", inline_checkpointed, graph);
+  const auto pass = [&](bool is_on, const char* name, const auto& make) {
+    if (is_on) result = apply(dump, name, make, *result);
+  };
+  // Lets gradient loops read residuals of finished entries as padding.
+  pass(true, "relax_finished_residuals", relax_finished_residuals);
+  // Hoists ops on captures out of loops along a known dim.
+  pass(passes.hoist_invariants, "hoist_once", hoist_once);
+  // Hoists the same out of loops of unknown length and loops that slice or stack lists.
+  pass(passes.hoist_invariants, "hoist_all_invariants", hoist_all_invariants);
+  // Multiplies whole tables instead of the table rows that a loop gathers.
+  pass(passes.multiply_tables, "hoist_embedding_products", multiply);
+  // Replaces slices that are equal in every iteration by captures.
   pass(batches, "capture_constant_slices", capture_constant_slices);
+  // Splits a loop over several layers into one loop per layer.
   pass(batches && passes.split_loops, "split_loops", split_loops);
-  pass(chunks, "chunk_loops",
-       [&](const Graph& from) { return chunk_loops(from, passes.chunk_steps); });
+  // Runs long loops in chunks of iterations, so that values stay in the cache.
+  pass(chunks, "chunk_loops", chunk);
+  // Splits the loops inside chunks, which a memory policy left whole before.
   pass(chunks && passes.split_loops, "split_loops", split_loops);
+  // Computes slices of chunked loops inside them, chunk by chunk.
   pass(chunks, "feed_chunks", feed_chunks);
-  pass(batches, "batch_across_iterations",
-       [&](const Graph& from) { return batch_across_iterations(from, packs); });
+  // Hoists or sinks ops, to run once for all iterations.
+  pass(batches, "batch_across_iterations", batch);
+  // Replaces the slices that became equal in every iteration, as ops on captures have left loops.
   pass(true, "capture_constant_slices", capture_constant_slices);
-  Optimised optimised = passes.simplify ? optimise(std::move(result)) : as_it_is(std::move(result));
+  // Removes the leftovers of all these.
+  Optimised optimised =
+      passes.simplify ? simplified(dump, std::move(result)) : as_it_is(std::move(result));
   result = std::move(optimised.graph);
-  pass(passes.pack_weights, "pack_weights",
-       [&](const Graph& from) { return pack_weights(from, packs); });
+  // Packs matrices that loops capture, for products.
+  pass(passes.pack_weights, "pack_weights", pack);
+  // Fuses element-wise ops into ops that run tile by tile.
   pass(passes.fuse_pointwise, "fuse_pointwise", fuse_pointwise);
+  // Moves chunked loops that can be pipelined next to each other.
   pass(chunks && passes.adjoin_loops, "group_pipelined_loops", group_pipelined_loops);
+  // Moves updates of arguments behind the reads of these, so that they can be made in place.
   pass(true, "sink_updates", sink_updates);
   optimised.graph = std::move(result);
   return optimised;

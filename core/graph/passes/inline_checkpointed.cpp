@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/joined_dims.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/types/dim_expression.h"

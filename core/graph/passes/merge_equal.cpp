@@ -4,6 +4,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "reel/core/ops/control/cond.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/loop.h"
 
 namespace reel {
@@ -153,7 +155,7 @@ class Merger {
   }
 
   static const Graph* origin(const LoopAttrs& attrs) {
-    return attrs.origin ? attrs.origin.get() : attrs.body.graph.get();
+    return attrs.debug.origin ? attrs.debug.origin.get() : attrs.body.graph.get();
   }
 
   bool merge_loop(const OpRecord& record, const Emitted& next) {
@@ -161,7 +163,7 @@ class Merger {
     const auto is_same = [&](const Emitted& first) {
       const auto& a = get<LoopAttrs>(first.attrs.get());
       return first.in == next.in && origin(a) == origin(b) && a.cond.graph == b.cond.graph &&
-             a.is_reverse == b.is_reverse;
+             a.trips.is_reverse == b.trips.is_reverse;
     };
     std::size_t found = emitted_.size();  // the first of several
     const auto [begin, end] = loops_.equal_range(hash_of_loop(next));
@@ -197,62 +199,43 @@ class Merger {
     for (const ValueId v : right.outputs) both.outputs.push_back(place[v]);
     both.seal();
     const Ref<Graph> merged = merge_equal(both, nullptr, nullptr, left.records.size());
-    // merged->outputs: carries, stacks and sums of the left body, then of the right one.
-    const std::vector<ValueId> outs = merged->outputs;
-    const std::size_t left_count = left.outputs.size();
-    const auto term = [&](bool is_right, int i) { return outs[(is_right ? left_count : 0) + i]; };
+    const std::vector<ValueId> outs = merged->outputs;  // of the left body, then of the right one
+    const auto all = std::span(outs);
+    const auto of_a = body_outputs_of(a, all.first(left.outputs.size())),
+               of_b = body_outputs_of(b, all.subspan(left.outputs.size()));
 
     LoopAttrs united = a;
-    united.origin = Ref<const Graph>(origin(a));
-    std::vector<ValueId> stacks, sums;
+    united.debug.origin = Ref<const Graph>(origin(a));
+    std::vector<ValueId> stacks(of_a.stacks.begin(), of_a.stacks.end()),
+        sums(of_a.sums.begin(), of_a.sums.end());
     std::vector<std::size_t> stack_place, sum_place;  // places of b's outputs among the united ones
-    std::vector<std::uint8_t> collect_stacks, collect_sums;
-    for (int i = 0; i < a.stacks; ++i)
-      collect_stacks.push_back(a.output_adds_finished(a.carries + i));
-    for (int i = 0; i < a.sums; ++i)
-      collect_sums.push_back(a.output_adds_finished(a.carries + a.stacks + i));
-    for (int i = 0; i < a.stacks; ++i) stacks.push_back(term(false, a.carries + i));
-    for (int i = 0; i < a.sums; ++i) sums.push_back(term(false, a.carries + a.stacks + i));
-    for (int i = 0; i < b.stacks; ++i) {
-      const ValueId v = term(true, b.carries + i);
-      std::size_t at = 0;
-      const bool adds_finished_to_running = b.output_adds_finished(b.carries + i);
+    for (std::size_t j = 0; j < b.stacks.size(); ++j) {
       // One value may be stacked along two dims: the dim of xs, and a shorter one that the loop
       // makes.
-      const auto is_same = [&](std::size_t k) {
-        return stacks[k] == v && united.stack_kinds[k] == b.stack_kinds[i] &&
-               collect_stacks[k] == adds_finished_to_running &&
-               (united.makes_dim || united.stack_dims[k] == b.stack_dims[i]);
-      };
-      while (at < stacks.size() && !is_same(at)) ++at;
+      LoopStack stack = b.stacks[j];
+      if (united.trips.makes_dim) stack.dim = Dim();
+      std::size_t at = 0;
+      while (at < stacks.size() &&
+             (stacks[at] != of_b.stacks[j] || !attr::same(united.stacks[at], stack)))
+        ++at;
       if (at == stacks.size()) {
-        stacks.push_back(v);
-        united.stack_kinds.push_back(b.stack_kinds[i]);
-        collect_stacks.push_back(adds_finished_to_running);
-        if (!united.makes_dim) united.stack_dims.push_back(b.stack_dims[i]);
+        stacks.push_back(of_b.stacks[j]);
+        united.stacks.push_back(std::move(stack));
       }
       stack_place.push_back(at);
     }
-    for (int i = 0; i < b.sums; ++i) {
-      const ValueId v = term(true, b.carries + b.stacks + i);
-      const bool adds_finished_to_running = b.output_adds_finished(b.carries + b.stacks + i);
+    for (std::size_t j = 0; j < b.sums.size(); ++j) {
       std::size_t at = 0;
-      while (at < sums.size() && (sums[at] != v || collect_sums[at] != adds_finished_to_running))
+      while (at < sums.size() &&
+             (sums[at] != of_b.sums[j] || !attr::same(united.sums[at], b.sums[j])))
         ++at;
       if (at == sums.size()) {
-        sums.push_back(v);
-        collect_sums.push_back(adds_finished_to_running);
+        sums.push_back(of_b.sums[j]);
+        united.sums.push_back(b.sums[j]);
       }
       sum_place.push_back(at);
     }
-    united.stacks = static_cast<int>(stacks.size());
-    united.sums = static_cast<int>(sums.size());
-    united.adds_finished_to_running.resize(a.carries);
-    united.adds_finished_to_running.insert(united.adds_finished_to_running.end(),
-                                           collect_stacks.begin(), collect_stacks.end());
-    united.adds_finished_to_running.insert(united.adds_finished_to_running.end(),
-                                           collect_sums.begin(), collect_sums.end());
-    merged->outputs.assign(outs.begin(), outs.begin() + a.carries);
+    merged->outputs.assign(of_a.carries.begin(), of_a.carries.end());
     merged->outputs.insert(merged->outputs.end(), stacks.begin(), stacks.end());
     merged->outputs.insert(merged->outputs.end(), sums.begin(), sums.end());
     merged->name = left.name;
@@ -261,29 +244,33 @@ class Merger {
     for (const auto& [symbol, actual] : b.body.bindings) names.bind(symbol, actual);
     united.body = make_sub_graph(merged, names);
 
-    // Outputs of the first loop keep their values; new values are added for the second loop's
+    // Results of the first loop keep their values; new values are added for the second loop's
     // others.
     const std::vector<ValueId> had = first.out;
-    const auto second = from_.outputs_of(record);
-    std::vector<ValueId> out(had.begin(), had.begin() + a.carries + a.stacks);
-    for (int i = 0; i < b.carries; ++i) alias(second[i], had[i]);
-    for (int i = 0; i < b.stacks; ++i) {
-      if (stack_place[i] >= out.size() - a.carries)
-        out.push_back(to_->add_value(renamed(second[b.carries + i])));
-      alias(second[b.carries + i], out[a.carries + stack_place[i]]);
+    const auto kept = results_of(a, had);
+    const auto second = results_of(b, from_.outputs_of(record));
+    const auto with_new = [&](std::span<const ValueId> old, std::span<const ValueId> more,
+                              const std::vector<std::size_t>& place) {
+      std::vector<ValueId> result(old.begin(), old.end());
+      for (std::size_t j = 0; j < more.size(); ++j) {
+        if (place[j] >= result.size()) result.push_back(to_->add_value(renamed(more[j])));
+        alias(more[j], result[place[j]]);
+      }
+      return result;
+    };
+    for (std::size_t i = 0; i < kept.carries.size(); ++i) alias(second.carries[i], kept.carries[i]);
+    first.out.assign(kept.carries.begin(), kept.carries.end());
+    for (const auto& more : {with_new(kept.stacks, second.stacks, stack_place),
+                             with_new(kept.sums, second.sums, sum_place)})
+      first.out.insert(first.out.end(), more.begin(), more.end());
+    first.out.push_back(kept.trips);
+    alias(second.trips, kept.trips);
+    for (const auto& [mine, other] :
+         {std::pair{kept.lengths, second.lengths}, {kept.token, second.token}}) {
+      if (!mine) continue;
+      first.out.push_back(*mine);
+      if (other) alias(*other, *mine);  // a loop that saves along a made dim has no token
     }
-    const std::size_t first_sum = out.size();
-    out.insert(out.end(), had.begin() + a.carries + a.stacks,
-               had.begin() + a.carries + a.stacks + a.sums);
-    for (int i = 0; i < b.sums; ++i) {
-      const ValueId v = second[b.carries + b.stacks + i];
-      if (first_sum + sum_place[i] >= out.size()) out.push_back(to_->add_value(renamed(v)));
-      alias(v, out[first_sum + sum_place[i]]);
-    }
-    const std::size_t a_rest = a.trips_output(), b_rest = b.trips_output();
-    out.insert(out.end(), had.begin() + a_rest, had.end());
-    for (std::size_t i = b_rest; i < second.size(); ++i) alias(second[i], had[a_rest + i - b_rest]);
-    first.out = std::move(out);
     first.attrs = make_attrs(std::move(united));
   }
 

@@ -1,6 +1,8 @@
 #include "reel/core/graph/passes/without_effects.h"
 
 #include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/cond.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/loop.h"
 
 namespace reel {

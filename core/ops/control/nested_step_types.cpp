@@ -4,7 +4,8 @@
 #include <optional>
 
 #include "reel/core/graph/known_number.h"
-#include "reel/core/ops/control/replay.h"
+#include "reel/core/ops/control/cond.h"
+#include "reel/core/ops/control/effects.h"
 
 namespace reel {
 namespace {
@@ -21,10 +22,10 @@ std::optional<Dim> dim_of(const LoopAttrs& loop, const Graph& around, const OpRe
   const std::vector<TensorType> types = around.types_of(in);
   if (loop.cond) return std::nullopt;
   if (const auto dense = first_dense_slice(loop, types))
-    return types[loop.first_slice() + *dense].dims()[0];
-  for (std::size_t j = 0; j < static_cast<std::size_t>(loop.stacks); ++j)
-    if (!loop.is_list(j) && !loop.makes_dim) return loop.stack_dims[j];
-  const auto steps = loop.has_bound ? known_number(around, in[0]) : std::nullopt;
+    return operands_of(loop, types).slices[*dense].dims()[0];
+  for (const LoopStack& stack : loop.stacks)
+    if (!stack.is_list && !loop.trips.makes_dim) return stack.dim;
+  const auto steps = loop.trips.has_bound ? known_number(around, in[0]) : std::nullopt;
   return steps ? std::optional(Dim(std::max<std::int64_t>(*steps, 0))) : std::nullopt;
 }
 
@@ -82,12 +83,11 @@ class Estimate {
     for (TensorType& type : inputs) type = env.resolve(type);
     DimEnv inside = DimEnv::renaming(body_env(loop, inputs));
     const std::size_t before = types.size();
-    for (int i = 0; i < loop.carries; ++i)
-      add_kept(inputs[loop.first_carry() + static_cast<std::size_t>(i)], all);
+    for (const TensorType& carry : operands_of(loop, inputs).carries) add_kept(carry, all);
     const Graph& body = *loop.body.graph;
-    for (std::size_t k = loop.first_stack(); k < loop.first_sum() && types.size() == before; ++k)
-      if (!loop.is_raw(k - loop.first_stack()))
-        add_kept(inside.resolve(body.types[body.outputs[k]]), all);
+    const auto terms = body_outputs(loop).stacks;
+    for (std::size_t j = 0; j < terms.size() && types.size() == before; ++j)
+      if (!loop.stacks[j].is_raw()) add_kept(inside.resolve(body.types[terms[j]]), all);
     add_loops(body, inside, all);
   }
   /// Adds the residuals that a value of the state or of a step's output may cause.
@@ -126,19 +126,19 @@ std::vector<TensorType> nested_step_types(const LoopAttrs& attrs,
   Estimate estimate(around);
   estimate.add_loops(body, inside, {});
   if (!estimate.has_loops) return {};
-  for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
-    if (!inputs[i].is_list()) estimate.add(slice_type(inputs[i]));
-  for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k) {
-    const std::size_t stack = k - attrs.first_stack();
-    if (!attrs.is_raw(stack) && !attrs.is_list(stack))
-      estimate.add(inside.resolve(body.types[body.outputs[k]]));
-  }
+  for (const TensorType& slices : operands_of(attrs, inputs).slices)
+    if (!slices.is_list()) estimate.add(slice_type(slices));
+  const auto terms = body_outputs(attrs).stacks;
+  for (std::size_t j = 0; j < terms.size(); ++j)
+    if (!attrs.stacks[j].is_raw() && !attrs.stacks[j].is_list)
+      estimate.add(inside.resolve(body.types[terms[j]]));
   return std::move(estimate.types);
 }
 
 bool is_step_open(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  const std::vector<TensorType> step =
-      attrs.chunk_cost_types.empty() ? nested_step_types(attrs, inputs) : attrs.chunk_cost_types;
+  const std::vector<TensorType> step = attrs.chunking.cost_types.empty()
+                                           ? nested_step_types(attrs, inputs)
+                                           : attrs.chunking.cost_types;
   return std::find(step.begin(), step.end(), open_type()) != step.end();
 }
 

@@ -24,7 +24,7 @@ class ReplaySegmentGraphs;  // trace/executors/checkpoints/replay_segments.h
 /// Replay segments are computed again when the loop reaches them (core/runtime/residual_source.h).
 struct RecomputeAttrs {
   AttrsRef loop;  ///< LoopAttrs of the loop with all its residual stacks
-  int first_saved = 0;
+  std::size_t first_saved = 0;
   /// Runs the graphs of replay segments, for the plan that set it; otherwise the interpreter runs
   /// them.
   std::optional<GraphRunner> runner;
@@ -43,7 +43,7 @@ struct RecomputeAttrs {
   /// Returns how many of the op's inputs are inputs of the loop. all: the number of the op's
   /// inputs.
   std::size_t loop_inputs(std::size_t all) const {
-    return all - 2 - saving().makes_lengths() - static_cast<std::size_t>(saving().carries);
+    return all - 2 - saving().makes_lengths() - saving().carries.size();
   }
 };
 

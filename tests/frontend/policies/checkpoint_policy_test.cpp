@@ -414,8 +414,7 @@ std::vector<std::string> saved_under(const SavingRule& rule) {
     if (record.op != &loop_op || get<LoopAttrs>(record.attrs.get()).is_gradient_loop) continue;
     const auto& attrs = get<LoopAttrs>(record.attrs.get());
     const Graph& body = *attrs.body.graph;
-    for (int j = 0; j < attrs.stacks; ++j) {
-      const ValueId v = body.outputs[attrs.first_stack() + static_cast<std::size_t>(j)];
+    for (const ValueId v : body_outputs(attrs).stacks) {
       std::string made = "carry";
       for (const OpRecord& of : body.records)
         for (const ValueId out : body.outputs_of(of))

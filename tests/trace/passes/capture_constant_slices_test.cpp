@@ -18,7 +18,7 @@ std::vector<std::pair<int, int>> loops(const Graph& graph) {
   for (const OpRecord& record : graph.records) {
     if (record.op != &loop_op) continue;
     const auto& loop = get<LoopAttrs>(record.attrs.get());
-    result.emplace_back(loop.slices, static_cast<int>(loop.body_captures.size()));
+    result.emplace_back(static_cast<int>(loop.slices.size()), static_cast<int>(loop.body_captures.size()));
   }
   return result;
 }

@@ -117,8 +117,8 @@ std::vector<int> chunks_in(const Graph& graph) {
   std::vector<int> result;
   const Ref<Graph> plan = optimise_for_plan(graph, {}).graph;
   for (const OpRecord& record : plan->records)
-    if (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).over_chunks)
-      result.push_back(get<LoopAttrs>(record.attrs.get()).chunk_steps);
+    if (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).chunking.over_chunks)
+      result.push_back(get<LoopAttrs>(record.attrs.get()).chunking.steps);
   return result;
 }
 
@@ -235,13 +235,13 @@ TEST_F(ChunkLoopsTest, EntriesThatEndOneByOneEndInTheLoopInside) {
   for (const OpRecord& record : graph->records)
     if (record.op == &loop_op) outer = &get<LoopAttrs>(record.attrs.get());
   ASSERT_NE(outer, nullptr);
-  EXPECT_TRUE(outer->over_chunks && outer->entry_dims.empty() && !outer->has_lengths);
+  EXPECT_TRUE(outer->chunking.over_chunks && !outer->has_entries() && !outer->trips.has_lengths);
   const Graph& body = *outer->body.graph;
   const LoopAttrs* inner = nullptr;
   for (const OpRecord& record : body.records)
     if (record.op == &loop_op) inner = &get<LoopAttrs>(record.attrs.get());
   ASSERT_NE(inner, nullptr);
-  EXPECT_TRUE(inner->within_chunk && inner->has_lengths && inner->entry_dims.size() == 1);
+  EXPECT_TRUE(inner->chunking.within_chunk && inner->trips.has_lengths && inner->entries.dims.size() == 1);
   // The loop gets the lengths of all steps; the lengths within a chunk are in the chunk's dim.
   EXPECT_EQ(str(body.types[body.inputs.back()]), "i32[batch=2]") << str(*graph);
   EXPECT_EQ(str(body.types[body.inputs[2]]), "f64[time[batch=2],batch=2,in=3]") << str(*graph);

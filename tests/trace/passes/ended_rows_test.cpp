@@ -60,8 +60,8 @@ TEST_F(EndedRowsTest, RunTogetherWithThoseOfSimilarLengths) {
   const RowCut cut{Dim("batch", 6), {}, {}, {}, {2, 2, 2}};
   const Dim batch("batch", 6);
   LoopAttrs attrs;
-  attrs.has_bound = attrs.has_lengths = true;
-  attrs.entry_dims = {batch};
+  attrs.trips.has_bound = attrs.trips.has_lengths = true;
+  attrs.entries.dims = {batch};
   const Tensor bound = scalar(std::int64_t{9}), lengths = tensor({3, 9, 1, 12, 3, 0}, {batch});
   const OpInput in[] = {bound, lengths};
   std::vector<std::vector<std::int64_t>> rows, steps;
@@ -77,9 +77,9 @@ TEST_F(EndedRowsTest, OfAChunkHaveWhatIsLeftOfTheirLengths) {
   const RowCut cut{Dim("batch", 6), {}, {}, {}, {2, 2, 2}};
   const Dim batch("batch", 6);
   LoopAttrs attrs;
-  attrs.within_chunk = attrs.has_lengths = attrs.is_full = true;
-  attrs.entry_dims = {batch};
-  attrs.slices = 1;
+  attrs.chunking.within_chunk = attrs.trips.has_lengths = attrs.trips.is_full = true;
+  attrs.entries.dims = {batch};
+  attrs.slices.resize(1);
   const Tensor lengths = tensor({3, 9, 1, 12, 5, 0}, {batch}), chunk = tensor({4, 12}, {}, i64),
                slices = zeros({Dim("time", 4), batch});
   const OpInput in[] = {lengths, chunk, slices};

@@ -145,7 +145,7 @@ TEST_F(FeedChunksTest, AnOperandThatTheLoopReadsAnywayIsReadOnce) {
   const Ref<Graph> fed = feed_chunks(*chunk_loops(jitted.graph(), 2));
   for (const OpRecord& record : fed->records) {
     if (record.op != &loop_op) continue;
-    EXPECT_EQ(get<LoopAttrs>(record.attrs.get()).slices, 1);
+    EXPECT_EQ(get<LoopAttrs>(record.attrs.get()).slices.size(), 1u);
   }
 }
 

@@ -235,7 +235,7 @@ TEST(ForwardedOutputsTest, WhatIsStackedOrAddedUpTwiceIsThereAlready) {
     for (const OpRecord& record : graph.records)
       if (record.op == &loop_op) {
         const auto& attrs = get<LoopAttrs>(record.attrs.get());
-        result.emplace_back(attrs.stacks, attrs.sums);
+        result.emplace_back(attrs.stacks.size(), attrs.sums.size());
       }
     return result;
   };

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/recompute.h"
 #include "reel/tests/trace/plan/planned.h"
 #include "reel/trace/executors/interpreter.h"

@@ -222,7 +222,7 @@ TEST_F(SplitLoopsTest, LayersHaveTheChunksOfTheWhole) {
     for (const OpRecord& record : over_chunks->records)
       if (record.op == &loop_op) {
         const auto& loop = get<LoopAttrs>(record.attrs.get());
-        result.emplace_back(loop.is_reverse, loop.chunk_steps);
+        result.emplace_back(loop.trips.is_reverse, loop.chunking.steps);
       }
     return result;
   };

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/reel.h"

@@ -31,7 +31,7 @@ std::vector<Blocks> cuts(const F& f, const Args&... args) {
     for (const OpRecord& record : graph.records) {
       if (record.op != &loop_op) continue;
       const auto& attrs = get<LoopAttrs>(record.attrs.get());
-      if (attrs.over_chunks) {
+      if (attrs.chunking.over_chunks) {
         add(*attrs.body.graph);
         continue;
       }

@@ -25,14 +25,14 @@ CheckpointSchedule::Decision CheckpointSchedule::before(std::int64_t step) {
 
 std::int64_t checkpoints_taken(const LoopAttrs& attrs, std::int64_t slots, std::int64_t units,
                                std::int64_t unit) {
-  CheckpointSchedule kept(attrs.checkpoint_steps, slots);
+  CheckpointSchedule kept(attrs.policy.steps, slots);
   std::int64_t result = 0;
   for (std::int64_t k = 0; k < units; ++k) result += kept.before(k * unit).takes;
   return result;
 }
 
 std::int64_t slots_of(const LoopAttrs& attrs, std::int64_t state_bytes) {
-  return std::max<std::int64_t>(attrs.checkpoint_bytes / 2 / (state_bytes + kBytesOfWhich), 1);
+  return std::max<std::int64_t>(attrs.policy.bytes / 2 / (state_bytes + kBytesOfWhich), 1);
 }
 
 }  // namespace reel

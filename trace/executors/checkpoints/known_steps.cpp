@@ -30,12 +30,14 @@ std::optional<std::int64_t> known_steps(const Graph& graph, const LoopAttrs& loo
                                         std::span<const TensorType> types,
                                         const KnownNumbers& numbers) {
   if (const auto steps = steps_of(loop, types_of(inputs, types))) return steps;
-  if (loop.cond || loop.over_chunks || loop.within_chunk || !loop.has_bound) return std::nullopt;
-  std::optional<std::int64_t> result = known_number(graph, inputs[0], numbers);
+  const auto operands = operands_of(loop, inputs);
+  if (loop.cond || loop.chunking.over_chunks || operands.chunk || !operands.bound)
+    return std::nullopt;
+  std::optional<std::int64_t> result = known_number(graph, *operands.bound, numbers);
   if (!result) return result;
   result = std::max<std::int64_t>(*result, 0);
-  for (std::size_t i = loop.first_slice(); i < loop.first_capture(); ++i) {
-    const TensorType& slices = types[inputs[i]];
+  for (const ValueId v : operands.slices) {
+    const TensorType& slices = types[v];
     if (slices.is_list() || !slices.dims()[0].has_size()) return std::nullopt;
     result = std::min(*result, slices.dims()[0].size());
   }
@@ -56,25 +58,22 @@ std::optional<std::int64_t> known_tensors(const Graph& graph, ValueId v,
   const OpRecord* const maker = record_of(graph, v);
   if (!maker || maker->op != &loop_op) return std::nullopt;
   const auto& loop = get<LoopAttrs>(maker->attrs.get());
-  const std::size_t output = output_of(graph, *maker, v), stack = output - loop.first_stack();
-  if (output < loop.first_stack() || output >= loop.first_sum() || !loop.is_list(stack))
-    return std::nullopt;
+  const LoopLeaf leaf = result_at(loop, output_of(graph, *maker, v));
+  if (!leaf.is(LeafKind::stack) || !loop.stacks[leaf.index].is_list) return std::nullopt;
   const auto steps = known_steps(graph, *maker, types, numbers);
   if (!steps) return steps;
-  if (loop.is_checkpoint(stack))
+  if (loop.stacks[leaf.index].is_checkpoint())
     return checkpoints_left(loop, *steps, types_of(graph.inputs_of(*maker), types));
   const Graph& body = *loop.body.graph;
-  const auto of_step = known_tensors(body, body.outputs[output], body.types);
+  const auto of_step = known_tensors(body, body_outputs(loop).stacks[leaf.index], body.types);
   return of_step ? std::optional(*steps * *of_step) : std::nullopt;
 }
 
 std::optional<std::int64_t> checkpoints_left(const LoopAttrs& loop, std::int64_t steps,
                                              std::span<const TensorType> inputs) {
-  const auto state =
-      bytes_of(inputs.subspan(loop.first_carry(), static_cast<std::size_t>(loop.carries)));
+  const auto state = bytes_of(operands_of(loop, inputs).carries);
   if (!state) return std::nullopt;
-  CheckpointSchedule kept(loop.checkpoint_steps,
-                          loop.checkpoint_bytes ? slots_of(loop, *state) : 0);
+  CheckpointSchedule kept(loop.policy.steps, loop.policy.bytes ? slots_of(loop, *state) : 0);
   for (std::int64_t k = 0; k < steps; ++k) kept.before(k);
   return kept.taken();
 }

@@ -10,6 +10,7 @@
 #include "reel/trace/executors/checkpoints/known_steps.h"
 #include "reel/trace/executors/checkpoints/reverse_schedule.h"
 #include "reel/trace/executors/checkpoints/revolve.h"
+#include "reel/trace/executors/spill/spilled.h"
 
 namespace reel {
 namespace {
@@ -29,12 +30,6 @@ std::int64_t blocks_in_memory(std::int64_t window, std::int64_t step_bytes, std:
   return all <= most ? all + copy : std::min(in_memory, all + copy);
 }
 
-/// Returns true if residuals of the loop may lie in a file: it swaps, and is inside no other loop.
-bool spills(const LoopAttrs& loop) {
-  return loop.swaps && std::any_of(loop.stack_kinds.begin(), loop.stack_kinds.end(),
-                                   [](std::uint8_t kind) { return kind & LoopAttrs::kSpilled; });
-}
-
 /// Simulates one run of a loop and its reverse sweep as RecomputedResiduals does it, without
 /// tensors.
 class ForetoldLoop {
@@ -47,8 +42,8 @@ class ForetoldLoop {
         units_((steps + unit - 1) / unit),
         state_bytes_(*bytes_of(state)),
         unit_bytes_(unit_bytes),
-        measures_(measures && loop.checkpoint_bytes) {
-    if (!spills(loop)) return;
+        measures_(measures && loop.policy.bytes) {
+    if (!loop.policy.swaps || !loop.spills()) return;
     std::vector<std::int64_t> carries;
     for (const TensorType& carry : state) carries.push_back(carry.bytes());
     FileOfCheckpoints file(loop, std::move(carries));
@@ -59,7 +54,7 @@ class ForetoldLoop {
     forwards();
     const std::int64_t chunks = (steps_ + asked - 1) / asked;
     for (std::int64_t k = 0; k < chunks; ++k) {
-      const std::int64_t first = (loop_.is_reverse ? k : chunks - 1 - k) * asked;
+      const std::int64_t first = (loop_.trips.is_reverse ? k : chunks - 1 - k) * asked;
       need(first, std::min(asked, steps_ - first));
     }
     PolicyCosts result;
@@ -77,8 +72,8 @@ class ForetoldLoop {
   };
 
   void forwards() {
-    CheckpointSchedule times(loop_.checkpoint_steps,
-                             loop_.checkpoint_bytes ? slots_of(loop_, state_bytes_) : 0);
+    CheckpointSchedule times(loop_.policy.steps,
+                             loop_.policy.bytes ? slots_of(loop_, state_bytes_) : 0);
     std::vector<std::int64_t> kept;
     for (std::int64_t k = 0; k < units_; ++k) {
       const CheckpointSchedule::Decision now = times.before(step_of(k));
@@ -97,7 +92,7 @@ class ForetoldLoop {
 
   void need(std::int64_t first, std::int64_t count) {
     std::int64_t begin = first / unit_, end = (first + count + unit_ - 1) / unit_;
-    if (loop_.is_reverse) {
+    if (loop_.trips.is_reverse) {
       begin = units_ - begin;
       end = units_ - end;
       std::swap(begin, end);
@@ -150,7 +145,7 @@ class ForetoldLoop {
   }
   std::int64_t steps_of(const Part& part) const { return step_of(part.end) - step_of(part.begin); }
   std::int64_t step_of(std::int64_t unit) const {
-    if (!loop_.is_reverse) return std::min(unit * unit_, steps_);
+    if (!loop_.trips.is_reverse) return std::min(unit * unit_, steps_);
     return unit ? steps_ - (units_ - unit) * unit_ : 0;
   }
 
@@ -181,10 +176,10 @@ std::int64_t made_inside(const Graph& body, std::span<const ValueId> saved) {
     const OpRecord* const maker = record_of(body, v);
     if (!maker || maker->op != &loop_op || !body.types[v].is_known()) continue;
     const auto& loop = get<LoopAttrs>(maker->attrs.get());
-    const std::size_t output = output_of(body, *maker, v), stack = output - loop.first_stack();
-    if (output < loop.first_stack() || output >= loop.first_sum() || !loop.is_raw(stack)) continue;
-    const Graph& of_loop = *loop.body.graph;
-    result += body.types[v].bytes() + made_inside(of_loop, {&of_loop.outputs[output], 1});
+    const LoopLeaf leaf = result_at(loop, output_of(body, *maker, v));
+    if (!leaf.is(LeafKind::stack) || !loop.stacks[leaf.index].is_raw()) continue;
+    result += body.types[v].bytes() +
+              made_inside(*loop.body.graph, body_outputs(loop).stacks.subspan(leaf.index, 1));
   }
   return result;
 }
@@ -193,9 +188,7 @@ StepCosts step_costs(const RecomputeAttrs& attrs, std::span<const TensorType> in
                      std::span<const TensorType> outputs) {
   const LoopAttrs& loop = attrs.saving();
   const Graph& body = *loop.body.graph;
-  const auto saved = std::span(body.outputs)
-                         .subspan(loop.first_stack() + static_cast<std::size_t>(attrs.first_saved),
-                                  outputs.size());
+  const auto saved = body_outputs(loop).stacks.subspan(attrs.first_saved, outputs.size());
   StepCosts result;
   std::int64_t all = 0, most = 0;  // most: of a value that is copied into one buffer
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -230,7 +223,7 @@ PolicyCosts policy_costs(const RecomputeAttrs& attrs, std::span<const TensorType
                          std::span<const TensorType> outputs, std::optional<std::int64_t> steps,
                          std::int64_t unit, std::int64_t asked) {
   const LoopAttrs& loop = attrs.saving();
-  const auto carries = inputs.subspan(loop.first_carry(), static_cast<std::size_t>(loop.carries));
+  const auto carries = operands_of(loop, inputs).carries;
   const auto state = bytes_of(carries);
   const StepCosts of_step = step_costs(attrs, inputs, outputs);
   const std::optional<std::int64_t>& step = of_step.bytes;
@@ -244,10 +237,10 @@ PolicyCosts policy_costs(const RecomputeAttrs& attrs, std::span<const TensorType
   }
   PolicyCosts result;
   for (const TensorType& carry : carries) result.has_arrays = result.has_arrays || carry.is_list();
-  if (loop.checkpoint_steps)
-    result.steps = steps ? std::min(*steps, loop.checkpoint_steps) : loop.checkpoint_steps;
-  if (loop.checkpoint_bytes) {
-    const std::int64_t half = loop.checkpoint_bytes / 2;
+  if (loop.policy.steps)
+    result.steps = steps ? std::min(*steps, loop.policy.steps) : loop.policy.steps;
+  if (loop.policy.bytes) {
+    const std::int64_t half = loop.policy.bytes / 2;
     result.checkpoints = std::max(half, state ? *state + kBytesOfWhich : 0);
     result.bytes = std::max(half, step ? *step * unit : 0) + inside;
     if (step)
@@ -264,14 +257,15 @@ FileOfCheckpoints::FileOfCheckpoints(const LoopAttrs& loop, std::vector<std::int
     : loop_(loop),
       carries_(std::move(carries)),
       state_(std::accumulate(carries_.begin(), carries_.end(), arrays)),
-      slots_(loop.checkpoint_bytes ? slots_of(loop, state_) : 0) {}
+      slots_(loop.policy.bytes ? slots_of(loop, state_) : 0) {}
 
 bool FileOfCheckpoints::is_used() const {
   return !slots_ || in_memory(-1) < CheckpointSchedule::most(slots_) * state_;
 }
 
 std::int64_t FileOfCheckpoints::in_memory(std::int64_t puts) const {
-  const std::int64_t window = loop_.spill_window / std::max<std::int64_t>(loop_.carries, 1);
+  const std::int64_t window =
+      loop_.policy.spill_window / std::max<std::int64_t>(std::ssize(loop_.carries), 1);
   std::int64_t result = 0;
   for (const std::int64_t bytes : carries_)
     if (bytes) result += blocks_in_memory(window, bytes, puts, 1, 1, true);
@@ -281,10 +275,7 @@ std::int64_t FileOfCheckpoints::in_memory(std::int64_t puts) const {
 std::int64_t spilled_bytes_in_memory(const LoopAttrs& loop, std::int64_t step_bytes,
                                      std::int64_t count, std::int64_t together, std::int64_t asked,
                                      bool is_expected) {
-  const auto stacks = std::count_if(loop.stack_kinds.begin(), loop.stack_kinds.end(),
-                                    [](std::uint8_t kind) { return kind & LoopAttrs::kSpilled; });
-  return blocks_in_memory(loop.spill_window / std::max<std::int64_t>(stacks, 1), step_bytes, count,
-                          together, asked, is_expected);
+  return blocks_in_memory(window_of_stack(loop), step_bytes, count, together, asked, is_expected);
 }
 
 }  // namespace reel

@@ -22,7 +22,7 @@ RecomputedSteps recomputed_steps() { return {steps_advanced, steps_saved}; }
 RecomputedResiduals::RecomputedResiduals(const RecomputeAttrs& attrs, Tensors inputs,
                                          std::vector<TensorType> types)
     : attrs_(attrs), types_(std::move(types)), segments_(attrs, inputs) {
-  const std::size_t lists = inputs.size() - static_cast<std::size_t>(loop().carries);
+  const std::size_t lists = inputs.size() - loop().carries.size();
   const Tensors kept = list_elements(inputs[lists - 1]);
   if (!kept.empty()) unit_ = kept[0].data<std::int64_t>()[1];
   units_ = (segments_.steps() + unit_ - 1) / unit_;
@@ -47,18 +47,18 @@ Tensor RecomputedResiduals::carry_at(std::size_t carry, std::size_t checkpoint) 
 
 /// All chunks have the same size except the last one by position, which a reverse loop runs first.
 std::int64_t RecomputedResiduals::step_of(std::int64_t unit) const {
-  if (!loop().is_reverse) return std::min(unit * unit_, segments_.steps());
+  if (!loop().trips.is_reverse) return std::min(unit * unit_, segments_.steps());
   return unit ? segments_.steps() - (units_ - unit) * unit_ : 0;
 }
 std::int64_t RecomputedResiduals::unit_at(std::int64_t step) const {
-  if (!loop().is_reverse) return step / unit_;
+  if (!loop().trips.is_reverse) return step / unit_;
   return step ? units_ - (segments_.steps() - step) / unit_ : 0;
 }
 
 void RecomputedResiduals::need(std::int64_t first, std::int64_t count) {
   if (is_there_ && first == first_ && count == count_) return;
   std::int64_t begin = first / unit_, end = (first + count + unit_ - 1) / unit_;
-  if (loop().is_reverse) {
+  if (loop().trips.is_reverse) {
     begin = units_ - begin;
     end = units_ - end;
     std::swap(begin, end);
@@ -111,11 +111,11 @@ RecomputedResiduals::State RecomputedResiduals::last_state_behind(std::size_t ch
 /// Returns true if sizes of the state may change from iteration to iteration.
 bool RecomputedResiduals::state_has_any_size() const {
   const Graph& body = *loop().body.graph;
-  for (std::size_t i = 0; i < checkpoints_.size(); ++i) {
-    const TensorType& type = body.types[body.inputs[1 + i]];
-    if (!type.is_list() && !type.is_known()) return true;
-  }
-  return false;
+  const auto carries = body_inputs(loop()).carries;
+  return std::any_of(carries.begin(), carries.end(), [&](ValueId carry) {
+    const TensorType& type = body.types[carry];
+    return !type.is_list() && !type.is_known();
+  });
 }
 
 /// If the state's sizes change, takes the maximum over both ends of the gap, as states grow up to
@@ -137,9 +137,9 @@ ReverseSchedule::Bytes RecomputedResiduals::bytes_at(const State& state) {
 /// them by running the time step behind `state`.
 std::int64_t RecomputedResiduals::bytes_of_step(const State& state) {
   const Graph& body = *loop().body.graph;
+  const auto terms = body_outputs(loop()).stacks;
   const auto is_known = [&](std::size_t i) {  // lengths of inner loops' lists are unknown
-    const ValueId term = body.outputs[loop().first_stack() + stack_of(i)];
-    return slice_type(types_[i]).is_known() && !body.types[term].is_list();
+    return slice_type(types_[i]).is_known() && !body.types[terms[stack_of(i)]].is_list();
   };
   bool are_known = true;
   for (std::size_t i = 0; i < types_.size(); ++i) are_known = are_known && is_known(i);
@@ -199,7 +199,7 @@ RecomputedResiduals::Part RecomputedResiduals::as_part(std::int64_t begin, std::
     }
     Tensors& steps = part.elements[i];
     steps = list_elements(of_value);
-    const MemoryClass what = loop().memory_of(stack_of(i));
+    const MemoryClass what = loop().stacks[stack_of(i)].memory_class();
     for (const Tensor& step : steps) count_as_made_since(begin_, step, what);
     if (!is_dense(i)) continue;
     of_value = Tensor();

@@ -61,7 +61,7 @@ class RecomputedResiduals final : public ResidualSource {
   std::int64_t step_of(std::int64_t unit) const;
   std::int64_t unit_at(std::int64_t step) const;
   std::int64_t first_position(std::int64_t begin, std::int64_t end) const {
-    return loop().is_reverse ? segments_.steps() - step_of(end) : step_of(begin);
+    return loop().trips.is_reverse ? segments_.steps() - step_of(end) : step_of(begin);
   }
   ReplaySegments::Ran run(std::int64_t begin, std::int64_t end, const Tensors& carries, bool saves);
   State state_at(std::size_t checkpoint) const;
@@ -74,9 +74,7 @@ class RecomputedResiduals final : public ResidualSource {
   void put_together(const Part& part);
   bool is_dense(std::size_t i) const { return !types_[i].is_list(); }
   /// Returns the loop's stack that value i is.
-  std::size_t stack_of(std::size_t i) const {
-    return static_cast<std::size_t>(attrs_.first_saved) + i;
-  }
+  std::size_t stack_of(std::size_t i) const { return attrs_.first_saved + i; }
   Part as_part(std::int64_t begin, std::int64_t end, Tensors saved) const;
   static Tensor in_one_piece(Tensors steps);
   /// The part that holds the requested time steps, and the position of its first one.

@@ -33,12 +33,17 @@ ReplaySegmentGraphs::ReplaySegmentGraphs(const RecomputeAttrs& attrs,
   const std::size_t own = attrs.loop_inputs(types_.size());
   if (loop.makes_lengths())
     lengths_.push_back(types_[own + 1]);
-  else if (loop.has_lengths)
-    lengths_.push_back(types_[loop.has_bound]);
+  else if (const TensorType* const lengths = operands_of(loop, types_).lengths)
+    lengths_.push_back(*lengths);
   types_.erase(types_.begin() + static_cast<std::ptrdiff_t>(own), types_.end());
   is_dense_ = saves_in_one_piece(attrs, types_);
-  for (std::size_t i = loop.first_slice(); i < loop.first_capture(); ++i)
-    if (!types_[i].is_list() && types_[i].dims()[0].is_named()) time_ = types_[i].dims()[0];
+  std::vector<TensorType> inside = types_;  // with the slices of one step
+  const auto operands = operands_of(loop, inside);
+  for (TensorType& slices : operands.slices) {
+    if (slices.is_list()) continue;
+    if (slices.dims()[0].is_named()) time_ = slices.dims()[0];
+    slices = slice_type(slices);
+  }
   const auto add = [&](const Dim& symbol) {
     if (symbol.is_named() && !contains(symbols_, symbol)) symbols_.push_back(symbol);
   };
@@ -48,14 +53,10 @@ ReplaySegmentGraphs::ReplaySegmentGraphs(const RecomputeAttrs& attrs,
   // Symbols that inputs do not bind but that a plan stores: computed dims (time + 1), and dims of
   // captures that recomputed iterations do not read.
   Dims given;
-  const auto type_inside = [&](std::size_t i) {
-    const bool is_slices = i >= loop.first_slice() && i < loop.first_capture();
-    return is_slices && !types_[i].is_list() ? slice_type(types_[i]) : types_[i];
-  };
-  for (std::size_t i = 0; i < loop.first_capture(); ++i)
-    for_each_bound(type_inside(i), [&](const Dim& dim) { given.push_back(dim); });
-  for (std::size_t i = 0; i < types_.size(); ++i)
-    for_each_symbol(type_inside(i), [&](const Dim& dim) {
+  for (const TensorType& type : std::span(inside).first(inside.size() - operands.captures.size()))
+    for_each_bound(type, [&](const Dim& dim) { given.push_back(dim); });
+  for (const TensorType& type : inside)
+    for_each_symbol(type, [&](const Dim& dim) {
       if (!contains(given, dim)) add(dim);
     });
 }
@@ -66,16 +67,17 @@ Ref<Graph> ReplaySegmentGraphs::make_graph(const Dim& chunk, bool saves) const {
   steps.body.graph = without_effects(*steps.body.graph);
   steps.cond = SubGraph();
   steps.cond_captures.clear();
-  steps.origin = {};
-  steps.checkpoint_steps = steps.checkpoint_bytes = 0;
-  steps.swaps = false;
-  for (std::uint8_t& kind : steps.stack_kinds)
-    kind &= static_cast<std::uint8_t>(~LoopAttrs::kSpilled);
-  steps.has_lengths = !lengths_.empty();
+  steps.debug.origin = {};
+  steps.policy.steps = steps.policy.bytes = 0;
+  steps.policy.swaps = false;
+  steps.trips.has_lengths = !lengths_.empty();
   if (!is_dense_) {
-    steps.has_bound = true;
-    steps.is_full = false;
-    for (std::uint8_t& kind : steps.stack_kinds) kind |= LoopAttrs::kList;
+    steps.trips.has_bound = true;
+    steps.trips.is_full = false;
+  }
+  for (LoopStack& stack : steps.stacks) {
+    stack.residence = Residence::memory;
+    stack.is_list = stack.is_list || !is_dense_;
   }
   Ref<Graph> graph(new Graph);
   graph->name = loop.name;
@@ -83,25 +85,19 @@ Ref<Graph> ReplaySegmentGraphs::make_graph(const Dim& chunk, bool saves) const {
   const auto add_input = [&](const TensorType& type) {
     graph->inputs.push_back(graph->add_value(type));
   };
-  if (steps.has_bound) add_input(TensorType(i64));
-  if (steps.has_lengths) add_input(lengths_[0]);
+  if (steps.trips.has_bound) add_input(TensorType(i64));
+  if (steps.trips.has_lengths) add_input(lengths_[0]);
   add_input(TensorType(i64, {2}));
   const std::size_t first_token = graph->inputs.size();
   for (const Dim& symbol : symbols_) add_input(token_type(symbol));
   const std::vector<std::uint8_t> is_changing = carries_with_changing_dims(loop);
-  for (std::size_t i = loop.first_carry(); i < types_.size(); ++i) {
-    const TensorType& type = types_[i];
-    const std::size_t carry = i - loop.first_carry();
-    if (carry < is_changing.size() && is_changing[carry])
-      add_input(loop.body.graph->types[loop.body.graph->inputs[1 + carry]]);
-    else
-      add_input(i >= loop.first_slice() && i < loop.first_capture() && !type.is_list()
-                    ? chunk_type(type, chunk)
-                    : type);
-    if (i < loop.first_capture()) graph->formal_count = graph->inputs.size();
-  }
-  if (loop.first_capture() == loop.first_carry()) graph->formal_count = graph->inputs.size();
-  const std::size_t first_stack = steps.first_stack();
+  const auto operands = operands_of(loop, types_);
+  for (std::size_t i = 0; i < operands.carries.size(); ++i)
+    add_input(is_changing[i] ? loop.body.graph->types[body_inputs(loop).carries[i]]
+                             : operands.carries[i]);
+  for (const TensorType& slices : operands.slices) add_input(chunk_type(slices, chunk));
+  graph->formal_count = graph->inputs.size();
+  for (const TensorType& type : operands.captures) add_input(type);
   const AttrsRef attrs = make_attrs(std::move(steps));
   TypeList out;
   std::vector<ValueId> given = graph->inputs;
@@ -113,9 +109,10 @@ Ref<Graph> ReplaySegmentGraphs::make_graph(const Dim& chunk, bool saves) const {
   std::vector<ValueId> made;
   for (const TensorType& type : out.span()) made.push_back(graph->add_value(type));
   graph->append(loop_op, attrs, given, made);
-  graph->outputs.assign(made.begin(), made.begin() + loop.carries);
-  for (int j = first_saved_; saves && j < loop.stacks; ++j)
-    graph->outputs.push_back(made[first_stack + static_cast<std::size_t>(j)]);
+  const auto results = results_of(get<LoopAttrs>(attrs.get()), made);
+  graph->outputs.assign(results.carries.begin(), results.carries.end());
+  if (saves)
+    for (const ValueId v : results.stacks.subspan(first_saved_)) graph->outputs.push_back(v);
   graph->seal();
 #ifndef NDEBUG
   verify(*graph, "segments");
@@ -154,11 +151,10 @@ ReplaySegments::ReplaySegments(const RecomputeAttrs& attrs, Tensors inputs)
   steps_ = integer_of(inputs_[own]);
   if (loop_.makes_lengths())
     lengths_ = inputs_[own + 1];
-  else if (loop_.has_lengths)
-    lengths_ = inputs_[loop_.has_bound];
+  else if (const Tensor* const lengths = operands_of(loop_, inputs_).lengths)
+    lengths_ = *lengths;
   inputs_.resize(own);
-  for (int i = 0; i < loop_.slices; ++i) {
-    const Tensor& slices = inputs_[loop_.first_slice() + static_cast<std::size_t>(i)];
+  for (const Tensor& slices : operands_of(loop_, inputs_).slices) {
     if (!slices.type().is_list() && slices.dims()[0].is_named()) time_ = slices.dims()[0];
     lists_.push_back(slices.type().is_list() ? list_elements(slices) : Tensors());
   }
@@ -166,7 +162,7 @@ ReplaySegments::ReplaySegments(const RecomputeAttrs& attrs, Tensors inputs)
 
 ReplaySegments::Ran ReplaySegments::run(std::int64_t begin, std::int64_t end,
                                         const Tensors& carries, bool saves) {
-  const std::int64_t count = end - begin, first = loop_.is_reverse ? steps_ - end : begin;
+  const std::int64_t count = end - begin, first = loop_.trips.is_reverse ? steps_ - end : begin;
   const Dim chunk = graphs_->part_of(time_, first, count);
   Tensors inputs;
   inputs.reserve(inputs_.size() + tokens_.size() + 3);
@@ -175,16 +171,17 @@ ReplaySegments::Ran ReplaySegments::run(std::int64_t begin, std::int64_t end,
   inputs.push_back(tensor({first, steps_}, {}, i64));
   inputs.insert(inputs.end(), tokens_.begin(), tokens_.end());
   inputs.insert(inputs.end(), carries.begin(), carries.end());
-  for (std::size_t i = loop_.first_slice(); i < loop_.first_capture(); ++i)
-    inputs.push_back(inputs_[i].type().is_list()
-                         ? part_of_list(inputs_[i], lists_[i - loop_.first_slice()], first, count)
-                         : rows_of(inputs_[i], first, chunk));
-  inputs.insert(inputs.end(), inputs_.begin() + static_cast<std::ptrdiff_t>(loop_.first_capture()),
-                inputs_.end());
+  const auto operands = operands_of(loop_, inputs_);
+  for (std::size_t i = 0; i < operands.slices.size(); ++i) {
+    const Tensor& slices = operands.slices[i];
+    inputs.push_back(slices.type().is_list() ? part_of_list(slices, lists_[i], first, count)
+                                             : rows_of(slices, first, chunk));
+  }
+  inputs.insert(inputs.end(), operands.captures.begin(), operands.captures.end());
   const GraphRef graph = graphs_->graph_for(count, saves);
   const GraphRunner runner = attrs_.runner.value_or(GraphRunner{interpret});
   Tensors made = runner(graph, std::move(inputs));
-  const auto first_saved = made.begin() + loop_.carries;
+  const auto first_saved = made.begin() + std::ssize(loop_.carries);
   return {Tensors(made.begin(), first_saved), Tensors(first_saved, made.end())};
 }
 

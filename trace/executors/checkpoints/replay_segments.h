@@ -42,7 +42,7 @@ class ReplaySegmentGraphs {
   Ref<Graph> make_graph(const Dim& chunk, bool saves) const;
   const LoopAttrs& loop() const { return get<LoopAttrs>(loop_.get()); }
   const AttrsRef loop_;
-  const int first_saved_;
+  const std::size_t first_saved_;
   std::vector<TensorType> types_;    ///< of the loop's inputs
   std::vector<TensorType> lengths_;  ///< of the lengths, if entries finish one by one
   bool is_dense_ = false;
@@ -74,7 +74,7 @@ class ReplaySegments {
   bool is_dense() const { return graphs_->is_dense(); }
   /// Returns the position of an iteration: the index of its slices.
   std::int64_t position(std::int64_t step) const {
-    return loop_.is_reverse ? steps_ - 1 - step : step;
+    return loop_.trips.is_reverse ? steps_ - 1 - step : step;
   }
 
  private:

@@ -24,12 +24,12 @@ bool ReverseSchedule::find(std::int64_t begin, std::int64_t end, std::int64_t to
   checkpoint_ = checkpoint_before(end - 1);
   leaf_ = end_of_gap(checkpoint_) - kept_[checkpoint_];
   std::int64_t slots = 1;
-  if (loop_.checkpoint_bytes) {
+  if (loop_.policy.bytes) {
     const Bytes bytes = measure(checkpoint_);
     const std::int64_t all = slots_of(loop_, bytes.state);
     slots = std::max<std::int64_t>(all - CheckpointSchedule::most(all), 0) + 1;
     std::int64_t fit =
-        std::min(leaf_, loop_.checkpoint_bytes / 2 / std::max<std::int64_t>(bytes.unit, 1));
+        std::min(leaf_, loop_.policy.bytes / 2 / std::max<std::int64_t>(bytes.unit, 1));
     if (is_in_chunks_ && together > 1) fit -= together;  // beside the buffer of the request
     leaf_ = std::max<std::int64_t>(fit, 1);
   }
@@ -53,7 +53,7 @@ std::vector<Revolve::Advance> ReverseSchedule::way_to(std::int64_t end) {
 
 bool saves_in_one_piece(const RecomputeAttrs& attrs, std::span<const TensorType> inputs) {
   const LoopAttrs& loop = attrs.saving();
-  return loop.is_full && first_dense_slice(loop, inputs) && !loop.makes_lengths();
+  return loop.trips.is_full && first_dense_slice(loop, inputs) && !loop.makes_lengths();
 }
 
 }  // namespace reel

@@ -60,7 +60,7 @@ class ReverseSchedule {
   }
   /// Returns true if leaves are whole requests, which may begin before a checkpoint.
   bool is_over_gaps(std::int64_t together) const {
-    return loop_.checkpoint_bytes && !is_in_chunks_ && together > 1;
+    return loop_.policy.bytes && !is_in_chunks_ && together > 1;
   }
   bool goes_on(std::int64_t begin, std::int64_t end, std::int64_t together) const;
 

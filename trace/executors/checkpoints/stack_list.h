@@ -97,14 +97,12 @@ class CheckpointTimes {
   void begin(std::int64_t steps, F&& bytes_of_carry) {
     opens_file_ = !kept_ && spills_;
     if (opens_file_) find_out_about_file(bytes_of_carry);
-    if (!kept_) kept_.emplace(attrs_.checkpoint_steps, attrs_.checkpoint_bytes);  // slots at most
-    if (attrs_.checkpoint_bytes && kept_->is_due(steps)) {
+    if (!kept_) kept_.emplace(attrs_.policy.steps, attrs_.policy.bytes);  // slots at most
+    if (attrs_.policy.bytes && kept_->is_due(steps)) {
       std::int64_t bytes = 0;
-      const Graph& body = *attrs_.body.graph;
-      for (int i = 0; i < attrs_.carries; ++i) {
-        const bool is_list = body.types[body.inputs[1 + static_cast<std::size_t>(i)]].is_list();
-        if (is_list && steps == 0) bytes_of_arrays_ += bytes_of_carry(i);
-        if (!is_list) bytes += bytes_of_carry(i);
+      for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
+        if (is_array(i) && steps == 0) bytes_of_arrays_ += bytes_of_carry(i);
+        if (!is_array(i)) bytes += bytes_of_carry(i);
       }
       kept_->allow(slots_of(attrs_, bytes + bytes_of_arrays_));
     }
@@ -128,17 +126,18 @@ class CheckpointTimes {
  private:
   template <class F>
   void find_out_about_file(F&& bytes_of_carry) {
-    const Graph& body = *attrs_.body.graph;
     std::int64_t arrays = 0;
     std::vector<std::int64_t> carries;
-    for (int i = 0; i < attrs_.carries; ++i) {
+    for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
       const std::int64_t bytes = bytes_of_carry(i);
-      const bool is_list = body.types[body.inputs[1 + static_cast<std::size_t>(i)]].is_list();
-      is_list ? arrays += bytes : carries.emplace_back(bytes);
+      is_array(i) ? arrays += bytes : carries.emplace_back(bytes);
     }
     const FileOfCheckpoints file(attrs_, carries, arrays);
     opens_file_ = file.is_used() || are_spill_blocks_small();
     first_slots_ = file.slots();
+  }
+  bool is_array(std::size_t carry) const {
+    return attrs_.body.graph->types[body_inputs(attrs_).carries[carry]].is_list();
   }
 
   const LoopAttrs& attrs_;

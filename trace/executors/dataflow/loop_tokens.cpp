@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "reel/core/ops.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/list/term_sum.h"
 #include "reel/core/ops/shape/join.h"
@@ -36,7 +37,7 @@ T& handle_of(const Tensor& token) {
 struct Begun final : Handle {
   AttrsRef held;
   const LoopAttrs& attrs;
-  Tensors given;  ///< the slices, by input of the op
+  Tensors given;  ///< the op's inputs; after construction only the slices
   Iterations iterations;
   std::vector<Tensors> slices;
   std::vector<const SavedValue*> saved;  ///< by slice; null if all its elements are in memory
@@ -47,40 +48,37 @@ struct Begun final : Handle {
         attrs(get<LoopAttrs>(attrs_ref.get())),
         iterations(attrs, in_their_places(inputs)) {
     const Graph& body = *attrs.body.graph;
-    for (int j = 0; j < attrs.slices; ++j) {
-      const std::size_t input = attrs.first_slice() + static_cast<std::size_t>(j);
-      const Tensor& all = given[input];
+    const auto formals = body_inputs(attrs).slices;
+    const auto all_slices = operands_of(attrs, given).slices;
+    for (std::size_t j = 0; j < formals.size(); ++j) {
+      const Tensor& all = all_slices[j];
       saved.push_back(saved_value(all));
-      const TensorType& slice = body.types[body.inputs[input - attrs.first_carry() + 1]];
+      const TensorType& slice = body.types[formals[j]];
       slices.push_back(saved.back()           ? Tensors()
                        : all.type().is_list() ? slices_of_list(all, slice, iterations.limit)
                                               : unstack_shown(all, 0));
     }
-    if (inputs.size() == attrs.first_capture() + capture_count())
+    if (inputs.size() == operand_count(attrs))
       for (const Tensor& input : given)
         if (input.is_defined()) types.push_back(input.type());
-    for (std::size_t i = 0; i < given.size(); ++i)
-      if (i < attrs.first_slice() || i >= attrs.first_capture()) given[i] = Tensor();
+    given = Tensors(all_slices.begin(), all_slices.end());
   }
 
   std::int64_t position(std::int64_t k) const {
-    return attrs.is_reverse ? iterations.limit - 1 - k : k;
+    return attrs.trips.is_reverse ? iterations.limit - 1 - k : k;
   }
   DimEnv dims(int part) const override { return (part ? attrs.cond : attrs.body).env(); }
 
  private:
-  std::size_t capture_count() const {
-    return attrs.fills.size() - static_cast<std::size_t>(attrs.carries + attrs.slices);
-  }
   /// Returns the op's inputs by place; carries and captures may be missing.
   std::vector<OpInput> in_their_places(std::span<Tensor> inputs) {
-    if (inputs.size() == attrs.first_capture() + capture_count()) {
+    if (inputs.size() == operand_count(attrs)) {
       given.assign(inputs.begin(), inputs.end());
     } else {
-      given.resize(attrs.first_capture());
-      for (std::size_t i = 0; i < inputs.size(); ++i)
-        given[i < attrs.first_carry() ? i : i + static_cast<std::size_t>(attrs.carries)] =
-            inputs[i];
+      given.resize(operand_count(attrs));
+      const auto others = inputs.first(inputs.size() - attrs.slices.size());
+      std::copy(others.begin(), others.end(), given.begin());
+      std::copy(others.end(), inputs.end(), operands_of(attrs, given).slices.begin());
     }
     return {given.begin(), given.end()};
   }
@@ -131,19 +129,18 @@ const Tensor& truth(bool value) {
   return values[value];
 }
 
-Tensor begin_stack(const Begun& begun, int j) {
-  const LoopAttrs& attrs = begun.attrs;
-  const bool is_known = !attrs.is_list(static_cast<std::size_t>(j)) && !attrs.makes_dim &&
-                        attrs.stack_dims[static_cast<std::size_t>(j)].has_size();
-  return token(new Stacked(
-      is_known ? std::optional(attrs.stack_dims[static_cast<std::size_t>(j)]) : std::nullopt,
-      attrs.is_reverse, attrs.memory_of(static_cast<std::size_t>(j))));
+Tensor begin_stack(const Begun& begun, std::size_t j) {
+  const TripCount& trips = begun.attrs.trips;
+  const LoopStack& stack = begun.attrs.stacks[j];
+  const bool is_known = !stack.is_list && !trips.makes_dim && stack.dim.has_size();
+  return token(new Stacked(is_known ? std::optional(stack.dim) : std::nullopt, trips.is_reverse,
+                           stack.memory_class()));
 }
 
-Tensor put(const Begun& begun, int j, std::int64_t k, Tensor stack, Tensor term) {
+Tensor put(const Begun& begun, std::size_t j, std::int64_t k, Tensor stack, Tensor term) {
   if (!stack.is_defined()) stack = begin_stack(begun, j);
   Stacked& stacked = handle_of<Stacked>(stack);
-  if (begun.attrs.is_list(static_cast<std::size_t>(j)))
+  if (begun.attrs.stacks[j].is_list)
     stacked.list.put(begun.position(k), begun.iterations.limit, std::move(term));
   else
     stacked.writer.put(begun.position(k), std::move(term));
@@ -151,19 +148,18 @@ Tensor put(const Begun& begun, int j, std::int64_t k, Tensor stack, Tensor term)
 }
 
 /// dim_token: of the dim that the loop makes; null if it makes none.
-Tensor finish_stack(const Begun& begun, const std::vector<TensorType>& types, int j,
+Tensor finish_stack(const Begun& begun, const std::vector<TensorType>& types, std::size_t j,
                     std::int64_t trips, Tensor stack, const Tensor* dim_token) {
   const LoopAttrs& attrs = begun.attrs;
-  const Graph& body = *attrs.body.graph;
-  const TensorType& term = body.types[body.outputs[static_cast<std::size_t>(attrs.carries + j)]];
+  const TensorType& term = attrs.body.graph->types[body_outputs(attrs).stacks[j]];
   const auto element = [&] { return type_without_iterations(attrs, types, term); };
   if (!stack.is_defined()) stack = begin_stack(begun, j);
   Stacked& stacked = handle_of<Stacked>(stack);
-  if (attrs.is_list(static_cast<std::size_t>(j))) {
+  if (attrs.stacks[j].is_list) {
     const Tensors& elements = stacked.list.elements();
     return make_list(elements.empty() ? element() : common_type(elements), elements);
   }
-  const Dim& dim = dim_token ? dim_token->dims()[1] : attrs.stack_dims[static_cast<std::size_t>(j)];
+  const Dim& dim = dim_token ? dim_token->dims()[1] : attrs.stacks[j].dim;
   const Dim along = dim.has_size() ? dim : Dim(trips);
   if (!stacked.writer.is_empty()) return stacked.writer.finish(along);
   Dims dims{along};
@@ -180,23 +176,21 @@ Tensor add_term(Tensor so_far, Tensor term) {
   return so_far;
 }
 
-Tensor finish_sum(const Begun& begun, const std::vector<TensorType>& types, int j, Tensor so_far) {
+Tensor finish_sum(const Begun& begun, const std::vector<TensorType>& types, std::size_t j,
+                  Tensor so_far) {
   if (so_far.is_defined()) return handle_of<Summed>(so_far).sum.take();
   const LoopAttrs& attrs = begun.attrs;
-  const Graph& body = *attrs.body.graph;
-  const TensorType type = type_without_iterations(
-      attrs, types,
-      body.types[body.outputs[static_cast<std::size_t>(attrs.carries + attrs.stacks + j)]]);
+  const TensorType& term = attrs.body.graph->types[body_outputs(attrs).sums[j]];
+  const TensorType type = type_without_iterations(attrs, types, term);
   return type.is_list() ? empty_list(type) : zeros(type);
 }
 
-Tensor slice_at(Begun& begun, int j, std::int64_t position) {
-  const SavedValue* saved = begun.saved[static_cast<std::size_t>(j)];
-  if (!saved) return begun.slices[static_cast<std::size_t>(j)][static_cast<std::size_t>(position)];
+Tensor slice_at(Begun& begun, std::size_t j, std::int64_t position) {
+  const SavedValue* saved = begun.saved[j];
+  if (!saved) return begun.slices[j][static_cast<std::size_t>(position)];
   const std::lock_guard lock(saved->steps->mutex);
   saved->steps->need(position, 1);
-  return step_of_saved(begun.given[begun.attrs.first_slice() + static_cast<std::size_t>(j)],
-                       position);
+  return step_of_saved(begun.given[j], position);
 }
 
 Tensor end_entries(const Tensor& begun, const Tensor& before, const Tensor& live) {
@@ -229,6 +223,7 @@ void run_loop_node(const LoweredNode& node, const AttrsRef& attrs, std::span<Ten
                    std::span<Tensor> out) {
   const auto begun = [&]() -> Begun& { return handle_of<Begun>(in[0]); };
   const auto number = [&](std::size_t i) { return *in[i].data<std::int64_t>(); };
+  const auto index = static_cast<std::size_t>(node.index);
   // Finished entries, by the handle in the last input; null if none have finished.
   const auto ended = [&]() -> const EndedEntries* {
     const Ended& handle = handle_of<Ended>(in.back());
@@ -252,10 +247,10 @@ void run_loop_node(const LoweredNode& node, const AttrsRef& attrs, std::span<Ten
       out[0] = truth(number(1) < begun().iterations.limit);
       break;
     case LoweredRole::every_entry:
-      out[0] = ones(begun().attrs.entry_dims, boolean);
+      out[0] = ones(begun().attrs.entries.dims, boolean);
       break;
     case LoweredRole::no_steps:
-      out[0] = zeros(begun().attrs.entry_dims, i32);
+      out[0] = zeros(begun().attrs.entries.dims, i32);
       break;
     case LoweredRole::live: {
       out[0] = begun().iterations.live_at(begun().position(number(1)));
@@ -272,18 +267,14 @@ void run_loop_node(const LoweredNode& node, const AttrsRef& attrs, std::span<Ten
       out[0] = end_entries(in[0], in[1], in[2]);
       break;
     case LoweredRole::seen:
-      out[0] = ended() ? ended()->seen(in[0], static_cast<std::size_t>(node.index)) : in[0];
+      out[0] = ended() ? ended()->seen(in[0], index) : in[0];
       break;
-    case LoweredRole::next: {
-      const auto output = static_cast<std::size_t>(node.index);
-      out[0] = ended() ? ended()->next(ended()->made(in[0], output), in[1], node.index) : in[0];
+    case LoweredRole::next:
+      out[0] = ended() ? ended()->next(ended()->made(in[0], index), in[1], index) : in[0];
       break;
-    }
-    case LoweredRole::term: {
-      const auto output = static_cast<std::size_t>(node.index);
-      out[0] = ended() ? ended()->term(ended()->made(in[0], output), output) : in[0];
+    case LoweredRole::term:
+      out[0] = ended() ? ended()->term(ended()->made(in[0], index), index) : in[0];
       break;
-    }
     case LoweredRole::count_live:
       out[0] = in[0] + cast(in[1], i32);
       break;
@@ -291,10 +282,10 @@ void run_loop_node(const LoweredNode& node, const AttrsRef& attrs, std::span<Ten
       out[0] = scalar(begun().iterations.step_at(begun().position(number(1))), i64);
       break;
     case LoweredRole::slice:
-      out[0] = slice_at(begun(), node.index, begun().position(number(1)));
+      out[0] = slice_at(begun(), index, begun().position(number(1)));
       break;
     case LoweredRole::put:
-      out[0] = put(begun(), node.index, number(1), std::move(in[2]), std::move(in[3]));
+      out[0] = put(begun(), index, number(1), std::move(in[2]), std::move(in[3]));
       break;
     case LoweredRole::add_term:
       out[0] = add_term(std::move(in[0]), std::move(in[1]));
@@ -308,11 +299,11 @@ void run_loop_node(const LoweredNode& node, const AttrsRef& attrs, std::span<Ten
       break;
     }
     case LoweredRole::stack:
-      out[0] = finish_stack(begun(), handle_of<Types>(in[1]).types, node.index, number(2), in[3],
+      out[0] = finish_stack(begun(), handle_of<Types>(in[1]).types, index, number(2), in[3],
                             in.size() > 4 ? &in[4] : nullptr);
       break;
     case LoweredRole::sum:
-      out[0] = finish_sum(begun(), handle_of<Types>(in[1]).types, node.index, std::move(in[2]));
+      out[0] = finish_sum(begun(), handle_of<Types>(in[1]).types, index, std::move(in[2]));
       break;
     case LoweredRole::trips:
       out[0] = scalar(checked_i32(number(0), "loop", "the number of iterations"), i32);

@@ -35,10 +35,11 @@ class Lowering::Loop {
         attrs_(get<LoopAttrs>(record_.attrs.get())),
         body_(*attrs_.body.graph) {
     for (const ValueId v : around.graph->inputs_of(record_)) given_.push_back(around.values[v]);
-    has_entries_ =
-        !attrs_.entry_dims.empty() && (attrs_.has_lengths || (attrs_.cond && !attrs_.is_reverse));
-    has_active_ = attrs_.cond && attrs_.is_scan && !attrs_.is_reverse;
-    has_bound_ = attrs_.is_scan || attrs_.is_reverse || attrs_.has_bound || attrs_.slices;
+    const TripCount& trips = attrs_.trips;
+    const bool evaluates_cond = attrs_.cond && !trips.is_reverse;
+    has_entries_ = attrs_.has_entries() && (trips.has_lengths || evaluates_cond);
+    has_active_ = evaluates_cond && trips.is_scan;
+    has_bound_ = trips.is_scan || trips.is_reverse || trips.has_bound || !attrs_.slices.empty();
   }
 
   Ports run() {
@@ -67,7 +68,9 @@ class Lowering::Loop {
   }
 
   /// Type of a mask over entries, or of one number for each entry.
-  TensorType of_entries(DType dtype) const { return TensorType(dtype, attrs_.entry_dims); }
+  TensorType of_entries(DType dtype) const { return TensorType(dtype, attrs_.entries.dims); }
+
+  LoopOperands<const Port> given_leaves() const { return operands_of(attrs_, given_); }
 
   void make_frame() {
     LoweredFrame made;
@@ -76,7 +79,7 @@ class Lowering::Loop {
     made.name = all_.unique(outer.empty() ? name : outer + '/' + name);
     made.title = attrs_.name;
     made.parent = around_.frame;
-    made.parallel_iterations = attrs_.parallel_iterations;
+    made.parallel_iterations = attrs_.debug.parallel_iterations;
     made.attrs = record_.attrs;
     made.source = record_.source;
     frame_ = static_cast<int>(all_.lowered_.frames.size());
@@ -84,13 +87,14 @@ class Lowering::Loop {
   }
 
   void make_begin() {
-    Ports inputs;
-    const std::size_t first = has_entries_ ? given_.size() : attrs_.first_carry();
-    inputs.assign(given_.begin(), given_.begin() + static_cast<std::ptrdiff_t>(first));
-    if (!has_entries_)
-      inputs.insert(inputs.end(),
-                    given_.begin() + static_cast<std::ptrdiff_t>(attrs_.first_slice()),
-                    given_.begin() + static_cast<std::ptrdiff_t>(attrs_.first_capture()));
+    Ports inputs = given_;
+    if (!has_entries_) {
+      inputs.clear();
+      const auto given = given_leaves();
+      for (const Port* one : {given.bound, given.lengths, given.chunk})
+        if (one) inputs.push_back(*one);
+      inputs.insert(inputs.end(), given.slices.begin(), given.slices.end());
+    }
     const int at = helper(around_, LoweredRole::begin, inputs, -1, 3);
     all_.node(at).outputs[1].type = TensorType(i64);
     record_.attrs->each_symbol([&](const Dim& symbol) { all_.wait_for_dim(around_, at, symbol); });
@@ -121,15 +125,16 @@ class Lowering::Loop {
   }
 
   void enter() {
-    for (int i = 0; i < attrs_.carries; ++i)
-      variable(given_[attrs_.first_carry() + static_cast<std::size_t>(i)]);
+    for (const Port& carry : given_leaves().carries) variable(carry);
     counter_ = variable(zero_);
     if (has_active_) active_ = variable(first_active());
     if (attrs_.makes_lengths() && has_active_)
       steps_ = variable(make(around_, LoweredRole::no_steps, {begin_}, of_entries(i32)));
     if (has_entries_) ended_ = variable(nothing_);
     stacks_ = variables_.size();
-    for (int j = 0; j < attrs_.stacks + attrs_.sums; ++j) variable(nothing_);
+    for (std::size_t j = 0; j < attrs_.stacks.size(); ++j) variable(nothing_);
+    sums_ = variables_.size();
+    for (std::size_t j = 0; j < attrs_.sums.size(); ++j) variable(nothing_);
     for (Variable& of : variables_) of.enter = enter_node(of.initial, false);
     for (Variable& of : variables_) {
       of.merge = all_.add(LoweredKind::merge, "Merge", frame_, around_.id, {{of.enter, 0}});
@@ -141,12 +146,12 @@ class Lowering::Loop {
   /// Returns the entries that run according to the condition before the loop.
   Port first_active() {
     const Port every = make(around_, LoweredRole::every_entry, {begin_}, of_entries(boolean));
-    if (!attrs_.cond_before_body) return every;
-    Ports carries, captures;
-    for (int i = 0; i < attrs_.carries; ++i)
-      carries.push_back(given_[attrs_.first_carry() + static_cast<std::size_t>(i)]);
+    if (!attrs_.trips.cond_before_body) return every;
+    const auto given = given_leaves();
+    const Ports carries(given.carries.begin(), given.carries.end());
+    Ports captures;
     for (const int capture : attrs_.cond_captures)
-      captures.push_back(given_[attrs_.first_capture() + static_cast<std::size_t>(capture)]);
+      captures.push_back(given.captures[static_cast<std::size_t>(capture)]);
     Scope scope = all_.make_scope(attrs_.cond.graph, &around_, around_.frame);
     all_.lowered_.scopes.back().first_of = attrs_.name;
     scope.pivot = around_.pivot;
@@ -168,8 +173,7 @@ class Lowering::Loop {
   Ports cond_captures() {
     Ports result;
     for (const int capture : attrs_.cond_captures)
-      result.push_back(
-          constant(given_[attrs_.first_capture() + static_cast<std::size_t>(capture)]));
+      result.push_back(constant(given_leaves().captures[static_cast<std::size_t>(capture)]));
     return result;
   }
   /// Returns a carry that the condition reads, as it passes through all iterations anyway;
@@ -177,12 +181,11 @@ class Lowering::Loop {
   const Variable& leading() const {
     const Graph* cond = attrs_.cond.graph.get();
     if (has_bound_ || !cond) return variables_[counter_];
-    for (int i = 0; i < attrs_.carries; ++i) {
-      const ValueId input = cond->inputs[1 + static_cast<std::size_t>(i)];
-      if (std::count(cond->operands.begin(), cond->operands.end(), input) ||
-          cond->outputs[0] == input)
-        return variables_[static_cast<std::size_t>(i)];
-    }
+    const auto carries = cond_inputs(attrs_).carries;
+    for (std::size_t i = 0; i < carries.size(); ++i)
+      if (std::count(cond->operands.begin(), cond->operands.end(), carries[i]) ||
+          cond->outputs[0] == carries[i])
+        return variables_[i];
     return variables_[counter_];
   }
 
@@ -198,7 +201,7 @@ class Lowering::Loop {
       Ports inputs{constant(begin_), k};
       if (has_active_) inputs.push_back(variables_[active_].at_top);
       live_ = make(top_, LoweredRole::live, inputs, of_entries(boolean));
-      if (!attrs_.is_reverse)
+      if (!attrs_.trips.is_reverse)
         pred = make(top_, LoweredRole::any_live, {constant(begin_), k, live_}, TensorType(boolean));
     } else if (attrs_.cond) {
       pred = has_bound_
@@ -212,8 +215,7 @@ class Lowering::Loop {
   }
   Ports tops() const {
     Ports result;
-    for (int i = 0; i < attrs_.carries; ++i)
-      result.push_back(variables_[static_cast<std::size_t>(i)].at_top);
+    for (std::size_t i = 0; i < attrs_.carries.size(); ++i) result.push_back(variables_[i].at_top);
     return result;
   }
   Port ask_at_top(std::optional<Port> pivot, Port trips, const Ports& carries,
@@ -244,11 +246,11 @@ class Lowering::Loop {
     Scope body = all_.make_scope(attrs_.body.graph, &around_, frame_);
     all_.lowered_.scopes.back().ahead = 0;
     const Port k = variables_[counter_].in_body;
+    const auto formals = body_inputs(attrs_);
     Ports before;
-    for (int i = 0; i < attrs_.carries; ++i)
-      before.push_back(all_.identity(
-          body, variables_[static_cast<std::size_t>(i)].in_body,
-          has_entries_ ? LoweredOutput::kNone : body_.inputs[1 + static_cast<std::size_t>(i)]));
+    for (std::size_t i = 0; i < formals.carries.size(); ++i)
+      before.push_back(all_.identity(body, variables_[i].in_body,
+                                     has_entries_ ? LoweredOutput::kNone : formals.carries[i]));
     const Variable& lead = leading();
     const auto index = static_cast<std::size_t>(&lead - variables_.data());
     body.pivot = index < before.size() ? before[index]
@@ -266,14 +268,14 @@ class Lowering::Loop {
 
     Ports inputs{make(body, LoweredRole::position, {constant(begin_), k}, TensorType(i64))};
     for (const Port& carry : before) inputs.push_back(carry);
-    for (int j = 0; j < attrs_.slices; ++j) {
-      const ValueId v = body_.inputs[inputs.size()];
-      inputs.push_back(make(body, LoweredRole::slice, {constant(begin_), k}, body_.types[v], j));
+    for (std::size_t j = 0; j < formals.slices.size(); ++j) {
+      const ValueId v = formals.slices[j];
+      inputs.push_back(make(body, LoweredRole::slice, {constant(begin_), k}, body_.types[v],
+                            static_cast<int>(j)));
       if (!has_entries_) all_.node(inputs.back().node).outputs[0].value = v;
     }
     for (const int capture : attrs_.body_captures)
-      inputs.push_back(
-          constant(given_[attrs_.first_capture() + static_cast<std::size_t>(capture)]));
+      inputs.push_back(constant(given_leaves().captures[static_cast<std::size_t>(capture)]));
     if (has_entries_)
       for (std::size_t i = 1; i < inputs.size(); ++i) {
         if (all_.is_constant(inputs[i]) && is_same_to_all(i)) continue;
@@ -282,7 +284,7 @@ class Lowering::Loop {
         inputs[i] = make(body, LoweredRole::seen, {inputs[i], ended}, body_.types[v], number);
         all_.node(inputs[i].node).outputs[0].value = v;
       }
-    all_.node(inputs[0].node).outputs[0].value = body_.inputs[0];
+    all_.node(inputs[0].node).outputs[0].value = formals.position;
     all_.take_inputs(body, inputs);
     name_alike(body, inputs);
     all_.lower_records(body);
@@ -292,12 +294,12 @@ class Lowering::Loop {
   /// Returns true for a capture that is the same for finished and running entries: it has no dim of
   /// the entries, no lengths, and no dim for which only a run knows.
   bool is_same_to_all(std::size_t input) const {
-    const auto capture = static_cast<std::size_t>(attrs_.body_captures[input - body_.formal_count]);
-    const TensorType& type =
-        around_.graph->types[around_.graph->inputs_of(record_)[attrs_.first_capture() + capture]];
+    const int capture = attrs_.body_captures[body_input_at(attrs_, input).index];
+    const auto captures = operands_of(attrs_, around_.graph->inputs_of(record_)).captures;
+    const TensorType& type = around_.graph->types[captures[static_cast<std::size_t>(capture)]];
     const auto is_theirs = [&](const Dim& dim) {
       return !dim.has_size() || dim.is_symbol() || dim.is_ragged() ||
-             contains(attrs_.entry_dims, dim);
+             contains(attrs_.entries.dims, dim);
     };
     return !type.is_list() && std::none_of(type.dims().begin(), type.dims().end(), is_theirs);
   }
@@ -308,17 +310,17 @@ class Lowering::Loop {
     std::vector<TensorType> types;
     for (const ValueId v : around_.graph->inputs_of(record_))
       types.push_back(around_.graph->types[v]);
-    for (const int slice : slices_with_own_dims(attrs_, types)) {
-      const auto k = static_cast<std::size_t>(1 + attrs_.carries + slice);
-      const ValueId v = body_.inputs[k];
-      LoweredOutput& element = all_.node(inputs[k].node).outputs[0];
+    const auto slices = body_inputs_of(attrs_, inputs).slices;
+    for (const std::size_t i : slices_with_own_dims(attrs_, types)) {
+      const ValueId v = body_inputs(attrs_).slices[i];
+      LoweredOutput& element = all_.node(slices[i].node).outputs[0];
       element.binds = true;
       element.value = LoweredOutput::kNone;
-      body.told[v] = inputs[k].node;
+      body.told[v] = slices[i].node;
       for (const Dim& dim : body_.types[v].dims())
         if (expression_of(dim))
           for_each_symbol(dim, [&](const Dim& of) { body.computed_in[of.node()].push_back(v); });
-      const Port named = all_.identity(body, inputs[k], v);
+      const Port named = all_.identity(body, slices[i], v);
       all_.node(named.node).outputs[0].has_known_dims = true;
       for_each_symbol(body_.types[v], [&](const Dim& symbol) {
         if (const auto known = all_.dim_known(body, symbol)) all_.wait(named.node, *known);
@@ -362,18 +364,16 @@ class Lowering::Loop {
       next[steps_] = make(body, LoweredRole::count_live,
                           {variables_[steps_].in_body, live_in_body_}, of_entries(i32));
     if (has_entries_) next[ended_] = ended;
-    for (int j = 0; j < attrs_.stacks; ++j) {
-      const std::size_t v = stacks_ + static_cast<std::size_t>(j);
-      next[v] = make(body, LoweredRole::put,
-                     {constant(begin_), k, variables_[v].in_body,
-                      outputs[before.size() + static_cast<std::size_t>(j)]},
-                     {}, j);
-    }
-    for (int j = 0; j < attrs_.sums; ++j) {
-      const std::size_t v = stacks_ + static_cast<std::size_t>(attrs_.stacks + j);
-      const std::size_t o = before.size() + static_cast<std::size_t>(attrs_.stacks + j);
-      next[v] = make(body, LoweredRole::add_term, {variables_[v].in_body, outputs[o]}, {}, j);
-    }
+    const auto terms = body_outputs_of(attrs_, outputs);
+    for (std::size_t j = 0; j < terms.stacks.size(); ++j)
+      next[stacks_ + j] =
+          make(body, LoweredRole::put,
+               {constant(begin_), k, variables_[stacks_ + j].in_body, terms.stacks[j]}, {},
+               static_cast<int>(j));
+    for (std::size_t j = 0; j < terms.sums.size(); ++j)
+      next[sums_ + j] =
+          make(body, LoweredRole::add_term, {variables_[sums_ + j].in_body, terms.sums[j]}, {},
+               static_cast<int>(j));
     for (std::size_t i = 0; i < variables_.size(); ++i) {
       const int at =
           all_.add(LoweredKind::next_iteration, "NextIteration", frame_, around_.id, {next[i]});
@@ -390,39 +390,35 @@ class Lowering::Loop {
       all_.node(at).outputs = {{all_.output(of.in_body).type}};
       of.last = {at, 0};
     }
-    const auto values = around_.graph->outputs_of(record_);
+    const auto values = results_of(attrs_, around_.graph->outputs_of(record_));
+    Ports ports(result_count(attrs_));
+    const auto result = results_of(attrs_, ports);
     const Port trips = variables_[counter_].last;
-    Ports result;
-    for (int i = 0; i < attrs_.carries; ++i)
-      result.push_back(variables_[static_cast<std::size_t>(i)].last);
-    Port dim{};
-    if (attrs_.makes_dim) {
+    for (std::size_t i = 0; i < result.carries.size(); ++i) result.carries[i] = variables_[i].last;
+    if (result.lengths) *result.lengths = variables_[steps_].last;
+    if (result.token) {
       Ports inputs{begin_, trips};
-      if (attrs_.makes_lengths()) inputs.push_back(variables_[steps_].last);
-      dim = own(make(around_, LoweredRole::made_dim, inputs), values, attrs_.token_output());
+      if (result.lengths) inputs.push_back(*result.lengths);
+      *result.token = own(make(around_, LoweredRole::made_dim, inputs), *values.token);
     }
-    for (int j = 0; j < attrs_.stacks; ++j) {
-      Ports inputs{begin_, types_, trips, variables_[stacks_ + static_cast<std::size_t>(j)].last};
-      if (attrs_.makes_dim) inputs.push_back(dim);
-      result.push_back(
-          own(make(around_, LoweredRole::stack, inputs, {}, j), values, result.size()));
+    for (std::size_t j = 0; j < result.stacks.size(); ++j) {
+      Ports inputs{begin_, types_, trips, variables_[stacks_ + j].last};
+      if (result.token) inputs.push_back(*result.token);
+      result.stacks[j] =
+          own(make(around_, LoweredRole::stack, inputs, {}, static_cast<int>(j)), values.stacks[j]);
     }
-    for (int j = 0; j < attrs_.sums; ++j)
-      result.push_back(
-          own(make(around_, LoweredRole::sum,
-                   {begin_, types_,
-                    variables_[stacks_ + static_cast<std::size_t>(attrs_.stacks + j)].last},
-                   {}, j),
-              values, result.size()));
-    result.push_back(own(make(around_, LoweredRole::trips, {trips}), values, result.size()));
-    if (attrs_.makes_lengths()) result.push_back(variables_[steps_].last);
-    if (attrs_.makes_dim) result.push_back(dim);
-    return result;
+    for (std::size_t j = 0; j < result.sums.size(); ++j)
+      result.sums[j] =
+          own(make(around_, LoweredRole::sum, {begin_, types_, variables_[sums_ + j].last}, {},
+                   static_cast<int>(j)),
+              values.sums[j]);
+    result.trips = own(make(around_, LoweredRole::trips, {trips}), values.trips);
+    return ports;
   }
   /// Marks a port as a value of the graph around.
-  Port own(Port made, std::span<const ValueId> values, std::size_t output) {
+  Port own(Port made, ValueId value) {
     LoweredOutput& of = all_.node(made.node).outputs[0];
-    of.value = values[output];
+    of.value = value;
     of.type = around_.graph->types[of.value];
     return made;
   }
@@ -438,7 +434,7 @@ class Lowering::Loop {
   Port begin_, zero_, nothing_, types_;
   std::map<Port, Port> constants_;  ///< by entering value
   std::vector<Variable> variables_;
-  std::size_t counter_ = 0, active_ = 0, steps_ = 0, ended_ = 0, stacks_ = 0;
+  std::size_t counter_ = 0, active_ = 0, steps_ = 0, ended_ = 0, stacks_ = 0, sums_ = 0;
   Scope top_{};
   Port live_, live_in_body_, cond_;
 };

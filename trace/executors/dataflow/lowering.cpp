@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "reel/core/base/str.h"
+#include "reel/core/ops/control/cond.h"
 
 namespace reel {
 
@@ -202,8 +203,8 @@ void Lowering::lower_records(Scope& scope) {
     const std::size_t first = lowered_.nodes.size();
     const auto runs_as_one = [&] {
       const auto& attrs = get<LoopAttrs>(record.attrs.get());
-      return attrs.over_chunks || attrs.within_chunk || attrs.recomputes() ||
-             attrs.keeps_few_steps() || (attrs.is_reverse && attrs.cond);
+      return attrs.chunking.over_chunks || attrs.chunking.within_chunk || attrs.has_windows() ||
+             attrs.keeps_few_steps() || (attrs.trips.is_reverse && attrs.cond);
     };
     if (record.op == &loop_op && !runs_as_one())
       lower_loop(scope, r);

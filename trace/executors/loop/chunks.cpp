@@ -4,6 +4,8 @@
 
 #include <bit>
 
+#include "reel/core/ops/control/effects.h"
+
 namespace reel {
 namespace {
 
@@ -37,11 +39,11 @@ std::int64_t bytes_of(const TensorType& type) {
 /// body of the inner loop.
 bool steps_have_loops(const LoopAttrs& attrs) {
   const Graph& body = *attrs.body.graph;
-  if (!attrs.over_chunks) return has_loops(body);
+  if (!attrs.chunking.over_chunks) return has_loops(body);
   return std::any_of(body.records.begin(), body.records.end(), [](const OpRecord& record) {
     if (record.op != &loop_op) return false;
     const auto& steps = get<LoopAttrs>(record.attrs.get());
-    return steps.within_chunk && has_loops(*steps.body.graph);
+    return steps.chunking.within_chunk && has_loops(*steps.body.graph);
   });
 }
 
@@ -91,37 +93,40 @@ std::vector<TensorType> step_types(const LoopAttrs& attrs, std::span<const Tenso
   const Graph& body = *attrs.body.graph;
   DimEnv env = DimEnv::renaming(body_env(attrs, inputs));
   std::vector<TensorType> types;
-  for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
-    types.push_back(slice_type(inputs[i]));
-  for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k)
-    if (!attrs.is_raw(k - attrs.first_stack()))  // residuals do not count
-      types.push_back(env.resolve(remove_chunk_dim(attrs, body.types[body.outputs[k]])));
+  for (const TensorType& slices : operands_of(attrs, inputs).slices)
+    types.push_back(slice_type(slices));
+  const auto terms = body_outputs(attrs).stacks;
+  for (std::size_t j = 0; j < terms.size(); ++j)
+    if (!attrs.stacks[j].is_raw())  // residuals do not count
+      types.push_back(env.resolve(remove_chunk_dim(attrs, body.types[terms[j]])));
   return types;
 }
 
 Chunks chunks_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   const Graph& body = *attrs.body.graph;
-  const Dim& time = inputs[attrs.first_slice() + *first_dense_slice(attrs, inputs)].dims()[0];
+  const auto operands = operands_of(attrs, inputs);
+  const Dim& time = operands.slices[*first_dense_slice(attrs, inputs)].dims()[0];
   Chunks chunks;
   chunks.time = time;
   chunks.steps = time.size();
-  chunks.size = attrs.chunk_steps;
+  chunks.size = attrs.chunking.steps;
   if (!chunks.size) {
     DimEnv env = DimEnv::renaming(body_env(attrs, inputs));
     std::int64_t step = 0, matrices = 0;
     for (const TensorType& type :
-         attrs.chunk_cost_types.empty() ? step_types(attrs, inputs) : attrs.chunk_cost_types)
+         attrs.chunking.cost_types.empty() ? step_types(attrs, inputs) : attrs.chunking.cost_types)
       step += bytes_of(type);
-    for (std::size_t k = attrs.first_sum(); k < attrs.trips_output(); ++k)
-      matrices += bytes_of(env.resolve(body.types[body.outputs[k]]));
+    for (const ValueId term : body_outputs(attrs).sums)
+      matrices += bytes_of(env.resolve(body.types[term]));
     // Captures of a gradient do not count: they depend on which values a rule recomputes.
-    const bool counts_captures = attrs.over_chunks && !attrs.is_gradient_loop;
-    for (std::size_t i = 0; counts_captures && i < attrs.body_captures.size(); ++i)
-      if (is_read_outside(body, body.inputs[body.formal_count + i]))
-        matrices += bytes_of(inputs[attrs.first_capture() + attrs.body_captures[i]]);
+    const bool counts_captures = attrs.chunking.over_chunks && !attrs.is_gradient_loop;
+    const auto captures = body_inputs(attrs).captures;
+    for (std::size_t i = 0; counts_captures && i < captures.size(); ++i)
+      if (is_read_outside(body, captures[i]))
+        matrices += bytes_of(operands.captures[attrs.body_captures[i]]);
     // Pipelined loops wait for whole chunks: large chunks, or chunks of different sizes, would
     // delay them.
-    const std::int64_t wanted = steps_of_chunk(step, attrs.is_pipelined ? 0 : matrices,
+    const std::int64_t wanted = steps_of_chunk(step, attrs.chunking.is_pipelined ? 0 : matrices,
                                                steps_have_loops(attrs)),
                        count = std::max<std::int64_t>((chunks.steps + wanted / 2) / wanted, 1);
     if (count <= kFewChunks)

@@ -12,13 +12,14 @@ namespace {
 /// Returns the dims that stay unchanged: entry dims, dims of elements of arrays in the state, and
 /// dims of a state that change, which the body handles itself.
 Dims dims_kept(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  Dims result = attrs.entry_dims;
-  result.insert(result.end(), attrs.kept_dims.begin(), attrs.kept_dims.end());
+  Dims result = attrs.entries.dims;
+  result.insert(result.end(), attrs.entries.kept_dims.begin(), attrs.entries.kept_dims.end());
   const Graph& body = *attrs.body.graph;
   const Dims changing = changing_dims(attrs);
-  for (int i = 0; i < attrs.carries; ++i) {
-    const Dims &formal = body.types[body.inputs[1 + i]].dims(),
-               &actual = inputs[attrs.first_carry() + i].dims();
+  const auto formals = body_inputs(attrs).carries;
+  const auto carries = operands_of(attrs, inputs).carries;
+  for (std::size_t i = 0; i < carries.size(); ++i) {
+    const Dims &formal = body.types[formals[i]].dims(), &actual = carries[i].dims();
     for (std::size_t axis = 0; axis < formal.size(); ++axis)
       if (contains(changing, formal[axis])) result.push_back(actual[axis]);
   }
@@ -45,20 +46,21 @@ Tensor in_memory(const Tensor& x) {
 EndedEntries::EndedEntries(const LoopAttrs& attrs, std::span<const TensorType> inputs)
     : attrs_(attrs), dims_(dims_kept(attrs, inputs)) {
   for (const auto& [symbol, actual] : attrs.body.bindings) dims_.add(actual);
-  for (int i = 0; i < attrs.carries; ++i)
-    if (attrs.fills[i] != Fill::as_is) dims_.add(inputs[attrs.first_carry() + i]);
-  // Residual lists may have dims that an iteration made.
-  for (int i = 0; i < attrs.slices; ++i)
-    if (const TensorType& slices = inputs[attrs.first_slice() + i];
-        !slices.is_list() || attrs.fills[attrs.carries + i] != Fill::as_is)
-      dims_.add(slice_type(slices));
-  for (const int capture : attrs.body_captures) dims_.add(inputs[attrs.first_capture() + capture]);
+  const auto operands = operands_of(attrs, inputs);
+  for (std::size_t i = 0; i < attrs.carries.size(); ++i)
+    if (attrs.carries[i].fill != FinishedFill::as_is) dims_.add(operands.carries[i]);
+  // Residual lists in memory may have dims that an iteration made.
+  for (std::size_t i = 0; i < attrs.slices.size(); ++i)
+    if (const LoopSlice& slice = attrs.slices[i];
+        !operands.slices[i].is_list() || slice.fill != FinishedFill::as_is || !slice.is_in_memory())
+      dims_.add(slice_type(operands.slices[i]));
+  for (const int capture : attrs.body_captures) dims_.add(operands.captures[capture]);
   // Sums are cotangents of another loop's captures. Iterations of that loop read their dims in this
   // form.
   const Graph& body = *attrs.body.graph;
   DimEnv env = body_env(attrs, inputs);
-  for (std::size_t k = attrs.carries + attrs.stacks; k < body.outputs.size(); ++k)
-    for (const Dim& dim : body.types[body.outputs[k]].dims())
+  for (const ValueId term : body_outputs(attrs).sums)
+    for (const Dim& dim : body.types[term].dims())
       if (env.knows(dim)) dims_.add(env.resolve(dim));
 }
 
@@ -68,9 +70,9 @@ void EndedEntries::set_live(const Tensor& live) {
 }
 
 Tensor EndedEntries::seen(const Tensor& x, std::size_t input) const {
-  const Fill how = fill_in_memory(attrs_.fill_of(input));
-  if (how == Fill::live) return dims_.filled(x);
-  return dims_.renamed(how == Fill::zero ? zero_ended(x, live_) : x);
+  const FinishedFill fill = fill_of(attrs_, body_input_at(attrs_, input + 1));
+  if (fill == FinishedFill::running) return dims_.filled(x);
+  return dims_.renamed(fill == FinishedFill::zero ? zero_ended(x, live_) : x);
 }
 
 SubGraph EndedEntries::body() const {
@@ -82,17 +84,18 @@ SubGraph EndedEntries::body() const {
 Tensor EndedEntries::made(const Tensor& x, std::size_t output) const {
   const auto is_shown = [&](const Dim& dim) { return dims_.is_shown(dim); };
   const Tensor read = std::any_of(x.dims().begin(), x.dims().end(), is_shown) ? in_memory(x) : x;
-  return dims_.restored(attrs_.output_adds_finished(output) ? collect_live(read, live_) : read);
+  const bool adds = adds_finished(attrs_, body_output_at(attrs_, output));
+  return dims_.restored(adds ? collect_live(read, live_) : read);
 }
 
 Tensor EndedEntries::term(const Tensor& made, std::size_t output) const {
-  const std::size_t stack = output - attrs_.carries;
-  const bool is_raw = stack < static_cast<std::size_t>(attrs_.stacks) && attrs_.is_raw(stack);
-  return is_raw || attrs_.output_adds_finished(output) ? made : zero_ended(made, live_);
+  const LoopLeaf leaf = body_output_at(attrs_, output);
+  const bool is_raw = leaf.is(LeafKind::stack) && attrs_.stacks[leaf.index].is_raw();
+  return is_raw || adds_finished(attrs_, leaf) ? made : zero_ended(made, live_);
 }
 
-Tensor EndedEntries::next(const Tensor& made, const Tensor& before, int carry) const {
-  if (attrs_.fills[carry] == Fill::as_is) return made;
+Tensor EndedEntries::next(const Tensor& made, const Tensor& before, std::size_t carry) const {
+  if (attrs_.carries[carry].fill == FinishedFill::as_is) return made;
   return keep_ended(dims_.completed(made, before), before, live_);
 }
 

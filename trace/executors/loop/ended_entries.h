@@ -19,7 +19,7 @@ class EndedEntries {
   void set_live(const Tensor& live);
 
   /// Returns input `input` of the body, the position not counted, as the body reads it. Finished
-  /// entries are filled as the loop's `fills` say.
+  /// entries read the values that fill_of() tells.
   Tensor seen(const Tensor& x, std::size_t input) const;
   /// Returns the body with bindings for the dims of this iteration.
   SubGraph body() const;
@@ -30,7 +30,7 @@ class EndedEntries {
   Tensor term(const Tensor& made, std::size_t output) const;
   /// Returns the carry behind the iteration: finished entries keep the value `before`, unless the
   /// carry's fill is as_is.
-  Tensor next(const Tensor& made, const Tensor& before, int carry) const;
+  Tensor next(const Tensor& made, const Tensor& before, std::size_t carry) const;
 
  private:
   const LoopAttrs& attrs_;

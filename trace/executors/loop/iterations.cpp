@@ -6,22 +6,21 @@
 
 namespace reel {
 
-Iterations::Iterations(const LoopAttrs& attrs, OpInputs in)
-    : limit(attrs.has_bound ? std::max<std::int64_t>(integer_of(*in[0].tensor), 0) : INT64_MAX),
-      attrs_(attrs) {
-  if (attrs.within_chunk) {
-    const std::int64_t* chunk = in[attrs.chunk_input()].tensor->data<std::int64_t>();
+Iterations::Iterations(const LoopAttrs& attrs, OpInputs in) : limit(INT64_MAX), attrs_(attrs) {
+  const auto operands = operands_of(attrs, in);
+  if (operands.bound) limit = std::max<std::int64_t>(integer_of(*operands.bound->tensor), 0);
+  if (operands.chunk) {
+    const std::int64_t* chunk = operands.chunk->tensor->data<std::int64_t>();
     first_ = chunk[0];
     all_ = chunk[1];
   }
-  if (attrs.has_lengths) lengths_ = *in[attrs.has_bound].tensor;
-  for (int i = 0; i < attrs.slices; ++i) {
-    const Tensor& slices = *in[attrs.first_slice() + i].tensor;
-    if (!slices.type().is_list()) limit = std::min(limit, slices.type().sizes()[0]);
-  }
+  if (operands.lengths) lengths_ = *operands.lengths->tensor;
+  for (const OpInput& slices : operands.slices)
+    if (const TensorType& type = slices.tensor->type(); !type.is_list())
+      limit = std::min(limit, type.sizes()[0]);
   // Checks before the first iteration rather than after the last.
   if (const auto known = expected()) checked_i32(*known, "loop", "the number of iterations");
-  if (!attrs.entry_dims.empty() && attrs.cond) reached_ = zeros(attrs.entry_dims, i32);
+  if (attrs.makes_lengths()) reached_ = zeros(attrs.entries.dims, i32);
 }
 
 Tensor Iterations::live_at(std::int64_t position) const {
@@ -30,9 +29,9 @@ Tensor Iterations::live_at(std::int64_t position) const {
 }
 
 Dim Iterations::made_dim() const {
-  if (attrs_.new_dim.empty()) return Dim(count_);
-  if (attrs_.makes_lengths()) return Dim(attrs_.new_dim, reached_);
-  return Dim(attrs_.new_dim, scalar(count_, i64));
+  if (attrs_.trips.new_dim.empty()) return Dim(count_);
+  if (attrs_.makes_lengths()) return Dim(attrs_.trips.new_dim, reached_);
+  return Dim(attrs_.trips.new_dim, scalar(count_, i64));
 }
 
 Tensor Iterations::token(const Dim& made) const {

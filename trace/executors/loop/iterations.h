@@ -27,7 +27,8 @@ class Iterations {
   /// Returns `limit` if it is the number of iterations to expect. Returns nothing if it is
   /// unbounded, or if a condition may end the loop long before.
   std::optional<std::int64_t> expected() const {
-    if ((attrs_.cond && !attrs_.is_reverse) || limit == std::numeric_limits<std::int64_t>::max())
+    if ((attrs_.cond && !attrs_.trips.is_reverse) ||
+        limit == std::numeric_limits<std::int64_t>::max())
       return std::nullopt;
     return limit;
   }
@@ -38,9 +39,9 @@ class Iterations {
   /// Returns the number of this iteration for error messages. Gradient loops count as the forward
   /// loop does.
   std::int64_t number() const {
-    const std::int64_t step = step_at(attrs_.is_reverse ? limit - 1 - count_ : count_);
-    if (attrs_.is_gradient_loop == attrs_.is_reverse) return step;
-    return (attrs_.within_chunk ? all_ : limit) - 1 - step;
+    const std::int64_t step = step_at(attrs_.trips.is_reverse ? limit - 1 - count_ : count_);
+    if (attrs_.is_gradient_loop == attrs_.trips.is_reverse) return step;
+    return (attrs_.chunking.within_chunk ? all_ : limit) - 1 - step;
   }
 
   /// Calls step(position, live) for each iteration. Throws if the call is cancelled.
@@ -55,7 +56,7 @@ class Iterations {
   template <class Step>
   void run_next(Step&& step) {
     check_cancellation();
-    step(attrs_.is_reverse ? limit - 1 - count_ : count_);
+    step(attrs_.trips.is_reverse ? limit - 1 - count_ : count_);
     ++count_;
   }
 
@@ -94,21 +95,22 @@ inline std::int64_t integer_of(const Tensor& t) {
 
 template <class Step, class EvalCondition>
 void Iterations::run(Step&& step, EvalCondition&& eval_condition) {
-  const bool has_entries = !attrs_.entry_dims.empty();
-  if (attrs_.is_reverse) {
+  const bool has_entries = attrs_.has_entries();
+  if (attrs_.trips.is_reverse) {
     for (; count_ < limit; ++count_) {
       check_cancellation();
       step(limit - 1 - count_, has_entries ? live_at(limit - 1 - count_) : Tensor());
     }
-  } else if (!attrs_.is_scan) {
+  } else if (!attrs_.trips.is_scan) {
     for (; count_ < limit && (!attrs_.cond || *eval_condition().template data<bool>()); ++count_) {
       check_cancellation();
       step(count_, Tensor());
     }
   } else {
     Tensor active;  // entries for which the condition has held so far
-    if (attrs_.cond) active = ones(attrs_.entry_dims, boolean);
-    if (attrs_.cond && attrs_.cond_before_body) active = logical_and(active, eval_condition());
+    if (attrs_.cond) active = ones(attrs_.entries.dims, boolean);
+    if (attrs_.cond && attrs_.trips.cond_before_body)
+      active = logical_and(active, eval_condition());
     while (count_ < limit) {
       check_cancellation();
       Tensor live = has_entries ? live_at(count_) : Tensor();

@@ -47,40 +47,36 @@ Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first,
   return make_list(list.type().element(), Tensors(begin, end));
 }
 
-std::vector<int> slices_with_own_dims(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+std::vector<std::size_t> slices_with_own_dims(const LoopAttrs& attrs,
+                                              std::span<const TensorType> inputs) {
   const Graph& body = *attrs.body.graph;
-  std::vector<int> result;
-  for (int i = 0; i < attrs.slices; ++i) {
-    const TensorType& formal = body.types[body.inputs[1 + attrs.carries + i]];
+  const auto formals = body_inputs(attrs).slices;
+  const auto slices = operands_of(attrs, inputs).slices;
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const TensorType& formal = body.types[formals[i]];
     bool has_names = false;
     for_each_symbol(formal, [&](const Dim& dim) { has_names = has_names || dim.is_named(); });
-    if (has_names && !formal.is_list() && inputs[attrs.first_slice() + i].is_list())
-      result.push_back(i);
+    if (has_names && !formal.is_list() && slices[i].is_list()) result.push_back(i);
   }
   return result;
 }
 
-void name_alike(const LoopAttrs& attrs, const std::vector<int>& slices, Tensors& inputs,
+void name_alike(const LoopAttrs& attrs, const std::vector<std::size_t>& slices, Tensors& inputs,
                 DimEnv& env) {
   if (slices.empty()) return;
   const Graph& body = *attrs.body.graph;
-  auto next = slices.begin();
-  for (std::size_t k = 0; k < inputs.size(); ++k)  // first those that no iteration made
-    if (next != slices.end() && k == static_cast<std::size_t>(1 + attrs.carries + *next))
-      ++next;
-    else if (!inputs[k].type().is_list())  // a list may not know the dims of its elements
+  const auto formals = body_inputs(attrs).slices;
+  const auto values = body_inputs_of(attrs, inputs).slices;
+  std::vector<std::uint8_t> is_made(inputs.size());
+  for (const std::size_t i : slices) body_inputs_of(attrs, is_made).slices[i] = true;
+  for (std::size_t k = 0; k < inputs.size(); ++k)    // first those that no iteration made
+    if (!is_made[k] && !inputs[k].type().is_list())  // a list may not know its elements' dims
       env.bind(body.types[body.inputs[k]], inputs[k].type());
-  const auto each = [&](const auto& fn) {
-    for (const int slice : slices) {
-      const auto k = static_cast<std::size_t>(1 + attrs.carries + slice);
-      fn(body.types[body.inputs[k]], inputs[k]);
-    }
-  };
-  each([&](const TensorType& formal, Tensor& input) { env.bind(formal, input.type()); });
-  // One over hist + 1 knows its dim when another one has said which is hist.
-  each([&](const TensorType& formal, Tensor& input) {
-    input = with_known_dims(std::move(input), formal, env);
-  });
+  for (const std::size_t i : slices) env.bind(body.types[formals[i]], values[i].type());
+  // A slice over hist + 1 gets its dim only after another one has bound hist.
+  for (const std::size_t i : slices)
+    values[i] = with_known_dims(std::move(values[i]), body.types[formals[i]], env);
 }
 
 TensorType common_type(const TensorType& a, const TensorType& b) {
@@ -119,13 +115,11 @@ std::int64_t dense_bytes(const std::vector<TensorType>& types) {
 }
 
 std::optional<std::int64_t> steps_of(const LoopAttrs& attrs, std::span<const TensorType> in) {
-  if (!attrs.is_full) return std::nullopt;
-  for (int i = 0; i < attrs.slices; ++i) {
-    const TensorType& slices = in[attrs.first_slice() + i];
+  if (!attrs.trips.is_full) return std::nullopt;
+  for (const TensorType& slices : operands_of(attrs, in).slices)
     if (!slices.is_list() && slices.dims()[0].has_size()) return slices.dims()[0].size();
-  }
-  for (int j = 0; j < attrs.stacks; ++j)
-    if (!attrs.is_list(j) && attrs.stack_dims[j].has_size()) return attrs.stack_dims[j].size();
+  for (const LoopStack& stack : attrs.stacks)
+    if (!stack.is_list && stack.dim.has_size()) return stack.dim.size();
   return std::nullopt;
 }
 

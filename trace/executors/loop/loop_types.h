@@ -33,14 +33,15 @@ Tensor step_of_saved(const Tensor& slices, std::int64_t position);
 /// Returns elements [first, first + count) of a list, cut at its end. all: the list's elements.
 Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first, std::int64_t count);
 
-/// Returns the numbers of the slices that are list elements with dims made by the saving iteration,
+/// Returns the indices of the slices that are list elements with dims made by the saving iteration,
 /// if the body names these dims.
-std::vector<int> slices_with_own_dims(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+std::vector<std::size_t> slices_with_own_dims(const LoopAttrs& attrs,
+                                              std::span<const TensorType> inputs);
 /// Gives such slices the dims of the body. A recomputed step makes its dims anew, so that slices
 /// and carries may come with different dims. In the body each is one dim.
 ///
 /// inputs: inputs of the body; changed. env: its dims; bound.
-void name_alike(const LoopAttrs& attrs, const std::vector<int>& slices, Tensors& inputs,
+void name_alike(const LoopAttrs& attrs, const std::vector<std::size_t>& slices, Tensors& inputs,
                 DimEnv& env);
 
 /// Returns the common type of the elements: plain sizes that differ become unknown. Requires that

@@ -1,5 +1,4 @@
-// trace/executors/loop/stack_writer.h — StackWriter: adds_finished_to_running the slices of one
-// stack of a loop.
+// trace/executors/loop/stack_writer.h — StackWriter: collects the slices of one stack of a loop.
 #pragma once
 
 #include <optional>

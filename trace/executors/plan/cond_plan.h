@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/trace/executors/plan/loop/sub_plan.h"
 
 namespace reel {

@@ -1,5 +1,6 @@
 #include "reel/trace/executors/plan/loop_plan.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "reel/core/ops/list/list.h"
@@ -27,30 +28,30 @@ std::optional<TensorType> uniform_type(const Tensor& list) {
 /// Returns the type of input i. Slices that are lists in the body (elements of a list of lists, or
 /// chunks) may have elements of different types.
 std::optional<TensorType> input_type(const LoopAttrs& attrs, std::size_t i, const Tensor& input) {
-  const bool is_slices = i >= attrs.first_slice() && i < attrs.first_capture();
-  if (!is_slices || !input.type().is_list()) return input.type();
-  const Graph& body = *attrs.body.graph;
-  const std::size_t inside = 1 + i - attrs.first_carry();
+  if (!input.type().is_list()) return input.type();
+  const LoopLeaf leaf = operand_at(attrs, i);
+  if (!leaf.is(LeafKind::slice)) return input.type();
   if (const auto type = uniform_type(input)) return type;
-  return body.types[body.inputs[inside]].is_list() ? std::optional(input.type()) : std::nullopt;
+  const TensorType& formal = attrs.body.graph->types[body_inputs(attrs).slices[leaf.index]];
+  return formal.is_list() ? std::optional(input.type()) : std::nullopt;
 }
 
 /// Returns true if no iteration will run, so that types only an iteration would determine are
 /// unknown.
 bool is_empty(const LoopAttrs& attrs, OpInputs in) {
-  if (attrs.has_bound && integer_of(*in[0].tensor) <= 0) return true;
-  bool tells = attrs.has_bound;  // the trip count is known; otherwise lists determine it
-  for (int i = 0; i < attrs.slices; ++i) {
-    const TensorType& type = in[attrs.first_slice() + i].tensor->type();
+  const auto operands = operands_of(attrs, in);
+  if (operands.bound && integer_of(*operands.bound->tensor) <= 0) return true;
+  bool tells = operands.bound;  // the trip count is known; otherwise lists determine it
+  for (const OpInput& slices : operands.slices) {
+    const TensorType& type = slices.tensor->type();
     if (type.is_list()) continue;
     if (type.sizes()[0] == 0) return true;
     tells = true;
   }
-  for (int i = 0; i < attrs.slices && !tells; ++i) {
-    const Tensor& list = *in[attrs.first_slice() + i].tensor;
-    if (!saved_value(list) && list_elements(list).empty()) return true;
-  }
-  return false;
+  if (tells) return false;
+  return std::any_of(operands.slices.begin(), operands.slices.end(), [](const OpInput& list) {
+    return !saved_value(*list.tensor) && list_elements(*list.tensor).empty();
+  });
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reel/core/ops/control/cond.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/elementwise/element_loop.h"
@@ -406,9 +408,8 @@ bool Plan::is_saved(const Instruction& at, std::size_t output) const {
   const OpRecord& record = graph_->records[at.record];
   if (record.op != &loop_op) return false;
   const auto& attrs = get<LoopAttrs>(record.attrs.get());
-  const std::size_t stack = output - attrs.first_stack();
-  return output >= attrs.first_stack() && stack < static_cast<std::size_t>(attrs.stacks) &&
-         attrs.memory_of(stack) == MemoryClass::saved;
+  const LoopLeaf leaf = result_at(attrs, output);
+  return leaf.is(LeafKind::stack) && attrs.stacks[leaf.index].memory_class() == MemoryClass::saved;
 }
 
 void Plan::take_memory() {

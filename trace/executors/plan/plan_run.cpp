@@ -5,7 +5,7 @@
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/replay.h"
 #include "reel/core/runtime/parallel.h"
 #include "reel/trace/executors/plan/base/plan_views.h"

@@ -162,6 +162,13 @@ class SmallSpillBlocks {
 };
 bool are_spill_blocks_small();
 
+/// Returns the bytes in memory of one stack in a file: its share of the loop's window.
+inline std::int64_t window_of_stack(const LoopAttrs& attrs) {
+  const auto count = std::count_if(attrs.stacks.begin(), attrs.stacks.end(),
+                                   [](const LoopStack& stack) { return stack.is_in_file(); });
+  return attrs.policy.spill_window / std::max<std::int64_t>(count, 1);
+}
+
 /// Creates the Spilled objects of a loop's stacks; they share one file.
 class Spills {
  public:
@@ -169,30 +176,27 @@ class Spills {
   ///
   /// limit: number of checkpoints written, including those that are dropped later; nothing if
   /// unknown.
-  Ref<Spilled> make_for_checkpoints(const LoopAttrs& attrs, int stack,
+  Ref<Spilled> make_for_checkpoints(const LoopAttrs& attrs, std::size_t stack,
                                     std::optional<std::int64_t> limit) {
     return make(attrs, stack, 1, limit);
   }
   /// Returns storage for a stack of residuals.
   ///
   /// chunks: of a chunked loop. expected: number of iterations of other loops, if known.
-  Ref<Spilled> make_for_steps(const LoopAttrs& attrs, int stack, const Chunks& chunks,
+  Ref<Spilled> make_for_steps(const LoopAttrs& attrs, std::size_t stack, const Chunks& chunks,
                               std::optional<std::int64_t> expected) {
-    return attrs.over_chunks ? make(attrs, stack, chunks.size, chunks.steps)
-                             : make(attrs, stack, 1, expected);
+    return attrs.chunking.over_chunks ? make(attrs, stack, chunks.size, chunks.steps)
+                                      : make(attrs, stack, 1, expected);
   }
 
  private:
   /// together, limit: see Spilled.
-  Ref<Spilled> make(const LoopAttrs& attrs, int stack, std::int64_t together,
+  Ref<Spilled> make(const LoopAttrs& attrs, std::size_t stack, std::int64_t together,
                     std::optional<std::int64_t> limit) {
-    if (!file_) file_ = std::make_shared<SpillFile>(attrs.spill_folder, attrs.name);
-    const auto count = std::count_if(attrs.stack_kinds.begin(), attrs.stack_kinds.end(),
-                                     [](std::uint8_t kind) { return kind & LoopAttrs::kSpilled; });
-    return Ref<Spilled>(new Spilled(file_, attrs.spill_window / std::max<std::int64_t>(count, 1),
-                                    together, limit,
-                                    attrs.memory_of(static_cast<std::size_t>(stack)),
-                                    !attrs.is_checkpoint(static_cast<std::size_t>(stack))));
+    if (!file_) file_ = std::make_shared<SpillFile>(attrs.policy.spill_folder, attrs.name);
+    return Ref<Spilled>(new Spilled(file_, window_of_stack(attrs), together, limit,
+                                    attrs.stacks[stack].memory_class(),
+                                    !attrs.stacks[stack].is_checkpoint()));
   }
 
   std::shared_ptr<SpillFile> file_;

@@ -34,7 +34,8 @@ class Dependences {
       for (const ValueId v : body_.inputs_of(body_.records[r])) fn(v, node_of_record(r));
       for (const ValueId v : body_.outputs_of(body_.records[r])) fn(node_of_record(r), v);
     }
-    for (int i = 0; i < attrs.carries; ++i) fn(body_.outputs[i], body_.inputs[1 + i]);
+    const auto before = body_inputs(attrs).carries, behind = body_outputs(attrs).carries;
+    for (std::size_t i = 0; i < before.size(); ++i) fn(behind[i], before[i]);
   }
 
   const Graph& body_;
@@ -119,7 +120,8 @@ std::vector<int> layers_of_carries(const LoopAttrs& attrs) {
   std::vector<Recurrence> recurrences(components.count());
   const auto at = [&](std::size_t node) -> Recurrence& { return recurrences[components.of(node)]; };
   for (std::size_t node = 0; node < all.count(); ++node) at(node).nodes.push_back(node);
-  for (int i = 0; i < attrs.carries; ++i) at(body.inputs[1 + i]).has_carry = true;
+  const auto carries = body_inputs(attrs).carries;
+  for (const ValueId v : carries) at(v).has_carry = true;
   for (std::size_t r = 0; r < body.records.size(); ++r)
     if (body.records[r].op == &dot_op) at(all.node_of_record(r)).has_product = true;
   for (std::size_t c = recurrences.size(); c-- > 0;) {
@@ -139,7 +141,7 @@ std::vector<int> layers_of_carries(const LoopAttrs& attrs) {
       }
   }
   std::vector<int> result;
-  for (int i = 0; i < attrs.carries; ++i) result.push_back(at(body.inputs[1 + i]).layer);
+  for (const ValueId v : carries) result.push_back(at(v).layer);
   return result;
 }
 

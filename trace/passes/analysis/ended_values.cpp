@@ -18,15 +18,15 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
       is_live_(body_.types.size(), 1),
       is_zero_(body_.types.size(), 0),
       is_drawn_(body_.types.size(), 0) {
-  const bool has_sums = attrs.sums || std::count(attrs.adds_finished_to_running.begin(),
-                                                 attrs.adds_finished_to_running.end(), 1);
-  draws_count_for_nothing_ = !has_sums;
+  const auto adds = [](const auto& leaf) { return leaf.adds_finished; };
+  draws_count_for_nothing_ = attrs.sums.empty() && std::ranges::none_of(attrs.carries, adds) &&
+                             std::ranges::none_of(attrs.stacks, adds);
   for (std::size_t i = 1; i < body_.inputs.size(); ++i) {
     const ValueId v = body_.inputs[i];
     if (rows_[v] == RowAxes::kNone) continue;
-    const Fill fill = fill_in_memory(attrs.fill_of(i - 1));
-    is_live_[v] = fill == Fill::live;
-    is_zero_[v] = fill == Fill::zero;
+    const FinishedFill fill = fill_of(attrs, body_input_at(attrs, i));
+    is_live_[v] = fill == FinishedFill::running;
+    is_zero_[v] = fill == FinishedFill::zero;
   }
   for (const OpRecord& record : body_.records) {
     const auto in = body_.inputs_of(record);
@@ -81,14 +81,15 @@ bool EndedValues::is_zero_in_ended(const OpRecord& record) const {
          std::all_of(in.begin(), in.end(), [&](ValueId v) { return is_zero_[v]; });
 }
 
-std::optional<Fill> EndedValues::fill(ValueId v) const {
+std::optional<FinishedFill> EndedValues::fill(ValueId v) const {
   if (is_mixed(v)) return std::nullopt;
-  if (is_zero_[v]) return Fill::zero;
-  return is_live_[v] && !is_drawn_[v] ? std::optional(Fill::live) : std::nullopt;
+  if (is_zero_[v]) return FinishedFill::zero;
+  return is_live_[v] && !is_drawn_[v] ? std::optional(FinishedFill::running) : std::nullopt;
 }
 
-std::optional<Fill> EndedValues::fill_of_saved(ValueId v) const {
-  if (!is_mixed(v) && is_live_[v] && is_drawn_[v] && draws_count_for_nothing_) return Fill::live;
+std::optional<FinishedFill> EndedValues::fill_of_saved(ValueId v) const {
+  if (!is_mixed(v) && is_live_[v] && is_drawn_[v] && draws_count_for_nothing_)
+    return FinishedFill::running;
   return fill(v);
 }
 

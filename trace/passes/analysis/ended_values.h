@@ -33,11 +33,11 @@ class EndedValues {
   bool mixes(const OpRecord& record) const;
   /// Returns the fill that gives finished entries the value that the body computed for them;
   /// nothing if there is none.
-  std::optional<Fill> fill(ValueId v) const;
+  std::optional<FinishedFill> fill(ValueId v) const;
   /// Returns the fill for a gradient that reads the value as a residual. A random draw differs
   /// between a finished entry and the running one. If no op mixes entries, results of finished
   /// entries are discarded and their cotangents are zero, so either draw gives the same gradient.
-  std::optional<Fill> fill_of_saved(ValueId v) const;
+  std::optional<FinishedFill> fill_of_saved(ValueId v) const;
 
   /// Returns true if the record gives zero for finished entries, or, for a sum over entries, if
   /// they add zero to it.

@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "reel/core/ops/control/effects.h"
+
 namespace reel {
 
 DimMakers dim_makers(const Graph& graph, const Dims& given) {
@@ -106,24 +108,22 @@ void keep_dims(Liveness& live, const LoopAttrs& attrs, const std::vector<TensorT
   const auto bind = [&](ValueId v) {
     for_each_bound(body.types[v], [&](const Dim& d) { live.symbols.erase(d.node()); });
   };
-  for (std::size_t i = 0; i < body.inputs.size(); ++i) {
-    const int slice = static_cast<int>(i) - 1 - attrs.carries;
-    const bool is_element =
-        slice >= 0 && slice < attrs.slices && types[attrs.first_slice() + slice].is_list();
-    // Dims known outside need no input that binds them.
-    if (live.values[body.inputs[i]] || !is_element) bind(body.inputs[i]);
-  }
+  const auto formals = body_inputs(attrs);
+  const auto slices = operands_of(attrs, types).slices;
+  // Dims known outside need no input that binds them.
+  bind(formals.position);
+  for (const ValueId v : formals.carries) bind(v);
+  for (std::size_t i = 0; i < slices.size(); ++i)
+    if (live.values[formals.slices[i]] || !slices[i].is_list()) bind(formals.slices[i]);
+  for (const ValueId v : formals.captures) bind(v);
   // Binding hist + 1 does not bind hist, but a body may mention both.
-  for (int i = 0; i < attrs.slices; ++i) {
-    const ValueId v = body.inputs[1 + attrs.carries + i];
-    if (types[attrs.first_slice() + i].is_list())
-      for_each_operand(body.types[v], [&](const Dim& d) {
-        if (live.symbols.count(d.node())) live.values[v] = 1;
+  for (std::size_t i = 0; i < slices.size(); ++i)
+    if (slices[i].is_list())
+      for_each_operand(body.types[formals.slices[i]], [&](const Dim& d) {
+        if (live.symbols.count(d.node())) live.values[formals.slices[i]] = 1;
       });
-  }
   for (const auto& [symbol, outside] : attrs.body.bindings) live.symbols.erase(symbol.node());
-  for (int i = 0; i < attrs.slices; ++i) {
-    const ValueId v = body.inputs[1 + attrs.carries + i];
+  for (const ValueId v : formals.slices) {
     for_each_bound(body.types[v], [&](const Dim& d) {
       if (live.symbols.count(d.node())) live.values[v] = 1;
     });
@@ -140,10 +140,11 @@ class ChangingDims {
     std::unordered_map<const DimNode*, std::size_t> places;
     for (std::size_t k = 0; k < dims_.size(); ++k) places.emplace(dims_[k].node(), k);
     const Graph& body = *attrs.body.graph;
-    for (int i = 0; i < attrs.carries; ++i)
-      for_each_bound(body.types[body.inputs[1 + i]], [&](const Dim& bound) {
+    const auto carries = body_inputs(attrs).carries;
+    for (std::size_t i = 0; i < carries.size(); ++i)
+      for_each_bound(body.types[carries[i]], [&](const Dim& bound) {
         if (const auto place = places.find(bound.node()); place != places.end())
-          carries_[place->second].push_back(static_cast<std::size_t>(i));
+          carries_[place->second].push_back(i);
       });
   }
   /// Marks one more carry as live if it alone binds a dim that iterations change and the body
@@ -176,7 +177,7 @@ class LoopNeeds {
         made_(body_.types.size()),
         input_of_(body_.types.size(), kNone),
         is_live_(body_.types.size()),
-        carry_(static_cast<std::size_t>(attrs.carries)) {
+        carry_(attrs.carries.size()) {
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       const auto out = body_.outputs_of(body_.records[r]);
       for (std::size_t k = 0; k < out.size(); ++k) made_[out[k]] = {r, k};
@@ -214,17 +215,18 @@ class LoopNeeds {
   template <class Found>
   void need_carry(std::size_t i, const Found& found) {
     if (std::exchange(carry_[i], 1)) return;
-    found(attrs_.first_carry() + i);
-    need(body_.outputs[i]);
+    found(operand_number(attrs_, {LeafKind::carry, i}));
+    need(body_outputs(attrs_).carries[i]);
   }
   /// i: among the inputs of the body.
   template <class Found>
   void need_input(std::size_t i, const Found& found) {
-    if (i == 0) return;  // the number of the iteration
-    if (i <= carry_.size()) return need_carry(i - 1, found);
-    if (i < body_.formal_count) return found(attrs_.first_slice() + (i - 1 - carry_.size()));
-    found(attrs_.first_capture() +
-          static_cast<std::size_t>(attrs_.body_captures[i - body_.formal_count]));
+    LoopLeaf leaf = body_input_at(attrs_, i);
+    if (leaf.is(LeafKind::position)) return;
+    if (leaf.is(LeafKind::carry)) return need_carry(leaf.index, found);
+    if (leaf.is(LeafKind::capture))
+      leaf.index = static_cast<std::size_t>(attrs_.body_captures[leaf.index]);
+    found(operand_number(attrs_, leaf));
   }
   void need_made(const Made& made) {
     const OpRecord& record = body_.records[made.record];
@@ -252,9 +254,9 @@ class LoopNeeds {
 }  // namespace
 
 bool bound_says_all(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  if (!attrs.has_bound || attrs.is_full) return attrs.has_bound;
-  for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
-    if (const Dim dim = leading_dim(inputs[i]); !dim.is_named() && !dim.has_size()) return false;
+  if (!attrs.trips.has_bound || attrs.trips.is_full) return attrs.trips.has_bound;
+  for (const TensorType& slices : operands_of(attrs, inputs).slices)
+    if (const Dim dim = leading_dim(slices); !dim.is_named() && !dim.has_size()) return false;
   return true;
 }
 
@@ -263,17 +265,20 @@ LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_
   const Graph& body = *attrs.body.graph;
   LoopLiveness result;
   std::vector<std::uint8_t>& carry = result.carry;
-  carry.assign(is_used.begin(), is_used.begin() + attrs.carries);
+  const auto used = results_of(attrs, is_used);
+  const auto formals = body_inputs(attrs);
+  carry.assign(used.carries.begin(), used.carries.end());
   const ChangingDims changing(attrs);
   if (attrs.cond) {
     const Graph& cond = *attrs.cond.graph;
     const Liveness asked = liveness(cond, {1});
     result.cond_values = asked.values;
-    for (int i = 0; i < attrs.carries; ++i) {
-      const ValueId v = cond.inputs[1 + i];
+    const auto carries = cond_inputs(attrs).carries;
+    for (std::size_t i = 0; i < carries.size(); ++i) {
+      const ValueId v = carries[i];
       carry[i] = carry[i] || asked.values[v] || says_live_size(asked, cond.types[v]);
     }
-    while (changing.keep_one(asked, carry)) {
+    while (changing.keep_one(asked, carry)) {  // at most once for each carry
     }
     add_outside(asked.symbols, cond_env(attrs, input_types), result.symbols);
   }
@@ -282,17 +287,19 @@ LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_
   const auto ignore = [](std::size_t) {};
   for (std::size_t k = carry.size(); k < body.outputs.size(); ++k)
     if (is_used[k]) needs.need_output(k, ignore);
+  // Each round but the last marks at least one carry as live, so there are at most `carries` + 1
+  // rounds.
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t i = 0; i < carry.size(); ++i)
       if (carry[i]) needs.need_output(i, ignore);
     for (std::size_t i = 0; i < carry.size(); ++i) carry[i] = carry[i] || needs.carries()[i];
     std::vector<std::uint8_t> wanted(carry);
-    for (int i = 0; i < attrs.stacks + attrs.sums; ++i)
-      wanted.push_back(is_used[attrs.carries + i]);
+    wanted.insert(wanted.end(), used.stacks.begin(), used.stacks.end());
+    wanted.insert(wanted.end(), used.sums.begin(), used.sums.end());
     live = liveness(body, wanted);
-    for (int i = 0; i < attrs.carries; ++i) {
-      const ValueId v = body.inputs[1 + i];
+    for (std::size_t i = 0; i < carry.size(); ++i) {
+      const ValueId v = formals.carries[i];
       if (!carry[i] && (live.values[v] || says_live_size(live, body.types[v])))
         carry[i] = changed = true;
     }
@@ -304,33 +311,36 @@ LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_
   // only if all slices are lists.
   const bool has_dense = first_dense_slice(attrs, input_types).has_value();
   bool any_counts = bound_says_all(attrs, input_types);
-  int last = -1;  // slices that could decide the trip count
-  for (int i = 0; i < attrs.slices; ++i) {
-    const bool is_live = live.values[body.inputs[1 + attrs.carries + i]];
+  std::optional<std::size_t> last;  // slices that could decide the trip count
+  const auto slices = operands_of(attrs, input_types).slices;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const bool is_live = live.values[formals.slices[i]];
     result.slice.push_back(is_live);
-    if (has_dense && input_types[attrs.first_slice() + i].is_list()) continue;
+    if (has_dense && slices[i].is_list()) continue;
     any_counts = any_counts || is_live;
     last = i;
   }
-  if (!any_counts && last >= 0) result.slice[last] = 1;
+  if (!any_counts && last) result.slice[*last] = 1;
   return result;
 }
 
 std::vector<std::size_t> live_inputs(const LoopAttrs& attrs, const LoopLiveness& live) {
   std::vector<std::size_t> result;
-  for (std::size_t i = 0; i < attrs.first_carry(); ++i) result.push_back(i);
-  for (int i = 0; i < attrs.carries; ++i)
-    if (live.carry[i]) result.push_back(attrs.first_carry() + i);
-  for (int i = 0; i < attrs.slices; ++i)
-    if (live.slice[i]) result.push_back(attrs.first_slice() + i);
-  const auto captures = [&](const Graph& graph, const std::vector<std::uint8_t>& values,
-                            const std::vector<int>& places) {
-    for (std::size_t i = 0; i < places.size(); ++i)
-      if (values[graph.inputs[graph.formal_count + i]])
-        result.push_back(attrs.first_capture() + places[i]);
+  const std::size_t first_carry = operand_number(attrs, {LeafKind::carry});
+  for (std::size_t i = 0; i < first_carry; ++i) result.push_back(i);
+  const auto add = [&](LeafKind kind, std::size_t i, bool is_live) {
+    if (is_live) result.push_back(operand_number(attrs, {kind, i}));
   };
-  captures(*attrs.body.graph, live.body.values, attrs.body_captures);
-  if (attrs.cond) captures(*attrs.cond.graph, live.cond_values, attrs.cond_captures);
+  for (std::size_t i = 0; i < live.carry.size(); ++i) add(LeafKind::carry, i, live.carry[i]);
+  for (std::size_t i = 0; i < live.slice.size(); ++i) add(LeafKind::slice, i, live.slice[i]);
+  const auto captures = [&](std::span<const ValueId> formals,
+                            const std::vector<std::uint8_t>& values,
+                            const std::vector<int>& indices) {
+    for (std::size_t i = 0; i < formals.size(); ++i)
+      add(LeafKind::capture, static_cast<std::size_t>(indices[i]), values[formals[i]]);
+  };
+  captures(body_inputs(attrs).captures, live.body.values, attrs.body_captures);
+  if (attrs.cond) captures(cond_inputs(attrs).captures, live.cond_values, attrs.cond_captures);
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/creation/draws.h"
@@ -19,7 +20,7 @@
 namespace reel {
 
 std::optional<Dim> dim_of_rows(const LoopAttrs& attrs, std::span<const TensorType> carries) {
-  if (!attrs.entry_dims.empty()) return attrs.entry_dims[0];
+  if (attrs.has_entries()) return attrs.entries.dims[0];
   for (const TensorType& carry : carries)
     if (carry.rank() > 0) return carry.dims()[0];
   return std::nullopt;
@@ -289,7 +290,8 @@ void RowAxes::follow_fused(const OpRecord& record) {
 }
 
 Dim entry_dim(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  return attrs.has_lengths ? inputs[attrs.has_bound].dims()[0] : attrs.entry_dims[0];
+  const TensorType* const lengths = operands_of(attrs, inputs).lengths;
+  return lengths ? lengths->dims()[0] : attrs.entries.dims[0];
 }
 
 RowAxes entry_rows(const LoopAttrs& attrs, std::span<const TensorType> inputs) {

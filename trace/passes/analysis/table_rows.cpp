@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/shape/shape.h"
 

@@ -1,18 +1,20 @@
 #include "reel/trace/passes/cleanup/drop_dead.h"
 
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/loop_builder.h"
 #include "reel/trace/passes/analysis/liveness.h"
 
 namespace reel {
 namespace {
 
-/// A loop without its dead leaves, and the former places of its remaining inputs and outputs.
+/// A loop without its dead leaves, and the remaining operands and results.
 struct Pruned {
-  LoopAttrs attrs;
-  std::vector<std::size_t> inputs, outputs;
+  AttrsRef attrs;
+  std::vector<ValueId> inputs, outputs;
 };
 
 /// Returns the dims that inputs of a body or condition bind, or graphs around it. They stay known
@@ -27,118 +29,101 @@ Dims dims_given(const Graph& graph) {
 /// drop_dead with dims `given` that are known from outside, even if no input binds them.
 Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, const Dims& given);
 
-Pruned prune(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
-             const std::vector<TensorType>& input_types) {
-  const Graph& body = *attrs.body.graph;
-  const LoopLiveness needed = loop_liveness(attrs, is_used, input_types);
-  const std::vector<std::uint8_t>&carry = needed.carry, &cond_live = needed.cond_values;
-  const Liveness& live = needed.body;
-
-  Pruned result{attrs, {}, {}};
-  LoopAttrs& next = result.attrs;
-  Ref<Graph> graph(new Graph(body));
-  // Leave out dead records. If the input that binds a dim is gone, a dead record with the dim in
-  // its outputs would pass for its maker.
-  OpRecords kept;
-  for (std::size_t r = 0; r < body.records.size(); ++r)
-    if (live.records[r])
-      kept.append(body.records[r], body.records[r].attrs, body.inputs_of(body.records[r]),
-                  body.outputs_of(body.records[r]));
-  static_cast<OpRecords&>(*graph) = std::move(kept);
-  graph->inputs = {body.inputs[0]};
-  graph->outputs.clear();
-  next.fills.clear();
-  next.adds_finished_to_running.clear();
-  next.last_dims.clear();
-  const auto keep_output = [&](int i) {
-    graph->outputs.push_back(body.outputs[i]);
-    next.adds_finished_to_running.push_back(attrs.output_adds_finished(i));
-  };
-  next.stack_kinds.clear();
-  next.stack_dims.clear();
-  for (std::size_t i = 0; i < attrs.first_carry(); ++i) result.inputs.push_back(i);
-  next.carries = next.slices = next.stacks = next.sums = 0;
-  std::vector<ValueId> cond_inputs;
-  if (attrs.cond) cond_inputs.push_back(attrs.cond.graph->inputs[0]);
-  for (int i = 0; i < attrs.carries; ++i) {
-    if (!carry[i]) continue;
-    ++next.carries;
-    graph->inputs.push_back(body.inputs[1 + i]);
-    keep_output(i);
-    if (attrs.cond) cond_inputs.push_back(attrs.cond.graph->inputs[1 + i]);
-    next.fills.push_back(attrs.fills[i]);
-    if (!attrs.last_dims.empty()) next.last_dims.push_back(attrs.last_dims[i]);
-    result.inputs.push_back(attrs.first_carry() + i);
-    result.outputs.push_back(i);
-  }
-  for (int i = 0; i < attrs.slices; ++i) {
-    if (!needed.slice[i]) continue;
-    ++next.slices;
-    graph->inputs.push_back(body.inputs[1 + attrs.carries + i]);
-    next.fills.push_back(attrs.fills[attrs.carries + i]);
-    result.inputs.push_back(attrs.first_slice() + i);
-  }
-  for (int i = 0; i < attrs.stacks; ++i) {
-    if (!is_used[attrs.carries + i]) continue;
-    ++next.stacks;
-    keep_output(attrs.carries + i);
-    next.stack_kinds.push_back(attrs.stack_kinds[i]);
-    if (!attrs.makes_dim) next.stack_dims.push_back(attrs.stack_dims[i]);
-    result.outputs.push_back(attrs.first_stack() + i);
-  }
-  for (int i = 0; i < attrs.sums; ++i) {
-    if (!is_used[attrs.first_sum() + i]) continue;
-    ++next.sums;
-    keep_output(attrs.carries + attrs.stacks + i);
-    result.outputs.push_back(attrs.first_sum() + i);
-  }
-  for (std::size_t i = attrs.trips_output(); i < is_used.size(); ++i) result.outputs.push_back(i);
-  graph->formal_count = graph->inputs.size();
-
-  // Captures that either graph still reads, renumbered.
-  const std::size_t capture_count = input_types.size() - attrs.first_capture();
-  std::vector<int> place(capture_count, -1);
-  const auto keep = [&](int capture) {
-    if (place[capture] < 0) {
-      place[capture] =
-          static_cast<int>(result.inputs.size() - attrs.first_carry()) - next.carries - next.slices;
-      next.fills.push_back(attrs.fills[attrs.carries + attrs.slices + capture]);
-      result.inputs.push_back(attrs.first_capture() + capture);
-    }
-    return place[capture];
-  };
-  next.body_captures.clear();
-  next.cond_captures.clear();
-  for (std::size_t i = 0; i < attrs.body_captures.size(); ++i) {
-    const ValueId v = body.inputs[body.formal_count + i];
-    if (!live.values[v]) continue;
-    graph->inputs.push_back(v);
-    next.body_captures.push_back(keep(attrs.body_captures[i]));
-  }
-  DimEnv names = body_env(attrs, input_types);
-  graph->seal();
-  next.body = make_sub_graph(without_dead(*graph, nullptr, dims_given(body)), names);
-  if (attrs.cond) {
-    const Graph& cond = *attrs.cond.graph;
-    Ref<Graph> asks(new Graph(cond));
-    asks->inputs = cond_inputs;
-    asks->formal_count = cond_inputs.size();
-    for (std::size_t i = 0; i < attrs.cond_captures.size(); ++i) {
-      const ValueId v = cond.inputs[cond.formal_count + i];
-      if (!cond_live[v]) continue;
-      asks->inputs.push_back(v);
-      next.cond_captures.push_back(keep(attrs.cond_captures[i]));
-    }
-    asks->seal();
-    DimEnv env = cond_env(attrs, input_types);
-    next.cond = make_sub_graph(without_dead(*asks, nullptr, dims_given(cond)), env);
+/// Returns a copy with the live records only. If the input that binds a dim is gone, a dead record
+/// with the dim in its outputs would pass for its maker.
+Ref<Graph> with_live_records(const Graph& graph, const std::vector<std::uint8_t>& is_live) {
+  Ref<Graph> result(new Graph(graph));
+  result->records.clear();
+  result->operands.clear();
+  for (std::size_t r = 0; r < graph.records.size(); ++r) {
+    const OpRecord& record = graph.records[r];
+    if (is_live[r])
+      result->append(record, record.attrs, graph.inputs_of(record), graph.outputs_of(record));
   }
   return result;
 }
 
-}  // namespace
+/// Adds captures that the body or condition reads, each once.
+class LiveCaptures {
+ public:
+  LiveCaptures(LoopBuilder<ValueId>& to, const LoopAttrs& attrs, std::span<const ValueId> operands)
+      : to_(to), attrs_(attrs), operands_(operands), index_(operands.size()) {}
+  /// Returns the new index of a capture.
+  std::size_t keep(int capture) {
+    const auto c = static_cast<std::size_t>(capture);
+    if (!index_[c]) index_[c] = to_.add_capture(operands_[c], attrs_.captures[c]);
+    return *index_[c];
+  }
 
-namespace {
+ private:
+  LoopBuilder<ValueId>& to_;
+  const LoopAttrs& attrs_;
+  std::span<const ValueId> operands_;
+  std::vector<std::optional<std::size_t>> index_;  ///< by capture, if kept
+};
+
+/// is_used: by result of the loop, a record of `around`.
+Pruned prune(const Graph& around, const OpRecord& record,
+             const std::vector<std::uint8_t>& is_used) {
+  const auto& attrs = get<LoopAttrs>(record.attrs.get());
+  const auto in = around.inputs_of(record), out = around.outputs_of(record);
+  const std::vector<TensorType> types = around.types_of(in);
+  const LoopLiveness needed = loop_liveness(attrs, is_used, types);
+  const auto operands = operands_of(attrs, in);
+  const auto results = results_of(attrs, out);
+  const auto used = results_of(attrs, is_used);
+  const auto formals = body_inputs(attrs);
+  const auto terms = body_outputs(attrs);
+
+  LoopBuilder<ValueId> next(attrs);
+  Pruned result;
+  next.set_trip_operands(operands);
+  for (std::size_t i = 0; i < formals.carries.size(); ++i) {
+    if (!needed.carry[i]) continue;
+    next.add_carry(formals.carries[i], terms.carries[i], operands.carries[i], attrs.carries[i],
+                   attrs.cond ? cond_inputs(attrs).carries[i] : 0);
+    result.outputs.push_back(results.carries[i]);
+  }
+  for (std::size_t i = 0; i < formals.slices.size(); ++i)
+    if (needed.slice[i]) next.add_slice(formals.slices[i], operands.slices[i], attrs.slices[i]);
+  for (std::size_t i = 0; i < terms.stacks.size(); ++i) {
+    if (!used.stacks[i]) continue;
+    next.add_stack(terms.stacks[i], attrs.stacks[i]);
+    result.outputs.push_back(results.stacks[i]);
+  }
+  for (std::size_t i = 0; i < terms.sums.size(); ++i) {
+    if (!used.sums[i]) continue;
+    next.add_sum(terms.sums[i], attrs.sums[i]);
+    result.outputs.push_back(results.sums[i]);
+  }
+  result.outputs.insert(result.outputs.end(), &results.trips, out.data() + out.size());
+
+  LiveCaptures captures(next, attrs, operands.captures);
+  for (std::size_t i = 0; i < formals.captures.size(); ++i)
+    if (needed.body.values[formals.captures[i]])
+      next.read_in_body(captures.keep(attrs.body_captures[i]), formals.captures[i]);
+  const Ref<Graph> body = with_live_records(*attrs.body.graph, needed.body.records);
+  next.connect_body(*body, formals.position);
+  body->seal();
+  DimEnv names = body_env(attrs, types);
+  next.attrs().body =
+      make_sub_graph(without_dead(*body, nullptr, dims_given(*attrs.body.graph)), names);
+  if (attrs.cond) {
+    const auto asked = cond_inputs(attrs);
+    for (std::size_t i = 0; i < asked.captures.size(); ++i)
+      if (needed.cond_values[asked.captures[i]])
+        next.read_in_cond(captures.keep(attrs.cond_captures[i]), asked.captures[i]);
+    Ref<Graph> cond(new Graph(*attrs.cond.graph));
+    next.connect_cond(*cond, asked.trips);
+    cond->seal();
+    DimEnv env = cond_env(attrs, types);
+    next.attrs().cond =
+        make_sub_graph(without_dead(*cond, nullptr, dims_given(*attrs.cond.graph)), env);
+  }
+  result.inputs = next.operands();
+  result.attrs = make_attrs(std::move(next.attrs()));
+  return result;
+}
 
 /// Marks captures as live that no record reads, if they alone bind a symbol that live records
 /// mention.
@@ -174,16 +159,14 @@ Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, con
   for (std::size_t r = graph.records.size(); r-- > 0;) {
     const OpRecord& record = graph.records[r];
     if (!whole.records[r]) continue;
-    const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
+    keeps[r] = 1;
     if (record.op != &loop_op) {
-      keeps[r] = 1;
-      for (const ValueId v : in) live[v] = 1;
+      for (const ValueId v : graph.inputs_of(record)) live[v] = 1;
       continue;
     }
-    keeps[r] = 1;
     const std::vector<std::uint8_t> is_used = used_outputs(graph, r, live, whole.symbols, makers);
-    Pruned pruned = prune(get<LoopAttrs>(record.attrs.get()), is_used, graph.types_of(in));
-    for (const std::size_t i : pruned.inputs) live[in[i]] = 1;
+    Pruned pruned = prune(graph, record, is_used);
+    for (const ValueId v : pruned.inputs) live[v] = 1;
     loops.emplace(r, std::move(pruned));
   }
 
@@ -204,16 +187,10 @@ Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, con
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
     if (!keeps[r]) continue;
     const OpRecord& record = graph.records[r];
-    const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
-    const auto loop = loops.find(r);
-    if (loop == loops.end()) {
-      result->append(record, record.attrs, in, out);
-      continue;
-    }
-    std::vector<ValueId> inputs, outputs;
-    for (const std::size_t i : loop->second.inputs) inputs.push_back(in[i]);
-    for (const std::size_t i : loop->second.outputs) outputs.push_back(out[i]);
-    result->append(record, make_attrs(std::move(loop->second.attrs)), inputs, outputs);
+    if (const auto loop = loops.find(r); loop != loops.end())
+      result->append(record, loop->second.attrs, loop->second.inputs, loop->second.outputs);
+    else
+      result->append(record, record.attrs, graph.inputs_of(record), graph.outputs_of(record));
   }
   result->seal();
   return result;

@@ -6,6 +6,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/op/bind.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/runtime/memory.h"
@@ -118,7 +119,7 @@ class Folding {
     };
     if (record.op == &loop_op) {
       LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
-      if (!attrs.origin) attrs.origin = attrs.body.graph;
+      if (!attrs.debug.origin) attrs.debug.origin = attrs.body.graph;
       fold(attrs.body);
       fold(attrs.cond);
       if (changes) return make_attrs(std::move(attrs));

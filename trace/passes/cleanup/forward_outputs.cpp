@@ -14,46 +14,40 @@ namespace {
 class HandedOn {
  public:
   explicit HandedOn(const LoopAttrs& attrs) : attrs_(attrs), body_(*attrs.body.graph) {
-    for (int i = 0; i < attrs.slices; ++i)
-      slices_[body_.inputs[1 + attrs.carries + i]].push_back(static_cast<std::size_t>(i));
+    const auto slices = body_inputs(attrs).slices;
+    for (std::size_t i = 0; i < slices.size(); ++i) slices_[slices[i]].push_back(i);
   }
 
-  /// Returns the place among the loop's inputs of the slices that the stack repeats unchanged; -1
-  /// if there are none.
-  int slices_of(int stack, const TensorType& type, std::span<const ValueId> in,
-                const Graph& graph) const {
-    if (attrs_.cond || !attrs_.entry_dims.empty() || attrs_.makes_dim || attrs_.is_list(stack))
-      return -1;
-    const auto found = slices_.find(body_.outputs[attrs_.carries + stack]);
-    if (found == slices_.end()) return -1;
-    const bool is_known = type.dims()[0].is_named() || type.dims()[0].has_size();
+  /// Returns the operand whose slices the stack repeats unchanged; nothing if there is none.
+  /// slices: operands of the op.   type: of the stack.
+  std::optional<ValueId> slices_of(std::size_t stack, const TensorType& type,
+                                   std::span<const ValueId> slices, const Graph& graph) const {
+    if (attrs_.cond || attrs_.has_entries() || attrs_.trips.makes_dim ||
+        attrs_.stacks[stack].is_list)
+      return std::nullopt;
+    const auto found = slices_.find(body_outputs(attrs_).stacks[stack]);
+    if (found == slices_.end()) return std::nullopt;
+    if (!type.dims()[0].is_named() && !type.dims()[0].has_size()) return std::nullopt;
     for (const std::size_t i : found->second)
-      if (const std::size_t place = attrs_.first_slice() + i;
-          is_known && graph.types[in[place]] == type)
-        return static_cast<int>(place);
-    return -1;
+      if (graph.types[slices[i]] == type) return slices[i];
+    return std::nullopt;
   }
 
-  /// Returns an earlier output that takes the same value in the same way. Requires calls in the
-  /// order of outputs.
+  /// Returns an earlier output, a stack or sum, that takes the same value in the same way. Requires
+  /// calls in the order of outputs.
   std::optional<std::size_t> same_before(std::size_t output) {
     std::vector<std::size_t>& others = outputs_[body_.outputs[output]];
     for (const std::size_t other : others)
-      if (is_same(output, other)) return other;
+      if (is_same(body_output_at(attrs_, output), body_output_at(attrs_, other))) return other;
     others.push_back(output);
     return std::nullopt;
   }
 
  private:
-  bool is_same(std::size_t output, std::size_t other) const {
-    const bool is_sum = output >= attrs_.first_sum();
-    if (is_sum != (other >= attrs_.first_sum()) ||
-        attrs_.output_adds_finished(other) != attrs_.output_adds_finished(output))
-      return false;
-    if (is_sum) return true;
-    const std::size_t i = output - attrs_.first_stack(), j = other - attrs_.first_stack();
-    return attrs_.stack_kinds[i] == attrs_.stack_kinds[j] &&
-           (attrs_.makes_dim || attrs_.stack_dims[i] == attrs_.stack_dims[j]);
+  bool is_same(LoopLeaf a, LoopLeaf b) const {
+    if (a.kind != b.kind) return false;
+    return a.is(LeafKind::sum) ? attr::same(attrs_.sums[a.index], attrs_.sums[b.index])
+                               : attr::same(attrs_.stacks[a.index], attrs_.stacks[b.index]);
   }
 
   const LoopAttrs& attrs_;
@@ -78,22 +72,23 @@ Ref<Graph> forward_outputs(const Graph& graph) {
     result->append(record, with_sub_graphs(record, forward_outputs), in, out);
     if (record.op != &loop_op) continue;
     const auto& attrs = get<LoopAttrs>(record.attrs.get());
+    const auto operands = operands_of(attrs, in);
+    const auto results = results_of(attrs, out);
     HandedOn handed_on(attrs);
-    for (int i = 0; i < attrs.stacks; ++i) {
-      const ValueId stack = out[attrs.first_stack() + i];
-      const int slices = handed_on.slices_of(i, graph.types[stack], in, graph);
-      if (slices >= 0) value[stack] = in[slices];
+    for (std::size_t i = 0; i < results.stacks.size(); ++i) {
+      const ValueId stack = results.stacks[i];
+      if (const auto slices = handed_on.slices_of(i, graph.types[stack], operands.slices, graph))
+        value[stack] = *slices;
     }
-    for (std::size_t i = attrs.first_stack(); i < attrs.trips_output(); ++i) {
+    for (std::size_t i = attrs.carries.size(); i < attrs.body.graph->outputs.size(); ++i) {
       const auto same = handed_on.same_before(i);
       if (same && value[out[i]] == out[i] && graph.types[out[i]] == graph.types[out[*same]])
         value[out[i]] = value[out[*same]];
     }
-    const ValueId trips = out[attrs.trips_output()];
-    if (!attrs.cond && attrs.has_bound && is_trips[in[0]])
-      value[trips] = in[0];
+    if (!attrs.cond && operands.bound && is_trips[*operands.bound])
+      value[results.trips] = *operands.bound;
     else
-      is_trips[trips] = 1;
+      is_trips[results.trips] = 1;
   }
   for (ValueId& v : result->outputs) v = value[v];
   result->seal();

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/trace/passes/fusion/pointwise_groups.h"

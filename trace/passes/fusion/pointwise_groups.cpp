@@ -7,7 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/elementwise/broadcast.h"
 #include "reel/core/ops/elementwise/element_loop.h"
 #include "reel/core/ops/reductions/reduce.h"

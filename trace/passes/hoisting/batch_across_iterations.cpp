@@ -7,12 +7,15 @@
 
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/loop_builder.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/trace/passes/hoisting/loop_fission.h"
 #include "reel/trace/passes/hoisting/loop_motion_uses.h"
+#include "reel/trace/passes/support/loop_leaves.h"
 #include "reel/trace/passes/support/remarks.h"
 
 namespace reel {
@@ -72,14 +75,15 @@ class LoopSplitter {
         out_(out.begin(), out.end()),
         split_(split),
         is_in_steps_(is_in_steps),
-        needed_(attrs, split) {
-    for (int i = 0; i < attrs.slices; ++i) {
-      const ValueId v = body_.inputs[1 + attrs.carries + i];
-      if (split.placement(v) == Placement::batched) outside_[v] = in_[attrs.first_slice() + i];
-    }
-    for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
-      outside_[body_.inputs[body_.formal_count + i]] =
-          in_[attrs.first_capture() + attrs.body_captures[i]];
+        needed_(attrs, split),
+        rest_(attrs),
+        is_read_(body_.types.size()) {
+    const auto formals = body_inputs(attrs);
+    for (std::size_t i = 0; i < formals.slices.size(); ++i)
+      if (split.placement(formals.slices[i]) == Placement::batched)
+        outside_[formals.slices[i]] = operands_of(attrs, in_).slices[i];
+    for (std::size_t i = 0; i < formals.captures.size(); ++i)
+      outside_[formals.captures[i]] = body_capture(attrs, in_, i);
   }
 
   void run() {
@@ -190,127 +194,133 @@ class LoopSplitter {
     return to_.inline_graph(*part.graph, inputs)[0];
   }
 
+  // ---- The remaining loop: rest_, results_ ------------------------------------------------------
+
   /// Builds the remaining loop. It takes slices of hoisted values, and gives the values that sunk
   /// ops read as stacks and sums.
   void make_loop() {
-    LoopAttrs next = attrs_;
     Ref<Graph> graph(new Graph);
     graph->name = body_.name;
     graph->types = body_.types;
-    std::vector<std::uint8_t> is_read(body_.types.size());
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       const OpRecord& record = body_.records[r];
       if (split_.is_sunk(r) || split_.is_hoisted(r)) continue;
       graph->append(record, record.attrs, body_.inputs_of(record), body_.outputs_of(record));
-      for (const ValueId v : body_.inputs_of(record)) is_read[v] = 1;
+      for (const ValueId v : body_.inputs_of(record)) is_read_[v] = 1;
     }
-    // Outputs: carries, stacks, sums.
-    std::vector<ValueId> outputs(body_.outputs.begin(), body_.outputs.begin() + attrs_.carries);
-    std::vector<ValueId> made(out_.begin(), out_.begin() + attrs_.carries);
-    std::vector<std::uint8_t> adds_finished_to_running;
-    for (int i = 0; i < attrs_.carries; ++i)
-      adds_finished_to_running.push_back(attrs_.output_adds_finished(static_cast<std::size_t>(i)));
-    next.stack_dims.clear();
-    next.stack_kinds.clear();
-    std::map<ValueId, ValueId> stacked;  // body value -> value outside
-    for (int i = 0; i < attrs_.stacks; ++i) {
-      const std::size_t output = attrs_.first_stack() + i;
-      const ValueId term = body_.outputs[output], to = out_[output];
-      if (needed_.makes(output)) {
-        stacks_outside_.push_back({to, term, attrs_.is_raw(i)});
+    keep_inputs();
+    keep_stacks();
+    stack_for_sunk();
+    keep_sums();
+    sum_for_outside();
+    results_.push_back(results_of(attrs_, out_).trips);
+    take_hoisted();
+    rest_.connect_body(*graph, body_inputs(attrs_).position);
+    graph->seal();
+    LoopAttrs& next = rest_.attrs();
+    next.cond_captures = attrs_.cond_captures;  // captures keep their indices
+    DimEnv names = attrs_.body.env();
+    next.body = make_sub_graph(std::move(graph), names);
+    to_.graph().append(loop_op, make_attrs(std::move(next)), rest_.operands(), results_);
+  }
+
+  /// Keeps all inputs of the body, and all carries.
+  void keep_inputs() {
+    const auto given = operands_of(attrs_, in_);
+    const auto formals = body_inputs(attrs_);
+    if (given.bound) rest_.set_bound(*given.bound);
+    if (given.lengths) rest_.set_lengths(*given.lengths);
+    if (given.chunk) rest_.set_chunk(*given.chunk);
+    for (std::size_t i = 0; i < formals.carries.size(); ++i) {
+      const ValueId next = body_outputs(attrs_).carries[i];
+      rest_.add_carry(formals.carries[i], next, given.carries[i], attrs_.carries[i]);
+      results_.push_back(results_of(attrs_, out_).carries[i]);
+      is_read_[next] = 1;
+    }
+    for (std::size_t i = 0; i < formals.slices.size(); ++i)
+      rest_.add_slice(formals.slices[i], given.slices[i], attrs_.slices[i]);
+    for (std::size_t i = 0; i < given.captures.size(); ++i)
+      rest_.add_capture(given.captures[i], attrs_.captures[i]);
+    for (std::size_t i = 0; i < formals.captures.size(); ++i)
+      rest_.read_in_body(static_cast<std::size_t>(attrs_.body_captures[i]), formals.captures[i]);
+  }
+
+  void add_stack(ValueId term, ValueId result, const LoopStack& stack) {
+    rest_.add_stack(term, stack);
+    results_.push_back(result);
+    is_read_[term] = 1;
+  }
+  void add_sum(ValueId term, ValueId result, LoopSum sum) {
+    rest_.add_sum(term, sum);
+    results_.push_back(result);
+    is_read_[term] = 1;
+  }
+
+  void keep_stacks() {
+    for (std::size_t i = 0; i < attrs_.stacks.size(); ++i) {
+      const LoopStack& stack = attrs_.stacks[i];
+      const ValueId term = body_outputs(attrs_).stacks[i], to = results_of(attrs_, out_).stacks[i];
+      if (needed_.makes(stack, term)) {
+        stacks_outside_.push_back({to, term, stack.is_raw()});
         continue;
       }
-      outputs.push_back(term);
-      made.push_back(to);
-      next.stack_dims.push_back(attrs_.stack_dims[i]);
-      next.stack_kinds.push_back(attrs_.stack_kinds[i]);
-      adds_finished_to_running.push_back(attrs_.output_adds_finished(output));
-      if (attrs_.is_list(i)) continue;
-      stacked.emplace(term, to);
-      if (!attrs_.is_raw(i)) is_zero_ended_.insert(term);
+      add_stack(term, to, stack);
+      if (stack.is_list) continue;
+      stacked_.emplace(term, to);
+      if (!stack.is_raw()) is_zero_ended_.insert(term);
     }
+  }
+  /// Stacks the values that sunk records read.
+  void stack_for_sunk() {
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       if (!split_.is_sunk(r)) continue;
       for (const ValueId v : body_.inputs_of(body_.records[r])) {
         if (needed_.leaves(v) || split_.placement(v) != Placement::in_loop || !needed_.values_of(v))
           continue;
-        auto [it, fresh] = stacked.try_emplace(v, 0);
-        if (fresh) {
-          it->second = to_.graph().add_value(split_.outside(v, true));
-          outputs.push_back(v);
-          made.push_back(it->second);
-          next.stack_dims.push_back(to_.graph().types[it->second].dims()[0]);
-          next.stack_kinds.push_back(0);
-          adds_finished_to_running.push_back(0);
+        auto [it, is_new] = stacked_.try_emplace(v, 0);
+        if (is_new) {
+          const TensorType type = split_.outside(v, true);
+          it->second = to_.graph().add_value(type);
+          add_stack(v, it->second, {.dim = type.dims()[0]});
           is_zero_ended_.insert(v);
         }
         outside_[v] = it->second;
       }
     }
-    next.stacks = static_cast<int>(next.stack_dims.size());
-    next.sums = 0;
-    for (int i = 0; i < attrs_.sums; ++i) {
-      const std::size_t output = attrs_.first_sum() + i;
-      const ValueId term = body_.outputs[output], to = out_[output];
-      if (needed_.makes(output)) {
+  }
+
+  void keep_sums() {
+    for (std::size_t i = 0; i < attrs_.sums.size(); ++i) {
+      const ValueId term = body_outputs(attrs_).sums[i], to = results_of(attrs_, out_).sums[i];
+      if (needed_.makes(attrs_.sums[i], term))
         sums_outside_.emplace_back(to, term);
-        continue;
-      }
-      outputs.push_back(term);
-      made.push_back(to);
-      adds_finished_to_running.push_back(attrs_.output_adds_finished(output));
-      ++next.sums;
+      else
+        add_sum(term, to, attrs_.sums[i]);
     }
+  }
+  /// Adds up the values of the loop whose sums are needed outside.
+  void sum_for_outside() {
     for (ValueId v = 0; v < body_.types.size(); ++v) {
       if (!needed_.sum_of(v) || needed_.leaves(v) || split_.placement(v) != Placement::in_loop)
         continue;
-      outputs.push_back(v);
-      made.push_back(sums_inside_[v] = to_.graph().add_value(split_.outside(v, false)));
-      adds_finished_to_running.push_back(0);
-      ++next.sums;
+      sums_inside_[v] = to_.graph().add_value(split_.outside(v, false));
+      add_sum(v, sums_inside_[v], {});
     }
-    made.push_back(out_[attrs_.trips_output()]);
-    next.adds_finished_to_running = std::move(adds_finished_to_running);
-    for (const ValueId v : outputs) is_read[v] = 1;
+  }
 
-    // Inputs: position, carries, slices, captures.
-    std::vector<ValueId> inputs(in_.begin(), in_.begin() + attrs_.first_capture());
-    std::vector<ValueId> captures(in_.begin() + attrs_.first_capture(), in_.end());
-    graph->inputs.assign(body_.inputs.begin(), body_.inputs.begin() + body_.formal_count);
-    std::vector<ValueId> new_captures;
-    const auto first_fill = attrs_.fills.begin(),
-               first_capture_fill = first_fill + attrs_.carries + attrs_.slices;
-    next.fills.assign(first_fill, first_capture_fill);
+  /// Takes the hoisted values that the remaining body reads as slices and captures.
+  void take_hoisted() {
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       if (!split_.is_hoisted(r)) continue;
       for (const ValueId v : body_.outputs_of(body_.records[r])) {
-        if (!is_read[v]) continue;
-        if (split_.placement(v) == Placement::batched) {
-          graph->inputs.push_back(v);
-          inputs.push_back(outside_.at(v));
-          next.fills.push_back(split_.fill_of_hoisted(v));
-          ++next.slices;
-        } else {
-          new_captures.push_back(v);
-        }
+        if (!is_read_[v]) continue;
+        const FinishedFill fill = split_.fill_of_hoisted(v);
+        if (split_.placement(v) == Placement::batched)
+          rest_.add_slice(v, outside_.at(v), {.fill = fill});
+        else
+          rest_.read_in_body(rest_.add_capture(outside_.at(v), {fill}), v);
       }
     }
-    graph->formal_count = graph->inputs.size();
-    graph->inputs.insert(graph->inputs.end(), body_.inputs.begin() + body_.formal_count,
-                         body_.inputs.end());
-    for (const ValueId v : new_captures) {
-      graph->inputs.push_back(v);
-      next.body_captures.push_back(static_cast<int>(captures.size()));
-      captures.push_back(outside_.at(v));
-    }
-    next.fills.insert(next.fills.end(), first_capture_fill, attrs_.fills.end());
-    for (const ValueId v : new_captures) next.fills.push_back(split_.fill_of_hoisted(v));
-    inputs.insert(inputs.end(), captures.begin(), captures.end());
-    graph->outputs = std::move(outputs);
-    graph->seal();
-    DimEnv names = attrs_.body.env();
-    next.body = make_sub_graph(std::move(graph), names);
-    to_.graph().append(loop_op, make_attrs(std::move(next)), inputs, made);
   }
 
   Rebuilt& to_;
@@ -320,6 +330,10 @@ class LoopSplitter {
   LoopFission& split_;
   bool is_in_steps_;  ///< in the body of a loop that may be split as well
   const LoopMotionUses needed_;
+  LoopBuilder<ValueId> rest_;
+  std::vector<ValueId> results_;
+  std::vector<std::uint8_t> is_read_;       ///< by value: the remaining body reads or returns it
+  std::map<ValueId, ValueId> stacked_;      ///< body value -> the remaining loop's stack of it
   std::map<ValueId, ValueId> sums_inside_;  ///< body value that stays -> the loop's sum of it
   std::set<ValueId> is_zero_ended_;         ///< body values stacked with zeros for finished entries
   std::map<ValueId, ValueId> outside_;      ///< body value -> its value outside the loop
@@ -356,19 +370,19 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames, LoopFission::L
     LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
     DimEnv names = attrs.body.env();
     attrs.body = make_sub_graph(
-        batched(*attrs.body.graph, renames, leaves, packs, !attrs.over_chunks), names);
+        batched(*attrs.body.graph, renames, leaves, packs, !attrs.chunking.over_chunks), names);
     const std::vector<TensorType> types = to.graph().types_of(in);
-    if (attrs.over_chunks) {  // the loop inside has been split
+    if (attrs.chunking.over_chunks) {  // the loop inside has been split
       to.graph().append(loop_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
       continue;
     }
-    LoopRemarks remarks(attrs.remarks);
+    LoopRemarks remarks(attrs.debug.remarks);
     std::string why;
     if (const std::optional<Dim> time = LoopFission::time_of(attrs, types, why)) {
       LoopFission split(attrs, types, *time, renames, leaves, packs);
       split.write_remarks(remarks);
       if (split.changes_anything()) {
-        attrs.remarks = remarks.finish();
+        attrs.debug.remarks = remarks.finish();
         LoopSplitter(to, attrs, in, graph.outputs_of(record), split, is_in_steps).run();
         continue;
       }
@@ -377,7 +391,7 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames, LoopFission::L
                   str(remarks.has(LoopRemark::Kind::hoisted) ? "anything else" : "anything",
                       ", because ", why));
     }
-    attrs.remarks = remarks.finish();
+    attrs.debug.remarks = remarks.finish();
     to.graph().append(loop_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
   }
   return to.finish(graph.outputs);

@@ -4,6 +4,7 @@
 
 #include "reel/core/ops/control/loop.h"
 #include "reel/trace/passes/analysis/liveness.h"
+#include "reel/trace/passes/support/loop_leaves.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {
@@ -14,42 +15,34 @@ using Constants = std::map<ValueId, ValueId>;
 
 void find_constants(const LoopAttrs& loop, std::span<const ValueId> in,
                     std::span<const ValueId> out, Constants& constants) {
-  const Graph& body = *loop.body.graph;
-  for (std::size_t j = 0; j < static_cast<std::size_t>(loop.stacks); ++j) {
-    if (loop.is_list(j)) continue;
-    const std::size_t k = loop.first_stack() + j;
-    for (std::size_t i = 0; i < loop.body_captures.size(); ++i)
-      if (body.outputs[k] == body.inputs[body.formal_count + i])
-        constants[out[k]] =
-            in[loop.first_capture() + static_cast<std::size_t>(loop.body_captures[i])];
-  }
+  const auto captures = operands_of(loop, in).captures;
+  const auto formals = body_inputs(loop).captures;
+  for (std::size_t j = 0; j < loop.stacks.size(); ++j)
+    for (std::size_t i = 0; !loop.stacks[j].is_list && i < formals.size(); ++i)
+      if (body_outputs(loop).stacks[j] == formals[i])
+        constants[results_of(loop, out).stacks[j]] =
+            captures[static_cast<std::size_t>(loop.body_captures[i])];
 }
 
 /// Turns constant slices of the loop into captures. in: the op's inputs, changed to match.
 void capture_constants(LoopAttrs& loop, std::vector<ValueId>& in, const Constants& constants) {
   Ref<Graph> body(new Graph(*loop.body.graph));
-  const std::size_t own = 1 + static_cast<std::size_t>(loop.carries);
-  std::vector<ValueId> captured, values;  // of the body, outside
-  for (std::size_t i = static_cast<std::size_t>(loop.slices); i-- > 0;) {
-    const auto found = constants.find(in[loop.first_slice() + i]);
-    const auto fill = loop.fills.begin() + loop.carries + static_cast<std::ptrdiff_t>(i);
-    const bool sees_live = loop.entry_dims.empty() || *fill == Fill::live;
-    if (found == constants.end() || !sees_live) continue;
-    values.push_back(found->second);
-    captured.push_back(body->inputs[own + i]);
-    body->inputs.erase(body->inputs.begin() + static_cast<std::ptrdiff_t>(own + i));
-    in.erase(in.begin() + static_cast<std::ptrdiff_t>(loop.first_slice() + i));
-    loop.fills.erase(fill);
-    --loop.slices;
+  std::vector<std::pair<ValueId, ValueId>> captured;  // operand, input of the body
+  for (std::size_t i = loop.slices.size(); i-- > 0;) {
+    const ValueId& slices = operands_of(loop, in).slices[i];
+    const auto found = constants.find(slices);
+    const bool reads_running =
+        !loop.has_entries() ||
+        (loop.slices[i].fill == FinishedFill::running && loop.slices[i].is_in_memory());
+    if (found == constants.end() || !reads_running) continue;
+    captured.emplace_back(found->second,
+                          take(body->inputs, body_inputs_of(loop, body->inputs).slices[i]));
+    take(in, slices);
+    loop.slices.erase(loop.slices.begin() + static_cast<std::ptrdiff_t>(i));
     --body->formal_count;
   }
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    loop.body_captures.push_back(static_cast<int>(in.size() - loop.first_capture()));
-    loop.fills.push_back(Fill::live);
-    in.push_back(values[i]);
-    body->inputs.push_back(captured[i]);
-  }
-  if (values.empty()) return;
+  if (captured.empty()) return;
+  for (const auto& [operand, formal] : captured) add_body_capture(loop, in, operand, *body, formal);
   body->seal();
   DimEnv names = loop.body.env();
   loop.body = make_sub_graph(std::move(body), names);

@@ -9,6 +9,7 @@
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/products/gemm.h"
@@ -17,6 +18,7 @@
 #include "reel/core/ops/shape/shape.h"
 #include "reel/trace/passes/analysis/table_rows.h"
 #include "reel/trace/passes/cleanup/drop_dead.h"
+#include "reel/trace/passes/support/loop_leaves.h"
 #include "reel/trace/passes/support/remarks.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
@@ -103,10 +105,9 @@ struct Changed {
 
   /// Returns the value around the loop that the body captures as v; nothing if v is no capture.
   std::optional<ValueId> capture(ValueId v) const {
-    const Graph& from = *attrs.body.graph;
-    for (std::size_t i = 0; i < attrs.body_captures.size(); ++i)
-      if (from.inputs[from.formal_count + i] == v)
-        return inputs[attrs.first_capture() + static_cast<std::size_t>(attrs.body_captures[i])];
+    const auto formals = body_inputs(attrs).captures;
+    for (std::size_t i = 0; i < formals.size(); ++i)
+      if (formals[i] == v) return body_capture(attrs, inputs, i);
     return std::nullopt;
   }
 };
@@ -217,23 +218,24 @@ class Multiplying {
                  std::move(inputs),
                  {out.begin(), out.end()},
                  Ref<Graph>(new Graph(body)),
-                 LoopRemarks(attrs.remarks)};
+                 LoopRemarks(attrs.debug.remarks)};
     loop.reads.resize(body.types.size());
     for (const OpRecord& of : body.records)
       for (const ValueId v : body.inputs_of(of)) ++loop.reads[v];
     for (const ValueId v : body.outputs) ++loop.reads[v];
     // Effects are excluded so that an index out of range is still reported before anything is
     // printed.
-    const bool can_change = attrs.is_full && !attrs.cond && attrs.entry_dims.empty() &&
-                            !attrs.over_chunks && !has_effects(body);
-    for (std::size_t i = 0; can_change && i < static_cast<std::size_t>(attrs.slices); ++i)
-      if (const auto rows = find_.gathered(in[attrs.first_slice() + i], r); rows && is_worth(*rows))
-        use_rows(loop, body.inputs[1 + static_cast<std::size_t>(attrs.carries) + i], *rows);
-    for (std::size_t j = 0; can_change && j < static_cast<std::size_t>(attrs.stacks); ++j) {
-      if (attrs.is_list(j) || attrs.is_spilled(j)) continue;
-      const auto found = find_.scattered(out[attrs.first_stack() + j], r);
+    const bool can_change = attrs.trips.is_full && !attrs.cond && !attrs.has_entries() &&
+                            !attrs.chunking.over_chunks && !has_effects(body);
+    const auto slices = operands_of(attrs, in).slices;
+    for (std::size_t i = 0; can_change && i < slices.size(); ++i)
+      if (const auto rows = find_.gathered(slices[i], r); rows && is_worth(*rows))
+        use_rows(loop, body_inputs(attrs).slices[i], *rows);
+    for (std::size_t j = 0; can_change && j < attrs.stacks.size(); ++j) {
+      if (attrs.stacks[j].is_list || attrs.stacks[j].is_in_file()) continue;
+      const auto found = find_.scattered(results_of(attrs, out).stacks[j], r);
       if (found && is_worth(found->rows))
-        use_updates(loop, body.outputs[attrs.first_stack() + j], found->rows, found->record);
+        use_updates(loop, body_outputs(attrs).stacks[j], found->rows, found->record);
     }
     finish(record, std::move(loop));
   }
@@ -292,14 +294,15 @@ class Multiplying {
         term = body.outputs_of(of)[0];
         table_first = !table_first;
       }
-    const auto sums = body.outputs.begin() + static_cast<std::ptrdiff_t>(loop.attrs.first_sum());
-    const auto found = std::find(sums, body.outputs.end(), term);
-    if (loop.reads[term] != 1 || found == body.outputs.end()) return;
+    const auto terms = body_outputs(loop.attrs).sums;
+    const auto found = std::find(terms.begin(), terms.end(), term);
+    if (loop.reads[term] != 1 || found == terms.end()) return;
     const ValueId updates = body.inputs_of(record)[rows_first ? 1 : 0];
     const std::optional<ValueId> sum = sums_by_index(loop, rows, updates);
     if (!sum) return;
-    const std::size_t output = loop.attrs.first_sum() + static_cast<std::size_t>(found - sums);
-    loop.products.push_back({loop.outputs[output], *sum, rows, table_first});
+    const auto sums = results_of(loop.attrs, loop.outputs).sums;
+    loop.products.push_back(
+        {sums[static_cast<std::size_t>(found - terms.begin())], *sum, rows, table_first});
     loop.remarks.say(LoopRemark::Kind::sunk, dot_op, body.types_of(body.inputs_of(record)),
                      {body.types[term]}, "of sums by index");
   }
@@ -360,6 +363,10 @@ class Multiplying {
     return sum;
   }
 
+  static void insert(std::vector<ValueId>& values, std::size_t number, ValueId v) {
+    values.insert(values.begin() + static_cast<std::ptrdiff_t>(number), v);
+  }
+
   void finish(const OpRecord& record, Changed loop) {
     LoopAttrs attrs = loop.attrs;
     if (loop.slices.empty() && loop.sums.empty()) {
@@ -379,29 +386,22 @@ class Multiplying {
         body.append(gather_op, found->second.attrs, {{found->second.table, found->second.indices}},
                     before.outputs_of(of), of.source, of.recompute);
     }
-    const auto after = [](auto& all, std::size_t place) {
-      return all.begin() + static_cast<std::ptrdiff_t>(place);
-    };
     for (const auto& [outside, inside] : loop.slices) {
-      body.inputs.insert(after(body.inputs, body.formal_count++), inside);
-      attrs.fills.insert(after(attrs.fills, static_cast<std::size_t>(attrs.carries + attrs.slices)),
-                         Fill::live);
-      loop.inputs.insert(after(loop.inputs, attrs.first_capture()), outside);
-      ++attrs.slices;
+      const LoopLeaf next{LeafKind::slice, attrs.slices.size()};
+      insert(body.inputs, body_input_number(attrs, next), inside);
+      insert(loop.inputs, operand_number(attrs, next), outside);
+      attrs.slices.emplace_back();
+      ++body.formal_count;
     }
-    for (const auto& [outside, inside] : loop.captures) {
-      attrs.body_captures.push_back(static_cast<int>(loop.inputs.size() - attrs.first_capture()));
-      body.inputs.push_back(inside);
-      attrs.fills.push_back(Fill::live);
-      loop.inputs.push_back(outside);
-    }
+    for (const auto& [outside, inside] : loop.captures)
+      add_body_capture(attrs, loop.inputs, outside, body, inside);
     for (const auto& [outside, inside] : loop.sums) {
+      insert(loop.outputs, result_number(attrs, {LeafKind::sum, attrs.sums.size()}), outside);
       body.outputs.push_back(inside);
-      loop.outputs.insert(after(loop.outputs, attrs.trips_output()), outside);
-      ++attrs.sums;
+      attrs.sums.emplace_back();
     }
     body.seal();
-    attrs.remarks = loop.remarks.finish();
+    attrs.debug.remarks = loop.remarks.finish();
     DimEnv names = attrs.body.env();
     attrs.body = make_sub_graph(std::move(loop.body), names);
     to_->append(record, make_attrs(std::move(attrs)), loop.inputs, loop.outputs);

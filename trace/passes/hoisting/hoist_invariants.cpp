@@ -4,6 +4,7 @@
 
 #include "reel/core/ops/control/loop.h"
 #include "reel/trace/passes/support/grows_large.h"
+#include "reel/trace/passes/support/loop_leaves.h"
 #include "reel/trace/passes/support/never_fails.h"
 #include "reel/trace/passes/support/remarks.h"
 #include "reel/trace/passes/support/sub_graphs.h"
@@ -17,12 +18,11 @@ class Hoist {
   Hoist(const LoopAttrs& attrs, bool takes_all) : attrs_(attrs), body_(*attrs.body.graph) {
     is_outside_.assign(body_.types.size(), 0);
     is_constant_.assign(body_.types.size(), 0);
-    for (std::size_t i = 0; i < attrs.body_captures.size(); ++i) {
-      const Fill fill = attrs.fills[attrs.carries + attrs.slices + attrs.body_captures[i]];
-      is_outside_[body_.inputs[body_.formal_count + i]] =
-          attrs.entry_dims.empty() || fill == Fill::live;
-    }
-    takes_all = takes_all && attrs.entry_dims.empty();
+    const auto captures = body_inputs(attrs).captures;
+    for (std::size_t i = 0; i < captures.size(); ++i)
+      is_outside_[captures[i]] =
+          !attrs.has_entries() || fill_of(attrs, {LeafKind::capture, i}) == FinishedFill::running;
+    takes_all = takes_all && !attrs.has_entries();
     moves_.assign(body_.records.size(), 0);
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       const OpRecord& record = body_.records[r];
@@ -47,12 +47,12 @@ class Hoist {
   LoopAttrs apply(Graph& outside, std::vector<ValueId>& inputs) const {
     DimEnv names = body_env(attrs_, outside.types_of(inputs));
     std::vector<ValueId> place(body_.types.size(), ~0u);
-    for (std::size_t i = 0; i < attrs_.body_captures.size(); ++i)
-      place[body_.inputs[body_.formal_count + i]] =
-          inputs[attrs_.first_capture() + attrs_.body_captures[i]];
+    const auto captures = body_inputs(attrs_).captures;
+    for (std::size_t i = 0; i < captures.size(); ++i)
+      place[captures[i]] = body_capture(attrs_, inputs, i);
     LoopAttrs next = attrs_;
-    LoopRemarks remarks(attrs_.remarks);
-    if (!next.origin) next.origin = attrs_.body.graph;
+    LoopRemarks remarks(attrs_.debug.remarks);
+    if (!next.debug.origin) next.debug.origin = attrs_.body.graph;
     Ref<Graph> body(new Graph(body_));
     body->records.clear();
     body->operands.clear();
@@ -76,13 +76,10 @@ class Hoist {
         if (place[v] == ~0u) emit(*constants[v]);
       emit(record);
       remarks.say(LoopRemark::Kind::hoisted, *record.op, {}, {}, "once");
-      body->inputs.push_back(out[0]);
-      next.body_captures.push_back(static_cast<int>(inputs.size() - attrs_.first_capture()));
-      next.fills.push_back(Fill::live);
-      inputs.push_back(place[out[0]]);
+      add_body_capture(next, inputs, place[out[0]], *body, out[0]);
     }
     body->seal();
-    next.remarks = remarks.finish();
+    next.debug.remarks = remarks.finish();
     DimEnv env = attrs_.body.env();
     next.body = make_sub_graph(body, env);
     return next;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "reel/core/op/bind.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/nested_step_types.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/indexing/index.h"
@@ -32,8 +33,8 @@ bool is_known_outside(const TensorType& type, const DimEnv& env) {
 std::vector<TensorType> without_elements(const LoopAttrs& attrs,
                                          std::span<const TensorType> inputs) {
   std::vector<TensorType> result(inputs.begin(), inputs.end());
-  for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i)
-    if (result[i].is_list()) result[i] = TensorType(result[i].dtype()).as_list();
+  for (TensorType& slices : operands_of(attrs, result).slices)
+    if (slices.is_list()) slices = TensorType(slices.dtype()).as_list();
   return result;
 }
 
@@ -41,12 +42,10 @@ std::vector<TensorType> without_elements(const LoopAttrs& attrs,
 /// dim, such as one without slices, saves residuals in lists, from which nothing is computed for
 /// all iterations at once. Residuals of inner loops, a list in each iteration, do not count.
 bool has_list_slices(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  const Graph& body = *attrs.body.graph;
-  for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i) {
-    const ValueId seen = body.inputs[1 + i - attrs.first_carry()];
-    if (inputs[i].is_list() && !body.types[seen].is_list() && !attrs.entry_dims.empty())
-      return true;
-  }
+  const auto slices = operands_of(attrs, inputs).slices;
+  const auto formals = body_inputs(attrs).slices;
+  for (std::size_t i = 0; attrs.has_entries() && i < slices.size(); ++i)
+    if (slices[i].is_list() && !attrs.body.graph->types[formals[i]].is_list()) return true;
   return false;
 }
 
@@ -57,15 +56,17 @@ bool computes_again(const Graph& body) {
 
 /// Returns true if a policy keeps residuals of few iterations in memory. Ops that are moved out in
 /// one piece would need values of all iterations.
-bool has_few_steps(const LoopAttrs& attrs) { return attrs.recomputes() || attrs.keeps_few_steps(); }
+bool has_few_steps(const LoopAttrs& attrs) {
+  return attrs.has_windows() || attrs.keeps_few_steps();
+}
 
 /// Returns true if iterations may change a plain size of a carry. A chunk would then return another
 /// type than it takes.
 bool changes_plain_sizes(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  const Graph& body = *attrs.body.graph;
-  for (int i = 0; i < attrs.carries; ++i) {
-    const TensorType &formal = body.types[body.inputs[static_cast<std::size_t>(1 + i)]],
-                     &given = inputs[attrs.first_carry() + static_cast<std::size_t>(i)];
+  const auto initial = operands_of(attrs, inputs).carries;
+  const auto formals = body_inputs(attrs).carries;
+  for (std::size_t i = 0; i < formals.size(); ++i) {
+    const TensorType &formal = attrs.body.graph->types[formals[i]], &given = initial[i];
     for (int axis = 0; !formal.is_list() && axis < formal.rank(); ++axis) {
       const Dim& dim = formal.dims()[static_cast<std::size_t>(axis)];
       if (dim.is_symbol() && !dim.is_named() &&
@@ -85,38 +86,36 @@ std::optional<Dim> LoopFission::time_of(const LoopAttrs& attrs, std::span<const 
     return std::nullopt;
   };
   if (attrs.makes_lengths()) return no("a condition ends its entries one by one");
-  if (attrs.entry_dims.size() > 1) return no("its entries end one by one along several dims");
-  if (!attrs.is_full) return no("the number of its steps is not known beforehand");
+  if (attrs.entries.dims.size() > 1) return no("its entries end one by one along several dims");
+  if (!attrs.trips.is_full) return no("the number of its steps is not known beforehand");
   if (!changing_dims(attrs).empty()) return no("its carries change their dims from step to step");
   std::optional<Dim> time;
   const auto add = [&](const Dim& dim) {
     if (!time) time = dim;
-    return *time == dim && (dim.is_named() || dim.has_size() || attrs.within_chunk);
+    return *time == dim && (dim.is_named() || dim.has_size() || attrs.chunking.within_chunk);
   };
-  for (int i = 0; i < attrs.slices; ++i) {
-    const TensorType& slices = inputs[attrs.first_slice() + i];
+  for (const TensorType& slices : operands_of(attrs, inputs).slices)
     if (!slices.is_list() && !add(slices.dims()[0]))
       return no("its slices and stacks run along dims of their own");
-  }
-  for (int i = 0; i < attrs.stacks; ++i)
-    if (!attrs.is_list(i) && !add(attrs.stack_dims[i]))
+  for (const LoopStack& stack : attrs.stacks)
+    if (!stack.is_list && !add(stack.dim))
       return no("its slices and stacks run along dims of their own");
   if (!time)
-    return no(attrs.slices + attrs.stacks ? "what it slices and stacks are lists"
-                                          : "it has no slices and no stacks");
-  if (attrs.entry_dims.empty() && time->is_ragged()) return no("the dim of its steps is ragged");
-  if (!attrs.entry_dims.empty() && time->length_dims() != Dims{entry_dim(attrs, inputs)})
+    return no(attrs.slices.empty() && attrs.stacks.empty() ? "it has no slices and no stacks"
+                                                           : "what it slices and stacks are lists");
+  if (!attrs.has_entries() && time->is_ragged()) return no("the dim of its steps is ragged");
+  if (attrs.has_entries() && time->length_dims() != Dims{entry_dim(attrs, inputs)})
     return no("its entries end elsewhere than its slices and stacks");
   return time;
 }
 
 std::optional<Dim> LoopFission::divisible_time_of(const LoopAttrs& attrs,
                                                   std::span<const TensorType> inputs) {
-  if (attrs.over_chunks || attrs.cond || attrs.makes_dim ||
-      attrs.has_lengths == attrs.entry_dims.empty() || !first_dense_slice(attrs, inputs))
+  if (attrs.chunking.over_chunks || attrs.cond || attrs.trips.makes_dim ||
+      attrs.trips.has_lengths != attrs.has_entries() || !first_dense_slice(attrs, inputs))
     return std::nullopt;
-  if (std::any_of(attrs.last_dims.begin(), attrs.last_dims.end(),
-                  [](const Dims& dims) { return !dims.empty(); }))
+  if (std::any_of(attrs.carries.begin(), attrs.carries.end(),
+                  [](const LoopCarry& carry) { return !carry.final_dims.empty(); }))
     return std::nullopt;
   if (changes_plain_sizes(attrs, inputs) || is_step_open(attrs, inputs)) return std::nullopt;
   std::string why;
@@ -138,12 +137,12 @@ LoopFission::LoopFission(const LoopAttrs& attrs, std::span<const TensorType> inp
       placement_(body_.types.size(), Placement::in_loop),
       is_hoisted_(body_.records.size()),
       is_sunk_(body_.records.size()) {
-  for (int i = 0; i < attrs.slices && leaves_ == Leaves::all; ++i)
-    if (!inputs[attrs.first_slice() + i].is_list())
-      placement_[body_.inputs[1 + attrs.carries + i]] = Placement::batched;
-  for (std::size_t i = body_.formal_count; i < body_.inputs.size(); ++i)
-    placement_[body_.inputs[i]] = Placement::invariant;
-  if (!attrs.entry_dims.empty()) {
+  const auto formals = body_inputs(attrs);
+  for (std::size_t i = 0; i < formals.slices.size() && leaves_ == Leaves::all; ++i)
+    if (!operands_of(attrs, inputs).slices[i].is_list())
+      placement_[formals.slices[i]] = Placement::batched;
+  for (const ValueId v : formals.captures) placement_[v] = Placement::invariant;
+  if (attrs.has_entries()) {
     ended_.emplace(attrs, inputs);
     // If lengths run over entries, the body reads the lengths of a running entry, which differ from
     // those outside.
@@ -389,9 +388,7 @@ bool LoopFission::grows(const OpRecord& record) const {
 /// is as cheap inside: its result stays in the cache. It is hoisted only if a record that leaves
 /// the loop reads it, or if nothing inside does.
 void LoopFission::keep_cheap_inside() {
-  std::vector<std::uint8_t> is_read_outside(body_.types.size());
-  for (std::size_t k = attrs_.first_stack(); k < body_.outputs.size(); ++k)
-    if (can_make_outside(k)) is_read_outside[body_.outputs[k]] = 1;
+  std::vector<std::uint8_t> is_read_outside = find_outputs(true);
   for (std::size_t r = body_.records.size(); r-- > 0;) {
     const OpRecord& record = body_.records[r];
     const auto out = body_.outputs_of(record);
@@ -406,35 +403,6 @@ void LoopFission::keep_cheap_inside() {
     }
     for (const ValueId v : body_.inputs_of(record)) is_read_outside[v] = 1;
   }
-}
-
-/// Returns, by value, whether a carry depends on it, or (unless by_carries_only) an output or
-/// effect that stays inside.
-std::vector<std::uint8_t> LoopFission::find_needed(bool by_carries_only) const {
-  std::vector<std::uint8_t> is_needed(body_.types.size());
-  for (int i = 0; i < attrs_.carries; ++i) is_needed[body_.outputs[i]] = 1;
-  for (std::size_t k = attrs_.first_stack(); k < body_.outputs.size(); ++k)
-    if (!by_carries_only && !can_make_outside(k)) is_needed[body_.outputs[k]] = 1;
-  for (std::size_t r = body_.records.size(); r-- > 0;) {
-    const OpRecord& record = body_.records[r];
-    const auto out = body_.outputs_of(record);
-    if ((!by_carries_only && has_effects(record)) ||
-        std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }))
-      for (const ValueId v : body_.inputs_of(record)) is_needed[v] = 1;
-  }
-  return is_needed;
-}
-
-/// Returns, by value, whether it depends on a carry.
-std::vector<std::uint8_t> LoopFission::find_waiting() const {
-  std::vector<std::uint8_t> is_waiting(body_.types.size());
-  for (int i = 0; i < attrs_.carries; ++i) is_waiting[body_.inputs[1 + i]] = 1;
-  for (const OpRecord& record : body_.records) {
-    const auto in = body_.inputs_of(record);
-    if (std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_waiting[v]; }))
-      for (const ValueId v : body_.outputs_of(record)) is_waiting[v] = 1;
-  }
-  return is_waiting;
 }
 
 /// Sinks records on which no carry or list depends, from the first op that gains by it on.
@@ -453,7 +421,8 @@ void LoopFission::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
     const OpRecord& record = body_.records[r];
     const ValueId out = body_.outputs_of(record)[0];
-    if (is_hoisted_[r] && record.recompute == Recompute::no && placement_[out] == Placement::batched)
+    if (is_hoisted_[r] && record.recompute == Recompute::no &&
+        placement_[out] == Placement::batched)
       is_behind[out] = is_after[out] = is_reason_before(record);
   }
   for (std::size_t r = 0; r < body_.records.size(); ++r) {
@@ -463,7 +432,8 @@ void LoopFission::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
         !(keeps_rows(record, is_left_if_kept[r]) || is_sum_over_entries(record, is_only_summed)) ||
         std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed_[v]; }))
       continue;
-    const std::vector<std::uint8_t>& is_reason = record.recompute == Recompute::no ? is_after : is_behind;
+    const std::vector<std::uint8_t>& is_reason =
+        record.recompute == Recompute::no ? is_after : is_behind;
     if ((!record.op->gains_from_batching || is_fast_inside(record) || is_warm_inside(record)) &&
         !(is_left_if_kept[r] && is_term_[out[0]]) &&
         std::none_of(in.begin(), in.end(), [&](ValueId v) { return is_reason[v]; }))
@@ -475,7 +445,8 @@ void LoopFission::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
     is_sunk_[r] = 1;
     for (const ValueId v : out) {
       is_behind[v] = 1;
-      is_after[v] = record.recompute == Recompute::no && (!is_left_if_kept[r] || is_reason_before(record));
+      is_after[v] =
+          record.recompute == Recompute::no && (!is_left_if_kept[r] || is_reason_before(record));
     }
   }
   // Operands of a record that stays must stay as well.

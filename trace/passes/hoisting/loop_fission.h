@@ -28,10 +28,10 @@ enum class Placement : std::uint8_t {
 /// Outside, their values for finished entries are padding. A sum over entries leaves if it only
 /// feeds a sum over time steps, in which padding counts as zero.
 ///
-/// Under memory policies and rules, a gradient recomputes values (Recompute) that it would otherwise
-/// slice from residuals. Its bits must not depend on that, so the same records must leave its loop.
-/// A record that would be hoisted because it reads such slices is sunk instead, and reads stacks of
-/// the loop. A record that could leave only because it is recomputed stays.
+/// Under memory policies and rules, a gradient recomputes values (Recompute) that it would
+/// otherwise slice from residuals. Its bits must not depend on that, so the same records must leave
+/// its loop. A record that would be hoisted because it reads such slices is sunk instead, and reads
+/// stacks of the loop. A record that could leave only because it is recomputed stays.
 ///
 /// Borrows its constructor's `attrs` and `renames`, which must outlive it.
 class LoopFission {
@@ -67,16 +67,14 @@ class LoopFission {
   Placement placement(ValueId v) const { return placement_[v]; }
   bool is_hoisted(std::size_t record) const { return is_hoisted_[record]; }  ///< before the loop
   bool is_sunk(std::size_t record) const { return is_sunk_[record]; }        ///< behind the loop
-  /// Returns true if an output of the body, a stack or a sum, can be made outside. Outside,
-  /// finished entries have padding. An output that adds_finished_to_running them must stay, as only
-  /// the loop knows which running entry they read.
-  bool can_make_outside(std::size_t output) const {
-    if (ended_ && attrs_.output_adds_finished(output)) return false;
-    if (output >= attrs_.first_sum()) return true;
-    const std::size_t j = output - attrs_.first_stack();
-    return !attrs_.is_list(j) && !attrs_.is_spilled(j) &&
-           (!ended_ || !attrs_.is_raw(j) || attrs_.is_unread(j));
+  /// Return true if a stack or a sum can be made outside. Outside, finished entries have padding. A
+  /// leaf that adds_finished entries must stay, as only the loop knows which running entry they
+  /// read.
+  bool can_make_outside(const LoopStack& stack) const {
+    return !stack.is_list && !stack.is_in_file() &&
+           (!ended_ || (!stack.adds_finished && (!stack.is_raw() || stack.finished_unread)));
   }
+  bool can_make_outside(const LoopSum& sum) const { return !(ended_ && sum.adds_finished); }
   /// Returns true if entries finish one by one and the value has a row for each, to which no other
   /// entry contributes.
   bool has_own_rows(ValueId v) const { return ended_ && ended_->rows()[v] >= 0; }
@@ -90,7 +88,9 @@ class LoopFission {
   bool sums_come_first(const OpRecord& record) const;
   /// Returns the fill of a hoisted value, which the loop then reads as a slice or capture. Requires
   /// that the record is hoisted.
-  Fill fill_of_hoisted(ValueId v) const { return ended_ ? *ended_->fill(v) : Fill::live; }
+  FinishedFill fill_of_hoisted(ValueId v) const {
+    return ended_ ? *ended_->fill(v) : FinishedFill::running;
+  }
 
   /// Returns the type of a body value outside the loop, for one iteration or for all time steps.
   TensorType outside(ValueId v, bool is_many) const;
@@ -111,6 +111,7 @@ class LoopFission {
   void keep_cheap_inside();
   void sink(const std::vector<std::uint8_t>& is_left_if_kept);
   void keep_what_is_again();
+  std::vector<std::uint8_t> find_outputs(bool outside) const;
   std::vector<std::uint8_t> find_needed(bool by_carries_only) const;
   std::vector<std::uint8_t> find_waiting() const;
   bool may_fail_behind_print(const OpRecord& record) const;

@@ -48,7 +48,8 @@ std::string LoopFission::why_inside(const OpRecord& record) const {
   if (is_warm_inside(record)) return "so many elements are added up while they are in the cache";
   if (!keeps_rows(record) && !is_sum_over_entries(record, find_only_summed()))
     return "it may mix entries, of which some have ended";
-  if (record.recompute != Recompute::no) return "it computes again what the loop computed in each step";
+  if (record.recompute != Recompute::no)
+    return "it computes again what the loop computed in each step";
   if (leaves_ != asked_)
     return is_open_ ? "a loop inside, of unknown length, may need any memory in a step"
                     : "the memory of few steps is to do for its gradient";

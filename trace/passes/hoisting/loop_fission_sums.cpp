@@ -1,10 +1,52 @@
-// Sums over time steps in a LoopFission.
+// Sums over time steps in a LoopFission, and the values that outputs and carries depend on.
 #include <algorithm>
 
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/trace/passes/hoisting/loop_fission.h"
 
 namespace reel {
+
+/// Returns, by value, whether it is the term of a stack or sum for which can_make_outside() returns
+/// `outside`.
+std::vector<std::uint8_t> LoopFission::find_outputs(bool outside) const {
+  std::vector<std::uint8_t> result(body_.types.size());
+  const auto add = [&](const auto& leaves, std::span<const ValueId> terms) {
+    for (std::size_t i = 0; i < leaves.size(); ++i)
+      if (can_make_outside(leaves[i]) == outside) result[terms[i]] = 1;
+  };
+  add(attrs_.stacks, body_outputs(attrs_).stacks);
+  add(attrs_.sums, body_outputs(attrs_).sums);
+  return result;
+}
+
+/// Returns, by value, whether a carry depends on it, or (unless by_carries_only) an output or
+/// effect that stays inside.
+std::vector<std::uint8_t> LoopFission::find_needed(bool by_carries_only) const {
+  std::vector<std::uint8_t> is_needed(body_.types.size());
+  if (!by_carries_only) is_needed = find_outputs(false);
+  for (const ValueId v : body_outputs(attrs_).carries) is_needed[v] = 1;
+  for (std::size_t r = body_.records.size(); r-- > 0;) {
+    const OpRecord& record = body_.records[r];
+    const auto out = body_.outputs_of(record);
+    if ((!by_carries_only && has_effects(record)) ||
+        std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed[v]; }))
+      for (const ValueId v : body_.inputs_of(record)) is_needed[v] = 1;
+  }
+  return is_needed;
+}
+
+/// Returns, by value, whether it depends on a carry.
+std::vector<std::uint8_t> LoopFission::find_waiting() const {
+  std::vector<std::uint8_t> is_waiting(body_.types.size());
+  for (const ValueId v : body_inputs(attrs_).carries) is_waiting[v] = 1;
+  for (const OpRecord& record : body_.records) {
+    const auto in = body_.inputs_of(record);
+    if (std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_waiting[v]; }))
+      for (const ValueId v : body_.outputs_of(record)) is_waiting[v] = 1;
+  }
+  return is_waiting;
+}
 
 /// Returns true for a sum over entries, of values that each entry has on its own, that only feeds a
 /// sum over time steps.
@@ -22,9 +64,10 @@ bool LoopFission::is_sum_over_entries(const OpRecord& record,
 /// Returns, by value, whether only sums of the loop read it.
 std::vector<std::uint8_t> LoopFission::find_only_summed() const {
   std::vector<std::uint8_t> result(body_.types.size());
-  const auto sums = body_.outputs.begin() + attrs_.carries + attrs_.stacks;
-  for (auto it = sums; it != body_.outputs.end(); ++it) result[*it] = 1;
-  for (auto it = body_.outputs.begin(); it != sums; ++it) result[*it] = 0;
+  const auto outputs = body_outputs(attrs_);
+  for (const ValueId v : outputs.sums) result[v] = 1;
+  for (const ValueId v : outputs.carries) result[v] = 0;
+  for (const ValueId v : outputs.stacks) result[v] = 0;
   for (const OpRecord& record : body_.records)
     for (const ValueId v : body_.inputs_of(record)) result[v] = 0;
   return result;
@@ -33,8 +76,9 @@ std::vector<std::uint8_t> LoopFission::find_only_summed() const {
 /// Returns, by value, whether only sums of the loop read it, directly or through linear ops.
 std::vector<std::uint8_t> LoopFission::find_added() const {
   std::vector<std::uint8_t> result(body_.types.size(), 1);
-  const auto sums = body_.outputs.begin() + attrs_.carries + attrs_.stacks;
-  for (auto it = body_.outputs.begin(); it != sums; ++it) result[*it] = 0;
+  const auto outputs = body_outputs(attrs_);
+  for (const ValueId v : outputs.carries) result[v] = 0;
+  for (const ValueId v : outputs.stacks) result[v] = 0;
   for (std::size_t r = body_.records.size(); r-- > 0;) {
     const OpRecord& record = body_.records[r];
     if (result[body_.outputs_of(record)[0]] && is_linear(record)) continue;
@@ -47,8 +91,9 @@ std::vector<std::uint8_t> LoopFission::find_added() const {
 /// or products themselves. Only these sums may depend on it.
 std::vector<std::uint8_t> LoopFission::find_terms_inside() const {
   std::vector<std::uint8_t> result(body_.types.size());
-  for (std::size_t k = attrs_.first_sum(); k < body_.outputs.size(); ++k)
-    result[body_.outputs[k]] = can_make_outside(k);
+  const auto terms = body_outputs(attrs_).sums;
+  for (std::size_t i = 0; i < terms.size(); ++i)
+    result[terms[i]] = can_make_outside(attrs_.sums[i]);
   for (std::size_t r = body_.records.size(); r-- > 0;) {
     const OpRecord& record = body_.records[r];
     const ValueId out = body_.outputs_of(record)[0];
@@ -86,8 +131,7 @@ bool LoopFission::sums_come_first(const OpRecord& record) const {
 /// the loop.
 std::vector<std::uint8_t> LoopFission::find_terms() const {
   std::vector<std::uint8_t> is_term(body_.types.size());
-  const auto first = body_.outputs.begin() + attrs_.carries + attrs_.stacks;
-  for (auto it = first; it != body_.outputs.end(); ++it) is_term[*it] = 1;
+  for (const ValueId v : body_outputs(attrs_).sums) is_term[v] = 1;
   for (std::size_t r = body_.records.size(); r-- > 0;) {
     const OpRecord& record = body_.records[r];
     if ((is_sunk_[r] || is_hoisted_[r]) && is_term[body_.outputs_of(record)[0]] &&

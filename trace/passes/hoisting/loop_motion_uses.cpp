@@ -5,8 +5,7 @@
 namespace reel {
 
 LoopMotionUses::LoopMotionUses(const LoopAttrs& attrs, const LoopFission& split)
-    : attrs_(attrs),
-      body_(*attrs.body.graph),
+    : body_(*attrs.body.graph),
       split_(split),
       leaves_(body_.types.size()),
       has_values_(body_.types.size()),
@@ -15,13 +14,18 @@ LoopMotionUses::LoopMotionUses(const LoopAttrs& attrs, const LoopFission& split)
     for (const ValueId v : body_.outputs_of(body_.records[r]))
       leaves_[v] = split_.is_sunk(r) || split_.is_hoisted(r);
   const auto need_inside = [&](ValueId v) { has_values_[v] = has_values_[v] || leaves_[v]; };
-  for (std::size_t k = 0; k < body_.outputs.size(); ++k) {
-    const ValueId v = body_.outputs[k];
-    if (k < attrs_.first_stack() || !makes(k))
-      need_inside(v);
-    else
-      (k < attrs_.first_sum() ? has_values_ : has_sum_)[v] = 1;
-  }
+  const auto need_terms = [&](const auto& leaves, std::span<const ValueId> terms,
+                              std::vector<std::uint8_t>& is_made) {
+    for (std::size_t i = 0; i < leaves.size(); ++i)
+      if (makes(leaves[i], terms[i]))
+        is_made[terms[i]] = 1;
+      else
+        need_inside(terms[i]);
+  };
+  const auto outputs = body_outputs(attrs);
+  for (const ValueId v : outputs.carries) need_inside(v);
+  need_terms(attrs.stacks, outputs.stacks, has_values_);
+  need_terms(attrs.sums, outputs.sums, has_sum_);
   for (std::size_t r = body_.records.size(); r-- > 0;) {
     const OpRecord& record = body_.records[r];
     const ValueId first = body_.outputs_of(record)[0];
@@ -44,13 +48,6 @@ bool LoopMotionUses::results_of(const OpRecord& record) const {
   return std::any_of(out.begin(), out.end(), [&](ValueId v) {
     return has_values_[v] || (has_sum_[v] && !(sums_without && v == out[0]));
   });
-}
-
-bool LoopMotionUses::makes(std::size_t output) const {
-  const ValueId v = body_.outputs[output];
-  return split_.can_make_outside(output) &&
-         (split_.placement(v) == Placement::batched ||
-          (leaves_[v] && split_.placement(v) == Placement::in_loop));
 }
 
 }  // namespace reel

@@ -24,11 +24,15 @@ class LoopMotionUses {
   /// Returns true if the results of a record that leaves are needed, not only sums that can be made
   /// without them.
   bool results_of(const OpRecord& record) const;
-  /// Returns true if an output of the body, a stack or a sum, is made outside.
-  bool makes(std::size_t output) const;
+  /// Returns true if a stack or a sum of `term` is made outside.
+  template <class Leaf>
+  bool makes(const Leaf& leaf, ValueId term) const {
+    return split_.can_make_outside(leaf) &&
+           (split_.placement(term) == Placement::batched ||
+            (leaves_[term] && split_.placement(term) == Placement::in_loop));
+  }
 
  private:
-  const LoopAttrs& attrs_;
   const Graph& body_;
   const LoopFission& split_;
   std::vector<std::uint8_t> leaves_, has_values_, has_sum_;  // by value

@@ -4,10 +4,12 @@
 #include <map>
 #include <tuple>
 
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/trace/passes/analysis/row_axes.h"
+#include "reel/trace/passes/support/loop_leaves.h"
 
 namespace reel {
 namespace {
@@ -20,11 +22,10 @@ bool may_pack(const LoopAttrs& attrs, const DotAttrs& dot, const TensorType& a,
   if (!can_be_packed(dot, a, matrix)) return false;
   const Dims& dims = matrix.dims();
   if (std::any_of(dims.begin(), dims.end(),
-                  [&](const Dim& dim) { return contains(attrs.entry_dims, dim); }))
+                  [&](const Dim& dim) { return contains(attrs.entries.dims, dim); }))
     return false;
   const Graph& body = *attrs.body.graph;
-  const std::vector<TensorType> carries =
-      body.types_of(std::span(body.inputs).subspan(1, static_cast<std::size_t>(attrs.carries)));
+  const std::vector<TensorType> carries = body.types_of(body_inputs(attrs).carries);
   const std::optional<Dim> rows = dim_of_rows(attrs, carries);
   return !rows || !rows->is_named() ||
          !(dims[static_cast<std::size_t>(1 - dot.b_contract[0])] == *rows);
@@ -41,9 +42,8 @@ class Packing {
   /// inputs: the loop's, in `outside`, which receives the pack records.
   Packing(Graph& outside, LoopAttrs attrs, std::vector<ValueId>& inputs, Packs packs)
       : outside_(outside), attrs_(std::move(attrs)), inputs_(inputs), packs_(packs) {
-    const Graph& body = *attrs_.body.graph;
-    for (std::size_t i = body.formal_count; i < body.inputs.size(); ++i)
-      capture_of_[body.inputs[i]] = static_cast<int>(i - body.formal_count);
+    const auto captures = body_inputs(attrs_).captures;
+    for (std::size_t i = 0; i < captures.size(); ++i) capture_of_[captures[i]] = i;
   }
 
   LoopAttrs run() {
@@ -63,7 +63,8 @@ class Packing {
         continue;
       }
       // Products over all time steps of a chunk have enough rows without packing.
-      if (op == &dot_op && !attrs_.over_chunks && is_constant(in[1]) && !is_constant(in[0])) {
+      if (op == &dot_op && !attrs_.chunking.over_chunks && is_constant(in[1]) &&
+          !is_constant(in[0])) {
         const auto& dot = get<DotAttrs>(record.attrs.get());
         const TensorType &a = body.types[in[0]], &matrix = body.types[in[1]];
         if (may_pack(attrs_, dot, a, matrix)) {
@@ -91,23 +92,18 @@ class Packing {
     if (!capture_of_.count(v)) return false;
     const Dims& dims = body_->types[v].dims();
     return std::none_of(dims.begin(), dims.end(),
-                        [&](const Dim& dim) { return contains(attrs_.entry_dims, dim); });
+                        [&](const Dim& dim) { return contains(attrs_.entries.dims, dim); });
   }
 
   /// Returns the body's capture of the packed matrix; packs it if it is new.
   ValueId packed(const Op& pack, ValueId capture, int contract) {
     auto [it, is_new] = packed_.try_emplace({&pack, capture, contract}, 0);
     if (!is_new) return it->second;
-    const auto place = static_cast<std::size_t>(
-        attrs_.body_captures[static_cast<std::size_t>(capture_of_.at(capture))]);
-    const ValueId given = inputs_[attrs_.first_capture() + place];
+    const ValueId given = body_capture(attrs_, inputs_, capture_of_.at(capture));
     const ValueId made = outside_.add_value(outside_.types[given]);
     outside_.append(pack, make_attrs(PackAttrs{contract}), {{given}}, {{made}});
-    attrs_.body_captures.push_back(static_cast<int>(inputs_.size() - attrs_.first_capture()));
-    attrs_.fills.push_back(Fill::live);
-    inputs_.push_back(made);
     it->second = body_->add_value(body_->types[capture]);
-    body_->inputs.push_back(it->second);
+    add_body_capture(attrs_, inputs_, made, *body_, it->second);
     return it->second;
   }
 
@@ -116,7 +112,7 @@ class Packing {
   std::vector<ValueId>& inputs_;
   Packs packs_;
   Ref<Graph> body_;
-  std::map<ValueId, int> capture_of_;  ///< value -> its place among the body's captures
+  std::map<ValueId, std::size_t> capture_of_;  ///< value -> its place among the body's captures
   std::map<std::tuple<const Op*, ValueId, int>, ValueId> packed_;
   std::map<ValueId, ValueId> replaced_;
 };

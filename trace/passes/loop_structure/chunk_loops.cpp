@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 
+#include "reel/core/ops/control/cond.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/nested_step_types.h"
 #include "reel/core/ops/control/recompute.h"
 #include "reel/core/ops/products/products.h"
@@ -24,7 +27,7 @@ std::optional<std::int64_t> equal_chunks(std::int64_t steps, std::int64_t wanted
 /// Returns the dim of the time steps of a loop that can be chunked; nothing for an inner loop,
 /// which runs over a chunk already.
 std::optional<Dim> chunkable_time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  return attrs.within_chunk ? std::nullopt : LoopFission::divisible_time_of(attrs, inputs);
+  return attrs.chunking.within_chunk ? std::nullopt : LoopFission::divisible_time_of(attrs, inputs);
 }
 
 /// Rewrites one loop into a chunked loop.
@@ -64,28 +67,30 @@ class Chunking {
   LoopAttrs make() const {
     LoopAttrs next = attrs_;
     next.body = make_sub_graph(body());
+    if (attrs_.trips.has_lengths) next.captures.push_back({});
     next.cond_captures.clear();
-    next.body_captures.clear();
-    const std::size_t captures = inputs_.size() - attrs_.first_capture() + attrs_.has_lengths;
-    for (std::size_t i = 0; i < captures; ++i) next.body_captures.push_back(static_cast<int>(i));
-    if (attrs_.has_lengths) next.fills.push_back(Fill::live);
-    next.has_bound = next.has_lengths = false;
-    next.entry_dims.clear();  // the loop inside handles finished entries
-    next.kept_dims.clear();
-    next.adds_finished_to_running.clear();
-    next.over_chunks = true;
-    next.chunk_steps = steps_;
-    next.is_pipelined = is_pipelined_;
-    next.origin = {};
+    next.body_captures.resize(next.captures.size());
+    std::iota(next.body_captures.begin(), next.body_captures.end(), 0);
+    next.trips.has_bound = next.trips.has_lengths = false;
+    next.entries = {};  // the loop inside handles finished entries
+    for (LoopCarry& carry : next.carries) carry.adds_finished = false;
+    for (LoopStack& stack : next.stacks) stack.adds_finished = false;
+    for (LoopSum& sum : next.sums) sum.adds_finished = false;
+    next.chunking.over_chunks = true;
+    next.chunking.steps = steps_;
+    next.chunking.is_pipelined = is_pipelined_;
+    next.debug.origin = {};
     return next;
   }
 
   /// Returns the operands of the chunked loop. Compared with `in` they lack the bound, and end with
   /// the lengths, which the loop inside takes from this capture.
   std::vector<ValueId> inputs(std::span<const ValueId> in) const {
-    std::vector<ValueId> result(in.begin() + static_cast<std::ptrdiff_t>(attrs_.first_carry()),
-                                in.end());
-    if (attrs_.has_lengths) result.push_back(in[attrs_.has_bound]);
+    const auto operands = operands_of(attrs_, in);
+    std::vector<ValueId> result;
+    for (const auto& leaves : {operands.carries, operands.slices, operands.captures})
+      result.insert(result.end(), leaves.begin(), leaves.end());
+    if (operands.lengths) result.push_back(*operands.lengths);
     return result;
   }
 
@@ -98,8 +103,8 @@ class Chunking {
   bool must_have_chunks() const {
     const Graph& body = *attrs_.body.graph;
     if (attrs_.is_gradient_loop && has_loops(body)) return true;
-    const bool adds_up = attrs_.is_gradient_loop && attrs_.sums;
-    return (adds_up || attrs_.recomputes() || attrs_.keeps_few_steps()) && has_products(body);
+    const bool adds_up = attrs_.is_gradient_loop && !attrs_.sums.empty();
+    return (adds_up || attrs_.has_windows() || attrs_.keeps_few_steps()) && has_products(body);
   }
   static bool has_products(const Graph& graph) {
     return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& record) {
@@ -114,12 +119,12 @@ class Chunking {
   /// terms.
   bool has_chunks(std::int64_t steps, std::int64_t size) const {
     return size < steps ||
-           (steps > 0 && (is_inside_ || attrs_.recomputes() || attrs_.keeps_few_steps()));
+           (steps > 0 && (is_inside_ || attrs_.has_windows() || attrs_.keeps_few_steps()));
   }
   std::int64_t wanted(std::int64_t all) const {
     LoopAttrs in_steps = attrs_;
-    in_steps.chunk_steps = steps_;
-    in_steps.is_pipelined = is_pipelined_;
+    in_steps.chunking.steps = steps_;
+    in_steps.chunking.is_pipelined = is_pipelined_;
     return std::min(all, chunks_of(in_steps, inputs_).size);
   }
 
@@ -131,17 +136,17 @@ class Chunking {
       graph->inputs.push_back(graph->add_value(type));
     };
     add_input(TensorType(i64, {2}));
-    for (std::size_t i = attrs_.first_carry(); i < inputs_.size(); ++i) {
-      const bool is_slices = i >= attrs_.first_slice() && i < attrs_.first_capture();
-      add_input(is_slices ? chunk_type(inputs_[i], chunk_) : inputs_[i]);
-      if (i < attrs_.first_capture()) graph->formal_count = graph->inputs.size();
-    }
+    const auto operands = operands_of(attrs_, inputs_);
+    for (const TensorType& type : operands.carries) add_input(type);
+    for (const TensorType& type : operands.slices) add_input(chunk_type(type, chunk_));
+    graph->formal_count = graph->inputs.size();
+    for (const TensorType& type : operands.captures) add_input(type);
     std::vector<ValueId> inside = graph->inputs;
-    if (attrs_.has_lengths) {
-      add_input(inputs_[attrs_.has_bound]);
+    if (operands.lengths) {
+      add_input(*operands.lengths);
       inside.insert(inside.begin(), graph->inputs.back());
     }
-    LoopAttrs steps = make_chunk_loop(as_chunks(), chunk_);
+    const LoopAttrs steps = make_chunk_loop(as_chunks(), chunk_);
     const AttrsRef attrs = make_attrs(steps);
     TypeList types;
     const std::vector<TensorType> in = graph->types_of(inside);
@@ -150,20 +155,19 @@ class Chunking {
     std::vector<ValueId> made;
     for (const TensorType& type : types.span()) made.push_back(graph->add_value(type));
     graph->append(loop_op, attrs, inside, made);
-    // Checkpoints are taken before chunks.
-    const Graph& body = *attrs_.body.graph;
-    std::size_t next = 0;
-    for (std::size_t k = 0; k < attrs_.trips_output(); ++k) {
-      const std::size_t stack = k - attrs_.first_stack();
-      const bool is_checkpoint =
-          k >= attrs_.first_stack() && k < attrs_.first_sum() && attrs_.is_checkpoint(stack);
-      if (!is_checkpoint)
-        graph->outputs.push_back(made[next++]);
-      else if (attrs_.is_steps(stack))
+    const auto results = results_of(steps, made);
+    const auto terms = body_outputs(attrs_);
+    graph->outputs.assign(results.carries.begin(), results.carries.end());
+    auto next = results.stacks.begin();
+    for (std::size_t j = 0; j < terms.stacks.size(); ++j) {
+      if (!attrs_.stacks[j].is_checkpoint())
+        graph->outputs.push_back(*next++);
+      else if (attrs_.stacks[j].role == StackRole::checkpoint_step)
         graph->outputs.push_back(append_steps(*graph));
-      else
-        graph->outputs.push_back(graph->inputs[*chunk_input(body.outputs[k])]);
+      else  // checkpoints are taken before chunks
+        graph->outputs.push_back(graph->inputs[*chunk_input(terms.stacks[j])]);
     }
+    graph->outputs.insert(graph->outputs.end(), results.sums.begin(), results.sums.end());
     graph->seal();
     return graph;
   }
@@ -172,26 +176,18 @@ class Chunking {
   /// of the chunk's residuals in memory.
   LoopAttrs as_chunks() const {
     LoopAttrs result = attrs_;
-    for (Fill& fill : result.fills) fill = fill_in_memory(fill);
+    for (LoopSlice& slice : result.slices) slice.residence = Residence::memory;
+    result.stacks.clear();
+    const auto terms = body_outputs(attrs_);
     Ref<Graph> body(new Graph(*attrs_.body.graph));
-    body->outputs.clear();
-    result.stack_dims.clear();
-    result.stack_kinds.clear();
-    result.adds_finished_to_running.clear();
-    for (std::size_t k = 0; k < attrs_.trips_output(); ++k) {
-      const std::size_t stack = k - attrs_.first_stack();
-      if (k >= attrs_.first_stack() && k < attrs_.first_sum()) {
-        if (attrs_.is_checkpoint(stack)) {
-          --result.stacks;
-          continue;
-        }
-        result.stack_dims.push_back(attrs_.stack_dims[stack]);
-        result.stack_kinds.push_back(attrs_.stack_kinds[stack] &
-                                     static_cast<std::uint8_t>(~LoopAttrs::kSpilled));
-      }
-      body->outputs.push_back(attrs_.body.graph->outputs[k]);
-      result.adds_finished_to_running.push_back(attrs_.output_adds_finished(k));
+    body->outputs.assign(terms.carries.begin(), terms.carries.end());
+    for (std::size_t j = 0; j < terms.stacks.size(); ++j) {
+      if (attrs_.stacks[j].is_checkpoint()) continue;
+      body->outputs.push_back(terms.stacks[j]);
+      result.stacks.push_back(attrs_.stacks[j]);
+      result.stacks.back().residence = Residence::memory;
     }
+    body->outputs.insert(body->outputs.end(), terms.sums.begin(), terms.sums.end());
     body->seal();
     result.body.graph = std::move(body);
     return result;
@@ -202,15 +198,15 @@ class Chunking {
     const Graph& body = *attrs_.body.graph;
     const auto found = std::find(body.inputs.begin(), body.inputs.end(), v);
     if (found == body.inputs.end()) return std::nullopt;
-    const auto i = static_cast<std::size_t>(found - body.inputs.begin());
-    if (i < body.formal_count) return i;
-    return body.formal_count +
-           static_cast<std::size_t>(attrs_.body_captures[i - body.formal_count]);
+    LoopLeaf leaf = body_input_at(attrs_, static_cast<std::size_t>(found - body.inputs.begin()));
+    if (leaf.is(LeafKind::capture))
+      leaf.index = static_cast<std::size_t>(attrs_.body_captures[leaf.index]);
+    return body_input_number(attrs_, leaf);
   }
   bool takes_checkpoints_of_inputs() const {
-    for (std::size_t j = 0; j < attrs_.stack_kinds.size(); ++j)
-      if (attrs_.is_checkpoint(j) && !attrs_.is_steps(j) &&
-          !chunk_input(attrs_.body.graph->outputs[attrs_.first_stack() + j]))
+    const auto terms = body_outputs(attrs_).stacks;
+    for (std::size_t j = 0; j < terms.size(); ++j)
+      if (attrs_.stacks[j].role == StackRole::checkpoint_state && !chunk_input(terms[j]))
         return false;
     return true;
   }
@@ -234,13 +230,13 @@ std::vector<std::uint8_t> find_pipelined(const Graph& graph) {
     const auto& attrs = get<LoopAttrs>(record.attrs.get());
     const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
     if (!chunkable_time_of(attrs, graph.types_of(in))) continue;
-    for (std::size_t i = attrs.first_slice(); i < attrs.first_capture(); ++i) {
-      const auto found = stacked_by.find(in[i]);
+    for (const ValueId slices : operands_of(attrs, in).slices) {
+      const auto found = stacked_by.find(slices);
       if (found == stacked_by.end()) continue;
       const auto& before = get<LoopAttrs>(graph.records[found->second].attrs.get());
-      if (before.is_reverse == attrs.is_reverse) result[r] = result[found->second] = 1;
+      if (before.trips.is_reverse == attrs.trips.is_reverse) result[r] = result[found->second] = 1;
     }
-    for (std::size_t k = attrs.first_stack(); k < attrs.first_sum(); ++k) stacked_by[out[k]] = r;
+    for (const ValueId stack : results_of(attrs, out).stacks) stacked_by[stack] = r;
   }
   return result;
 }
@@ -268,15 +264,15 @@ Ref<Graph> over_chunks(const Graph& graph, int steps, bool is_inside, const DimR
       if (has_loops(*get<LoopAttrs>(attrs.get()).body.graph)) {
         LoopAttrs around = get<LoopAttrs>(attrs.get());
         // Once inner loops are chunked, their lengths cannot be read off the body any more.
-        if (around.chunk_cost_types.empty())
-          around.chunk_cost_types = nested_step_types(around, graph.types_of(in));
+        if (around.chunking.cost_types.empty())
+          around.chunking.cost_types = nested_step_types(around, graph.types_of(in));
         in_part(around.body, true);
         attrs = make_attrs(std::move(around));
       }
       const auto& loop = get<LoopAttrs>(attrs.get());
       const auto place = static_cast<std::size_t>(&record - graph.records.data());
-      Chunking chunking(loop, graph.types_of(in), steps, is_pipelined[place] || loop.is_pipelined,
-                        is_inside, renames);
+      Chunking chunking(loop, graph.types_of(in), steps,
+                        is_pipelined[place] || loop.chunking.is_pipelined, is_inside, renames);
       if (chunking.prepare()) {
         in = chunking.inputs(given);
         attrs = make_attrs(chunking.make());

@@ -1,8 +1,10 @@
 #include "reel/trace/passes/loop_structure/feed_chunks.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/reductions/reduce.h"
 
@@ -31,7 +33,7 @@ class Feeding {
     std::vector<Changed> changed(from_.records.size());
     for (std::size_t r = from_.records.size(); r-- > 0;) {
       const OpRecord& record = from_.records[r];
-      if (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).over_chunks)
+      if (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).chunking.over_chunks)
         changed[r] = feed(record);
     }
     Ref<Graph> to(new Graph(from_));
@@ -91,100 +93,116 @@ class Feeding {
     return !attrs.axes.empty() && attrs.axes[0] == 0;
   }
 
-  Changed feed(const OpRecord& record) {
-    const auto& before = get<LoopAttrs>(record.attrs.get());
-    const auto in = from_.inputs_of(record);
-    const Graph& body = *before.body.graph;
-    const std::size_t along = *first_dense_slice(before, from_.types_of(in));
-    const Dim time = from_.types[in[before.first_slice() + along]].dims()[0];
-    const Dim chunk =
-        body.types[body.inputs[1 + static_cast<std::size_t>(before.carries) + along]].dims()[0];
-    LoopAttrs next = before;
-    Ref<Graph> graph(new Graph(body));
-    graph->records.clear();
-    graph->operands.clear();
-    std::vector<ValueId> slices(in.begin() + static_cast<std::ptrdiff_t>(before.first_slice()),
-                                in.begin() + static_cast<std::ptrdiff_t>(before.first_capture())),
-        captures(in.begin() + static_cast<std::ptrdiff_t>(before.first_capture()), in.end());
-    std::vector<ValueId> slices_inside(
-        body.inputs.begin() + 1 + before.carries,
-        body.inputs.begin() + static_cast<std::ptrdiff_t>(body.formal_count)),
-        captures_inside(body.inputs.begin() + static_cast<std::ptrdiff_t>(body.formal_count),
-                        body.inputs.end());
-    const auto first_fill = before.fills.begin() + before.carries;
-    std::vector<Fill> slice_fills(first_fill, first_fill + before.slices),
-        capture_fills(first_fill + before.slices, before.fills.end());
+  /// A chunked loop to which records move.
+  struct Fed {
+    LoopAttrs attrs;
+    Ref<Graph> body;
+    Dim time, chunk;
+    std::vector<ValueId> slices, captures;                ///< operands
+    std::vector<ValueId> slices_inside, captures_inside;  ///< inputs of the body
     struct Moved {
       const OpRecord* record;
       AttrsRef attrs;
       std::vector<ValueId> in;
       ValueId out;
     };
-    std::vector<Moved> moved;
-    for (std::size_t i = 0; i < slices.size();) {
-      const OpRecord* maker = feeder(slices[i], time);
-      const bool spreads = maker && spreads_time(*maker);
+    std::vector<Moved> moved;  ///< readers first
+  };
+
+  Changed feed(const OpRecord& record) {
+    const auto& before = get<LoopAttrs>(record.attrs.get());
+    const auto in = from_.inputs_of(record);
+    const auto operands = operands_of(before, in);
+    const auto formals = body_inputs(before);
+    const Graph& body = *before.body.graph;
+    const std::size_t along = *first_dense_slice(before, from_.types_of(in));
+    const auto to_vector = [](std::span<const ValueId> values) {
+      return std::vector<ValueId>(values.begin(), values.end());
+    };
+    Fed fed{before,
+            Ref<Graph>(new Graph(body)),
+            from_.types[operands.slices[along]].dims()[0],
+            body.types[formals.slices[along]].dims()[0],
+            to_vector(operands.slices),
+            to_vector(operands.captures),
+            to_vector(formals.slices),
+            to_vector(formals.captures),
+            {}};
+    for (std::size_t i = 0; i < fed.slices.size();) {
+      const OpRecord* maker = feeder(fed.slices[i], fed.time);
       // All uses are counted: a value stays if two loops read it, or one loop twice. The last
       // slices that tell the trip count stay as well.
-      const auto dense = std::count_if(slices.begin(), slices.end(),
+      const auto dense = std::count_if(fed.slices.begin(), fed.slices.end(),
                                        [&](ValueId v) { return !from_.types[v].is_list(); });
-      if (!maker || (spreads && dense == 1)) {
+      if (!maker || (spreads_time(*maker) && dense == 1))
         ++i;
+      else
+        move(*maker, i, fed);
+    }
+    if (fed.moved.empty()) return {};
+    connect(body, fed);
+    std::vector<ValueId> inputs(in.begin(), operands.carries.end());
+    inputs.insert(inputs.end(), fed.slices.begin(), fed.slices.end());
+    inputs.insert(inputs.end(), fed.captures.begin(), fed.captures.end());
+    return {make_attrs(std::move(fed.attrs)), std::move(inputs)};
+  }
+
+  /// Moves the record that makes slice i into the loop. The loop then takes its operands.
+  void move(const OpRecord& maker, std::size_t i, Fed& fed) {
+    const bool spreads = spreads_time(maker);
+    const auto at = static_cast<std::ptrdiff_t>(i);
+    Fed::Moved made{&maker, maker.attrs, {}, fed.slices_inside[i]};
+    if (spreads) {
+      SpreadAttrs attrs = get<SpreadAttrs>(made.attrs.get());
+      attrs.dims[0] = fed.chunk;
+      made.attrs = make_attrs(std::move(attrs));
+    }
+    fed.slices.erase(fed.slices.begin() + at);
+    fed.slices_inside.erase(fed.slices_inside.begin() + at);
+    fed.attrs.slices.erase(fed.attrs.slices.begin() + at);
+    const ValueId made_value = from_.outputs_of(maker)[0];
+    for (const ValueId v : from_.inputs_of(maker)) {
+      const TensorType& type = from_.types[v];
+      const bool is_slices =
+          *operand(v, from_.types[made_value], fed.time, spreads) == Operand::slices;
+      auto& outside = is_slices ? fed.slices : fed.captures;
+      auto& inside = is_slices ? fed.slices_inside : fed.captures_inside;
+      const auto found = std::find(outside.begin(), outside.end(), v);
+      if (found != outside.end()) {  // the body has it already
+        made.in.push_back(inside[static_cast<std::size_t>(found - outside.begin())]);
         continue;
       }
-      Moved made{maker, maker->attrs, {}, slices_inside[i]};
-      if (spreads) {
-        SpreadAttrs attrs = get<SpreadAttrs>(made.attrs.get());
-        attrs.dims[0] = chunk;
-        made.attrs = make_attrs(std::move(attrs));
-      }
-      slices.erase(slices.begin() + static_cast<std::ptrdiff_t>(i));
-      slices_inside.erase(slices_inside.begin() + static_cast<std::ptrdiff_t>(i));
-      slice_fills.erase(slice_fills.begin() + static_cast<std::ptrdiff_t>(i));
-      const ValueId made_value = from_.outputs_of(*maker)[0];
-      for (const ValueId v : from_.inputs_of(*maker)) {
-        const bool is_slices =
-            *operand(v, from_.types[made_value], time, spreads) == Operand::slices;
-        auto& outside = is_slices ? slices : captures;
-        auto& inside = is_slices ? slices_inside : captures_inside;
-        const auto found = std::find(outside.begin(), outside.end(), v);
-        if (found != outside.end()) {  // the body has it already
-          made.in.push_back(inside[static_cast<std::size_t>(found - outside.begin())]);
-          continue;
-        }
-        const TensorType& type = from_.types[v];
-        outside.push_back(v);
-        inside.push_back(graph->add_value(is_slices ? chunk_type(type, chunk) : type));
-        (is_slices ? slice_fills : capture_fills).push_back(Fill::live);
-        made.in.push_back(inside.back());
-      }
-      goes_[static_cast<std::size_t>(maker_[from_.outputs_of(*maker)[0]])] = 1;
-      moved.push_back(std::move(made));
+      outside.push_back(v);
+      inside.push_back(fed.body->add_value(is_slices ? chunk_type(type, fed.chunk) : type));
+      if (is_slices)
+        fed.attrs.slices.push_back({});
+      else
+        fed.attrs.captures.push_back({});
+      made.in.push_back(inside.back());
     }
-    if (moved.empty()) return {};
-    graph->inputs.resize(static_cast<std::size_t>(1 + before.carries));
-    graph->inputs.insert(graph->inputs.end(), slices_inside.begin(), slices_inside.end());
-    graph->formal_count = graph->inputs.size();
-    graph->inputs.insert(graph->inputs.end(), captures_inside.begin(), captures_inside.end());
-    for (std::size_t i = moved.size(); i-- > 0;)
-      graph->append(*moved[i].record, moved[i].attrs, moved[i].in, {&moved[i].out, 1});
-    for (const OpRecord& of : body.records)
-      graph->append(of, of.attrs, body.inputs_of(of), body.outputs_of(of));
-    graph->seal();
-    next.slices = static_cast<int>(slices.size());
-    next.fills.assign(before.fills.begin(), first_fill);
-    next.fills.insert(next.fills.end(), slice_fills.begin(), slice_fills.end());
-    next.fills.insert(next.fills.end(), capture_fills.begin(), capture_fills.end());
-    next.body_captures.clear();
-    for (std::size_t i = 0; i < captures.size(); ++i)
-      next.body_captures.push_back(static_cast<int>(i));
-    DimEnv names = before.body.env();
-    next.body = make_sub_graph(std::move(graph), names);
-    std::vector<ValueId> inputs(in.begin(),
-                                in.begin() + static_cast<std::ptrdiff_t>(before.first_slice()));
-    inputs.insert(inputs.end(), slices.begin(), slices.end());
-    inputs.insert(inputs.end(), captures.begin(), captures.end());
-    return {make_attrs(std::move(next)), std::move(inputs)};
+    goes_[static_cast<std::size_t>(maker_[made_value])] = 1;
+    fed.moved.push_back(std::move(made));
+  }
+
+  /// Sets the body: the moved records, then those of the body `before`.
+  static void connect(const Graph& before, Fed& fed) {
+    Graph& body = *fed.body;
+    body.records.clear();
+    body.operands.clear();
+    body.inputs.resize(body_input_number(fed.attrs, {LeafKind::slice}));
+    body.inputs.insert(body.inputs.end(), fed.slices_inside.begin(), fed.slices_inside.end());
+    body.formal_count = body.inputs.size();
+    body.inputs.insert(body.inputs.end(), fed.captures_inside.begin(), fed.captures_inside.end());
+    for (std::size_t i = fed.moved.size(); i-- > 0;)
+      body.append(*fed.moved[i].record, fed.moved[i].attrs, fed.moved[i].in,
+                  {&fed.moved[i].out, 1});
+    for (const OpRecord& of : before.records)
+      body.append(of, of.attrs, before.inputs_of(of), before.outputs_of(of));
+    body.seal();
+    fed.attrs.body_captures.resize(fed.captures.size());
+    std::iota(fed.attrs.body_captures.begin(), fed.attrs.body_captures.end(), 0);
+    DimEnv names = fed.attrs.body.env();
+    fed.attrs.body = make_sub_graph(std::move(fed.body), names);
   }
 
   const Graph& from_;

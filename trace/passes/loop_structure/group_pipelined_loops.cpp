@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/loop.h"
 
 namespace reel {
@@ -13,12 +14,7 @@ namespace {
 const LoopAttrs* loop_in_chunks(const Graph& graph, std::size_t record) {
   if (graph.records[record].op != &loop_op) return nullptr;
   const auto& attrs = get<LoopAttrs>(graph.records[record].attrs.get());
-  return attrs.over_chunks ? &attrs : nullptr;
-}
-
-/// Returns true if output k of a loop is a stack.
-bool is_stack(const LoopAttrs& attrs, std::size_t k) {
-  return k >= attrs.first_stack() && k < attrs.first_sum();
+  return attrs.chunking.over_chunks ? &attrs : nullptr;
 }
 
 using Order = std::vector<std::size_t>;
@@ -78,25 +74,25 @@ bool can_run_beside(const Graph& graph, std::span<const std::size_t> loops, std:
   const LoopAttrs* attrs = loop_in_chunks(graph, next);
   if (!attrs || has_effects(graph.records[next])) return false;
   const auto in = graph.inputs_of(graph.records[next]);
+  const auto slices = operands_of(*attrs, in).slices;
   bool reads_any = false;
   for (const std::size_t loop : loops) {
     const LoopAttrs* other = loop_in_chunks(graph, loop);
-    if (!other || other->is_reverse != attrs->is_reverse || has_effects(graph.records[loop]))
+    if (!other || other->trips.is_reverse != attrs->trips.is_reverse ||
+        has_effects(graph.records[loop]))
       return false;
     // Recomputed residuals are locked by one loop at a time.
     const auto read = graph.inputs_of(graph.records[loop]);
-    for (int i = 0; i < attrs->slices; ++i) {
-      const ValueId v = in[attrs->first_slice() + static_cast<std::size_t>(i)];
-      if (is_recomputed(attrs->fill_of(static_cast<std::size_t>(attrs->carries + i))) &&
-          std::find(read.begin(), read.end(), v) != read.end())
+    for (std::size_t i = 0; i < slices.size(); ++i)
+      if (!attrs->slices[i].is_in_memory() &&
+          std::find(read.begin(), read.end(), slices[i]) != read.end())
         return false;
-    }
     const auto out = graph.outputs_of(graph.records[loop]);
     for (std::size_t i = 0; i < in.size(); ++i)
       for (std::size_t k = 0; k < out.size(); ++k) {
         if (in[i] != out[k]) continue;
-        const bool is_slices = i >= attrs->first_slice() && i < attrs->first_capture();
-        if (!is_slices || !is_stack(*other, k)) return false;
+        if (!operand_at(*attrs, i).is(LeafKind::slice) || !result_at(*other, k).is(LeafKind::stack))
+          return false;
         if (is_spilled_output(graph.records[loop], k)) return false;  // read once all is written
         reads_any = true;
       }

@@ -6,7 +6,9 @@
 #include <unordered_set>
 
 #include "reel/core/base/str.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/loop_builder.h"
 #include "reel/trace/passes/support/remarks.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
@@ -16,29 +18,33 @@ namespace {
 const LoopAttrs& loop_of(const OpRecord& record) { return get<LoopAttrs>(record.attrs.get()); }
 
 /// Two loops of a graph, by record, and for each slice of the second the stack of the first that it
-/// reads (-1: none).
+/// reads, if any.
 struct Pair {
   std::size_t first, second;
-  std::vector<int> stack_of;
+  std::vector<std::optional<std::size_t>> stack_of;
   std::vector<std::uint8_t> waits;  ///< by record between them: it depends on the first loop
 };
 
 /// Returns, by slice of the second loop, the stack of the first that it reads. Returns an empty
 /// vector if it reads none, or reads one with another element type.
-std::vector<int> stacks_read(const Graph& graph, const OpRecord& first, const OpRecord& second) {
+std::vector<std::optional<std::size_t>> stacks_read(const Graph& graph, const OpRecord& first,
+                                                    const OpRecord& second) {
   const LoopAttrs &a = loop_of(first), &b = loop_of(second);
-  const auto in = graph.inputs_of(second), out = graph.outputs_of(first);
-  std::vector<int> result(b.slices, -1);
+  const auto slices = operands_of(b, graph.inputs_of(second)).slices;
+  const auto stacks = results_of(a, graph.outputs_of(first)).stacks;
+  std::vector<std::optional<std::size_t>> result(slices.size());
   bool any = false;
-  for (int i = 0; i < b.slices; ++i)
-    for (int k = 0; k < a.stacks; ++k) {
-      if (in[b.first_slice() + i] != out[a.first_stack() + k]) continue;
-      const TensorType& term = a.body.graph->types[a.body.graph->outputs[a.carries + k]];
-      if (term != b.body.graph->types[b.body.graph->inputs[1 + b.carries + i]]) return {};
+  for (std::size_t i = 0; i < slices.size(); ++i)
+    for (std::size_t k = 0; k < stacks.size(); ++k) {
+      if (slices[i] != stacks[k]) continue;
+      if (a.body.graph->types[body_outputs(a).stacks[k]] !=
+          b.body.graph->types[body_inputs(b).slices[i]])
+        return {};
       result[i] = k;
       any = true;
     }
-  return any ? result : std::vector<int>{};
+  if (!any) result.clear();
+  return result;
 }
 
 /// The records that must move behind a loop that moves down: they read its outputs, or mention a
@@ -92,19 +98,20 @@ class Late {
 bool can_join(const Graph& graph, Pair& pair) {
   const OpRecord &first = graph.records[pair.first], &second = graph.records[pair.second];
   const LoopAttrs &a = loop_of(first), &b = loop_of(second);
-  if (a.keeps_few_steps() || b.keeps_few_steps() || b.recomputes())
+  if (a.keeps_few_steps() || b.keeps_few_steps() || b.has_windows())
     return false;                               // they run under policies of their own
   if (!b.name.ends_with(a.name)) return false;  // an error must name the loop it is in
-  if (b.cond || !b.has_bound || !a.entry_dims.empty() || !b.entry_dims.empty() || a.makes_dim ||
-      a.is_reverse != b.is_reverse || has_effects(second))
+  if (b.cond || !b.trips.has_bound || a.has_entries() || b.has_entries() || a.trips.makes_dim ||
+      a.trips.is_reverse != b.trips.is_reverse || has_effects(second))
     return false;
   const auto in = graph.inputs_of(second);
-  if (in[0] != graph.outputs_of(first)[a.trips_output()]) return false;
+  const auto operands = operands_of(b, in);
+  if (*operands.bound != results_of(a, graph.outputs_of(first)).trips) return false;
   pair.stack_of = stacks_read(graph, first, second);
   if (pair.stack_of.empty()) return false;
   // Without a bound, the number of elements of a list would become the trip count.
-  for (int i = 0; i < b.slices; ++i)
-    if (pair.stack_of[i] < 0 && !a.has_bound && graph.types[in[b.first_slice() + i]].is_list())
+  for (std::size_t i = 0; i < operands.slices.size(); ++i)
+    if (!pair.stack_of[i] && !a.trips.has_bound && graph.types[operands.slices[i]].is_list())
       return false;
   Late late(graph, pair.first);
   for (std::size_t r = pair.first + 1; r < pair.second; ++r) {
@@ -114,11 +121,16 @@ bool can_join(const Graph& graph, Pair& pair) {
   }
   if (late.mentions(second)) return false;
   for (std::size_t i = 1; i < in.size(); ++i) {
-    const int slice = static_cast<int>(i) - static_cast<int>(b.first_slice());
-    const bool is_read = slice >= 0 && slice < b.slices && pair.stack_of[slice] >= 0;
+    const LoopLeaf leaf = operand_at(b, i);
+    const bool is_read = leaf.is(LeafKind::slice) && pair.stack_of[leaf.index];
     if (!is_read && late.has(in[i])) return false;
   }
   return true;
+}
+
+/// Returns the trip count of a loop.
+ValueId trips_of(const Graph& graph, const OpRecord& loop) {
+  return results_of(loop_of(loop), graph.outputs_of(loop)).trips;
 }
 
 std::optional<Pair> find_pair(const Graph& graph) {
@@ -133,139 +145,157 @@ std::optional<Pair> find_pair(const Graph& graph) {
       Pair pair{first->second, b, {}, {}};
       if (can_join(graph, pair)) return pair;
     }
-    counted_by.emplace(graph.outputs_of(record)[loop_of(record).trips_output()], b);
+    counted_by.emplace(trips_of(graph, record), b);
   }
   return {};
 }
 
-template <class T>
-void append(std::vector<T>& to, const std::vector<T>& from, std::size_t begin, std::size_t count) {
-  to.insert(to.end(), from.begin() + begin, from.begin() + begin + count);
-}
+/// Builds the loop that runs two loops in one.
+class Joining {
+ public:
+  Joining(const Graph& graph, const Pair& pair)
+      : graph_(graph),
+        pair_(pair),
+        a_(loop_of(graph.records[pair.first])),
+        b_(loop_of(graph.records[pair.second])),
+        right_(*b_.body.graph),
+        body_(new Graph(*a_.body.graph)),
+        place_(right_.types.size(), kNone),
+        next_(a_) {}
 
-/// Returns cond with additional carries, which it does not read.
-SubGraph with_more_carries(const SubGraph& cond, int carries, const std::vector<TensorType>& more) {
-  Ref<Graph> graph(new Graph(*cond.graph));
-  std::vector<ValueId> added;
-  for (const TensorType& type : more) added.push_back(graph->add_value(type));
-  graph->inputs.insert(graph->inputs.begin() + 1 + carries, added.begin(), added.end());
-  graph->formal_count += added.size();
-  graph->seal();
-  DimEnv names = cond.env();
-  return make_sub_graph(graph, names);
-}
+  void append_to(Graph& to) {
+    const OpRecord &first = graph_.records[pair_.first], &second = graph_.records[pair_.second];
+    const auto in_a = operands_of(a_, graph_.inputs_of(first)),
+               in_b = operands_of(b_, graph_.inputs_of(second));
+    place_inputs(in_a.slices, in_b.slices);
+    append_records();
+    next_.set_trip_operands(in_a);
+    if (a_.cond) cond_ = Ref<Graph>(new Graph(*a_.cond.graph));
+    add_inputs(false, in_a);
+    add_inputs(true, in_b);
+    add_outputs(false);
+    add_outputs(true);
+    set_attrs();
+    to.append(loop_op, make_attrs(std::move(next_.attrs())), next_.operands(),
+              outputs(graph_.outputs_of(first), graph_.outputs_of(second)));
+  }
 
-/// Appends the record that runs both loops in one.
-void append_joined(Graph& to, const Graph& graph, const Pair& pair) {
-  const OpRecord &first = graph.records[pair.first], &second = graph.records[pair.second];
-  const LoopAttrs &a = loop_of(first), &b = loop_of(second);
-  const Graph &left = *a.body.graph, &right = *b.body.graph;
-  const auto to_vector = [](std::span<const ValueId> values) {
-    return std::vector<ValueId>(values.begin(), values.end());
-  };
-  const std::vector<ValueId> in_a = to_vector(graph.inputs_of(first)),
-                             in_b = to_vector(graph.inputs_of(second)),
-                             out_a = to_vector(graph.outputs_of(first)),
-                             out_b = to_vector(graph.outputs_of(second));
+ private:
+  static constexpr ValueId kNone = ~ValueId{0};
 
-  Ref<Graph> body(new Graph(left));
-  std::vector<ValueId> place(right.types.size(), ~0u);
-  place[right.inputs[0]] = left.inputs[0];
-  for (int i = 0; i < b.slices; ++i)
-    if (pair.stack_of[i] >= 0)
-      place[right.inputs[1 + b.carries + i]] = left.outputs[a.carries + pair.stack_of[i]];
-  for (int i = 0; i < b.slices; ++i)  // slices of the same tensor are equal
-    for (int k = 0; k < a.slices; ++k) {
-      const ValueId theirs = right.inputs[1 + b.carries + i], ours = left.inputs[1 + a.carries + k];
-      if (in_b[b.first_slice() + i] == in_a[a.first_slice() + k] &&
-          right.types[theirs] == left.types[ours])
-        place[theirs] = ours;
+  /// Finds the values of the first body that the second body's inputs stand for, and adds the other
+  /// inputs.
+  void place_inputs(std::span<const ValueId> slices_a, std::span<const ValueId> slices_b) {
+    const Graph& left = *a_.body.graph;
+    const auto ours = body_inputs(a_), theirs = body_inputs(b_);
+    place_[theirs.position] = ours.position;
+    for (std::size_t i = 0; i < slices_b.size(); ++i) {
+      if (const auto stack = pair_.stack_of[i])
+        place_[theirs.slices[i]] = body_outputs(a_).stacks[*stack];
+      for (std::size_t k = 0; k < slices_a.size(); ++k)  // slices of the same tensor are equal
+        if (slices_b[i] == slices_a[k] &&
+            right_.types[theirs.slices[i]] == left.types[ours.slices[k]])
+          place_[theirs.slices[i]] = ours.slices[k];
     }
-  std::vector<std::uint8_t> is_new(right.types.size(), 0);
-  for (const ValueId v : right.inputs)
-    if (place[v] == ~0u) {
-      place[v] = body->add_value(right.types[v]);
-      is_new[v] = 1;
+    for (const ValueId v : theirs.slices) is_shared_.push_back(place_[v] != kNone);
+    for (const ValueId v : right_.inputs)
+      if (place_[v] == kNone) place_[v] = body_->add_value(right_.types[v]);
+  }
+  void append_records() {
+    for (const OpRecord& record : right_.records) {
+      std::vector<ValueId> in, out;
+      for (const ValueId v : right_.inputs_of(record)) in.push_back(place_[v]);
+      for (const ValueId v : right_.outputs_of(record))
+        out.push_back(place_[v] = body_->add_value(right_.types[v]));
+      body_->append(record, record.attrs, in, out);
     }
+  }
+  /// Returns the number that a value of the first or second body has in the new body.
+  ValueId placed(bool is_second, ValueId v) const { return is_second ? place_[v] : v; }
+  /// Adds carries, slices and captures of the first or second loop.
+  void add_inputs(bool is_second, const LoopOperands<const ValueId>& operands) {
+    const LoopAttrs& attrs = is_second ? b_ : a_;
+    const auto formals = body_inputs(attrs);
+    const auto terms = body_outputs(attrs);
+    for (std::size_t i = 0; i < formals.carries.size(); ++i) {
+      ValueId in_cond = 0;
+      if (cond_)  // it does not read the second loop's carries
+        in_cond = is_second ? cond_->add_value(right_.types[formals.carries[i]])
+                            : cond_inputs(a_).carries[i];
+      LoopCarry carry = attrs.carries[i];
+      carry.adds_finished = false;
+      next_.add_carry(placed(is_second, formals.carries[i]), placed(is_second, terms.carries[i]),
+                      operands.carries[i], std::move(carry), in_cond);
+    }
+    for (std::size_t i = 0; i < formals.slices.size(); ++i)
+      if (!is_second || !is_shared_[i])
+        next_.add_slice(placed(is_second, formals.slices[i]), operands.slices[i], attrs.slices[i]);
+    std::vector<std::size_t> captures;
+    for (std::size_t i = 0; i < operands.captures.size(); ++i)
+      captures.push_back(next_.add_capture(operands.captures[i], attrs.captures[i]));
+    for (std::size_t i = 0; i < formals.captures.size(); ++i)
+      next_.read_in_body(captures[static_cast<std::size_t>(attrs.body_captures[i])],
+                         placed(is_second, formals.captures[i]));
+    if (!attrs.cond) return;
+    const auto asked = cond_inputs(attrs).captures;
+    for (std::size_t i = 0; i < asked.size(); ++i)
+      next_.read_in_cond(captures[static_cast<std::size_t>(attrs.cond_captures[i])], asked[i]);
+  }
+  void add_outputs(bool is_second) {
+    const LoopAttrs& attrs = is_second ? b_ : a_;
+    const auto terms = body_outputs(attrs);
+    for (std::size_t i = 0; i < terms.stacks.size(); ++i) {
+      LoopStack stack = attrs.stacks[i];
+      stack.adds_finished = false;
+      next_.add_stack(placed(is_second, terms.stacks[i]), stack);
+    }
+    for (const ValueId v : terms.sums) next_.add_sum(placed(is_second, v), {});
+  }
+  /// Sets all attributes except the leaves.
+  void set_attrs() {
+    LoopAttrs& next = next_.attrs();
+    next.debug.origin = {};
+    std::vector<TensorType>& types = next.chunking.cost_types;
+    const std::vector<TensorType>& more = b_.chunking.cost_types;
+    if (types.empty() || more.empty())
+      types.clear();  // the body shows them
+    else
+      types.insert(types.end(), more.begin(), more.end());
+    LoopRemarks remarks(a_.debug.remarks);
+    remarks.say(LoopRemark::Kind::joined, str(b_.name, ", which reads what it stacks"));
+    next.debug.remarks = remarks.finish();
+    next_.connect_body(*body_, body_inputs(a_).position);
+    body_->seal();
+    DimEnv names = a_.body.env();
+    for (const auto& [symbol, actual] : b_.body.bindings)
+      if (!names.knows(symbol)) names.bind(symbol, actual);
+    next.body = make_sub_graph(body_, names);
+    if (!cond_) return;
+    next_.connect_cond(*cond_, cond_inputs(a_).trips);
+    cond_->seal();
+    DimEnv env = a_.cond.env();
+    next.cond = make_sub_graph(cond_, env);
+  }
+  /// Returns the results: carries, stacks and sums of both loops, then the others of the first.
+  std::vector<ValueId> outputs(std::span<const ValueId> first,
+                               std::span<const ValueId> second) const {
+    const auto a = results_of(a_, first), b = results_of(b_, second);
+    std::vector<ValueId> result;
+    for (const auto& leaves : {a.carries, b.carries, a.stacks, b.stacks, a.sums, b.sums})
+      result.insert(result.end(), leaves.begin(), leaves.end());
+    result.insert(result.end(), &a.trips, first.data() + first.size());
+    return result;
+  }
 
-  LoopAttrs next = a;
-  next.origin = {};
-  if (a.chunk_cost_types.empty() || b.chunk_cost_types.empty())
-    next.chunk_cost_types.clear();  // the body shows it
-  else
-    append(next.chunk_cost_types, b.chunk_cost_types, 0, b.chunk_cost_types.size());
-  LoopRemarks remarks(a.remarks);
-  remarks.say(LoopRemark::Kind::joined, str(b.name, ", which reads what it stacks"));
-  next.remarks = remarks.finish();
-  next.carries += b.carries;
-  next.stacks += b.stacks;
-  next.sums += b.sums;
-  std::vector<ValueId> inputs, outputs;
-  // Inputs of the op and of the body, and fills, in the same order.
-  append(inputs, in_a, 0, a.first_slice());
-  append(inputs, in_b, b.first_carry(), b.carries);
-  append(inputs, in_a, a.first_slice(), a.slices);
-  body->inputs.clear();
-  append(body->inputs, left.inputs, 0, 1 + a.carries);
-  next.fills.assign(a.fills.begin(), a.fills.begin() + a.carries);
-  append(next.fills, b.fills, 0, b.carries);
-  append(next.fills, a.fills, a.carries, a.slices);
-  std::vector<TensorType> more;
-  for (int i = 0; i < b.carries; ++i) {
-    body->inputs.push_back(place[right.inputs[1 + i]]);
-    more.push_back(right.types[right.inputs[1 + i]]);
-  }
-  append(body->inputs, left.inputs, 1 + a.carries, a.slices);
-  for (int i = 0; i < b.slices; ++i) {
-    if (!is_new[right.inputs[1 + b.carries + i]]) continue;
-    ++next.slices;
-    inputs.push_back(in_b[b.first_slice() + i]);
-    body->inputs.push_back(place[right.inputs[1 + b.carries + i]]);
-    next.fills.push_back(b.fills[b.carries + i]);
-  }
-  body->formal_count = body->inputs.size();
-  append(body->inputs, left.inputs, left.formal_count, left.capture_count());
-  for (std::size_t i = right.formal_count; i < right.inputs.size(); ++i)
-    body->inputs.push_back(place[right.inputs[i]]);
-  const std::size_t captures_a = in_a.size() - a.first_capture();
-  append(inputs, in_a, a.first_capture(), captures_a);
-  append(inputs, in_b, b.first_capture(), in_b.size() - b.first_capture());
-  append(next.fills, a.fills, a.carries + a.slices, captures_a);
-  append(next.fills, b.fills, b.carries + b.slices, in_b.size() - b.first_capture());
-  for (const int capture : b.body_captures)
-    next.body_captures.push_back(capture + static_cast<int>(captures_a));
-
-  for (const OpRecord& record : right.records) {
-    std::vector<ValueId> in, out;
-    for (const ValueId v : right.inputs_of(record)) in.push_back(place[v]);
-    for (const ValueId v : right.outputs_of(record))
-      out.push_back(place[v] = body->add_value(right.types[v]));
-    body->append(record, record.attrs, in, out);
-  }
-  // Outputs: carries, stacks and sums of both.
-  body->outputs.clear();
-  std::size_t from_a = 0, from_b = 0;
-  for (const auto& [count_a, count_b] :
-       {std::pair{a.carries, b.carries}, {a.stacks, b.stacks}, {a.sums, b.sums}}) {
-    append(outputs, out_a, from_a, count_a);
-    append(outputs, out_b, from_b, count_b);
-    append(body->outputs, left.outputs, from_a, count_a);
-    for (int i = 0; i < count_b; ++i) body->outputs.push_back(place[right.outputs[from_b + i]]);
-    from_a += count_a;
-    from_b += count_b;
-  }
-  append(outputs, out_a, from_a, out_a.size() - from_a);
-  next.adds_finished_to_running.assign(body->outputs.size(), 0);
-  next.stack_kinds.insert(next.stack_kinds.end(), b.stack_kinds.begin(), b.stack_kinds.end());
-  next.stack_dims.insert(next.stack_dims.end(), b.stack_dims.begin(), b.stack_dims.end());
-  body->seal();
-  DimEnv names = a.body.env();
-  for (const auto& [symbol, actual] : b.body.bindings)
-    if (!names.knows(symbol)) names.bind(symbol, actual);
-  next.body = make_sub_graph(body, names);
-  if (a.cond) next.cond = with_more_carries(a.cond, a.carries, more);
-  to.append(loop_op, make_attrs(std::move(next)), inputs, outputs);
-}
+  const Graph& graph_;
+  const Pair& pair_;
+  const LoopAttrs &a_, &b_;
+  const Graph& right_;  ///< the second loop's body
+  Ref<Graph> body_, cond_;
+  std::vector<ValueId> place_;           ///< by value of the second body, its value in body_
+  std::vector<std::uint8_t> is_shared_;  ///< by slice of the second loop: the first has its value
+  LoopBuilder<ValueId> next_;
+};
 
 }  // namespace
 
@@ -285,7 +315,7 @@ Ref<Graph> join_loops(const Graph& graph) {
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
     if (pair && r == pair->second) {
       const InheritProvenance scope(graph.records[pair->first]);
-      append_joined(*result, graph, *pair);
+      Joining(graph, *pair).append_to(*result);
       for (std::size_t late = pair->first + 1; late < pair->second; ++late)
         if (waits(late)) take(late);
     } else if (!waits(r) && !(pair && r == pair->first)) {
@@ -294,9 +324,8 @@ Ref<Graph> join_loops(const Graph& graph) {
   }
   if (pair) {
     // Both trip counts are equal.
-    const OpRecord &first = graph.records[pair->first], &second = graph.records[pair->second];
-    const ValueId count = graph.outputs_of(first)[loop_of(first).trips_output()],
-                  same = graph.outputs_of(second)[loop_of(second).trips_output()];
+    const ValueId count = trips_of(graph, graph.records[pair->first]),
+                  same = trips_of(graph, graph.records[pair->second]);
     std::replace(result->outputs.begin(), result->outputs.end(), same, count);
     for (const OpRecord& record : result->records)
       for (ValueId& v : result->inputs_of(record))

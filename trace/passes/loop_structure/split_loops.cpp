@@ -6,7 +6,10 @@
 #include <vector>
 
 #include "reel/core/base/str.h"
+#include "reel/core/ops/control/cond.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/control/loop_builder.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/trace/executors/loop/chunks.h"
 #include "reel/trace/passes/analysis/carry_layers.h"
@@ -30,7 +33,7 @@ class Layers {
   }
 
   int count() const { return count_; }
-  int of_carry(int i) const { return carry_[static_cast<std::size_t>(i)]; }
+  int of_carry(std::size_t i) const { return carry_[i]; }
   int of_record(std::size_t r) const { return record_[r]; }
   /// Returns the layer that makes the value; -1 if every layer has it: slices, captures, constants.
   int of_value(ValueId v) const { return value_[v]; }
@@ -41,16 +44,19 @@ class Layers {
     record_.assign(body_.records.size(), -1);
     value_.assign(body_.types.size(), -1);
     std::vector<int> least(body_.types.size(), 0), wanted(body_.types.size(), count_);
+    const auto formals = body_inputs(attrs_);
+    const auto terms = body_outputs(attrs_);
     for (std::size_t i = 0; i < carry_.size(); ++i) {
-      value_[body_.inputs[1 + i]] = least[body_.inputs[1 + i]] = carry_[i];
-      wanted[body_.outputs[i]] = std::min(wanted[body_.outputs[i]], carry_[i]);
+      const ValueId before = formals.carries[i], behind = terms.carries[i];
+      value_[before] = least[before] = carry_[i];
+      wanted[behind] = std::min(wanted[behind], carry_[i]);
     }
     for (const OpRecord& record : body_.records)
       for (const ValueId out : body_.outputs_of(record))
         for (const ValueId in : body_.inputs_of(record))
           least[out] = std::max(least[out], least[in]);
-    for (std::size_t k = attrs_.first_stack(); k < body_.outputs.size(); ++k)
-      wanted[body_.outputs[k]] = std::min(wanted[body_.outputs[k]], least[body_.outputs[k]]);
+    for (const auto& leaves : {terms.stacks, terms.sums})
+      for (const ValueId v : leaves) wanted[v] = std::min(wanted[v], least[v]);
     for (std::size_t r = body_.records.size(); r-- > 0;) {
       const OpRecord& record = body_.records[r];
       const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
@@ -110,10 +116,10 @@ class LoopsOfLayers {
                        [&](ValueId v) { return can_be_stacked(v); });
   }
   void make() {
-    const std::vector<TensorType> chunk_cost_types = attrs_.chunk_cost_types.empty()
-                                                         ? step_types(attrs_, to_.types_of(in_))
-                                                         : attrs_.chunk_cost_types;
-    for (int layer = 0; layer < layers_.count(); ++layer) make(layer, chunk_cost_types);
+    const std::vector<TensorType> cost_types = attrs_.chunking.cost_types.empty()
+                                                   ? step_types(attrs_, to_.types_of(in_))
+                                                   : attrs_.chunking.cost_types;
+    for (int layer = 0; layer < layers_.count(); ++layer) make(layer, cost_types);
   }
 
  private:
@@ -144,7 +150,8 @@ class LoopsOfLayers {
     };
     for (std::size_t r = 0; r < body_.records.size(); ++r)
       for (const ValueId v : body_.inputs_of(body_.records[r])) read(v, layers_.of_record(r));
-    for (int i = 0; i < attrs_.carries; ++i) read(body_.outputs[i], layers_.of_carry(i));
+    const auto carries = body_outputs(attrs_).carries;
+    for (std::size_t i = 0; i < carries.size(); ++i) read(carries[i], layers_.of_carry(i));
   }
   bool can_be_stacked(ValueId v) {
     if (!knows(body_.types[v])) return false;
@@ -156,95 +163,88 @@ class LoopsOfLayers {
     });
   }
   /// Returns the layer that makes the term of a stack or sum.
-  int layer_of_output(std::size_t k) const {
-    return std::max(layers_.of_value(body_.outputs[k]), 0);
-  }
+  int layer_of_term(ValueId v) const { return std::max(layers_.of_value(v), 0); }
 
-  void make(int layer, const std::vector<TensorType>& chunk_cost_types) {
-    LoopAttrs next = attrs_;
-    next.chunk_cost_types = chunk_cost_types;
-    next.carries = next.slices = next.stacks = next.sums = 0;
-    next.stack_dims.clear();
-    next.stack_kinds.clear();
-    next.origin = {};
-    Ref<Graph> graph(new Graph);
-    graph->name = body_.name;
-    graph->types = body_.types;
-    std::vector<ValueId> inputs(in_.begin(), in_.begin() + attrs_.first_carry()), outputs;
-    graph->inputs.push_back(body_.inputs[0]);
-    next.fills.clear();
-    const auto take = [&](ValueId inside, ValueId outside, Fill fill = Fill::live) {
-      graph->inputs.push_back(inside);
-      inputs.push_back(outside);
-      next.fills.push_back(fill);
-    };
-    const auto give = [&](ValueId inside, ValueId outside) {
-      graph->outputs.push_back(inside);
+  void make(int layer, const std::vector<TensorType>& cost_types) {
+    LoopBuilder<ValueId> next(attrs_);
+    std::vector<ValueId> outputs;
+    add_inputs(next, layer, outputs);
+    add_stacks(next, layer, outputs);
+    const auto results = results_of(attrs_, out_);
+    const auto sums = body_outputs(attrs_).sums;
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      if (layer_of_term(sums[i]) != layer) continue;
+      next.add_sum(sums[i], {});
+      outputs.push_back(results.sums[i]);
+    }
+    const bool is_last = layer + 1 == layers_.count();
+    outputs.push_back(is_last ? results.trips : to_.add_value(TensorType(i32)));
+    LoopRemarks remarks(attrs_.debug.remarks);
+    remarks.say(LoopRemark::Kind::apart,
+                str("layer ", layer + 1, " of ", layers_.count(), " of ", attrs_.name));
+    next.attrs().debug.remarks = remarks.finish();
+    next.attrs().debug.origin = {};
+    next.attrs().chunking.cost_types = cost_types;
+    DimEnv names = env_;  // including symbols that inputs of other layers bind
+    next.attrs().body = make_sub_graph(body_of(next, layer), names);
+    to_.append(loop_op, make_attrs(std::move(next.attrs())), next.operands(), outputs);
+  }
+  /// Adds the layer's carries, and all slices and captures. Entries do not finish early, so these
+  /// have FinishedFill::running; slices tell which are recomputed.
+  void add_inputs(LoopBuilder<ValueId>& next, int layer, std::vector<ValueId>& outputs) const {
+    const auto operands = operands_of(attrs_, in_);
+    const auto results = results_of(attrs_, out_);
+    const auto formals = body_inputs(attrs_);
+    const auto terms = body_outputs(attrs_);
+    next.set_trip_operands(operands);
+    for (std::size_t i = 0; i < formals.carries.size(); ++i) {
+      if (layers_.of_carry(i) != layer) continue;
+      next.add_carry(formals.carries[i], terms.carries[i], operands.carries[i], {});
+      outputs.push_back(results.carries[i]);
+    }
+    for (std::size_t i = 0; i < formals.slices.size(); ++i)
+      next.add_slice(formals.slices[i], operands.slices[i], attrs_.slices[i]);
+    for (const auto& [value, stacked] : stacks_)  // of earlier layers
+      next.add_slice(value, stacked, {});
+    for (const ValueId v : operands.captures) next.add_capture(v, {});
+    for (std::size_t i = 0; i < formals.captures.size(); ++i)
+      next.read_in_body(static_cast<std::size_t>(attrs_.body_captures[i]), formals.captures[i]);
+  }
+  /// Adds the layer's stacks, and those that later layers slice.
+  void add_stacks(LoopBuilder<ValueId>& next, int layer, std::vector<ValueId>& outputs) {
+    const auto stack = [&](ValueId inside, ValueId outside, LoopStack leaf) {
+      leaf.dim = time_;
+      leaf.adds_finished = false;
+      next.add_stack(inside, leaf);
       outputs.push_back(outside);
     };
-    const auto stack = [&](ValueId inside, ValueId outside, std::uint8_t kind) {
-      give(inside, outside);
-      next.stack_dims.push_back(time_);
-      next.stack_kinds.push_back(kind);
-      ++next.stacks;
-    };
-    for (int i = 0; i < attrs_.carries; ++i) {
-      if (layers_.of_carry(i) != layer) continue;
-      ++next.carries;
-      take(body_.inputs[1 + i], in_[attrs_.first_carry() + i]);
-      give(body_.outputs[i], out_[i]);
-    }
-    for (int i = 0; i < attrs_.slices; ++i) {
-      ++next.slices;
-      take(body_.inputs[1 + attrs_.carries + i], in_[attrs_.first_slice() + i],
-           attrs_.fill_of(static_cast<std::size_t>(attrs_.carries + i)));
-    }
-    for (const auto& [value, stacked] : stacks_) {  // of earlier layers
-      ++next.slices;
-      take(value, stacked);
-    }
-    graph->formal_count = graph->inputs.size();
-    graph->inputs.insert(graph->inputs.end(), body_.inputs.begin() + body_.formal_count,
-                         body_.inputs.end());
-    inputs.insert(inputs.end(), in_.begin() + attrs_.first_capture(), in_.end());
-    for (std::size_t r = 0; r < body_.records.size(); ++r)
-      if (layers_.of_record(r) == layer || layers_.of_record(r) < 0)
-        graph->append(body_.records[r], body_.records[r].attrs, body_.inputs_of(body_.records[r]),
-                      body_.outputs_of(body_.records[r]));
-    for (int j = 0; j < attrs_.stacks; ++j) {
-      const std::size_t k = attrs_.first_stack() + j;
-      if (layer_of_output(k) != layer) continue;
-      stack(body_.outputs[k], out_[k], attrs_.stack_kinds[j]);
-      if (layers_.of_value(body_.outputs[k]) == layer) stacks_.emplace(body_.outputs[k], out_[k]);
+    const auto results = results_of(attrs_, out_).stacks;
+    const auto terms = body_outputs(attrs_).stacks;
+    for (std::size_t j = 0; j < terms.size(); ++j) {
+      if (layer_of_term(terms[j]) != layer) continue;
+      stack(terms[j], results[j], attrs_.stacks[j]);
+      if (layers_.of_value(terms[j]) == layer) stacks_.emplace(terms[j], results[j]);
     }
     for (const ValueId v : handed_on_) {
       if (layers_.of_value(v) != layer || stacks_.count(v)) continue;
       Dims dims{time_};
       const TensorType step = env_.resolve(body_.types[v]);
       dims.insert(dims.end(), step.dims().begin(), step.dims().end());
-      stack(v, stacks_[v] = to_.add_value(step.with(dims)), 0);
+      stack(v, stacks_[v] = to_.add_value(step.with(dims)), {});
     }
-    for (int i = 0; i < attrs_.sums; ++i) {
-      const std::size_t k = attrs_.first_sum() + i;
-      if (layer_of_output(k) != layer) continue;
-      ++next.sums;
-      give(body_.outputs[k], out_[k]);
-    }
-    const bool is_last = layer + 1 == layers_.count();
-    outputs.push_back(is_last ? out_[attrs_.trips_output()] : to_.add_value(TensorType(i32)));
-    // Entries do not finish early, so captures have Fill::live; fills of slices tell which are
-    // recomputed.
-    next.fills.resize(inputs.size() - attrs_.first_carry(), Fill::live);
-    next.adds_finished_to_running.assign(graph->outputs.size(), 0);
-    next.last_dims.clear();
-    LoopRemarks remarks(attrs_.remarks);
-    remarks.say(LoopRemark::Kind::apart,
-                str("layer ", layer + 1, " of ", layers_.count(), " of ", attrs_.name));
-    next.remarks = remarks.finish();
+  }
+  /// Returns the layer's records, with the inputs and outputs that `next` has.
+  Ref<Graph> body_of(const LoopBuilder<ValueId>& next, int layer) const {
+    Ref<Graph> graph(new Graph);
+    graph->name = body_.name;
+    graph->types = body_.types;
+    for (std::size_t r = 0; r < body_.records.size(); ++r)
+      if (layers_.of_record(r) == layer || layers_.of_record(r) < 0)
+        graph->append(body_.records[r], body_.records[r].attrs, body_.inputs_of(body_.records[r]),
+                      body_.outputs_of(body_.records[r]));
+    next.connect_body(*graph, body_inputs(attrs_).position);
     graph->seal();
-    DimEnv names = env_;  // including symbols that inputs of other layers bind
-    next.body = make_sub_graph(std::move(graph), names);
-    to_.append(loop_op, make_attrs(std::move(next)), inputs, outputs);
+    return graph;
   }
 
   Graph& to_;
@@ -261,7 +261,7 @@ class LoopsOfLayers {
 /// Returns the attributes of a loop whose chunks are to be split, not the loop itself.
 AttrsRef in_its_chunks(const LoopAttrs& attrs) {
   LoopAttrs next = attrs;
-  next.is_pipelined = true;
+  next.chunking.is_pipelined = true;
   return make_attrs(std::move(next));
 }
 
@@ -271,11 +271,11 @@ bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
            std::span<const ValueId> out) {
   const auto& attrs = get<LoopAttrs>(record.attrs.get());
   const std::vector<TensorType> types = to.types_of(in);
-  if (attrs.carries < 2 || has_effects(record) || !attrs.entry_dims.empty()) return false;
-  for (std::size_t i = attrs.first_carry(); i < attrs.first_slice(); ++i)
-    if (types[i].is_list()) return false;
-  for (int i = 0; i < attrs.sums; ++i)
-    if (to.types[out[attrs.first_sum() + i]].is_list()) return false;
+  if (attrs.carries.size() < 2 || has_effects(record) || attrs.has_entries()) return false;
+  for (const TensorType& carry : operands_of(attrs, types).carries)
+    if (carry.is_list()) return false;
+  for (const ValueId sum : results_of(attrs, out).sums)
+    if (to.types[sum].is_list()) return false;
   const std::optional<Dim> time = LoopFission::divisible_time_of(attrs, types);
   if (!time) return false;
   const Layers layers(attrs);
@@ -283,7 +283,7 @@ bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
   LoopsOfLayers loops(to, attrs, in, out, layers, *time);
   if (!loops.prepare()) return false;
   // Checkpoints cover all layers, and one loop at a time locks recomputed residuals.
-  if (attrs.keeps_few_steps() || attrs.recomputes())
+  if (attrs.keeps_few_steps() || attrs.has_windows())
     to.append(record, in_its_chunks(attrs), in, out);
   else
     loops.make();
@@ -295,7 +295,7 @@ bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
 Ref<Graph> split_loops(const Graph& graph) {
   const auto has_parts = [](const OpRecord& record) {
     return record.op == &cond_op ||
-           (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).over_chunks);
+           (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).chunking.over_chunks);
   };
   Ref<Graph> result(new Graph(graph));
   result->records.clear();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/recompute.h"
 #include "reel/trace/executors/checkpoints/replay_segments.h"
 

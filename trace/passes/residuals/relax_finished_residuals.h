@@ -12,8 +12,9 @@ namespace reel {
 /// the finished one read from. If it was made of cotangents, it is zero. The gradient loop may then
 /// read the running entry's residual, or zeros.
 ///
-///   Before: stack r (kRaw); gradient loop reads slices r with Fill::as_is
-///   After:  stack r (kRaw, kUnread); gradient loop reads slices r with Fill::live or Fill::zero
+///   Before: stack r (residual); gradient loop reads slices r with FinishedFill::as_is
+///   After:  stack r (residual, finished_unread); gradient loop reads slices r with
+///           FinishedFill::running or FinishedFill::zero
 ///
 /// Random draws of each entry are relaxed as well if no op mixes entries, as no cotangent flows to
 /// them. Outputs that are zero for finished entries no longer collect them. Recomputed residuals

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "reel/core/dims/dim_env.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/fused.h"
-#include "reel/core/ops/control/loop.h"
 #include "reel/trace/passes/support/never_fails.h"
 
 namespace reel {

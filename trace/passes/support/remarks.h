@@ -13,7 +13,7 @@
 namespace reel {
 
 /// A remark about the work of a pass on a part of a loop. Remarks are kept in the loop's attributes
-/// (LoopAttrs::remarks), so that they survive later passes.
+/// (LoopDebug::remarks), so that they survive later passes.
 struct LoopRemark {
   enum class Kind {
     apart,    ///< which part of the user's loop this loop is

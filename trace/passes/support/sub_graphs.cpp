@@ -1,5 +1,8 @@
 #include "reel/trace/passes/support/sub_graphs.h"
 
+#include "reel/core/ops/control/cond.h"
+#include "reel/core/ops/control/effects.h"
+
 namespace reel {
 
 AttrsRef with_sub_graphs(const OpRecord& record, const Pass& pass) {
@@ -10,7 +13,7 @@ AttrsRef with_sub_graphs(const OpRecord& record, const Pass& pass) {
   };
   if (record.op == &loop_op) {
     LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
-    if (!attrs.origin) attrs.origin = attrs.body.graph;
+    if (!attrs.debug.origin) attrs.debug.origin = attrs.body.graph;
     attrs.body = inside(attrs.body);
     return make_attrs(std::move(attrs));
   }

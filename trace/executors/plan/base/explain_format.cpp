@@ -22,35 +22,34 @@ std::string runs_text(double runs) { return fixed_text(runs, 1) + " times"; }
 
 std::string steps_text(const LoopAttrs& attrs, std::span<const TensorType> in) {
   if (const auto steps = steps_of(attrs, in)) return counted(*steps, "step");
-  const char* until = attrs.has_lengths               ? "until its entries have ended"
-                      : attrs.cond && attrs.has_bound ? "until its condition or its bound ends it"
-                      : attrs.cond                    ? "until its condition ends it"
-                      : attrs.has_bound               ? "as many steps as its bound says"
-                                                      : "a step for each slice";
+  const char* until = attrs.trips.has_lengths ? "until its entries have ended"
+                      : attrs.cond && attrs.trips.has_bound
+                          ? "until its condition or its bound ends it"
+                      : attrs.cond            ? "until its condition ends it"
+                      : attrs.trips.has_bound ? "as many steps as its bound says"
+                                              : "a step for each slice";
   return until;
 }
 
 LoopTypes types_of(const LoopAttrs& attrs, const std::vector<TensorType>& in,
                    const std::vector<TensorType>& out) {
-  const auto part = [](const std::vector<TensorType>& types, std::size_t from, std::size_t to) {
-    return std::vector<TensorType>(types.begin() + static_cast<std::ptrdiff_t>(from),
-                                   types.begin() + static_cast<std::ptrdiff_t>(to));
+  const auto list = [](std::span<const TensorType> types) {
+    return std::vector<TensorType>(types.begin(), types.end());
   };
-  std::vector<TensorType> captures;
   const Graph& body = *attrs.body.graph;
   std::vector<std::uint8_t> is_read(body.types.size());
   for (const OpRecord& record : body.records)
     for (const ValueId v : body.inputs_of(record)) is_read[v] = 1;
   for (const ValueId v : body.outputs) is_read[v] = 1;
-  for (std::size_t i = 0; i < attrs.body_captures.size(); ++i) {
-    if (is_read[body.inputs[body.formal_count + i]])
-      captures.push_back(
-          in[attrs.first_capture() + static_cast<std::size_t>(attrs.body_captures[i])]);
-  }
-  return {part(in, attrs.first_carry(), attrs.first_slice()),
-          part(in, attrs.first_slice(), attrs.first_capture()), std::move(captures),
-          part(out, attrs.first_stack(), attrs.first_sum()),
-          part(out, attrs.first_sum(), attrs.trips_output())};
+  const auto operands = operands_of(attrs, in);
+  const auto results = results_of(attrs, out);
+  const auto formals = body_inputs(attrs).captures;
+  std::vector<TensorType> captures;
+  for (std::size_t i = 0; i < formals.size(); ++i)
+    if (is_read[formals[i]])
+      captures.push_back(operands.captures[static_cast<std::size_t>(attrs.body_captures[i])]);
+  return {list(operands.carries), list(operands.slices), std::move(captures), list(results.stacks),
+          list(results.sums)};
 }
 
 }  // namespace reel

@@ -1,5 +1,6 @@
 #include "reel/trace/executors/plan/base/infer_types.h"
 
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/loop.h"
 
 namespace reel {

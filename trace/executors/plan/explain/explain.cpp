@@ -234,21 +234,22 @@ class PlanText {
     out_ << indent << "loop " << number << ": " << attrs.name << ", " << steps_text(attrs, in);
     if (const auto steps = PlanTimes::counted_steps(at, profiles); steps && !steps_of(attrs, in))
       out_ << " (" << *steps << " steps a run, counted)";
-    const bool over_chunks = attrs.over_chunks && PlanView::is_planned(loop);
+    const bool over_chunks = attrs.chunking.over_chunks && PlanView::is_planned(loop);
     if (over_chunks)
       out_ << ", in " << chunks_text(PlanView::whole(loop).chunks);
     else if (PlanView::is_planned(loop))
       out_ << ", " << counted(count(*PlanView::shown(loop).body), "instruction") << " each";
     out_ << '\n';
     const std::string inner = indent + "  ";
-    if (!attrs.within_chunk) write_parts(inner, attrs);  // the chunked loop has printed them
+    if (!attrs.chunking.within_chunk)
+      write_parts(inner, attrs);  // the chunked loop has printed them
     list(inner, "carries", known.carries);
     list(inner, "slices", known.slices);
     list(inner, "captures", known.captures);
     list(inner, "stacks", known.stacks);
     list(inner, "sums", known.sums);
-    if (!attrs.over_chunks) write_moves(inner, attrs);  // the inner loop prints them
-    if (!attrs.within_chunk)
+    if (!attrs.chunking.over_chunks) write_moves(inner, attrs);  // the inner loop prints them
+    if (!attrs.chunking.within_chunk)
       for (const std::string& text : lines_of_saved(plan, at)) line(inner, text);
     if (!PlanView::is_planned(loop)) {
       line(inner, "no plan: ", why_not_planned(loop));
@@ -279,8 +280,8 @@ class PlanText {
   bool write_remarks(const std::string& indent, const LoopAttrs& attrs, LoopRemark::Kind kind,
                      const char* label) {
     bool any = false;
-    if (!attrs.remarks) return any;
-    for (const LoopRemark& note : *attrs.remarks)
+    if (!attrs.debug.remarks) return any;
+    for (const LoopRemark& note : *attrs.debug.remarks)
       if (note.kind == kind) {
         line(indent, label, ": ", note.text);
         any = true;
@@ -351,7 +352,7 @@ class PlanText {
     const std::optional<RowCut> cut =
         find_row_cut(PlanView::whole(loop).loop(), PlanView::input_types(loop), passes_, &why);
     if (blocks.empty()) return line(indent, "not cut: ", why);
-    const bool ends = !PlanView::whole(loop).loop().entry_dims.empty();
+    const bool ends = PlanView::whole(loop).loop().has_entries();
     const char* which = !ends                ? ""
                         : blocks.size() == 1 ? ", to the end of the longest"
                                              : ", those of similar lengths together";

@@ -17,7 +17,9 @@ using Instruction = PlanView::Instruction;
 
 /// Returns the number of time steps that a loop runs at a time.
 std::int64_t unit_of(const LoopAttrs& attrs, const LoopPlan& loop) {
-  return attrs.over_chunks && PlanView::is_planned(loop) ? PlanView::whole(loop).chunks.size : 1;
+  return attrs.chunking.over_chunks && PlanView::is_planned(loop)
+             ? PlanView::whole(loop).chunks.size
+             : 1;
 }
 
 /// Returns the number of time steps that the loop that takes v as its slices runs at a time.
@@ -55,8 +57,8 @@ class SavedText {
   std::vector<std::string> write() {
     write_saved();
     if (attrs_.takes_checkpoints()) write_checkpoints();
-    if (attrs_.swaps) write_file();
-    if (attrs_.recomputes()) {
+    if (attrs_.policy.swaps) write_file();
+    if (attrs_.has_windows()) {
       line("steps that were not kept: run again, or read from the file");
       write_runs();
     }
@@ -87,14 +89,13 @@ class SavedText {
 
   void write_checkpoints() {
     std::vector<TensorType> state;
-    const Graph& body = *attrs_.body.graph;
-    for (std::size_t j = 0; j < static_cast<std::size_t>(attrs_.stacks); ++j)
-      if (attrs_.is_checkpoint(j) && !attrs_.is_steps(j))
-        state.push_back(body.types[body.outputs[attrs_.first_stack() + j]]);
+    const auto terms = body_outputs(attrs_).stacks;
+    for (std::size_t j = 0; j < terms.size(); ++j)
+      if (attrs_.stacks[j].role == StackRole::checkpoint_state)
+        state.push_back(attrs_.body.graph->types[terms[j]]);
     line("checkpoints: ", types_text(state), ", ",
-         attrs_.checkpoint_steps
-             ? str("before every ", counted(attrs_.checkpoint_steps, "step"))
-             : str("as many as fit into half of ", bytes_text(attrs_.checkpoint_bytes)),
+         attrs_.policy.steps ? str("before every ", counted(attrs_.policy.steps, "step"))
+                             : str("as many as fit into half of ", bytes_text(attrs_.policy.bytes)),
          "; the gradient runs the steps between them again");
   }
 
@@ -104,7 +105,8 @@ class SavedText {
           "in a file: nothing: the checkpoints of this budget take less than a file's window "
           "would");
     else if (attrs_.keeps_few_steps())
-      line("in a file: what it keeps, but for ", bytes_text(attrs_.spill_window), in_memory_text());
+      line("in a file: what it keeps, but for ", bytes_text(attrs_.policy.spill_window),
+           in_memory_text());
     else if (attrs_.takes_checkpoints() || !stacks_of(plan_, at_, true).empty())
       line("in a file: nothing, whatever its own swap_memory says: it is in another loop or ",
            "in a branch, and what it saves is in a file where the outermost loop swaps");
@@ -113,9 +115,9 @@ class SavedText {
   bool uses_file() const {
     const std::vector<TensorType> in = PlanView::types(plan_, plan_.graph().inputs_of(record_));
     std::vector<std::int64_t> carries;
-    for (std::size_t i = attrs_.first_carry(); i < attrs_.first_slice(); ++i) {
-      if (in[i].is_list() || !in[i].is_known()) return true;
-      carries.push_back(in[i].bytes());
+    for (const TensorType& carry : operands_of(attrs_, in).carries) {
+      if (carry.is_list() || !carry.is_known()) return true;
+      carries.push_back(carry.bytes());
     }
     return FileOfCheckpoints(attrs_, std::move(carries)).is_used();
   }
@@ -123,17 +125,16 @@ class SavedText {
   std::string in_memory_text() const {
     std::int64_t in_memory = 0;
     const auto steps = steps_of(attrs_, PlanView::types(plan_, plan_.graph().inputs_of(record_)));
-    const auto out = plan_.graph().outputs_of(record_);
-    for (std::size_t j = 0; j < static_cast<std::size_t>(attrs_.stacks); ++j) {
-      if (!attrs_.is_spilled(j)) continue;
-      const TensorType& all = PlanView::types(plan_).types[out[attrs_.first_stack() + j]];
+    const auto stacks = results_of(attrs_, plan_.graph().outputs_of(record_)).stacks;
+    for (std::size_t j = 0; j < stacks.size(); ++j) {
+      if (!attrs_.stacks[j].is_in_file()) continue;
+      const TensorType& all = PlanView::types(plan_).types[stacks[j]];
       const TensorType step = all.is_list() ? all.element() : slice_type(all);
       if (step.is_list() || !step.is_known()) return {};
-      const bool is_of_few = attrs_.is_checkpoint(j);
+      const bool is_of_few = attrs_.stacks[j].is_checkpoint();
       in_memory += spilled_bytes_in_memory(
           attrs_, step.bytes(), is_of_few ? -1 : steps.value_or(-1),
-          is_of_few ? 1 : unit_of(attrs_, loop_),
-          is_of_few ? 1 : unit_of_reader(plan_, out[attrs_.first_stack() + j]));
+          is_of_few ? 1 : unit_of(attrs_, loop_), is_of_few ? 1 : unit_of_reader(plan_, stacks[j]));
     }
     return str(", with what is on its way at most ", bytes_text(in_memory));
   }
@@ -171,12 +172,12 @@ class SavedText {
 
 std::vector<TensorType> stacks_of(const Plan& plan, const Instruction& at, bool only_saved) {
   const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
-  const auto out = plan.graph().outputs_of(plan.graph().records[at.record]);
+  const auto values =
+      results_of(attrs, plan.graph().outputs_of(plan.graph().records[at.record])).stacks;
   std::vector<TensorType> result;
-  for (int j = 0; j < attrs.stacks; ++j)
-    if (!only_saved || attrs.memory_of(static_cast<std::size_t>(j)) == MemoryClass::saved)
-      result.push_back(
-          PlanView::types(plan).types[out[attrs.first_stack() + static_cast<std::size_t>(j)]]);
+  for (std::size_t j = 0; j < values.size(); ++j)
+    if (!only_saved || attrs.stacks[j].memory_class() == MemoryClass::saved)
+      result.push_back(PlanView::types(plan).types[values[j]]);
   return result;
 }
 

@@ -124,8 +124,8 @@ std::optional<double> PlanTimes::runs_of_body(const Plan& plan, const PlanView::
                                               const Profiles& profiles) {
   const LoopPlan& loop = PlanView::loop_of(plan, at);
   const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
-  const auto known = attrs.over_chunks ? PlanView::whole(loop).chunks.count()
-                                       : steps_of(attrs, PlanView::input_types(loop));
+  const auto known = attrs.chunking.over_chunks ? PlanView::whole(loop).chunks.count()
+                                                : steps_of(attrs, PlanView::input_types(loop));
   const std::optional<double> steps =
       known ? std::optional(static_cast<double>(*known)) : counted_steps(at, profiles);
   const std::size_t blocks = PlanView::runs_joined(loop) ? 0 : PlanView::blocks(loop).size();

@@ -30,7 +30,7 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
   const auto row_bytes = [&](std::int64_t bytes) { return bytes / all_; };
   for (std::size_t i = 0; i < in.size(); ++i) {
     const Tensor& input = *in[i].tensor;
-    const bool is_slices = i >= attrs_.first_slice() && i < attrs_.first_capture();
+    const bool is_slices = operand_at(attrs_, i).is(LeafKind::slice);
     inputs_.push_back(cut.has_rows[i] && !is_slices ? rows_of(input, block.input_types[i]) : input);
     if (is_slices) {
       Part part{input.data<char>(), 0, slice_type(input.type()).bytes(), {}};
@@ -46,35 +46,38 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
     inputs_.push_back(tensor(numbers));
   }
   if (ends()) last_ = *std::max_element(lengths_.begin(), lengths_.end());
-  for (std::size_t i = 0; i < static_cast<std::size_t>(attrs_.carries); ++i) {
-    const Tensor& initial = *in[attrs_.first_carry() + i].tensor;
+  const auto operands = operands_of(attrs_, in);
+  const auto types = operands_of(attrs_, block.input_types);
+  const auto whole = results_of(attrs_, out_), own = results_of(attrs_, outputs_);
+  for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
+    const Tensor& initial = *operands.carries[i].tensor;
     const bool has_rows = cut.carry_has_rows[i];
     initial_.push_back(
         {initial.data<char>(), has_rows ? row_bytes(initial.type().bytes()) : 0, 0, {}});
     if (has_rows && !ends())
-      outputs_[i] = rows_of(out[i], block.input_types[attrs_.first_carry() + i]);
+      own.carries[i] = rows_of(whole.carries[i], types.carries[i]);
     else if (!has_rows && is_first)
-      outputs_[i] = out[i];
+      own.carries[i] = whole.carries[i];
   }
-  for (std::size_t j = 0; j < static_cast<std::size_t>(attrs_.stacks); ++j) {
-    const TensorType& term = block.body->output_type(static_cast<std::size_t>(attrs_.carries) + j);
-    Tensor& whole = out[attrs_.first_stack() + j];
-    outputs_[attrs_.first_stack() + j] = whole;
-    const std::int64_t bytes = term.bytes() / static_cast<std::int64_t>(rows_.size());
-    Part part{whole.data<char>(), bytes, bytes * all_, {}};
+  for (std::size_t j = 0; j < attrs_.stacks.size(); ++j) {
+    const TensorType& term =
+        block.body->output_type(body_output_number(attrs_, {LeafKind::stack, j}));
+    own.stacks[j] = whole.stacks[j];
+    const std::int64_t bytes = term.bytes() / std::ssize(rows_);
+    Part part{whole.stacks[j].data<char>(), bytes, bytes * all_, {}};
     if (!are_neighbours_) part.gathered = Tensor(allocate_block(term));
     stacks_.push_back(std::move(part));
   }
   for (std::size_t i = 0; i < cut.sums.size(); ++i) {
-    const std::size_t k = attrs_.first_sum() + i;
+    const std::size_t k = body_output_number(attrs_, {LeafKind::sum, i});
     if (cut.sums[i] == RowCut::Sum::has_rows)
-      outputs_[k] = rows_of(out[k], block.body->output_type(k));
+      own.sums[i] = rows_of(whole.sums[i], block.body->output_type(k));
     else if (is_first)
-      outputs_[k] = out[k];
+      own.sums[i] = whole.sums[i];
     else if (cut.sums[i] == RowCut::Sum::over_rows)
-      outputs_[k] = partial_sums[i];
+      own.sums[i] = partial_sums[i];
   }
-  if (is_first) outputs_[attrs_.trips_output()] = out[attrs_.trips_output()];
+  if (is_first) own.trips = whole.trips;
 }
 
 /// Returns a view if the rows are adjacent, otherwise a copy.
@@ -88,8 +91,8 @@ Tensor BlockRows::rows_of(const Tensor& whole, const TensorType& type) const {
   return copy;
 }
 
-char* BlockRows::slice(int i, std::int64_t position) {
-  Part& slice = slices_[static_cast<std::size_t>(i)];
+char* BlockRows::slice(std::size_t i, std::int64_t position) {
+  Part& slice = slices_[i];
   if (!slice.bytes) return slice.all + position * slice.pitch;
   if (are_neighbours_) return row(slice, 0, position);
   char* to = slice.gathered.data<char>();
@@ -98,13 +101,13 @@ char* BlockRows::slice(int i, std::int64_t position) {
   return slice.gathered.data<char>();
 }
 
-char* BlockRows::stack(int j, std::int64_t position) {
-  Part& stack = stacks_[static_cast<std::size_t>(j)];
+char* BlockRows::stack(std::size_t j, std::int64_t position) {
+  Part& stack = stacks_[j];
   return are_neighbours_ ? row(stack, 0, position) : stack.gathered.data<char>();
 }
 
 void BlockRows::before(std::int64_t position, std::span<char* const> carries) {
-  if (!attrs_.is_reverse || position + 1 == last_) return;
+  if (!attrs_.trips.is_reverse || position + 1 == last_) return;
   for (std::size_t r = 0; r < lengths_.size(); ++r) {
     if (lengths_[r] != position + 1) continue;
     for (std::size_t i = 0; i < carries.size(); ++i)
@@ -120,7 +123,7 @@ void BlockRows::after(std::int64_t position, std::span<char* const> carries) {
     const Part& stack = stacks_[j];
     for (std::size_t r = 0; r < rows_.size(); ++r)
       if (has_ended(r)) {
-        if (!attrs_.is_raw(j)) clear(stack, r, position);
+        if (!attrs_.stacks[j].is_raw()) clear(stack, r, position);
       } else if (!are_neighbours_) {
         copy_row(row(stack, r, position),
                  stack.gathered.data<char>() + static_cast<std::int64_t>(r) * stack.bytes,
@@ -130,11 +133,12 @@ void BlockRows::after(std::int64_t position, std::span<char* const> carries) {
       }
   }
   for (std::size_t r = 0; r < lengths_.size(); ++r) {
-    if (attrs_.is_reverse ? position != 0 || lengths_[r] == 0 : lengths_[r] != position + 1)
+    if (attrs_.trips.is_reverse ? position != 0 || lengths_[r] == 0 : lengths_[r] != position + 1)
       continue;
+    const auto carries_out = results_of(attrs_, out_).carries;
     for (std::size_t i = 0; i < carries.size(); ++i)
       if (const Part& initial = initial_[i]; initial.bytes)
-        copy_row(out_[i].data<char>() + rows_[r] * initial.bytes,
+        copy_row(carries_out[i].data<char>() + rows_[r] * initial.bytes,
                  carries[i] + static_cast<std::int64_t>(r) * initial.bytes, initial.bytes);
   }
 }
@@ -145,18 +149,21 @@ void BlockRows::clear(const Part& stack, std::size_t r, std::int64_t position) c
 
 void BlockRows::finish() {
   for (std::size_t r = 0; r < lengths_.size(); ++r) finish_row(r, last_);
-  if (is_first_) out_[attrs_.trips_output()] = outputs_[attrs_.trips_output()];
+  if (is_first_) results_of(attrs_, out_).trips = results_of(attrs_, outputs_).trips;
 }
 
 void BlockRows::finish_row(std::size_t r, std::int64_t position) {
+  const auto whole = results_of(attrs_, out_);
   for (std::size_t j = 0; j < stacks_.size(); ++j) {
-    const std::int64_t steps = out_[attrs_.first_stack() + j].type().sizes()[0];
-    for (std::int64_t i = position; !attrs_.is_raw(j) && i < steps; ++i) clear(stacks_[j], r, i);
+    const std::int64_t steps = whole.stacks[j].type().sizes()[0];
+    for (std::int64_t i = position; !attrs_.stacks[j].is_raw() && i < steps; ++i)
+      clear(stacks_[j], r, i);
   }
   if (lengths_[r] != 0) return;
   for (std::size_t i = 0; i < initial_.size(); ++i)
     if (const Part& initial = initial_[i]; initial.bytes)
-      copy_row(out_[i].data<char>() + rows_[r] * initial.bytes, row(initial, r), initial.bytes);
+      copy_row(whole.carries[i].data<char>() + rows_[r] * initial.bytes, row(initial, r),
+               initial.bytes);
 }
 
 }  // namespace reel

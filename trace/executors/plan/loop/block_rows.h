@@ -42,9 +42,9 @@ class BlockRows {
   Tensors& outputs() { return outputs_; }
 
   /// Returns the rows of slice i at a position.
-  char* slice(int i, std::int64_t position);
+  char* slice(std::size_t i, std::int64_t position);
   /// Returns where the rows of stack j at a position are written.
-  char* stack(int j, std::int64_t position);
+  char* stack(std::size_t j, std::int64_t position);
 
   /// Must be called before and after each iteration. carries: the data of the block's rows.
   void before(std::int64_t position, std::span<char* const> carries);

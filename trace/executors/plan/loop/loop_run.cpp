@@ -5,9 +5,8 @@
 
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/entries.h"
+#include "reel/core/ops/control/iteration_error.h"
 #include "reel/core/ops/elementwise/elementwise.h"
-#include "reel/core/ops/list/list.h"
-#include "reel/core/runtime/memory.h"
 #include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/executors/plan/base/plan_views.h"
 
@@ -30,69 +29,57 @@ __attribute__((optimize("O3"))) void add_block(Tensor& blocks, const Tensor& blo
     to[i] = is_first ? static_cast<double>(from[i]) : to[i] + static_cast<double>(from[i]);
 }
 
-namespace {
-
-[[gnu::noinline]] void keep_input(Plan& plan, std::size_t i, void* data) {
-  plan.set_input(i, owned(placed(plan.input_type(i), data)));
-}
-inline void place_input(Plan& plan, std::size_t i, void* data) {
-  if (!plan.reads_input(i)) return;
-  if (plan.keeps_input(i)) return keep_input(plan, i, data);
-  plan.move_input(i, data);
-}
-
-}  // namespace
-
 // ---- Before the first iteration -----------------------------------------------------------------
 
 LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRows* rows)
     : loop_(loop),
       attrs_(loop.loop()),
-      in_(in),
-      out_(out),
+      in_(operands_of(attrs_, in)),
+      out_(results_of(attrs_, out)),
+      inputs_(loop.input_numbers()),
+      outputs_(loop.output_numbers()),
       rows_(rows),
       iterations_(attrs_, in),
       times_(attrs_) {
   Plan& body = *loop_.body;
-  if (attrs_.over_chunks) iterations_.limit = loop_.chunks.count();
+  if (attrs_.chunking.over_chunks) iterations_.limit = loop_.chunks.count();
   if (rows_) iterations_.limit = rows_->iterations().value_or(iterations_.limit);
-  const auto carries = static_cast<std::size_t>(attrs_.carries),
-             stacks = static_cast<std::size_t>(attrs_.stacks);
-  carries_.reserve(carries);
-  carried_lists_.reserve(carries);
-  slices_.reserve(static_cast<std::size_t>(attrs_.slices));
-  lists_.reserve(stacks);
-  stacks_.reserve(stacks);
-  for (int i = 0; i < attrs_.carries; ++i) {
-    const Tensor& initial = *in[attrs_.first_carry() + i].tensor;
+  carries_.reserve(attrs_.carries.size());
+  carried_lists_.reserve(attrs_.carries.size());
+  slices_.reserve(attrs_.slices.size());
+  stacks_.reserve(attrs_.stacks.size());
+  for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
+    const Tensor& initial = *in_.carries[i].tensor;
     const bool is_list = loop_.carries[i].is_list;
     carries_.push_back(is_list ? nullptr : initial.data<char>());
     if (loop_.carries[i].is_updated) begin_with_copy(i);
     carried_lists_.push_back(is_list ? owned(initial) : Tensor());
   }
-  for (int i = 0; i < attrs_.slices; ++i) bind_slice(i);
-  for (int j = 0; j < attrs_.stacks; ++j) {
-    lists_.emplace_back(attrs_.is_reverse, attrs_.memory_of(static_cast<std::size_t>(j)));
-    find_stack(j);
+  for (std::size_t i = 0; i < attrs_.slices.size(); ++i)
+    slices_.push_back(make_slice_source(loop_, i, *in_.slices[i].tensor, iterations_, rows_));
+  for (std::size_t j = 0; j < attrs_.stacks.size(); ++j)
+    stacks_.push_back(
+        make_stack_sink({loop_, iterations_, j}, out_.stacks[j], rows_, times_, spills_));
+  sums_.resize(attrs_.sums.size());
+  for (std::size_t i = 0; i < attrs_.sums.size(); ++i) {
+    const std::size_t k = outputs_.sums[i];
+    Tensor& total = out_.sums[i];
+    if (!total.is_defined() && !formal_sum(i).is_list())
+      total = Tensor(allocate_block(body.output_type(k)));
   }
-  sums_.resize(static_cast<std::size_t>(attrs_.sums));
-  for (int i = 0; i < attrs_.sums; ++i) {
-    const std::size_t k = first_sum() + i;
-    Tensor& total = out_[attrs_.first_sum() + i];
-    if (!total.is_defined() && !is_list(k)) total = Tensor(allocate_block(body.output_type(k)));
-  }
-  set_captures(body, attrs_.body_captures, 1 + attrs_.carries + attrs_.slices);
-  if (attrs_.over_chunks && loop_.chunks.has_rest())
-    set_captures(*loop_.rest, attrs_.body_captures, 1 + attrs_.carries + attrs_.slices);
-  if (attrs_.cond) set_captures(*loop_.cond, attrs_.cond_captures, 1 + attrs_.carries);
-  for (std::size_t i = attrs_.first_capture(); i < in.size(); ++i)
-    captures_lists_ = captures_lists_ || in[i].tensor->type().is_list();
-  for (std::size_t k = 0; k < attrs_.body.graph->outputs.size(); ++k)
-    gives_lists_ = gives_lists_ || is_list(k);
+  set_captures(body, attrs_.body_captures, inputs_.captures);
+  if (attrs_.chunking.over_chunks && loop_.chunks.has_rest())
+    set_captures(*loop_.rest, attrs_.body_captures, inputs_.captures);
+  if (attrs_.cond)
+    set_captures(*loop_.cond, attrs_.cond_captures, loop_.cond_input_numbers().captures);
+  for (const OpInput& capture : in_.captures)
+    captures_lists_ = captures_lists_ || capture.tensor->type().is_list();
+  for (const ValueId v : attrs_.body.graph->outputs)
+    gives_lists_ = gives_lists_ || attrs_.body.graph->types[v].is_list();
 }
 
-void LoopRun::begin_with_copy(int i) {
-  Tensor& out = out_[i];
+void LoopRun::begin_with_copy(std::size_t i) {
+  Tensor& out = out_.carries[i];
   if (!out.is_defined()) out = Tensor(allocate_block(carry_type(i)));
   char* to = out.data<char>();
   if (to != carries_[i])
@@ -100,55 +87,11 @@ void LoopRun::begin_with_copy(int i) {
   carries_[i] = to;
 }
 
-void LoopRun::bind_slice(int i) {
-  const Tensor& slices = *in_[attrs_.first_slice() + i].tensor;
-  Slices result;
-  result.saved = saved_value(slices);
-  if (result.saved) {
-    slices_.push_back(std::move(result));
-    return;
-  }
-  if (slices.type().is_list() && attrs_.over_chunks) {
-    const Tensors elements = list_elements(slices);
-    for (std::int64_t k = 0; k < loop_.chunks.count(); ++k)
-      result.elements.push_back(
-          part_of_list(slices, elements, loop_.chunks.first(k), loop_.chunks.steps_of(k)));
-  } else if (slices.type().is_list()) {
-    const Graph& body = *attrs_.body.graph;
-    result.elements =
-        slices_of_list(slices, body.types[body.inputs[1 + attrs_.carries + i]], iterations_.limit);
-  } else {
-    result.data = slices.data<char>();
-    const std::int64_t steps = slices.type().sizes()[0];
-    if (steps) result.bytes = slices.type().bytes() / steps * loop_.chunks.size;
-  }
-  slices_.push_back(std::move(result));
-}
-
-void LoopRun::find_stack(int j) {
-  Stack stack;
-  if (attrs_.is_spilled(j) && !attrs_.is_checkpoint(j)) {
-    stack.spilled = spills_.make_for_steps(attrs_, j, loop_.chunks, iterations_.expected());
-  } else if (!attrs_.is_list(j)) {
-    const TensorType& term = loop_.body->output_type(attrs_.carries + j);
-    Tensor& out = out_[attrs_.first_stack() + j];
-    stack.bytes = term.bytes();
-    if (!out.is_defined() && !attrs_.makes_dim && attrs_.stack_dims[j].has_size()) {
-      out = Tensor(allocate_block(stacked(remove_chunk_dim(attrs_, term), attrs_.stack_dims[j])));
-      count_as(out, attrs_.memory_of(static_cast<std::size_t>(j)));
-    }
-    if (out.is_defined())
-      stack.data = out.data<char>();
-    else
-      stack.growing.emplace(stack.bytes, attrs_.memory_of(static_cast<std::size_t>(j)));
-  }
-  stacks_.push_back(std::move(stack));
-}
-
-void LoopRun::set_captures(Plan& plan, const std::vector<int>& captures, std::size_t first) {
+void LoopRun::set_captures(Plan& plan, const std::vector<int>& captures,
+                           std::span<const std::size_t> inputs) {
   for (std::size_t i = 0; i < captures.size(); ++i) {
-    const Tensor& capture = *in_[attrs_.first_capture() + captures[i]].tensor;
-    plan.set_input(first + i, plan.keeps_input(first + i) ? owned(capture) : capture);
+    const Tensor& value = capture(captures[i]);
+    plan.set_input(inputs[i], plan.keeps_input(inputs[i]) ? owned(value) : value);
   }
 }
 
@@ -167,30 +110,32 @@ void LoopRun::advance() {
 
 std::int64_t LoopRun::steps_after(std::int64_t chunks) const {
   const Chunks& all = loop_.chunks;
-  return attrs_.is_reverse ? all.steps - std::min(all.steps, all.first(iterations_.limit - chunks))
-                           : std::min(all.steps, all.first(chunks));
+  return attrs_.trips.is_reverse
+             ? all.steps - std::min(all.steps, all.first(iterations_.limit - chunks))
+             : std::min(all.steps, all.first(chunks));
 }
 
 /// Stacks of the carries before each iteration: later ones come from the previous iteration.
 void LoopRun::put_first_carries() {
-  const std::int64_t first = attrs_.is_reverse ? iterations_.limit - 1 : 0;
-  for (int i = 0; i < attrs_.carries; ++i)
-    if (const int stack = loop_.carries[i].stack_of_next; stack >= 0 && iterations_.limit > 0)
-      std::memcpy(stack_at(stack, first), carries_[i],
+  const std::int64_t first = attrs_.trips.is_reverse ? iterations_.limit - 1 : 0;
+  for (std::size_t i = 0; i < attrs_.carries.size(); ++i)
+    if (const auto stack = loop_.carries[i].stack_of_next; stack && iterations_.limit > 0)
+      std::memcpy(stack_at(*stack, first), carries_[i],
                   static_cast<std::size_t>(loop_.carries[i].bytes));
 }
 
 Tensor& LoopRun::eval_condition() {
   Plan& cond = *loop_.cond;
+  const auto inputs = loop_.cond_input_numbers();
   position_ = iterations_.count();
   set_position(cond);
-  for (int i = 0; i < attrs_.carries; ++i) {
+  for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
     if (loop_.carries[i].is_list)
-      cond.set_input(1 + i, carried_lists_[i]);
+      cond.set_input(inputs.carries[i], carried_lists_[i]);
     else
-      place_input(cond, 1 + i, carries_[i]);
+      place_input(cond, inputs.carries[i], carries_[i]);
   }
-  if (captures_lists_) set_list_captures(cond, attrs_.cond_captures, 1 + attrs_.carries);
+  if (captures_lists_) set_list_captures(cond, attrs_.cond_captures, inputs.captures);
   if (cond.output_is_placed(0)) {
     if (!condition_.is_defined()) condition_ = Tensor(allocate_block(cond.output_type(0)));
     cond.set_output(0, condition_.data<void>());
@@ -199,60 +144,52 @@ Tensor& LoopRun::eval_condition() {
   return cond.output(0);
 }
 
-char* LoopRun::spilled_at(int j, std::int64_t position) {
-  const TensorType& term = loop_.body->output_type(attrs_.carries + j);
-  return stacks_[static_cast<std::size_t>(j)].spilled->place(
-      remove_chunk_dim(attrs_, term), attrs_.over_chunks ? loop_.chunks.first(position) : position);
-}
-
-char* LoopRun::saved_at(const SavedValue& saved, std::int64_t position) const {
-  const Chunks& all = loop_.chunks;
-  const std::int64_t first = attrs_.over_chunks ? all.first(position) : position;
-  saved.steps->need(first, attrs_.over_chunks ? all.steps_of(position) : 1);
-  return saved.steps->data(saved.index, first);
-}
-
 std::int64_t LoopRun::steps_before(std::int64_t position) const {
-  if (!attrs_.over_chunks) return iterations_.count();
+  if (!attrs_.chunking.over_chunks) return iterations_.count();
   const Chunks& all = loop_.chunks;
-  return attrs_.is_reverse ? all.steps - all.first(position) - all.steps_of(position)
-                           : all.first(position);
+  return attrs_.trips.is_reverse ? all.steps - all.first(position) - all.steps_of(position)
+                                 : all.first(position);
 }
 
 void LoopRun::take_checkpoint() {
-  times_.begin(steps_before(position_), [&](int i) {
+  times_.begin(steps_before(position_), [&](std::size_t i) {
     return loop_.carries[i].is_list ? bytes_of(carried_lists_[i]) : loop_.carries[i].bytes;
   });
   if (times_.opens_file()) open_file();
-  for (std::size_t j = 0; j < lists_.size(); ++j) {
-    if (!attrs_.is_checkpoint(j)) continue;
-    for (int i = 0; i < times_.now().drops; ++i) lists_[j].thin();
+  for (std::size_t j = 0; j < stacks_.size(); ++j) {
+    auto* const stack = std::get_if<CheckpointStack>(&stacks_[j]);
+    if (!stack) continue;
+    for (int i = 0; i < times_.now().drops; ++i) stack->thin();
     if (!times_.now().takes) continue;
-    const int carry = times_.source(j) - 1, capture = carry - attrs_.carries - attrs_.slices;
-    if (attrs_.is_steps(j))
-      lists_[j].keep(
-          tensor({steps_before(position_), attrs_.over_chunks ? loop_.chunks.size : 1}, {}, i64));
-    else if (capture >= 0)
-      lists_[j].keep(owned(*in_[attrs_.first_capture() + attrs_.body_captures[capture]].tensor));
-    else if (carry >= 0 && loop_.carries[carry].is_list)
-      lists_[j].keep(carried_lists_[carry]);
-    else if (carry >= 0)
-      lists_[j].keep(owned(placed(carry_type(carry), carries_[carry])));
+    if (attrs_.stacks[j].role == StackRole::checkpoint_step) {
+      stack->keep(tensor(
+          {steps_before(position_), attrs_.chunking.over_chunks ? loop_.chunks.size : 1}, {}, i64));
+      continue;
+    }
+    if (times_.source(j) < 0) continue;  // an op of the body makes it
+    const auto [kind, i] = body_input_at(attrs_, static_cast<std::size_t>(times_.source(j)));
+    if (kind == LeafKind::capture)
+      stack->keep(owned(capture(attrs_.body_captures[i])));
+    else if (kind == LeafKind::carry && loop_.carries[i].is_list)
+      stack->keep(carried_lists_[i]);
+    else if (kind == LeafKind::carry)
+      stack->keep(owned(placed(carry_type(i), carries_[i])));
   }
 }
 
 void LoopRun::open_file() {
   const auto limit = times_.puts(iterations_.expected(), loop_.chunks.size);
-  for (int j = 0; j < attrs_.stacks; ++j)
-    if (attrs_.is_checkpoint(j) && attrs_.is_spilled(j))
-      lists_[static_cast<std::size_t>(j)].spill_to(spills_.make_for_checkpoints(attrs_, j, limit));
+  for (std::size_t j = 0; j < stacks_.size(); ++j)
+    if (auto* const stack = std::get_if<CheckpointStack>(&stacks_[j]);
+        stack && attrs_.stacks[j].is_in_file())
+      stack->spill_to(spills_.make_for_checkpoints(attrs_, j, limit));
 }
 
 void LoopRun::step(std::int64_t position, const Tensor& live) {
   position_ = position;
   if (times_.takes_any()) take_checkpoint();
   if (rows_) rows_->before(position, carries_);
-  if (attrs_.sums && begins_block(iterations_.count())) end_blocks();
+  if (!attrs_.sums.empty() && begins_block(iterations_.count())) end_blocks();
   if (live.is_defined() && !all_live(live))
     step_with_ended(live);
   else
@@ -262,79 +199,62 @@ void LoopRun::step(std::int64_t position, const Tensor& live) {
 
 void LoopRun::place_position(Plan& plan) {
   seen_position_[0] =
-      attrs_.over_chunks ? loop_.chunks.first(position_) : iterations_.step_at(position_);
+      attrs_.chunking.over_chunks ? loop_.chunks.first(position_) : iterations_.step_at(position_);
   seen_position_[1] = loop_.chunks.steps;
   place_input(plan, 0, seen_position_);
 }
 
 void LoopRun::run_iteration(Plan& plan) {
-  if (attrs_.over_chunks) return plan.run();  // the inner loop adds the iteration to errors
+  if (attrs_.chunking.over_chunks)
+    return plan.run();  // the inner loop adds the iteration to errors
   in_iteration(iterations_.number(), attrs_.name, [&] { plan.run(); });
 }
 
 void LoopRun::step_with_all() {
-  if (attrs_.over_chunks) loop_.chunks.show_lengths(position_);
+  if (attrs_.chunking.over_chunks) loop_.chunks.show_lengths(position_);
   Plan& body = *loop_.body_at(position_);
   set_position(body);
-  for (int i = 0; i < attrs_.carries; ++i) {
+  for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
     if (loop_.carries[i].is_list)
-      body.set_input(1 + i, std::move(carried_lists_[i]));
+      body.set_input(inputs_.carries[i], std::move(carried_lists_[i]));
     else
-      place_input(body, 1 + i, carries_[i]);
+      place_input(body, inputs_.carries[i], carries_[i]);
   }
-  for (int i = 0; i < attrs_.slices; ++i) {
-    const std::size_t k = 1 + attrs_.carries + i;
-    Slices& slices = slices_[i];
-    if (!slices.data && !slices.elements.empty()) {
-      body.set_input(k, slices.elements[position_]);
-      continue;
-    }
-    if (slices.saved && body.input_type(k).is_list()) {
-      body.set_input(k, saved_list(i));
-      continue;
-    }
-    if (char* const data = slice_at(i, position_); data || !slices.saved)
-      place_input(body, k, data);
-    else  // a tensor that stands for saved steps of an inner loop
-      body.set_input(k, slices.saved->steps->tensor(slices.saved->index, position_));
-  }
-  const std::size_t first_capture = 1 + attrs_.carries + attrs_.slices;
-  if (captures_lists_) set_list_captures(body, attrs_.body_captures, first_capture);
+  for (std::size_t i = 0; i < slices_.size(); ++i)
+    std::visit([&](const auto& slices) { slices.set(body, inputs_.slices[i], position_); },
+               slices_[i]);
+  if (captures_lists_) set_list_captures(body, attrs_.body_captures, inputs_.captures);
 
-  for (int i = 0; i < attrs_.carries; ++i)
-    if (body.output_is_placed(i)) body.set_output(i, next_place(i));
-  for (int j = 0; j < attrs_.stacks; ++j)
-    if (body.output_is_placed(attrs_.carries + j))
-      body.set_output(attrs_.carries + j, stack_at(j, position_));
-  for (int i = 0; i < attrs_.sums; ++i) {
-    const std::size_t k = first_sum() + i;
+  for (std::size_t i = 0; i < attrs_.carries.size(); ++i)
+    if (const std::size_t k = outputs_.carries[i]; body.output_is_placed(k))
+      body.set_output(k, next_place(i));
+  for (std::size_t j = 0; j < attrs_.stacks.size(); ++j)
+    if (const std::size_t k = outputs_.stacks[j]; body.output_is_placed(k))
+      body.set_output(k, stack_at(j, position_));
+  for (std::size_t i = 0; i < attrs_.sums.size(); ++i) {
+    const std::size_t k = outputs_.sums[i];
     if (!body.output_is_placed(k)) continue;
     const bool adds = body.output_can_add(k);
     const bool is_first = is_first_term(i);
     if (adds) body.set_adds(k, !is_first);
-    body.set_output(
-        k, is_first || adds ? out_[attrs_.first_sum() + i].data<void>() : memory(loop_.scratch[k]));
+    body.set_output(k, is_first || adds ? out_.sums[i].data<void>() : memory(loop_.scratch[i]));
   }
   run_iteration(body);
 
-  for (int j = 0; j < attrs_.stacks; ++j) {
-    const std::size_t k = attrs_.carries + j;
-    if (attrs_.is_checkpoint(j))
-      put_made_checkpoint(j, body.output(k));
-    else if (attrs_.is_list(j))
-      put_elements(j, body.output(k));
-    else if (!body.output_is_placed(k) && !loop_.shares_carry[j])
-      copy_elements(stack_at(j, position_), body.output(k));
+  for (std::size_t j = 0; j < stacks_.size(); ++j) {
+    const std::size_t k = outputs_.stacks[j];
+    if (attrs_.stacks[j].is_list || (!body.output_is_placed(k) && !loop_.shares_carry[j]))
+      put(j, body.output(k));
   }
-  for (int i = 0; i < attrs_.sums; ++i) {
-    const std::size_t k = first_sum() + i;
+  for (std::size_t i = 0; i < attrs_.sums.size(); ++i) {
+    const std::size_t k = outputs_.sums[i];
     const Tensor& term = body.output(k);
-    if (is_list(k))
+    if (formal_sum(i).is_list())
       sums_[i].add(Tensor(term));
     else if (!body.output_can_add(k))
       add_term(i, term, body.output_is_placed(k));
   }
-  for (int i = 0; i < attrs_.carries; ++i) take_carry(i, body);
+  for (std::size_t i = 0; i < attrs_.carries.size(); ++i) take_carry(i, body);
   if (gives_lists_) release_lists(body);
 }
 
@@ -345,24 +265,14 @@ void LoopRun::step_with_ended(const Tensor& live) {
   seen.clear();
   before.clear();
   const auto add = [&](const Tensor& x) { seen.push_back(ended_->seen(x, seen.size())); };
-  for (int i = 0; i < attrs_.carries; ++i) {
+  for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
     before.push_back(loop_.carries[i].is_list ? carried_lists_[i]
                                               : placed(carry_type(i), carries_[i]));
     add(before.back());
   }
-  for (int i = 0; i < attrs_.slices; ++i) {
-    const Slices& slices = slices_[i];
-    const TensorType type = slice_type(loop_.input_types[attrs_.first_slice() + i]);
-    if (slices.saved) {
-      slices.saved->steps->need(position_, 1);
-      add(slices.saved->steps->tensor(slices.saved->index, position_));
-      continue;
-    }
-    add(!slices.data && !slices.elements.empty()
-            ? slices.elements[static_cast<std::size_t>(position_)]
-            : placed(type, slice_at(i, position_)));
-  }
-  for (const int capture : attrs_.body_captures) add(*in_[attrs_.first_capture() + capture].tensor);
+  for (const SliceSource& source : slices_)
+    std::visit([&](const auto& slices) { add(slices.slice(position_)); }, source);
+  for (const int i : attrs_.body_captures) add(capture(i));
   types.assign(1, TensorType(i64));
   for (const Tensor& x : seen) types.push_back(x.type());
   loop_.ended.prepare(loop_.attrs, ended_->body(), types, loop_.is_block);
@@ -380,26 +290,18 @@ void LoopRun::step_with_ended(const Tensor& live) {
   run_iteration(body);
 
   for (std::size_t k = 0; k < outputs; ++k) made.push_back(ended_->made(body.output(k), k));
-  for (int j = 0; j < attrs_.stacks; ++j) {
-    const std::size_t k = attrs_.carries + j;
-    const Tensor kept = ended_->term(made[k], k);
-    if (attrs_.is_checkpoint(j))
-      put_made_checkpoint(j, kept);
-    else if (attrs_.is_list(j))
-      put_element(j, position_, owned(kept));
-    else
-      copy_elements(stack_at(j, position_), kept);
-  }
-  for (int i = 0; i < attrs_.sums; ++i) {
-    const std::size_t k = first_sum() + i;
+  for (std::size_t j = 0; j < stacks_.size(); ++j)
+    put(j, ended_->term(made[outputs_.stacks[j]], outputs_.stacks[j]));
+  for (std::size_t i = 0; i < attrs_.sums.size(); ++i) {
+    const std::size_t k = outputs_.sums[i];
     const Tensor term = ended_->term(made[k], k);
-    if (is_list(k))
+    if (formal_sum(i).is_list())
       sums_[i].add(Tensor(term));
     else
       add_term(i, term, false);
   }
-  for (int i = 0; i < attrs_.carries; ++i) {
-    const Tensor next = ended_->next(made[i], before[i], i);
+  for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
+    const Tensor next = ended_->next(made[outputs_.carries[i]], before[i], i);
     if (loop_.carries[i].is_list) {
       carried_lists_[i] = owned(next);
       continue;
@@ -415,87 +317,49 @@ void LoopRun::step_with_ended(const Tensor& live) {
   body.release();
 }
 
-void LoopRun::set_list_captures(Plan& plan, const std::vector<int>& captures, std::size_t first) {
-  for (std::size_t i = 0; i < captures.size(); ++i) {
-    const Tensor& capture = *in_[attrs_.first_capture() + captures[i]].tensor;
-    if (capture.type().is_list()) plan.set_input(first + i, capture);
-  }
+void LoopRun::set_list_captures(Plan& plan, const std::vector<int>& captures,
+                                std::span<const std::size_t> inputs) {
+  for (std::size_t i = 0; i < captures.size(); ++i)
+    if (const Tensor& list = capture(captures[i]); list.type().is_list())
+      plan.set_input(inputs[i], list);
 }
 
-char* LoopRun::next_place(int i) {
+char* LoopRun::next_place(std::size_t i) {
   const PlannedLoop::Carry& carry = loop_.carries[i];
   if (carry.is_updated) return carries_[i];
-  if (carry.stack >= 0) return stack_at(carry.stack, position_);
-  if (carry.stack_of_next >= 0 && iterations_.count() + 1 < iterations_.limit)
-    return stack_at(carry.stack_of_next, position_ + (attrs_.is_reverse ? -1 : 1));
+  if (carry.stack) return stack_at(*carry.stack, position_);
+  if (carry.stack_of_next && iterations_.count() + 1 < iterations_.limit)
+    return stack_at(*carry.stack_of_next, position_ + (attrs_.trips.is_reverse ? -1 : 1));
   char* first = memory(carry.buffers[0]);
   return carries_[i] == first ? memory(carry.buffers[1]) : first;
 }
 
-void LoopRun::take_carry(int i, Plan& body) {
+void LoopRun::take_carry(std::size_t i, Plan& body) {
+  const std::size_t k = outputs_.carries[i];
   if (loop_.carries[i].is_list) {
-    carried_lists_[i] = owned(body.output(i));
+    carried_lists_[i] = owned(body.output(k));
     return;
   }
-  if (body.output_is_placed(i)) {
-    carries_[i] = body.output(i).data<char>();
+  if (body.output_is_placed(k)) {
+    carries_[i] = body.output(k).data<char>();
     return;
   }
   char* to = next_place(i);
-  copy_elements(to, body.output(i));
+  copy_elements(to, body.output(k));
   carries_[i] = to;
 }
 
-/// Returns the list that the body reads: an element of a list of lists, or the elements of a chunk.
-Tensor LoopRun::saved_list(int i) const {
-  const SavedValue& saved = *slices_[static_cast<std::size_t>(i)].saved;
-  const Chunks& all = loop_.chunks;
-  const std::int64_t first = attrs_.over_chunks ? all.first(position_) : position_,
-                     count = attrs_.over_chunks ? all.steps_of(position_) : 1;
-  saved.steps->need(first, count);
-  if (!attrs_.over_chunks) return saved.steps->tensor(saved.index, first);
-  Tensors elements;
-  for (std::int64_t k = first; k < first + count; ++k)
-    elements.push_back(saved.steps->tensor(saved.index, k));
-  const Tensor& list = *in_[attrs_.first_slice() + static_cast<std::size_t>(i)].tensor;
-  return make_list(list.type().element(), elements);
-}
-
-/// Appends to a list stack: one element, or a chunk's elements in the order of the loop.
-void LoopRun::put_elements(int j, const Tensor& made) {
-  if (!attrs_.over_chunks) return put_element(j, position_, owned(made));
-  Tensors elements = list_elements(made);
-  const std::int64_t first = loop_.chunks.first(position_), count = std::ssize(elements);
-  for (std::int64_t k = 0; k < count; ++k) {
-    const std::int64_t step = attrs_.is_reverse ? count - 1 - k : k;
-    put_element(j, first + step, std::move(elements[static_cast<std::size_t>(step)]));
-  }
-}
-
-void LoopRun::put_element(int j, std::int64_t position, Tensor element) {
-  if (const Ref<Spilled>& spilled = stacks_[static_cast<std::size_t>(j)].spilled)
-    return spilled->put(position, element);
-  lists_[static_cast<std::size_t>(j)].put(
-      position, attrs_.over_chunks ? loop_.chunks.steps : iterations_.limit, std::move(element));
-}
-
-void LoopRun::put_made_checkpoint(int j, const Tensor& term) {
-  const auto stack = static_cast<std::size_t>(j);
-  if (times_.now().takes && !attrs_.is_steps(stack) && times_.source(stack) < 0)
-    lists_[stack].keep(owned(term));
-}
-
 void LoopRun::end_blocks() {
-  wide_.resize(static_cast<std::size_t>(attrs_.sums));
-  for (int i = 0; i < attrs_.sums; ++i)
-    if (is_list(first_sum() + i))
+  wide_.resize(attrs_.sums.size());
+  for (std::size_t i = 0; i < attrs_.sums.size(); ++i)
+    if (formal_sum(i).is_list())
       sums_[i].end_block();
     else if (is_in_blocks(i))
-      add_block(wide_[i], out_[attrs_.first_sum() + i]);
+      add_block(wide_[i], out_.sums[i]);
 }
 
-void LoopRun::add_term(int i, const Tensor& term, bool is_in_place) {
-  const Tensor& total = out_[attrs_.first_sum() + i];
+void LoopRun::add_term(std::size_t i, const Tensor& term, bool is_in_place) {
+  const Tensor& total = out_.sums[i];
   if (!is_first_term(i))
     add_to(total, term);
   else if (!is_in_place)

@@ -1,6 +1,7 @@
 #include "reel/trace/executors/plan/loop/planned_loop.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "reel/core/base/str.h"
@@ -12,6 +13,9 @@ bool PlannedLoop::try_plan(const AttrsRef& of, const std::vector<TensorType>& ty
                            std::string* why) {
   attrs = of;
   input_types = types;
+  numbers_.resize(std::max({loop().body.graph->inputs.size(), loop().body.graph->outputs.size(),
+                            loop().cond ? loop().cond.graph->inputs.size() : 0}));
+  std::iota(numbers_.begin(), numbers_.end(), std::size_t{0});
   if (!find_types(why)) return false;
   lay_out(may_share);
   return true;
@@ -23,23 +27,26 @@ bool PlannedLoop::find_types(std::string* why) {
     return false;
   };
   const LoopAttrs& loop = this->loop();
-  if (!changing_dims(loop).empty() || std::any_of(loop.last_dims.begin(), loop.last_dims.end(),
-                                                  [](const Dims& dims) { return !dims.empty(); }))
+  if (!changing_dims(loop).empty() ||
+      std::any_of(loop.carries.begin(), loop.carries.end(),
+                  [](const LoopCarry& carry) { return !carry.final_dims.empty(); }))
     return no("its carries change their dims from step to step");
-  if (loop.over_chunks) chunks = chunks_of(loop, input_types);
+  if (loop.chunking.over_chunks) chunks = chunks_of(loop, input_types);
   is_block.assign(loop.body.graph->outputs.size(), 0);
-  for (int i = 0; i < loop.stacks; ++i)
-    if (loop.is_list(i) && !loop.is_checkpoint(i)) is_block[loop.carries + i] = 1;
+  const auto stacks = body_outputs_of(loop, is_block).stacks;
+  for (std::size_t j = 0; j < stacks.size(); ++j)
+    stacks[j] = loop.stacks[j].is_list && !loop.stacks[j].is_checkpoint();
   body.prepare(attrs, loop.body, body_types(chunks.dim), is_block);
   if (loop.cond) {
+    const auto operands = operands_of(loop, input_types);
     std::vector<TensorType> types{TensorType(i64)};
-    for (int i = 0; i < loop.carries; ++i) types.push_back(input_types[loop.first_carry() + i]);
+    types.insert(types.end(), operands.carries.begin(), operands.carries.end());
     for (const int capture : loop.cond_captures)
-      types.push_back(input_types[loop.first_capture() + capture]);
+      types.push_back(operands.captures[static_cast<std::size_t>(capture)]);
     cond.prepare(attrs, loop.cond, types);
   }
   if (!knows_types(*body, why)) return false;
-  if (loop.over_chunks && chunks.has_rest()) {
+  if (loop.chunking.over_chunks && chunks.has_rest()) {
     rest.prepare(attrs, loop.body, body_types(chunks.rest_dim), is_block);
     if (!knows_types(*rest, why)) return false;
   }
@@ -51,20 +58,22 @@ bool PlannedLoop::find_types(std::string* why) {
 /// loop.
 std::vector<TensorType> PlannedLoop::body_types(const Dim& chunk) const {
   const LoopAttrs& loop = this->loop();
-  std::vector<TensorType> types{loop.over_chunks ? TensorType(i64, {2}) : TensorType(i64)};
-  for (int i = 0; i < loop.carries; ++i) types.push_back(input_types[loop.first_carry() + i]);
-  for (int i = 0; i < loop.slices; ++i) {
-    const TensorType& slices = input_types[loop.first_slice() + i];
-    if (loop.over_chunks) {
+  std::vector<TensorType> types{loop.chunking.over_chunks ? TensorType(i64, {2}) : TensorType(i64)};
+  const auto operands = operands_of(loop, input_types);
+  types.insert(types.end(), operands.carries.begin(), operands.carries.end());
+  const auto formals = body_inputs(loop).slices;
+  for (std::size_t i = 0; i < formals.size(); ++i) {
+    const TensorType& slices = operands.slices[i];
+    if (loop.chunking.over_chunks) {
       types.push_back(chunk_type(slices, chunk));
       continue;
     }
     const TensorType slice = slice_type(slices);
-    const bool is_list = loop.body.graph->types[loop.body.graph->inputs[types.size()]].is_list();
+    const bool is_list = loop.body.graph->types[formals[i]].is_list();
     types.push_back(is_list ? slice.as_list() : slice);  // an element of a list of lists
   }
   for (const int capture : loop.body_captures)
-    types.push_back(input_types[loop.first_capture() + capture]);
+    types.push_back(operands.captures[static_cast<std::size_t>(capture)]);
   return types;
 }
 
@@ -74,61 +83,68 @@ bool PlannedLoop::knows_types(const Plan& plan, std::string* why) const {
     return false;
   };
   const LoopAttrs& loop = this->loop();
-  for (int i = 0; i < loop.carries; ++i) {
-    const TensorType& given = input_types[loop.first_carry() + i];
-    if (given.is_list()) continue;
-    if (!plan.output_is_known(i))
-      return no("of carry ", i, ", ", given, ", only a run knows the sizes it comes back with");
-    if (!(plan.output_type(i) == given))
-      return no("carry ", i, " comes back as ", plan.output_type(i), " and went in as ", given);
-  }
-  for (std::size_t k = loop.carries; k < is_block.size(); ++k)
-    if (!is_block[k] && !plan.output_is_known(k) &&
-        (k >= loop.first_sum() || !loop.is_checkpoint(k - loop.first_stack())))
+  const auto carried = operands_of(loop, input_types).carries;
+  for (std::size_t k = 0; k < is_block.size(); ++k) {
+    const auto [kind, i] = body_output_at(loop, k);
+    if (kind == LeafKind::carry) {
+      if (carried[i].is_list()) continue;
+      if (!plan.output_is_known(k))
+        return no("of carry ", i, ", ", carried[i],
+                  ", only a run knows the sizes it comes back with");
+      if (!(plan.output_type(k) == carried[i]))
+        return no("carry ", i, " comes back as ", plan.output_type(k), " and went in as ",
+                  carried[i]);
+    } else if (!is_block[k] && !plan.output_is_known(k) &&
+               (kind == LeafKind::sum || !loop.stacks[i].is_checkpoint())) {
       return no("the sizes of what it stacks or adds up, ",
                 loop.body.graph->types[loop.body.graph->outputs[k]], ", are known to a run only");
+    }
+  }
   return true;
 }
 
 void PlannedLoop::lay_out(bool may_share) {
   const LoopAttrs& loop = this->loop();
-  const Graph& graph = *loop.body.graph;
   std::int64_t bytes = 0;
   const auto room_for = [&](const TensorType& type) {
     return std::exchange(bytes, bytes + (type.bytes() + 63) / 64 * 64);
   };
-  carries.assign(loop.carries, {});
-  shares_carry.assign(loop.stacks, 0);
-  scratch.assign(graph.outputs.size(), -1);
-  for (int i = 0; i < loop.carries; ++i) {
+  carries.assign(loop.carries.size(), {});
+  shares_carry.assign(loop.stacks.size(), 0);
+  scratch.assign(loop.sums.size(), -1);
+  const auto types = operands_of(loop, input_types).carries;
+  const auto formals = body_inputs(loop);
+  const auto made = body_outputs(loop);
+  for (std::size_t i = 0; i < carries.size(); ++i) {
     Carry& carry = carries[i];
-    carry.is_list = input_types[loop.first_carry() + i].is_list();
+    carry.is_list = types[i].is_list();
     if (carry.is_list) continue;
-    const TensorType& type = body->output_type(i);
+    const std::size_t output = output_numbers().carries[i];
+    const TensorType& type = body->output_type(output);
     carry.bytes = type.bytes();
-    carry.is_updated = !loop.over_chunks && loop.entry_dims.empty() &&
-                       body->output_updates_input(i, 1 + static_cast<std::size_t>(i));
+    carry.is_updated = !loop.chunking.over_chunks && !loop.has_entries() &&
+                       body->output_updates_input(output, input_numbers().carries[i]);
     if (carry.is_updated) continue;
     carry.buffers[0] = room_for(type);
     carry.buffers[1] = room_for(type);
-    if (!body->output_is_placed(i)) continue;
-    const ValueId now = graph.inputs[1 + i], next = graph.outputs[i];
-    const auto find_stack = [&](ValueId value) {
-      for (int j = 0; may_share && j < loop.stacks; ++j)
-        if (!loop.is_list(j) && !loop.is_spilled(j) && !shares_carry[j] &&
-            graph.outputs[loop.carries + j] == value)
+    if (!body->output_is_placed(output)) continue;
+    const auto find_stack = [&](ValueId value) -> std::optional<std::size_t> {
+      for (std::size_t j = 0; may_share && j < loop.stacks.size(); ++j)
+        if (!loop.stacks[j].is_list && !loop.stacks[j].is_in_file() && !shares_carry[j] &&
+            made.stacks[j] == value)
           return j;
-      return -1;
+      return std::nullopt;
     };
-    carry.stack = find_stack(next);
+    carry.stack = find_stack(made.carries[i]);
     // Requires a known last iteration, as its result goes elsewhere.
-    if (carry.stack < 0 && loop.is_full && !loop.cond && loop.entry_dims.empty())
-      carry.stack_of_next = find_stack(now);
-    for (const int j : {carry.stack, carry.stack_of_next})
-      if (j >= 0) shares_carry[j] = 1;
+    if (!carry.stack && loop.trips.is_full && !loop.cond && !loop.has_entries())
+      carry.stack_of_next = find_stack(formals.carries[i]);
+    for (const auto& stack : {carry.stack, carry.stack_of_next})
+      if (stack) shares_carry[*stack] = 1;
   }
-  for (std::size_t k = loop.first_sum(); k < scratch.size(); ++k)
-    if (body->output_is_placed(k)) scratch[k] = room_for(body->output_type(k));
+  const auto sums = output_numbers().sums;
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    if (body->output_is_placed(sums[i])) scratch[i] = room_for(body->output_type(sums[i]));
   memory = Tensor(allocate_block(TensorType(boolean, {bytes})));
   count_as(memory, MemoryClass::buffers);
 }

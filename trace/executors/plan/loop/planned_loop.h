@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,9 +23,9 @@ struct PlannedLoop {
   struct Carry {
     bool is_list = false;
     bool is_updated = false;  ///< few elements change: it lies in the result from the start
-    std::int64_t bytes = 0, buffers[2] = {};  ///< offsets in memory
-    int stack = -1;          ///< the carry is written into this stack only; -1: none
-    int stack_of_next = -1;  ///< the same, if the stack has the value one iteration later
+    std::int64_t bytes = 0, buffers[2] = {};   ///< offsets in memory
+    std::optional<std::size_t> stack;          ///< the carry is written into this stack only
+    std::optional<std::size_t> stack_of_next;  ///< the stack that has the value one iteration later
   };
 
   explicit PlannedLoop(const PlanContext& context)
@@ -51,20 +53,45 @@ struct PlannedLoop {
   SubPlan ended;  ///< the body with the dims of iterations in which entries have finished
   std::vector<std::uint8_t> is_block;  ///< by output of the body
   std::vector<Carry> carries;
-  std::vector<std::int64_t> scratch;  ///< by output of the body: offset in memory of a sum's term
+  std::vector<std::int64_t> scratch;       ///< by sum: offset in memory of its term
   std::vector<std::uint8_t> shares_carry;  ///< by stack: a carry writes it
   Tensor memory;
 
+  // Return the numbers of leaves among the inputs and outputs of a plan. Valid until the next
+  // try_plan().
+  auto input_numbers() const {
+    return body_inputs_of(loop(), first_numbers(loop().body.graph->inputs.size()));
+  }
+  auto output_numbers() const {
+    return body_outputs_of(loop(), first_numbers(loop().body.graph->outputs.size()));
+  }
+  auto cond_input_numbers() const {
+    return cond_inputs_of(loop(), first_numbers(loop().cond.graph->inputs.size()));
+  }
+
+  /// Returns the first time step of the iteration at a position.
+  std::int64_t first_step_at(std::int64_t position) const {
+    return loop().chunking.over_chunks ? chunks.first(position) : position;
+  }
+  /// Returns the number of time steps of the iteration at a position.
+  std::int64_t steps_at(std::int64_t position) const {
+    return loop().chunking.over_chunks ? chunks.steps_of(position) : 1;
+  }
   /// Returns the plan of the body; in a chunked loop, the one for the size of the chunk.
   const SubPlan& body_at(std::int64_t position) const {
-    return loop().over_chunks && chunks.is_rest(position) ? rest : body;
+    return loop().chunking.over_chunks && chunks.is_rest(position) ? rest : body;
   }
 
  private:
+  std::span<const std::size_t> first_numbers(std::size_t count) const {
+    return std::span(numbers_).first(count);
+  }
   bool find_types(std::string* why);
   std::vector<TensorType> body_types(const Dim& chunk) const;
   bool knows_types(const Plan& plan, std::string* why) const;
   void lay_out(bool may_share);
+
+  std::vector<std::size_t> numbers_;  ///< 0, 1, 2, ...
 };
 
 }  // namespace reel

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "reel/core/base/str.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/creation/draw_checks.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/list/list_data.h"
@@ -30,7 +31,8 @@ constexpr std::int64_t kWork = 16 * 1024;
 std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
   std::int64_t work = 0;
   for (const OpRecord& record : body.records) {
-    if ((record.op != &dot_op && !is_packed_dot(*record.op)) || record.recompute != Recompute::no) continue;
+    if ((record.op != &dot_op && !is_packed_dot(*record.op)) || record.recompute != Recompute::no)
+      continue;
     const auto in = body.inputs_of(record);
     const TensorType& a = types.types[in[0]];
     std::int64_t inner = 1;
@@ -51,7 +53,7 @@ bool is_reduction(const Op& op) {
 bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axes,
                    const PlannedTypes& types) {
   const Graph& body = *attrs.body.graph;
-  if (attrs.entry_dims.empty() && cut.dim.size() % std::ssize(cut.blocks)) return false;
+  if (!attrs.has_entries() && cut.dim.size() % std::ssize(cut.blocks)) return false;
   for (const OpRecord& record : body.records) {
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     if (record.op == &loop_op || record.op == &cond_op) return false;
@@ -71,7 +73,7 @@ bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axe
       if (!are_alike(rows) || !are_alike(together)) return false;
     }
   }
-  for (int i = 0; i < attrs.sums; ++i) {
+  for (std::size_t i = 0; i < attrs.sums.size(); ++i) {
     if (cut.sums[i] != RowCut::Sum::over_rows) continue;
     const OpRecord* const record = summing_record(attrs, i);
     if (!record || axes[body.inputs_of(*record)[0]] != 0) return false;
@@ -128,28 +130,27 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
     return std::nullopt;
   };
   const Graph& body = *attrs.body.graph;
-  const bool ends = !attrs.entry_dims.empty();  // rows finish one by one
-  if (attrs.over_chunks) return no("it runs in chunks, each of which is cut");
+  const bool ends = attrs.has_entries();  // rows finish one by one
+  if (attrs.chunking.over_chunks) return no("it runs in chunks, each of which is cut");
   if (ends && !passes.shrink_batch) return no("the pass shrink_batch is left out");
   if (!ends && !passes.cut_rows) return no("the pass cut_rows is left out");
-  if (!attrs.is_full || attrs.cond || attrs.makes_dim)
+  if (!attrs.trips.is_full || attrs.cond || attrs.trips.makes_dim)
     return no("the number of its steps is not known beforehand");
-  if (attrs.entry_dims.size() > 1)
-    return no("its entries end one by one along several dims, ", join(attrs.entry_dims));
-  if (attrs.has_lengths != ends)
+  if (attrs.entries.dims.size() > 1)
+    return no("its entries end one by one along several dims, ", join(attrs.entries.dims));
+  if (attrs.trips.has_lengths != ends)
     return no("nothing bounds its steps but the lengths of its entries");
-  if (ends && attrs.sums) return no("it adds up over entries, of which some have ended");
-  if (ends &&
-      std::count(attrs.adds_finished_to_running.begin(), attrs.adds_finished_to_running.end(), 1))
+  if (ends && !attrs.sums.empty()) return no("it adds up over entries, of which some have ended");
+  const auto adds = [](const auto& leaf) { return leaf.adds_finished; };
+  if (ends && (std::ranges::any_of(attrs.carries, adds) || std::ranges::any_of(attrs.stacks, adds)))
     return no("entries that have ended have a part in what it gives");
-  if (attrs.carries == 0) return no("its steps hand nothing on");
-  for (int i = 0; i < attrs.carries; ++i)
-    if (inputs[attrs.first_carry() + static_cast<std::size_t>(i)].is_list())
-      return no("carry ", i, " is a list");
+  if (attrs.carries.empty()) return no("its steps hand nothing on");
+  const auto operands = operands_of(attrs, inputs);
+  for (std::size_t i = 0; i < operands.carries.size(); ++i)
+    if (operands.carries[i].is_list()) return no("carry ", i, " is a list");
   if (attrs.keeps_few_steps()) return no("what it keeps is written away, for some steps at a time");
-  if (attrs.recomputes()) return no("what it reads is computed again, for some steps at a time");
-  const std::optional<Dim> rows = dim_of_rows(
-      attrs, inputs.subspan(attrs.first_carry(), static_cast<std::size_t>(attrs.carries)));
+  if (attrs.has_windows()) return no("what it reads is computed again, for some steps at a time");
+  const std::optional<Dim> rows = dim_of_rows(attrs, operands.carries);
   if (!rows) return no("its carries have no dims");
   if (rows->is_ragged()) return no("dim ", *rows, " is ragged");
   if (rows->size() < 2) return no("the rows, ", *rows, ", are fewer than two");
@@ -159,7 +160,8 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   std::vector<std::uint8_t> has_rows{0};  // by input of the body; the position has none
   Dim formal = *rows;
   // Returns null if the input's rows, if any, are at the required axis; otherwise the reason.
-  const auto mark = [&](std::size_t i, const TensorType& seen, bool may_have_rows) -> const char* {
+  const auto mark = [&](LoopLeaf leaf, const TensorType& seen, bool may_have_rows) -> const char* {
+    const std::size_t i = operand_number(attrs, leaf);
     if (inputs[i].is_list()) return " is a list, without the rows, ";
     if (has_lengths_over(seen, *rows)) return " has a dim with lengths over the rows, ";
     const ValueId v = body.inputs[types.size()];
@@ -172,17 +174,18 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
     formal = body.types[v].dims()[static_cast<std::size_t>(axis)];
     return axis == 0 ? nullptr : " does not begin with the rows, ";
   };
-  for (int i = 0; i < attrs.carries; ++i)
-    if (const std::size_t k = attrs.first_carry() + i; const char* wrong = mark(k, inputs[k], true))
-      return no("carry ", i, ", ", inputs[k], ',', wrong, *rows);
-  for (int i = 0; i < attrs.slices; ++i)
-    if (const std::size_t k = attrs.first_slice() + i;
-        const char* wrong = mark(k, slice_type(inputs[k]), true))
-      return no("a slice of ", inputs[k], wrong, *rows);
+  for (std::size_t i = 0; i < operands.carries.size(); ++i)
+    if (const TensorType& type = operands.carries[i];
+        const char* wrong = mark({LeafKind::carry, i}, type, true))
+      return no("carry ", i, ", ", type, ',', wrong, *rows);
+  for (std::size_t i = 0; i < operands.slices.size(); ++i)
+    if (const TensorType& type = operands.slices[i];
+        const char* wrong = mark({LeafKind::slice, i}, slice_type(type), true))
+      return no("a slice of ", type, wrong, *rows);
   for (const int capture : attrs.body_captures)
-    if (const std::size_t k = attrs.first_capture() + capture;
-        const char* wrong = mark(k, inputs[k], false))
-      return no("what it captures, ", inputs[k], ',', wrong, *rows);
+    if (const auto i = static_cast<std::size_t>(capture);
+        const char* wrong = mark({LeafKind::capture, i}, operands.captures[i], false))
+      return no("what it captures, ", operands.captures[i], ',', wrong, *rows);
 
   RowAxes axes(body, formal);
   for (std::size_t i = 0; i < has_rows.size(); ++i)
@@ -191,24 +194,27 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   if (const Op* op = axes.first_mixing()) return no("op ", op->name, " may mix the rows, ", *rows);
   if (const Op* op = ends ? failing_op(body, axes) : nullptr)
     return no("op ", op->name, " may fail for what entries that have ended compute");
-  for (int i = 0; i < attrs.carries; ++i) {
-    const int axis = axes[body.outputs[static_cast<std::size_t>(i)]];
-    if (axis != axes[body.inputs[static_cast<std::size_t>(1 + i)]])
+  const auto formals = body_inputs(attrs);
+  const auto made = body_outputs(attrs);
+  for (std::size_t i = 0; i < attrs.carries.size(); ++i) {
+    const int axis = axes[made.carries[i]];
+    if (axis != axes[formals.carries[i]])
       return no("carry ", i, " comes back with its rows, ", *rows, ", elsewhere");
-    if (ends && axis == 0 && attrs.fills[static_cast<std::size_t>(i)] == Fill::as_is)
+    if (ends && axis == 0 && attrs.carries[i].fill == FinishedFill::as_is)
       return no("carry ", i, " goes on where its entry has ended");
-    if (ends && attrs.is_reverse && axis != 0)
+    if (ends && attrs.trips.is_reverse && axis != 0)
       return no("carry ", i, " has no rows, and goes back from the end of the longest");
     cut.carry_has_rows.push_back(axis == 0);
   }
-  for (int j = 0; j < attrs.stacks; ++j) {
-    if (attrs.is_list(j) || axes[body.outputs[static_cast<std::size_t>(attrs.carries + j)]] != 0)
+  for (std::size_t j = 0; j < attrs.stacks.size(); ++j) {
+    const LoopStack& stack = attrs.stacks[j];
+    if (stack.is_list || axes[made.stacks[j]] != 0)
       return no("the rows, ", *rows, ", are not the first dim of what stack ", j, " takes");
-    if (ends && attrs.is_raw(j) && !attrs.is_unread(j))
+    if (ends && stack.is_raw() && !stack.finished_unread)
       return no("what stack ", j, " takes of entries that have ended is read");
   }
-  for (int i = 0; i < attrs.sums; ++i) {
-    const ValueId term = body.outputs[static_cast<std::size_t>(attrs.first_sum() + i)];
+  for (std::size_t i = 0; i < attrs.sums.size(); ++i) {
+    const ValueId term = made.sums[i];
     const int axis = axes[term];
     if (body.types[term].is_list() || axis > 0 || axis == RowAxes::kMixed)
       return no("sum ", i, " mixes the rows, ", *rows);
@@ -234,8 +240,8 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
 std::vector<BlockOfRows> RowCut::rows_of_blocks(const LoopAttrs& attrs, OpInputs in) const {
   std::vector<std::int64_t> order(static_cast<std::size_t>(dim.size())), lengths;
   std::iota(order.begin(), order.end(), 0);
-  if (!attrs.entry_dims.empty()) {
-    const Tensor& given = *in[attrs.has_bound].tensor;
+  if (attrs.has_entries()) {
+    const Tensor& given = *operands_of(attrs, in).lengths->tensor;
     const Iterations iterations(attrs, in);
     for (const std::int64_t row : order)
       lengths.push_back(std::clamp<std::int64_t>(index_at(given, row) - iterations.step_at(0), 0,
@@ -256,9 +262,9 @@ std::vector<BlockOfRows> RowCut::rows_of_blocks(const LoopAttrs& attrs, OpInputs
   return result;
 }
 
-const OpRecord* summing_record(const LoopAttrs& attrs, int i) {
+const OpRecord* summing_record(const LoopAttrs& attrs, std::size_t i) {
   const Graph& body = *attrs.body.graph;
-  const ValueId sum = body.outputs[static_cast<std::size_t>(attrs.first_sum() + i)];
+  const ValueId sum = body_outputs(attrs).sums[i];
   if (std::count(body.outputs.begin(), body.outputs.end(), sum) > 1) return nullptr;
   const OpRecord* made = nullptr;
   for (const OpRecord& record : body.records) {
@@ -273,8 +279,7 @@ LoopAttrs restrict_to_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& 
   LoopAttrs result = attrs;
   for (auto& [symbol, actual] : result.body.bindings)
     if (actual == whole) actual = part;
-  result.entry_dims.clear();  // blocks handle finished entries themselves
-  result.kept_dims.clear();
+  result.entries = {};  // blocks handle finished entries themselves
   return result;
 }
 

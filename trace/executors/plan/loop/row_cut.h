@@ -53,7 +53,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
 
 /// Returns the record that makes the term of sum i as a sum over leading axes, if nothing else
 /// reads that term; otherwise null.
-const OpRecord* summing_record(const LoopAttrs& attrs, int i);
+const OpRecord* summing_record(const LoopAttrs& attrs, std::size_t i);
 
 /// Returns the loop for a row block, with `part` in place of the cut dim `whole`.
 LoopAttrs restrict_to_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part);

@@ -36,14 +36,14 @@ BodyOnRows body_on_rows(const Graph& body, std::span<const int> axes) {
   return {std::move(graph), takes_numbers};
 }
 
-LoopAttrs on_body(const LoopAttrs& attrs, std::size_t inputs, const BodyOnRows& body) {
+LoopAttrs on_body(const LoopAttrs& attrs, const BodyOnRows& body) {
   LoopAttrs result = attrs;
   if (!body.graph) return result;
   DimEnv names = attrs.body.env();
   result.body = make_sub_graph(body.graph, names);
   if (!body.takes_numbers) return result;
-  result.body_captures.push_back(static_cast<int>(inputs - attrs.first_capture()));
-  result.fills.push_back(Fill::live);
+  result.body_captures.push_back(static_cast<int>(attrs.captures.size()));
+  result.captures.emplace_back();
   return result;
 }
 

@@ -23,6 +23,6 @@ struct BodyOnRows {
 BodyOnRows body_on_rows(const Graph& body, std::span<const int> axes);
 
 /// Returns the loop with that body. inputs: number of the loop's inputs; row numbers follow them.
-LoopAttrs on_body(const LoopAttrs& attrs, std::size_t inputs, const BodyOnRows& body);
+LoopAttrs on_body(const LoopAttrs& attrs, const BodyOnRows& body);
 
 }  // namespace reel

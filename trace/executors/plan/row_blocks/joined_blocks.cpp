@@ -13,8 +13,8 @@ namespace {
 LoopAttrs with_sums_of_blocks(const LoopAttrs& attrs, const RowCut& cut) {
   const Graph& body = *attrs.body.graph;
   std::vector<std::uint8_t> is_summing(body.records.size());
-  for (int i = 0; i < attrs.sums; ++i)
-    if (cut.sums[static_cast<std::size_t>(i)] == RowCut::Sum::over_rows)
+  for (std::size_t i = 0; i < attrs.sums.size(); ++i)
+    if (cut.sums[i] == RowCut::Sum::over_rows)
       is_summing[static_cast<std::size_t>(summing_record(attrs, i) - body.records.data())] = 1;
   const Dim blocks =
       cut.dim.is_named() ? Dim("blocks", std::ssize(cut.blocks)) : Dim(std::ssize(cut.blocks));
@@ -54,7 +54,7 @@ bool JoinedBlocks::try_plan(const PlannedLoop& whole, const RowCut& cut) {
   sums_.clear();
   for (std::size_t i = 0; i < cut.sums.size(); ++i) {
     if (cut.sums[i] != RowCut::Sum::over_rows) continue;
-    const std::size_t k = whole.loop().first_sum() + i;
+    const std::size_t k = body_output_number(whole.loop(), {LeafKind::sum, i});
     Sum sum{k, Tensor(allocate_block(loop_->body->output_type(k))), {}};
     const TensorType& of_block = whole.body->output_type(k);
     for (std::int64_t b = 0; b < std::ssize(cut.blocks); ++b)

@@ -31,14 +31,14 @@ void LoopBlocks::make_partial_sums() {
     partial_sums_[number].resize(cut_->sums.size());
     for (std::size_t i = 0; i < cut_->sums.size(); ++i)
       if (cut_->sums[i] == RowCut::Sum::over_rows)
-        partial_sums_[number][i] =
-            Tensor(allocate_block(whole_->body->output_type(whole_->loop().first_sum() + i)));
+        partial_sums_[number][i] = Tensor(allocate_block(
+            whole_->body->output_type(body_output_number(whole_->loop(), {LeafKind::sum, i}))));
   }
 }
 
 bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows,
                       std::size_t profile) const {
-  const LoopAttrs loop = on_body(whole_->loop(), whole_->input_types.size(), body_.row_body);
+  const LoopAttrs loop = on_body(whole_->loop(), body_.row_body);
   const Dim part = cut_->dim.is_named() ? Dim(cut_->dim.name(), rows) : Dim(rows);
   const auto on_part = [&](const TensorType& type, std::size_t axis) {
     Dims dims = type.dims();
@@ -48,38 +48,40 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows,
   std::vector<TensorType> types = whole_->input_types;
   for (std::size_t i = 0; i < types.size(); ++i)
     if (cut_->has_rows[i])
-      types[i] = on_part(types[i], i >= loop.first_slice() && i < loop.first_capture() ? 1 : 0);
+      types[i] = on_part(types[i], operand_at(loop, i).is(LeafKind::slice) ? 1 : 0);
   if (body_.row_body.takes_numbers) types.emplace_back(i64, Dims{Dim(rows + 1)});
   if (!block)  // otherwise rebound to other dims
     block =
         std::make_unique<PlannedLoop>(whole_->context.child(PlannedLoop::kFirstBlock + profile));
   try {
     if (!block->try_plan(make_attrs(restrict_to_rows(loop, cut_->dim, part)), types,
-                         loop.entry_dims.empty()))
+                         !loop.has_entries()))
       return false;
   } catch (const MemoryError&) {
     throw;  // with more memory it would be cut: results must not depend on free memory
   } catch (const Error&) {  // an op depends on the number of rows
     return false;
   }
-  for (int j = 0; j < loop.stacks; ++j) {
-    const std::size_t k = static_cast<std::size_t>(loop.carries + j);
-    if (!(block->body->output_type(k) == on_part(whole_->body->output_type(k), 0))) return false;
-  }
-  for (std::size_t i = 0; i < cut_->sums.size(); ++i) {
-    const TensorType &of_block = block->body->output_type(loop.first_sum() + i),
-                     &of_all = whole_->body->output_type(loop.first_sum() + i);
-    if (!(of_block == (cut_->sums[i] == RowCut::Sum::has_rows ? on_part(of_all, 0) : of_all)))
-      return false;
+  for (std::size_t k = 0; k < loop.body.graph->outputs.size(); ++k) {
+    const LoopLeaf leaf = body_output_at(loop, k);
+    if (leaf.is(LeafKind::carry)) continue;
+    const TensorType &of_block = block->body->output_type(k),
+                     &of_all = whole_->body->output_type(k);
+    const bool has_rows =
+        leaf.is(LeafKind::stack) || cut_->sums[leaf.index] == RowCut::Sum::has_rows;
+    if (!(of_block == (has_rows ? on_part(of_all, 0) : of_all))) return false;
   }
   return true;
 }
 
 bool LoopBlocks::can_run(std::span<const Tensor> out) const {
-  return !blocks_.empty() &&
-         std::all_of(out.begin(),
-                     out.begin() + static_cast<std::ptrdiff_t>(whole_->loop().trips_output()),
-                     [](const Tensor& tensor) { return tensor.is_defined(); });
+  if (blocks_.empty()) return false;
+  const auto results = results_of(whole_->loop(), out);
+  const auto are_defined = [](std::span<const Tensor> tensors) {
+    return std::all_of(tensors.begin(), tensors.end(),
+                       [](const Tensor& tensor) { return tensor.is_defined(); });
+  };
+  return are_defined(results.carries) && are_defined(results.stacks) && are_defined(results.sums);
 }
 
 bool LoopBlocks::plan_joined() {
@@ -107,9 +109,10 @@ void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
     LoopRun(block, views, here.outputs(), &here).run();
     here.finish();
   });
+  const auto sums = results_of(whole_->loop(), out).sums;
   for (const Tensors& of_block : partial_sums_)
     for (std::size_t i = 0; i < of_block.size(); ++i)
-      if (of_block[i].is_defined()) add_to(out[whole_->loop().first_sum() + i], of_block[i]);
+      if (of_block[i].is_defined()) add_to(sums[i], of_block[i]);
 }
 
 }  // namespace reel

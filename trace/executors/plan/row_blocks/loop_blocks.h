@@ -32,7 +32,7 @@ class LoopBlocks {
   /// Plans the loop for `rows` rows. block: null, or planned for other dims. Returns false if it
   /// cannot be planned.
   bool plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile) const;
-  bool ends() const { return !whole_->loop().entry_dims.empty(); }
+  bool ends() const { return whole_->loop().has_entries(); }
   /// Returns true if blocks run as one on one thread; that plan is made at the first such run.
   bool runs_joined() const { return is_joined_planned_ && cut_->can_join && threads() == 1; }
   bool plan_joined();

@@ -57,15 +57,14 @@ class Carried {
           std::memcpy(all_[i].data<char>() + block.rows[r] * bytes, from,
                       static_cast<std::size_t>(bytes));
     }
-    for (std::size_t i = 0; i < all_.size(); ++i) in_[attrs_.first_carry() + i] = all_[i];
+    std::copy(all_.begin(), all_.end(), operands_of(attrs_, in_).carries.begin());
   }
 
  private:
   void make() {
-    for (std::size_t i = 0; i < static_cast<std::size_t>(attrs_.carries); ++i) {
-      const Tensor& initial = *in_[attrs_.first_carry() + i].tensor;
-      all_.push_back(Tensor(allocate_block(initial.type())));
-      copy_elements(all_.back().data<void>(), initial);
+    for (const OpInput& initial : operands_of(attrs_, in_).carries) {
+      all_.push_back(Tensor(allocate_block(initial.tensor->type())));
+      copy_elements(all_.back().data<void>(), *initial.tensor);
     }
   }
 
@@ -109,7 +108,7 @@ void ShrinkingBlock::run(const LoopAttrs& whole, const RowCut& cut, OpInputs in,
                          std::span<Tensor> out) {
   const std::vector<BlockOfRows> blocks = cut.rows_of_blocks(whole, in);
   const std::int64_t last = longest(blocks[0]);
-  const std::vector<Phase> all_phases = phases(blocks, whole.is_reverse);
+  const std::vector<Phase> all_phases = phases(blocks, whole.trips.is_reverse);
   Carried carried(whole, cut, in);
   for (const Phase& phase : all_phases) {
     const Size& size = sizes_[phase.size];
@@ -118,14 +117,14 @@ void ShrinkingBlock::run(const LoopAttrs& whole, const RowCut& cut, OpInputs in,
     BlockRows here(*size.loop, cut, block.rows, block.lengths, carried.inputs(), out, is_last, {});
     const std::vector<OpInput> views(here.inputs().begin(), here.inputs().end());
     LoopRun run(*size.loop, views, here.outputs(), &here);
-    run.skip(whole.is_reverse ? last - phase.end : phase.begin);
+    run.skip(whole.trips.is_reverse ? last - phase.end : phase.begin);
     run.start();
     for (std::int64_t left = phase.end - phase.begin; left > 0; --left) run.advance();
     run.finish();
     if (is_last)
-      out[whole.trips_output()] = here.outputs()[whole.trips_output()];
+      results_of(whole, out).trips = results_of(whole, here.outputs()).trips;
     else
-      carried.take(block, whole.is_reverse ? phase.begin : phase.end, here.outputs());
+      carried.take(block, whole.trips.is_reverse ? phase.begin : phase.end, here.outputs());
   }
   // Rows in the iterations that no phase ran.
   const BlockOfRows rows = together(blocks);

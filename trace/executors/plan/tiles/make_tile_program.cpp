@@ -11,6 +11,7 @@
 #include "reel/core/ops/shape/join.h"
 #include "reel/core/ops/shape/strided.h"
 #include "reel/trace/executors/plan/base/infer_types.h"
+#include "reel/trace/executors/plan/tiles/replaced_inputs.h"
 #include "reel/trace/executors/plan/tiles/tile_chains.h"
 #include "reel/trace/executors/plan/tiles/tile_steps.h"
 
@@ -31,9 +32,6 @@ class TileProgram::Builder {
     input_of_.assign(body.types.size(), -1);
     for (std::size_t i = 0; i < body.inputs.size(); ++i)
       input_of_[body.inputs[i]] = static_cast<int>(i);
-    maker_.assign(body_.types.size(), 0);
-    for (std::size_t r = 0; r < body_.records.size(); ++r)
-      for (const ValueId v : body_.outputs_of(body_.records[r])) maker_[v] = r;
     find_space();
     if (space_->numel == 0) return;
     for (std::size_t r = 0; r < body.records.size(); ++r) add(r);
@@ -42,7 +40,7 @@ class TileProgram::Builder {
   }
 
   void build(TileProgram& to) {
-    if (space_->numel == 0) return find_replaced(to);
+    if (space_->numel == 0) return find_replaced_inputs(to);
     merge_axes(to);
     work_ = static_cast<std::int64_t>(steps_.size());
     steps_ = with_chains(std::move(steps_), cells_,
@@ -61,7 +59,7 @@ class TileProgram::Builder {
     to.is_one_tile_ =
         to.outer_.empty() && to.rows_ == to.tile_rows_ && to.columns_ == to.tile_columns_;
     for (const TileStep& raw : steps_) to.steps_.push_back(step(raw, to));
-    find_replaced(to);
+    find_replaced_inputs(to);
   }
 
  private:
@@ -237,93 +235,8 @@ class TileProgram::Builder {
     steps_ = std::move(read);
   }
 
-  // ---- Outputs in place of inputs -----------------------------------------------------------
-
-  /// Finds which outputs may replace which inputs. Usually an output is one cell and an input
-  /// another, and any input that is read last before the output is made will do. Pools are searched
-  /// by last read, so that thousands of outputs need no list of thousands of inputs each.
-  void find_replaced(TileProgram& to) const {
-    std::vector<std::vector<int>> written(body_.outputs.size());
-    for (std::size_t c = 0; c < cells_.size(); ++c)
-      if (cells_[c].output >= 0) written[at(cells_[c].output)].push_back(static_cast<int>(c));
-    std::vector<PoolKey> pools;
-    std::vector<int> in_pool, out_pool;
-    for (std::size_t i = 0; i < body_.inputs.size(); ++i)
-      in_pool.push_back(pool_of(body_.inputs[i], cells_of_input_[i], pools));
-    for (std::size_t k = 0; k < written.size(); ++k)
-      out_pool.push_back(pool_of(body_.outputs[k], written[k], pools));
-    to.pools_.resize(pools.size());
-    std::vector<std::vector<int>> last_reads(pools.size());
-    for (std::size_t i = 0; i < in_pool.size(); ++i) {
-      if (in_pool[i] < 0) continue;
-      to.pools_[at(in_pool[i])].inputs.push_back(static_cast<std::uint32_t>(i));
-      last_reads[at(in_pool[i])].push_back(cell(cells_of_input_[i][0]).last_read);
-    }
-    for (std::size_t p = 0; p < pools.size(); ++p)
-      to.pools_[p].last_reads = FirstBelow(last_reads[p]);
-    for (std::size_t k = 0; k < written.size(); ++k) {
-      OutputPlace place{.pool = out_pool[k]};
-      if (place.pool >= 0) {
-        place.made_by = cell(written[k][0]).made_by;
-        const int i = updated_input(body_.outputs[k]);
-        if (i >= 0 && in_pool[at(i)] == place.pool &&
-            cell(cells_of_input_[at(i)][0]).last_read <= place.made_by)
-          place.updated = i;
-      }
-      for (std::size_t i = 0; i < in_pool.size(); ++i)
-        if ((in_pool[i] < 0 || place.pool < 0) && may_replace(k, written[k], i))
-          place.others.push_back(static_cast<std::uint32_t>(i));
-      to.output_places_.push_back(std::move(place));
-    }
-  }
-
-  /// Returns the input that a value is an update of, as in w - ..., or (m * a) + ...: the first
-  /// operand of the first operand, and so on; -1 if there is none near.
-  int updated_input(ValueId v) const {
-    constexpr int kMostSteps = 16;
-    for (int step = 0; step < kMostSteps; ++step) {
-      if (input_of_[v] >= 0) return input_of_[v];
-      v = body_.inputs_of(body_.records[maker_[v]])[0];
-    }
-    return -1;
-  }
-
-  /// Values of one type that are one whole cell with equal strides.
-  struct PoolKey {
-    const TypeNode* type;
-    std::vector<std::int64_t> steps;  ///< 0 along axes of one element
-  };
-  /// Returns the index of a value's pool, made if necessary; -1 if it is in none.
-  int pool_of(ValueId v, const std::vector<int>& cells, std::vector<PoolKey>& pools) const {
-    if (cells.size() != 1 || cell(cells[0]).lie.offset != 0) return -1;
-    const Steps& steps = cell(cells[0]).lie.steps;
-    PoolKey key{&type(v), {steps.begin(), steps.end()}};
-    for (std::size_t axis = 0; axis < space_->sizes.size(); ++axis)
-      if (space_->sizes[axis] <= 1) key.steps[axis] = 0;
-    for (std::size_t p = 0; p < pools.size(); ++p)
-      if (pools[p].type == key.type && pools[p].steps == key.steps) return static_cast<int>(p);
-    pools.push_back(std::move(key));
-    return static_cast<int>(pools.size()) - 1;
-  }
-
-  /// Returns true if output k may overwrite input i: each element is read last by the step that
-  /// overwrites it, or before.
-  bool may_replace(std::size_t k, const std::vector<int>& written, std::size_t i) const {
-    if (!(types_.types[body_.outputs[k]] == types_.types[body_.inputs[i]])) return false;
-    for (const int r : cells_of_input_[i]) {
-      for (const int w : written) {
-        // Parts of one type with different offsets have no element in common.
-        if (!same_steps(cell(r).lie.steps, cell(w).lie.steps) ||
-            (cell(r).lie.offset == cell(w).lie.offset && cell(r).last_read > cell(w).made_by))
-          return false;
-      }
-    }
-    return true;
-  }
-  bool same_steps(const Steps& a, const Steps& b) const {
-    for (std::size_t axis = 0; axis < space_->sizes.size(); ++axis)
-      if (space_->sizes[axis] > 1 && a[axis] != b[axis]) return false;
-    return true;
+  void find_replaced_inputs(TileProgram& to) const {
+    ReplacedInputs(body_, types_, space_->sizes, cells_, cells_of_input_).find(to);
   }
 
   // ---- Axes ---------------------------------------------------------------------------------
@@ -522,7 +435,6 @@ class TileProgram::Builder {
   const Graph& body_;
   PlannedTypes types_;
   std::vector<int> input_of_;                     ///< by value
-  std::vector<std::size_t> maker_;                ///< by value that is no input: its record
   std::vector<std::vector<int>> cells_of_;        ///< by value: one, or one per part
   std::vector<std::vector<int>> cells_of_input_;  ///< by input: the cells that lie in it
   const TypeNode* space_ = nullptr;

@@ -46,6 +46,7 @@ class TileProgram {
 
  private:
   class Builder;
+  class ReplacedInputs;
 
   enum class Location : std::uint8_t { input, output, tile };
   /// Where an operand or result of a step lies, relative to the current elements.

@@ -1,0 +1,41 @@
+// autodiff/loop_application.h — LoopApplication, a loop that is differentiated, and the part of its
+// body that the gradient needs.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "reel/autodiff/reverse_graph.h"
+#include "reel/core/op/vjp.h"
+#include "reel/core/ops/control/loop.h"
+
+namespace reel {
+
+/// One application of a loop whose vjp is built.
+struct LoopApplication {
+  explicit LoopApplication(Vjp& vjp);
+
+  Vjp& at;
+  const LoopAttrs& attrs;
+  const Graph& body;
+  Tensors inputs;                         ///< of the op
+  std::vector<TensorType> types;          ///< of the inputs
+  std::vector<std::uint8_t> is_active;    ///< by carry: its cotangent is needed, can be non-zero
+  std::vector<std::uint8_t> is_changing;  ///< by carry: iterations change its dims
+  DimEnv env;                             ///< dims of the body as the enclosing graph names them
+};
+
+/// Returns the number of the loop's operand that an input of the body reads. Requires an input
+/// other than the position.
+std::size_t operand_of_input(const LoopAttrs& attrs, std::size_t body_input);
+
+/// Returns true if the user asked for a choice of residuals.
+bool has_policy(const CheckpointPlan& policy);
+/// Returns the parts of the body to reverse, and the values available to the reversed body under a
+/// policy.
+ReversalSpec reversal_spec(const LoopApplication& loop, const CheckpointPlan& policy);
+
+/// Returns the Dim that the loop runs along; nullopt if there is none.
+std::optional<Dim> iterated_dim(const LoopApplication& loop);
+
+}  // namespace reel

@@ -1,0 +1,32 @@
+// core/ops/control/cond.h — the op cond: runs one of two graphs.
+#pragma once
+
+#include <vector>
+
+#include "reel/core/graph/graph.h"
+
+namespace reel {
+
+/// cond(pred, captures...): runs one of two graphs and returns its outputs. Types of both branches
+/// must agree except for dims. If dims differ, or are made in the branches, the output has a new
+/// dim.
+struct CondAttrs {
+  SubGraph on_true, on_false;
+  std::vector<int> true_captures,
+      false_captures;  ///< indices of the op's captures that each branch takes, in its order
+  template <class F>
+  static void fields(F&& f) {
+    f("true_captures", &CondAttrs::true_captures);
+    f("false_captures", &CondAttrs::false_captures);
+    f("on_true", &CondAttrs::on_true);
+    f("on_false", &CondAttrs::on_false);
+  }
+};
+
+extern const Op cond_op;
+
+// Implemented by other folders: running (trace/executors) and differentiating (autodiff).
+void run_cond(KernelArgs& args);
+void cond_vjp(Vjp& at);
+
+}  // namespace reel

@@ -1,0 +1,37 @@
+#include "reel/core/ops/control/recompute.h"
+
+#include "reel/core/functions/creation.h"
+#include "reel/core/graph/graph_builder.h"
+
+namespace reel {
+
+ValueId append_steps(Graph& body) {
+  const RecordedGraph zero =
+      record_graph("steps", {}, [](const Tensors&) { return Tensors{zeros({2}, i64)}; });
+  const ValueId steps = body.add_value(TensorType(i64, {2}));
+  const OpRecord& record = zero.graph->records[0];
+  body.append(record, record.attrs, {}, {&steps, 1});
+  return steps;
+}
+
+const Op recompute_op{
+    .name = "recompute",
+    .type =
+        [](TypeArgs& a) {
+          const RecomputeAttrs& attrs = a.attr<RecomputeAttrs>();
+          const LoopAttrs& loop = attrs.saving();
+          TypeList all;
+          TypeArgs rule{loop_op, attrs.loop.get(), a.in.first(attrs.loop_inputs(a.in.size())), all};
+          loop_op.type(rule);
+          for (const TensorType& saved :
+               results_of(loop, all.span()).stacks.subspan(attrs.first_saved))
+            a.out.push_back(saved);
+        },
+    .kernel = run_recompute,
+    .storage = OpStorage::any,
+    .vjp = recompute_vjp,
+    .reads = {.inputs = kAll},
+    .samples = [] { return OpSamples{}; },
+};
+
+}  // namespace reel

@@ -1,0 +1,30 @@
+// trace/executors/plan/loop/dense_stack.h — DenseStack: a stack of known length in memory.
+#pragma once
+
+#include "reel/trace/executors/plan/base/plan_views.h"
+#include "reel/trace/executors/plan/loop/stack_of_run.h"
+
+namespace reel {
+
+class DenseStack {
+ public:
+  /// data: of the result.
+  DenseStack(const StackOfRun& stack, char* data)
+      : iterations_(stack.iterations), data_(data), bytes_(stack.term().bytes()) {}
+
+  char* place(std::int64_t position) const { return data_ + position * bytes_; }
+  void put(const Tensor& term, std::int64_t position) const {
+    copy_elements(place(position), term);
+  }
+  /// If iterations end before the dim does, the remaining positions are zero.
+  void finish(Tensor& out, const Dim&) const {
+    clear_bytes(data_, iterations_.count() * bytes_, out.type().bytes());
+  }
+
+ private:
+  const Iterations& iterations_;
+  char* data_;
+  std::int64_t bytes_;
+};
+
+}  // namespace reel

@@ -1,0 +1,29 @@
+// trace/executors/plan/loop/windowed_slices.h — WindowedSlices: residuals of which a window of time
+// steps is in memory.
+#pragma once
+
+#include "reel/core/runtime/residual_source.h"
+#include "reel/trace/executors/plan/loop/planned_loop.h"
+
+namespace reel {
+
+/// Residuals that are recomputed or read from a file when an iteration needs them.
+class WindowedSlices {
+ public:
+  /// slices: the tensor that stands for `saved`.
+  WindowedSlices(const PlannedLoop& loop, const SavedValue& saved, const Tensor& slices)
+      : loop_(&loop), saved_(&saved), slices_(&slices) {}
+
+  void set(Plan& body, std::size_t input, std::int64_t position) const;
+  /// Requires a loop that is not chunked.
+  Tensor slice(std::int64_t position) const;
+
+ private:
+  Tensor list(std::int64_t position) const;
+
+  const PlannedLoop* loop_;
+  const SavedValue* saved_;
+  const Tensor* slices_;
+};
+
+}  // namespace reel
