@@ -89,8 +89,8 @@ Group::Group(const std::string& name, int argc, char** argv) {
   options.add_option("--case", only_, "Only cases with this text in their names");
   options
       .add_option("--seconds", seconds_,
-                  "About so long for each case, or until there are three turns, but at most five "
-                  "times as long")
+                  "About this many seconds for each case, or until three turns are done, up to "
+                  "five times as long")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
   try {

@@ -100,7 +100,7 @@ Taken apart(const std::function<Taken()>& measured) {
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  if (!is_told || status) throw Error("a run did not come to its end: too little memory?");
+  if (!is_told || status) throw Error("a child process failed; it may have had too little memory");
   return taken;
 }
 

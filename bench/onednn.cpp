@@ -202,7 +202,7 @@ class OnednnRnn {
   }
   memory filled(const memory::desc& desc, const Floats& values) {
     memory result(desc, engine_);
-    if (values.size() != count(desc)) throw InternalError("another number of elements");
+    if (values.size() != count(desc)) throw InternalError("the numbers of elements differ");
     std::copy(values.begin(), values.end(), static_cast<float*>(result.get_data_handle()));
     return result;
   }

@@ -30,7 +30,7 @@ std::string explain_graph(const Graph& graph, const JitOptions& options) {
   add("", graph);
   for (const auto& [what, part] : graphs_under_tapes(graph))
     add(what.substr(std::string_view(", ").size()) + ":\n", *part);
-  return result.empty() ? "it has not run to its end\n" : result;
+  return result.empty() ? "no run has finished\n" : result;
 }
 
 auto runner_of(const JitOptions& options) {
@@ -77,25 +77,24 @@ std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options) 
                             "\": profile counts instructions of a plan, and the interpreter has "
                             "none; leave out .executor"));
   if (options.parallel_iterations < 0)
-    throw ArgumentError(str("jit \"", options.name,
-                            "\": parallel_iterations must be at least 1, or 0 for what loops say, "
-                            "got ",
-                            options.parallel_iterations));
+    throw ArgumentError(
+        str("jit \"", options.name,
+            "\": parallel_iterations must be at least 1, or 0 for the option of each loop, got ",
+            options.parallel_iterations));
   if (options.max_traces < 0)
     throw ArgumentError(str("jit \"", options.name,
                             "\": max_traces must be at least 1, or 0 to keep all traces, got ",
                             options.max_traces));
   if (options.passes.chunk_steps < 0)
+    throw ArgumentError(str(
+        "jit \"", options.name,
+        "\": passes.chunk_steps must be at least 1, or 0 for as many as fit into the cache, got ",
+        options.passes.chunk_steps));
+  if (options.passes.block_rows < 0)
     throw ArgumentError(
         str("jit \"", options.name,
-            "\": passes.chunk_steps must be at least 1, or 0 for what fits into the "
-            "cache, got ",
-            options.passes.chunk_steps));
-  if (options.passes.block_rows < 0)
-    throw ArgumentError(str("jit \"", options.name,
-                            "\": passes.block_rows must be at least 1, or 0 for as many as are "
-                            "worth it, got ",
-                            options.passes.block_rows));
+            "\": passes.block_rows must be at least 1, or 0 for the library's choice, got ",
+            options.passes.block_rows));
   const GraphRunner runner{runner_of(options), {options.passes, options.parallel_iterations}};
   return std::make_shared<TracedFunction>(
       options.name,

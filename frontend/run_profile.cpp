@@ -21,7 +21,7 @@ const PictureNode& node_at(const Picture& picture, int i) {
   return picture.nodes[static_cast<std::size_t>(i)];
 }
 
-/// Returns for example "scan "lstm", 50 steps", "dot -> f32[8,4]", or "fused: mul, add".
+/// Returns for example "scan "lstm", 50 iterations", "dot -> f32[8,4]", or "fused: mul, add".
 std::string words_of(const PictureNode& node) {
   std::string result = list_name_of(node);
   if (!node.note.empty()) result += ", " + node.note;
@@ -57,7 +57,7 @@ std::string percent(double share) { return fixed_text(100 * share, 1) + " %"; }
 std::string which_runs(const Picture& picture) {
   switch (picture.which_runs) {
     case Picture::Runs::first:
-      return "the first one, in which loops are planned";
+      return "the first one, which plans the loops";
     case Picture::Runs::last:
       return "the last one";
     default:
@@ -85,7 +85,7 @@ void summarise(std::ostream& out, const Picture& picture) {
     out << "before that: ";
   }
   if (!picture.runs) {
-    out << "it has not run to its end\n";
+    out << "no run has finished\n";
     return;
   }
   const double all = static_cast<double>(picture.nanoseconds);
@@ -105,8 +105,8 @@ void summarise(std::ostream& out, const Picture& picture) {
   }
   if (order.size() > shown) out << "and " << order.size() - shown << " more\n";
   if (picture.spans_left_out)
-    out << "all of it is counted; the time line leaves out " << picture.spans_left_out
-        << (picture.spans_left_out == 1 ? " span\n" : " spans\n");
+    out << "the time line omits " << picture.spans_left_out
+        << (picture.spans_left_out == 1 ? " span" : " spans") << "; the times above include them\n";
 }
 
 }  // namespace

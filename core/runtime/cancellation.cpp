@@ -44,8 +44,8 @@ void throw_cancelled(std::exception_ptr failure) {
   if (failure) try {
       std::rethrow_exception(failure);
     } catch (const std::exception& before) {
-      error.add_line(str("An op had failed before, but others that come first were not done yet:\n",
-                         before.what()));
+      error.add_line(
+          str("An op had failed before, while earlier ops were still running:\n", before.what()));
     } catch (...) {
     }
   throw error;

@@ -36,7 +36,7 @@ void throw_no_memory(std::int64_t bytes) {
 
 void throw_no_memory_in(std::string_view function) {
   const auto error =
-      error_of([&] { return str(function, ": there is no memory for what it works in"); });
+      error_of([&] { return str(function, ": there is no memory for its temporary data"); });
   std::throw_with_nested(error ? *error : error_without_words());
 }
 

@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
       "adding_problem");
   app.option_defaults()->always_capture_default();
   app.add_option("--length", options.problem.length,
-                 "T, the numbers in a sequence, or in the longest")
+                 "T, the length of a sequence, or of the longest")
       ->check(CLI::Range(2, 1'000'000));
   app.add_flag("--ragged", options.problem.is_ragged, "sequences of T / 10 to T numbers");
   add_training_flags(app, options, "sequences in a step", "--length, --ragged");

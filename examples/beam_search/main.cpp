@@ -149,21 +149,22 @@ void search_and_show(const CharModel<Cell>& model, const Alphabet& alphabet,
 int main(int argc, char** argv) {
   SearchOptions options;
   CLI::App app(
-      "Goes on with beginnings of lines, by beam search in the model that char_rnn has trained.",
+      "Continues beginnings of lines, by beam search in the model that char_rnn has trained.",
       "beam_search");
   app.option_defaults()->always_capture_default();
-  app.add_option("--checkpoint", options.checkpoint, "where char_rnn has left its model")
+  app.add_option("--checkpoint", options.checkpoint, "file with the model of char_rnn")
       ->type_name("FILE");
-  app.add_option("--prompt", options.prompts, "what to go on with; several are searched at once")
+  app.add_option("--prompt", options.prompts,
+                 "text to continue; several texts are searched in parallel")
       ->type_name("TEXT");
   app.add_option("--limit", options.limits,
-                 "characters at most: one number, or one for each prompt")
+                 "largest number of characters: one number, or one for each prompt")
       ->check(CLI::Range(0, 100'000));
-  app.add_option("--beam", options.beam, "hypotheses of each prompt that are kept")
+  app.add_option("--beam", options.beam, "hypotheses per prompt")->check(CLI::Range(1, 10'000));
+  app.add_option("--best", options.best, "number of hypotheses to show")
       ->check(CLI::Range(1, 10'000));
-  app.add_option("--best", options.best, "so many of them are shown")->check(CLI::Range(1, 10'000));
   app.add_option("--length-exponent", options.length_exponent,
-                 "they are compared by log p / length^exponent: 0 favours short ones")
+                 "hypotheses are compared by log p / length^exponent; 0 favours short ones")
       ->check(CLI::Range(0.0, 10.0))
       ->check(CLI::Number)
       ->check([](const std::string& text) {

@@ -12,21 +12,24 @@ namespace {
 
 void add_flags(CLI::App& app, Options& options) {
   app.add_option("--task", options.task,
-                 "what is learnt: text, or adding (sums of marked numbers; needs no data)")
+                 "task to train: text, or adding (sums of marked numbers; needs no data)")
       ->check(CLI::IsMember({"text", "adding"}).description(""))
       ->type_name("TASK");
   app.add_option("--data", options.data,
                  "text to learn from (default: the King James Bible, of the program `bible`)")
       ->type_name("FILE");
-  app.add_option("--length", options.length, "characters that a step goes back in time")
+  app.add_option("--length", options.length,
+                 "characters over which the gradient of a step reaches back")
       ->check(CLI::Range(2, 100'000));
-  add_training_flags(app, options, "places in the text that are read at once", "--task, --length");
-  app.add_flag("--sample", options.sample, "let the model in the checkpoint write, and no more")
+  add_training_flags(app, options, "places in the text that are read in parallel",
+                     "--task, --length");
+  app.add_flag("--sample", options.sample,
+               "write text with the model in the checkpoint, without training")
       ->excludes("--resume");
-  app.add_option("--characters", options.characters, "how many the model writes at the end")
+  app.add_option("--characters", options.characters, "characters that the model writes at the end")
       ->check(CLI::Range(0, 1'000'000'000));
   app.add_option("--temperature", options.temperature,
-                 "how freely it writes: below 1 what it thinks likely, above 1 all sorts")
+                 "sampling temperature: below 1 likelier characters, above 1 more variety")
       ->check(CLI::Range(0.01, 100.0))
       ->check(CLI::Number)
       ->check([](const std::string& text) {

@@ -13,7 +13,7 @@ Alphabet stored_alphabet(const reel::SafetensorsFile& checkpoint) {
 reel::SafetensorsFile open_checkpoint(const std::string& path) {
   if (!std::filesystem::exists(path))
     throw UserError("there is no " + path +
-                    "; char_rnn trains a model, --checkpoint says where it is");
+                    "; train a model with char_rnn, or name its file with --checkpoint");
   return reel::SafetensorsFile(path);
 }
 

@@ -55,7 +55,7 @@ class TextTask : public Task {
     if (reader_) {
       Metadata metadata = file.metadata();
       if (metadata["text"] != fingerprint_)
-        throw UserError(file.path() + " goes on only with the text that it learnt so far (" +
+        throw UserError(file.path() + " can continue only with the text of its training so far (" +
                         metadata["text"] + "), but " + source_of_text(options_) +
                         " is another one (" + fingerprint_ + ')');
       reader_->set_position(std::strtoull(metadata["position"].c_str(), nullptr, 10));

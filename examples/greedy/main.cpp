@@ -82,17 +82,17 @@ void write(const CharModel<Cell>& model, const Alphabet& alphabet, const GreedyO
 int main(int argc, char** argv) {
   GreedyOptions options;
   CLI::App app(
-      "Writes what the model that char_rnn has trained thinks likeliest, character by character.",
+      "Writes the likeliest text of the model that char_rnn has trained, character by character.",
       "greedy");
   app.option_defaults()->always_capture_default();
-  app.add_option("--checkpoint", options.checkpoint, "where char_rnn has left its model")
+  app.add_option("--checkpoint", options.checkpoint, "file with the model of char_rnn")
       ->type_name("FILE");
-  app.add_option("--prompt", options.prompt, "what to go on with; nothing: the start of a line")
+  app.add_option("--prompt", options.prompt, "text to continue; empty: the start of a line")
       ->type_name("TEXT");
-  app.add_option("--characters", options.characters, "how many are written")
+  app.add_option("--characters", options.characters, "characters to write")
       ->check(CLI::Range(0, 1'000'000'000));
   app.add_option("--piece", options.piece,
-                 "how many are written at once, by one loop: the larger, the faster when traced")
+                 "characters that one loop writes; larger is faster when traced")
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--mode", options.mode, "eager or traced")
       ->check(CLI::IsMember({"eager", "traced"}).description(""))

@@ -158,26 +158,28 @@ int main(int argc, char** argv) {
   app.add_option("--data", options.data, "text to learn from (default: the King James Bible)")
       ->type_name("FILE");
   app.add_option("--stream", options.stream,
-                 "an .npy that the text is written to, and read from piece by piece")
+                 "an .npy file to which the text is written, and from which it is read in chunks")
       ->type_name("FILE");
   app.add_option("--length", options.lengths,
                  "characters per row and update; for each, a model is trained from the start")
       ->delimiter(',')
       ->check(CLI::Range(2, 100'000'000));
   app.add_option("--truncate", options.truncate,
-                 "gradients reach back over so many characters; 0: over all of an update")
+                 "characters over which gradients reach back; 0: all characters of an update")
       ->check(CLI::Range(0, 100'000'000));
-  app.add_option("--budget", options.budget, "MiB for what the gradient keeps")
+  app.add_option("--budget", options.budget, "MiB for residuals and checkpoints of the gradient")
       ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--batch", options.batch, "rows: places in the text that are read at once")
+  app.add_option("--batch", options.batch, "rows: places in the text that are read in parallel")
       ->check(CLI::Range(1, 10'000));
   app.add_option("--hidden", options.hidden, "units of the LSTM")->check(CLI::Range(2, 10'000));
-  app.add_option("--characters", options.characters, "seen by each model")
+  app.add_option("--characters", options.characters, "characters that each model reads")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000}));
-  add_seed_flag(app, options.seed, "of the first weights");
-  app.add_option("--threads", options.threads, "at most; 0: one for each processor")
+  add_seed_flag(app, options.seed, "seed of the initial weights");
+  app.add_option("--threads", options.threads,
+                 "largest number of threads; 0: one for each processor")
       ->check(CLI::Range(0, 1024));
-  app.add_option("--losses", options.losses, "where the losses go")->type_name("FILE");
-  app.add_option("--plot", options.plot, "where their picture goes")->type_name("FILE");
+  app.add_option("--losses", options.losses, "CSV file for the losses")->type_name("FILE");
+  app.add_option("--plot", options.plot, "SVG file for the curves of the losses")
+      ->type_name("FILE");
   return run_program(app, argc, argv, [&] { return run(options); });
 }

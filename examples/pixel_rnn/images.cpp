@@ -35,7 +35,8 @@ class IdxFile {
     std::vector<std::uint8_t> result(count);
     read(result.data(), count);
     char more;
-    if (::gzread(file_.get(), &more, 1) != 0) throw UserError(path_ + " is longer than it says");
+    if (::gzread(file_.get(), &more, 1) != 0)
+      throw UserError(path_ + " is longer than its header says");
     return result;
   }
 

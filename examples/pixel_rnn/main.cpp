@@ -13,11 +13,10 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_flag("--pixels", options.has_single_pixels,
                "read single pixels (784 in a picture), not squares of two by two (196)");
   add_training_flags(app, options, "pictures in a step", "--pixels");
-  app.add_option("--accuracy-plot", options.accuracy_plot,
-                 "where the curve of the accuracy goes, as SVG")
+  app.add_option("--accuracy-plot", options.accuracy_plot, "SVG file for the curve of the accuracy")
       ->type_name("FILE");
   app.add_option("--confusion-plot", options.confusion_plot,
-                 "where it goes what was taken for what in the test, as SVG")
+                 "SVG file for the confusion matrix of the test")
       ->type_name("FILE");
 }
 

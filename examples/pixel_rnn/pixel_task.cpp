@@ -30,10 +30,10 @@ class Sequences {
     if (images_.height % side_ || images_.width % side_)
       throw UserError("pictures of " + std::to_string(images_.height) + " x " +
                       std::to_string(images_.width) +
-                      " pixels are not made of squares; --pixels takes them");
+                      " pixels cannot be cut into squares; --pixels reads single pixels");
     for (const std::uint8_t label : images_.labels)
       if (label >= kClasses.size())
-        throw UserError("a label of " + std::to_string(label) + " where there are " +
+        throw UserError("a label of " + std::to_string(label) + ", but there are " +
                         std::to_string(kClasses.size()) + " classes");
   }
 
@@ -173,8 +173,8 @@ class PixelTask : public Task {
     const auto pictures = file.metadata().find("pictures");
     if (pictures == file.metadata().end() || pictures->second != learnt_print_)
       throw UserError(file.path() +
-                      " goes on only with the pictures that it learnt from, but those in " +
-                      options_.data + " are others");
+                      " can continue only with the pictures of its training, but those in " +
+                      options_.data + " differ");
     trainer_.load(file);
   }
 

@@ -31,41 +31,41 @@ void add_seed_flag(CLI::App& app, std::uint64_t& seed, const std::string& of) {
 void add_threads_flag(CLI::App& app, const std::string& promise) {
   app.add_option_function<int>(
          "--threads", reel::set_threads,
-         "how many the library uses at most (default: one for each processor)" + promise)
+         "largest number of threads of the library (default: one for each processor)" + promise)
       ->check(CLI::Range(1, 1024));
 }
 
 void add_training_flags(CLI::App& app, TrainingOptions& options, const std::string& batch,
                         const std::string& kept) {
-  app.add_option("--steps", options.steps, "steps of training, those of earlier runs included")
+  app.add_option("--steps", options.steps, "steps of training, including those of earlier runs")
       ->check(CLI::Range(1, 1'000'000'000));
   app.add_option("--stop-after", options.stop_after,
-                 "stop after so many steps of this run, to go on with --resume (0: never)")
+                 "steps of this run after which it stops, to continue with --resume (0: no stop)")
       ->check(CLI::Range(0, 1'000'000'000));
   app.add_option("--batch", options.batch, batch)->check(CLI::Range(1, 100'000));
   app.add_option("--cell", options.cell, "lstm, gru, or rnn")
       ->check(CLI::IsMember({"lstm", "gru", "rnn"}).description(""))
       ->type_name("CELL");
-  app.add_option("--layers", options.layers, "cells one above another")->check(CLI::Range(1, 100));
+  app.add_option("--layers", options.layers, "number of stacked cells")->check(CLI::Range(1, 100));
   app.add_option("--hidden", options.hidden, "size of a cell")->check(CLI::Range(1, 65'536));
   app.add_option("--mode", options.mode,
                  "eager, traced, or both: some steps eagerly, the others traced")
       ->check(CLI::IsMember({"eager", "traced", "both"}).description(""))
       ->type_name("MODE");
   add_threads_flag(app, "; losses are the same for any number");
-  add_seed_flag(app, options.seed, "of all random numbers");
-  app.add_option("--checkpoint", options.checkpoint,
-                 "where model and training go: now and then, at the end, and on Ctrl-C")
+  add_seed_flag(app, options.seed, "seed of all random numbers");
+  app.add_option(
+         "--checkpoint", options.checkpoint,
+         "file for the model and its training, written at intervals, at the end, and on Ctrl-C")
       ->type_name("FILE");
   app.add_option("--checkpoint-every", options.checkpoint_every, "steps between two checkpoints")
       ->check(CLI::Range(1, 1'000'000'000));
-  app.add_option("--losses", options.losses, "where the loss of every step goes, as CSV")
+  app.add_option("--losses", options.losses, "CSV file for the loss of every step")
       ->type_name("FILE");
-  app.add_option("--plot", options.plot, "where the curve of the losses goes, as SVG")
-      ->type_name("FILE");
+  app.add_option("--plot", options.plot, "SVG file for the curve of the losses")->type_name("FILE");
   app.add_flag("--resume", options.resume,
-               "go on with the training in the checkpoint, as if it had not stopped. All flags are "
-               "as they were, but for --stop-after, --threads and those that are given; another " +
+               "continue the training in the checkpoint, as if it had not stopped. Flags that are "
+               "not given keep their values, except --stop-after and --threads; another " +
                    kept + ", --cell, --layers, --hidden, --batch or --seed is refused");
 }
 

@@ -80,7 +80,7 @@ void Settings::take(const reel::SafetensorsFile& file, const std::set<std::strin
       auto then = *value;
       if (found == stored.end() ||
           !parse(setting.is_file ? found_from(checkpoint, found->second) : found->second, then))
-        throw UserError(checkpoint + " is no checkpoint of " + program + ": it says no " +
+        throw UserError(checkpoint + " is no checkpoint of " + program + ": it has no value for " +
                         setting.flag);
       if (!goes_on && setting.of == Of::show) return;
       if (!is_asked_for)

@@ -102,7 +102,7 @@ class Training {
     const auto [loss, accuracy] = task_.step(is_traced);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (!std::isfinite(loss))
-      throw UserError("the loss is no number any more at step " + std::to_string(step + 1) +
+      throw UserError("the loss is not finite at step " + std::to_string(step + 1) +
                       "; try another --seed");
     losses_.write({step + 1, is_traced, loss, accuracy});
     if (is_traced && !is_recorded_) {
@@ -172,7 +172,7 @@ class Training {
     if (traced_.steps) progress_.print(speed_line("traced", traced_));
     if (step < options_.steps)
       progress_.print("step " + std::to_string(step) + " of " + std::to_string(options_.steps) +
-                      " is in " + options_.checkpoint + "; --resume goes on");
+                      " is in " + options_.checkpoint + "; --resume continues");
   }
 
   Task& task_;

@@ -34,8 +34,8 @@ struct Sequence::Reader {
       : file(path, "Sequence"), header(read_npy_header(file)), all(type_of_all(step_dims)) {
     if (header.is_fortran_order && header.sizes.size() > 1)
       throw IoError(str(file.name(),
-                        " is in Fortran's order, in which no step stands in one piece; "
-                        "write it again with numpy.ascontiguousarray"));
+                        " is in Fortran's order, in which the elements of a step are not "
+                        "contiguous; write it again with numpy.ascontiguousarray"));
   }
 
   TensorType type_of_all(Dims dims) const {

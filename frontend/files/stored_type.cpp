@@ -26,7 +26,7 @@ TensorType stored_type(StoredDType stored, const std::vector<std::int64_t>& size
   }
   if (!fits)
     throw ShapeError(str(name, " has ", print_stored(stored, sizes), ", which the dims ", dims,
-                         " do not fit; give one of its size for each axis, or none"));
+                         " do not fit; give a Dim of the same size for each axis, or no dims"));
   return TensorType(*dtype, sized);
 }
 

@@ -12,7 +12,7 @@ Linear Linear::init(const Dim& in, const Dim& out, const LinearOptions& options)
   detail::check_parameter_dim("Linear", "out", out);
   if (in == out)
     throw ArgumentError(str("Linear: in and out are the same dim, ", in,
-                            "; make another one for out, and rename what comes out"));
+                            "; make another Dim for out, and rename the result"));
   detail::check_parameter_dtype("Linear", options.dtype);
   std::optional<Tensor> bias;
   if (options.has_bias) bias = zeros({out}, options.dtype);

@@ -10,9 +10,7 @@ void check_xs(const Tensor& xs, const Dim& dim, const Dim& in, std::string_view 
   if (!xs.is_defined()) throw ArgumentError(str(name, ": xs are an empty Tensor"));
   if (dim == in)
     throw ArgumentError(str(name, ": ", dim,
-                            " is the dim that the cell takes at each step; go "
-                            "along another one of ",
-                            xs.type()));
+                            " is the input dim of the cell; run along another dim of ", xs.type()));
   for (const Dim& needed : {dim, in}) Axis(needed).in(xs.type(), str(name, ": xs"));
 }
 

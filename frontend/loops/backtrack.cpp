@@ -56,8 +56,8 @@ void check_dims(const TreeLeaves& ys, const Tensor& backrefs, const Dim& steps, 
   check_beams("backrefs", backrefs.type(), beam);
   if (contains(steps.length_dims(), beam))
     throw ShapeError(str("backtrack: ", steps, " has a length for each hypothesis along ", beam,
-                         ", but these come from each other; give it lengths over the entries that "
-                         "are searched apart"));
+                         ", but hypotheses descend from each other; give it lengths over the "
+                         "entries that are searched separately"));
   for (std::size_t i = 0; i < ys.size(); ++i) {
     if (is_value(ys[i])) {
       check_has(paths()[i], ys[i].tensor.type(), steps);

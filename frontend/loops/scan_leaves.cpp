@@ -86,13 +86,12 @@ void place_xs(const ScanSpec& spec, ScanPlan& plan) {
   }
   if (!lines.empty()) {
     const std::string text =
-        plan.is_named
-            ? str(plan.what, ": these xs cannot be scanned along ", *plan.dim, lines,
-                  "\nTake spatial_dim from an argument, with x.dim(\"", plan.dim->name(),
-                  "\"); what is the same in every iteration can be captured.")
-            : str(plan.what, ": these xs cannot be scanned along their first axis", lines,
-                  "\nGive spatial_dim, a dim that all of them have; what is the same in every "
-                  "iteration can be captured.");
+        plan.is_named ? str(plan.what, ": these xs cannot be scanned along ", *plan.dim, lines,
+                            "\nTake spatial_dim from an argument, with x.dim(\"", plan.dim->name(),
+                            "\"); values that are the same in every iteration can be captured.")
+                      : str(plan.what, ": these xs cannot be scanned along their first axis", lines,
+                            "\nGive spatial_dim, a dim that all of them have; values that are the "
+                            "same in every iteration can be captured.");
     if (has_empty) throw StructureError(text);
     throw ShapeError(text);
   }
@@ -154,9 +153,9 @@ void check_arguments(const ScanSpec& spec, const ScanPlan& plan) {
     return;
   }
   if (!spec.cond)
-    throw ArgumentError(
-        str(plan.what,
-            ": how long does it run? Give spatial_dim with a size, xs, or cond with cond_dims"));
+    throw ArgumentError(str(plan.what,
+                            ": the number of iterations is unknown; give spatial_dim with a size, "
+                            "xs, or cond with cond_dims"));
   if (has_xs)
     throw ArgumentError(str(plan.what, ": xs are given, so their spatial_dim must have a size"));
   if (spec.is_reverse) throw ArgumentError(str(plan.what, ": reverse needs a known length"));
@@ -241,8 +240,8 @@ Tensor begins_piece(const ScanSpec& spec, const ScanPlan& plan, const Tensor& po
   if (spec.is_reverse) {
     const Tensor steps = plan.dim->has_size() ? scalar(plan.dim->size(), i64) : extent_of(plan);
     if (!steps.is_defined())
-      throw ArgumentError(str(plan.what, ": truncate counts the steps from the last one, and how ",
-                              "many there are, ", *plan.dim, ", is not known"));
+      throw ArgumentError(str(plan.what, ": truncate counts iterations from the last one, but ",
+                              "their number, ", *plan.dim, ", is not known"));
     number = steps - 1 - position;
   }
   return stop_gradient(

@@ -39,7 +39,7 @@ class Objections {
     const std::string text =
         is_first ? str(what, ": y of the body differs from the template ys", lines_,
                        "\nReturn y as ys says, or leave ys out: a template is not needed.")
-                 : str(what, ": y of the body differs from what the first iteration gave", lines_,
+                 : str(what, ": y of the body differs from y of the first iteration", lines_,
                        "\nReturn the same type of y in every iteration.");
     if (worst_ == Difference::structure) throw StructureError(text);
     if (worst_ == Difference::dtypes) throw DTypeError(text);
@@ -128,14 +128,12 @@ void check_names(const ScanSpec& spec, const ScanPlan& plan, const TreeLeaves& y
   if (is_named)
     throw ShapeError(str(plan.what, ": ys are stacked along a dim with a name, ",
                          plan.dim && !plan.makes_dim ? str(*plan.dim) : plan.new_dim,
-                         ", which these y cannot be", lines,
+                         ", but not all y have named dims", lines,
                          "\nGive every axis of y a Dim with a name, or let xs, state and "
                          "spatial_dim have none."));
-  throw ShapeError(str(plan.what,
-                       ": ys are stacked along a dim without a name, which these y "
-                       "cannot be",
-                       lines,
-                       "\nGive spatial_dim, and what is scanned, a name, as in Dim(\"time\", 3)."));
+  throw ShapeError(
+      str(plan.what, ": ys are stacked along a dim without a name, but not all y have plain sizes",
+          lines, "\nName spatial_dim and the scanned axes, as in Dim(\"time\", 3)."));
 }
 
 }  // namespace

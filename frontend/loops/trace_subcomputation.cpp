@@ -24,7 +24,7 @@ TreeLeaves run_recorded(const std::string& what, TreeLeaves arguments,
       return TracedFunction::Recorded{{part(promises), {}}, {}, {}};
     } catch (TraceError& error) {  // eager callers do not expect a TraceError: explain it
       error.add_line(
-          str(what, " is recorded in eager mode, too, to choose what is kept for its gradient"));
+          str(what, " is recorded in eager mode, too, to choose the residuals of its gradient"));
       throw;
     }
   };

@@ -18,24 +18,25 @@ std::vector<std::pair<std::string, std::string>> attributes_of(const LoopAttrs& 
   const auto say = [&](const char* name, const std::string& value) {
     result.emplace_back(name, value);
   };
-  say("direction",
-      loop.trips.is_reverse ? "from the last step to the first" : "from the first step on");
+  say("direction", loop.trips.is_reverse ? "from the last iteration to the first"
+                                         : "from the first iteration to the last");
   const char* ends = loop.trips.has_bound && !(loop.trips.is_full && !loop.slices.empty())
                          ? loop.cond ? "a bound, or its condition" : "a bound"
-                     : loop.trips.is_full ? "the length of what it slices and stacks"
+                     : loop.trips.is_full ? "the length of its slices and stacks"
                                           : "its condition";
   say("ends by", ends);
   if (loop.cond && loop.trips.is_scan)
-    say("condition", loop.trips.cond_before_body ? "asked before the first step and after every one"
-                                                 : "asked after every step");
-  if (loop.has_entries()) say("entries end one by one", join(loop.entries.dims, ", "));
+    say("condition", loop.trips.cond_before_body
+                         ? "evaluated before the first iteration and after each"
+                         : "evaluated after each iteration");
+  if (loop.has_entries()) say("entries finish one by one", join(loop.entries.dims, ", "));
   if (loop.chunking.over_chunks)
-    say("chunks", loop.chunking.steps ? str(loop.chunking.steps, " steps in an iteration")
-                                      : "many steps in an iteration");
+    say("chunks", loop.chunking.steps ? str(loop.chunking.steps, " iterations in a chunk")
+                                      : "many iterations in a chunk");
   if (loop.policy.has_checkpoints())
     say("checkpoint", loop.policy.steps ? str("every ", loop.policy.steps, " steps")
                                         : str("within ", loop.policy.bytes, " B"));
-  if (loop.policy.swaps) say("swap_memory", "what its gradient needs lies in a file");
+  if (loop.policy.swaps) say("swap_memory", "residuals are in a file");
   return result;
 }
 
@@ -105,7 +106,7 @@ GraphDrawer::Ends GraphDrawer::draw_loop(const Graph& graph, std::size_t r,
   const int box = add(Kind::box, around, Role::loop, title_of_loop(loop.name), types);
   at(box).attributes = attributes_of(loop);
   if (const auto steps = known_steps(graph, record, graph.types))
-    at(box).note = str(counted(*steps, "step"), loop.chunking.over_chunks ? " in chunks" : "");
+    at(box).note = str(counted(*steps, "iteration"), loop.chunking.over_chunks ? " in chunks" : "");
 
   const Ends inputs = enter_loop(loop, box, around, in);
   const Graph& body = *loop.body.graph;

@@ -33,7 +33,7 @@ const char* words_of(LoweredRole role) {
     case LoweredRole::input:
       return "";
     case LoweredRole::identity:
-      return "hands on its input, where a body, a condition or a branch begins or ends";
+      return "copies its input at the begin or end of a body, condition or branch";
     case LoweredRole::begin:
       return "once for the loop: its bound, lengths and slices as a handle, the counter's 0, "
              "nothing";
@@ -42,47 +42,47 @@ const char* words_of(LoweredRole role) {
     case LoweredRole::bindings:
       return "once for the cond: the sizes that dims have in its branches, as a handle";
     case LoweredRole::open:
-      return "tells a body, condition or branch the sizes of dims";
+      return "passes sizes of dims to a body, condition or branch";
     case LoweredRole::in_bound:
       return "whether iteration k may run: k is less than the bound of the loop";
     case LoweredRole::every_entry:
-      return "a mask over entries in which all run";
+      return "a mask with all entries running";
     case LoweredRole::no_steps:
-      return "how many iterations each entry has run before the first: none";
+      return "zero iterations for each entry, before the first";
     case LoweredRole::live:
       return "which entries run in iteration k";
     case LoweredRole::any_live:
-      return "whether iteration k runs: some entry does";
+      return "whether iteration k runs: true if any entry runs";
     case LoweredRole::both:
-      return "where both masks hold";
+      return "the conjunction of two masks";
     case LoweredRole::ended:
-      return "what entries that have ended see in this iteration, as a handle";
+      return "values that finished entries read in this iteration, as a handle";
     case LoweredRole::seen:
-      return "an input of the body, as it sees it: of ended entries that of a live one";
+      return "an input of the body; finished entries read the value of a running one";
     case LoweredRole::next:
-      return "a carry after the iteration: of ended entries it is what it was before";
+      return "a carry after the iteration; finished entries keep their value";
     case LoweredRole::term:
-      return "an output of the body, as a stack or sum takes it: of ended entries zeros";
+      return "an output of the body for a stack or sum; zeros for finished entries";
     case LoweredRole::count_live:
-      return "how many iterations each entry has run, this one counted";
+      return "the number of iterations of each entry, including this one";
     case LoweredRole::position:
-      return "the step that the body sees: of a loop from behind not k";
+      return "the index that the body reads; a reverse loop counts down";
     case LoweredRole::slice:
-      return "slice k of what the loop runs along";
+      return "slice k of a sequence";
     case LoweredRole::put:
-      return "a stack with one more term, at place k";
+      return "a stack with element k added";
     case LoweredRole::add_term:
       return "a sum with one more term";
     case LoweredRole::increment:
       return "k + 1";
     case LoweredRole::made_dim:
-      return "the dim that the loop makes, when it is known how many iterations ran";
+      return "the dim that the loop makes, with the trip count as size";
     case LoweredRole::stack:
-      return "a stack as the loop gives it";
+      return "a stack as a result of the loop";
     case LoweredRole::sum:
-      return "a sum as the loop gives it";
+      return "a sum as a result of the loop";
     case LoweredRole::trips:
-      return "how many iterations ran";
+      return "the trip count";
   }
   return "";
 }
@@ -92,17 +92,17 @@ const char* words_of(LoweredKind kind) {
     case LoweredKind::op:
       return "";
     case LoweredKind::enter:
-      return "brings a value into the loop";
+      return "passes a value into the loop";
     case LoweredKind::merge:
-      return "hands on the value that comes first";
+      return "forwards the first value that arrives";
     case LoweredKind::switch_:
-      return "hands a value on to one side, as a predicate says; the other side is dead";
+      return "forwards a value to the output that a predicate selects; the other one is dead";
     case LoweredKind::loop_cond:
       return "whether one more iteration runs";
     case LoweredKind::next_iteration:
-      return "hands a value on to the next iteration";
+      return "forwards a value to the next iteration";
     case LoweredKind::exit:
-      return "lets the last iteration's value out of the loop";
+      return "passes the last iteration's value out of the loop";
   }
   return "";
 }

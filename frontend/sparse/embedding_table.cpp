@@ -26,9 +26,10 @@ EmbeddingTable::EmbeddingTable(IndexedSlices slices, const Dims& dims)
 
 const Tensor& EmbeddingTable::dense() const {
   if (!dense_)
-    throw ArgumentError(slices_ ? "EmbeddingTable: dense() of a gradient that is rows; use "
-                                  "to_dense() or slices()"
-                                : "EmbeddingTable: an empty one was used; make it of a tensor");
+    throw ArgumentError(
+        slices_ ? "EmbeddingTable: dense() of a gradient that is rows; use "
+                  "to_dense() or slices()"
+                : "EmbeddingTable: an empty EmbeddingTable was used; make it from a tensor");
   return *dense_;
 }
 

@@ -16,7 +16,8 @@ Tensor as_i64(const Tensor& indices, const char* what) {
 
 void check_given(const Tensor& values, const Tensor& indices) {
   if (!values.is_defined() || !indices.is_defined())
-    throw ArgumentError("IndexedSlices: an empty one was used; give it values and indices");
+    throw ArgumentError(
+        "IndexedSlices: an empty IndexedSlices was used; give it values and indices");
 }
 
 Tensor checked_indices(const IndexedSlices& slices) {
@@ -40,8 +41,8 @@ void check_rows(const IndexedSlices& slices, const TensorType& whole) {
   if (!fit)
     throw ShapeError(
         str("IndexedSlices: values ", slices.values.type(), " at indices ", slices.indices.type(),
-            " are no rows of ", whole,
-            ": there is one for each index, with the sizes of all axes but the first"));
+            " do not fit ", whole,
+            ": values have one row for each index, with the sizes of all axes but the first"));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ void check_given(const SparseTensor& sparse) {
   if (!sparse.indices.is_defined() || !sparse.values.is_defined() ||
       !sparse.dense_shape.is_defined())
     throw ArgumentError(
-        "SparseTensor: an empty one was used; give it indices, values and a dense_shape");
+        "SparseTensor: an empty SparseTensor was used; give it indices, values and a dense_shape");
 }
 
 /// Returns one column of the indices: all indices along one axis.

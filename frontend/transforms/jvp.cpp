@@ -47,7 +47,7 @@ void check_tangents(const char* what, const TreeLeaves& primals, const PathsFn& 
   if (worst == fine) return;
   const std::string text =
       str(what, ": the tangents are not of the types of the primals", lines,
-          "\nGive every floating tensor a tangent of its own type, zeros where it stays.");
+          "\nGive every floating tensor a tangent of its own type, zeros if it is constant.");
   if (worst == structure) throw StructureError(text);
   if (worst == dtype) throw DTypeError(text);
   throw ShapeError(text);

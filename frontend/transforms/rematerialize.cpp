@@ -54,8 +54,8 @@ SavingRule only_rule_of(const Checkpoint& policy) {
     throw ArgumentError(
         str("checkpoint: Checkpoint::",
             policy.steps() ? str("every(", policy.steps()) : str("budget(", policy.bytes()),
-            ") is for loops, and a function runs once; give Checkpoint().where(rule)"
-            ", or nothing to keep what goes in alone"));
+            ") is for loops, and a function runs once; give Checkpoint().where(rule), or leave the "
+            "policy out to save only the arguments"));
   return policy.rule() ? *policy.rule() : SavingRule();
 }
 

@@ -45,10 +45,10 @@ Maker maker_of_output(const OpRecord& record, std::size_t output) {
   if (record.op != &loop_op) return {std::string(record.op->name), {}};
   const auto& attrs = get<LoopAttrs>(record.attrs.get());
   const Graph& body = *attrs.body.graph;
-  if (output >= body.outputs.size()) return {attrs.name + ": number of steps", {}};
+  if (output >= body.outputs.size()) return {attrs.name + ": trip count", {}};
   if (const LoopLeaf leaf = body_output_at(attrs, output); leaf.is(LeafKind::stack)) {
     const StackRole role = attrs.stacks[leaf.index].role;
-    if (role == StackRole::checkpoint_step) return {attrs.name + ": steps of checkpoints", {}};
+    if (role == StackRole::checkpoint_step) return {attrs.name + ": iterations of checkpoints", {}};
     if (role == StackRole::checkpoint_state) return {attrs.name + ": checkpoints of a carry", {}};
   }
   Maker maker = maker_of(body, body.outputs[output]);
@@ -201,7 +201,7 @@ bool KeptValues::has_unknown() const {
 
 std::ostream& operator<<(std::ostream& out, const KeptValues& kept) {
   const auto text = [](std::int64_t bytes) {
-    return bytes < 0 ? "as many bytes as a run tells" : bytes_text(bytes);
+    return bytes < 0 ? "an unknown number of bytes" : bytes_text(bytes);
   };
   for (const KeptValue& value : kept.values) {
     out << value.op;
@@ -209,22 +209,22 @@ std::ostream& operator<<(std::ostream& out, const KeptValues& kept) {
     out << ": ";
     if (value.count != 1) out << (value.count < 0 ? "a list of" : str(value.count, " of")) << ' ';
     out << value.type << ", " << text(value.bytes);
-    if (value.is_spilled) out << ", in a file but for at most " << text(value.in_memory);
+    if (value.is_spilled) out << ", in a file except at most " << text(value.in_memory);
     out << '\n';
   }
   out << "in all: " << bytes_text(kept.bytes());
-  if (kept.has_unknown()) out << " and what only a run tells";
+  if (kept.has_unknown()) out << " and values of unknown size";
   if (const std::int64_t in_files = kept.bytes_in_files())
     out << ", at most " << bytes_text(kept.bytes_in_memory()) << " at a time in memory, and "
         << bytes_text(in_files) << " in files";
   out << '\n';
   for (const KeptByLoop& of : kept.loops) {
     out << of.loop << ", until its gradient is done: at most " << text(of.checkpoints)
-        << " of checkpoints" << (of.has_arrays ? " beside the elements of arrays" : "") << ", and "
+        << " of checkpoints" << (of.has_arrays ? " without the elements of arrays" : "") << ", and "
         << text(of.bytes);
-    if (of.steps >= 0) out << " of " << counted(of.steps, "step");
-    out << " run again at a time";
-    if (of.runs >= 0) out << "; each step runs " << runs_text(of.runs);
+    if (of.steps >= 0) out << " of " << counted(of.steps, "iteration");
+    out << " recomputed at a time";
+    if (of.runs >= 0) out << "; each iteration runs " << runs_text(of.runs);
     out << '\n';
   }
   return out;

@@ -145,8 +145,8 @@ Dim place_of(const TreeLeaves& tree, const Tensor& indices, const Dim& dim) {
       if (of == dim || !contains(leaf.tensor.dims(), of)) added.push_back(of);
     if (added.size() == 1) return added[0];
     throw ShapeError(str("gather_nested: Dim ", dim, " is a leaf, but indices ", indices.type(),
-                         " have ", added.size(), " dims that come where it was in ",
-                         leaf.tensor.type(), "; give it one"));
+                         " replace it by ", added.size(), " dims in ", leaf.tensor.type(),
+                         "; give indices that replace it by one"));
   }
   return dim;
 }

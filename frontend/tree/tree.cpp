@@ -33,9 +33,8 @@ void check_same_structure(const char* function, const TreeLeaves& first, const T
 void refuse_rows(const char* function) {
   throw StructureError(
       str(function,
-          ": a gradient in the tree is rows of an EmbeddingTable, whose numbers are no "
-          "values; make it whole with with_dense_tables(gradient), or add two of them "
-          "with +"));
+          ": a gradient in the tree consists of rows of an EmbeddingTable, whose row numbers are "
+          "not values; make it dense with with_dense_tables(gradient), or add two of them with +"));
 }
 }  // namespace detail
 

@@ -116,8 +116,8 @@ TEST_P(MoreErrors, J23_NothingToScan) {
                 },
                 scalar(1.0)),
             "scan \"scan\": these xs cannot be scanned along their first axis\n  xs: f32[], a "
-            "scalar: it has no axis to scan\nGive spatial_dim, a dim that all of them have; what "
-            "is the same in every iteration can be captured.");
+            "scalar: it has no axis to scan\nGive spatial_dim, a dim that all of them have; values "
+            "that are the same in every iteration can be captured.");
   EXPECT_EQ(error_of<ArgumentError>(
                 [](const Tensor& x) {
                   return scan(Scan{.initial = x,
@@ -128,8 +128,8 @@ TEST_P(MoreErrors, J23_NothingToScan) {
                       .ys;
                 },
                 scalar(1.0)),
-            "scan \"scan\": how long does it run? Give spatial_dim with a size, xs, or cond with "
-            "cond_dims");
+            "scan \"scan\": the number of iterations is unknown; give spatial_dim with a size, xs, "
+            "or cond with cond_dims");
 }
 
 TEST_P(MoreErrors, D4_AStateThatChanges) {
@@ -146,7 +146,7 @@ TEST_P(MoreErrors, D4_AStateThatChanges) {
                 ones({2})),
             "while_loop \"while\": the state returned by the body differs from the state it was "
             "given\n  state: f32[2] going in, f32[4] coming out (dims differ)\nReturn every leaf "
-            "with the type it had on entry. To let a size change, give a less specific one in "
+            "with the type it had on entry. To let a size change, give a less specific shape in "
             "shape_invariants, as in PartialShape{unknown, 2}.");
   // Incompatible sizes.
   EXPECT_EQ(error_of_body<ShapeError>(
@@ -157,7 +157,7 @@ TEST_P(MoreErrors, D4_AStateThatChanges) {
             "while_loop \"while\": the state returned by the body differs from the state it was "
             "given\n  state.count: f32[2,3] going in, f32[3,2] coming out (dims differ)\nReturn "
             "every leaf with the type it had on entry. To let a size change, give a less specific "
-            "one in shape_invariants, as in PartialShape{unknown, 2}.");
+            "shape in shape_invariants, as in PartialShape{unknown, 2}.");
   // Empty before.
   EXPECT_EQ(error_of_body<StructureError>(
                 [](const Two& s) {

@@ -170,22 +170,21 @@ TEST_P(MoreFori, ErrorsOfBoundsAndUnroll) {
       "fori_loop \"fori_loop\": the state returned by the body differs from the state it was given"
       "\n  state.h: f32[] going in, boolean[] coming out (dtypes differ)"
       "\nReturn every leaf with the type it had on entry.");
-  EXPECT_EQ(
-      message_of<StructureError>([&] {
-        run([](const Tensor& x) {
-          return fori_loop(
-              0, 2,
-              [](const Tensor&, std::vector<Tensor> s) {
-                s.push_back(s[0]);
-                return s;
-              },
-              std::vector<Tensor>{x})[0];
-        })(scalar(1.0));
-      }),
-      "fori_loop \"fori_loop\": the state returned by the body differs from the state it was given"
-      "\n  state.1: nothing going in, f32[] coming out"
-      "\nReturn every leaf with the type it had on entry. A container keeps its size and its "
-      "keys from iteration to iteration; what grows can be a TensorArray.");
+  EXPECT_EQ(message_of<StructureError>([&] {
+              run([](const Tensor& x) {
+                return fori_loop(
+                    0, 2,
+                    [](const Tensor&, std::vector<Tensor> s) {
+                      s.push_back(s[0]);
+                      return s;
+                    },
+                    std::vector<Tensor>{x})[0];
+              })(scalar(1.0));
+            }),
+            "fori_loop \"fori_loop\": the state returned by the body differs from the state it was "
+            "given\n  state.1: nothing going in, f32[] coming out\nReturn every leaf with the type "
+            "it had on entry. A container keeps its size and its keys from iteration to iteration; "
+            "a list that grows can be a TensorArray.");
 }
 
 TEST_P(MoreFori, BoundsFarApart) {

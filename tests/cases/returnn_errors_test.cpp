@@ -19,8 +19,8 @@ TEST_P(ReturnnErrors, Case107_UnknownLength) {
   const auto cond = [](const Tensor& s) { return s < 1.0; };
   EXPECT_EQ(error_of<ArgumentError>(
                 [&](const Tensor& s) { return scan(Scan{.initial = s, .body = body}).state; }, s0),
-            "scan \"scan\": how long does it run? Give spatial_dim with a size, xs, or cond with "
-            "cond_dims");
+            "scan \"scan\": the number of iterations is unknown; give spatial_dim with a size, xs, "
+            "or cond with cond_dims");
   EXPECT_EQ(error_of<ArgumentError>(
                 [&](const Tensor& s) {
                   return scan(Scan{.initial = s, .cond = cond, .body = body}).state;
@@ -54,7 +54,7 @@ TEST_P(ReturnnErrors, Case107_UnknownLength) {
                 x, s0),
             "scan \"scan\": these xs cannot be scanned along their first axis\n  xs: "
             "f32[batch=3,time[batch=3]], whose dims are named\nGive spatial_dim, a dim that all of "
-            "them have; what is the same in every iteration can be captured.");
+            "them have; values that are the same in every iteration can be captured.");
 }
 
 TEST_P(ReturnnErrors, Case108_CondDimsWithoutACondition) {
@@ -143,8 +143,8 @@ TEST_P(ReturnnErrors, Case110_XsWithoutTheDim) {
           x, s0),
       "scan \"encode\": these xs cannot be scanned along time[batch=3]\n  xs.speaker: "
       "f32[batch=3], which has no dim time[batch=3]\n  xs.weights: f32[beam=2], which has no dim "
-      "time[batch=3]\nTake spatial_dim from an argument, with x.dim(\"time\"); what is the same in "
-      "every iteration can be captured.");
+      "time[batch=3]\nTake spatial_dim from an argument, with x.dim(\"time\"); values that are the "
+      "same in every iteration can be captured.");
 }
 
 TEST_P(ReturnnErrors, Case111_YOfAnotherTypeThanTheTemplate) {
@@ -187,14 +187,14 @@ TEST(ReturnnEagerErrors, Case111_YOfAnotherTypeThanTheFirstIterationGave) {
   };
   EXPECT_EQ(message_of<ShapeError>(
                 error([](int k, const Tensor& x) { return k < 2 ? x : expand(x, {2}); })),
-            "scan \"encode\": y of the body differs from what the first iteration gave\n  y: "
-            "f32[2] coming out, f32[] wanted (dims differ)\nReturn the same type of y in every "
+            "scan \"encode\": y of the body differs from y of the first iteration\n  y: f32[2] "
+            "coming out, f32[] wanted (dims differ)\nReturn the same type of y in every "
             "iteration.\nin iteration 2 of scan \"encode\"");
   EXPECT_EQ(message_of<StructureError>(error([](int k, const Tensor& x) {
               return k ? Vector{x, x} : Vector{x};
             })),
-            "scan \"encode\": y of the body differs from what the first iteration gave\n  y.1: "
-            "f32[] coming out, nothing wanted\nReturn the same type of y in every iteration.\nin "
+            "scan \"encode\": y of the body differs from y of the first iteration\n  y.1: f32[] "
+            "coming out, nothing wanted\nReturn the same type of y in every iteration.\nin "
             "iteration 1 of scan \"encode\"");
 }
 

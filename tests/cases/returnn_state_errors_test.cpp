@@ -21,15 +21,16 @@ using ReturnnStateErrors = ReturnnErrors;
 REEL_IN_EVERY_MODE(ReturnnStateErrors);
 
 TEST_P(ReturnnStateErrors, Case99_OtherKeysOrLength) {
-  EXPECT_EQ(error_of_body<StructureError>(
-                [](const Map& s) {
-                  return Map{{"a", s.at("a") + 1}, {"c", s.at("a")}};
-                },
-                Map{{"a", scalar(0)}, {"b", scalar(1)}}),
-            "while_loop \"decode\": the state returned by the body differs from the state it was "
-            "given\n  state.b: i32[] going in, nothing coming out\n  state.c: nothing going in, "
-            "i32[] coming out\nReturn every leaf with the type it had on entry. A container keeps "
-            "its size and its keys from iteration to iteration; what grows can be a TensorArray.");
+  EXPECT_EQ(
+      error_of_body<StructureError>(
+          [](const Map& s) {
+            return Map{{"a", s.at("a") + 1}, {"c", s.at("a")}};
+          },
+          Map{{"a", scalar(0)}, {"b", scalar(1)}}),
+      "while_loop \"decode\": the state returned by the body differs from the state it was given\n "
+      " state.b: i32[] going in, nothing coming out\n  state.c: nothing going in, i32[] coming "
+      "out\nReturn every leaf with the type it had on entry. A container keeps its size and its "
+      "keys from iteration to iteration; a list that grows can be a TensorArray.");
   EXPECT_EQ(error_of_body<StructureError>(
                 [](const Map& s) {
                   return Map{{"a", s.at("a") + 1}};
@@ -38,7 +39,7 @@ TEST_P(ReturnnStateErrors, Case99_OtherKeysOrLength) {
             "while_loop \"decode\": the state returned by the body differs from the state it was "
             "given\n  state.b: i32[] going in, nothing coming out\nReturn every leaf with the type "
             "it had on entry. A container keeps its size and its keys from iteration to iteration; "
-            "what grows can be a TensorArray.");
+            "a list that grows can be a TensorArray.");
   EXPECT_EQ(error_of_body<StructureError>(
                 [](const Vector& s) {
                   return Vector{s[0], s[1], s[1]};
@@ -47,7 +48,7 @@ TEST_P(ReturnnStateErrors, Case99_OtherKeysOrLength) {
             "while_loop \"decode\": the state returned by the body differs from the state it was "
             "given\n  state.2: nothing going in, i32[] coming out\nReturn every leaf with the type "
             "it had on entry. A container keeps its size and its keys from iteration to iteration; "
-            "what grows can be a TensorArray.");
+            "a list that grows can be a TensorArray.");
   // The message lists everything else that is wrong as well.
   EXPECT_EQ(error_of_body<StructureError>(
                 [&](const std::pair<Vector, Layer>& s) {
@@ -60,7 +61,7 @@ TEST_P(ReturnnStateErrors, Case99_OtherKeysOrLength) {
             "f32[feature=2] going in, f32[feature=2] coming out (dims differ: the two called "
             "feature are not one Dim)\n  state.0.1: nothing going in, i32[] coming out\nReturn "
             "every leaf with the type it had on entry. A container keeps its size and its keys "
-            "from iteration to iteration; what grows can be a TensorArray.");
+            "from iteration to iteration; a list that grows can be a TensorArray.");
 }
 
 TEST_P(ReturnnStateErrors, Case99_ScanToo) {
@@ -79,7 +80,7 @@ TEST_P(ReturnnStateErrors, Case99_ScanToo) {
             "scan \"encode\": the state returned by the body differs from the state it was given\n "
             " state.1: nothing going in, f32[batch=3] coming out\nReturn every leaf with the type "
             "it had on entry. A container keeps its size and its keys from iteration to iteration; "
-            "what grows can be a TensorArray.");
+            "a list that grows can be a TensorArray.");
 }
 
 // Case 100, another type of container, does not compile: "body returns a state of the type that it
@@ -94,7 +95,7 @@ TEST_P(ReturnnStateErrors, Case101_TensorAndNothing) {
             "while_loop \"decode\": the state returned by the body differs from the state it was "
             "given\n  state.extra: f32[] going in, nothing coming out\nReturn every leaf with the "
             "type it had on entry. A container keeps its size and its keys from iteration to "
-            "iteration; what grows can be a TensorArray.");
+            "iteration; a list that grows can be a TensorArray.");
   EXPECT_EQ(error_of_body<StructureError>(
                 [](const Optional& s) {
                   return Optional{s.step + 1, s.step};
@@ -103,7 +104,7 @@ TEST_P(ReturnnStateErrors, Case101_TensorAndNothing) {
             "while_loop \"decode\": the state returned by the body differs from the state it was "
             "given\n  state.extra: nothing going in, i32[] coming out\nReturn every leaf with the "
             "type it had on entry. A container keeps its size and its keys from iteration to "
-            "iteration; what grows can be a TensorArray.");
+            "iteration; a list that grows can be a TensorArray.");
   EXPECT_EQ(error_of_body<StructureError>(
                 [](const Layer& s) {
                   return Layer{s.h + 1, {}};

@@ -65,12 +65,12 @@ TEST_P(TensorFlowErrors, E04_E05_BodyReturnsAnotherNumberOfValues) {
             "while_loop \"decode\": the state returned by the body differs from the state it was "
             "given\n  state.2: nothing going in, i32[] coming out\nReturn every leaf with the type "
             "it had on entry. A container keeps its size and its keys from iteration to iteration; "
-            "what grows can be a TensorArray.");
+            "a list that grows can be a TensorArray.");
   EXPECT_EQ(error_of<StructureError>(with({one, one}), List{one, one, one}),
             "while_loop \"decode\": the state returned by the body differs from the state it was "
             "given\n  state.2: i32[] going in, nothing coming out\nReturn every leaf with the type "
             "it had on entry. A container keeps its size and its keys from iteration to iteration; "
-            "what grows can be a TensorArray.");
+            "a list that grows can be a TensorArray.");
 }
 
 TEST_P(TensorFlowErrors, E06_DtypesMustStay) {
@@ -241,8 +241,8 @@ TEST_P(TensorFlowErrors, E16_ScanWithAnotherNumberOfOutputsThanItsState) {
                 zeros({3})),
             "scan \"scan\": the state returned by the body differs from the state it was given\n  "
             "state.1: nothing going in, f32[] coming out\nReturn every leaf with the type it had "
-            "on entry. A container keeps its size and its keys from iteration to iteration; what "
-            "grows can be a TensorArray.");
+            "on entry. A container keeps its size and its keys from iteration to iteration; a list "
+            "that grows can be a TensorArray.");
 }
 
 }  // namespace

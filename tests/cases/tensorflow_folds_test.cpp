@@ -108,10 +108,9 @@ TEST_P(TensorFlowFolds, Z05_NoElements) {
     return map([](const Tensor& x) { return x; }, x, {.name = "squares"});
   });
   EXPECT_EQ(message_of<ShapeError>([&] { of_scalar(scalar(1.0)); }),
-            "map \"squares\": these xs cannot be scanned along their first axis"
-            "\n  xs: f32[], a scalar: it has no axis to scan"
-            "\nGive spatial_dim, a dim that all of them have; what is the same in every iteration "
-            "can be captured.");
+            "map \"squares\": these xs cannot be scanned along their first axis\n  xs: f32[], a "
+            "scalar: it has no axis to scan\nGive spatial_dim, a dim that all of them have; values "
+            "that are the same in every iteration can be captured.");
 }
 
 struct Sample {

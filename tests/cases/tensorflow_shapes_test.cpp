@@ -11,7 +11,7 @@ const std::string kDiffers =
     "while_loop \"while\": the state returned by the body differs from the state it was given\n";
 const std::string kAdvice =
     "\nReturn every leaf with the type it had on entry. To let a size change, give a less specific "
-    "one in shape_invariants, as in PartialShape{unknown, 2}.";
+    "shape in shape_invariants, as in PartialShape{unknown, 2}.";
 
 const std::string kGiveAnInvariant =
     "Give an invariant that allows the initial value: unknown for a size that changes, "
@@ -78,14 +78,14 @@ TEST_P(TensorFlowShapes, P03_InvariantThatTheInitialValueDoesNotFit) {
   EXPECT_EQ(message_of<ShapeError>([&] {
               run(Growing{same, 2, PartialShape{5}})(ones({2}));
             }),
-            "while_loop \"while\": initial values do not have the shape that their invariant "
-            "says\n  state.1: f32[2], shape invariant [5]\n" +
+            "while_loop \"while\": initial values do not match their shape invariant\n  state.1: "
+            "f32[2], shape invariant [5]\n" +
                 kGiveAnInvariant);
   EXPECT_EQ(message_of<ShapeError>([&] {
               run(Growing{same, 2, PartialShape{unknown}})(ones({2, 2}));
             }),
-            "while_loop \"while\": initial values do not have the shape that their invariant says\n"
-            "  state.1: f32[2,2], shape invariant [?]\n" +
+            "while_loop \"while\": initial values do not match their shape invariant\n  state.1: "
+            "f32[2,2], shape invariant [?]\n" +
                 kGiveAnInvariant);
 }
 
@@ -115,7 +115,7 @@ TEST(TracedTensorFlowShapes, MoreGeneralIsAnErrorUntilTheBodyEnsuresTheShape) {
               }),
               kDiffers + "  state.1: f32[11,17] going in, f32[11,?] coming out (more general" +
                   (invariant ? " than its shape invariant [11,17])" : ")") + kAdvice +
-                  " A size that is known not to change can be said with ensure_shape.");
+                  " A size that stays the same can be given with ensure_shape.");
   const auto ensured = [&](const Tensor& m) {
     return ensure_shape(columns(m) + 1.0, PartialShape{unknown, 17});
   };
@@ -134,9 +134,10 @@ TEST(TracedTensorFlowShapes, AnInitialValueOfWhichTheTraceKnowsLess) {
     });
   };
   EXPECT_EQ(message_of<ShapeError>([&] { loop(false)(ones({1})); }),
-            "while_loop \"while\": initial values do not have the shape that their invariant "
-            "says\n  state.1: f32[?], shape invariant [4]\n" +
-                kGiveAnInvariant + " What a trace does not know can be said with ensure_shape.");
+            "while_loop \"while\": initial values do not match their shape invariant\n  state.1: "
+            "f32[?], shape invariant [4]\n" +
+                kGiveAnInvariant +
+                " A size that a trace does not know can be given with ensure_shape.");
   expect_values(loop(true)(ones({1})), {2, 2, 2, 2});
 }
 
@@ -145,9 +146,9 @@ TEST_P(TensorFlowShapes, EnsureShapeIsCheckedWhenTheLoopRuns) {
   EXPECT_EQ(message_of<ShapeError>([&] {
               run(Growing{wrong, 3, PartialShape{unknown, 2}})(ones({1, 2}));
             }),
-            "ensure_shape: f32[4,2] does not have the shape [2,2]; say what holds of every x, with "
-            "unknown where sizes may differ: it checks, and changes nothing\n"
-            "in iteration 1 of while_loop \"while\"");
+            "ensure_shape: f32[4,2] does not have the shape [2,2]; give a shape that every x has, "
+            "with unknown for sizes that may differ: ensure_shape checks x and does not change "
+            "it\nin iteration 1 of while_loop \"while\"");
 }
 
 TEST_P(TensorFlowShapes, EverySizeIsComparedInEveryIteration) {
@@ -206,10 +207,10 @@ TEST_P(TensorFlowShapes, UnknownRankAllowsAnyShapeEagerlyAndAnySizesTraced) {
   else
     EXPECT_EQ(message_of<ShapeError>([&] { f(ones({2})); }),
               kDiffers +
-                  "  state.1: f32[2] going in, f32[2,?] coming out (its rank changes)\n"
-                  "Return every leaf with the type it had on entry. A trace knows the rank of "
-                  "every tensor, so that it cannot change in a traced loop: reshape what is "
-                  "returned, or run the loop eagerly.");
+                  "  state.1: f32[2] going in, f32[2,?] coming out (its rank changes)\nReturn "
+                  "every leaf with the type it had on entry. A trace knows the rank of every "
+                  "tensor, so that it cannot change in a traced loop: reshape the returned tensor, "
+                  "or run the loop eagerly.");
 }
 
 TEST(TracedTensorFlowShapes, P07_TheNumberOfInvariantsIsTheNumberOfTensors) {
@@ -272,8 +273,8 @@ TEST_P(TensorFlowShapes, P11_InvariantOfATensorArrayIsItsElementsShape) {
   for (const auto& invariant : {std::optional<PartialShape>(), {PartialShape{}}})
     expect_values(loop(invariant)(scalar(3.0)), {3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1});
   EXPECT_EQ(message_of<ShapeError>([&] { loop(PartialShape{10})(scalar(3.0)); }),
-            "while_loop \"while\": initial values do not have the shape that their invariant "
-            "says\n  state.1: list of f32[], shape invariant [10]\n" +
+            "while_loop \"while\": initial values do not match their shape invariant\n  state.1: "
+            "list of f32[], shape invariant [10]\n" +
                 kGiveAnInvariant);
 }
 

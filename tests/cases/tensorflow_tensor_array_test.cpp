@@ -123,8 +123,8 @@ TEST_P(TensorFlowTensorArray, T08_WrongIndicesAndDTypes) {
             "TensorArray write: index 3 is out of range for 3 elements; an array made with "
             ".dynamic_size = true grows");
   EXPECT_EQ(message_of<IndexError>([&] { write(scalar(-1), ones({2})); }),
-            "TensorArray write: index -1 is negative; where to write is counted from the front, "
-            "and the array has 3 elements");
+            "TensorArray write: index -1 is negative; write counts positions from the front, and "
+            "the array has 3 elements");
   EXPECT_EQ(message_of<IndexError>([&] { write(scalar(std::int64_t{1} << 40, i64), ones({2})); }),
             "TensorArray write: index 1099511627776 is too large; an array has at most 2147483647 "
             "elements");

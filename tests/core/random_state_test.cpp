@@ -48,7 +48,7 @@ TEST(RandomStreamTest, WhatIsNoStateIsRefused) {
               return jit([](const Tensor& x) { return x + cast(sum(random_state(), 0), f32); })(
                   ones({2}));
             }),
-            "random_state: a trace has no stream of its own; ask outside of it");
+            "random_state: a trace has no stream of its own; call it outside of the trace");
 }
 
 }  // namespace

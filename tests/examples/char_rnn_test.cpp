@@ -112,7 +112,7 @@ TEST_F(CharRnnTest, AnInterruptSavesAndSaysSo) {
     if (is_running) {
       EXPECT_EQ(outcome.code, 128 + signal);
     }
-    EXPECT_NE(outcome.out.find("--resume goes on"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("--resume continues"), std::string::npos) << outcome.out;
     train(name, {"--resume"});
     expect_same_training("whole", name);
   }
@@ -234,10 +234,10 @@ TEST_F(CharRnnErrorTest, AnotherTextOfTheSameBytes) {
   std::reverse(text.begin(), text.end());
   std::ofstream(folder_ / "text") << text;
   const Outcome outcome = run(with_files("a", {"--resume", "--steps", "9"}));
-  expect_error(outcome,
-               "a/model goes on only with the text that it learnt so far "
-               "(d83e9bc21d361cef), but " +
-                   (folder_ / "text").string() + " is another one (976e29f400ec84e7)");
+  expect_error(
+      outcome,
+      "a/model can continue only with the text of its training so far (d83e9bc21d361cef), but " +
+          (folder_ / "text").string() + " is another one (976e29f400ec84e7)");
 }
 
 TEST_F(CharRnnErrorTest, CheckpointsOfAnotherModel) {

@@ -107,8 +107,8 @@ TEST_F(PixelRnnTest, GoesOnWithTheSamePicturesOnly) {
   labels.back() = 0;
   write("train-labels-idx1-ubyte", labels);
   expect_error(run(with_files("a", {"--resume", "--steps", "4"})),
-               "a/model goes on only with the pictures that it learnt from, but those in " +
-                   in_folder(".") + " are others");
+               "a/model can continue only with the pictures of its training, but those in " +
+                   in_folder(".") + " differ");
 }
 
 TEST_F(PixelRnnTest, DamagedDataAreRefused) {
@@ -119,13 +119,13 @@ TEST_F(PixelRnnTest, DamagedDataAreRefused) {
   write("train-labels-idx1-ubyte", labels.substr(0, 50));
   expect("cannot read " + path + ": it is cut off");
   write("train-labels-idx1-ubyte", labels + "x");
-  expect(path + " is longer than it says");
+  expect(path + " is longer than its header says");
   write("train-labels-idx1-ubyte", pictures_of(80));
   expect(path + " is no idx file of bytes with 1 sizes");
   write("train-labels-idx1-ubyte", labels_of(70));
   expect(path + " has 70 labels for 80 pictures");
   write("train-labels-idx1-ubyte", labels.substr(0, labels.size() - 1) + "\x0b");
-  expect("a label of 11 where there are 10 classes");
+  expect("a label of 11, but there are 10 classes");
   fs::remove(path);
   expect("no " + path +
          ".gz; Fashion-MNIST is Debian's dataset-fashion-mnist (scripts/install --pictures), other "

@@ -102,8 +102,8 @@ TEST_F(BeamSearchTest, EndsWithTheLineOrAtTheLimit) {
 
 TEST_F(BeamSearchTest, Errors) {
   expect_error(run({}),
-               "there is no char_rnn.safetensors; char_rnn trains a model, --checkpoint says where "
-               "it is");
+               "there is no char_rnn.safetensors; train a model with char_rnn, or name its file "
+               "with --checkpoint");
   const Outcome damaged = run({"--checkpoint", "text"});
   EXPECT_EQ(damaged.code, 1);
   EXPECT_EQ(damaged.error.find("beam_search: SafetensorsFile: text is not a safetensors file"), 0u)

@@ -84,7 +84,7 @@ TEST_F(PageTest, SearchKnowsTypesAndHasNoHitForNonsense) {
 
 TEST_F(PageTest, SearchKnowsAttributesAndLinesOfCode) {
   open(nested().graph());
-  EXPECT_EQ(ask("page.model.find('ends by the length of what it slices').map((n) => n.label)"),
+  EXPECT_EQ(ask("page.model.find('ends by the length of its slices').map((n) => n.label)"),
             nlohmann::json({"fori_loop", "fori_loop"}));
   // Searches for the line of an op, as its details show it.
   browser->press("/");

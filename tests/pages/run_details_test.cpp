@@ -27,7 +27,8 @@ TEST_F(RunDetailsTest, NodesThatPassTokensNameTheLineOfTheirLoop) {
   }
   // The details explain these nodes.
   ask("page.goTo(" + node("Merge") + ")");
-  EXPECT_NE(details().find("hands on the value that comes first"), std::string::npos) << details();
+  EXPECT_NE(details().find("forwards the first value that arrives"), std::string::npos)
+      << details();
   // The details of a box give the run's bound.
   ask("page.goTo(" + node("while") + ")");
   EXPECT_NE(details().find("3 iterations, at most 2 at once"), std::string::npos) << details();
@@ -55,7 +56,7 @@ TEST_F(RunDetailsTest, EveryNodeOfALoopSaysWhatItDoes) {
     return ask(node(label) + "?.attributes.find(([name]) => name === 'does')?.[1]");
   };
   EXPECT_EQ(does("in_bound"), "whether iteration k may run: k is less than the bound of the loop");
-  EXPECT_EQ(does("slice"), "slice k of what the loop runs along");
+  EXPECT_EQ(does("slice"), "slice k of a sequence");
   EXPECT_EQ(ask("page.model.nodes.filter((n) => n.attributes.some(([name, value]) => name === "
                 "'does' && (!value || value === n.label))).map((n) => n.label)"),
             nlohmann::json::array());
@@ -91,7 +92,7 @@ TEST_F(RunDetailsTest, ACutRunSaysHowLongItWas) {
   EXPECT_EQ(text_of(".at"), str("step ", all - 10'000, " of ", all));
   EXPECT_EQ(text_of(".what"), str("The page has the first 10000 steps of this run and the last "
                                   "10000: the ",
-                                  all - 20'000, " between them are left out."));
+                                  all - 20'000, " between them are omitted."));
   // The iterations in flight are known after the gap, and counts are of the whole run.
   const auto flights =
       ask("[...document.querySelectorAll('#run .flight')].map((f) => "

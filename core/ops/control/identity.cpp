@@ -166,11 +166,11 @@ const Op ensure_shape_op{
             dims[i] = wanted[i];
           }
           if (!fits)
-            throw ShapeError(
-                str("ensure_shape: ", x, " does not have the shape ", PartialShape(wanted),
-                    "; say what holds of every x, with unknown where sizes may differ: it checks, "
-                    "and changes nothing",
-                    one_dim_hint(wanted, x.dims())));
+            throw ShapeError(str("ensure_shape: ", x, " does not have the shape ",
+                                 PartialShape(wanted),
+                                 "; give a shape that every x has, with unknown for sizes that may "
+                                 "differ: ensure_shape checks x and does not change it",
+                                 one_dim_hint(wanted, x.dims())));
           a.out.push_back(x.with(dims));
         },
     .kernel = share,

@@ -13,7 +13,7 @@ class ReplaySegmentGraphs;  // trace/executors/checkpoints/replay_segments.h
 
 /// Computes the residuals of a loop again from its checkpoints.
 ///
-///   inputs of the op:   the inputs of the loop, trips (i32), [lengths (i32 over entry_dims)],
+///   inputs of the op:   the inputs of the loop, trips (i32), [lengths (i32 over entries.dims)],
 ///                       for each checkpoint {steps before, steps run together} (a list of i64[2]),
 ///                       for each carry the list of its values at the checkpoints
 ///   outputs of the op:  the loop's stacks from `first_saved` on

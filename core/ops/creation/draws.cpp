@@ -315,8 +315,8 @@ Tensor random_uniform(const Dims& dims, double low, double high, DType dtype) {
   const double largest =
       dtype == f32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
   if (!(high - low <= largest))
-    throw ArgumentError(
-        str("random_uniform: from ", low, " to ", high, " is farther than ", dtype, " can say"));
+    throw ArgumentError(str("random_uniform: from ", low, " to ", high,
+                            " is a larger distance than ", dtype, " can hold"));
   return bind_draw(random_uniform_op, type, low, high);
 }
 

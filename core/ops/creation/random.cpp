@@ -139,13 +139,15 @@ void manual_seed(std::uint64_t seed) { stream = {seed, 0}; }
 
 Tensor random_state() {
   if (is_tracing())
-    throw TraceError("random_state: a trace has no stream of its own; ask outside of it");
+    throw TraceError(
+        "random_state: a trace has no stream of its own; call it outside of the trace");
   return make_stream(static_cast<std::int64_t>(stream.seed), stream.taken);
 }
 
 void set_random_state(const Tensor& state) {
   if (is_tracing() || state.is_traced())
-    throw TraceError("set_random_state: a trace has no stream of its own; set it outside of it");
+    throw TraceError(
+        "set_random_state: a trace has no stream of its own; call it outside of the trace");
   const TensorType& type = state.type();
   // No allocation: load_checkpoint has replaced the tree by now.
   if (type.dtype() != i64 || type.rank() != 1 || type.sizes()[0] != 2)

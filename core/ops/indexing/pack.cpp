@@ -217,7 +217,7 @@ Tensor pack_by(const Tensor& x, const Tensor& given, MaskKind kind, const Axes& 
   }
   if (to && to->is_named() && contains(x.dims(), *to) && !contains(packed, *to))
     throw ShapeError(str("pack: ", x.type(), " has the dim ", *to,
-                         " already; make a second Dim for what is packed"));
+                         " already; make a second Dim for the packed elements"));
   const Axes listed = type.is_named() ? Axes(in_x) : axes;
   const Selection selection = select("pack", valid_part(given, x.type(), listed), listed);
   const Dim& flat = dim_at(selection.flat.type(), selection.axis);

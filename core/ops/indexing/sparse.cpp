@@ -36,8 +36,8 @@ void check_places(const std::string& what, const TensorType& places) {
     throw ShapeError(
         str(what, ": indices are [n,k] with plain sizes, got ", without_dtype(places)));
   if (places.rank() == 2 && !dim_at(places, 1).has_size())
-    throw ShapeError(str(what, ": how many indices a place has must be known, got ",
-                         without_dtype(places), "; say it with ensure_shape"));
+    throw ShapeError(str(what, ": the number of indices of each element must be known, got ",
+                         without_dtype(places), "; give it with ensure_shape"));
 }
 
 /// Returns the number of indices of a place.
@@ -55,7 +55,7 @@ void check_scatter(const std::string& what, const TensorType& places, const Tens
         str(what, ": dense_shape is a vector of plain size, got ", without_dtype(shape)));
   if (!dim_at(shape, 0).has_size())
     throw ShapeError(str(what, ": the rank must be known, but dense_shape is ",
-                         without_dtype(shape), "; say it with ensure_shape"));
+                         without_dtype(shape), "; give it with ensure_shape"));
   if (updates.dtype() == boolean) throw DTypeError(str(what, ": takes numbers, got ", updates));
   const auto rank = static_cast<int>(dim_at(shape, 0).size());
   const auto depth = static_cast<int>(depth_of(places));
@@ -82,7 +82,7 @@ void gather_type(TypeArgs& a) {
   check_places(what, places);
   const auto depth = static_cast<int>(depth_of(places));
   if (x.is_named() || x.is_list() || x.rank() < depth)
-    throw ShapeError(str(what, ": places ", without_dtype(places), " are none of ", x,
+    throw ShapeError(str(what, ": places ", without_dtype(places), " do not index ", x,
                          ", which should have plain sizes and at least ", depth, " axes"));
   Dims dims{dim_at(places, 0)};
   dims.insert(dims.end(), x.dims().begin() + depth, x.dims().end());

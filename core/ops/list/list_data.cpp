@@ -85,8 +85,7 @@ void check_write(std::int64_t index, std::int64_t size, bool may_grow) {
   constexpr std::int64_t kMaxLength = std::numeric_limits<std::int32_t>::max();
   if (index < 0)
     throw IndexError(str("TensorArray write: index ", index,
-                         " is negative; where to write is counted from the front, and the array "
-                         "has ",
+                         " is negative; write counts positions from the front, and the array has ",
                          size, " elements"));
   if (index < size) return;
   if (index >= kMaxLength)

@@ -329,8 +329,8 @@ Split split_of(const Tensor& x, int axis, const Dims& dims) {
     if (attrs.parts.empty() || is_one_size(attrs.parts[0]) ||
         !std::all_of(attrs.parts.begin() + 1, attrs.parts.end(), is_one_size))
       throw ShapeError(str("split_dim: ", axis_name(x.type(), axis),
-                           " is ragged, so that of its parts the first, and only that, is ragged ",
-                           "too, or a name; got ", dims));
+                           " is ragged, so the first new dim, and only that one, must be ragged ",
+                           "or a name; got ", dims));
     open = 0;
   }
   if (!dim.is_ragged() && !has_open) return {std::move(attrs.parts), {}};

@@ -76,11 +76,11 @@ StateRule::StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
     }
   }
   if (!lines.empty())
-    throw ShapeError(
-        str(what_, ": initial values do not have the shape that their invariant says", lines,
-            "\nGive an invariant that allows the initial value: unknown for a ",
-            "size that changes, std::nullopt for the value's own shape.",
-            knows_less ? " What a trace does not know can be said with ensure_shape." : ""));
+    throw ShapeError(str(
+        what_, ": initial values do not match their shape invariant", lines,
+        "\nGive an invariant that allows the initial value: unknown for a ",
+        "size that changes, std::nullopt for the value's own shape.",
+        knows_less ? " A size that a trace does not know can be given with ensure_shape." : ""));
 }
 
 void StateRule::find_slots() {
@@ -131,8 +131,8 @@ TensorType StateRule::formal_type(std::size_t leaf) const {
     const bool stays = says_something(dim) && shape.has_rank() && says_something(shape.dims()[i]);
     if (!stays && dim.is_named())
       throw ShapeError(str(what_, ": the shape invariant ", shape, " of ", paths_()[leaf],
-                           " lets dim ", dim, " change, which a trace must be told of: the state ",
-                           "has to hold the Dim beside the tensor"));
+                           " lets dim ", dim, " change; in a trace the state ",
+                           "has to hold this Dim beside the tensor"));
     dims.push_back(stays ? dim : Dim::unknown());
   }
   return type.with(dims);
@@ -154,7 +154,7 @@ std::string StateRule::why_not(std::size_t leaf, const TensorType& type,
   if (given) return str("its shape invariant ", *given, " does not allow that");
   const TensorType& before = initial_[leaf].tensor.type();
   return changes.affects(before) && !before.is_list()
-             ? str("dims differ: wanted is ", changes(before))
+             ? str("dims differ: expected ", changes(before))
              : detail::dims_differ(before, type);
 }
 
@@ -182,18 +182,18 @@ std::string StateRule::advice(const TreeLeaves& returned,
     });
     if (!concerns) continue;
     text += before == after
-                ? str(" ", paths_()[slot], " came back as it was: return its new Dim there where ",
+                ? str(" ", paths_()[slot], " was returned unchanged: return its new Dim there if ",
                       "tensors that have ", before, " change it.")
-                : str(" ", paths_()[slot], " came back as ", after, ", so tensors that had ",
-                      before, " have that instead.");
+                : str(" ", paths_()[slot], " was returned as ", after, ", so tensors that had ",
+                      before, " have the returned Dim instead.");
   }
   const auto is_list = [&](std::size_t i) {
     return initial_[i].kind == TreeLeaf::Kind::tensor && initial_[i].tensor.type().is_list();
   };
   if (!text.empty() && std::any_of(wrong.begin(), wrong.end(), is_list))
     text +=
-        " An array keeps elements of one type, so a Dim of theirs cannot change; keep what grows "
-        "in a tensor.";
+        " An array keeps elements of one type, so a Dim of theirs cannot change; keep values that "
+        "grow in a tensor.";
   return text;
 }
 
@@ -232,7 +232,7 @@ void StateRule::refuse_structure(const TreeLeaves& returned) const {
   throw StructureError(
       str(what_, ": the state returned by the body differs from the state it was given", lines,
           "\nReturn every leaf with the type it had on entry. A container keeps its size and its "
-          "keys from iteration to iteration; what grows can be a TensorArray."));
+          "keys from iteration to iteration; a list that grows can be a TensorArray."));
 }
 
 TreeLeaves StateRule::checked(TreeLeaves returned) const {
@@ -283,17 +283,17 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
     }
   }
   if (worst == fine) return returned;
-  const std::string text = str(
-      what_, ": the state returned by the body differs from the state it was given", lines,
-      "\nReturn every leaf with the type it had on entry.",
-      has_size_change ? " To let a size change, give a less specific one in shape_invariants, "
-                        "as in PartialShape{unknown, 2}."
-                      : "",
-      has_less_known ? " A size that is known not to change can be said with ensure_shape." : "",
-      has_rank_change ? " A trace knows the rank of every tensor, so that it cannot change in a "
-                        "traced loop: reshape what is returned, or run the loop eagerly."
-                      : "",
-      worst == shape ? advice(returned, wrong) : "");
+  const std::string text =
+      str(what_, ": the state returned by the body differs from the state it was given", lines,
+          "\nReturn every leaf with the type it had on entry.",
+          has_size_change ? " To let a size change, give a less specific shape in "
+                            "shape_invariants, as in PartialShape{unknown, 2}."
+                          : "",
+          has_less_known ? " A size that stays the same can be given with ensure_shape." : "",
+          has_rank_change ? " A trace knows the rank of every tensor, so that it cannot change in "
+                            "a traced loop: reshape the returned tensor, or run the loop eagerly."
+                          : "",
+          worst == shape ? advice(returned, wrong) : "");
   if (worst == structure) throw StructureError(text);
   if (worst == dtype) throw DTypeError(text);
   throw ShapeError(text);

@@ -261,7 +261,7 @@ class Page {
 
   /** Explains the kinds of lines that occur in the model. */
   legend(element) {
-    const texts = { data: 'value', capture: 'capture', back: 'next iteration', order: 'one waits for the other' };
+    const texts = { data: 'value', capture: 'capture', back: 'next iteration', order: 'control edge' };
     const kinds = new Set(this.model.edges.map((edge) => edge.kind));
     element.replaceChildren(...Object.entries(texts).filter(([kind]) => kinds.has(kind)).map(([kind, text]) => {
       const entry = document.createElement('span');

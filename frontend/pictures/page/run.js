@@ -19,10 +19,10 @@ class RunBar {
     const controls = add(element, 'div', 'controls');
     this.play = add(controls, 'button', 'play', { textContent: '▶', title: 'Play' });
     this.back = add(controls, 'button', 'back', { textContent: '‹', title: 'A step back (←)' });
-    this.next = add(controls, 'button', 'next', { textContent: '›', title: 'A step on (→)' });
+    this.next = add(controls, 'button', 'next', { textContent: '›', title: 'A step forward (→)' });
     this.slider = add(controls, 'input', 'slider', { type: 'range', min: 0, value: 0 });
     this.slider.setAttribute('aria-label', 'Step of the run');
-    const follow = add(controls, 'label', 'follow', { title: 'Keep what runs in sight, and unfold what hides it' });
+    const follow = add(controls, 'label', 'follow', { title: 'Keep the running node in sight, and unfold boxes that hide it' });
     this.follow = add(follow, 'input', '', { type: 'checkbox', checked: true });
     follow.append('follow');
     this.label = add(controls, 'span', 'at');
@@ -104,10 +104,10 @@ class RunBar {
     const { tokens } = this;
     const last = this.last();
     if (tokens.at === 0) {
-      this.what.textContent = 'Before the first node runs. Each step is a node that takes its tokens and gives others.';
+      this.what.textContent = 'Before the first node runs. Each step is a node that consumes its tokens and emits others.';
     } else if (!last) {
       this.what.textContent = `The page has the first ${tokens.gap} steps of this run and the last ` +
-        `${tokens.activations.length - tokens.gap - 1}: the ${tokens.run.leftOut} between them are left out.`;
+        `${tokens.activations.length - tokens.gap - 1}: the ${tokens.run.leftOut} between them are omitted.`;
     } else {
       const where = this.where(last);
       const port = tokens.kind.get(last.node) === 'Switch' && !last.isDead

@@ -337,9 +337,9 @@ TEST_P(PhiloxTest, ABlockIsOneDrawAfterTheOther) {
 
 TEST(RandomUniformTest, ErrorOfAnIntervalThatTheDtypeCannotSpan) {
   EXPECT_EQ(message_of<ArgumentError>([] { random_uniform({2}, -3e38, 3e38); }),
-            "random_uniform: from -3e+38 to 3e+38 is farther than f32 can say");
+            "random_uniform: from -3e+38 to 3e+38 is a larger distance than f32 can hold");
   EXPECT_EQ(message_of<ArgumentError>([] { random_uniform({2}, 0, INFINITY, f64); }),
-            "random_uniform: from 0 to inf is farther than f64 can say");
+            "random_uniform: from 0 to inf is a larger distance than f64 can hold");
 }
 
 }  // namespace

@@ -218,8 +218,7 @@ TEST(MergeErrorTest, MessagesNameTheNumbers) {
               split_dim(x, time, {window, Dim("chunk")});
             }),
             "split_dim: axis time[batch=2] of f32[batch=2,time[batch=2],feature=5] is ragged, so "
-            "that of its parts the first, and only that, is ragged too, or a name; got "
-            "[window=2,chunk]");
+            "the first new dim, and only that one, must be ragged or a name; got [window=2,chunk]");
   EXPECT_EQ(message_of<ShapeError>([] {
               split_dim(zeros({6}), 0, {4, 2});
             }),

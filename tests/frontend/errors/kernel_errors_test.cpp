@@ -76,9 +76,9 @@ TEST_P(KernelErrorsTest, AnErrorThatNamesNothingIsGivenItsOp) {
 
 TEST_P(KernelErrorsTest, NoMemoryForWhatAKernelWorksIn) {
   const auto f = run(loop<run_out>);
-  EXPECT_EQ(message_of<MemoryError>([&] { f(scalar(9)); }),
-            "fails: there is no memory for what it works in\n"
-            "in iteration 4 of while_loop \"decode\"");
+  EXPECT_EQ(
+      message_of<MemoryError>([&] { f(scalar(9)); }),
+      "fails: there is no memory for its temporary data\nin iteration 4 of while_loop \"decode\"");
 }
 
 TEST_P(KernelErrorsTest, NoMemoryForATensorSaysHowMuchItWouldHaveBeen) {

@@ -79,8 +79,8 @@ TEST_F(NpyTest, AxesAreNamedOnReading) {
               return load_npy(path, {Dim("time"), batch});
             }),
             "load_npy: " + path +
-                " has i32[2,3], which the dims [time,batch=2] do not fit; give one of its size for "
-                "each axis, or none");
+                " has i32[2,3], which the dims [time,batch=2] do not fit; give a Dim of the same "
+                "size for each axis, or no dims");
 }
 
 TEST_F(NpyTest, OtherOrdersOfAxesAndBytesBecomeOurs) {

@@ -176,12 +176,12 @@ TEST_F(SafetensorsTest, AFileSaysWhatItHasNot) {
               return file.tensor("a", {Dim("x", 2), Dim("y", 4)});
             }),
             start +
-                ": tensor \"a\" has f32[2,3], which the dims [x=2,y=4] do not fit; give one "
-                "of its size for each axis, or none");
+                ": tensor \"a\" has f32[2,3], which the dims [x=2,y=4] do not fit; give a Dim of "
+                "the same size for each axis, or no dims");
   EXPECT_EQ(message_of<ShapeError>([&] { return file.tensor("a", {Dim("x")}); }),
             start +
-                ": tensor \"a\" has f32[2,3], which the dims [x] do not fit; give one of its "
-                "size for each axis, or none");
+                ": tensor \"a\" has f32[2,3], which the dims [x] do not fit; give a Dim of the "
+                "same size for each axis, or no dims");
 }
 
 TEST_F(SafetensorsTest, NarrowElementsBecomeOursExactly) {

@@ -60,8 +60,8 @@ TEST(XtensorTest, DimsThatDoNotFitAreNamed) {
   EXPECT_EQ(message_of<ShapeError>([] {
               return tensor(xt::xarray<float>{1, 2}, {Dim("x", 3)});
             }),
-            "tensor: the array has f32[2], which the dims [x=3] do not fit; give one of its size "
-            "for each axis, or none");
+            "tensor: the array has f32[2], which the dims [x=3] do not fit; give a Dim of the same "
+            "size for each axis, or no dims");
 }
 
 TEST(XtensorTest, ATracedFunctionKeepsTheNumbers) {

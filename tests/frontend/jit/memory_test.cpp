@@ -88,7 +88,7 @@ TEST(MemoryTest, ALoopsSavedStepsAreThoseThatWereForetold) {
     EXPECT_EQ(peaks_of([&] { traced(w); }).saved.peak, foretold);
     EXPECT_EQ(peaks_of([&] { traced(w); }).saved.peak, foretold);
     if (executor == Executor::interpreter) continue;
-    const std::string told = bytes_text(foretold) + " of it saved for gradients";
+    const std::string told = bytes_text(foretold) + " of them residuals";
     EXPECT_NE(traced.explain().find(told), std::string::npos) << traced.explain();
   }
   EXPECT_EQ(memory().saved.current, 0);
@@ -253,7 +253,7 @@ TEST_F(PlanMemoryTest, ChunksUnderEachPolicy) {
   for (const std::int64_t every : {std::int64_t{16}, chunk, 4 * chunk, 4 * chunk + 3}) {
     SCOPED_TRACE(str("every ", every));
     const Memory most = peaks({Checkpoint::every(every)}, &text);
-    EXPECT_EQ(most.saved.peak, number_behind(text, "of those run again: ") * of_step);
+    EXPECT_EQ(most.saved.peak, number_behind(text, "recomputed: ") * of_step);
     if (every % chunk == 0) {
       EXPECT_EQ(most.saved.peak, every * of_step);
     }
@@ -264,7 +264,7 @@ TEST_F(PlanMemoryTest, ChunksUnderEachPolicy) {
   for (const std::int64_t budget : {1 << 16, 1 << 18, 1 << 20, 4 << 20}) {
     SCOPED_TRACE(str("budget ", budget));
     const Memory most = peaks({Checkpoint::budget(budget)}, &text);
-    EXPECT_EQ(most.saved.peak, number_behind(text, "of those run again: ") * of_step);
+    EXPECT_EQ(most.saved.peak, number_behind(text, "recomputed: ") * of_step);
     EXPECT_LE(most.saved.peak, std::max<std::int64_t>(budget / 2, chunk * of_step));
   }
 }
@@ -303,7 +303,7 @@ TEST_F(PlanMemoryTest, OtherChunksThanThoseOfTheGradient) {
         const std::int64_t of_step =
             saved_values(loss(Checkpoint::every(1)))(problem).loops.at(0).bytes;
         const std::int64_t steps = most.saved.peak / of_step;
-        EXPECT_EQ(steps, number_behind(text, "of those run again: "));
+        EXPECT_EQ(steps, number_behind(text, "recomputed: "));
         // One chunk of the gradient, and one chunk of the loop or the segment between two
         // checkpoints.
         const std::string of = " chunks of ";
@@ -363,7 +363,7 @@ TEST_F(PlanMemoryTest, WhatIsInAFileAndAskedForByChunks) {
     }));
     const Memory most = peaks_of([&] { gradient(w); });
     const std::string text = gradient.explain();
-    const std::int64_t foretold = number_behind(text, "on its way at most ");
+    const std::int64_t foretold = number_behind(text, "with transfers at most ");
     EXPECT_LE(most.saved.peak, (foretold + 1) << 20);
     EXPECT_GE(most.saved.peak, foretold << 19);
   }

@@ -175,7 +175,7 @@ TEST(PictureTest, ALoopOfABoundSaysHowLongItIs) {
     if (node.role != Role::loop) continue;
     ++boxes;
     EXPECT_EQ(node.label, "fori_loop");
-    EXPECT_EQ(node.note, "3 steps");
+    EXPECT_EQ(node.note, "3 iterations");
     EXPECT_EQ(node.attributes.at(1), (std::pair<std::string, std::string>{"ends by", "a bound"}));
   }
   EXPECT_EQ(boxes, 1);
@@ -193,7 +193,7 @@ TEST(PictureTest, ALoopInChunksSaysItsStepsAndNotSoManyChunks) {
           {.name = "f", .profile = true});
   for (int i = 0; i < 2; ++i) f(w);
   const std::string summary = f.profile().summary();
-  EXPECT_NE(summary.find(", 200 steps in chunks"), std::string::npos) << summary;
+  EXPECT_NE(summary.find(", 200 iterations in chunks"), std::string::npos) << summary;
   EXPECT_EQ(summary.find("200 chunks"), std::string::npos) << summary;
 }
 

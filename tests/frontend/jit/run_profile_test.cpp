@@ -53,11 +53,11 @@ TEST_F(RunProfileTest, TheSummaryNamesLoopsAndTheirOps) {
   const Threads one(1);
   const std::string text = profiled().profile().summary();
   EXPECT_TRUE(std::regex_search(text, std::regex("^f: .* a run, the mean of 2\n"))) << text;
-  EXPECT_TRUE(std::regex_search(text, std::regex("% +1  scan \"rnn\", 5 steps"))) << text;
+  EXPECT_TRUE(std::regex_search(text, std::regex("% +1  scan \"rnn\", 5 iterations"))) << text;
   EXPECT_TRUE(std::regex_search(text, std::regex("% +5  .*dot.* -> f32\\[4,4\\], in scan \"rnn\"")))
       << text;
   // The costliest line comes first.
-  EXPECT_LT(text.find("scan \"rnn\", 5 steps"), text.find("in scan \"rnn\"")) << text;
+  EXPECT_LT(text.find("scan \"rnn\", 5 iterations"), text.find("in scan \"rnn\"")) << text;
 }
 
 /// Returns the lines of a summary that have a share of the time.
@@ -79,7 +79,7 @@ TEST_F(RunProfileTest, ARunThatFailedIsNotOneThatRan) {
         },
         {.name = "f", .executor = executor, .profile = true});
     EXPECT_THROW(f(ones({4}), scalar(3)), IndexError);
-    EXPECT_EQ(f.profile().summary(), "f: it has not run to its end\n");
+    EXPECT_EQ(f.profile().summary(), "f: no run has finished\n");
     f(ones({4}), scalar(1));
     EXPECT_TRUE(std::regex_search(f.profile().summary(), std::regex("^f: .* a run, the ")));
   }
@@ -177,7 +177,7 @@ TEST_F(RunProfileTest, TheSummarySaysWhatTheTimeLineLeavesOut) {
     f(ones({2}));
     return f.profile().summary();
   };
-  const std::regex left_out("\nall of it is counted; the time line leaves out [0-9]+ spans\n$");
+  const std::regex left_out("\nthe time line omits [0-9]+ spans; the times above include them\n$");
   for (const Executor executor : {Executor::plan, Executor::dataflow}) {
     EXPECT_FALSE(std::regex_search(run(executor, 5), left_out));
     const std::string text = run(executor, 40'000);
@@ -321,7 +321,7 @@ TEST_F(RunProfileTest, UnderTwoTapesEveryGraphThatRanIsThere) {
     EXPECT_NE(text.find("f, its gradient, under a tape: "), std::string::npos) << text;
     EXPECT_NE(text.find("f, its gradient, its gradient: "), std::string::npos) << text;
     EXPECT_GT(spans(written(f.profile()), "f, its gradient, its gradient").size(), 0u);
-    EXPECT_EQ(f.explain().find("not run to its end"), std::string::npos);
+    EXPECT_EQ(f.explain().find("no run has finished"), std::string::npos);
   }
 }
 

@@ -168,7 +168,8 @@ TEST_P(BacktrackTest, Errors) {
               backtrack(labels, zeros({batch, beam, apart}, i32), apart, beam);
             }),
             "backtrack: steps[batch=3,beam=2] has a length for each hypothesis along beam=2, but "
-            "these come from each other; give it lengths over the entries that are searched apart");
+            "hypotheses descend from each other; give it lengths over the entries that are "
+            "searched separately");
   EXPECT_EQ(message_of<ShapeError>([&] { backtrack(labels, backrefs, steps, Dim(2)); }),
             "backtrack: beam is the plain size 2; give a Dim that backrefs "
             "i32[steps=3,batch=3,beam=2] has");

@@ -274,19 +274,16 @@ TEST_P(LoopDimsTest, Case106_ATensorAndItsDimChangeTogether) {
   };
   EXPECT_EQ(message_of<ShapeError>([&] { loop(true, false)(ones({batch})); }),
             "while_loop \"search\": the state returned by the body differs from the state it was "
-            "given\n"
-            "  state.h: f32[batch=2,hist=0] going in, f32[batch=2,hist+1=1] coming out (dims "
-            "differ)\n"
-            "Return every leaf with the type it had on entry. state.d came back as it was: return "
-            "its new Dim there where tensors that have hist=0 change it.");
+            "given\n  state.h: f32[batch=2,hist=0] going in, f32[batch=2,hist+1=1] coming out "
+            "(dims differ)\nReturn every leaf with the type it had on entry. state.d was returned "
+            "unchanged: return its new Dim there if tensors that have hist=0 change it.");
   const std::string text = message_of<ShapeError>([&] { loop(false, true)(ones({batch})); });
-  EXPECT_EQ(text,
-            "while_loop \"search\": the state returned by the body differs from the state it was "
-            "given\n"
-            "  state.h: f32[batch=2,hist=0] going in, f32[batch=2,hist=0] coming out (dims "
-            "differ: wanted is f32[batch=2,hist+1=1])\n"
-            "Return every leaf with the type it had on entry. state.d came back as hist+1=1, so "
-            "tensors that had hist=0 have that instead.");
+  EXPECT_EQ(
+      text,
+      "while_loop \"search\": the state returned by the body differs from the state it was given\n "
+      " state.h: f32[batch=2,hist=0] going in, f32[batch=2,hist=0] coming out (dims differ: "
+      "expected f32[batch=2,hist+1=1])\nReturn every leaf with the type it had on entry. state.d "
+      "was returned as hist+1=1, so tensors that had hist=0 have the returned Dim instead.");
 }
 
 struct Collected {
@@ -309,14 +306,13 @@ TEST_P(LoopDimsTest, ErrorOfAnArrayWhoseElementsHaveADimThatChanges) {
                                 zeros({batch, hist}), hist})
         .h;
   });
-  EXPECT_EQ(message_of<ShapeError>([&] { f(ones({batch})); }),
-            "while_loop \"while\": the state returned by the body differs from the state it was "
-            "given\n"
-            "  state.all: list of f32[batch=2,hist=0] going in, list of f32[batch=2,hist=0] coming "
-            "out (dims differ)\n"
-            "Return every leaf with the type it had on entry. state.d came back as hist+1=1, so "
-            "tensors that had hist=0 have that instead. An array keeps elements of one type, so a "
-            "Dim of theirs cannot change; keep what grows in a tensor.");
+  EXPECT_EQ(
+      message_of<ShapeError>([&] { f(ones({batch})); }),
+      "while_loop \"while\": the state returned by the body differs from the state it was given\n  "
+      "state.all: list of f32[batch=2,hist=0] going in, list of f32[batch=2,hist=0] coming out "
+      "(dims differ)\nReturn every leaf with the type it had on entry. state.d was returned as "
+      "hist+1=1, so tensors that had hist=0 have the returned Dim instead. An array keeps elements "
+      "of one type, so a Dim of theirs cannot change; keep values that grow in a tensor.");
 }
 
 TEST_P(LoopDimsTest, ErrorOfAPlainSizeThatChanges) {

@@ -190,21 +190,20 @@ TEST_P(ScanTest, YsAreNamedAsWhatTheyAreStackedAlong) {
                 return map([&](const Tensor& v) { return v * ones({b}); }, x, {.name = "m"});
               })(ones({3}));
             }),
-            "map \"m\": ys are stacked along a dim without a name, which these y cannot be\n"
-            "  y: f32[b=2], whose dims are named\n"
-            "Give spatial_dim, and what is scanned, a name, as in Dim(\"time\", 3).");
-  EXPECT_EQ(
-      message_of<ShapeError>([&] {
-        run([&](const Tensor& x) {
-          const auto body = [&](const Tensor& s) {
-            return std::pair{std::pair{s, s * ones({2})}, s + 1.0};
-          };
-          return scan(Scan{.spatial_dim = time, .initial = x, .body = body}).ys.second;
-        })(scalar(1.0));
-      }),
-      "scan \"scan\": ys are stacked along a dim with a name, time=3, which these y cannot be\n"
-      "  y.1: f32[2], whose dims have no names\n"
-      "Give every axis of y a Dim with a name, or let xs, state and spatial_dim have none.");
+            "map \"m\": ys are stacked along a dim without a name, but not all y have plain "
+            "sizes\n  y: f32[b=2], whose dims are named\nName spatial_dim and the scanned axes, as "
+            "in Dim(\"time\", 3).");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              run([&](const Tensor& x) {
+                const auto body = [&](const Tensor& s) {
+                  return std::pair{std::pair{s, s * ones({2})}, s + 1.0};
+                };
+                return scan(Scan{.spatial_dim = time, .initial = x, .body = body}).ys.second;
+              })(scalar(1.0));
+            }),
+            "scan \"scan\": ys are stacked along a dim with a name, time=3, but not all y have "
+            "named dims\n  y.1: f32[2], whose dims have no names\nGive every axis of y a Dim with "
+            "a name, or let xs, state and spatial_dim have none.");
 }
 
 TEST_P(ScanTest, OfAStateWithoutAxesYSaysWhetherWhatComesOutIsNamed) {

@@ -215,7 +215,7 @@ TEST_P(TruncateTest, BackwardsTheNumberOfStepsMustBeKnown) {
   if (is_eager())
     EXPECT_NO_THROW(call());
   else
-    EXPECT_NE(message_of<ArgumentError>(call).find("truncate counts the steps from the last one"),
+    EXPECT_NE(message_of<ArgumentError>(call).find("truncate counts iterations from the last one"),
               std::string::npos);
 }
 

@@ -86,10 +86,9 @@ TEST_P(WhileLoopTest, ErrorsOfOptionsAndConditions) {
             "while_loop \"while\": maximum_iterations must be a scalar, got i32[2]");
   EXPECT_EQ(
       message_of<ShapeError>([&] { with({.shape_invariants = {PartialShape{5}}})(scalar(0)); }),
-      "while_loop \"while\": initial values do not have the shape that their invariant says\n"
-      "  state: i32[], shape invariant [5]\n"
-      "Give an invariant that allows the initial value: unknown for a size that changes, "
-      "std::nullopt for the value's own shape.");
+      "while_loop \"while\": initial values do not match their shape invariant\n  state: i32[], "
+      "shape invariant [5]\nGive an invariant that allows the initial value: unknown for a size "
+      "that changes, std::nullopt for the value's own shape.");
   // The message lists all wrong invariants instead of the first.
   EXPECT_EQ(message_of<ShapeError>([&] {
               run([](const Tensor& x) {
@@ -101,10 +100,9 @@ TEST_P(WhileLoopTest, ErrorsOfOptionsAndConditions) {
                     std::pair{x, x}, {.shape_invariants = {PartialShape{3}, PartialShape{4}}}));
               })(ones({2}));
             }),
-            "while_loop \"while\": initial values do not have the shape that their invariant says\n"
-            "  state.0: f32[2], shape invariant [3]\n"
-            "  state.1: f32[2], shape invariant [4]\n"
-            "Give an invariant that allows the initial value: unknown for a size that changes, "
+            "while_loop \"while\": initial values do not match their shape invariant\n  state.0: "
+            "f32[2], shape invariant [3]\n  state.1: f32[2], shape invariant [4]\nGive an "
+            "invariant that allows the initial value: unknown for a size that changes, "
             "std::nullopt for the value's own shape.");
   EXPECT_EQ(
       message_of<ArgumentError>([&] { with({.maximum_iterations = Tensor()})(scalar(0)); }),

@@ -218,7 +218,7 @@ class CheckpointChunksTest : public ::testing::Test {
       EXPECT_LE(after.advanced - before.advanced, (body_runs - 2 * units) * steps);
     else
       EXPECT_EQ(after.advanced - before.advanced, (body_runs - 2 * units) * steps);
-    const std::string text = f.explain(), part = "each step runs ";
+    const std::string text = f.explain(), part = "each iteration runs ";
     ASSERT_NE(text.find(part), std::string::npos) << text;
     EXPECT_NEAR(std::stod(text.substr(text.find(part) + part.size())),
                 static_cast<double>(body_runs) / static_cast<double>(units), 0.051);

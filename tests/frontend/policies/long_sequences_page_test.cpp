@@ -62,7 +62,7 @@ TEST_F(LongSequencesPage, AskBeforeYouRun) {
     return loss(m, x, Checkpoint::budget(64 << 10), {});
   };
   out << saved_values(within)(model, x);
-  EXPECT_TRUE(out.str().find("each step runs ") != std::string::npos) << out.str();
+  EXPECT_TRUE(out.str().find("each iteration runs ") != std::string::npos) << out.str();
 }
 
 TEST_F(LongSequencesPage, WhatWasKept) {

@@ -115,8 +115,8 @@ TEST_P(PoliciesInChunksTest, GradientsHaveTheBitsOfKeepingAll) {
   // Checks the loops that were written, and their gradients; inner loops have a number behind a
   // point.
   const auto expect_chunks = [&](const std::string& text) {
-    EXPECT_EQ(count(text, " steps, in ") > 0, c.chunk || c.steps > 64) << text;
-    EXPECT_EQ(count(text, "\nloop "), count(text, " steps, in ")) << text;
+    EXPECT_EQ(count(text, " iterations, in ") > 0, c.chunk || c.steps > 64) << text;
+    EXPECT_EQ(count(text, "\nloop "), count(text, " iterations, in ")) << text;
   };
   if (c.chunk || c.steps > 64) expect_chunks(keeps_all.explain());
   SmallSpillBlocks blocks;

@@ -256,7 +256,7 @@ TEST(PoliciesOfDeadLoopsTest, GradientsHaveTheBitsOfKeepingAll) {
     expect_bits_of_keeping_all("dead", step, model(n, false));
   const auto traced = jit(grad(loss(step, {})));
   traced(model({21, 2, 8}, false));
-  EXPECT_EQ(traced.explain().find("of unknown length"), std::string::npos) << traced.explain();
+  EXPECT_EQ(traced.explain().find("of unknown trip count"), std::string::npos) << traced.explain();
 }
 
 }  // namespace

@@ -54,11 +54,11 @@ TEST(SavedValuesTest, OfCheckpoints) {
 }
 
 TEST(SavedValuesTest, SaysWhatALoopUnderACheckpointTakesUntilItsGradientIsDone) {
-  EXPECT_TRUE(
-      str(kept(Checkpoint::every(4)))
-          .ends_with("scan \"scan\", until its gradient is done: at most 240 B of "
-                     "checkpoints, and 512 B of 4 steps run again at a time; each step runs 2.0 "
-                     "times\n"))
+  EXPECT_TRUE(str(kept(Checkpoint::every(4)))
+                  .ends_with("scan \"scan\", until its gradient is done: at most 240 B of "
+                             "checkpoints, and 512 B of 4 iterations recomputed at a time; each "
+                             "iteration runs 2.0 "
+                             "times\n"))
       << str(kept(Checkpoint::every(4)));
   EXPECT_TRUE(kept({}).loops.empty());
 }
@@ -85,8 +85,8 @@ TEST(SavedValuesTest, SaysWhatALoopOfUnknownLengthTakesAtMost) {
   EXPECT_EQ(of_little.steps, 1);
   const std::string every = str(loop(Checkpoint::every(4)));
   EXPECT_TRUE(every.ends_with(
-      "until its gradient is done: at most as many bytes as a run tells of checkpoints, and 512 "
-      "B of 4 steps run again at a time\n"))
+      "until its gradient is done: at most an unknown number of bytes of checkpoints, and 512 "
+      "B of 4 iterations recomputed at a time\n"))
       << every;
 }
 
@@ -109,7 +109,7 @@ TEST(SavedValuesTest, SaysThatElementsOfArraysAreLeftOut) {
                    .state.all[3]);
   };
   const std::string text = str(saved_values(f)(scalar(0.5, f64)));
-  EXPECT_TRUE(text.find("at most 32.0 KiB of checkpoints beside the elements of arrays, and 32.0 "
+  EXPECT_TRUE(text.find("at most 32.0 KiB of checkpoints without the elements of arrays, and 32.0 "
                         "KiB") != std::string::npos)
       << text;
 }
@@ -135,8 +135,8 @@ TEST(SavedValuesTest, CountsTheStepsOfLoopsInsideAndNamesTheirValues) {
   for (const bool is_fori : {false, true}) {
     const KeptValues all = saved_values(f(is_fori))(ones({4, 4}, f64), ones({kSteps, 2, 4}, f64));
     const std::string inner = is_fori ? "fori_loop \"inner\"" : "scan \"inner\"";
-    EXPECT_EQ(str(all), str("scan \"scan\": number of steps: i32[], 4 B\nscan \"scan\": ", inner,
-                            ": number of steps: i32[10], 40 B\nscan \"scan\": ", inner,
+    EXPECT_EQ(str(all), str("scan \"scan\": trip count: i32[], 4 B\nscan \"scan\": ", inner,
+                            ": trip count: i32[10], 40 B\nscan \"scan\": ", inner,
                             ": a carry: f64[10,5,2,4], 3.1 KiB\nscan \"scan\": ", inner,
                             ": tanh: f64[10,5,2,4], 3.1 KiB\nin all: 6.3 KiB\n"));
     EXPECT_FALSE(all.has_unknown());
@@ -173,7 +173,7 @@ TEST(SavedValuesTest, TheSumSaysWhatOnlyARunTells) {
   };
   const KeptValues all = saved_values(f)(scalar(1.1, f64));
   EXPECT_TRUE(all.has_unknown());
-  EXPECT_TRUE(str(all).ends_with("in all: 4 B and what only a run tells\n")) << all;
+  EXPECT_TRUE(str(all).ends_with("in all: 4 B and values of unknown size\n")) << all;
 }
 
 // Under a budget, the file also holds checkpoints that are dropped later.
@@ -207,7 +207,7 @@ TEST(SavedValuesTest, SaysWhatOfThatIsInMemory) {
   EXPECT_EQ(all.bytes_in_memory(), 2 * 7 * (1 << 20) + 4) << all;
   EXPECT_EQ(all.bytes_in_files(), 2 * steps * kState) << all;
   EXPECT_TRUE(
-      str(all).find(": tanh: f64[200000,2,4], 12.2 MiB, in a file but for at most 7.0 MiB") !=
+      str(all).find(": tanh: f64[200000,2,4], 12.2 MiB, in a file except at most 7.0 MiB") !=
       std::string::npos)
       << all;
   EXPECT_TRUE(

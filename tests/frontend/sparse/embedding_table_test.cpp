@@ -457,7 +457,7 @@ TEST(EmbeddingTableErrors, SayWhatToDo) {
   EXPECT_EQ(message_of<ArgumentError>([&] { model().words.slices(); }),
             "EmbeddingTable: slices() of a table that is whole; is_sparse() tells which it is");
   EXPECT_EQ(message_of<ArgumentError>([&] { gather(EmbeddingTable(), tensor({0})); }),
-            "EmbeddingTable: an empty one was used; make it of a tensor");
+            "EmbeddingTable: an empty EmbeddingTable was used; make it from a tensor");
 }
 
 TEST(EmbeddingTableTree, HasThePathOfTheWhole) {
@@ -485,7 +485,7 @@ TEST(EmbeddingTableSums, GradientsOfTwoPartsOfABatch) {
   const auto add_leaves = [](const Tensor& x, const Tensor& y) { return x + y; };
   EXPECT_NE(message_of<StructureError>([&] {
               tree_map(add_leaves, a, b);
-            }).find("tree_map: a gradient in the tree is rows of an EmbeddingTable"),
+            }).find("tree_map: a gradient in the tree consists of rows of an EmbeddingTable"),
             std::string::npos);
   EXPECT_NE(
       message_of<StructureError>([&] { tree_map(add_leaves, whole, b); }).find("with_dense_tables"),

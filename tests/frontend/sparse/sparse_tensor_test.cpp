@@ -461,29 +461,31 @@ TEST_P(SparseTensorTest, ErrorsOfSlicesSpeakOfWhatWasGiven) {
   EXPECT_EQ(message_of<ShapeError>([&] {
               to_dims({2, 4})(slices);
             }),
-            "IndexedSlices: values f32[2,3] at indices i32[2] are no rows of f32[2,4]: there is "
-            "one for each index, with the sizes of all axes but the first");
+            "IndexedSlices: values f32[2,3] at indices i32[2] do not fit f32[2,4]: values have one "
+            "row for each index, with the sizes of all axes but the first");
   EXPECT_EQ(message_of<ShapeError>([&] {
               to_dims({2, 3})(IndexedSlices{ones({2, 3}), tensor({0}), {}});
             }),
-            "IndexedSlices: values f32[2,3] at indices i32[1] are no rows of f32[2,3]: there is "
-            "one for each index, with the sizes of all axes but the first");
+            "IndexedSlices: values f32[2,3] at indices i32[1] do not fit f32[2,3]: values have one "
+            "row for each index, with the sizes of all axes but the first");
   EXPECT_EQ(message_of<IndexError>([&] {
               to_dims({2, 3})(IndexedSlices{ones({2, 3}), tensor({0, 7}), {}});
             }),
             "IndexedSlices: index 7 at [1] of i32[2] is out of range for a table with 2 rows");
   EXPECT_EQ(message_of<ArgumentError>([] { to_dense(IndexedSlices{}); }),
-            "IndexedSlices: an empty one was used; give it values and indices");
+            "IndexedSlices: an empty IndexedSlices was used; give it values and indices");
   EXPECT_EQ(message_of<ArgumentError>([] {
               to_dense(IndexedSlices{ones({1}), tensor({0}), {}});
             }),
             "IndexedSlices: dense_shape is empty; give the sizes of the whole tensor");
-  EXPECT_EQ(message_of<ArgumentError>([] { to_dense(SparseTensor{}); }),
-            "SparseTensor: an empty one was used; give it indices, values and a dense_shape");
-  EXPECT_EQ(message_of<ArgumentError>([] {
-              matmul(SparseTensor{}, ones({2, 2}));
-            }),
-            "SparseTensor: an empty one was used; give it indices, values and a dense_shape");
+  EXPECT_EQ(
+      message_of<ArgumentError>([] { to_dense(SparseTensor{}); }),
+      "SparseTensor: an empty SparseTensor was used; give it indices, values and a dense_shape");
+  EXPECT_EQ(
+      message_of<ArgumentError>([] {
+        matmul(SparseTensor{}, ones({2, 2}));
+      }),
+      "SparseTensor: an empty SparseTensor was used; give it indices, values and a dense_shape");
 }
 
 }  // namespace

@@ -127,10 +127,10 @@ TEST(CheckpointedRuleTest, ACheckpointWithARuleAloneIsTaken) {
   };
   EXPECT_EQ(message(Checkpoint::every(4).where(rule)),
             "checkpoint: Checkpoint::every(4) is for loops, and a function runs once; give "
-            "Checkpoint().where(rule), or nothing to keep what goes in alone");
+            "Checkpoint().where(rule), or leave the policy out to save only the arguments");
   EXPECT_EQ(message(Checkpoint::budget(100)),
             "checkpoint: Checkpoint::budget(100) is for loops, and a function runs once; give "
-            "Checkpoint().where(rule), or nothing to keep what goes in alone");
+            "Checkpoint().where(rule), or leave the policy out to save only the arguments");
 }
 
 TEST_P(CheckpointedTest, InABodyAndInABranch) {

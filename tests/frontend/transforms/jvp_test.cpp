@@ -294,30 +294,30 @@ TEST_P(JvpTest, ErrorsNameTangentsOfOtherTypes) {
             }),
             "jvp: the tangents are not of the types of the primals\n  primals.w: f32[2], its "
             "tangent i32[2] (dtypes differ)\nGive every floating tensor a tangent of its own type, "
-            "zeros where it stays.");
+            "zeros if it is constant.");
   EXPECT_EQ(message_of<ShapeError>([&] {
               call({tensor({1., 2., 3.}), scalar(7), 3});
             }),
             "jvp: the tangents are not of the types of the primals\n  primals.w: f32[2], its "
             "tangent f32[3] (dims differ)\nGive every floating tensor a tangent of its own type, "
-            "zeros where it stays.");
+            "zeros if it is constant.");
   EXPECT_EQ(message_of<StructureError>([&] {
               call({Tensor(), scalar(7), 3});
             }),
             "jvp: the tangents are not of the types of the primals\n  primals.w: f32[2], its "
             "tangent an empty Tensor\nGive every floating tensor a tangent of its own type, zeros "
-            "where it stays.");
+            "if it is constant.");
   const auto g = [](const In& in) { return in[0]; };
-  EXPECT_EQ(message_of<StructureError>([&] {
-              jvp(g, In{w, w}, In{w});
-            }),
-            "jvp: the tangents are not of the types of the primals\n  primals: of size 2, its "
-            "tangent of size 1\nGive every floating tensor a tangent of its own type, zeros where "
-            "it stays.");
+  EXPECT_EQ(
+      message_of<StructureError>([&] {
+        jvp(g, In{w, w}, In{w});
+      }),
+      "jvp: the tangents are not of the types of the primals\n  primals: of size 2, its tangent of "
+      "size 1\nGive every floating tensor a tangent of its own type, zeros if it is constant.");
   EXPECT_EQ(message_of<ShapeError>([&] { hvp(g, In{w}, In{s0}); }),
             "hvp: the tangents are not of the types of the primals\n  x.0: f64[], its tangent "
             "f64[batch=3] (dims differ)\nGive every floating tensor a tangent of its own type, "
-            "zeros where it stays.");
+            "zeros if it is constant.");
 }
 
 // Dropping a capture also dropped the definition of its ragged dim in the body. A dead record was

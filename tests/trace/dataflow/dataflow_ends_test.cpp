@@ -279,8 +279,8 @@ TEST(DataflowTest, AnErrorBehindALoopWithoutEndIsSaidWhenTheCallIsCancelled) {
     count_to(1000, [&] { source.request_stop(); });
     const CancellationScope scope(source.get_token());
     EXPECT_EQ(message_of<CancelledError>([&] { f(ones({4}), tensor({9}, {1}, i32)); }),
-              "the call was cancelled, as its CancellationScope's token was asked to\n"
-              "An op had failed before, but others that come first were not done yet:\n" +
+              "the call was cancelled, as its CancellationScope's token was asked to\nAn op had "
+              "failed before, while earlier ops were still running:\n" +
                   message_of<IndexError>([] { gather(ones({4}), tensor({9}, {1}, i32), 0); }));
   }
   count_to(0, {});

@@ -453,7 +453,8 @@ TEST(DataflowTest, OptionsAreChecked) {
               jit([](Tensor x) { return x; },
                   {.name = "f", .executor = Executor::dataflow, .parallel_iterations = -1});
             }),
-            "jit \"f\": parallel_iterations must be at least 1, or 0 for what loops say, got -1");
+            "jit \"f\": parallel_iterations must be at least 1, or 0 for the option of each loop, "
+            "got -1");
 }
 
 }  // namespace

@@ -205,7 +205,7 @@ TEST_F(ChunkLoopsTest, HaveALastChunkThatIsShorterAlongPlainDimsToo) {
   EXPECT_EQ(str(body->types[body->inputs[2]]), "f64[?,2,3]") << str(*graph);
   const auto planned = jit(plain_rnn, {.passes = {.chunk_steps = 3}});
   planned(plain_problem(7));
-  EXPECT_NE(planned.explain().find("2 chunks of 3 steps and one of 1"), std::string::npos)
+  EXPECT_NE(planned.explain().find("2 chunks of 3 iterations and one of 1"), std::string::npos)
       << planned.explain();
 }
 
@@ -241,7 +241,8 @@ TEST_F(ChunkLoopsTest, EntriesThatEndOneByOneEndInTheLoopInside) {
   for (const OpRecord& record : body.records)
     if (record.op == &loop_op) inner = &get<LoopAttrs>(record.attrs.get());
   ASSERT_NE(inner, nullptr);
-  EXPECT_TRUE(inner->chunking.within_chunk && inner->trips.has_lengths && inner->entries.dims.size() == 1);
+  EXPECT_TRUE(inner->chunking.within_chunk && inner->trips.has_lengths &&
+              inner->entries.dims.size() == 1);
   // The loop gets the lengths of all steps; the lengths within a chunk are in the chunk's dim.
   EXPECT_EQ(str(body.types[body.inputs.back()]), "i32[batch=2]") << str(*graph);
   EXPECT_EQ(str(body.types[body.inputs[2]]), "f64[time[batch=2],batch=2,in=3]") << str(*graph);

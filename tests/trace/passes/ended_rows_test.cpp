@@ -150,7 +150,7 @@ TEST_F(EndedRowsTest, AsOneBlockThatShrinksOnOneThread) {
     const auto planned =
         jit(grad([&](const Parameters& p) { return sum(std::get<0>(everything()(p)).second); }));
     planned(p);
-    return times_said(planned.explain(), ", as one that shrinks\n");
+    return times_said(planned.explain(), ", as a shrinking batch\n");
   };
   EXPECT_EQ(shrinking(parameters(lengths(16)), 1), 2);
   EXPECT_EQ(shrinking(parameters(lengths(16)), 2), 0);

@@ -200,14 +200,13 @@ TEST_F(PassSwitchesTest, ChunksOfNoStepsAndBlocksOfNoRows) {
   EXPECT_EQ(message_of<ArgumentError>([] {
               jit([](const Tensor& x) { return x; }, {.name = "f", .passes = {.chunk_steps = -1}});
             }),
-            "jit \"f\": passes.chunk_steps must be at least 1, or 0 for what fits into the cache, "
-            "got -1");
+            "jit \"f\": passes.chunk_steps must be at least 1, or 0 for as many as fit into the "
+            "cache, got -1");
   EXPECT_EQ(
       message_of<ArgumentError>([] {
         jit([](const Tensor& x) { return x; }, {.name = "f", .passes = {.block_rows = -2}});
       }),
-      "jit \"f\": passes.block_rows must be at least 1, or 0 for as many as are worth it, got "
-      "-2");
+      "jit \"f\": passes.block_rows must be at least 1, or 0 for the library's choice, got -2");
 }
 
 }  // namespace

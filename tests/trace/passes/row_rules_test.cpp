@@ -185,9 +185,7 @@ TEST_F(RowRulesTest, OverNamesWhereEntriesEndOneByOne) {
   for (const auto& [name, next, has_indices] : over_names()) {
     SCOPED_TRACE(name);
     const std::string why = why_not(next, x);
-    EXPECT_EQ(why.find("may fail for what entries that have ended compute") != why.npos,
-              has_indices)
-        << why;
+    EXPECT_EQ(why.find("may fail for values of finished entries") != why.npos, has_indices) << why;
     EXPECT_TRUE(why.empty() || has_indices) << why;
   }
 }
@@ -278,8 +276,8 @@ TEST_F(RowRulesTest, IndicesOfEntriesThatHaveEndedMayBeAnything) {
   const auto next = [&](const Tensor& y) { return y + gather(table, argmax(y, hidden), classes); };
   EXPECT_EQ(why_not(next, random_normal({full, batch, hidden})), "");
   EXPECT_TRUE(why_not(next, random_normal({ragged, batch, hidden}))
-                  .starts_with("not cut: op gather may fail for what entries that have ended "
-                               "compute\n"));
+                  .starts_with("not cut: op gather may fail for values of finished "
+                               "entries\n"));
 }
 
 TEST_F(RowRulesTest, DrawsThatAreMixedAreThoseOfEndedEntries) {

@@ -31,14 +31,14 @@ TEST_F(ExplainCostsTest, WhatIsSavedIsWhatNothingButTheGradientReads) {
   };
   const std::string all = explained(value_and_grad(of_all), ones({5, 3}), ones({3}));
   const std::string last = explained(value_and_grad(of_last), ones({5, 3}), ones({3}));
-  EXPECT_EQ(line_with(all, "saved for the gradient"), "");
-  EXPECT_EQ(line_with(last, "saved for the gradient"),
-            "saved for the gradient: 1 stack, 12 B a step, 60 B in all: f32[5,3]");
+  EXPECT_EQ(line_with(all, "residuals: "), "");
+  EXPECT_EQ(line_with(last, "residuals: "),
+            "residuals: 1 stack, 12 B per iteration, 60 B in all: f32[5,3]");
   // Each of these has two loops: the stacks are the results of one and the cotangents of the other.
-  EXPECT_EQ(line_with(all, "stacks of loops"),
-            "stacks of loops, among those: 120 B, 0 B of it saved for gradients");
-  EXPECT_EQ(line_with(last, "stacks of loops"),
-            "stacks of loops, among those: 120 B, 60 B of it saved for gradients");
+  EXPECT_EQ(line_with(all, "of which stacks"),
+            "of which stacks of loops: 120 B, 0 B of them residuals");
+  EXPECT_EQ(line_with(last, "of which stacks"),
+            "of which stacks of loops: 120 B, 60 B of them residuals");
 }
 
 TEST_F(ExplainCostsTest, BytesOfEachClass) {
@@ -59,8 +59,8 @@ TEST_F(ExplainCostsTest, BytesOfEachClass) {
   // state, and 4 bytes of a step count. Inside the loop: h·U.
   for (const char* sentence :
        {"  arguments that are read: 336 B\n", "  captures: 0 B\n", "  constants: 56 B\n",
-        "  values: 340 B, in 512 B of memory", "  values in blocks of their own: 0 B\n",
-        "  stacks of loops, among those: 144 B, 0 B of it saved",
+        "  values: 340 B, in 512 B of memory", "  values with their own allocation: 0 B\n",
+        "  of which stacks of loops: 144 B, 0 B of them residuals",
         "  carries of loops, two buffers each: 96 B\n", "  values inside loops: 64 B\n",
         "  results: 144 B\n"})
     EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
@@ -82,29 +82,31 @@ TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
     return explained([f](Tensor w) { return grad(f)(w); }, ones({3, 3}));
   };
   const std::string every = explain(Checkpoint::every(8), false);
-  EXPECT_EQ(line_with(every, "checkpoints: "),
-            "checkpoints: f32[2,3], before every 8 steps; the gradient runs the steps between them "
-            "again");
-  EXPECT_TRUE(has(every, "steps that were not kept: run again, or read from the file")) << every;
-  // Both loops run all 40 iterations as one chunk.
-  EXPECT_EQ(line_with(every, "of those run again"),
-            "of those run again: 40 steps in memory at a time, 1.9 KiB; each step runs 2.0 times");
-  EXPECT_FALSE(has(every, "saved for the gradient")) << every;
-  EXPECT_FALSE(has(every, "in a file")) << every;
   EXPECT_EQ(
-      line_with(explain(Checkpoint::budget(1 << 20), false), "checkpoints: "),
-      "checkpoints: f32[2,3], as many as fit into half of 1.0 MiB; the gradient runs the steps "
-      "between them again");
+      line_with(every, "checkpoints: "),
+      "checkpoints: f32[2,3], before every 8 iterations; the gradient recomputes the iterations "
+      "between them");
+  EXPECT_TRUE(has(every, "not saved: recomputed, or read from the file")) << every;
+  // Both loops run all 40 iterations as one chunk.
+  EXPECT_EQ(
+      line_with(every, "recomputed: "),
+      "recomputed: 40 iterations in memory at a time, 1.9 KiB; each iteration runs 2.0 times");
+  EXPECT_FALSE(has(every, "residuals: ")) << every;
+  EXPECT_FALSE(has(every, "in a file")) << every;
+  EXPECT_EQ(line_with(explain(Checkpoint::budget(1 << 20), false), "checkpoints: "),
+            "checkpoints: f32[2,3], as many as fit into half of 1.0 MiB; the gradient recomputes "
+            "the iterations "
+            "between them");
   const std::string in_file = explain({}, Spill{.bytes_in_memory = 3 << 20});
   // Two residuals of 40 iterations, 24 bytes each, never fill a block.
   EXPECT_EQ(line_with(in_file, "in a file: "),
-            "in a file: what it keeps, but for 3.0 MiB, with what is on its way at most 1.9 KiB")
+            "in a file: residuals and checkpoints except 3.0 MiB, in memory with transfers at most "
+            "1.9 KiB")
       << in_file;
   // A file's window is larger than the budget.
   EXPECT_EQ(
       line_with(explain(Checkpoint::budget(1 << 20), Spill{.bytes_in_memory = 1}), "in a file: "),
-      "in a file: nothing: the checkpoints of this budget take less than a file's window "
-      "would");
+      "in a file: nothing, the checkpoints of this budget are smaller than a file's window");
   // The budget holds one state and one of the gradient's four chunks; earlier chunks run again.
   const auto long_loop = explained(grad([](Tensor w) {
                                      const auto body = [&](Tensor x, Tensor h) {
@@ -117,8 +119,9 @@ TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
                                                     .state);
                                    }),
                                    full({32, 32}, 0.01, f64));
-  EXPECT_EQ(line_with(long_loop, "of those run again"),
-            "of those run again: 50 steps in memory at a time, 100 KiB; each step runs 3.5 times");
+  EXPECT_EQ(
+      line_with(long_loop, "recomputed: "),
+      "recomputed: 50 iterations in memory at a time, 100 KiB; each iteration runs 3.5 times");
   EXPECT_FALSE(has(explain({}, false), "checkpoints: "));
 }
 
@@ -138,10 +141,10 @@ TEST_F(ExplainCostsTest, WhereSwapMemoryHasNoEffect) {
     return explained([f](Tensor w) { return grad(f)(w); }, ones({3, 3}));
   };
   const std::string nothing =
-      "in a file: nothing, whatever its own swap_memory says: it is in another loop or in a "
-      "branch, and what it saves is in a file where the outermost loop swaps";
+      "in a file: its own swap_memory is ignored: it is in another loop or in a branch, and its "
+      "residuals are in a file if the outermost loop swaps";
   EXPECT_EQ(line_with(in_loop(false, true), "in a file: "), nothing);
-  EXPECT_TRUE(has(in_loop(true, true), "in a file: what it keeps, but for"));
+  EXPECT_TRUE(has(in_loop(true, true), "in a file: residuals and checkpoints except"));
   EXPECT_TRUE(has(in_loop(true, true), nothing));
   EXPECT_FALSE(has(in_loop(true, false), nothing));
   const auto in_branch = [&](Tensor w) {
@@ -165,14 +168,13 @@ TEST_F(ExplainCostsTest, RowsAndMemoryThatAreLeftAsTheyAre) {
   const Dim same("time", 4), ragged("time", tensor(std::vector<int>(16, 4), {batch}));
   EXPECT_TRUE(has(text_of(same, {}), "  cut: 2 blocks of 8 rows of batch=16"));
   EXPECT_TRUE(
-      has(text_of(same, {.cut_rows = false}), "  not cut: the pass cut_rows is left out\n"));
+      has(text_of(same, {.cut_rows = false}), "  not cut: the pass cut_rows is disabled\n"));
   EXPECT_TRUE(has(text_of(same, {.shrink_batch = false}), "  cut: 2 blocks of 8 rows of batch=16"));
-  EXPECT_TRUE(has(text_of(same, {}), " of memory, in which they take turns\n"));
-  EXPECT_TRUE(
-      has(text_of(same, {.reuse_memory = false}), " of memory, each in a place of its own\n"));
-  EXPECT_TRUE(has(text_of(ragged, {}), ", those of similar lengths together"));
+  EXPECT_TRUE(has(text_of(same, {}), " of memory, shared by disjoint live ranges\n"));
+  EXPECT_TRUE(has(text_of(same, {.reuse_memory = false}), " of memory, none shared\n"));
+  EXPECT_TRUE(has(text_of(ragged, {}), ", grouped by length"));
   EXPECT_TRUE(has(text_of(ragged, {.shrink_batch = false}),
-                  "  not cut: the pass shrink_batch is left out\n"));
+                  "  not cut: the pass shrink_batch is disabled\n"));
 }
 
 TEST_F(ExplainCostsTest, TimesArePredictedAndWithoutAProfileNotMeasured) {
@@ -187,7 +189,7 @@ TEST_F(ExplainCostsTest, AProfileCountsEveryStep) {
   const auto [f, x] = small_scan();
   const auto jitted = jit(f, {.profile = true});
   jitted(x, ones({2, 3}));
-  EXPECT_TRUE(has(jitted.explain(), " a call, the first one, in which loops are planned\n"));
+  EXPECT_TRUE(has(jitted.explain(), " a call, the first one, which plans the loops\n"));
   for (int i = 0; i < 4; ++i) jitted(x, ones({2, 3}));
   const std::string text = jitted.explain();
   EXPECT_TRUE(std::regex_search(
@@ -217,7 +219,7 @@ TEST_F(ExplainCostsTest, AProfileSaysHowOftenALoopRanThatNobodyKnewTheLengthOf) 
   const auto jitted = jit(f, {.profile = true});
   for (int i = 0; i < 3; ++i) jitted(ones({2}));
   const std::string text = jitted.explain();
-  EXPECT_TRUE(has(text, "until its condition ends it (6 steps a run, counted)")) << text;
+  EXPECT_TRUE(has(text, "until its condition ends it (6 iterations a run, counted)")) << text;
   EXPECT_TRUE(has(text, "time: predicted"));
 }
 
@@ -227,7 +229,7 @@ TEST_F(ExplainCostsTest, WhatAGradientKeepsOfALoopOfUnknownLengthIsNotNothing) {
                           [&](const Tensor& h) { return tanh(h) * w + 0.5f; }, zeros({3})));
   };
   const std::string text = explained(grad(f), ones({3}));
-  EXPECT_TRUE(has(text, "as many as there are in all")) << text;
+  EXPECT_TRUE(has(text, "an unknown number of bytes in all")) << text;
   EXPECT_FALSE(has(text, "0 B a step")) << text;
 }
 

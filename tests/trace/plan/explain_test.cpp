@@ -16,21 +16,21 @@ TEST_F(ExplainTest, ATrainingStepSaysWhatBecameOfItsLoops) {
   const std::string text = explained(value_and_grad(loss), model, x);
   for (const char* sentence :
        {"jit \"jit\", recorded for 1 kind of arguments; as of the last call:\n",
-        "loop 1: scan \"lstm\", 6 steps, ", "  carries: 2 x f32[batch=16,hidden=80]\n",
+        "loop 1: scan \"lstm\", 6 iterations, ", "  carries: 2 x f32[batch=16,hidden=80]\n",
         "  hoisted: dot(f32[time=6,batch=16,in=256], f32[in=256,gate=320]) -> "
-        "f32[time=6,batch=16,gate=320], for all steps at once\n",
+        "f32[time=6,batch=16,gate=320], for all iterations at once\n",
         "  not moved: dot(f32[batch=16,hidden=80], f32[hidden=80,gate=320]) -> "
-        "f32[batch=16,gate=320], it waits for the step before, and the next one for it\n",
+        "f32[batch=16,gate=320], loop-carried dependency\n",
         "  not moved: dot(f32[batch=16,hidden=80], f32[hidden=80,classes=10]) -> "
-        "f32[batch=16,classes=10], so many rows by so small a matrix are as fast there, and stay "
-        "in the cache\n",
+        "f32[batch=16,classes=10], not faster if batched: it has enough rows, and its "
+        "matrix stays in the cache\n",
         "  packed: f32[hidden=80,gate=320], before the loop\n",
-        "  not packed: f32[hidden=80,classes=10], so small a matrix is read as it is\n",
+        "  not packed: f32[hidden=80,classes=10], the matrix is too small to gain from packing\n",
         "  fused: ", " ops in 1 tile program\n",
-        "  saved for the gradient: ", "  cut: 2 blocks of 8 rows of batch=16, on 2 threads\n",
-        "loop 2: the gradient of scan \"lstm\", 6 steps, ",
+        "  residuals: ", "  cut: 2 blocks of 8 rows of batch=16, on 2 threads\n",
+        "loop 2: the gradient of scan \"lstm\", 6 iterations, ",
         "  sunk: dot(f32[time=6,batch=16,hidden=80], f32[time=6,batch=16,gate=320]) -> "
-        "f32[hidden=80,gate=320], for all steps at once, added up over them\n"})
+        "f32[hidden=80,gate=320], for all iterations at once, summed over them\n"})
     EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
 }
 
@@ -40,23 +40,23 @@ TEST_F(ExplainTest, TheWholeTextOfASmallLoop) {
   jitted(x, ones({2, 3}));
   EXPECT_EQ(without_times(jitted.explain()),
             R"(jit "small", recorded for 1 kind of arguments; as of the last call:
-1 instruction, those in loops not counted
+1 instruction, without those in loops
 bytes:
   arguments that are read: 144 B
   captures: 0 B
   constants: 8 B
-  values: 28 B, in 128 B of memory, in which they take turns
-  values in blocks of their own: 0 B
-  stacks of loops, among those: 120 B, 0 B of it saved for gradients
+  values: 28 B, in 128 B of memory, shared by disjoint live ranges
+  values with their own allocation: 0 B
+  of which stacks of loops: 120 B, 0 B of them residuals
   carries of loops, two buffers each: 48 B
   values inside loops: 0 B
   results: 120 B
-not in place: argument 0, because somebody else holds it
-loop 1: scan "scan", 5 steps, 1 instruction each
+not in place: argument 0, held by another reference
+loop 1: scan "scan", 5 iterations, 1 instruction each
   carries: f32[2,3]
   slices: f32[5,2,3]
   stacks: f32[5,2,3]
-  hoisted, sunk: nothing
+  hoisted, sunk: none
   fused: 2 ops in 1 tile program
   not cut: the rows, 2, are fewer than two blocks of 8
 )");
@@ -79,8 +79,7 @@ TEST_F(ExplainTest, WhichArgumentsAreUpdatedInPlace) {
   const auto doubled = [](const Tensor& x) { return x * 2.f; };
   EXPECT_EQ(in_place_of(doubled, made()), "in place: argument 0\n");
   const Tensor held = made();
-  EXPECT_EQ(in_place_of(doubled, held),
-            "not in place: argument 0, because somebody else holds it\n");
+  EXPECT_EQ(in_place_of(doubled, held), "not in place: argument 0, held by another reference\n");
   // The argument's type differs from the types of all results.
   EXPECT_EQ(in_place_of([](const Tensor& x) { return sum(x); }, made()), "");
   EXPECT_EQ(in_place_of(
@@ -88,9 +87,9 @@ TEST_F(ExplainTest, WhichArgumentsAreUpdatedInPlace) {
                   return std::pair{x, x * 2.f};
                 },
                 made()),
-            "not in place: argument 0, because it is a result as it is, or seen by one\n");
+            "not in place: argument 0, returned as a result or viewed by one\n");
   EXPECT_EQ(in_place_of([](const Tensor& x, const Tensor&) { return x * 2.f; }, made(), made()),
-            "in place: argument 0\nnot in place: argument 1, because nothing reads it\n");
+            "in place: argument 0\nnot in place: argument 1, never read\n");
   const Tensor index = tensor({5}, {1}, i32);
   EXPECT_EQ(in_place_of(
                 [&](const Tensor& x) {
@@ -98,19 +97,19 @@ TEST_F(ExplainTest, WhichArgumentsAreUpdatedInPlace) {
                   return std::pair{y, gather(y, index, 0)};
                 },
                 made()),
-            "not in place: argument 0, because gather, behind what reads it last, could fail\n");
+            "not in place: argument 0, gather, after its last use, may fail\n");
   EXPECT_EQ(in_place_of([&](const Tensor& x) { return gather(x, index, 0) + x; }, made()),
             "in place: argument 0\n");  // the add is behind the op that could fail
   const Tensor w = random_normal({32, 32});
   EXPECT_EQ(in_place_of([&](const Tensor& x) { return matmul(x, w); }, random_normal({32, 32})),
-            "not in place: argument 0, because what reads it last, dot, could fail\n");
+            "not in place: argument 0, its last use, dot, may fail\n");
   const auto [scan, xs] = small_scan();
   EXPECT_EQ(in_place_of(
                 [scan = scan](const Tensor& x) {
                   return scan(x, ones({2, 3}));
                 },
                 xs * 1.f),
-            "not in place: argument 0, because what reads it last, scan \"scan\", could fail\n");
+            "not in place: argument 0, its last use, scan \"scan\", may fail\n");
 }
 
 TEST_F(ExplainTest, WhichOfATrainingStepsArgumentsAreUpdatedInPlace) {
@@ -132,8 +131,7 @@ TEST_F(ExplainTest, WhichOfATrainingStepsArgumentsAreUpdatedInPlace) {
   EXPECT_EQ(
       line_with(step.explain(), "not in place: "),
       "not in place: argument 0.cell.input_weight, argument 0.cell.recurrent_weight, argument "
-      "0.cell.bias, argument 0.out.weight, argument 0.out.bias, because somebody else holds "
-      "it");
+      "0.cell.bias, argument 0.out.weight, argument 0.out.bias, held by another reference");
 }
 
 TEST_F(ExplainTest, WhyALoopIsNotCut) {
@@ -160,8 +158,8 @@ TEST_F(ExplainTest, WhyALoopIsNotCut) {
             "not cut: op sum may mix the rows, 16");
   const auto [small, xs] = small_scan(16);
   EXPECT_EQ(line_with(explained(small, xs, ones({16, 3})), "not cut"),
-            "not cut: too little to do: 0 multiplications per row and step, 131072 are "
-            "worth a block of rows");
+            "not cut: too little work: 0 multiplications per row and iteration, 131072 "
+            "pay for a row block");
 }
 
 /// Explains a scan over entries of 3 and 2 steps. next: (state, x) -> next state.
@@ -185,13 +183,13 @@ std::string explained_ragged(F next) {
 TEST_F(ExplainTest, EntriesThatEndOneByOne) {
   const auto next = [](const Tensor& h, const Tensor& x) { return tanh(h + x); };
   EXPECT_EQ(from(explained_ragged(next), "loop 1"),
-            R"(loop 1: scan "scan", 3 steps, 1 instruction each
+            R"(loop 1: scan "scan", 3 iterations, 1 instruction each
   carries: f32[batch=2]
   slices: f32[time[batch=2],batch=2]
   stacks: f32[time[batch=2],batch=2]
-  hoisted, sunk: nothing
+  hoisted, sunk: none
   fused: 2 ops in 1 tile program
-  cut: 1 block of 2 rows of batch=2, to the end of the longest, on 1 thread
+  cut: 1 block of 2 rows of batch=2, until its longest entry has finished, on 1 thread
 )");
 }
 
@@ -201,7 +199,7 @@ TEST_F(ExplainTest, EntriesThatAreMixedWhileTheyEnd) {
   };
   const std::string text = explained_ragged(next);
   EXPECT_EQ(line_with(text, "not moved"),
-            "not moved: sum(f32[batch=2]) -> f32[], it may mix entries, of which some have ended");
+            "not moved: sum(f32[batch=2]) -> f32[], it may mix running and finished entries");
   EXPECT_EQ(line_with(text, "not cut"), "not cut: op sum may mix the rows, batch=2");
 }
 
@@ -213,14 +211,15 @@ TEST_F(ExplainTest, ATrainingStepOnSequencesOfDifferentLengths) {
   const std::string text =
       explained(value_and_grad(loss), model, random_normal({ragged, batch, in}));
   for (const char* sentence :
-       {"loop 1: scan \"lstm\", 6 steps, ",
+       {"loop 1: scan \"lstm\", 6 iterations, ",
         "  hoisted: dot(f32[time[batch=16],batch=16,in=256], f32[in=256,gate=320]) -> "
-        "f32[time[batch=16],batch=16,gate=320], for all steps at once\n",
-        "  cut: 4 blocks of 4 rows of batch=16, those of similar lengths together, on 2 threads\n",
-        "loop 2: the gradient of scan \"lstm\", 6 steps, ",
+        "f32[time[batch=16],batch=16,gate=320], for all iterations at once\n",
+        "  cut: 4 blocks of 4 rows of batch=16, grouped by length, on 2 threads\n",
+        "loop 2: the gradient of scan \"lstm\", 6 iterations, ",
         "  sunk: dot(f32[time[batch=16],batch=16,hidden=80], "
-        "f32[time[batch=16],batch=16,gate=320]) -> f32[hidden=80,gate=320], for all steps at once, "
-        "added up over them\n"})
+        "f32[time[batch=16],batch=16,gate=320]) -> f32[hidden=80,gate=320], for all iterations at "
+        "once, "
+        "summed over them\n"})
     EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
 }
 
@@ -237,9 +236,9 @@ TEST_F(ExplainTest, WhatIsLeftToTheInterpreter) {
   const std::string text = explained(f, ones({1, 2}));
   EXPECT_EQ(from(text, "loop 1"), R"(loop 1: while_loop "while", until its condition ends it
   carries: i32[], f32[1,2]
-  hoisted, sunk: nothing
-  not moved: anything, because the number of its steps is not known beforehand
-  no plan: left to the interpreter, because carry 1 comes back as f32[2,2] and went in as f32[1,2]
+  hoisted, sunk: none
+  not moved: all ops, because its trip count is unknown before it runs
+  no plan: run by the interpreter, because carry 1 comes back as f32[2,2] and went in as f32[1,2]
 )");
 }
 
@@ -266,20 +265,20 @@ TEST_F(ExplainTest, LoopsInLoopsAndBranches) {
         [] { return scalar(0.f); });
   };
   const std::string text = explained(f, ones({4, 3}), scalar(1));
-  EXPECT_EQ(from(text, "cond, where"), R"(cond, where it is true: 1 instruction
-  loop 1: scan "outer", 4 steps, 2 instructions each
+  EXPECT_EQ(from(text, "cond, true"), R"(cond, true branch: 1 instruction
+  loop 1: scan "outer", 4 iterations, 2 instructions each
     carries: f32[]
     slices: f32[4,3]
-    hoisted, sunk: nothing
-    not fused: add, with no other element-wise op of that size beside it
+    hoisted, sunk: none
+    not fused: add, no adjacent element-wise op of that size
     not cut: its carries have no dims
-    loop 1.1: scan "inner", 3 steps, 1 instruction each
+    loop 1.1: scan "inner", 3 iterations, 1 instruction each
       carries: f32[]
       slices: f32[3]
-      hoisted, sunk: nothing
+      hoisted, sunk: none
       fused: 2 ops in 1 tile program
       not cut: its carries have no dims
-cond, where it is false: has not been taken, and is not planned
+cond, false branch: never taken, not planned
 )");
 }
 
@@ -296,15 +295,15 @@ TEST_F(ExplainTest, BranchesInSteps) {
   const auto jitted = jit(f, {.profile = true});
   const Tensor x = ones({6, 2, 64});
   for (int i = 0; i < 3; ++i) jitted(x, scalar(1.0f));
-  EXPECT_EQ(from(jitted.explain(), "  cond, where"),
-            R"(  cond, where it is true: 3 instructions
-    not moved: 2 products, as not every step may take it
+  EXPECT_EQ(from(jitted.explain(), "  cond, true"),
+            R"(  cond, true branch: 3 instructions
+    not moved: 2 products, as not every iteration takes the branch
     fused: 2 ops in 1 tile program
-  cond, where it is false: has not been taken, and is not planned
+  cond, false branch: never taken, not planned
 )");
   EXPECT_TRUE(has(jitted.explain(), "dot(f32[2,64], f32[64,64]) -> f32[2,64], 6 x "));
   jitted(x, scalar(1e6f));
-  EXPECT_TRUE(has(jitted.explain(), "  cond, where it is false: nothing to do\n"));
+  EXPECT_TRUE(has(jitted.explain(), "  cond, false branch: no instructions\n"));
 }
 
 TEST_F(ExplainTest, WhatMayFailStaysBehindPrints) {
@@ -318,8 +317,8 @@ TEST_F(ExplainTest, WhatMayFailStaysBehindPrints) {
   ::testing::internal::CaptureStdout();
   const std::string text = explained(f, ones({3, 2}), tensor({1, 2}));
   ::testing::internal::GetCapturedStdout();
-  EXPECT_TRUE(has(text, "hoisted: sum(f32[3,2]) -> f32[3], for all steps at once")) << text;
-  EXPECT_TRUE(has(text, "it may fail, and steps print something before it")) << text;
+  EXPECT_TRUE(has(text, "hoisted: sum(f32[3,2]) -> f32[3], for all iterations at once")) << text;
+  EXPECT_TRUE(has(text, "it may fail, and a print comes before it in the iteration")) << text;
 }
 
 /// As many layers as weights in the body of one scan, over rows of a batch.
@@ -352,23 +351,22 @@ TEST_F(ExplainTest, LoopsThatWereOneSayWhichPartTheyAre) {
   const std::string text = of_layers(3, 4, 2, 5);
   for (const char* loop : {"scan \"layers\"", "the gradient of scan \"layers\""})
     for (const int layer : {1, 2, 3}) {
-      const std::string part = str("  taken apart: layer ", layer, " of 3 of ", loop, '\n');
+      const std::string part = str("  split: layer ", layer, " of 3 of ", loop, '\n');
       const std::size_t at = text.find(part);
       EXPECT_TRUE(at != std::string::npos && text.find(part, at + 1) == std::string::npos)
           << part << "is not once in\n"
           << text;
     }
   const auto beside = [&](const std::string& text) { return line_with(text, "beside loop 1: "); };
-  const std::string begins =
-      "beside loop 1: begins a chunk as soon as that has stacked its steps, on ";
+  const std::string begins = "beside loop 1: starts a chunk as soon as its inputs are stacked, on ";
   EXPECT_EQ(beside(text), begins + "3 threads");
   EXPECT_EQ(beside(of_layers(3, 2, 2, 5)), begins + "2 threads");
   EXPECT_EQ(beside(of_layers(2, 4, 2, 5)), begins + "2 threads");
   EXPECT_EQ(beside(of_layers(2, 1, 2, 5)), begins + "1 thread");
   EXPECT_EQ(beside(of_layers(2, 2, 16, 160)),
-            "beside loop 1: behind it all the same, as their blocks of rows keep the threads busy");
+            "beside loop 1: runs after it, as the row blocks keep all threads busy");
   // An unchanged loop gets no remark.
-  EXPECT_FALSE(has(of_layers(1, 2, 2, 5), "taken apart"));
+  EXPECT_FALSE(has(of_layers(1, 2, 2, 5), "split: "));
 }
 
 TEST_F(ExplainTest, ALoopThatAnotherWasJoinedToSaysSo) {
@@ -378,12 +376,12 @@ TEST_F(ExplainTest, ALoopThatAnotherWasJoinedToSaysSo) {
   };
   const std::string text = explained(tangent, x, ones({2, 3}));
   EXPECT_TRUE(has(text,
-                  "loop 1: scan \"scan\", 5 steps, 1 instruction each\n"
-                  "  runs in it, too: the gradient of the gradient of scan \"scan\", which reads "
-                  "what it stacks\n"))
+                  "loop 1: scan \"scan\", 5 iterations, 1 instruction each\n"
+                  "  merged: the gradient of the gradient of scan \"scan\", which reads "
+                  "its stacks\n"))
       << text;
   EXPECT_FALSE(has(text, "loop 2"));
-  EXPECT_FALSE(has(explained(f, x, ones({2, 3})), "runs in it, too"));
+  EXPECT_FALSE(has(explained(f, x, ones({2, 3})), "merged: "));
 }
 
 TEST_F(ExplainTest, PassesThatAreLeftOut) {
@@ -392,9 +390,9 @@ TEST_F(ExplainTest, PassesThatAreLeftOut) {
   jitted(model, x);
   const std::string text = jitted.explain();
   EXPECT_TRUE(
-      has(text, "not moved: anything, because the pass batch_across_iterations is left out\n"));
-  EXPECT_TRUE(has(text, "not packed: anything, because the pass pack_weights is left out\n"));
-  EXPECT_TRUE(has(text, ", because the pass fuse_pointwise is left out\n"));
+      has(text, "not moved: all ops, because the pass batch_across_iterations is disabled\n"));
+  EXPECT_TRUE(has(text, "not packed: all ops, because the pass pack_weights is disabled\n"));
+  EXPECT_TRUE(has(text, ", because the pass fuse_pointwise is disabled\n"));
 }
 
 TEST_F(ExplainTest, ALoopInChunksIsALoopInALoop) {
@@ -409,11 +407,11 @@ TEST_F(ExplainTest, ALoopInChunksIsALoopInALoop) {
   for (int i = 0; i < 3; ++i) jitted(ones({1000, 2, 3}), ones({3, 3}));
   const std::string text = jitted.explain();
   for (const char* sentence :
-       {"loop 1: scan \"scan\", 1000 steps, in 20 chunks of 50 steps\n",
+       {"loop 1: scan \"scan\", 1000 iterations, in 20 chunks of 50 iterations\n",
         "  slices: f32[1000,2,3]\n", "  stacks: f32[1000,2,3]\n",
         "    time: ", " dot(f32[50,2,3], f32[3,3]) -> f32[50,2,3], 20 x ",
-        "  loop 1.1: scan \"scan\", 50 steps, 1 instruction each\n",
-        "    hoisted: dot(f32[50,2,3], f32[3,3]) -> f32[50,2,3], for all steps at once\n",
+        "  loop 1.1: scan \"scan\", 50 iterations, 1 instruction each\n",
+        "    hoisted: dot(f32[50,2,3], f32[3,3]) -> f32[50,2,3], for all iterations at once\n",
         " fused(2 ops) -> f32[2,3], 1000 x "})
     EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
   // The inner loop's prediction covers a whole call, as its measured time does, instead of an outer
@@ -428,7 +426,7 @@ TEST_F(ExplainTest, ALoopInChunksIsALoopInALoop) {
   EXPECT_GT(predicted("loop 1.1"), 0.5 * predicted("loop 1:"));
   const auto named = jit(loss, {.passes = {.chunk_steps = 4}});
   named(model, x);
-  EXPECT_TRUE(has(named.explain(), ", 6 steps, in 1 chunk of 4 steps and one of 2\n"));
+  EXPECT_TRUE(has(named.explain(), ", 6 iterations, in 1 chunk of 4 iterations and one of 2\n"));
 }
 
 TEST_F(ExplainTest, UnderATape) {
@@ -438,7 +436,7 @@ TEST_F(ExplainTest, UnderATape) {
   EXPECT_TRUE(has(text, "under a tape:\n"));
   EXPECT_TRUE(has(text, "its gradient:\n"));
   EXPECT_TRUE(has(text, "loop 1: the gradient of scan \"lstm\""));
-  EXPECT_TRUE(has(text, "saved for the gradient: ")) << text;
+  EXPECT_TRUE(has(text, "residuals: ")) << text;
 }
 
 TEST_F(ExplainTest, TheInterpreterRunsOpByOp) {
@@ -447,7 +445,7 @@ TEST_F(ExplainTest, TheInterpreterRunsOpByOp) {
   jitted(x, ones({2, 3}));
   EXPECT_EQ(jitted.explain(), R"(jit "jit", recorded for 1 kind of arguments; as of the last call:
 run op by op, by the interpreter
-loop, op by op: scan "scan", 5 steps
+loop, op by op: scan "scan", 5 iterations
   carries: f32[2,3]
   slices: f32[5,2,3]
   stacks: f32[5,2,3]
@@ -498,7 +496,7 @@ TEST_F(ExplainTest, WhatNoIterationChangesLeavesLoopsOfUnknownLength) {
   };
   const std::string text = explained(f, ones({3}), zeros({3}));
   EXPECT_TRUE(has(text, "  hoisted: abs, tanh, once\n")) << text;
-  EXPECT_TRUE(has(text, "  not moved: anything else, because ")) << text;
+  EXPECT_TRUE(has(text, "  not moved: all other ops, because ")) << text;
   const auto without = jit(f, {.passes = {.hoist_invariants = false}});
   without(ones({3}), zeros({3}));
   EXPECT_FALSE(has(without.explain(), "hoisted: abs"));

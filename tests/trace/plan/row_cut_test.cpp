@@ -185,7 +185,7 @@ TEST_F(RowCutTest, EqualBlocksRunAsOneOnOneThread) {
     expect_same_on_threads(f, argument);
     const auto planned = jit(f);
     planned(argument);
-    return times_said(planned.explain(), ", as if they were one\n");
+    return times_said(planned.explain(), ", as one batch\n");
   };
   EXPECT_EQ(joined_loops(32, 1), 2);
   EXPECT_EQ(joined_loops(32, 2), 0);

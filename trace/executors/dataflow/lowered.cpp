@@ -86,7 +86,7 @@ void verify(const LoweredGraph& graph) {
     if (node.enters < 1 || static_cast<std::size_t>(node.enters) >= graph.frames.size() ||
         graph.frames[static_cast<std::size_t>(node.enters)].parent != node.frame)
       throw ArgumentError(str(node.name, ": enters frame ", node.enters,
-                              ", which is none inside the one that it runs in"));
+                              ", which is not inside the frame of the node"));
     ++enters[static_cast<std::size_t>(node.enters)];
   }
   for (std::size_t f = 1; f < graph.frames.size(); ++f) {

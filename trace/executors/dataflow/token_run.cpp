@@ -47,7 +47,7 @@ Tensors TokenRun::run(const Tensors& inputs) {
           str("output ", i, " of the graph, ",
               plan_.graph->nodes[static_cast<std::size_t>(plan_.graph->outputs[i].node)].name,
               result_states_[i] == kDead ? ", is dead: it is in a branch that was not taken"
-                                         : ", never came: what it waits for never runs"));
+                                         : ", was not computed: one of its inputs never arrives"));
   return std::move(results_);
 }
 

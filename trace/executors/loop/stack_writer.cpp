@@ -27,7 +27,7 @@ void StackWriter::put(std::int64_t position, Tensor slice) {
     }
   }
   if (slice.type() != slice_ && !slice.type().is_named())
-    throw ShapeError(str("what is stacked is ", slice.type(), ", and was ", slice_,
+    throw ShapeError(str("the stacked output is ", slice.type(), ", and was ", slice_,
                          " before; every iteration has to give the same type"));
   low_ = std::min(low_, position);
   high_ = std::max(high_, position + 1);

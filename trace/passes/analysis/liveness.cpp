@@ -326,8 +326,8 @@ LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_
 
 std::vector<std::size_t> live_inputs(const LoopAttrs& attrs, const LoopLiveness& live) {
   std::vector<std::size_t> result;
-  const std::size_t first_carry = operand_number(attrs, {LeafKind::carry});
-  for (std::size_t i = 0; i < first_carry; ++i) result.push_back(i);
+  const std::size_t carry_operand = operand_number(attrs, {LeafKind::carry});
+  for (std::size_t i = 0; i < carry_operand; ++i) result.push_back(i);
   const auto add = [&](LeafKind kind, std::size_t i, bool is_live) {
     if (is_live) result.push_back(operand_number(attrs, {kind, i}));
   };

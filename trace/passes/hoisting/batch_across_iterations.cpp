@@ -388,7 +388,7 @@ Ref<Graph> batched(const Graph& graph, const DimRenames& renames, LoopFission::L
       }
     } else if (leaves == LoopFission::Leaves::all) {
       remarks.say(LoopRemark::Kind::stays,
-                  str(remarks.has(LoopRemark::Kind::hoisted) ? "anything else" : "anything",
+                  str(remarks.has(LoopRemark::Kind::hoisted) ? "all other ops" : "all ops",
                       ", because ", why));
     }
     attrs.debug.remarks = remarks.finish();

@@ -85,10 +85,11 @@ std::optional<Dim> LoopFission::time_of(const LoopAttrs& attrs, std::span<const 
     why = reason;
     return std::nullopt;
   };
-  if (attrs.makes_lengths()) return no("a condition ends its entries one by one");
-  if (attrs.entries.dims.size() > 1) return no("its entries end one by one along several dims");
-  if (!attrs.trips.is_full) return no("the number of its steps is not known beforehand");
-  if (!changing_dims(attrs).empty()) return no("its carries change their dims from step to step");
+  if (attrs.makes_lengths()) return no("a condition finishes its entries one by one");
+  if (attrs.entries.dims.size() > 1) return no("its entries finish one by one along several dims");
+  if (!attrs.trips.is_full) return no("its trip count is unknown before it runs");
+  if (!changing_dims(attrs).empty())
+    return no("its carries change their dims from iteration to iteration");
   std::optional<Dim> time;
   const auto add = [&](const Dim& dim) {
     if (!time) time = dim;
@@ -103,9 +104,9 @@ std::optional<Dim> LoopFission::time_of(const LoopAttrs& attrs, std::span<const 
   if (!time)
     return no(attrs.slices.empty() && attrs.stacks.empty() ? "it has no slices and no stacks"
                                                            : "what it slices and stacks are lists");
-  if (!attrs.has_entries() && time->is_ragged()) return no("the dim of its steps is ragged");
+  if (!attrs.has_entries() && time->is_ragged()) return no("the dim of its iterations is ragged");
   if (attrs.has_entries() && time->length_dims() != Dims{entry_dim(attrs, inputs)})
-    return no("its entries end elsewhere than its slices and stacks");
+    return no("lengths of its entries differ from those of its slices and stacks");
   return time;
 }
 

@@ -25,8 +25,8 @@ void LoopFission::write_remarks(LoopRemarks& remarks) const {
     if (moves)
       remarks.say(is_sunk_[r] ? Kind::sunk : Kind::hoisted, *record.op, from, to,
                   is_once   ? "once"
-                  : is_term ? "for all steps at once, added up over them"
-                            : "for all steps at once");
+                  : is_term ? "for all iterations at once, summed over them"
+                            : "for all iterations at once");
     else if (record.op->gains_from_batching && asked_ == Leaves::all)
       remarks.say(Kind::stays, *record.op, from, to, why_inside(record));
   }
@@ -38,24 +38,25 @@ std::string LoopFission::why_inside(const OpRecord& record) const {
   const auto any = [](std::span<const ValueId> values, const std::vector<std::uint8_t>& is) {
     return std::any_of(values.begin(), values.end(), [&](ValueId v) { return is[v]; });
   };
-  if (may_fail_behind_print(record)) return "it may fail, and steps print something before it";
-  if (!can_leave(record)) return "its sizes are known in a step only";
+  if (may_fail_behind_print(record))
+    return "it may fail, and a print comes before it in the iteration";
+  if (!can_leave(record)) return "its sizes are known only inside an iteration";
   if (any(in, find_waiting()) && any(out, is_needed_))
-    return any(out, find_needed(true)) ? "it waits for the step before, and the next one for it"
-                                       : "a list, a print or a gradient takes what each step gives";
+    return any(out, find_needed(true))
+               ? "loop-carried dependency"
+               : "a list, a print or a gradient reads its value in each iteration";
   if (is_fast_inside(record))
-    return "so many rows by so small a matrix are as fast there, and stay in the cache";
-  if (is_warm_inside(record)) return "so many elements are added up while they are in the cache";
+    return "not faster if batched: it has enough rows, and its matrix stays in the cache";
+  if (is_warm_inside(record)) return "faster inside, where its operands are in the cache";
   if (!keeps_rows(record) && !is_sum_over_entries(record, find_only_summed()))
-    return "it may mix entries, of which some have ended";
-  if (record.recompute != Recompute::no)
-    return "it computes again what the loop computed in each step";
+    return "it may mix running and finished entries";
+  if (record.recompute != Recompute::no) return "it recomputes values of each iteration";
   if (leaves_ != asked_)
-    return is_open_ ? "a loop inside, of unknown length, may need any memory in a step"
-                    : "the memory of few steps is to do for its gradient";
+    return is_open_ ? "an inner loop of unknown trip count may need any amount of memory"
+                    : "the checkpoint policy allows its gradient the memory of few iterations";
   if (ended_ && std::any_of(out.begin(), out.end(), [&](ValueId v) { return !ended_->fill(v); }))
-    return "entries that have ended would see other values of it";
-  return "it cannot be done for all steps at once";
+    return "finished entries would read other values";
+  return "it cannot be batched over iterations";
 }
 
 }  // namespace reel

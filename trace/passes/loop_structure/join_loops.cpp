@@ -262,7 +262,7 @@ class Joining {
     else
       types.insert(types.end(), more.begin(), more.end());
     LoopRemarks remarks(a_.debug.remarks);
-    remarks.say(LoopRemark::Kind::joined, str(b_.name, ", which reads what it stacks"));
+    remarks.say(LoopRemark::Kind::joined, str(b_.name, ", which reads its stacks"));
     next.debug.remarks = remarks.finish();
     next_.connect_body(*body_, body_inputs(a_).position);
     body_->seal();

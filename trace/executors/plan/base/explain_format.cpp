@@ -21,13 +21,13 @@ std::string types_text(const std::vector<TensorType>& types) {
 std::string runs_text(double runs) { return fixed_text(runs, 1) + " times"; }
 
 std::string steps_text(const LoopAttrs& attrs, std::span<const TensorType> in) {
-  if (const auto steps = steps_of(attrs, in)) return counted(*steps, "step");
-  const char* until = attrs.trips.has_lengths ? "until its entries have ended"
+  if (const auto steps = steps_of(attrs, in)) return counted(*steps, "iteration");
+  const char* until = attrs.trips.has_lengths ? "until all entries have finished"
                       : attrs.cond && attrs.trips.has_bound
                           ? "until its condition or its bound ends it"
                       : attrs.cond            ? "until its condition ends it"
-                      : attrs.trips.has_bound ? "as many steps as its bound says"
-                                              : "a step for each slice";
+                      : attrs.trips.has_bound ? "as many iterations as its bound says"
+                                              : "an iteration for each slice";
   return until;
 }
 

@@ -35,13 +35,13 @@ std::string why_not(const Plan& plan, const PlanView::LastUses& uses, std::size_
   const int last = uses.of_input[argument];
   const auto& all = PlanView::instructions(plan);
   const auto op = [&](std::size_t i) { return name_of(plan.graph().records[all[i].record]); };
-  if (last < 0) return "nothing reads it";
+  if (last < 0) return "never read";
   const auto at = static_cast<std::size_t>(last);
-  if (is_pipelined(plan, uses, argument)) return "it is a result as it is, or seen by one";
-  if (at >= uses.first_safe) return str("what reads it last, ", op(at), ", writes elsewhere");
+  if (is_pipelined(plan, uses, argument)) return "returned as a result or viewed by one";
+  if (at >= uses.first_safe) return str("its last use, ", op(at), ", cannot write over it");
   const std::size_t failing = uses.first_safe - 1;
-  return at == failing ? str("what reads it last, ", op(at), ", could fail")
-                       : str(op(failing), ", behind what reads it last, could fail");
+  return at == failing ? str("its last use, ", op(at), ", may fail")
+                       : str(op(failing), ", after its last use, may fail");
 }
 
 std::string names_text(const std::vector<std::string>& names) {
@@ -89,7 +89,7 @@ std::string in_place_text(const Plan& plan, const RunPlaces& places) {
     if (place && !is_pipelined(plan, uses, i) && results.contains(place)) {
       in_place.push_back(name);
     } else if (is_of_a_result(type)) {
-      const std::string why = place ? why_not(plan, uses, i) : "somebody else holds it";
+      const std::string why = place ? why_not(plan, uses, i) : "held by another reference";
       auto group = std::find_if(others.begin(), others.end(),
                                 [&](const auto& other) { return other.first == why; });
       if (group == others.end()) group = others.insert(group, {why, {}});
@@ -99,7 +99,7 @@ std::string in_place_text(const Plan& plan, const RunPlaces& places) {
   std::string result;
   if (!in_place.empty()) result += str("in place: ", names_text(in_place), '\n');
   for (const auto& [why, names] : others)
-    result += str("not in place: ", names_text(names), ", because ", why, '\n');
+    result += str("not in place: ", names_text(names), ", ", why, '\n');
   return result;
 }
 

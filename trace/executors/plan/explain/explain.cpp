@@ -52,7 +52,7 @@ class PlanText {
 
   std::string write(const Plan& plan, const std::string& in_place) {
     const Rates& rates = machine_rates();
-    out_ << counted(count(plan), "instruction") << ", those in loops not counted\n";
+    out_ << counted(count(plan), "instruction") << ", without those in loops\n";
     line("", "rates: on one thread ", rate_text(rates.flops, "FLOP/s"), " in products, ",
          rate_text(rates.bytes, "B/s"), " in copies, ", rate_text(rates.elements, ""),
          " elements a second, ", time_text(rates.call), " a call");
@@ -146,11 +146,10 @@ class PlanText {
     line("  ", "captures: ", bytes_text(captures));
     line("  ", "constants: ", bytes_text(constants));
     line("  ", "values: ", bytes_text(values), ", in ", bytes_text(PlanView::memory_bytes(plan)),
-         " of memory, ",
-         passes_.reuse_memory ? "in which they take turns" : "each in a place of its own");
-    line("  ", "values in blocks of their own: ", bytes_text(blocks));
-    line("  ", "stacks of loops, among those: ", bytes_text(loops.stacks), ", ",
-         bytes_text(loops.saved), " of it saved for gradients");
+         " of memory, ", passes_.reuse_memory ? "shared by disjoint live ranges" : "none shared");
+    line("  ", "values with their own allocation: ", bytes_text(blocks));
+    line("  ", "of which stacks of loops: ", bytes_text(loops.stacks), ", ",
+         bytes_text(loops.saved), " of them residuals");
     line("  ", "carries of loops, two buffers each: ", bytes_text(loops.carries));
     line("  ", "values inside loops: ", bytes_text(loops.steps));
     line("  ", "results: ", bytes_text(results));
@@ -187,9 +186,9 @@ class PlanText {
   void write_branch(const SubPlan& branch, bool is_true, const Profiles& profiles,
                     const std::string& number, const std::string& indent,
                     std::optional<double> times, int& count) {
-    const char* which = is_true ? "cond, where it is true: " : "cond, where it is false: ";
-    if (!branch) return line(indent, which, "has not been taken, and is not planned");
-    if (!this->count(*branch)) return line(indent, which, "nothing to do");
+    const char* which = is_true ? "cond, true branch: " : "cond, false branch: ";
+    if (!branch) return line(indent, which, "never taken, not planned");
+    if (!this->count(*branch)) return line(indent, which, "no instructions");
     line(indent, which, counted(this->count(*branch), "instruction"));
     const std::string inner = indent + "  ";
     const Graph& graph = branch->graph();
@@ -197,7 +196,8 @@ class PlanText {
         std::count_if(graph.records.begin(), graph.records.end(),
                       [](const OpRecord& r) { return r.op == &dot_op || is_packed_dot(*r.op); });
     if (products && !number.empty())
-      line(inner, "not moved: ", counted(products, "product"), ", as not every step may take it");
+      line(inner, "not moved: ", counted(products, "product"),
+           ", as not every iteration takes the branch");
     write_packed(inner, *branch);
     write_fused(inner, graph);
     write_times(inner, times_.of_branch(*branch, profiles));
@@ -210,8 +210,8 @@ class PlanText {
     const bool are_cut = std::all_of(group.begin(), group.end(), [&](const Instruction& at) {
       return PlanView::loop_of(plan, at).blocks_inside() >= static_cast<std::size_t>(threads());
     });
-    if (are_cut) return "behind it all the same, as their blocks of rows keep the threads busy";
-    return str("begins a chunk as soon as that has stacked its steps, on ",
+    if (are_cut) return "runs after it, as the row blocks keep all threads busy";
+    return str("starts a chunk as soon as its inputs are stacked, on ",
                counted(std::min<std::int64_t>(threads(), std::ssize(group)), "thread"));
   }
 
@@ -233,7 +233,7 @@ class PlanText {
 
     out_ << indent << "loop " << number << ": " << attrs.name << ", " << steps_text(attrs, in);
     if (const auto steps = PlanTimes::counted_steps(at, profiles); steps && !steps_of(attrs, in))
-      out_ << " (" << *steps << " steps a run, counted)";
+      out_ << " (" << *steps << " iterations a run, counted)";
     const bool over_chunks = attrs.chunking.over_chunks && PlanView::is_planned(loop);
     if (over_chunks)
       out_ << ", in " << chunks_text(PlanView::whole(loop).chunks);
@@ -271,8 +271,8 @@ class PlanText {
   }
 
   static std::string chunks_text(const Chunks& chunks) {
-    const std::string equal =
-        str(counted(chunks.steps / chunks.size, "chunk"), " of ", counted(chunks.size, "step"));
+    const std::string equal = str(counted(chunks.steps / chunks.size, "chunk"), " of ",
+                                  counted(chunks.size, "iteration"));
     return chunks.has_rest() ? str(equal, " and one of ", chunks.steps % chunks.size) : equal;
   }
 
@@ -290,8 +290,8 @@ class PlanText {
   }
   /// Writes which of the user's loops this one comes from, unless it is a user's loop.
   void write_parts(const std::string& indent, const LoopAttrs& attrs) {
-    write_remarks(indent, attrs, LoopRemark::Kind::joined, "runs in it, too");
-    write_remarks(indent, attrs, LoopRemark::Kind::apart, "taken apart");
+    write_remarks(indent, attrs, LoopRemark::Kind::joined, "merged");
+    write_remarks(indent, attrs, LoopRemark::Kind::apart, "split");
   }
 
   void write_moves(const std::string& indent, const LoopAttrs& attrs) {
@@ -301,22 +301,22 @@ class PlanText {
     };
     write(LoopRemark::Kind::hoisted, "hoisted");
     if (!passes_.batch_over_time)
-      return line(indent, "not moved: ", any ? "anything else" : "anything",
-                  ", because the pass batch_across_iterations is left out");
+      return line(indent, "not moved: ", any ? "all other ops" : "all ops",
+                  ", because the pass batch_across_iterations is disabled");
     write(LoopRemark::Kind::sunk, "sunk");
-    if (!any) line(indent, "hoisted, sunk: nothing");
+    if (!any) line(indent, "hoisted, sunk: none");
     write(LoopRemark::Kind::stays, "not moved");
   }
 
   static std::string why_not_planned(const LoopPlan& loop) {
     if (!PlanView::attrs(loop))
       return PlanView::input_types(loop).empty()
-                 ? "no step of it has run"
-                 : "left to the interpreter, because elements of a list differ in their sizes";
+                 ? "no iteration has run"
+                 : "run by the interpreter, because list elements differ in size";
     std::string why;
     PlannedLoop(PlanContext{})
         .try_plan(PlanView::attrs(loop), PlanView::input_types(loop), true, &why);
-    return "left to the interpreter, because " + why;
+    return "run by the interpreter, because " + why;
   }
 
   void write_packed(const std::string& indent, const Plan& body) {
@@ -324,14 +324,14 @@ class PlanText {
     for (const OpRecord& record : body.graph().records) {
       const auto in = body.graph().inputs_of(record);
       if (record.op == &dot_op && !passes_.pack_weights)
-        return line(indent, "not packed: anything, because the pass pack_weights is left out");
+        return line(indent, "not packed: all ops, because the pass pack_weights is disabled");
       if (!is_packed_dot(*record.op) || std::count(seen.begin(), seen.end(), in[1])) continue;
       seen.push_back(in[1]);
       const TensorType& type = PlanView::types(body).types[in[1]];
       if (has_panels(*record.op, get<DotAttrs>(record.attrs.get()), type))
         line(indent, "packed: ", type, ", before the loop");
       else
-        line(indent, "not packed: ", type, ", so small a matrix is read as it is");
+        line(indent, "not packed: ", type, ", the matrix is too small to gain from packing");
     }
   }
 
@@ -342,27 +342,27 @@ class PlanText {
            counted(fusions.programs, "tile program"));
     if (!fusions.alone.empty())
       line(indent, "not fused: ", join(fusions.alone), ", ",
-           passes_.fuse_pointwise ? "with no other element-wise op of that size beside it"
-                                  : "because the pass fuse_pointwise is left out");
+           passes_.fuse_pointwise ? "no adjacent element-wise op of that size"
+                                  : "because the pass fuse_pointwise is disabled");
   }
 
   void write_cut(const std::string& indent, const LoopPlan& loop) {
     const auto& blocks = PlanView::blocks(loop);
-    std::string why = "an op of it knows how many rows there are";
+    std::string why = "an op depends on the number of rows";
     const std::optional<RowCut> cut =
         find_row_cut(PlanView::whole(loop).loop(), PlanView::input_types(loop), passes_, &why);
     if (blocks.empty()) return line(indent, "not cut: ", why);
     const bool ends = PlanView::whole(loop).loop().has_entries();
     const char* which = !ends                ? ""
-                        : blocks.size() == 1 ? ", to the end of the longest"
-                                             : ", those of similar lengths together";
+                        : blocks.size() == 1 ? ", until its longest entry has finished"
+                                             : ", grouped by length";
     const auto [least, most] = std::minmax_element(cut->blocks.begin(), cut->blocks.end());
     line(indent, "cut: ", counted(std::ssize(blocks), "block"), " of ", *least,
          *least == *most ? "" : str(" to ", *most), " rows of ", cut->dim, which, ", on ",
          counted(std::min<std::int64_t>(threads(), std::ssize(blocks)), "thread"),
          !PlanView::runs_joined(loop) ? ""
-         : ends                       ? ", as one that shrinks"
-                                      : ", as if they were one");
+         : ends                       ? ", as a shrinking batch"
+                                      : ", as one batch");
   }
 
   const Passes& passes_;

@@ -59,7 +59,7 @@ class SavedText {
     if (attrs_.takes_checkpoints()) write_checkpoints();
     if (attrs_.policy.swaps) write_file();
     if (attrs_.has_windows()) {
-      line("steps that were not kept: run again, or read from the file");
+      line("not saved: recomputed, or read from the file");
       write_runs();
     }
     return std::move(lines_);
@@ -81,9 +81,10 @@ class SavedText {
       knows_steps = knows_steps && is_known && type.is_known();
       if (is_known) step += dense_bytes(slice_type(type));
     }
-    line("saved for the gradient: ", counted(std::ssize(saved), "stack"), ", ",
-         is_known ? bytes_text(step) : std::string("as many bytes as a run tells"), " a step, ",
-         knows_steps ? bytes_text(dense_bytes(saved)) : std::string("as many as there are"),
+    line("residuals: ", counted(std::ssize(saved), "stack"), ", ",
+         is_known ? bytes_text(step) : std::string("an unknown number of bytes"),
+         " per iteration, ",
+         knows_steps ? bytes_text(dense_bytes(saved)) : std::string("an unknown number of bytes"),
          " in all: ", types_text(saved));
   }
 
@@ -94,22 +95,20 @@ class SavedText {
       if (attrs_.stacks[j].role == StackRole::checkpoint_state)
         state.push_back(attrs_.body.graph->types[terms[j]]);
     line("checkpoints: ", types_text(state), ", ",
-         attrs_.policy.steps ? str("before every ", counted(attrs_.policy.steps, "step"))
+         attrs_.policy.steps ? str("before every ", counted(attrs_.policy.steps, "iteration"))
                              : str("as many as fit into half of ", bytes_text(attrs_.policy.bytes)),
-         "; the gradient runs the steps between them again");
+         "; the gradient recomputes the iterations between them");
   }
 
   void write_file() {
     if (attrs_.takes_checkpoints() && !uses_file())
-      line(
-          "in a file: nothing: the checkpoints of this budget take less than a file's window "
-          "would");
+      line("in a file: nothing, the checkpoints of this budget are smaller than a file's window");
     else if (attrs_.keeps_few_steps())
-      line("in a file: what it keeps, but for ", bytes_text(attrs_.policy.spill_window),
+      line("in a file: residuals and checkpoints except ", bytes_text(attrs_.policy.spill_window),
            in_memory_text());
     else if (attrs_.takes_checkpoints() || !stacks_of(plan_, at_, true).empty())
-      line("in a file: nothing, whatever its own swap_memory says: it is in another loop or ",
-           "in a branch, and what it saves is in a file where the outermost loop swaps");
+      line("in a file: its own swap_memory is ignored: it is in another loop or in a branch, ",
+           "and its residuals are in a file if the outermost loop swaps");
   }
   /// Returns true if checkpoints lie in a file, or if only a run can tell.
   bool uses_file() const {
@@ -136,7 +135,7 @@ class SavedText {
           attrs_, step.bytes(), is_of_few ? -1 : steps.value_or(-1),
           is_of_few ? 1 : unit_of(attrs_, loop_), is_of_few ? 1 : unit_of_reader(plan_, stacks[j]));
     }
-    return str(", with what is on its way at most ", bytes_text(in_memory));
+    return str(", in memory with transfers at most ", bytes_text(in_memory));
   }
 
   /// Writes how often each time step of the forward loop runs in all, if residuals are recomputed.
@@ -156,8 +155,8 @@ class SavedText {
         policy_costs(attrs, types, PlanView::types(plan_, plan_.graph().outputs_of(*recomputation)),
                      steps_of(attrs.saving(), types), unit, unit_of(attrs_, loop_));
     if (costs.runs >= 0)
-      line("of those run again: ", counted(costs.steps, "step"), " in memory at a time, ",
-           bytes_text(costs.bytes), "; each step runs ", runs_text(costs.runs));
+      line("recomputed: ", counted(costs.steps, "iteration"), " in memory at a time, ",
+           bytes_text(costs.bytes), "; each iteration runs ", runs_text(costs.runs));
   }
 
   const Plan& plan_;

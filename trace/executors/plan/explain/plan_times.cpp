@@ -179,12 +179,11 @@ std::vector<std::string> PlanTimes::text(const Plan& plan, const Profiles& profi
                                          std::optional<double> predicted,
                                          std::int64_t nanoseconds) const {
   std::string first = predicted ? "predicted " + time_text(*predicted)
-                                : "not predicted, because the number of steps is not known";
+                                : "not predicted, because the trip count is unknown";
   if (!runs_) return {first};
   const auto seconds = static_cast<double>(nanoseconds) * 1e-9;
-  first +=
-      str(", measured ", time_text(seconds / static_cast<double>(runs_)), " a call, ",
-          is_first_ ? "the first one, in which loops are planned" : str("the mean of ", runs_));
+  first += str(", measured ", time_text(seconds / static_cast<double>(runs_)), " a call, ",
+               is_first_ ? "the first one, which plans the loops" : str("the mean of ", runs_));
   std::vector<std::string> lines{first};
   std::vector<std::pair<std::int64_t, std::size_t>> order;  // nanoseconds, record
   std::int64_t sum = 0;

@@ -30,7 +30,7 @@ bool PlannedLoop::find_types(std::string* why) {
   if (!changing_dims(loop).empty() ||
       std::any_of(loop.carries.begin(), loop.carries.end(),
                   [](const LoopCarry& carry) { return !carry.final_dims.empty(); }))
-    return no("its carries change their dims from step to step");
+    return no("its carries change their dims from iteration to iteration");
   if (loop.chunking.over_chunks) chunks = chunks_of(loop, input_types);
   is_block.assign(loop.body.graph->outputs.size(), 0);
   const auto stacks = body_outputs_of(loop, is_block).stacks;
@@ -51,7 +51,7 @@ bool PlannedLoop::find_types(std::string* why) {
     if (!knows_types(*rest, why)) return false;
   }
   return !loop.cond || cond->output_is_known(0) ||
-         no("the type of its condition is known to a run only");
+         no("the type of its condition is known only at run time");
 }
 
 /// Returns the types of the body's inputs. chunk: the dim of a chunk's time steps, for a chunked
@@ -89,15 +89,16 @@ bool PlannedLoop::knows_types(const Plan& plan, std::string* why) const {
     if (kind == LeafKind::carry) {
       if (carried[i].is_list()) continue;
       if (!plan.output_is_known(k))
-        return no("of carry ", i, ", ", carried[i],
-                  ", only a run knows the sizes it comes back with");
+        return no("the returned sizes of carry ", i, ", ", carried[i],
+                  ", are known only at run time");
       if (!(plan.output_type(k) == carried[i]))
         return no("carry ", i, " comes back as ", plan.output_type(k), " and went in as ",
                   carried[i]);
     } else if (!is_block[k] && !plan.output_is_known(k) &&
                (kind == LeafKind::sum || !loop.stacks[i].is_checkpoint())) {
-      return no("the sizes of what it stacks or adds up, ",
-                loop.body.graph->types[loop.body.graph->outputs[k]], ", are known to a run only");
+      return no("the sizes of a stack or sum, ",
+                loop.body.graph->types[loop.body.graph->outputs[k]],
+                ", are known only at run time");
     }
   }
   return true;

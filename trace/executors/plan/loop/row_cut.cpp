@@ -131,25 +131,25 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   };
   const Graph& body = *attrs.body.graph;
   const bool ends = attrs.has_entries();  // rows finish one by one
-  if (attrs.chunking.over_chunks) return no("it runs in chunks, each of which is cut");
-  if (ends && !passes.shrink_batch) return no("the pass shrink_batch is left out");
-  if (!ends && !passes.cut_rows) return no("the pass cut_rows is left out");
+  if (attrs.chunking.over_chunks) return no("its chunks are cut instead");
+  if (ends && !passes.shrink_batch) return no("the pass shrink_batch is disabled");
+  if (!ends && !passes.cut_rows) return no("the pass cut_rows is disabled");
   if (!attrs.trips.is_full || attrs.cond || attrs.trips.makes_dim)
-    return no("the number of its steps is not known beforehand");
+    return no("its trip count is unknown before it runs");
   if (attrs.entries.dims.size() > 1)
-    return no("its entries end one by one along several dims, ", join(attrs.entries.dims));
+    return no("its entries finish one by one along several dims, ", join(attrs.entries.dims));
   if (attrs.trips.has_lengths != ends)
-    return no("nothing bounds its steps but the lengths of its entries");
-  if (ends && !attrs.sums.empty()) return no("it adds up over entries, of which some have ended");
+    return no("only the lengths of its entries bound its trip count");
+  if (ends && !attrs.sums.empty()) return no("it sums over running and finished entries");
   const auto adds = [](const auto& leaf) { return leaf.adds_finished; };
   if (ends && (std::ranges::any_of(attrs.carries, adds) || std::ranges::any_of(attrs.stacks, adds)))
-    return no("entries that have ended have a part in what it gives");
-  if (attrs.carries.empty()) return no("its steps hand nothing on");
+    return no("finished entries contribute to its results");
+  if (attrs.carries.empty()) return no("it has no carries");
   const auto operands = operands_of(attrs, inputs);
   for (std::size_t i = 0; i < operands.carries.size(); ++i)
     if (operands.carries[i].is_list()) return no("carry ", i, " is a list");
-  if (attrs.keeps_few_steps()) return no("what it keeps is written away, for some steps at a time");
-  if (attrs.has_windows()) return no("what it reads is computed again, for some steps at a time");
+  if (attrs.keeps_few_steps()) return no("its residuals are spilled, some iterations at a time");
+  if (attrs.has_windows()) return no("its residuals are recomputed, some iterations at a time");
   const std::optional<Dim> rows = dim_of_rows(attrs, operands.carries);
   if (!rows) return no("its carries have no dims");
   if (rows->is_ragged()) return no("dim ", *rows, " is ragged");
@@ -185,7 +185,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   for (const int capture : attrs.body_captures)
     if (const auto i = static_cast<std::size_t>(capture);
         const char* wrong = mark({LeafKind::capture, i}, operands.captures[i], false))
-      return no("what it captures, ", operands.captures[i], ',', wrong, *rows);
+      return no("capture ", operands.captures[i], ',', wrong, *rows);
 
   RowAxes axes(body, formal);
   for (std::size_t i = 0; i < has_rows.size(); ++i)
@@ -193,25 +193,25 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   axes.follow();
   if (const Op* op = axes.first_mixing()) return no("op ", op->name, " may mix the rows, ", *rows);
   if (const Op* op = ends ? failing_op(body, axes) : nullptr)
-    return no("op ", op->name, " may fail for what entries that have ended compute");
+    return no("op ", op->name, " may fail for values of finished entries");
   const auto formals = body_inputs(attrs);
   const auto made = body_outputs(attrs);
   for (std::size_t i = 0; i < attrs.carries.size(); ++i) {
     const int axis = axes[made.carries[i]];
     if (axis != axes[formals.carries[i]])
-      return no("carry ", i, " comes back with its rows, ", *rows, ", elsewhere");
+      return no("carry ", i, " returns its rows, ", *rows, ", along another axis");
     if (ends && axis == 0 && attrs.carries[i].fill == FinishedFill::as_is)
-      return no("carry ", i, " goes on where its entry has ended");
+      return no("carry ", i, " changes after its entry has finished");
     if (ends && attrs.trips.is_reverse && axis != 0)
-      return no("carry ", i, " has no rows, and goes back from the end of the longest");
+      return no("carry ", i, " has no rows, and starts at the end of the longest entry");
     cut.carry_has_rows.push_back(axis == 0);
   }
   for (std::size_t j = 0; j < attrs.stacks.size(); ++j) {
     const LoopStack& stack = attrs.stacks[j];
     if (stack.is_list || axes[made.stacks[j]] != 0)
-      return no("the rows, ", *rows, ", are not the first dim of what stack ", j, " takes");
+      return no("the rows, ", *rows, ", are not the first dim of an element of stack ", j);
     if (ends && stack.is_raw() && !stack.finished_unread)
-      return no("what stack ", j, " takes of entries that have ended is read");
+      return no("elements of finished entries in stack ", j, " are read");
   }
   for (std::size_t i = 0; i < attrs.sums.size(); ++i) {
     const ValueId term = made.sums[i];
@@ -230,8 +230,8 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
     const std::int64_t least = passes.block_rows ? passes.block_rows : kRows;
     if (rows->size() < 2 * least)
       return no("the rows, ", *rows, ", are fewer than two blocks of ", least);
-    return no("too little to do: ", work / rows->size(), " multiplications per row and step, ",
-              kRows * kWork, " are worth a block of rows");
+    return no("too little work: ", work / rows->size(), " multiplications per row and iteration, ",
+              kRows * kWork, " pay for a row block");
   }
   cut.can_join = cut.blocks.size() > 1 && can_be_joined(attrs, cut, axes, planned);
   return cut;
