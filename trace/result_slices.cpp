@@ -3,8 +3,8 @@
 #include <new>
 #include <utility>
 
-#include "reel/core/types/dim_expression.h"
 #include "reel/core/dims/dim_slices.h"
+#include "reel/core/types/dim_expression.h"
 
 namespace reel {
 namespace {

@@ -50,8 +50,8 @@ std::vector<std::string> loops(const Graph& graph) {
   for (const OpRecord& record : graph.records)
     if (record.op == &loop_op) {
       const auto& a = get<LoopAttrs>(record.attrs.get());
-      result.push_back(str("carries ", a.carries.size(), ", slices ", a.slices.size(), ", stacks ", a.stacks.size(),
-                           ", sums ", a.sums.size()));
+      result.push_back(str("carries ", a.carries.size(), ", slices ", a.slices.size(), ", stacks ",
+                           a.stacks.size(), ", sums ", a.sums.size()));
     }
   return result;
 }

@@ -11,7 +11,7 @@
 
 namespace reel {
 
-/// What an operand, result, input or output of a loop is.
+/// The kind of an operand or result of a loop, or of an input or output of its graphs.
 enum class LeafKind : std::uint8_t {
   bound,
   lengths,  ///< an operand or a result

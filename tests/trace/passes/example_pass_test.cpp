@@ -61,14 +61,14 @@ TEST(ExamplePassTest, CancelsNegations) {
 }
 
 TEST(ExamplePassTest, CancelsNegationsInBodies) {
-  const auto graph = record_graph("f", {TensorType(f32, {3})}, [](const Tensors& x) {
-                       const auto body = [](Tensor x, Tensor s) {
-                         const Tensor next = s + -(-x);
-                         return std::pair{next, next};
-                       };
-                       return Tensors{
-                           scan(Scan{.initial = scalar(0.0f), .xs = x[0], .body = body}).ys};
-                     }).graph;
+  const auto graph =
+      record_graph("f", {TensorType(f32, {3})}, [](const Tensors& x) {
+        const auto body = [](Tensor x, Tensor s) {
+          const Tensor next = s + -(-x);
+          return std::pair{next, next};
+        };
+        return Tensors{scan(Scan{.initial = scalar(0.0f), .xs = x[0], .body = body}).ys};
+      }).graph;
   const Ref<Graph> after = drop_dead(*cancel_negations(*graph));
   EXPECT_NE(str(*graph).find("neg("), std::string::npos);
   EXPECT_EQ(str(*after).find("neg("), std::string::npos) << str(*after);
