@@ -474,16 +474,16 @@ Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs) {
 }
 
 AttrsRef single_pair(int in_a, int in_b) {
-  constexpr int kMaxOperands8 = 8;
+  constexpr int kMaxCachedAxes = 8;
   static const auto& common = *[] {
-    auto* made = new std::array<AttrsRef, kMaxOperands8 * kMaxOperands8>;
-    for (int i = 0; i < kMaxOperands8 * kMaxOperands8; ++i)
+    auto* made = new std::array<AttrsRef, kMaxCachedAxes * kMaxCachedAxes>;
+    for (int i = 0; i < kMaxCachedAxes * kMaxCachedAxes; ++i)
       (*made)[static_cast<std::size_t>(i)] =
-          make_attrs(DotAttrs{{i / kMaxOperands8}, {i % kMaxOperands8}, {}, {}});
+          make_attrs(DotAttrs{{i / kMaxCachedAxes}, {i % kMaxCachedAxes}, {}, {}});
     return made;
   }();
-  if (in_a < kMaxOperands8 && in_b < kMaxOperands8)
-    return common[static_cast<std::size_t>(in_a * kMaxOperands8 + in_b)];
+  if (in_a < kMaxCachedAxes && in_b < kMaxCachedAxes)
+    return common[static_cast<std::size_t>(in_a * kMaxCachedAxes + in_b)];
   return make_attrs(DotAttrs{{in_a}, {in_b}, {}, {}});
 }
 AttrsRef dot_attrs(DotAttrs attrs) {
