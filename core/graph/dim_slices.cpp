@@ -43,6 +43,15 @@ std::optional<Dim> find_again(const Table& t, const Key& key) {
   return Dim::of_node(Ref<const DimNode>::adopt(found->second));
 }
 
+/// Returns true if `whole`, the whole dim of a slice as it was noted, is `dim` where the code runs
+/// now: a trace has a symbol for it, and a loop with finished entries shows it with other lengths.
+bool is_seen_as(const Dim& whole, const Dim& dim) {
+  if (whole == dim) return true;
+  if (whole.is_symbol()) return false;
+  if (is_tracing()) return dim.is_symbol() && thread_mode.builder->stands_for(dim, whole);
+  return thread_mode.entries && thread_mode.entries->visible(whole) == dim;
+}
+
 std::uint64_t serial_of(const GraphBuilder* builder) { return builder ? builder->serial() : 0; }
 
 /// Requires has_slices(). Calls fn with what the table holds of a dim.
@@ -122,7 +131,7 @@ bool is_slice_of(const Dim& dim, const Dim& whole) {
     return is_slice;
   }
   for (std::optional<Dim> at = whole_of(dim); at; at = whole_of(*at)) {
-    if (!(*at == whole)) continue;
+    if (!is_seen_as(*at, whole)) continue;
     SliceUses* const uses = SliceUses::innermost();
     if (uses && dim.is_symbol() && !at->is_symbol()) uses->note(dim, *at);
     return true;
@@ -132,7 +141,7 @@ bool is_slice_of(const Dim& dim, const Dim& whole) {
 
 std::optional<Dim> shared_whole(const Dim& a, const Dim& b) {
   for (std::optional<Dim> at = a; at; at = whole_of(*at))
-    if (*at == b || is_slice_of(b, *at)) return at;
+    if (is_seen_as(*at, b) || is_slice_of(b, *at)) return at;
   return std::nullopt;
 }
 

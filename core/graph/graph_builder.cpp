@@ -118,11 +118,24 @@ Dim GraphBuilder::captured_dim(const Dim& dim) {
   node->is_symbol = true;
   for (const Dim& of : dim.length_dims()) node->length_dims.push_back(renamed(of));
   const Dim symbol = Dim::of_node(node);
+  copy_slice(dim, symbol);
   rename(dim, symbol);
   capture_values_.push_back(graph_->add_value(token_type(symbol)));
   const ModeScope outside({});
   captured_.emplace_back(allocate_block(token_type(dim)));
   return symbol;
+}
+
+bool GraphBuilder::stands_for(const Dim& symbol, const Dim& actual) {
+  GraphBuilder& root = this->root();
+  const Dim seen = root.around_.entries ? root.around_.entries->visible(actual) : actual;
+  for (const GraphBuilder* builder = this; builder; builder = builder->outer())
+    for (const auto& [from, to] : builder->body_dims_)
+      if (from.node() == seen.node() && to.node() == symbol.node()) return true;
+  const auto found = root.renames_.find(seen.node());
+  if (found == root.renames_.end() || found->second.node() != symbol.node()) return false;
+  root.guarded_.insert(symbol.node());
+  return true;
 }
 
 Tensor GraphBuilder::add_input(const TensorType& type) {

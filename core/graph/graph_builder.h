@@ -67,6 +67,9 @@ class GraphBuilder {
   /// Returns the symbol of a dim, and marks it as named by the code although it is an argument's
   /// dim.
   Dim canonical(const Dim& dim);
+  /// Returns true if a symbol of this trace, or of this body, stands for a dim from outside. Marks
+  /// the symbol as canonical() does.
+  bool stands_for(const Dim& symbol, const Dim& actual);
   /// Returns true if traced code named the dim behind this symbol itself, instead of taking it from
   /// an argument.
   bool is_guarded(const Dim& symbol) const { return guarded_.count(symbol.node()) != 0; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "reel/core/dims/dim_slices.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/entries.h"
 #include "reel/core/ops/list/list.h"
@@ -51,12 +52,16 @@ void SubstituteDims::find(const Dim& dim) {
   Dim shown = dim;
   for (auto& [from, last] : shown_)
     if (from == dim) {
-      if (!same_numbers(seen, Tensor(last.node()->lengths))) last = Dim(dim.name(), seen);
+      if (!same_numbers(seen, Tensor(last.node()->lengths))) {
+        last = Dim(dim.name(), seen);
+        copy_slice(dim, last);
+      }
       shown = last;
     }
   if (shown == dim) {
     shown = Dim(dim.name(), seen);
     shown_.emplace_back(dim, shown);
+    copy_slice(dim, shown);
   }
   to_.add(dim, shown);
   back_.add(shown, dim);
