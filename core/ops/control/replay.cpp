@@ -8,17 +8,31 @@
 
 namespace reel {
 
-Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
-  if (value.type().is_list() || !formal.node()->has_symbols) return value;
+namespace {
+
+/// A dim of another size than the known one stays: the op that reads both reports it. In a trace
+/// sizes are unknown, and each known dim replaces the other.
+Dims known_dims(const Dims& actual_dims, const TensorType& formal, DimEnv& env, bool is_traced) {
   Dims dims;
   for (int i = 0; i < formal.rank(); ++i) {
-    const Dim &symbol = formal.dims()[i], &actual = value.dims()[i];
+    const Dim &symbol = formal.dims()[i], &actual = actual_dims[i];
     const bool is_known =
         symbol.is_symbol() && symbol.is_named() && env.knows(symbol) && actual.is_named();
     const Dim known = is_known ? env.resolve(symbol) : actual;
-    // A dim of another size stays: the op that reads both reports it.
-    dims.push_back(value.is_traced() || known.raw_size() == actual.raw_size() ? known : actual);
+    dims.push_back(is_traced || known.raw_size() == actual.raw_size() ? known : actual);
   }
+  return dims;
+}
+
+}  // namespace
+
+TensorType with_known_dims(const TensorType& type, const TensorType& formal, DimEnv& env) {
+  return type.with(known_dims(type.dims(), formal, env, false));
+}
+
+Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
+  if (value.type().is_list() || !formal.node()->has_symbols) return value;
+  const Dims dims = known_dims(value.dims(), formal, env, value.is_traced());
   if (dims == value.dims()) return value;
   if (!value.is_traced()) return with_dims_of(value, value.type().with(dims));
   for (std::size_t i = 0; i < dims.size(); ++i)

@@ -25,5 +25,7 @@ Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env,
 /// results of ops with kernel_decides_types, and for elements of lists: if a run recomputes a
 /// value, its dims are new objects, although equal ones are known.
 Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env);
+/// As above, for a type.
+TensorType with_known_dims(const TensorType& type, const TensorType& formal, DimEnv& env);
 
 }  // namespace reel

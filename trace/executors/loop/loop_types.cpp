@@ -79,6 +79,28 @@ void name_alike(const LoopAttrs& attrs, const std::vector<std::size_t>& slices, 
     values[i] = with_known_dims(std::move(values[i]), body.types[formals[i]], env);
 }
 
+void name_alike(const LoopAttrs& attrs, std::vector<TensorType>& operands) {
+  const std::vector<std::size_t> made = slices_with_own_dims(attrs, operands);
+  if (made.empty()) return;
+  const Graph& body = *attrs.body.graph;
+  const auto formals = body_inputs(attrs);
+  const auto given = operands_of(attrs, operands);
+  DimEnv env = attrs.body.env();
+  for (std::size_t i = 0; i < given.carries.size(); ++i)
+    env.bind(body.types[formals.carries[i]], given.carries[i]);
+  for (std::size_t i = 0; i < given.slices.size(); ++i)
+    if (!given.slices[i].is_list())
+      env.bind(body.types[formals.slices[i]], slice_type(given.slices[i]));
+  for (std::size_t i = 0; i < formals.captures.size(); ++i)
+    env.bind(body.types[formals.captures[i]],
+             given.captures[static_cast<std::size_t>(attrs.body_captures[i])]);
+  for (const std::size_t i : made)
+    env.bind(body.types[formals.slices[i]], slice_type(given.slices[i]));
+  for (const std::size_t i : made)
+    given.slices[i] =
+        with_known_dims(slice_type(given.slices[i]), body.types[formals.slices[i]], env).as_list();
+}
+
 TensorType common_type(const TensorType& a, const TensorType& b) {
   if (a == b) return a;
   Dims dims = a.dims();

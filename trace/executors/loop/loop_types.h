@@ -43,6 +43,8 @@ std::vector<std::size_t> slices_with_own_dims(const LoopAttrs& attrs,
 /// inputs: inputs of the body; changed. env: its dims; bound.
 void name_alike(const LoopAttrs& attrs, const std::vector<std::size_t>& slices, Tensors& inputs,
                 DimEnv& env);
+/// The same for the types of a loop's operands, lists of such elements among them.
+void name_alike(const LoopAttrs& attrs, std::vector<TensorType>& operands);
 
 /// Returns the common type of the elements: plain sizes that differ become unknown. Requires that
 /// at least one element is defined.

@@ -5,6 +5,7 @@
 
 #include "reel/core/ops/list/list.h"
 #include "reel/core/runtime/residual_source.h"
+#include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/executors/plan/base/plan_views.h"
 
 namespace reel {
@@ -62,17 +63,22 @@ bool LoopPlan::prepare(const AttrsRef& attrs_ref, OpInputs in) {
   bool is_same = attrs_ && attrs_.get() == attrs_ref.get();
   for (std::size_t i = 0; i < in.size(); ++i) {
     const auto type = input_type(attrs, i, *in[i].tensor);
-    if (!type) return false;
-    if (i == input_types_.size()) {
-      input_types_.push_back(*type);
+    if (!type) {
+      input_types_ = given_types_;
+      return false;
+    }
+    if (i == given_types_.size()) {
+      given_types_.push_back(*type);
       is_same = false;
-    } else if (!(input_types_[i] == *type)) {
-      input_types_[i] = *type;
+    } else if (!(given_types_[i] == *type)) {
+      given_types_[i] = *type;
       is_same = false;
     }
   }
   if (is_same) return is_planned_;
   attrs_ = AttrsRef();  // until planning is done
+  input_types_ = given_types_;
+  if (!attrs.chunking.over_chunks) name_alike(attrs, input_types_);
   is_planned_ = whole_.try_plan(attrs_ref, input_types_);
   if (is_planned_) blocks_.make(whole_);
   attrs_ = attrs_ref;

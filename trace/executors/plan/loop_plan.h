@@ -31,7 +31,8 @@ class LoopPlan {
   bool prepare(const AttrsRef& attrs, OpInputs in);
 
   AttrsRef attrs_;
-  std::vector<TensorType> input_types_;
+  std::vector<TensorType> given_types_;  ///< of the last run
+  std::vector<TensorType> input_types_;  ///< given_types_, with the dims of the body
   bool is_planned_ = false;
   PlannedLoop whole_;
   LoopBlocks blocks_;

@@ -26,7 +26,12 @@ SliceSource make_slice_source(const PlannedLoop& loop, std::size_t index, const 
     return ListSlices(lists_of_chunks(loop.chunks, slices));
   if (slices.type().is_list()) {
     const TensorType& formal = attrs.body.graph->types[body_inputs(attrs).slices[index]];
-    return ListSlices(slices_of_list(slices, formal, iterations.limit));
+    Tensors elements = slices_of_list(slices, formal, iterations.limit);
+    // An iteration that ran twice made the dims of its residuals twice.
+    for (Tensor& element : elements)
+      element =
+          named_alike(element, slice_type(operands_of(attrs, loop.input_types).slices[index]));
+    return ListSlices(std::move(elements));
   }
   const TensorType& type = operands_of(attrs, loop.input_types).slices[index];
   if (rows) return RowSlices(*rows, index, type);
