@@ -29,6 +29,15 @@ bool needs_inlining(const Graph& graph) {
 
 Ref<Graph> inlined(const Graph& graph, bool is_gradient);
 
+/// A pass traces nothing, so Dim::unknown() would make a dim that no run binds.
+Dim unknown_symbol() {
+  Ref<DimNode> node(new DimNode);
+  node->kind = DimKind::plain;
+  node->size = -1;
+  node->is_symbol = true;
+  return Dim::of_node(std::move(node));
+}
+
 class Inlining {
  public:
   /// is_gradient: the graph is the body of a gradient loop, or part of one.
@@ -100,7 +109,7 @@ class Inlining {
       for (const ValueId v : part.outputs_of(record))
         for_each_bound(part.types[v], [&](const Dim& dim) {
           if (!dim.has_size() && !env.knows(dim))
-            env.bind(dim, dim.is_named() ? made.of(dim, dim) : Dim::unknown());
+            env.bind(dim, dim.is_named() ? made.of(dim, dim) : unknown_symbol());
         });
   }
   static void bind_made(const Dims& inside, const Dims& outside, DimEnv& env) {

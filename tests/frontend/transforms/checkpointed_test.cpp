@@ -350,7 +350,26 @@ TEST(CheckpointedRuleTest, WhatIsKeptIsTold) {
       8 * 8 * 8);
 }
 
-REEL_IN_EVERY_MODE(CheckpointedTest);
+/// The array's length is unknown to a trace. Each inlined call makes a dim of its own for it, and
+/// equal stacks are merged.
+TEST(CheckpointedPlanTest, AnArrayThatItStacksAndReturns) {
+  const auto f = [](const Tensors& x) {
+    const TensorArray array = TensorArray::unstack(x[0], 0);
+    const auto called = checkpoint([](const std::pair<Tensor, TensorArray>& in) {
+      const Tensor unread = in.second.stack();
+      return in.second;
+    })(std::pair{x[0], array});
+    const Tensor v = called.stack();
+    return sum(0.5 * v + sin(v));
+  };
+  const Tensors x{tensor({0.5, 1., 2.}, f64)};
+  for (const bool simplifies : {true, false}) {
+    const auto planned = jit(value_and_grad(f), {.passes = {.simplify = simplifies}});
+    expect_all_close(planned(x).second[0], 0.5 + cos(x[0]), 1e-12);
+    EXPECT_EQ(planned.explain().find("its plan failed"), std::string::npos)
+        << planned.explain().substr(0, 400);
+  }
+}
 
 TEST(CheckpointedByTokensTest, KeepsNothingUntilItIsRunAgain) {
   const auto f = [](bool is_checkpointed) {
