@@ -1,4 +1,4 @@
-// streamed_text.h — reads a text from a file, for texts larger than memory.
+// examples/long_text/streamed_text.h — reads a text from a file, for texts larger than memory.
 #pragma once
 
 #include <reel/reel.h>
