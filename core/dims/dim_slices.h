@@ -1,4 +1,4 @@
-// core/dims/dim_slices.h — the table that tells which Dims are slices of which.
+// core/dims/dim_slices.h — the table of slices: which Dims are slices of other Dims.
 #pragma once
 
 #include <atomic>
