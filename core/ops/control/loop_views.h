@@ -69,6 +69,7 @@ namespace detail {
 template <class R>
 using ElementOf = std::remove_reference_t<std::ranges::range_reference_t<R>>;
 
+/// Takes consecutive parts of a list of leaves.
 template <class T>
 class LeafCursor {
  public:
