@@ -32,9 +32,9 @@ Tensors apply_again(Vjp& at, const Op& op, const Tensors& inputs, const AttrsRef
 /// cotangent would meet infinite derivatives and become NaN (docs/decisions/0008).
 class Backward {
  public:
-  /// let_go: release each record behind the walk.
-  /// is_elsewhere: the walk is inside a body, branch or trace that the tape was opened outside of,
-  /// or in an iteration with finished entries. Operands have other numbers or dims there.
+  /// let_go: if true, each record is released when the walk has passed it.
+  /// is_elsewhere: true if the walk is inside a body, branch or trace that is inside the tape's
+  /// own, or in an iteration with finished entries. Operands have other numbers or dims there.
   Backward(RecordingTape& tape, bool let_go, bool is_elsewhere);
 
   /// Restricts the walk to paths from these values.
@@ -106,7 +106,7 @@ class Backward {
   void visit_in_place(std::size_t record);
   void visit_moved(const OpRecord& record, std::size_t loops_to_leave);
   void visit_mark(const OpRecord& mark);
-  /// next: number of the previous iteration, which the walk enters.
+  /// Ends the reverse of an iteration. next: the number of the iteration that the walk enters.
   void leave_iteration(Loop& loop, std::int64_t next);
   void accumulate_in_loop(ValueId number, Tensor cotangent);
   void accumulate_if(ValueId number, Tensor cotangent, Presence presence);

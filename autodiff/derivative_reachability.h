@@ -1,4 +1,4 @@
-// autodiff/derivative_reachability.h — derivative reachability in a graph.
+// autodiff/derivative_reachability.h — which inputs and outputs of a graph derivatives can reach.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include "reel/core/graph/graph.h"
 
 namespace reel {
+
+// Derivatives pass through floating values and ops with a vjp only.
 
 /// Returns, by input, whether a cotangent of a marked output can reach it.
 std::vector<std::uint8_t> reachable_inputs(const Graph& graph,

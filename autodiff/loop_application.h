@@ -11,7 +11,7 @@
 
 namespace reel {
 
-/// One application of a loop whose vjp is built.
+/// One application of a loop while its vjp is built. Borrows `vjp`.
 struct LoopApplication {
   explicit LoopApplication(Vjp& vjp);
 
@@ -20,16 +20,16 @@ struct LoopApplication {
   const Graph& body;
   Tensors inputs;                         ///< of the op
   std::vector<TensorType> types;          ///< of the inputs
-  std::vector<std::uint8_t> is_active;    ///< by carry: its cotangent is needed, can be non-zero
+  std::vector<std::uint8_t> is_active;    ///< by carry: its cotangent is needed and can be non-zero
   std::vector<std::uint8_t> is_changing;  ///< by carry: iterations change its dims
   DimEnv env;                             ///< dims of the body as the enclosing graph names them
 };
 
-/// Returns the number of the loop's operand that an input of the body reads. Requires an input
-/// other than the position.
+/// Returns the index of the loop's operand that an input of the body reads. Requires an input
+/// other than the first, which is the iteration's position.
 std::size_t operand_of_input(const LoopAttrs& attrs, std::size_t body_input);
 
-/// Returns true if the user asked for a choice of residuals.
+/// Returns true if the loop has a memory policy that chooses residuals.
 bool has_policy(const CheckpointPlan& policy);
 /// Returns the parts of the body to reverse, and the values available to the reversed body under a
 /// policy.

@@ -9,32 +9,32 @@
 
 namespace reel {
 
-/// A graph with its residuals as further outputs, and the reverse graph. The latter takes
-/// cotangents of all floating outputs, then inputs, then residuals, and returns cotangents of the
-/// wanted inputs.
+/// A graph with its residuals as further outputs, and the reverse graph. Inputs of the reverse
+/// graph: cotangents of floating outputs, then inputs of the graph, then residuals, then
+/// `captured`. Outputs: cotangents of the wanted inputs.
 struct ReversibleGraph {
   Ref<Graph> forward;  ///< outputs: of the graph, then residuals
   Ref<Graph> reverse;
-  std::vector<std::size_t> cotangents;  ///< `reverse` takes cotangents of these outputs first
-  std::vector<std::size_t> inputs;      ///< it takes these inputs next
-  std::vector<std::size_t> wanted;      ///< it returns cotangents of these inputs
+  std::vector<std::size_t> cotangents;  ///< outputs of the graph with cotangents in `reverse`
+  std::vector<std::size_t> inputs;      ///< inputs of the graph that `reverse` takes
+  std::vector<std::size_t> wanted;      ///< inputs with cotangents among the outputs of `reverse`
   std::vector<int> presences;  ///< by wanted input: the output of `reverse` that says whether there
                                ///< is a cotangent, or -1
   std::vector<int> row_numbers;  ///< by wanted input: the output with row numbers if the cotangent
                                  ///< is rows, or -1
-  Tensors captured;              ///< it takes these last
+  Tensors captured;              ///< values from outside, the last inputs of `reverse`
 };
 
-/// A graph that calls of another graph run under tapes.
+/// A graph derived from another graph: calls of the latter run it if tapes record them.
 ///
-/// what: its relation to that graph, such as
+/// what: its relation to the other graph, such as
 ///   ", under a tape"; ", its gradient"; with two tapes ", its gradient, under a tape"
 /// For a tape that takes rows, " in rows" follows.
 struct GraphUnderTapes {
   std::string what;
   GraphRef graph;
 };
-/// Returns the graphs of this kind that exist, for a graph that calls under tapes use.
+/// Returns the graphs that were derived from `graph` so far; empty if no tape recorded a call.
 std::vector<GraphUnderTapes> graphs_under_tapes(const Graph& graph);
 
 /// Returns the graph with its reverse with respect to the wanted inputs.

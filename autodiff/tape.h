@@ -113,7 +113,7 @@ class RecordingTape final : public Recorder {
   /// Requests cotangents for a floating tensor or an array of floating tensors; ignores others.
   /// Throws TraceError for a value of a body or branch inside the tape's trace.
   void watch(const Tensor& tensor);
-  /// As watch(), for a table: gradient() may return its cotangent as rows.
+  /// Does the same as watch() for a table: gradient() may return its cotangent as rows.
   void watch_rows(const Tensor& table);
   /// Returns the cotangents of `sources`, given the cotangents of `targets`; undefined ones stand
   /// for ones.
@@ -127,9 +127,10 @@ class RecordingTape final : public Recorder {
   /// the order in which they were read; otherwise undefined. A cotangent is rows only for a table
   /// given to watch_rows() that is read by rows alone.
   ///
-  /// Throws ArgumentError if a tape that is not persistent is asked again. This is allowed inside
-  /// another body, branch or trace, since bodies may be recorded more than once. Throws TraceError
-  /// if the tape's own trace has ended, or if a target or a floating source was made inside.
+  /// Throws ArgumentError if a tape that is not persistent is used a second time. This is allowed
+  /// inside another body, branch or trace, since bodies may be recorded more than once. Throws
+  /// TraceError if the tape's own trace has ended, or if a target or a floating source was made
+  /// inside.
   Tensors gradient(const Tensors& targets, const Tensors& cotangents, const Tensors& sources,
                    Tensors* presences = nullptr, Tensors* row_numbers = nullptr);
 

@@ -25,11 +25,11 @@ class Libtorch {
   virtual void set_threads(int count) const = 0;
   /// Computes x · factor · factor · ..., element by element, on ones.
   virtual std::function<void()> multiply_chain(Chain what, int floats, int ops) const = 0;
-  /// nn::LSTM, or nn::GRU, which resets after the product: one layer.
+  /// Returns a run of nn::LSTM, or of nn::GRU, which resets after the product. Requires one layer.
   virtual RnnRun layer(const RnnProblem& problem) const = 0;
-  /// A cell written in libtorch's ops, called in a C++ loop: `lstm` or `custom`.
+  /// Returns a run of a cell written in libtorch's ops, `lstm` or `custom`, in a C++ loop.
   virtual RnnRun in_ops(const RnnProblem& problem) const = 0;
-  /// As in_ops(), with cell and loop as a TorchScript.
+  /// Returns the run of in_ops() with cell and loop as a TorchScript.
   virtual RnnRun in_torchscript(const RnnProblem& problem) const = 0;
 };
 

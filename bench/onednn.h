@@ -8,14 +8,16 @@
 
 namespace reel::bench {
 
-/// Returns true if oneDNN has layers of this kind: LSTM, and both forms of the GRU, at full length.
+/// Returns true if oneDNN has primitives for the problem: one layer of an LSTM or of either GRU, or
+/// several LSTM layers with as many inputs as hidden units; all sequences at full length.
 bool is_in_onednn(const RnnProblem& problem);
 
 /// Returns a run of the forward and backward primitives on `threads` OpenMP threads. Weights are
-/// converted to the primitives' layouts beforehand, uncounted.
+/// converted to the primitives' layouts beforehand, uncounted. Requires is_in_onednn(problem).
 RnnRun onednn_rnn(const RnnProblem& problem, int threads);
 
-/// Returns oneDNN's names of the kernels that it uses for that problem.
+/// Returns oneDNN's names of the kernels that it uses for the problem. Requires
+/// is_in_onednn(problem).
 std::string onednn_kernels(const RnnProblem& problem, int threads);
 
 /// A product of two square matrices that stay in the cache: the maximum speed of a core.

@@ -20,11 +20,11 @@ int main() {
     auto step = [&](const Tensor& x_t, const Tensor& h) {
       Tensor h_next = tanh(matmul(x_t, rnn.input, in) + matmul(h, rnn.recurrent, hidden));
       h_next = rename(h_next, next, hidden);
-      return std::pair{h_next, h_next};  // what is stacked, and the state handed on
+      return std::pair{h_next, h_next};  // the stacked output, and the next state
     };
     auto [hs, last, steps] =
         scan(Scan{.spatial_dim = time, .initial = zeros({batch, hidden}), .xs = x, .body = step});
-    return mean(square(hs), {batch, time, hidden});  // what lies beyond an end does not count
+    return mean(square(hs), {batch, time, hidden});  // padding does not count
   };
 
   auto [value, gradient] = value_and_grad(loss)(rnn, x);  // eager: now, line by line

@@ -49,7 +49,7 @@ ResultSlices::ResultSlices(const Graph& graph, const Tensors& captured, const Di
     for (std::size_t axis = 0; axis < dims.size(); ++axis) add(add, dims[axis], {k, axis, {}});
   }
   for (std::size_t i = 0; i < made.size(); ++i) {
-    if (captured_dim(graph, captured, made[i])) continue;  // a dim from outside, as it is
+    if (captured_dim(graph, captured, made[i])) continue;  // a dim from outside stays
     for (auto whole = reel::whole_of(made[i]); whole; whole = reel::whole_of(*whole)) {
       Slice slice{places[i], place_of(symbols, *whole), std::nullopt, Dim()};
       if (const auto of = place_of(made, *whole)) slice.output = places[*of];

@@ -9,9 +9,9 @@
 
 namespace reel {
 
-/// A slice that a trace made is a symbol, and a run makes another Dim for it. Notes for that Dim
-/// what the table of slices holds for the symbol, so that whole dims find their axes in results of
-/// a call as they do in results of eager code.
+/// Slices among the dims of a trace's results. A slice that a trace made is a symbol, and each run
+/// makes a Dim for it. This class enters that Dim in the table of slices, as the symbol is entered.
+/// Whole dims then select their axes in results of a call, as in results of eager code.
 class ResultSlices {
  public:
   ResultSlices() = default;

@@ -122,7 +122,8 @@ class Writer {
     for (const Dim& of : dim.length_dims()) add_axis(of);
   }
 
-  /// Which dims are slices of which: those find axes, and meet.
+  /// Adds the pairs of a slice and its whole: they decide which axes a dim selects and which dims
+  /// broadcast together.
   void add_slices() {
     const Dims& dims = table_.dims();
     for (std::size_t i = 0; has_slices() && i < dims.size(); ++i)
@@ -150,7 +151,7 @@ DimTable::DimTable(const TreeLeaves& leaves) {
 }
 
 int DimTable::find(const Dim& dim) {
-  constexpr std::size_t kFew = 16;  // comparing so few is faster than a look-up
+  constexpr std::size_t kFew = 16;  // comparing up to 16 is faster than a look-up
   // In a scan with finished entries one dim may stand for another and equal it, and arguments may
   // have both.
   const bool may_have_two_nodes = is_tracing() || thread_mode.entries;

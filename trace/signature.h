@@ -33,12 +33,12 @@ class DimTable {
   Dims dims_;
   std::unordered_map<const DimNode*, int> places_;  ///< of the first `placed_` dims
   std::size_t placed_ = 0;
-  std::unordered_map<const DimNode*, int> uses_;  ///< by dim: it matters if it is above one
+  std::unordered_map<const DimNode*, int> uses_;  ///< by dim: its uses; it matters if above one
 };
 
 /// Returns the dims of a tensor among the leaves as a trace sees them.
 ///
-/// place: of the tensor's leaf.   of_any_length: as in TracedFunction.
+/// place: the index of the tensor among the leaves. of_any_length: as in TracedFunction.
 Dims dims_in_trace(const TreeLeaves& leaves, std::size_t place,
                    const std::vector<std::size_t>& of_any_length);
 

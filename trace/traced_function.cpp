@@ -45,7 +45,7 @@ struct TracedFunction::Entry {
   Tensors captured;
   Dims dims;                          ///< of the arguments of the first call
   std::vector<std::uint8_t> guarded;  ///< by dim: the function names it itself
-  /// The dims, by their place, whose whole dim the function names itself.
+  /// Slices of dims that the function names itself: the dim's index, and the whole Dim.
   std::vector<std::pair<std::size_t, Dim>> slices_of_outside;
   TreeLeaves results;                ///< kinds; tensors and dims come from the graph
   std::vector<int> outputs;          ///< by leaf: its place among the graph's outputs, or -1

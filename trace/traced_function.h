@@ -88,8 +88,8 @@ class TracedFunction {
   ///
   /// type: C++ type of the arguments' tree; with the leaves it decides which C++ code `function`
   /// runs.
-  /// of_any_length: places of tensors whose plain first axis is not part of the signature; the
-  /// trace does not know its size.
+  /// of_any_length: indices of leaves. The plain first axis of these tensors is not part of the
+  /// signature, and the trace does not know its size.
   /// before_run: called before the graph runs, with the result except its tensors and dims. It must
   /// allocate all memory of the result, since nothing may fail after a run that has overwritten
   /// arguments.

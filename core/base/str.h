@@ -8,8 +8,8 @@
 namespace reel {
 
 /// A string stream that prints as the "C" locale does, whatever std::locale::global was set to:
-/// without digit groups, and with a point in fractions. All streams of the library must be
-/// TextStreams. An operator<< must print numbers by str(), because its stream may be the user's.
+/// without digit groups, and with a point in fractions. Every stream of the library must be a
+/// TextStream. An operator<< must print numbers by str(), because its stream may be the user's.
 /// Throws std::bad_alloc if memory runs out, instead of truncating the text.
 class TextStream : public std::ostringstream {
  public:

@@ -8,7 +8,8 @@
 
 namespace reel {
 
-/// A list of substitutions of one Dim by another.
+/// A list of substitutions of one Dim by another, applied at once: a substitute is not substituted
+/// again. Of two entries for one Dim the first counts.
 class DimChanges {
  public:
   /// Adds a substitution. Does nothing if the dims are equal.

@@ -1,5 +1,5 @@
-// core/dims/slice_uses.h — SliceUses, which slices a trace takes for those of Dims from outside of
-// it.
+// core/dims/slice_uses.h — SliceUses, the dims of a trace that were used as slices of Dims from
+// outside of it.
 #pragma once
 
 #include <utility>
@@ -9,8 +9,10 @@
 
 namespace reel {
 
-/// While it lives, holds for which symbols of traces on this thread is_slice_of returned true
-/// because of a Dim that is no symbol.
+/// While it lives, records on this thread each symbol that is_slice_of() found to be a slice of a
+/// concrete Dim: the traced function names that Dim, and a symbol stands for the slice. Later calls
+/// of the trace must then have slices of the same Dims (TracedFunction throws ShapeError). If
+/// several are open, the innermost one records.
 class SliceUses {
  public:
   SliceUses() : around_(innermost_) { innermost_ = this; }
@@ -20,6 +22,7 @@ class SliceUses {
 
   static SliceUses* innermost() { return innermost_; }
   void note(const Dim& symbol, const Dim& whole) { uses_.emplace_back(symbol, whole); }
+  /// Returns pairs of a symbol and its whole Dim, in the order of the calls; pairs may repeat.
   const std::vector<std::pair<Dim, Dim>>& uses() const { return uses_; }
 
  private:

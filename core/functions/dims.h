@@ -7,9 +7,11 @@
 
 namespace reel {
 
-/// Returns position < length: booleans over the dims of the lengths, and the dim.
+/// Returns position < length as booleans: true for valid positions, false for padding. The result
+/// has the dims of the lengths, then `dim`. For a dim with one size it is [dim], all true. Throws
+/// ArgumentError for an undefined dim.
 Tensor mask(const Dim& dim);
-/// Returns x with 0 (or `value`) in its padding.
+/// Returns x with 0 (or `value`) in its padding; x itself if it has none. Dims and dtype stay.
 Tensor mask_padding(const Tensor& x, const NestedList& value = 0.);
 
 }  // namespace reel

@@ -14,7 +14,8 @@ namespace reel {
 Tensor print(const Tensor& x, const std::string& label = "");
 /// Returns x as a new value.
 Tensor identity(const Tensor& x);
-/// Returns x with a name by which a policy can select residuals of a loop (Checkpoint::where).
+/// Returns x with a name by which a memory policy can select residuals of a loop
+/// (Checkpoint::where).
 Tensor checkpoint_name(const Tensor& x, const std::string& name);
 /// Returns x without a gradient.
 Tensor stop_gradient(const Tensor& x);

@@ -18,7 +18,7 @@ namespace reel {
 ///
 /// Each entry of the mask's other dims selects for itself; the new dim is then ragged over them.
 /// `to` is the new dim; default: a new one called "packed". Throws ShapeError if an entry selects
-/// another number of elements than `to` has. A dim of x whose lengths run over a packed dim gets
+/// another number of elements than `to` has. A dim of x with lengths over a packed dim gets
 /// the lengths of the selected elements. Source: RETURNN's masked_select.
 Tensor pack(const Tensor& x, const Tensor& mask, const Axes& axes, std::optional<Dim> to = {});
 Tensor pack(const Tensor& x, const Tensor& mask);

@@ -21,7 +21,8 @@ enum class Keep { no, yes };
 //   all                   true
 //
 // All throw IndexError or ShapeError for an axis that x does not have, and ArgumentError for an
-// axis listed twice. They throw DTypeError for a dtype that the function does not accept.
+// axis listed twice. They throw DTypeError for other dtypes than these: any and all take booleans;
+// sum, prod, max, min, argmax and argmin integers and floats; the others floats.
 
 Tensor sum(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor sum(const Tensor& x);

@@ -13,10 +13,13 @@
 
 namespace reel {
 
-// Lengths of a ragged dim may run over an axis whose elements a function moves, replaces or joins,
-// or which it renames. The lengths then change alike: the result has a slice of the ragged dim,
-// whose axis the whole dim finds. New places have length 0 (docs/semantics.md). If `to` replaces a
-// ragged dim, its padding is set to 0 (pad and shift: `value`).
+// A function may move, replace, join or rename elements of an axis that lengths of a ragged dim run
+// over. The lengths then change alike: the result has a slice of the ragged dim, and the whole dim
+// still selects its axis. New places have length 0 (docs/semantics.md). If `to` replaces a ragged
+// dim, its padding is set to 0 (pad and shift: `value`).
+//
+// An axis that x does not have throws ShapeError if given as a dim, IndexError if given as a
+// position.
 
 /// Returns x with its axes in another order. order: must list all axes.
 Tensor transpose(const Tensor& x, const Axes& order);
@@ -26,8 +29,8 @@ Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes);
 inline Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
   return reshape(x, std::vector<std::int64_t>(sizes));
 }
-/// Throws ShapeError, too, if a ragged dim of x would get lengths that are not those of its
-/// entries.
+/// Returns the same elements with named dims. Also throws ShapeError if a ragged dim of x would get
+/// lengths of other entries.
 Tensor reshape(const Tensor& x, const Dims& dims);
 /// Returns x with the axis `from` called `to`, which must have its size. Shares storage.
 Tensor rename(const Tensor& x, const Axis& from, const Dim& to);
@@ -63,8 +66,8 @@ Tensor split_dim(const Tensor& x, const Axis& axis, const Dims& parts);
 /// Returns x without axes, which must each have the static size 1. Shares storage.
 Tensor squeeze(const Tensor& x, const Axes& axes);
 /// Returns tensors one behind another along an axis. Named dims: `to` is the new dim; default: a
-/// new one of the same name. Ragged dims of one name whose lengths run over the axis are joined.
-/// Throws ArgumentError for no tensors.
+/// new one of the same name. Ragged dims with one name and lengths over the axis are joined. Throws
+/// ArgumentError for no tensors, DTypeError or ShapeError if dtypes or other dims differ.
 Tensor concat(const Tensors& tensors, const Axis& axis, std::optional<Dim> to = {});
 /// Returns accum with x behind each entry's last element: one step of a growing history.
 ///
@@ -89,12 +92,12 @@ std::array<Tensor, N> split(const Tensor& x, const Axis& axis, std::optional<Dim
   return result;
 }
 /// Returns elements begin, begin+1, ... end-1 along an axis; negative positions count from the end,
-/// as in Python. Named dims: `to` is the dim of the result; default: a new one of the same name.
+/// as in Python. Named dims: `to` is the new dim; default: a new one of the same name.
 Tensor slice(const Tensor& x, const Axis& axis, std::int64_t begin,
              std::optional<std::int64_t> end = {}, std::optional<Dim> to = {});
 /// Returns every step-th of these elements. A negative step runs backwards from begin to end+1, or
-/// to the first: slice(x, axis, -1, {}, -1) reverses. Positions along a ragged dim are those of
-/// each entry.
+/// to the first: slice(x, axis, -1, {}, -1) reverses. Along a ragged dim, positions count in each
+/// entry.
 Tensor slice(const Tensor& x, const Axis& axis, std::int64_t begin, std::optional<std::int64_t> end,
              std::int64_t step, std::optional<Dim> to = {});
 /// Returns x with its elements moved by n along an axis, to the right for positive n, with the same

@@ -55,8 +55,8 @@ class GraphBuilder {
   /// Makes `symbol` stand for `actual` wherever the traced code mentions `actual`. Requires the
   /// outermost builder of a trace.
   void rename(const Dim& actual, const Dim& symbol);
-  /// From now on, replaces each ragged dim from outside by a symbol when traced code mentions it; a
-  /// capture binds the symbol in a run. The graph can then run with finished entries, for which
+  /// Replaces, from now on, each ragged dim from outside by a symbol when traced code mentions it.
+  /// A capture binds the symbol in a run. The graph can then run with finished entries, for which
   /// other dims stand in. Requires the outermost builder of a trace.
   void capture_ragged_dims() { captures_ragged_dims_ = true; }
   /// Declares the dims of entries that finish one by one in this loop body. Dims from outside with

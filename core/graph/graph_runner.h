@@ -10,8 +10,9 @@ namespace reel {
 
 /// Options for running a graph; each executor reads those that it supports.
 struct RunOptions {
-  Passes passes = {};           ///< passes of the plan
-  int parallel_iterations = 0;  ///< of every loop, dataflow executor; 0: as each loop says
+  Passes passes = {};  ///< passes of the plan
+  /// Dataflow executor: iterations in flight of every loop; 0: the number that each loop was given.
+  int parallel_iterations = 0;
 };
 
 /// Runs a graph on its inputs (formal ones, then captures). May overwrite inputs with a reference

@@ -155,7 +155,7 @@ struct Op {
 inline OpReads reads_of(const Op& op, const Attrs* attrs, std::uint32_t wanted) {
   return op.reads_by ? op.reads_by(attrs, wanted) : op.reads;
 }
-/// For `reads_by` of products: the cotangent of each of two operands reads the other operand.
+/// Implements `reads_by` of products: the cotangent of each of two operands reads the other one.
 constexpr OpReads reads_the_other(const Attrs*, std::uint32_t wanted) {
   return {.inputs = (wanted & 1) << 1 | (wanted >> 1 & 1)};
 }

@@ -12,7 +12,7 @@ namespace reel {
 /// the work uses the same threads.
 class Helpers {
  public:
-  /// work(context) is run by each helper, by several at once. Requires: it does not throw.
+  /// Starts no thread yet. Helpers call work(context), several at once; it must not throw.
   Helpers(void (*work)(void*), void* context);
   ~Helpers();
   Helpers(const Helpers&) = delete;

@@ -1,5 +1,5 @@
-// adding_task.h — the adding problem, which needs no data: sequences of numbers with two marked
-// ones, and the sum of these two.
+// examples/adding_problem/adding_task.h — the adding problem, which needs no data: sequences of
+// numbers with two marked ones, and the sum of these two.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// search.h — beam search: finds the likeliest label sequences of a model that predicts labels.
+// examples/beam_search/search.h — beam search: finds the likeliest label sequences of a model that
+// predicts labels.
 #pragma once
 
 #include <reel/reel.h>

@@ -1,4 +1,5 @@
-// model.h — the character model: predicts the next symbol from all symbols before it.
+// examples/char_rnn/model.h — the character model: predicts the next symbol from all symbols before
+// it.
 #pragma once
 
 #include <reel/reel.h>

@@ -1,4 +1,4 @@
-// options.h — the options of the program.
+// examples/char_rnn/options.h — the options of the program.
 #pragma once
 
 #include <set>

@@ -1,4 +1,5 @@
-// stored_model.h — loads the model of a char_rnn checkpoint, for programs that write with it.
+// examples/char_rnn/stored_model.h — loads the model of a char_rnn checkpoint, for programs that
+// write with it.
 #pragma once
 
 #include <string>

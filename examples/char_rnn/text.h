@@ -1,4 +1,4 @@
-// text.h — the text that the model learns, as symbols of an alphabet.
+// examples/char_rnn/text.h — the text that the model learns, as symbols of an alphabet.
 #pragma once
 
 #include <reel/reel.h>

@@ -1,4 +1,4 @@
-// text_task.h — a Task that learns to write like a text.
+// examples/char_rnn/text_task.h — a Task that learns to write like a text.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// curves.h — draws several curves in one picture.
+// examples/long_text/curves.h — draws several curves in one picture.
 #pragma once
 
 #include <string>

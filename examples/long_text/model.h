@@ -1,4 +1,5 @@
-// model.h — a character model that reads one unbroken sequence per batch row, of any length.
+// examples/long_text/model.h — a character model that reads one unbroken sequence per batch row, of
+// any length.
 #pragma once
 
 #include <reel/reel.h>

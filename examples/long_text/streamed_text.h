@@ -1,4 +1,4 @@
-// streamed_text.h — reads a text from a file, for texts larger than memory.
+// examples/long_text/streamed_text.h — reads a text from a file, for texts larger than memory.
 #pragma once
 
 #include <reel/reel.h>
@@ -12,9 +12,9 @@
 /// would read a part of it twice. text: its name.
 void check_pieces(const std::string& text, std::int64_t symbols, std::int64_t length);
 
-/// A text read by several readers at once (TextReader in char_rnn/text.h), from a file of i32
-/// {position, reader}. At most three pieces are in memory. Each reader continues where the next one
-/// began, and the last one with the beginning.
+/// A text read by several readers at once (TextReader in examples/char_rnn/text.h), from a file of
+/// i32 {position, reader}. At most three pieces are in memory. Each reader continues where the next
+/// one began, and the last one with the beginning.
 class StreamedText {
  public:
   /// Writes the file, an .npy, for `readers` readers; overwrites an existing one. Requires that the

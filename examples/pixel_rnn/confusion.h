@@ -1,4 +1,4 @@
-// confusion.h — Confusion: counts which classes are taken for which.
+// examples/pixel_rnn/confusion.h — Confusion: counts which classes are taken for which.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// images.h — labelled pictures in the format of the MNIST family of data sets.
+// examples/pixel_rnn/images.h — labelled pictures in the format of the MNIST family of data sets.
 #pragma once
 
 #include <cstdint>

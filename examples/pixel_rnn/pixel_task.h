@@ -1,4 +1,5 @@
-// pixel_task.h — a Task that classifies pictures by reading their pixels one after another.
+// examples/pixel_rnn/pixel_task.h — a Task that classifies pictures by reading their pixels one
+// after another.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// curve.h — draws measurements of training steps as a picture.
+// examples/training/curve.h — draws measurements of training steps as a picture.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// fingerprint.h — fingerprint, by which a checkpoint recognises its data.
+// examples/training/fingerprint.h — fingerprint, by which a checkpoint recognises its data.
 #pragma once
 
 #include <string>

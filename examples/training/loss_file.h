@@ -1,4 +1,4 @@
-// loss_file.h — LossFile: a CSV file with a row per step.
+// examples/training/loss_file.h — LossFile: a CSV file with a row per step.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// network.h — Network: stacked recurrent cells.
+// examples/training/network.h — Network: stacked recurrent cells.
 #pragma once
 
 #include <reel/reel.h>

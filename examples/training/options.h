@@ -1,4 +1,4 @@
-// options.h — options that all training programs share.
+// examples/training/options.h — options that all training programs share.
 #pragma once
 
 #include <cstdint>

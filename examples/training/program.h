@@ -1,4 +1,4 @@
-// program.h — flags and error handling of the training programs' main functions.
+// examples/training/program.h — flags and error handling of the training programs' main functions.
 #pragma once
 
 #include <CLI/CLI.hpp>

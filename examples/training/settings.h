@@ -1,4 +1,4 @@
-// settings.h — Settings: the options that a checkpoint keeps.
+// examples/training/settings.h — Settings: the options that a checkpoint keeps.
 #pragma once
 
 #include <reel/reel.h>

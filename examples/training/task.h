@@ -1,4 +1,4 @@
-// task.h — Task: something that can be trained.
+// examples/training/task.h — Task: something that can be trained.
 #pragma once
 
 #include <reel/reel.h>

@@ -1,4 +1,4 @@
-// trainer.h — Trainer: a model, its optimiser, and the function that trains them.
+// examples/training/trainer.h — Trainer: a model, its optimiser, and the function that trains them.
 #pragma once
 
 #include <reel/reel.h>

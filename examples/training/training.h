@@ -1,4 +1,5 @@
-// training.h — trains a model step by step, eagerly and traced, until it is done or interrupted.
+// examples/training/training.h — trains a model step by step, eagerly and traced, until it is done
+// or interrupted.
 #pragma once
 
 #include "options.h"

@@ -1,4 +1,4 @@
-// user_error.h — UserError: an error that the user can correct.
+// examples/training/user_error.h — UserError: an error that the user can correct.
 #pragma once
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// write_file.h — write_file, for pictures.
+// examples/training/write_file.h — write_file, for pictures.
 #pragma once
 
 #include <string>

@@ -186,9 +186,9 @@ template <class F, class Xs, class Initial>
 auto foldl(F&& f, const Xs& xs, const Initial& initial, const FoldOptions& options = {}) {
   return detail::fold(f, xs, initial, detail::named(options, "foldl"), false);
 }
-/// foldl with the first element as the initial value. A ragged entry without elements returns
-/// zeros. Throws ArgumentError if xs have no elements; IndexError if only a run of a trace knows
-/// that.
+/// Returns foldl with the first element as the initial value. A ragged entry without elements
+/// returns zeros. Throws ArgumentError if xs have no elements; IndexError if only a run of a trace
+/// knows that.
 template <class F, class Xs>
 Xs foldl(F&& f, const Xs& xs, const FoldOptions& options = {}) {
   return detail::fold(f, xs, detail::named(options, "foldl"), false);
@@ -200,7 +200,8 @@ template <class F, class Xs, class Initial>
 auto foldr(F&& f, const Xs& xs, const Initial& initial, const FoldOptions& options = {}) {
   return detail::fold(f, xs, initial, detail::named(options, "foldr"), true);
 }
-/// foldr with the last element as the initial value. Errors as for foldl without an initial value.
+/// Returns foldr with the last element as the initial value. Throws as foldl without an initial
+/// value.
 template <class F, class Xs>
 Xs foldr(F&& f, const Xs& xs, const FoldOptions& options = {}) {
   return detail::fold(f, xs, detail::named(options, "foldr"), true);

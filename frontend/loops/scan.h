@@ -207,7 +207,7 @@ struct CollectTypePaths {
   void key(const std::string&, const std::string&) {}
 };
 
-/// scan; errors name `function`.
+/// Runs scan(spec). Errors name `function`.
 template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>
 auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
   static_assert(!is_none<Body>, "scan needs a body");

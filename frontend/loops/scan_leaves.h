@@ -44,7 +44,7 @@ std::string name_of_made_dim(const ScanPlan& plan, const TreeLeaves& ys);
 /// Returns the types of y if no iteration ran: the template's, or the types of a body that is
 /// recorded and discarded.
 TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule);
-/// Throws: ys are stacked along dims that are the same in every iteration, and this one is not.
+/// Throws because ys have a dim that differs between iterations, so they cannot be stacked.
 [[noreturn]] void refuse_dim_of_body(const ScanPlan& plan, const TensorType& y, const Dim& dim);
 /// Returns the dims of the elements of arrays in a state. Entries share the elements, so finished
 /// entries see them unchanged.

@@ -71,7 +71,7 @@ constexpr bool has_gradient() {
 template <class Value>
 inline constexpr bool kHasGradient = has_gradient<Value>();
 
-/// value_and_grad; errors name `function`.
+/// Returns value_and_grad(f). Errors name `function`.
 template <class F>
 auto value_and_grad_as(const char* function, F f) {
   return [function, f](const auto& first, const auto&... rest) {

@@ -21,7 +21,7 @@ TreeLeaves where_leaves(const Tensor& mask, TreeLeaves a, const TreeLeaves& b,
 TreeLeaves gather_leaves(TreeLeaves tree, const Tensor& indices, const Dim& dim,
                          const PathsFn& paths);
 TreeLeaves pack_leaves(TreeLeaves tree, const Tensor& mask, const Dim& packed);
-/// backup: empty stands for zeros.
+/// Undoes pack_leaves. backup: values of entries that the mask does not select; empty for zeros.
 TreeLeaves unpack_leaves(TreeLeaves tree, const Dim& packed, const Tensor& mask, TreeLeaves backup);
 Dim packed_dim(const Tensor& mask);
 }  // namespace detail

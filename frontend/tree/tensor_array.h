@@ -50,19 +50,22 @@ class TensorArray {
   /// are equal, the last one counts. indices: integers [k]; x: [k, ...]. Throws as write does.
   TensorArray scatter(const Tensor& indices, const Tensor& x) const;
   /// Returns the element at an index. index: an integer scalar; negative ones count from the end.
+  /// Throws IndexError if it is out of range, or if the element was never written and the array
+  /// does not know its shape.
   Tensor read(const Tensor& index) const;
   Tensor read(std::int64_t index) const;
   Tensor operator[](const Tensor& index) const { return read(index); }
   Tensor operator[](std::int64_t index) const { return read(index); }
   /// Returns the elements at indices, stacked along the dim of the indices: [k, ...]. indices:
-  /// integers [k]; negative ones count from the end.
+  /// integers [k]; negative ones count from the end. Throws IndexError if one is out of range, and
+  /// ShapeError if elements differ in shape, or if none was written and their shape is not known.
   Tensor gather(const Tensor& indices) const;
   /// Returns all elements, stacked along a new leading dim. Throws ShapeError if the dim's size is
   /// not their number, or if elements differ in shape. Without elements their shape must be known.
   Tensor stack() const;
   Tensor stack(const Dim& dim) const;
   /// Returns all elements, concatenated along their first axis, in which they may differ. Plain
-  /// dims only.
+  /// dims only. Throws ShapeError if they differ in other axes.
   Tensor concat() const;
   /// Returns the number of elements (an i32 scalar).
   Tensor size() const;

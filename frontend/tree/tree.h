@@ -326,9 +326,10 @@ std::vector<std::string> tree_paths(const T& tree, const std::string& root = {})
   return result;
 }
 
-/// tensors_of returns the tensors among leaves. with_tensors returns leaves with these tensors in
-/// their place, and throws StructureError if there are too few.
+/// Returns the tensors among leaves.
 Tensors tensors_of(const TreeLeaves& leaves);
+/// Returns leaves with these tensors in the place of theirs. Throws StructureError if there are too
+/// few.
 TreeLeaves with_tensors(TreeLeaves leaves, const Tensors& tensors);
 /// Results of a recorded subcomputation get new Dims where it is used. Therefore its outputs are
 /// its tensors and one token per named Dim; with_outputs fills the outputs' values and Dims into

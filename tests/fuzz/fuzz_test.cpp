@@ -258,7 +258,7 @@ bool is_cut(const std::string& explained) {
 }
 
 /// Each pass must change some programs, otherwise the fuzzer would not check it. explain() reports
-/// the changes. (Loops that run concurrently are not drawn; adjoin_loops_test.cpp has them.)
+/// the changes. (Pipelined loops are not drawn; group_pipelined_loops_test.cpp has them.)
 TEST(FuzzTest, SomePlansHaveWorkForPasses) {
   const Threads one(1);
   std::map<std::string, int> plans{

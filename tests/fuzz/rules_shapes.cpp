@@ -26,8 +26,8 @@ ValueType with(const Drafter& d, ValueType type, int axis, std::vector<int> dims
   return type;
 }
 
-/// True if lengths of a dim of the value run over the axis. Of the functions that then make slices,
-/// those whose slices are of several wholes or axes are not drawn.
+/// Returns true if lengths of a dim of the value run over the axis. Functions then make slices. Not
+/// drawn are functions with slices of several whole dims or axes.
 bool has_lengths_along(Drafter& d, int value, int axis) {
   return !dims_running_over(d.program(), d.type(value).dims, axis).empty();
 }
@@ -35,8 +35,8 @@ bool has_lengths_along(Drafter& d, int value, int axis) {
 /// Lengths that run over an axis: they move with the elements, or there must be none.
 enum class Lengths { move, none };
 
-/// Replaces an axis by one of the size that change() returns; a negative size means that it does
-/// not fit.
+/// Replaces an axis by one with the size that change() returns. A negative size means that the
+/// instruction does not fit.
 template <class Change>
 Typing resized(Change change, Lengths lengths) {
   return [=](Drafter& d, Instruction& in) {

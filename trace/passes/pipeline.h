@@ -6,20 +6,24 @@
 
 namespace reel {
 
+/// A graph after passes.
 struct Optimised {
   Ref<Graph> graph;
   std::vector<int> kept_captures;  ///< indices of the previous graph's captures that are read
 };
 
-/// Repeats the passes that keep all bits, from fold_constants to drop_dead, until nothing changes.
-/// Graphs, and the gradients derived from them, are made from the result. Debug builds verify the
-/// graph after each pass. Recording always runs these passes, whatever Passes says.
+/// Simplifies a recorded graph: repeats the passes from fold_constants to drop_dead until nothing
+/// changes. Executors run the result, and gradients are derived from it. Builds with assertions
+/// verify the graph after each pass. Runs after each recording by jit; no switch of Passes turns it
+/// off. Graphs of TracedFunction::Form::as_recorded stay as they are.
+///
+/// Preserves: bits.
 Optimised optimise(Ref<Graph> graph);
 /// Returns the graph unchanged, with all its captures.
 Optimised as_it_is(Ref<Graph> graph);
 
-// Passes for executors. Gradients are not derived from their results, as they would add up in
-// another order.
+// Passes for one executor each. Gradients are not derived from their results: their sums would have
+// another order, and other bits.
 
 /// Runs hoist_invariants, then optimise(). Preserves: bits.
 Optimised optimise_for_interpreter(const Graph& graph);

@@ -131,7 +131,7 @@ Tensor in_order_of(const Tensor& x, Tensor result) {
 }
 
 /// Returns a mask of the elements that the first running entry has too; nullopt if it has all.
-/// Entries differ in this along a ragged dim whose lengths run over them.
+/// Entries differ along ragged dims with lengths over the entries.
 std::optional<Tensor> has_live(const Tensor& x, const Tensor& live) {
   const TensorType& type = x.type();
   bool differs = false;
@@ -144,9 +144,9 @@ std::optional<Tensor> has_live(const Tensor& x, const Tensor& live) {
 }
 }  // namespace
 
-// A dim whose lengths differ stays unchanged (SubstituteDims). If a finished entry is longer than
-// the first running one, it keeps its own elements beyond that entry's end. A made-up number, above
-// all zero, would be less safe to divide by.
+// A dim with different lengths stays unchanged (SubstituteDims). If a finished entry is longer than
+// the first running one, it keeps its own elements beyond that entry's end. An invented number,
+// above all zero, would be less safe as a divisor.
 Tensor fill_live(const Tensor& x, const Tensor& live) {
   if (x.type().is_list()) return x;  // shared, whatever dims its elements have
   const Tensor valid = mask_padding(x), shown = apply_to_rows(fill_live_op, valid, live);

@@ -15,7 +15,7 @@ namespace reel {
 std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& live);
 /// Returns x with the values of the first running entry in all finished entries.
 Tensor fill_live(const Tensor& x, const Tensor& live);
-/// The transpose of fill_live: adds the values of finished entries to the first running entry.
+/// Adds the values of finished entries to the first running entry: the transpose of fill_live.
 Tensor collect_live(const Tensor& x, const Tensor& live);
 /// Returns x with zeros in finished entries.
 Tensor zero_ended(const Tensor& x, const Tensor& live);

@@ -58,8 +58,8 @@ class NewDims {
 
 /// The dims of a list's elements, seen from outside of the loop that makes them.
 ///
-/// A dim that only an iteration knows stays a symbol of the body. The dims that its lengths run
-/// over are those outside: whoever learns dims from the list's type learns these too (DimEnv).
+/// A dim that only an iteration knows stays a symbol of the body. Its lengths run over outer dims,
+/// so a DimEnv that binds dims by the list's type binds these too.
 class ElementDims {
  public:
   ElementDims(const NewDims& last, DimEnv& env) : last_(last), env_(env) {}

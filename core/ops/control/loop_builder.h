@@ -27,7 +27,7 @@ class LoopBuilder {
     attrs_.cond_captures.clear();
   }
 
-  /// The other attributes, to be changed.
+  /// Returns the other attributes, to be changed.
   LoopAttrs& attrs() { return attrs_; }
 
   /// Sets an operand; the presence of each must agree with attrs().
@@ -42,7 +42,8 @@ class LoopBuilder {
     if (other.chunk) set_chunk(*other.chunk);
   }
 
-  /// formal, next: the body's input and output. in_cond: the condition's input, if there is one.
+  /// Adds a carry. formal, next: the body's input and output. in_cond: the condition's input, if
+  /// there is one.
   void add_carry(ValueId formal, ValueId next, Operand initial, LoopCarry carry,
                  ValueId in_cond = 0) {
     carries_.push_back({formal, std::move(initial)});
@@ -68,7 +69,7 @@ class LoopBuilder {
     attrs_.captures.push_back(capture);
     return captures_.size() - 1;
   }
-  /// The body, or the condition, reads capture `index` as its input `formal`.
+  /// Lets the body, or the condition, read capture `index` as its input `formal`.
   void read_in_body(std::size_t index, ValueId formal) {
     attrs_.body_captures.push_back(static_cast<int>(index));
     body_captures_.push_back(formal);

@@ -25,7 +25,7 @@ enum class LeafKind : std::uint8_t {
   trips,
   token,
 };
-/// A leaf, and its index among those of its kind.
+/// A leaf, and its index among the leaves of its kind.
 struct LoopLeaf {
   LeafKind kind;
   std::size_t index = 0;
@@ -40,13 +40,13 @@ struct LoopOperands {
   T* chunk;
   std::span<T> carries, slices, captures;
 };
-/// Inputs of the body; captures are those of body_captures, in their order.
+/// Inputs of the body; captures in the order of body_captures.
 template <class T>
 struct BodyInputs {
   T& position;
   std::span<T> carries, slices, captures;
 };
-/// Inputs of the condition; captures are those of cond_captures, in their order.
+/// Inputs of the condition; captures in the order of cond_captures.
 template <class T>
 struct CondInputs {
   T& trips;
@@ -69,6 +69,7 @@ namespace detail {
 template <class R>
 using ElementOf = std::remove_reference_t<std::ranges::range_reference_t<R>>;
 
+/// Takes consecutive parts of a list of leaves.
 template <class T>
 class LeafCursor {
  public:

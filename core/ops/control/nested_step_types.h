@@ -18,8 +18,8 @@ namespace reel {
 /// needed.
 std::vector<TensorType> nested_step_types(const LoopAttrs& attrs,
                                           std::span<const TensorType> inputs);
-/// True if the bytes of such a step, also in the gradient, are unbounded: an inner loop may save
-/// any number of values per step. Such loops never run several steps together.
+/// Returns true if the bytes of a step, also in the gradient, are unbounded, because an inner loop
+/// may save any number of values. A loop with unbounded steps never runs in chunks.
 bool is_step_open(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
 }  // namespace reel

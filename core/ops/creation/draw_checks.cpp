@@ -28,7 +28,7 @@ void visit_floats(const Tensor& x, const Fn& fn) {
   x.dtype() == f32 ? fn(x.data<float>()) : fn(x.data<double>());
 }
 
-/// Throws ArgumentError unless one of the elements first + k step can be drawn.
+/// Throws ArgumentError if no element first + k step can be drawn.
 template <class T>
 void check_line(const T* x, const std::vector<char>& is_padding, const TensorType& type,
                 std::int64_t first, std::int64_t count, std::int64_t step, std::int64_t entry,

@@ -57,8 +57,8 @@ std::uint64_t interleave(std::span<const std::uint64_t> positions) {
 /// Calls fn(number) for every element in order, with the number that it is keyed by.
 ///
 /// The number is the element's position, unless the type is ragged. Then positions along ragged
-/// axes count first, interleaved so that they depend on nothing else. So an entry draws the same
-/// numbers for any size of the longest entry.
+/// axes count first, interleaved so that they depend on nothing else. An entry therefore draws the
+/// same numbers for any size of the longest entry.
 template <class Fn>
 void each_number(const TensorType& type, Fn&& fn) {
   const std::int64_t count = type.numel();

@@ -41,7 +41,7 @@ struct DrawRowsAttrs : DrawAttrs {
   }
 };
 extern const Op draw_rows_op;
-/// Returns the attributes of draw_rows_op for a record of such an op.
+/// Returns the attributes of draw_rows_op that draws rows of the given record.
 DrawRowsAttrs draw_rows_attrs(const OpRecord& draw, int axis);
 
 }  // namespace reel

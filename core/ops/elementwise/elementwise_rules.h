@@ -27,16 +27,16 @@ constexpr bool takes(Takes what, DType dtype) {
 [[noreturn]] void refuse_dtype(std::string_view op, Takes what, std::string_view role,
                                const TensorType& type);
 
-/// The result has the type of the operand. Throws DTypeError for a dtype outside kTakes.
+/// Gives the result the type of the operand. Throws DTypeError for a dtype outside kTakes.
 template <Takes kTakes>
 void unary_type(TypeArgs& args) {
   if (!takes(kTakes, args.in[0].dtype())) refuse_dtype(args.op.name, kTakes, "x", args.in[0]);
   args.out.push_back(args.in[0]);
 }
 
-/// The result has the dims that both operands are broadcast to. `name` and `roles`: names of the
-/// function and its operands in messages. Throws DTypeError if dtypes differ or are outside kTakes,
-/// ShapeError as broadcast().
+/// Gives the result the dims that both operands are broadcast to. `name` and `roles` are names of
+/// the function and its operands in messages. Throws DTypeError if dtypes differ or are outside
+/// kTakes, ShapeError as broadcast().
 template <Takes kTakes, bool kGivesBoolean = false>
 void binary_type(TypeArgs& args, std::string_view name, Roles roles) {
   const TensorType &a = args.in[0], &b = args.in[1];

@@ -61,7 +61,7 @@ Dims gathered_dims(const TensorType& x, const TensorType& indices, const GatherA
 void check_indices(std::string_view op, const TensorType& x, const TensorType& indices,
                    const GatherAttrs& attrs);
 
-/// gather() as part of another function, which messages name.
+/// Returns gather(...). Messages begin with the name of the function that calls it.
 Tensor gather_for(std::string function, const Tensor& x, const Tensor& indices, const Axis& axis,
                   const GatherOptions& options = {});
 /// Returns the elements of x at positions. The vjp of its op is scatter_positions.

@@ -91,7 +91,7 @@ const Op true_positions_op{
     .kernel_decides_types = true,
 };
 
-// ---- What pack and unpack have in common --------------------------------------------------------
+// ---- Shared by pack and unpack ------------------------------------------------------------------
 
 /// A mask that selects no padding, with its packed axes merged.
 struct Selection {
@@ -300,8 +300,8 @@ Tensor unpacked_axis(const Tensor& x, int axis, const Selection& selection) {
   return is_boolean ? cast(result, boolean) : result;
 }
 
-/// Where the mask holds the elements of x, else those of the backup. Their ragged dims get the
-/// lengths of the elements that are taken, if those of x are slices of those of the backup.
+/// Returns elements of x if the mask is true, otherwise elements of the backup. If ragged dims of x
+/// are slices of the backup's dims, the result's get the lengths of the selected elements.
 Tensor with_backup(const Tensor& mask, const Tensor& x, const Tensor& backup,
                    const Tensor& plain_mask) {
   DimChanges of_x, of_backup;

@@ -243,8 +243,8 @@ double lowest_number(DType dtype) {
                       : static_cast<double>(std::numeric_limits<std::int64_t>::min());
 }
 
-/// Updates as gather gives them have slices of the ragged dims of `to`: they get these dims, with
-/// `neutral` in what was padding.
+/// Returns updates with the dims `wanted`, and `neutral` in their padding. Updates that gather
+/// returned have slices of these dims.
 Tensor with_whole_dims(const Tensor& updates, const Dims& wanted, double neutral) {
   Tensor result = updates;
   for (const Dim& dim : wanted) {

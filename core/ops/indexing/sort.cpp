@@ -333,9 +333,9 @@ TopKOverAxes top_k_along(const Tensor& x, const std::vector<int>& axes, const Di
 }
 }  // namespace
 
-// Of each place among the letters the valid elements come first, in as many of the k as there are
-// words of that length. So the letters of the n-th of the k are as many as the n-th longest word
-// has.
+// Example: over words, for each place among the letters. Valid elements come first, as many as
+// there are words with a letter at that place. Therefore the n-th of the k results has as many
+// letters as the n-th longest word.
 TopKOverAxes top_k(const Tensor& x, const std::vector<Axis>& over, const Dim& k) {
   const std::vector<int> axes = Axes(over).in(x, "top_k");
   if (axes.empty()) throw ArgumentError("top_k: was given no axes");

@@ -13,14 +13,14 @@ namespace reel {
 /// Returns zeros of a shape, with updates added at their places in order.
 ///
 /// places: i64[n,k] or i64[n]; updates: [n, ...]; shape: i64[rank]. Only the run determines the
-/// sizes of the result. what: the caller's name in messages. Throws ShapeError if shape and updates
-/// do not fit, IndexError for a place outside.
+/// sizes of the result. `what` is the caller's name in messages. Throws ShapeError if shape and
+/// updates do not fit, IndexError for a place outside.
 Tensor scatter_places(const std::string& what, const Tensor& places, const Tensor& updates,
                       const Tensor& shape);
 /// Returns the values at places of x, zeros for no place. Throws IndexError for a place outside.
 Tensor gather_places(const std::string& what, const Tensor& x, const Tensor& places);
-/// Returns the checked places of a sparse matrix that is multiplied with b: i64[n,2]. If one of the
-/// two indices of a place is negative, both become -1, so that nothing is read for it.
+/// Returns the checked places of a sparse matrix that is multiplied with b: i64[n,2]. If an index
+/// of a place is negative, both become -1, so that nothing is read for it.
 ///
 /// places: i64[n,2]; values: [n]; shape: i64[2], [M, K]; b: [K, N]. Throws ShapeError if they do
 /// not fit together, DTypeError if dtypes differ, IndexError for a place outside of shape.

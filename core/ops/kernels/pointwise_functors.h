@@ -4,7 +4,8 @@
 // Ops with has_code() are also in pointwise_code.cpp, which must compute the same bits.
 //
 // All declarations are in a namespace of the instruction set REEL_ISA that the including file is
-// compiled for. So the linker never uses a function compiled for a newer processor on an older one.
+// compiled for. The linker then never uses a function compiled for a newer processor on an older
+// one.
 #pragma once
 
 #ifndef REEL_ISA
@@ -37,8 +38,8 @@ constexpr T product(T a, T b) {
 }
 
 // An op raises a floating-point exception (FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW) only if its
-// elements do, except for elements that are NaN. So operands of branches that are not selected are
-// replaced by harmless ones.
+// elements do, except for elements that are NaN. Operands of branches that are not selected are
+// therefore replaced by harmless ones.
 
 /// Clamps x to [-most, most]; NaN stays, because if operands are not ordered these instructions
 /// return the second.

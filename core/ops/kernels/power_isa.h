@@ -24,8 +24,8 @@ Mask leaves_range(const V& x, const V& n, const Mask& asked) {
 }
 struct Pow {
   // Small whole exponents use repeated squaring, which is exact if the result is. Others use exp(b
-  // log |a|); its error grows with the argument of exp (about as many ulp). So do negative
-  // exponents whose 1 / a^|b| would divide by a power that overflows or vanishes. Special cases
+  // log |a|); its error in ulp is about the argument of exp. Negative exponents use exp too if
+  // 1 / a^|b| would divide by a power that overflows or vanishes. Special cases
   // follow IEEE 754: 0^0 and 1^NaN are 1, 0 to a negative exponent is infinite, and so on.
   template <Batch V>
   static V of(V a, V b) {

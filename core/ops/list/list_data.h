@@ -83,9 +83,9 @@ TensorType any_element(const TensorType& list);
 /// written and its shape is unknown.
 Tensor element_or_zeros(const Tensor& list, std::int64_t index);
 
-/// behind() returns the dims of elements stacked along `dim`. without_first() returns the type of a
-/// slice of x along its first axis.
+/// Returns the dims of elements stacked along `dim`.
 Dims behind(const Dim& dim, const TensorType& element);
+/// Returns the type of a slice of x along its first axis.
 TensorType without_first(const TensorType& x);
 
 /// Throws DTypeError or ShapeError unless x may be an element. op: the method, in messages.

@@ -8,7 +8,8 @@ namespace reel {
 /// Returns `x` if the boolean scalar `present` is true, otherwise zeros of x's type, even if x is
 /// NaN. No cotangent flows to x if `present` is false.
 Tensor zero_unless(const Tensor& present, Tensor x);
-/// As above, with zeros of the sizes of `like`: if `present` is false, x may have other sizes.
+/// Returns the same with zeros of the type of `like`: if `present` is false, x may have other
+/// sizes.
 Tensor zero_unless(const Tensor& present, Tensor x, const Tensor& like);
 
 }  // namespace reel

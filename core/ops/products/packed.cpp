@@ -29,7 +29,7 @@ const Panels& panels_of(const Op& packed_dot) {
 /// Thresholds of rows and of results' elements. A matrix that is read along its last axis is packed
 /// from there on, whatever its size: then there are enough chains at a time. With fewer, products
 /// of runs are faster. Loops are not cut into blocks of fewer rows (kRowsThatEnd of
-/// plan/row_cut.cpp, except in tests), so that rows have the same bits in blocks.
+/// row_cut.cpp, except in tests), so that rows have the same bits in blocks.
 constexpr std::int64_t kRowsToTurn = 4, kChainsToTurn = 64;
 
 /// A matrix in a tensor: `k` contracted rows and `n` columns.

@@ -26,7 +26,7 @@ struct DotAttrs {
 };
 /// Returns make_attrs(attrs); a shared object for each single pair of contracted axes.
 AttrsRef dot_attrs(DotAttrs attrs);
-/// dot_attrs for the most common products: one pair of contracted axes, no batch, any order.
+/// Returns dot_attrs of the most common products: a pair of contracted axes, no batch, any order.
 AttrsRef single_pair(int in_a, int in_b);
 
 extern const Op dot_op;

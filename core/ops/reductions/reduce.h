@@ -68,10 +68,10 @@ void check_number(std::string_view op, const Tensor& x, std::string_view repair)
 TensorType reduced_type(const TensorType& x, const std::vector<int>& axes);
 void reduced_rule(TypeArgs& a);
 
-/// Batches a reduction over the steps of a loop: the same axes, behind the dim of the steps.
+/// Batches a reduction over the iterations of a loop: the same axes, behind the loop's dim.
 Tensors reduction_across_iterations(const IterationBatch& at);
 
-/// As reduction_across_iterations, for an op over axes that is no sum.
+/// Batches another op over axes over the iterations of a loop, as reduction_across_iterations.
 Tensors axes_across_iterations(const IterationBatch& at);
 
 /// Reduces one group of neighbouring axes after the other, the last first.
@@ -89,7 +89,7 @@ OpSamples one_axis_samples(DType dtype, double low, double high, bool over_nothi
 /// Views x around adjacent axes as [outer, n, inner].
 Reduced view_axes(const TensorType& x, const std::vector<int>& axes);
 
-/// The reverse of a sum over axes: repeats x along `dims`, which become axes `axes` of the result.
+/// Repeats x along `dims`, which become axes `axes` of the result: the transpose of a sum.
 Tensor spread(const Tensor& x, const std::vector<int>& axes, const Dims& dims);
 /// Expand y, made by reducing axes of a tensor of type x. spread_like() returns it with x's dims,
 /// broadcastable() so that it broadcasts to them.

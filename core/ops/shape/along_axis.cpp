@@ -116,8 +116,8 @@ Tensor AlongAxis::operator()(const Tensor& x, int axis) {
   return find_slices(x.type()) ? taken(x, axis) : take_(x, axis);
 }
 
-// Where an axis stays, its lengths are not those of the elements there until the dims are slices:
-// no rule may mask by them meanwhile.
+// If the axis stays, lengths belong to other elements until slices replace the dims. No rule may
+// mask by them meanwhile.
 Tensor AlongAxis::taken(const Tensor& x, int axis) {
   Tensor shown = x;
   DimChanges to_slices = changes_;

@@ -16,13 +16,14 @@ namespace reel {
 // If the lengths of `letters` run over `words`, a function that moves, takes, adds or joins words
 // is applied to the lengths as well. Its result has a slice of `letters` with these lengths.
 
-/// True if x has a ragged dim whose lengths run over the axis, and all dims of these lengths.
+/// Returns true if x has a ragged dim with lengths that run over the axis, and all dims of these
+/// lengths.
 bool has_lengths_along(const TensorType& x, int axis);
-/// True if a ragged dim of x, other than the dims of the axes, has lengths that run over one of the
-/// axes.
+/// Returns true if the lengths of a ragged dim of x run over one of the axes. Dims at the axes do
+/// not count.
 bool has_lengths_along(const TensorType& x, const std::vector<int>& axes);
-/// True if the lengths of the dim at a position run over one of the axes, or over another dim whose
-/// lengths do.
+/// Returns true if the lengths of the dim at a position run over one of the axes, directly or
+/// through the lengths of other dims.
 bool runs_along(const TensorType& x, int position, const Dims& axes);
 
 /// Returns a key that begins with the name of a function and its axes.
@@ -57,12 +58,12 @@ class AlongAxis {
   AlongAxis(Dims axes, Take take, Options options)
       : axes_(std::move(axes)), take_(std::move(take)), options_(std::move(options)) {}
 
-  /// Returns take(x, axis), with slices in place of the dims whose lengths run over the axes.
+  /// Returns take(x, axis). Slices replace the dims with lengths that run over the axes.
   Tensor operator()(const Tensor& x, int axis);
   /// Returns (*this)(x, axis of the first dim). Requires that x has the dim.
   Tensor operator()(const Tensor& x) { return (*this)(x, find(x.dims(), axes_[0])); }
 
-  /// Returns the dims of x whose lengths run over the axes, and the dims of the result for them.
+  /// Returns the substitution from dims of x with lengths over the axes to dims of the result.
   const DimChanges& slices_of(const TensorType& x);
 
   /// Forgets slices. Must be called before take() returns other elements.

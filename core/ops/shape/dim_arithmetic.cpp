@@ -88,7 +88,7 @@ std::int64_t value_of(const DimExpression& expression, const std::vector<std::in
   throw ArgumentError(str("Dim ", name, ": a length does not fit into ", bits, " bits"));
 }
 
-/// Returns the dims of the result's lengths: those of the operand that has all of them.
+/// Returns the dims of the result's lengths. One operand has them all.
 Dims length_dims_of(const DimExpression& expression) {
   const Dims* most = &expression.operands[0].length_dims();
   for (const Dim& dim : expression.operands)

@@ -26,8 +26,7 @@ Ref<DimNode> node_of_lengths(std::string name, const Tensor& lengths);
 Dim define_dim(const std::string& name, const Tensor& lengths);
 /// Returns the lengths as an op without inputs (i32; a scalar for a dim with one size).
 Tensor dim_lengths(const Dim& dim);
-/// Returns a tensor without elements (boolean[none=0,dim]) whose type carries the dim, to pass a
-/// dim between graphs.
+/// Returns a tensor without elements (boolean[none=0,dim]). Its type passes the dim between graphs.
 Tensor dim_token(const Dim& dim);
 /// Turns lengths that a body reads of outer dims into captures of the body, so that finished
 /// entries read the lengths of a running one. Call it where the body is used. Appends to

@@ -38,7 +38,7 @@ struct IterationBatch {
 /// Returns axes of one iteration as axes behind the loop's dim.
 std::vector<int> behind_time(std::vector<int> axes);
 
-/// The rule of pointwise ops. Broadcasts operands as each iteration does.
+/// Batches a pointwise op. Broadcasts operands as each iteration does.
 Tensors pointwise_across_iterations(const IterationBatch& at);
 
 /// Returns the op's own rule, or the rule of pointwise ops; null if there is none.

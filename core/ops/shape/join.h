@@ -62,7 +62,7 @@ extern const Op split_op;
 
 extern const Op stack_op;
 extern const Op unstack_op;
-/// unstack for tensors that need no clear_padding.
+/// Unstacks a tensor without clear_padding; padding keeps its values.
 Tensors unstack_shown(const Tensor& x, int axis);
 
 }  // namespace reel

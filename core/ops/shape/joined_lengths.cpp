@@ -17,8 +17,8 @@ bool runs(const TensorType& x, int position, int axis) {
   return runs_along(x, position, {dim_at(x, axis)});
 }
 
-/// A dim of x is the one at a position of the first tensor: by itself, as a slice, or by its name
-/// where lengths of both run over the axis that is joined.
+/// Returns true if a dim of x corresponds to the dim at a position of the first tensor: they are
+/// equal, or slices of one dim, or have one name and lengths over the joined axis.
 bool is_alike(const TensorType& first, int position, int axis, const TensorType& x, int place) {
   const Dim &wanted = dim_at(first, position), &dim = dim_at(x, place);
   if (dim == wanted || shared_whole(wanted, dim)) return true;
@@ -29,7 +29,8 @@ bool is_alike(const TensorType& first, int position, int axis, const TensorType&
                      [&](const Dim& of) { return find_axis(first.dims(), of) < 0; });
 }
 
-/// For each axis of the first tensor that of x; nothing if some have no counterpart.
+/// Returns the axis of x for each axis of the first tensor; an empty list if one has no
+/// counterpart.
 std::vector<int> order_as(const TensorType& first, int axis, const TensorType& x) {
   if (x.rank() != first.rank()) return {};
   std::vector<int> order(static_cast<std::size_t>(first.rank()), -1);

@@ -22,10 +22,10 @@ class JoinedLengths {
   /// Returns nothing if the tensors have no such dim, or if dims do not fit, which concat refuses.
   static std::optional<JoinedLengths> of(const Tensors& tensors, int axis);
 
-  /// The tensors, with dims in the order of the first one, in which those that are joined have one
-  /// extent. They have zeros in what was padding.
+  /// Returns the tensors with dims in the order of the first one. Joined dims have one extent, and
+  /// padding is zero.
   const Tensors& extended() const { return extended_; }
-  /// The extended tensors joined, with the dims that are joined. joined: the dim of the axis.
+  /// Returns the joined tensor x with its joined dims. joined: the dim of the axis.
   Tensor with_lengths(const Tensor& x, const Dim& joined) const;
 
  private:

@@ -199,8 +199,8 @@ bool keeps_entries(const Dims& merged) {
   });
 }
 
-/// True if some padding stops being marked: of a merged dim, or of a dim whose lengths run over
-/// them.
+/// Returns true if padding becomes ordinary elements: padding of a merged dim, or of a dim with
+/// lengths over merged dims.
 bool shows_padding(const TensorType& x, int axis, const Dims& merged) {
   for (int i = 0; i < x.rank(); ++i) {
     if (!is_masked(x, i)) continue;
@@ -296,14 +296,14 @@ Tensor padded_to_multiples(const Tensor& x, int axis, const Tensor& step) {
 
 namespace {
 
-/// How an axis is split: the parts, and their sizes but that of the open one together, if places
-/// are added up to a multiple of it.
+/// How an axis is split. step: the product of all parts except the open one, if zeros are appended
+/// up to a multiple of it.
 struct Split {
   Dims parts;
   std::optional<Tensor> step;
 };
 
-/// split_dim of x alone: lengths that run over the axis do not go along.
+/// Splits an axis of x alone, without the lengths that run over the axis.
 Tensor split_axis(const Tensor& x, int axis, const Split& split) {
   return split_positions(
       split.step ? padded_to_multiples(x, axis, *split.step) : clear_padding(x, axis),

@@ -31,8 +31,8 @@ struct SplitDimAttrs {
 };
 extern const Op split_dim_op;
 
-/// merge_dims of x alone, into `to` (nothing for plain axes): lengths that run over the axes do not
-/// go along.
+/// Merges axes of x alone, without the lengths that run over them. to: the new dim; nullopt for
+/// plain axes.
 Tensor merged_axes(const Tensor& x, const std::vector<int>& axes, const std::optional<Dim>& to);
 
 /// Versions for tensors with plain sizes that only a run determines.

@@ -345,7 +345,7 @@ std::optional<Tensor> reshaped_lengths(const Tensor& x, int axis, const Dims& to
   });
 }
 
-/// reshape of x whose ragged dims have the lengths of their entries.
+/// Returns x reshaped. Ragged dims get the lengths of their entries.
 Tensor reshape_ragged(const Tensor& x, const Dims& to) {
   Tensor result = mask_padding(x);
   DimChanges extents, slices;
@@ -388,7 +388,7 @@ Tensor rename(const Tensor& x, const Axis& from, const Dim& to) {
       *changed_dim(dim, to, dim.is_ragged() ? -1 : dim.raw_size(), [&] { return dim.lengths(); });
   const auto take = [&](const Tensor& of, int axis) { return renamed(of, axis, named); };
   if (!has_lengths_along(x.type(), axis)) return take(x, axis);
-  // Of two ragged dims one may be longer in some entry.
+  // If both dims are ragged, either may be the longer one in some entry.
   const bool is_ragged = dim.is_ragged() || named.is_ragged();
   const auto key_of = [](const Dim& from, const Dim& to) {
     return key_along("rename", {from}).pointer(canonical(to).node()).take();

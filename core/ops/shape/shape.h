@@ -59,8 +59,7 @@ bool keeps_layout(const std::vector<int>& order, const TensorType& x);
 /// Returns true if expand to `out` leaves the elements where they are: it repeats and moves none.
 bool only_adds_ones(const ExpandAttrs& attrs, const TensorType& out);
 
-/// rename of an axis by position, to a dim. It is for x alone: lengths that run over the axis do
-/// not go along.
+/// Renames an axis of x alone, without the lengths that run over it.
 Tensor renamed(const Tensor& x, int axis, const Dim& to);
 /// Transposes by positions; returns x itself if they are in order.
 Tensor transposed(const Tensor& x, std::vector<int> order);

@@ -414,9 +414,9 @@ Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
 }
 
 namespace {
-/// pad of x alone: lengths that run over the axis do not go along. given: the caller's `to`.
+/// Pads x alone, without the lengths that run over the axis. given: the caller's `to`.
 Tensor padded(const Tensor& x, const PadAttrs& attrs, const std::optional<Dim>& given) {
-  // What comes after a short entry begins where its padding was.
+  // New elements behind a short entry stand in its former padding.
   const bool is_hidden = attrs.after > 0 && is_masked(x.type(), attrs.axis);
   return bind(
       pad_op,
@@ -434,13 +434,14 @@ Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t
   const std::int64_t size =
       dim.has_size() && !dim.is_ragged() ? add_sizes(dim.size(), added, "pad") : -1;
   auto named = changed_dim(dim, to, size, [&] {
-    // Of a length that only a run knows, a sum of two i32 is at worst negative, and refused.
+    // If only a run knows the length, the sum of two i32 may wrap to a negative one, which is
+    // refused.
     const std::int64_t longest = dim.has_size() ? dim.size() : 0;
     const bool may_wrap = longest > kLargestI32 - added;
     return may_wrap ? cast(dim.lengths(), i64) + added : dim.lengths() + added;
   });
   if (!has_lengths_along(x.type(), axis)) return padded(x, {axis, before, after, value, named}, to);
-  // What is added has length 0, so that `value` would be padding.
+  // New elements have length 0, so `value` would stand in padding.
   check_fits("pad", value, x.type());
   const auto take = [&](const Tensor& of, int axis) {
     return padded(of, {axis, before, after, 0, named}, to);

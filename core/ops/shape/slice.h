@@ -78,7 +78,7 @@ extern const Op reverse_op;
 Tensor slice_positions(const Tensor& x, SliceAttrs attrs);
 /// Throws DTypeError if a tensor of this type cannot hold the value.
 void check_fits(std::string_view op, double value, const TensorType& x);
-/// slice and reverse for tensors that need no clear_padding.
+/// Slice or reverse a tensor without clear_padding; padding keeps its values.
 Tensor slice_shown(const Tensor& x, int axis, std::int64_t begin, std::optional<std::int64_t> end,
                    std::optional<Dim> to);
 Tensor reverse_shown(const Tensor& x, int axis);

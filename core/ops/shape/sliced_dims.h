@@ -16,7 +16,7 @@ namespace reel {
 ///
 /// key: if it is not empty, the same whole dim and key give the same Dim while that Dim lives. In a
 /// trace this holds inside of the graph that the Dim was made for. Requires that a key begins with
-/// the text of what was done (KeyBytes::text).
+/// the text of the operation (KeyBytes::text).
 Dim slice_of_dim(const Dim& whole, const Tensor& lengths, const std::string& key = {});
 
 /// Returns the number of an index that is a scalar and not negative, if it is known.
@@ -25,8 +25,8 @@ std::optional<std::int64_t> element_of(const Tensor& index);
 /// its dims and its numbers.
 void add_value(KeyBytes& key, const Tensor& value);
 
-/// Cuts operands to slices of their dims: if an operand has a dim without all dims of its lengths,
-/// and another operand has a slice of that dim, the first one gets the slice.
+/// Cuts operands to slices of their dims. An operand may have a dim, but lack dims of its lengths:
+/// if another operand has a slice of that dim, the first operand gets the slice too.
 ///
 /// Returns false if no operand was cut.
 bool meet_slices(std::span<Tensor* const> operands);

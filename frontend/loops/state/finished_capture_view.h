@@ -30,7 +30,8 @@ class FinishedCaptureView final : public EntryScope {
   /// Converts leaves that the body returned: as the body would read them, with their dims from
   /// outside.
   void restore(TreeLeaves& leaves);
-  /// restore() for a state; entries that the view does not show keep their values from `before`.
+  /// Converts a state as restore() does. Entries that the view does not show keep their values from
+  /// `before`.
   void restore_state(TreeLeaves& state, const TreeLeaves& before);
 
  private:

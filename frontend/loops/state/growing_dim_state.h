@@ -18,7 +18,7 @@ namespace reel {
 /// own state and padding. These are the rules of RETURNN's scan (docs/decisions/0006).
 class GrowingDimState {
  public:
-  /// changing: the slots of the rule that change.
+  /// changing: the slots of the rule with Dims that change.
   GrowingDimState(const StateRule& rule, const std::vector<std::size_t>& changing,
                   const Dims& entry_dims);
 
@@ -28,9 +28,9 @@ class GrowingDimState {
   /// True if finished entries continue with their own state and slices.
   bool goes_on() const { return goes_on_; }
 
-  /// seen() returns the state as the body sees it. own_frame() returns the body's view of a slice
-  /// of xs if goes_on().
+  /// Returns the state as the body sees it.
   TreeLeaves seen(TreeLeaves state, const Tensor& live) const;
+  /// Returns a slice of xs as the body sees it if goes_on().
   static Tensor own_frame(const Tensor& x, const Tensor& live);
   /// Returns the state after an iteration, with finished entries of these leaves kept.
   TreeLeaves kept(TreeLeaves next, const TreeLeaves& before, const Tensor& live) const;

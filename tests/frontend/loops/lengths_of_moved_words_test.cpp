@@ -190,7 +190,7 @@ TEST_P(LengthsOfMovedWordsTest, PartsHaveTheLettersOfTheirWords) {
   expect_values(again, {5, 0, 1.5, 3});
 }
 
-/// Of the first letters 4 and 3 are the largest, of the second 5 and 2, of the third 6.
+/// The largest are 4 and 3 among the first letters, 5 and 2 among the second, 6 among the third.
 TEST_P(LengthsOfMovedWordsTest, TheLargestOfWordsAndSortedWords) {
   EXPECT_EQ(elements([&](const Tensor& x) { return top_k(x, words, Dim("k", 2)).values; }),
             (Words{4, 5, 6, 3, 2, 8, 9, 7}));
@@ -266,7 +266,7 @@ TEST_P(LengthsOfMovedWordsTest, AClippedIndexIsNotTheElementThatIsNotThere) {
   expect_values(run(both)(text()), {5, 8.5, 5, 0});
 }
 
-/// Words 1 and 0 are added to words that are as long as they are; what is beyond is not there.
+/// Ten times words 1 and 0 are added to the same words. Letters beyond the end are not added.
 TEST_P(LengthsOfMovedWordsTest, WordsAreScatteredWithTheirLetters) {
   const Tensor places = tensor({1, 0}, {Dim("of", 2)});
   const auto scattered = [&](const Tensor& x) {
@@ -279,7 +279,7 @@ TEST_P(LengthsOfMovedWordsTest, WordsAreScatteredWithTheirLetters) {
   EXPECT_EQ(elements(largest), (Words{-1, -2, -3, -4, -5, -6, -7, -8, -9}));
 }
 
-/// An array whose elements have one type has no place for the lengths of each.
+/// Elements of an array have one type, without lengths for each element.
 TEST_P(LengthsOfMovedWordsTest, AnArrayRefusesWordsWithLengthsOfTheirOwn) {
   const auto pushed = [&](const Tensor& x) {
     return scan(Scan{.spatial_dim = words,

@@ -1,4 +1,4 @@
-// Dims whose lengths run over an axis: along the axis each slice has lengths of its own.
+// Dims with lengths over an axis: each slice along the axis has its own lengths.
 #include "reel/tests/frontend/loops/words_and_letters.h"
 #include "reel/tests/gradients.h"
 
@@ -23,7 +23,8 @@ TEST_P(LengthsOfSlicesTest, AReductionInAMapIsThatOfEachWord) {
             (Words{1, 0, 2, 0, 1}));
 }
 
-/// Softmax, logsumexp and the like are those of the whole text, in which padding does not count.
+/// Softmax, logsumexp and similar functions agree with the whole text, where padding does not
+/// count.
 TEST_P(LengthsOfSlicesTest, FunctionsAlongTheLettersAreThoseOfTheWholeText) {
   const auto expect_same = [&](auto f) {
     const Tensor whole = f(text());
@@ -141,7 +142,7 @@ TEST_P(LengthsOfSlicesTest, UnstackGivesEachWordItsLengths) {
                      mask_padding(gradient), 1e-6);
 }
 
-/// Elements of an array have one type: what is padding in a word is 0 there, and counts.
+/// Elements of an array have one type: padding of a word becomes elements of value 0, which count.
 TEST_P(LengthsOfSlicesTest, ElementsOfAnArrayHaveTheWholeDim) {
   const Tensor word =
       run([&](const Tensor& x) { return TensorArray::unstack(x, words).read(0); })(text());
@@ -149,7 +150,8 @@ TEST_P(LengthsOfSlicesTest, ElementsOfAnArrayHaveTheWholeDim) {
   expect_values(word, {1, 2, 0, 7, 0, 0});
 }
 
-/// Slices at one place are of one Dim, those of different words are of two, which do not meet.
+/// Slices at one place have one Dim. Slices of different words have two Dims, which do not
+/// broadcast together.
 TEST_P(LengthsOfSlicesTest, SlicesOfOneWordMeetAndOthersDoNot) {
   const auto both = [&](int a, int b) {
     return run([=, this](const Tensor& x) {
@@ -340,7 +342,7 @@ TEST_P(LengthsOfSlicesTest, GradientsOfEveryOrder) {
     }
 }
 
-/// Of texts, sentences and words, and a map through each.
+/// Three nested ragged dims: texts, sentences and words, with a map along each.
 TEST_P(LengthsOfSlicesTest, ThreeLevels) {
   const Dim texts("texts", 2), sentences("sentences", tensor({2, 1}, {texts})),
       words("words", tensor({{2, 1}, {3, 0}}, {texts, sentences})),

@@ -167,7 +167,7 @@ TEST_P(LoopGradientsTest, WhatNoPathLeadsToGetsNoZeros) {
   expect_values(run(grad(loss))(tensor({0., 4.}, {in}, f64)), {1, 1});
 }
 
-// ---- What no iteration reads --------------------------------------------------------------------
+// ---- Operands that no iteration reads -----------------------------------------------------------
 
 /// Not differentiable. If `bad` is not read, it must get no cotangent at all instead of zeros.
 Tensor bad(const Tensor& x) { return sqrt(x - x); }

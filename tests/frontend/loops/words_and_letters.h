@@ -1,5 +1,5 @@
-// tests/frontend/loops/words_and_letters.h — WordsAndLetters, a text whose words have letters of
-// their own number.
+// tests/frontend/loops/words_and_letters.h — WordsAndLetters, a text of words with different
+// numbers of letters.
 #pragma once
 
 #include <limits>
@@ -29,7 +29,7 @@ class WordsAndLetters : public InEveryMode {
   Tensor mapped(const F& of_word) {
     return run([&](const Tensor& x) { return map(of_word, x, {.spatial_dim = words}); })(text());
   }
-  /// What is not padding, of each sentence behind another.
+  /// Returns the elements of x that are not padding, in row-major order.
   static std::vector<double> valid(const Tensor& x) { return values_of(pack(x, x.dims())); }
   std::vector<double> by_sentence(const Tensor& x) const {
     Dims order{batch, words};

@@ -204,8 +204,8 @@ Tensor mixed(const Tensor& x, const Tensor& s) {
   return sin(s * 0.9) * 0.6 + x * s * 0.3 + sum(tanh(s * x), x.dims()[0]) * 0.1;
 }
 
-/// A scan along a dim whose lengths its body makes, in two loops. What the loops save are lists,
-/// whose elements have Dims of their own.
+/// A scan in two loops, along a dim with lengths that the body of the loops makes. Residuals of the
+/// loops are lists, and each element has its own Dims.
 Function ragged_in_loops(const LoopPolicy& outer, const LoopPolicy& inner) {
   return [=](const Tensor& x) -> Tensor {
     const Dim& batch = x.dims()[0];

@@ -107,7 +107,7 @@ TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
   EXPECT_EQ(
       line_with(explain(Checkpoint::budget(1 << 20), Spill{.bytes_in_memory = 1}), "in a file: "),
       "in a file: nothing, the checkpoints of this budget are smaller than a file's window");
-  // The budget holds one state and one of the gradient's four chunks; earlier chunks run again.
+  // The budget holds one state, and one chunk of the gradient's four; earlier chunks run again.
   const auto long_loop = explained(grad([](Tensor w) {
                                      const auto body = [&](Tensor x, Tensor h) {
                                        return std::pair{None{}, tanh(matmul(h, w) + x)};

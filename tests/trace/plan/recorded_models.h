@@ -1,5 +1,5 @@
-// tests/trace/plan/recorded_models.h — functions by how many outputs, parameters, carries or loops
-// they have: what recording_work_test counts and bench/recording_bench times.
+// tests/trace/plan/recorded_models.h — functions with a given number of outputs, parameters,
+// carries or loops: recording_work_test counts their allocations, bench/recording_bench times them.
 #pragma once
 
 #include <utility>
@@ -115,7 +115,7 @@ void captures_of_a_loop(int n, const Call& call) {
       scalar(1.), scalars(n));
 }
 
-/// A loop whose carries each wait for the one before, of which the last alone is a result.
+/// A loop with n carries. Each depends on the carry before, and only the last one is a result.
 template <class Call>
 void chain_of_carries(int n, const Call& call) {
   call(

@@ -1,8 +1,8 @@
-// What the first call of a traced function costs, from its recording to its plan: four times as
+// The cost of the first call of a traced function, from its recording to its plan: four times as
 // many outputs, parameters, loops or dims cost about four times as much.
 //
-// Counted is the memory that this program asks operator new for, which does not depend on a clock:
-// copies of all values for each of them grow by the square.
+// The cost is the memory requested from operator new, since a test does not depend on a clock. If
+// each value caused a copy of all values, it would grow with the square of their number.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -41,7 +41,7 @@ using recorded::scalars;
 struct Case {
   const char* name;
   int count;  ///< of the smaller graph; the other has four times as many
-  std::function<void(int, Executor)> run;  ///< records for so many
+  std::function<void(int, Executor)> run;  ///< records with this count
 };
 template <class F, class... Args>
 void record(F f, Executor executor, const Args&... args) {

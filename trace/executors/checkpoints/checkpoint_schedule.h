@@ -64,14 +64,15 @@ void thin(std::vector<T>& checkpoints) {
   checkpoints.resize(kept);
 }
 
-/// Bytes that a checkpoint takes beside its state: its step, and the number of time steps of a unit
-/// (i64 each).
+/// Bytes that a checkpoint takes beside its state: the number of its step, and the count of time
+/// steps of its iteration or chunk (i64 each).
 inline constexpr std::int64_t kBytesOfWhich = 16;
 
-/// Returns how many checkpoints such a loop takes, including those that it drops later.
+/// Returns how many checkpoints a loop takes, including those that it drops later.
 ///
-/// slots: of a budget.
-/// units: iterations or chunks, each of `unit` time steps.
+/// slots: checkpoint slots of its budget; not read for Checkpoint::every.
+/// units: the number of iterations, or of chunks of a chunked loop.
+/// unit: time steps of each.
 std::int64_t checkpoints_taken(const LoopAttrs& attrs, std::int64_t slots, std::int64_t units,
                                std::int64_t unit);
 

@@ -13,11 +13,11 @@ namespace reel {
 /// Returns the loop's number of time steps if a dim of known size, or a bound that is a known
 /// number, determines it.
 ///
-/// types: of the graph's values, as far as they are known.
+/// types: types of the graph's values, as far as they are known.
 std::optional<std::int64_t> known_steps(const Graph& graph, const OpRecord& loop,
                                         std::span<const TensorType> types,
                                         const KnownNumbers& numbers = {});
-/// As above, for a loop with the given inputs; `inputs` may continue with inputs of another op.
+/// Returns the same for a loop with the given inputs. `inputs` may have further elements.
 std::optional<std::int64_t> known_steps(const Graph& graph, const LoopAttrs& loop,
                                         std::span<const ValueId> inputs,
                                         std::span<const TensorType> types,

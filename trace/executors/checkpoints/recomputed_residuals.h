@@ -19,7 +19,7 @@ namespace reel {
 struct RecomputedSteps {
   std::int64_t advanced = 0, saved = 0;
 };
-/// Thread-safe.
+/// Returns these numbers, over all threads. Thread-safe.
 RecomputedSteps recomputed_steps();
 
 /// Recomputes a loop's residuals segment by segment and holds a window of them in memory.
@@ -36,7 +36,7 @@ RecomputedSteps recomputed_steps();
 /// freed, unless it has units before the request. Peak memory: the request plus one run.
 class RecomputedResiduals final : public ResidualSource {
  public:
-  /// inputs: the recompute op's inputs. types: of the saved values, for all time steps.
+  /// inputs: the recompute op's inputs. types: types of the residuals, for all time steps.
   RecomputedResiduals(const RecomputeAttrs& attrs, Tensors inputs, std::vector<TensorType> types);
   void need(std::int64_t first, std::int64_t count) override;
   char* data(std::size_t i, std::int64_t step) override;

@@ -32,8 +32,8 @@ class ReplaySegmentGraphs {
   /// Returns the graph for `count` time steps. If the loop runs along a named dim, the graph serves
   /// any number of them. saves: the graph returns the residuals as well.
   GraphRef graph_for(std::int64_t count, bool saves);
-  /// As part_of_dim(). Returns the same dim for the same `count` if the dim is not ragged, so that
-  /// a plan need not compare types again.
+  /// Returns part_of_dim(). If the dim is not ragged, returns the same dim for the same `count`, so
+  /// that a plan need not compare types again.
   Dim part_of(const Dim& time, std::int64_t first, std::int64_t count);
   bool is_dense() const { return is_dense_; }  ///< see ReplaySegments::is_dense()
 

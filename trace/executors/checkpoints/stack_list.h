@@ -19,7 +19,7 @@ class StackList {
   StackList(bool is_reverse, MemoryClass what)
       : is_reverse_(is_reverse), what_(what), begin_(next_block_id()) {}
 
-  /// Stores the element of an iteration. limit: trip count, which a reverse loop knows.
+  /// Stores the element of an iteration. limit: the trip count; read for reverse loops only.
   void put(std::int64_t position, std::int64_t limit, Tensor element) {
     count_as_made_since(begin_, element, what_);
     if (!is_reverse_) {
@@ -29,7 +29,7 @@ class StackList {
     if (elements_.empty()) elements_.resize(static_cast<std::size_t>(limit));
     elements_[static_cast<std::size_t>(position)] = std::move(element);
   }
-  /// Stores later checkpoints in a file.
+  /// Directs later checkpoints to a file.
   void spill_to(const Ref<Spilled>& file) { file_ = file; }
   /// Appends a checkpoint.
   void keep(Tensor element) {
@@ -58,8 +58,8 @@ class StackList {
   const Tensors& elements() const { return elements_; }
 
  private:
-  /// Counts a dropped checkpoint that is still referenced, such as a state that is stacked as well,
-  /// as a value.
+  /// Changes the memory class of a dropped checkpoint to values: it may still be referenced, for
+  /// example as an element of another stack.
   void let_go_of(const Tensor& element) const {
     const TensorBlock& block = *element.block();
     if (block.kind == BlockKind::list) return;
@@ -142,8 +142,8 @@ class CheckpointTimes {
 
   const LoopAttrs& attrs_;
   bool takes_any_, spills_ = false, opens_file_ = false;
-  std::int64_t first_slots_ = 0;  ///< of a budget, before the first iteration
-  std::vector<int> sources_;      ///< by stack
+  std::int64_t first_slots_ = 0;  ///< checkpoint slots of a budget, before the first iteration
+  std::vector<int> sources_;      ///< by stack, see source()
   std::optional<CheckpointSchedule> kept_;
   std::int64_t bytes_of_arrays_ = 0;  ///< before the first iteration
   CheckpointSchedule::Decision now_;

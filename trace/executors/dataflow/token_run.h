@@ -37,8 +37,8 @@ extern std::atomic<bool> every_op_takes_long;
 /// failed node, in later iterations too, do not begin any more; nodes before it continue.
 class TokenRun {
  public:
-  /// parallel_iterations: of every loop; 0: each loop's own limit.   recorder: may be null.
-  /// Borrows `plan` and `recorder`, which must outlive it.
+  /// parallel_iterations: iterations in flight of every loop; 0: each loop's own limit.
+  /// recorder: may be null. Borrows `plan` and `recorder`, which must outlive it.
   TokenRun(const TokenPlan& plan, int parallel_iterations, RunRecorder* recorder);
 
   /// Returns the graph's outputs. Must be called once.   inputs: of the graph; the caller keeps

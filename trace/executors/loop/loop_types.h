@@ -49,7 +49,7 @@ void name_alike(const LoopAttrs& attrs, std::vector<TensorType>& operands);
 /// Returns the common type of the elements: plain sizes that differ become unknown. Requires that
 /// at least one element is defined.
 TensorType common_type(const Tensors& elements);
-/// As above, for two types.
+/// Returns the common type of two types.
 TensorType common_type(const TensorType& a, const TensorType& b);
 
 /// Returns the bytes of the tensor's elements. For a list: the sum over its elements. For a tensor

@@ -11,7 +11,7 @@ namespace reel {
 /// its place while it is in the cache. Otherwise slices are collected and stacked at the end.
 class StackWriter {
  public:
-  /// dim: of the stack, if its size is known already. what: memory class of the stack.
+  /// dim: the stack's dim, if its size is known already. what: memory class of the stack.
   StackWriter(std::optional<Dim> dim, MemoryClass what)
       : dim_(std::move(dim)), what_(what), begin_(next_block_id()) {}
 

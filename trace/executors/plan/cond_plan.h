@@ -15,7 +15,7 @@ class CondPlan {
   /// context: its child 0 belongs to on_false, child 1 to on_true.
   explicit CondPlan(const PlanContext& context)
       : branches_{SubPlan(context.child(0)), SubPlan(context.child(1))} {}
-  /// in: predicate, captures. out: defined tensors are written; undefined ones are set.
+  /// Runs a branch. in: predicate, captures. Defined tensors of `out` are written, others are set.
   void run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);
 
  private:

@@ -15,7 +15,8 @@ class LoopPlan {
   /// context: its children belong to PlannedLoop, then one to each row block.
   explicit LoopPlan(const PlanContext& context) : whole_(context) {}
 
-  /// in, out: of the op. Defined outputs are written; undefined ones are set.
+  /// Runs the loop. in, out: inputs and outputs of the op. Defined outputs are written; undefined
+  /// ones are set.
   void run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);
   /// Begins a run of a chunked loop that is to be pipelined with others (wavefront.h). Returns null
   /// if the loop can only run alone.

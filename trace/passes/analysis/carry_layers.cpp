@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// What waits for what in a loop's body, from iteration to iteration: nodes are its values, then
+/// The dependence graph of a loop's body, from iteration to iteration: nodes are its values, then
 /// its records.
 class Dependences {
  public:
@@ -102,13 +102,13 @@ class Components {
   std::size_t time_ = 0, count_ = 0;
 };
 
-/// A strongly connected component, and what it waits for.
+/// A strongly connected component, and the layers that it depends on.
 struct Recurrence {
   std::vector<std::size_t> nodes;
   bool has_carry = false, has_product = false;
   int layer = 0;
-  int before = -1;               ///< the last layer of recurrences that it waits for
-  int before_with_product = -1;  ///< of those that have a product
+  int before = -1;               ///< the highest layer of recurrences that it depends on
+  int before_with_product = -1;  ///< the same among recurrences with a product
 };
 
 }  // namespace

@@ -166,9 +166,9 @@ class ChangingDims {
   std::vector<std::vector<std::size_t>> carries_;  ///< by dim
 };
 
-/// Follows what outputs of a loop need, through its body and loops inside, from iteration to
-/// iteration: one walk for a whole chain of carries. Finds a subset of what liveness() finds: dims
-/// and conditions may need more.
+/// Follows the values that outputs of a loop need, through its body and loops inside, from
+/// iteration to iteration: one walk for a whole chain of carries. Finds a subset of the values that
+/// liveness() finds: dims and conditions may need more.
 class LoopNeeds {
  public:
   explicit LoopNeeds(const LoopAttrs& attrs)
@@ -307,7 +307,7 @@ LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_
   }
   add_outside(live.symbols, body_env(attrs, input_types), result.symbols);
   keep_dims(live, attrs, input_types);
-  // If slices decide the trip count, one of them stays. A list may have fewer elements, so it stays
+  // If slices decide the trip count, one operand stays. A list may have fewer elements, so it stays
   // only if all slices are lists.
   const bool has_dense = first_dense_slice(attrs, input_types).has_value();
   bool any_counts = bound_says_all(attrs, input_types);

@@ -29,8 +29,8 @@ class RowAxes {
   /// rows: the dim as the graph names it.
   RowAxes(const Graph& graph, const Dim& rows, Joint joint = Joint::mixed);
 
-  /// Declares that input v has rows at `axis`, which may also be one of the kinds above. Must be
-  /// called before follow().
+  /// Declares that input v has rows at `axis`, or is of a kind named above. Must be called before
+  /// follow().
   void seed(ValueId v, int axis) { axes_[v] = axis; }
   void follow();
 

@@ -61,7 +61,7 @@ struct Group {
   bool has_sums = false;            ///< it sums over rows; records with one number per row may join
   bool has_short_runs = false;      ///< an operand repeats after few rows
   std::vector<const Dims*> wholes;  ///< dims of values that are split into, or joined of, these
-  int axis = 0;                     ///< the axis of those splits and joins
+  int axis = 0;                     ///< the axis along which they are split or joined
   std::vector<std::size_t> records;
   int walks = 0;  ///< walks over elements that its records would make unfused
 };
@@ -330,7 +330,7 @@ class PointwiseGroups::Grouping {
     return a;
   }
 
-  /// Returns true if some third group reads one of the two and is read by the other.
+  /// Returns true if a third group reads a result of one group, and the other reads its result.
   bool is_between(std::size_t a, std::size_t b) const {
     return needs_.any_of(b, [&](std::size_t x) { return needs_.has(x, a); }) ||
            needs_.any_of(a, [&](std::size_t x) { return needs_.has(x, b); });

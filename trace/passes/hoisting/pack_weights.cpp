@@ -15,7 +15,7 @@ namespace reel {
 namespace {
 
 /// Returns true if packed_dot reads all of the matrix whenever the body runs. Returns false if its
-/// columns are the rows of the loop's state, which may run in row blocks (plan/row_cut.h), or
+/// columns are the rows of the loop's state, which may run in row blocks (row_cut.h), or
 /// entries that finish.
 bool may_pack(const LoopAttrs& attrs, const DotAttrs& dot, const TensorType& a,
               const TensorType& matrix) {

@@ -113,7 +113,7 @@ class FusedUpdates {
     for (const ValueId v : graph.outputs) is_result_[v] = 1;
   }
 
-  /// Returns the attributes of a record, with the updates of its body behind what reads arguments.
+  /// Returns the attributes of a record, with the updates of its body behind reads of arguments.
   AttrsRef sunk(const OpRecord& record) const {
     if (record.op != &fused_op) return record.attrs;
     const SubGraph& sub = get<FusedAttrs>(record.attrs.get()).body;

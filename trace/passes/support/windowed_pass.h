@@ -10,10 +10,10 @@
 namespace reel {
 
 /// Applies `pass` to consecutive windows of at most `most_records` records and concatenates the
-/// results. A window's inputs are the values that it reads from before; its outputs are those read
-/// behind it. A graph of at most `most_records` records is passed whole.
+/// results. A window's inputs are the earlier values that it reads; its outputs are the values that
+/// later records read. A graph of at most `most_records` records is passed whole.
 ///
-/// Requires a local pass: correct if it misses opportunities across windows, and adding no values.
+/// Requires a local pass, which is correct without seeing other windows, and adds no values.
 Ref<Graph> windowed_pass(const Graph& graph, std::size_t most_records,
                          const std::function<Ref<Graph>(const Graph&)>& pass);
 

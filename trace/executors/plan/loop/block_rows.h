@@ -46,10 +46,11 @@ class BlockRows {
   /// Returns where the rows of stack j at a position are written.
   char* stack(std::size_t j, std::int64_t position);
 
-  /// Must be called before and after each iteration. carries: the data of the block's rows.
+  /// Copy rows that are not neighbours, and handle entries that finish early. Must be called before
+  /// and after each iteration. carries: the data of the block's rows.
   void before(std::int64_t position, std::span<char* const> carries);
   void after(std::int64_t position, std::span<char* const> carries);
-  /// Must be called after the last iteration.
+  /// Completes the outputs. Must be called after the last iteration.
   void finish();
   /// Finishes row r alone, which did not run from `position` on.
   void finish_row(std::size_t r, std::int64_t position);

@@ -6,9 +6,10 @@
 
 namespace reel {
 
+/// A stack whose final size is known: terms are written to their places in the result.
 class DenseStack {
  public:
-  /// data: of the result.
+  /// data: the elements of the result.
   DenseStack(const StackOfRun& stack, char* data)
       : iterations_(stack.iterations), data_(data), bytes_(stack.term().bytes()) {}
 
@@ -16,7 +17,7 @@ class DenseStack {
   void put(const Tensor& term, std::int64_t position) const {
     copy_elements(place(position), term);
   }
-  /// If iterations end before the dim does, the remaining positions are zero.
+  /// Writes zeros at the remaining positions if iterations end before the dim does.
   void finish(Tensor& out, const Dim&) const {
     clear_bytes(data_, iterations_.count() * bytes_, out.type().bytes());
   }

@@ -7,9 +7,10 @@
 
 namespace reel {
 
+/// Slices that are elements of a list.
 class ListSlices {
  public:
-  /// elements: by position.
+  /// elements: the elements, by position.
   explicit ListSlices(Tensors elements) : elements_(std::move(elements)) {}
 
   void set(Plan& body, std::size_t input, std::int64_t position) const {

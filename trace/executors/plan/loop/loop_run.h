@@ -24,8 +24,8 @@ void add_block(Tensor& blocks, const Tensor& block);
 /// is written to its final place, and slices are read in place.
 class LoopRun {
  public:
-  /// in, out: of the op, or of the row block if `rows` is given. Defined outputs are written;
-  /// undefined ones are set.
+  /// in, out: inputs and outputs of the op, or of the row block if `rows` is given. Defined outputs
+  /// are written; undefined ones are set.
   /// rows: locates the rows of a row block; null for the whole loop.
   LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRows* rows = nullptr);
   LoopRun(const LoopRun&) = delete;
@@ -42,7 +42,7 @@ class LoopRun {
   bool has_next() const { return iterations_.count() < iterations_.limit; }
   void advance();
   void finish();
-  /// Time steps done so far, and after the next chunk, in the order of the loop.
+  /// Return the number of time steps done so far, and after the next chunk.
   std::int64_t steps_done() const { return steps_after(iterations_.count()); }
   std::int64_t steps_after_next() const { return steps_after(iterations_.count() + 1); }
 

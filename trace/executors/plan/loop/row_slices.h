@@ -7,9 +7,10 @@
 
 namespace reel {
 
+/// The rows of a row block in the slices of a tensor.
 class RowSlices {
  public:
-  /// index, type: of the slices, in the row block.
+  /// index, type: the index of the slices among the loop's, and their type in the row block.
   RowSlices(BlockRows& rows, std::size_t index, const TensorType& type)
       : rows_(&rows), index_(index), type_(&type) {}
 

@@ -6,8 +6,10 @@
 
 namespace reel {
 
+/// The rows of a row block in a stack. Writes terms to their places in the whole stack.
 class RowStack {
  public:
+  /// index: the index of the stack among the loop's.
   RowStack(BlockRows& rows, std::size_t index) : rows_(&rows), index_(index) {}
 
   char* place(std::int64_t position) const { return rows_->stack(index_, position); }

@@ -1,5 +1,5 @@
-// trace/executors/plan/loop/slice_source.h — SliceSource: the slices that the body reads as one of
-// its inputs.
+// trace/executors/plan/loop/slice_source.h — SliceSource: provides the slices of one operand, an
+// iteration at a time.
 #pragma once
 
 #include <variant>
@@ -17,11 +17,12 @@ namespace reel {
 ///   slice(position):            returns the slice
 using SliceSource = std::variant<DenseSlices, RowSlices, ListSlices, WindowedSlices>;
 
-/// Returns the source of the loop's slices `index`.
+/// Returns the source of the loop's slices number `index`. Borrows `loop`, `slices` and `rows` for
+/// the run.
 ///
-/// slices: the operand.
-/// iterations: a list may lower the limit.
-/// rows: of a row block; null for the whole loop.
+/// slices: the operand that is sliced.
+/// iterations: if the operand is a list, its length may lower the limit of iterations.
+/// rows: the row block that runs; null if the loop is not cut into row blocks.
 SliceSource make_slice_source(const PlannedLoop& loop, std::size_t index, const Tensor& slices,
                               Iterations& iterations, BlockRows* rows);
 

@@ -8,7 +8,8 @@
 
 namespace reel {
 
-/// Plans a sub-graph when first needed, and again when sizes change.
+/// Owns the plan of a sub-graph. Makes it when first needed, and again when sizes change. Not
+/// thread-safe.
 class SubPlan {
  public:
   explicit SubPlan(const PlanContext& context) : context_(context) {}
@@ -16,10 +17,12 @@ class SubPlan {
   /// Provides the plan for inputs of these types. Returns true if the plan, or the dims that it is
   /// bound to, differ from the last call. The first call returns true.
   ///
-  /// attrs: of the op that contains `sub`.
-  /// is_block: by output; such outputs, and lists, are returned as blocks, others are placed.
+  /// attrs: the attributes of the op that contains `sub`.
+  /// is_block: by output, true for Plan::Outputs::blocks; other outputs are Plan::Outputs::placed.
+  /// Lists are always blocks.
   bool prepare(const AttrsRef& attrs, const SubGraph& sub, const std::vector<TensorType>& types,
                const std::vector<std::uint8_t>& is_block = {});
+  /// True after the first prepare().
   explicit operator bool() const { return static_cast<bool>(plan_); }
   Plan& operator*() const { return *plan_; }
   Plan* operator->() const { return plan_.get(); }

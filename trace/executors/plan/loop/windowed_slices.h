@@ -7,15 +7,18 @@
 
 namespace reel {
 
-/// Residuals that are recomputed or read from a file when an iteration needs them.
+/// Residuals that are recomputed or read from a file when an iteration needs them. Slices that were
+/// set or returned before may then be evicted (ResidualSource::need). Borrows its arguments.
 class WindowedSlices {
  public:
-  /// slices: the tensor that stands for `saved`.
+  /// slices: the tensor that stands for the residuals `saved`.
   WindowedSlices(const PlannedLoop& loop, const SavedValue& saved, const Tensor& slices)
       : loop_(&loop), saved_(&saved), slices_(&slices) {}
 
+  /// Sets an input of the body's plan to the slice at a position; of a chunked loop, to the slices
+  /// of a chunk.
   void set(Plan& body, std::size_t input, std::int64_t position) const;
-  /// Requires a loop that is not chunked.
+  /// Returns the slice at a position, which may be retained. Requires a loop that is not chunked.
   Tensor slice(std::int64_t position) const;
 
  private:
