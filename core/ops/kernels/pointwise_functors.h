@@ -442,21 +442,4 @@ struct LogicalXor {
   }
 };
 
-// Floats are truncated to integers; NaN becomes 0, and a number out of range the nearest one in
-// range.
-template <class To, class From>
-To convert(From x) {
-  if constexpr (std::same_as<To, bool>) {
-    return x != From{0};
-  } else if constexpr (std::floating_point<From> && Integer<To>) {
-    constexpr From kLow =
-        static_cast<From>(std::numeric_limits<To>::min());  // a power of two: exact
-    if (x >= -kLow) return std::numeric_limits<To>::max();
-    if (x < kLow) return std::numeric_limits<To>::min();
-    return x == x ? static_cast<To>(x) : To{0};
-  } else {
-    return static_cast<To>(x);
-  }
-}
-
 }  // namespace reel::REEL_ISA

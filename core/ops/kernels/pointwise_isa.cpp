@@ -70,23 +70,31 @@ void vector_flat(const void* a, const void* b, void* out, std::int64_t count) {
 }
 
 // ---- Plain loops --------------------------------------------------------------------------------
-// For integers, booleans, and ops that only move or compare. `ivdep` because out may be an operand:
-// each element is then read before it is written.
+// For integers, booleans, and ops that only move or compare. The compiler vectorises them
+// (cmake/ReelInstructionSets.cmake). `ivdep` because out may be an operand: each element is then
+// read before it is written. Bounds are local variables: a store of 64-bit integers or of bytes
+// could change those in Rows, and the loop would be scalar code.
+
+/// The type by which loops read elements: bytes for booleans, because GCC does not vectorise loops
+/// over bool.
+template <class T>
+using Read = std::conditional_t<std::same_as<T, bool>, std::uint8_t, T>;
 
 template <class F, class T>
 void plain_unary(const void* x, void* out, std::int64_t count) {
-  const T* from = static_cast<const T*>(x);
+  const auto* from = static_cast<const Read<T>*>(x);
   T* to = static_cast<T*>(out);
 #pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) to[i] = F::of(from[i]);
+  for (std::int64_t i = 0; i < count; ++i) to[i] = F::of(static_cast<T>(from[i]));
 }
 
 template <class F, class T, bool kRepeatA, bool kRepeatB, class R>
 void plain_rows(const T* a, const T* b, R* out, const Rows& rows) {
+  const std::int64_t count = rows.columns;
   for (std::int64_t row = 0; row < rows.rows; ++row) {
     const T whole_a = *a, whole_b = *b;
 #pragma GCC ivdep
-    for (std::int64_t i = 0; i < rows.columns; ++i)
+    for (std::int64_t i = 0; i < count; ++i)
       out[i] = F::of(kRepeatA ? whole_a : a[i], kRepeatB ? whole_b : b[i]);
     a += rows.step[0];
     b += rows.step[1];
@@ -114,57 +122,103 @@ void plain_flat(const void* a, const void* b, void* out, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = F::of(from_a[i], from_b[i]);
 }
 
-// Booleans are read as bytes, 0 or 1: GCC does not vectorise loops over bool.
-template <class T, bool kRepeatC, bool kRepeatA, bool kRepeatB>
-void where_rows(const std::uint8_t* c, const T* a, const T* b, T* out, const Rows& rows) {
-  for (std::int64_t row = 0; row < rows.rows; ++row) {
-    const std::uint8_t whole_c = *c;
-    const T whole_a = *a, whole_b = *b;
+/// Reads booleans as bytes, 0 or 1. g++ 12 vectorises a conditional for elements of four bytes, and
+/// a choice by bits for all, which takes 1.3 times as long for four bytes on AVX2.
+template <class T, bool kRepeatA, bool kRepeatB>
+void where_row(const std::uint8_t* c, const T* a, const T* b, T* out, std::int64_t count) {
+  const T whole_a = *a, whole_b = *b;
 #pragma GCC ivdep
-    for (std::int64_t i = 0; i < rows.columns; ++i) {
-      const T on_true = kRepeatA ? whole_a : a[i],
-              on_false = kRepeatB ? whole_b : b[i];  // both read: no branch
-      out[i] = (kRepeatC ? whole_c : c[i]) ? on_true : on_false;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T on_true = kRepeatA ? whole_a : a[i], on_false = kRepeatB ? whole_b : b[i];
+    if constexpr (sizeof(T) == 4) {
+      out[i] = c[i] ? on_true : on_false;
+    } else {
+      const T of_a = static_cast<T>(-static_cast<T>(c[i]));  // all bits or none
+      out[i] = static_cast<T>(on_false ^ ((on_true ^ on_false) & of_a));
     }
-    c += rows.step[0];
-    a += rows.step[1];
-    b += rows.step[2];
-    out += rows.next_row();
   }
 }
 
-// T: an integer as wide as the elements, which are only moved.
+/// Sets a row to one operand: a copy, or a fill if the operand repeats.
+template <class T>
+void chosen_row(const T* from, bool repeats, T* out, std::int64_t count) {
+  if (repeats) {
+    const T whole = *from;
+    for (std::int64_t i = 0; i < count; ++i) out[i] = whole;
+  } else if (from != out) {
+    __builtin_memcpy(out, from, static_cast<std::size_t>(count) * sizeof(T));
+  }
+}
+
+/// True if all conditions of a row are the same. Masks of lengths and causal masks have many such
+/// rows, and most of their other rows differ at the ends. Short rows are not worth a look.
+inline bool is_uniform(const std::uint8_t* c, std::int64_t count) {
+  constexpr std::int64_t kShort = 64;
+  return count >= kShort && c[0] == c[count - 1] &&
+         __builtin_memcmp(c, c + 1, static_cast<std::size_t>(count) - 1) == 0;
+}
+
+/// T: an integer as wide as the elements, which are only moved.
 template <class T>
 void where_loop(const void* const* in, void* out, const Rows& rows) {
+  using Loop = void (*)(const std::uint8_t*, const T*, const T*, T*, std::int64_t);
+  constexpr Loop kLoops[] = {where_row<T, false, false>, where_row<T, false, true>,
+                             where_row<T, true, false>, where_row<T, true, true>};
   const auto* c = static_cast<const std::uint8_t*>(in[0]);
   const T *a = static_cast<const T*>(in[1]), *b = static_cast<const T*>(in[2]);
   T* to = static_cast<T*>(out);
-  if (rows.columns == 0) return;
-  switch (rows.repeats[0] * 4 + rows.repeats[1] * 2 + rows.repeats[2]) {
-    case 0:
-      return where_rows<T, false, false, false>(c, a, b, to, rows);
-    case 1:
-      return where_rows<T, false, false, true>(c, a, b, to, rows);
-    case 2:
-      return where_rows<T, false, true, false>(c, a, b, to, rows);
-    case 3:
-      return where_rows<T, false, true, true>(c, a, b, to, rows);
-    case 4:
-      return where_rows<T, true, false, false>(c, a, b, to, rows);
-    case 5:
-      return where_rows<T, true, false, true>(c, a, b, to, rows);
-    default:
-      return where_rows<T, true, true, false>(c, a, b, to, rows);
+  const std::int64_t count = rows.columns;
+  if (count == 0) return;
+  const auto loop = kLoops[rows.repeats[1] * 2 + rows.repeats[2]];
+  for (std::int64_t row = 0; row < rows.rows; ++row) {
+    if (!rows.repeats[0] && !is_uniform(c, count))
+      loop(c, a, b, to, count);
+    else if (*c)
+      chosen_row(a, rows.repeats[1], to, count);
+    else
+      chosen_row(b, rows.repeats[2], to, count);
+    c += rows.step[0];
+    a += rows.step[1];
+    b += rows.step[2];
+    to += rows.next_row();
+  }
+}
+
+/// Truncates floats to integers: NaN becomes 0, and a number out of range the nearest one in range.
+/// A vector converts all of its lanes, and numbers out of range would raise an exception: zeros
+/// stand for them in a copy of some elements.
+template <class From, class To>
+void truncate(const From* from, To* to, std::int64_t count) {
+  constexpr std::int64_t kBlock = 64;
+  constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());  // exact
+  From in_range[kBlock];
+  for (std::int64_t first = 0; first < count; first += kBlock, from += kBlock, to += kBlock) {
+    const std::int64_t block = count - first < kBlock ? count - first : kBlock;
+    for (std::int64_t i = 0; i < block; ++i)
+      in_range[i] = (from[i] >= kLow) & (from[i] < -kLow) ? from[i] : From{0};
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < block; ++i)
+      to[i] = from[i] >= -kLow ? std::numeric_limits<To>::max()
+              : from[i] < kLow ? std::numeric_limits<To>::min()
+                               : static_cast<To>(in_range[i]);
   }
 }
 
 template <class From, class To>
 void cast_loop(const void* x, void* out, std::int64_t count) {
-  using Element = std::conditional_t<std::same_as<From, bool>, std::uint8_t, From>;
-  const auto* from = static_cast<const Element*>(x);
+  const auto* from = static_cast<const Read<From>*>(x);
   To* to = static_cast<To*>(out);
+  if constexpr (std::floating_point<From> && Integer<To>) {
+    truncate(from, to, count);
+  } else {
 #pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) to[i] = convert<To>(from[i]);
+    for (std::int64_t i = 0; i < count; ++i) {
+      if constexpr (std::same_as<To, bool>)
+        to[i] = from[i] != From{0};
+      else
+        to[i] = static_cast<To>(from[i]);
+    }
+  }
 }
 
 // ---- The table ----------------------------------------------------------------------------------

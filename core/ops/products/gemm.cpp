@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -204,19 +205,23 @@ void slice_of_tiles(const MatrixSizes& s, const float* a, const float* b, float*
 }
 
 void large_product(const MatrixSizes& s, const float* a, const float* b, float* c) {
-  const bool is_tiled = s.order != SumOrder::library && onednn_chains() == Chains::of_whole_tiles;
-  if (s.a_step != 1 && (s.a_row != 1 || is_tiled)) {
-    const Scratch<float> copy(s.m * s.k);
-    copy_strided(sizeof(float), {{s.m, s.k, s.a_row}, {s.k, 1, s.a_step}}, copy.get(), a);
-    MatrixSizes with_copy = s;
-    with_copy.a_row = s.k;
-    with_copy.a_step = 1;
-    return large_product(with_copy, copy.get(), b, c);
-  }
+  const bool is_tiled = s.order != SumOrder::library && onednn_chains() == Chains::of_whole_tiles,
+             is_copied = s.a_step != 1 && (s.a_row != 1 || is_tiled);
   MatrixSizes slice = s;
+  slice.k = s.order == SumOrder::slices ? std::min(kSlice, s.k) : s.k;
+  std::optional<Scratch<float>> copy;  // of one slice, which may stay in the second-level cache
+  if (is_copied) copy.emplace(s.m * slice.k);
   for (std::int64_t k = 0; k < s.k; k += slice.k) {
-    slice.k = s.order == SumOrder::slices ? std::min(kSlice, s.k - k) : s.k;
-    (is_tiled ? slice_of_tiles : slice_by_onednn)(slice, a + k * s.a_step, b + k * s.b_row, c);
+    slice.k = std::min(slice.k, s.k - k);
+    const float* from = a + k * s.a_step;
+    if (is_copied) {
+      copy_strided(sizeof(float), {{s.m, slice.k, s.a_row}, {slice.k, 1, s.a_step}}, copy->get(),
+                   from);
+      from = copy->get();
+      slice.a_row = slice.k;
+      slice.a_step = 1;
+    }
+    (is_tiled ? slice_of_tiles : slice_by_onednn)(slice, from, b + k * s.b_row, c);
     slice.add = true;
   }
 }
@@ -319,13 +324,16 @@ SumOrder order_in_one(DType dtype, const MatrixSizes& s) {
   if (is_float(dtype) && is_of_runs(s)) return SumOrder::runs;
   MatrixSizes made = s;
   made.order = chain_order(dtype, s);
-  return dtype == f32 && is_for_onednn(s) && !keeps_order(made) ? SumOrder::library : made.order;
+  if (dtype != f32 || !is_for_onednn(s) || keeps_order(made)) return made.order;
+  // The chain would be longer than a slice. With AVX2, shares of columns cost oneDNN much: slices
+  // let one thread compute the product as a whole.
+  return onednn_chains() == Chains::of_whole_tiles ? SumOrder::slices : SumOrder::library;
 }
 
 // ---- Several threads ----------------------------------------------------------------------------
 
 /// Products with at least this number of multiplications run in shares of at least half as many.
-/// Sizes alone decide: results do not depend on the number of threads.
+/// Sizes alone decide where borders change bits: results do not depend on the number of threads.
 constexpr std::int64_t kManyProducts = std::int64_t{1} << 22;
 constexpr std::int64_t kMostParts = 4;
 /// Fewest columns of a share. Every share packs the other operand for itself. 64 columns take 1.1
@@ -371,13 +379,21 @@ bool is_summed_in_parts(const MatrixSizes& s) {
   return s.k >= 4 * std::max(s.m, s.n) && s.m * s.n <= kSmallResult;
 }
 
+/// Returns the number of shares of rows or columns. If their borders change no bits, it is at most
+/// the number of threads: one thread computes the product as a whole, and packs each operand once.
+/// They change bits if values are added, because sizes choose a kernel, and kernels add them first
+/// or last.
+std::int64_t shares_of(const MatrixSizes& s) {
+  const std::int64_t most = std::min(
+      {s.m * s.n * s.k / (kManyProducts / 2), kMostParts, std::max(s.m, s.n) / kLeastColumns});
+  return has_alike_rows(s.order) && !s.add ? std::min<std::int64_t>(most, threads()) : most;
+}
+
 template <class T>
 void product_in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
   if (s.order == SumOrder::parts) return sums_in_parts(dtype, s, a, b, c);
   const bool by_rows = s.m >= s.n;
-  const std::int64_t size = by_rows ? s.m : s.n;
-  const std::int64_t parts =
-      std::min({s.m * s.n * s.k / (kManyProducts / 2), kMostParts, size / kLeastColumns});
+  const std::int64_t size = by_rows ? s.m : s.n, parts = shares_of(s);
   if (parts < 2) return product(s, a, b, c);
   parallel_for(static_cast<int>(parts), [&](int i) {
     const auto [first, count] = part_of(size, i, parts);

@@ -393,6 +393,36 @@ TEST(GemmTest, LargeProductsAreTheSameOnAnyNumberOfThreads) {
   set_threads(before);
 }
 
+// One thread computes these as a whole, others in shares of columns or rows.
+TEST(GemmTest, SharesOfLargeProductsHaveTheBitsOfTheWhole) {
+  const std::int64_t sizes[][3] = {{500, 700, 1100}, {500, 2100, 1100}, {1100, 600, 1000}};
+  const int before = threads();
+  for (const auto& [m, k, n] : sizes)
+    for (const bool is_transposed : {false, true})
+      for (const bool adds : {false, true}) {
+        SCOPED_TRACE(str(m, 'x', k, 'x', n, is_transposed ? " aT" : "", adds ? " added" : ""));
+        const Tensor a = numbers({m, k}, 1, f32), b = numbers({k, n}, 2, f32);
+        const MatrixSizes s{.m = m,
+                            .n = n,
+                            .k = k,
+                            .a_row = is_transposed ? 1 : k,
+                            .a_step = is_transposed ? m : 1,
+                            .b_row = n,
+                            .b_step = 1,
+                            .c_row = n,
+                            .add = adds};
+        Tensor whole;
+        for (const int count : {1, 2, 3, 5}) {
+          set_threads(count);
+          const Tensor c = full({m, n}, 7, f32);
+          multiply(f32, s, a.data<void>(), b.data<void>(), c.data<void>());
+          if (count == 1) whole = c;
+          expect_same_bits(c, whole);
+        }
+      }
+  set_threads(before);
+}
+
 TEST(GemmTest, AnInnerSizeOfZeroGivesZeros) {
   expect_values(matmul(zeros({2, 0}), zeros({0, 3})), {0, 0, 0, 0, 0, 0});
   EXPECT_EQ(matmul(zeros({0, 2}), zeros({2, 3})).shape(), (std::vector<std::int64_t>{0, 3}));
