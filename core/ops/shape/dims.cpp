@@ -11,6 +11,7 @@
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/shape/known_dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/types/dim_node.h"
 #include "reel/core/types/mode.h"
@@ -129,6 +130,13 @@ const Op mask_op{
 };
 
 }  // namespace
+
+const Dim* dim_of_lengths(const OpRecord& record) {
+  return record.op == &dim_lengths_op ? &get<DimAttrs>(record.attrs.get()).dim : nullptr;
+}
+const std::string* name_of_defined_dim(const OpRecord& record) {
+  return record.op == &define_dim_op ? &get<NameAttrs>(record.attrs.get()).name : nullptr;
+}
 
 ValueId append_dim_token(Graph& graph, const Dim& dim) {
   const ValueId token = graph.add_value(token_type(dim));

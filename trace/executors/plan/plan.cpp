@@ -79,7 +79,8 @@ void Plan::make_instructions(const std::vector<Outputs>& outputs) {
       std::vector<TensorType> in;
       for (const ValueId v : graph.inputs_of(record)) in.push_back(types_.types[v]);
       tiles_.push_back(std::make_unique<TileProgram>(*body.graph, in, body.env()));
-    } else if (!at.in_count && !record.op->has_effect && !has_list && !reads_shown_lengths(r)) {
+    } else if (record.op->kernel_decides_types ||  // a dim that is defined before the run
+               (!at.in_count && !record.op->has_effect && !has_list && !reads_shown_lengths(r))) {
       at.kind = Kind::nothing;
     } else {
       at.kind = has_list || record.op->storage == OpStorage::any ? Kind::blocks : Kind::kernel;
@@ -443,6 +444,10 @@ void Plan::compute_constants() {
   for (const Instruction& at : instructions_) {
     if (at.kind != Kind::nothing) continue;
     for (Tensor& out : outputs_of(at)) out = Tensor();
+    if (at.op->kernel_decides_types) {  // a dim: its token has no elements
+      outputs_of(at)[0] = Tensor(allocate_block(slot_types_[at.first_out]));
+      continue;
+    }
     KernelArgs args{
         *at.op,        at.attrs, {}, false, {slot_types_.data() + at.first_out, at.out_count},
         outputs_of(at)};

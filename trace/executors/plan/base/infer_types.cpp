@@ -1,7 +1,13 @@
 #include "reel/trace/executors/plan/base/infer_types.h"
 
+#include <map>
+#include <optional>
+
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/shape/known_dims.h"
+#include "reel/core/types/mode.h"
+#include "reel/trace/executors/plan/base/plan_views.h"
 
 namespace reel {
 namespace {
@@ -19,6 +25,38 @@ bool tells_types(const Op& op) {
   return !op.kernel_decides_types || &op == &loop_op || &op == &cond_op;
 }
 
+/// Finds dims that the graph defines from the lengths of another dim, as self-attention does:
+/// Dim("keys", time.lengths()). Their lengths are known before the run; the op, for all other
+/// lengths, decides them in the run.
+class DefinedDims {
+ public:
+  DefinedDims(const Graph& graph, DimEnv& env) : graph_(graph), env_(env) {}
+
+  /// Must be called for each record, in order. Returns the type of its output if it defines a dim
+  /// of known lengths. Each call makes a new dim.
+  std::optional<TensorType> type_of(const OpRecord& record) {
+    if (const Dim* const dim = dim_of_lengths(record))
+      lengths_of_.emplace(graph_.outputs_of(record)[0], *dim);
+    const std::string* const name = name_of_defined_dim(record);
+    if (!name) return std::nullopt;
+    const auto found = lengths_of_.find(graph_.inputs_of(record)[0]);
+    if (found == lengths_of_.end() || !(env_.knows(found->second) || found->second.has_size()))
+      return std::nullopt;
+    const Dim like = env_.resolve(found->second);
+    // In a loop's body, lengths in the plan's memory change from iteration to iteration.
+    if (!like.has_size() ||
+        (like.node() && like.node()->lengths && lies_in_plan(Tensor(like.node()->lengths))))
+      return std::nullopt;
+    const ModeScope plain({});
+    return token_type(Dim(*name, like.lengths()));
+  }
+
+ private:
+  const Graph& graph_;
+  DimEnv& env_;
+  std::map<ValueId, Dim> lengths_of_;
+};
+
 }  // namespace
 
 PlannedTypes plan_types(const Graph& graph, std::span<const TensorType> inputs, DimEnv env) {
@@ -31,8 +69,18 @@ PlannedTypes plan_types(const Graph& graph, std::span<const TensorType> inputs, 
     result.is_known[v] = inputs[i].is_known() || inputs[i].is_list();
   }
   const Graph::Schedule& schedule = graph.schedule();
+  DefinedDims defined(graph, result.env);
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
     const OpRecord& record = graph.records[r];
+    if (const std::optional<TensorType> token = defined.type_of(record)) {
+      const ValueId v = graph.outputs_of(record)[0];
+      result.attrs.push_back(record.attrs);
+      result.has_types.push_back(true);
+      result.types[v] = *token;
+      result.is_known[v] = true;
+      result.env.bind(graph.types[v], *token);
+      continue;
+    }
     bool has_types = true;
     std::vector<TensorType> in;
     for (const ValueId v : graph.inputs_of(record)) {

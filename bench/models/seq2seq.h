@@ -1,0 +1,19 @@
+// bench/models/seq2seq.h — an encoder and a decoder with attention.
+#pragma once
+
+#include "model.h"
+
+namespace reel::bench {
+
+struct Seq2SeqSizes {
+  int batch = 32, steps = 20, symbols = 64, embedding = 64, hidden = 128;
+  double least = 1;  ///< the shortest sequence's share of the steps
+
+  bool is_ragged() const { return least < 1; }
+};
+
+/// Translates texts: a GRU reads the source; another one writes the target, and attends to the
+/// source in each step. Source: Luong, Pham & Manning (2015), with dot products as scores.
+Model seq2seq(const Seq2SeqSizes& sizes);
+
+}  // namespace reel::bench

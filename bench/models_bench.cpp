@@ -1,0 +1,154 @@
+// Measures whole models: a training step in eager mode and traced, on
+// one thread and on two, and the roof, which is the time of the model's matrix products alone.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "harness.h"
+#include "libtorch.h"
+#include "models/char_lstm.h"
+#include "models/crf.h"
+#include "models/forecaster.h"
+#include "models/libtorch_models.h"
+#include "models/ragged_attention.h"
+#include "models/seq2seq.h"
+#include "models/state_space.h"
+#include "models/transformer.h"
+
+namespace reel::bench {
+namespace {
+
+/// The contenders of a case.
+class ModelCase {
+ public:
+  ModelCase(Group& group, const Model& model, int threads)
+      : group_(group), name_(str(model.name, " threads=", threads)) {}
+
+  /// Adds a contender whose first losses must be those of the first contender. losses: how many.
+  void add(const std::string& name, const Step& step, int losses = 3) {
+    std::vector<double> found;
+    while (static_cast<int>(found.size()) < losses) found.push_back(step());
+    if (expected_.empty()) expected_ = found;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      if (!(std::abs(found[i] - expected_[i]) <= 1e-3 * std::abs(expected_[i])))
+        throw Error(
+            str(name_, ": loss ", i, " of ", name, " is ", found[i], ", not ", expected_[i]));
+    add_other(name, [=] { step(); });
+  }
+  /// Adds a contender that does other work.
+  void add_other(const std::string& name, const std::function<void()>& run) {
+    contenders_.push_back({name, run});
+  }
+
+  /// Reports milliseconds of all contenders, then the ratio of the first to each other one.
+  void report(Clock clock) {
+    turns_ = group_.time(contenders_, clock);
+    for (std::size_t i = 0; i < contenders_.size(); ++i)
+      group_.report(name_, i ? "ms_" + contenders_[i].name : "ms", milliseconds(), turns_[i]);
+    for (std::size_t i = 1; i < contenders_.size(); ++i)
+      if (!contenders_[i].name.ends_with("_1_thread") &&
+          !contenders_[i].name.ends_with("_2_threads"))
+        group_.report_ratio(name_, "ratio_to_" + contenders_[i].name, turns_[0], turns_[i]);
+  }
+  /// Returns null if the case lacks that contender.
+  const Turns* find(const std::string& contender) const {
+    for (std::size_t i = 0; i < turns_.size(); ++i)
+      if (contenders_[i].name == contender) return &turns_[i];
+    return nullptr;
+  }
+  const std::string& name() const { return name_; }
+
+ private:
+  Group& group_;
+  std::string name_;
+  std::vector<double> expected_;
+  std::vector<Contender> contenders_;
+  std::vector<Turns> turns_;
+};
+
+Step on(int threads, const Step& step) {
+  return [=] {
+    set_threads(threads);
+    return step();
+  };
+}
+
+Step libtorch_on(int threads, const Step& step) {
+  return [=] {
+    libtorch_models()->set_threads(threads);
+    return step();
+  };
+}
+
+void compare_on_one_thread(Group& group, const Model& model) {
+  ModelCase c(group, model, 1);
+  if (!group.wants(c.name())) return;
+  set_threads(1);
+  c.add("reel", model.reel(true));
+  c.add("eager", model.reel(false));
+  // The first loss is of equal parameters. Later ones may differ: libtorch has more biases.
+  if (model.libtorch) c.add("libtorch", libtorch_on(1, model.libtorch()), 1);
+  if (model.other_name == "equal")
+    c.add_other("equal", [step = model.other()] { step(); });
+  else if (model.other)
+    c.add(model.other_name, model.other());
+  if (!model.products.empty()) c.add_other("products", onednn_products(model.products));
+  c.report(Clock::processor);
+}
+
+/// Compares with the same step on one thread, and with libtorch's better number of threads.
+void compare_on_two_threads(Group& group, const Model& model) {
+  ModelCase c(group, model, 2);
+  if (!group.wants(c.name())) return;
+  const Step step = model.reel(true);
+  c.add("reel", on(2, step));
+  c.add_other("1_thread", [=] { on(1, step)(); });
+  if (model.libtorch) {
+    const Step peer = model.libtorch();
+    c.add("libtorch_2_threads", libtorch_on(2, peer), 1);
+    c.add_other("libtorch_1_thread", [=] { libtorch_on(1, peer)(); });
+  }
+  c.report(Clock::wall);
+  set_threads(1);
+  group.report_ratio(c.name(), "speedup_over_1_thread", *c.find("1_thread"), *c.find("reel"));
+  const Turns *two = c.find("libtorch_2_threads"), *one = c.find("libtorch_1_thread");
+  if (two && one)
+    group.report_ratio(c.name(), "ratio_to_libtorch", *c.find("reel"),
+                       median(*two) < median(*one) ? *two : *one);
+}
+
+void compare(Group& group, const Model& model) {
+  compare_on_one_thread(group, model);
+  if (model.threads > 1) compare_on_two_threads(group, model);
+}
+
+void compare_all(Group& group) {
+  compare(group, transformer());
+  compare(group, seq2seq({}));
+  compare(group, seq2seq({.least = 0.06}));
+  compare(group, forecaster());
+  compare(group, forecaster_forward());
+  compare(group, crf());
+  compare(group, char_lstm());
+  compare(group, char_lstm_step_by_step());
+  compare(group, state_space({.has_gradient = false}));
+  compare(group, state_space());
+  for (const RaggedAttentionSizes& sizes :
+       std::vector<RaggedAttentionSizes>{{16, 10, 32}, {32, 20, 64}, {64, 40, 128}, {32, 100, 256}})
+    for (const Order order : {Order::mixed, Order::shortest_first, Order::longest_first})
+      compare(group, ragged_attention({sizes.batch, sizes.steps, sizes.hidden, order}));
+}
+
+}  // namespace
+}  // namespace reel::bench
+
+int main(int argc, char** argv) {
+  using namespace reel::bench;
+  Group group("models", argc, argv);
+  start_on_one_thread();
+  note("threads=1: processor time of one thread each; threads=2: the clock's");
+  note("products: the model's matrix products at full length by oneDNN, on one thread");
+  compare_all(group);
+  return group.finish();
+}

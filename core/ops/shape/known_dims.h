@@ -1,0 +1,16 @@
+// core/ops/shape/known_dims.h — dims that a trace defines from the lengths of another dim.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "reel/core/graph/graph.h"
+
+namespace reel {
+
+/// Returns the dim whose lengths a record reads; null for other records.
+const Dim* dim_of_lengths(const OpRecord& record);
+/// Returns the name of the dim that a record makes from lengths; null for other records.
+const std::string* name_of_defined_dim(const OpRecord& record);
+
+}  // namespace reel
