@@ -4,7 +4,7 @@
 #include "reel/core/graph/passes/without_effects.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 
 namespace reel {
 namespace {

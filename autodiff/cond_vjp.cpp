@@ -8,12 +8,12 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/control/capture_list.h"
 #include "reel/core/ops/control/cond.h"
-#include "reel/core/ops/control/loop_types.h"
 #include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/list/list.h"
+#include "reel/core/ops/loop/capture_list.h"
+#include "reel/core/ops/loop/loop_types.h"
 #include "reel/core/types/partial_shape.h"
 
 namespace reel {

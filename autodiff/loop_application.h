@@ -7,7 +7,7 @@
 
 #include "reel/autodiff/reverse_graph.h"
 #include "reel/core/op/vjp.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 
 namespace reel {
 

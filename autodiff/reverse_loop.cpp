@@ -6,9 +6,9 @@
 
 #include "reel/autodiff/loop_cost_types.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/control/capture_list.h"
-#include "reel/core/ops/control/loop_builder.h"
 #include "reel/core/ops/list/list.h"
+#include "reel/core/ops/loop/capture_list.h"
+#include "reel/core/ops/loop/loop_builder.h"
 #include "reel/core/ops/shape/new_dims.h"
 
 namespace reel {

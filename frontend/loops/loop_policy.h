@@ -1,7 +1,7 @@
 // frontend/loops/loop_policy.h — a loop's options for its gradient's memory as attributes.
 #pragma once
 
-#include "reel/core/ops/control/loop_attrs.h"
+#include "reel/core/ops/loop/loop_attrs.h"
 #include "reel/core/options/checkpoint_policy.h"
 
 namespace reel {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "reel/core/graph/graph_builder.h"
-#include "reel/core/ops/control/iteration_error.h"
+#include "reel/core/ops/loop/iteration_error.h"
 #include "reel/core/runtime/cancellation.h"
 #include "reel/core/runtime/random.h"
 #include "reel/core/types/leaf.h"

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "reel/core/ops/control/entries.h"
-#include "reel/core/ops/control/iteration_error.h"
-#include "reel/core/ops/control/printed_entries.h"
 #include "reel/core/ops/list/list.h"
+#include "reel/core/ops/loop/entries.h"
+#include "reel/core/ops/loop/iteration_error.h"
+#include "reel/core/ops/loop/printed_entries.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/join.h"
 #include "reel/core/ops/shape/new_dims.h"

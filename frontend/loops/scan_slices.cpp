@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "reel/core/op/bind.h"
-#include "reel/core/ops/control/loop_types.h"
 #include "reel/core/ops/list/list.h"
+#include "reel/core/ops/loop/loop_types.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"

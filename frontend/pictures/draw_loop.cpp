@@ -4,7 +4,7 @@
 
 #include "reel/core/base/quantities.h"
 #include "reel/core/base/str.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/frontend/pictures/graph_drawer.h"
 #include "reel/trace/executors/checkpoints/known_steps.h"
 #include "reel/trace/executors/plan/loop/planned_loop.h"

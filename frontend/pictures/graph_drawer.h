@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/frontend/pictures/picture.h"
 #include "reel/trace/executors/plan/base/profile.h"
 

@@ -5,7 +5,7 @@
 #include "reel/core/base/source_lines.h"
 #include "reel/core/base/str.h"
 #include "reel/core/ops/control/cond.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 
 namespace reel {
 namespace {

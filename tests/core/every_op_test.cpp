@@ -5,8 +5,8 @@
 
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/bind.h"
-#include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/control/replay.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/frontend/jit.h"
 #include "reel/frontend/transforms/grad.h"

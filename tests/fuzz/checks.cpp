@@ -10,7 +10,7 @@
 #include "reel/tests/fuzz/arguments.h"
 #include "reel/tests/fuzz/compare.h"
 #include "reel/tests/fuzz/modes.h"
-#include "reel/tests/fuzz/variants.h"
+#include "reel/tests/fuzz/shrinking/variants.h"
 #include "reel/tests/threads.h"
 #include "reel/trace/executors/spill/spilled.h"
 

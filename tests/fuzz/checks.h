@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "reel/tests/fuzz/program.h"
+#include "reel/tests/fuzz/program/program.h"
 
 namespace reel::fuzz {
 

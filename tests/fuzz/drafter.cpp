@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "reel/tests/fuzz/policies.h"
-#include "reel/tests/fuzz/slices.h"
+#include "reel/tests/fuzz/program/slices.h"
 
 namespace reel::fuzz {
 

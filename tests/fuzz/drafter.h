@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "reel/tests/fuzz/program.h"
+#include "reel/tests/fuzz/program/program.h"
 #include "reel/tests/fuzz/random.h"
-#include "reel/tests/fuzz/rule.h"
+#include "reel/tests/fuzz/rules/rule.h"
 
 namespace reel::fuzz {
 

@@ -7,8 +7,8 @@
 
 #include "reel/tests/fuzz/drafter.h"
 #include "reel/tests/fuzz/isolation.h"
-#include "reel/tests/fuzz/printer.h"
-#include "reel/tests/fuzz/shrinker.h"
+#include "reel/tests/fuzz/program/printer.h"
+#include "reel/tests/fuzz/shrinking/shrinker.h"
 
 namespace reel::fuzz {
 namespace {

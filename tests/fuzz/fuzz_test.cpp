@@ -15,13 +15,13 @@
 #include "reel/tests/fuzz/checks.h"
 #include "reel/tests/fuzz/compare.h"
 #include "reel/tests/fuzz/derivatives.h"
-#include "reel/tests/fuzz/families.h"
 #include "reel/tests/fuzz/machine.h"
 #include "reel/tests/fuzz/modes.h"
-#include "reel/tests/fuzz/printer.h"
-#include "reel/tests/fuzz/programs_with.h"
-#include "reel/tests/fuzz/typing.h"
-#include "reel/tests/fuzz/variants.h"
+#include "reel/tests/fuzz/program/families.h"
+#include "reel/tests/fuzz/program/printer.h"
+#include "reel/tests/fuzz/program/programs_with.h"
+#include "reel/tests/fuzz/program/typing.h"
+#include "reel/tests/fuzz/shrinking/variants.h"
 #include "reel/tests/threads.h"
 
 namespace reel::fuzz {

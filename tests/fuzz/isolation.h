@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "reel/tests/fuzz/checks.h"
-#include "reel/tests/fuzz/rule.h"
+#include "reel/tests/fuzz/rules/rule.h"
 
 namespace reel::fuzz {
 

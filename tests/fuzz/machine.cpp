@@ -4,7 +4,7 @@
 #include "reel/core/ops/shape/sliced_dims.h"
 #include "reel/core/types/mode.h"
 #include "reel/tests/fuzz/compare.h"
-#include "reel/tests/fuzz/rule.h"
+#include "reel/tests/fuzz/rules/rule.h"
 
 namespace reel::fuzz {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "reel/frontend/tree/tensor_array.h"
-#include "reel/tests/fuzz/program.h"
+#include "reel/tests/fuzz/program/program.h"
 
 namespace reel::fuzz {
 

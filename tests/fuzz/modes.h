@@ -7,7 +7,7 @@
 
 #include "reel/core/options/passes.h"
 #include "reel/tests/fuzz/derivatives.h"
-#include "reel/tests/fuzz/program.h"
+#include "reel/tests/fuzz/program/program.h"
 
 namespace reel::fuzz {
 

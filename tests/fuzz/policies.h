@@ -4,7 +4,7 @@
 #include <string>
 
 #include "reel/core/options/checkpoint_policy.h"
-#include "reel/tests/fuzz/program.h"
+#include "reel/tests/fuzz/program/program.h"
 #include "reel/tests/fuzz/random.h"
 
 namespace reel::fuzz {

@@ -8,8 +8,8 @@
 #include "reel/core/ops.h"
 #include "reel/tests/fuzz/checks.h"
 #include "reel/tests/fuzz/machine.h"
-#include "reel/tests/fuzz/programs_with.h"
-#include "reel/tests/fuzz/variants.h"
+#include "reel/tests/fuzz/program/programs_with.h"
+#include "reel/tests/fuzz/shrinking/variants.h"
 
 namespace reel::fuzz {
 namespace {

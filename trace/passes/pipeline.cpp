@@ -5,7 +5,7 @@
 #include "reel/core/graph/passes/inline_checkpointed.h"
 #include "reel/core/graph/passes/merge_equal.h"
 #include "reel/core/ops/control/cond.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/core/types/tensor.h"
 #include "reel/trace/passes/cleanup/drop_dead.h"
 #include "reel/trace/passes/cleanup/fold_constants.h"

@@ -4,8 +4,8 @@
 
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/cond.h"
-#include "reel/core/ops/control/joined_dims.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/joined_dims.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/core/types/dim_expression.h"
 
 namespace reel {

@@ -3,8 +3,8 @@
 
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/fused.h"
-#include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/control/recompute.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/registry.h"
 
 namespace reel {

@@ -6,8 +6,8 @@
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
-#include "reel/core/ops/control/joined_dims.h"
 #include "reel/core/ops/control/replay.h"
+#include "reel/core/ops/loop/joined_dims.h"
 #include "reel/core/ops/registry.h"
 
 namespace reel {

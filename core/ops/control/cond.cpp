@@ -1,6 +1,6 @@
 #include "reel/core/ops/control/cond.h"
 
-#include "reel/core/ops/control/joined_dims.h"
+#include "reel/core/ops/loop/joined_dims.h"
 
 namespace reel {
 namespace {

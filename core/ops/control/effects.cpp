@@ -4,7 +4,7 @@
 
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/cond.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 
 namespace reel {
 

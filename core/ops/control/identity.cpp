@@ -8,7 +8,7 @@
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/identity.h"
-#include "reel/core/ops/control/printed_entries.h"
+#include "reel/core/ops/loop/printed_entries.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/types/mode.h"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "reel/core/graph/graph_runner.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 
 namespace reel {
 

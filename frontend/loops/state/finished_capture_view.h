@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reel/core/ops/control/substitute_dims.h"
+#include "reel/core/ops/loop/substitute_dims.h"
 #include "reel/core/types/leaf.h"
 #include "reel/core/types/mode.h"
 

@@ -4,7 +4,7 @@
 
 #include "reel/core/dims/dim_slices.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/control/entries.h"
+#include "reel/core/ops/loop/entries.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
 

@@ -2,7 +2,7 @@
 // save all residuals.
 #include <gtest/gtest.h>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/tests/frontend/policies/policies.h"
 #include "reel/trace/executors/spill/spilled.h"
 

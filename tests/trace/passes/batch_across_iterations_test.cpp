@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/trace/passes/plain_rnn.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/trace/passes/hoisting/batch_across_iterations.h"
@@ -18,7 +18,8 @@ std::vector<std::pair<int, int>> loops(const Graph& graph) {
   for (const OpRecord& record : graph.records) {
     if (record.op != &loop_op) continue;
     const auto& loop = get<LoopAttrs>(record.attrs.get());
-    result.emplace_back(static_cast<int>(loop.slices.size()), static_cast<int>(loop.body_captures.size()));
+    result.emplace_back(static_cast<int>(loop.slices.size()),
+                        static_cast<int>(loop.body_captures.size()));
   }
   return result;
 }

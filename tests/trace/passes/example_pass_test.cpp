@@ -5,8 +5,8 @@
 #include <unordered_map>
 
 #include "reel/core/graph/graph_builder.h"
-#include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/elementwise/elementwise.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/trace/executors/interpreter.h"

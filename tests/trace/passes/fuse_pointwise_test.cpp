@@ -5,8 +5,8 @@
 
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/control/fused.h"
-#include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/control/replay.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/trace/plan/planned.h"
 #include "reel/trace/passes/pipeline.h"

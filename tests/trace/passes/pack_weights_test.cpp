@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/reel.h"
 #include "reel/tests/trace/plan/planned.h"

@@ -3,7 +3,7 @@
 
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/graph/passes/merge_equal.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/trace/passes/cleanup/drop_dead.h"

@@ -8,7 +8,7 @@
 
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/fused.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 

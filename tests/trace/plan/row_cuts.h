@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/threads.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/trace/executors/checkpoints/checkpoint_schedule.h"
 #include "reel/trace/executors/checkpoints/policy_costs.h"
 #include "reel/trace/executors/loop/loop_types.h"

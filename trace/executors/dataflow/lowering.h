@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/trace/executors/dataflow/lowered.h"
 
 namespace reel {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reel/core/ops/control/entries.h"
+#include "reel/core/ops/loop/entries.h"
 #include "reel/core/runtime/residual_source.h"
 
 namespace reel {

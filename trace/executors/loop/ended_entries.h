@@ -2,13 +2,13 @@
 // values.
 #pragma once
 
-#include "reel/core/ops/control/loop.h"
-#include "reel/core/ops/control/substitute_dims.h"
+#include "reel/core/ops/loop/loop.h"
+#include "reel/core/ops/loop/substitute_dims.h"
 
 namespace reel {
 
 /// Converts values between a loop and its body for iterations in which some entries have finished
-/// (core/ops/control/entries.h).
+/// (core/ops/loop/entries.h).
 class EndedEntries {
  public:
   /// inputs: types of the op's inputs. `attrs` must outlive this object.

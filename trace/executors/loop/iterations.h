@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "reel/core/ops.h"
-#include "reel/core/ops/control/entries.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/entries.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/core/runtime/cancellation.h"
 
 namespace reel {

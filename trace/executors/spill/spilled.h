@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/core/runtime/residual_source.h"
 #include "reel/trace/executors/loop/chunks.h"
 #include "reel/trace/executors/spill/spill_file.h"

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 
 namespace reel {
 

@@ -4,8 +4,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "reel/core/ops/control/loop.h"
-#include "reel/core/ops/control/loop_builder.h"
+#include "reel/core/ops/loop/loop.h"
+#include "reel/core/ops/loop/loop_builder.h"
 #include "reel/trace/passes/analysis/liveness.h"
 
 namespace reel {

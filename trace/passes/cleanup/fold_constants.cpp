@@ -7,8 +7,8 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/control/cond.h"
-#include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/creation/creation.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/core/types/mode.h"
 

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {

@@ -6,7 +6,7 @@
 
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/fused.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/trace/passes/fusion/pointwise_groups.h"
 #include "reel/trace/passes/support/windowed_pass.h"
 

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/trace/passes/analysis/liveness.h"
 #include "reel/trace/passes/support/loop_leaves.h"
 #include "reel/trace/passes/support/sub_graphs.h"

@@ -1,6 +1,6 @@
 #include "reel/trace/passes/hoisting/capture_invariant_carries.h"
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/trace/passes/support/loop_leaves.h"
 
 namespace reel {

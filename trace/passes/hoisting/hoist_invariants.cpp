@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/trace/passes/support/grows_large.h"
 #include "reel/trace/passes/support/loop_leaves.h"
 #include "reel/trace/passes/support/never_fails.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "reel/core/graph/graph_builder.h"
-#include "reel/core/ops/control/loop.h"
 #include "reel/core/ops/kernels/product_table.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/trace/passes/analysis/ended_values.h"
 #include "reel/trace/passes/hoisting/pack_weights.h"
 #include "reel/trace/passes/support/remarks.h"

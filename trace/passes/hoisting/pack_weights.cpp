@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "reel/core/ops/control/cond.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/trace/passes/analysis/row_axes.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "reel/core/graph/graph.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/options/passes.h"
 

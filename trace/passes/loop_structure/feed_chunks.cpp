@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "reel/core/ops/control/effects.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/reductions/reduce.h"
 
 namespace reel {

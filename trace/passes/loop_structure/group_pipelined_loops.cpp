@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reel/core/ops/control/effects.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 
 namespace reel {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/ops/control/effects.h"
-#include "reel/core/ops/control/loop.h"
-#include "reel/core/ops/control/loop_builder.h"
+#include "reel/core/ops/loop/loop.h"
+#include "reel/core/ops/loop/loop_builder.h"
 #include "reel/trace/passes/support/remarks.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 

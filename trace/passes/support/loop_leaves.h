@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "reel/core/ops/control/loop_views.h"
+#include "reel/core/ops/loop/loop_views.h"
 
 namespace reel {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reel/core/base/quantities.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 
 namespace reel {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "reel/core/ops/control/cond.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/shape/known_dims.h"
 #include "reel/core/types/mode.h"
 #include "reel/trace/executors/plan/base/plan_views.h"

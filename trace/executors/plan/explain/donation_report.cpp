@@ -7,7 +7,7 @@
 
 #include "reel/core/base/quantities.h"
 #include "reel/core/base/str.h"
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/executors/plan/base/explain_format.h"
 #include "reel/trace/executors/plan/explain/plan_view.h"

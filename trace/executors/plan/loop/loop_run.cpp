@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "reel/core/ops.h"
-#include "reel/core/ops/control/entries.h"
-#include "reel/core/ops/control/iteration_error.h"
 #include "reel/core/ops/elementwise/elementwise.h"
+#include "reel/core/ops/loop/entries.h"
+#include "reel/core/ops/loop/iteration_error.h"
 #include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/executors/plan/base/plan_views.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/trace/executors/loop/chunks.h"
 #include "reel/trace/executors/plan/loop/sub_plan.h"
 

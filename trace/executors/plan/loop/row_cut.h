@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/core/options/passes.h"
 
 namespace reel {

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "reel/core/ops/control/loop.h"
+#include "reel/core/ops/loop/loop.h"
 
 namespace reel {
 

@@ -1,0 +1,28 @@
+// core/ops/loop/entries.h — values of finished entries in a loop while other entries still run.
+//
+// `live` is a boolean mask over the loop's entry dims; true marks running entries. The mask of a
+// leaf that lacks some of these dims is any(live) over the missing dims: it runs while any of their
+// entries does. A leaf with none of these dims is shared and always running.
+#pragma once
+
+#include <optional>
+
+#include "reel/core/types/tensor.h"
+
+namespace reel {
+
+/// Returns the mask of a leaf of `type` over the entry dims that it has; nullopt for a shared leaf.
+std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& live);
+/// Returns x with the values of the first running entry in all finished entries.
+Tensor fill_live(const Tensor& x, const Tensor& live);
+/// Adds the values of finished entries to the first running entry: the transpose of fill_live.
+Tensor collect_live(const Tensor& x, const Tensor& live);
+/// Returns x with zeros in finished entries.
+Tensor zero_ended(const Tensor& x, const Tensor& live);
+/// Returns `next` for running entries, `before` for finished ones.
+Tensor keep_ended(const Tensor& next, const Tensor& before, const Tensor& live);
+/// Return whether the mask is true everywhere, or anywhere. Require eager values.
+bool all_live(const Tensor& live);
+bool any_live(const Tensor& live);
+
+}  // namespace reel

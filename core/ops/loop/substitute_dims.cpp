@@ -1,0 +1,95 @@
+#include "reel/core/ops/loop/substitute_dims.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "reel/core/dims/dim_slices.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/list/list.h"
+#include "reel/core/ops/loop/entries.h"
+#include "reel/core/ops/shape/slice.h"
+#include "reel/core/types/dim_expression.h"
+#include "reel/core/types/mode.h"
+
+namespace reel {
+namespace {
+
+bool same_numbers(const Tensor& a, const Tensor& b) {
+  return a.type() == b.type() &&
+         !std::memcmp(a.data<char>(), b.data<char>(), static_cast<std::size_t>(a.type().bytes()));
+}
+
+}  // namespace
+
+void SubstituteDims::set_live(const Tensor& live) {
+  live_ = live;
+  to_ = back_ = {};
+  for (const Dim& dim : known_) find(dim);
+}
+
+void SubstituteDims::add(const Dim& dim) {
+  if (!dim.is_named() || contains(known_, dim) || contains(kept_, dim)) return;
+  if (const DimExpression* expression = expression_of(dim)) {
+    for (const Dim& of : expression->operands) add(of);
+    return;
+  }
+  if (!dim.is_ragged()) return;
+  for (const Dim& of : dim.length_dims())
+    add(of);  // lengths may run over another dim, which is added first
+  known_.push_back(dim);
+  if (live_.is_defined()) find(dim);
+}
+void SubstituteDims::add(const TensorType& type) {
+  for (const Dim& dim : type.dims()) add(dim);
+}
+
+void SubstituteDims::find(const Dim& dim) {
+  if (dim.node()->is_full) return;  // all entries have the same length
+  ModeScope plain({});
+  const Tensor lengths(dim.node()->lengths);
+  const Tensor seen = filled(lengths);
+  if (same_numbers(seen, lengths)) return;
+  Dim shown = dim;
+  for (auto& [from, last] : shown_)
+    if (from == dim) {
+      if (!same_numbers(seen, Tensor(last.node()->lengths))) {
+        last = Dim(dim.name(), seen);
+        copy_slice(dim, last);
+      }
+      shown = last;
+    }
+  if (shown == dim) {
+    shown = Dim(dim.name(), seen);
+    shown_.emplace_back(dim, shown);
+    copy_slice(dim, shown);
+  }
+  to_.add(dim, shown);
+  back_.add(shown, dim);
+}
+
+// The elements of a list are shared: a finished entry gets zeros if its own elements are too few.
+Tensor SubstituteDims::filled(const Tensor& x) const {
+  if (x.type().is_list()) return affects(x.type()) ? list_resized(x, to_(x.dims()), true) : x;
+  return fill_live(renamed(x), live_);
+}
+
+Tensor SubstituteDims::completed(const Tensor& made, const Tensor& before) const {
+  if (made.type().is_list() || before.type().is_list() || !affects(before.type())) return made;
+  for (const Dim& entry : live_.dims())
+    if (contains(before.dims(), entry)) return made;  // each entry has its own elements
+  Tensor result = made;
+  for (const Dim& dim : before.dims()) {
+    const Dim shown = to_(dim);
+    if (shown == dim || shown.size() >= dim.size() || !contains(made.dims(), dim)) continue;
+    result = where(range(dim) < shown.size(), result, before);
+  }
+  return result;
+}
+
+Tensor SubstituteDims::with(const Tensor& x, const DimChanges& changes) {
+  if (!changes.affects(x.type())) return x;
+  const Dims dims = changes(x.dims());
+  return x.type().is_list() ? list_resized(x, dims) : resized(x, dims);
+}
+
+}  // namespace reel

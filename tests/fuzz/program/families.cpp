@@ -1,0 +1,18 @@
+#include "reel/tests/fuzz/program/families.h"
+
+namespace reel::fuzz {
+
+const Rules& all_rules() {
+  static const Rules rules = [] {
+    Rules all;
+    for (const auto family :
+         {elementwise_rules, integer_rules, reduction_rules, shape_rules, index_rules, array_rules,
+          random_rules, loop_rules, scan_rules, checkpoint_rules, sparse_rules, growing_rules,
+          derivative_rules, generic_rules})
+      for (const Rule* rule : family()) all.push_back(rule);
+    return all;
+  }();
+  return rules;
+}
+
+}  // namespace reel::fuzz

@@ -1,0 +1,23 @@
+// tests/fuzz/program/families.h — the rules by family; all_rules() returns all of them.
+#pragma once
+
+#include "reel/tests/fuzz/rules/rule.h"
+
+namespace reel::fuzz {
+
+Rules elementwise_rules();
+Rules integer_rules();
+Rules reduction_rules();
+Rules shape_rules();
+Rules index_rules();
+Rules array_rules();
+Rules random_rules();
+Rules loop_rules();
+Rules scan_rules();
+Rules checkpoint_rules();
+Rules sparse_rules();
+Rules growing_rules();
+Rules derivative_rules();
+Rules generic_rules();
+
+}  // namespace reel::fuzz
