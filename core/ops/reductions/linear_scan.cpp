@@ -493,4 +493,12 @@ const Op* const kLinearScanOps[] = {&linear_scan_op, &linear_scan_grad_op, &scan
 }
 std::span<const Op* const> linear_scan_ops() { return kLinearScanOps; }
 
+bool is_linear_scan(const Op* op) {
+  return std::ranges::find(kLinearScanOps, op) != std::end(kLinearScanOps);
+}
+int linear_scan_axis(const Op* op, const Attrs* attrs) {
+  const bool has_operands = op == &linear_scan_op || op == &linear_scan_grad_op;
+  return has_operands ? get<LinearScanAttrs>(attrs).axis : get<ScanWalkAttrs>(attrs).axis;
+}
+
 }  // namespace reel

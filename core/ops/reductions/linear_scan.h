@@ -59,6 +59,11 @@ extern const Op scan_lag_op;
 /// The first row of the walk, without the axis; zeros if the axis is empty.
 extern const Op scan_edge_op;
 
+/// True for the four ops of this file.
+bool is_linear_scan(const Op* op);
+/// Returns the axis of the recurrence, in operands that have it. Requires is_linear_scan(op).
+int linear_scan_axis(const Op* op, const Attrs* attrs);
+
 // The kernels: linear_scan_kernels.cpp.
 void linear_scan_kernel(KernelArgs& args);
 void linear_scan_grad_kernel(KernelArgs& args);
