@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reel/core/base/errors.h"
+#include "reel/core/functions/scans.h"
 #include "reel/core/graph/graph.h"
 #include "reel/core/ops.h"
 #include "reel/core/options/checkpoint_policy.h"
@@ -17,6 +18,7 @@
 #include "reel/frontend/files/training_checkpoint.h"
 #include "reel/frontend/jit.h"
 #include "reel/frontend/layers.h"
+#include "reel/frontend/loops/associative_scan.h"
 #include "reel/frontend/loops/backtrack.h"
 #include "reel/frontend/loops/fold.h"
 #include "reel/frontend/loops/scan.h"

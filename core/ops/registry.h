@@ -12,6 +12,7 @@ std::span<const Op* const> select_ops();
 std::span<const Op* const> reduction_ops();
 std::span<const Op* const> sum_blocks_ops();
 std::span<const Op* const> cumulative_ops();
+std::span<const Op* const> linear_scan_ops();
 std::span<const Op* const> product_ops();
 std::span<const Op* const> creation_ops();
 std::span<const Op* const> shape_ops();

@@ -111,6 +111,14 @@ class RowRulesTest : public ::testing::Test {
         {"reverse", [=, this](const Tensor& y) { return y * reverse(y, hidden); }},
         {"cumsum", [=, this](const Tensor& y) { return cumsum(y, hidden); }},
         {"cumprod", [=, this](const Tensor& y) { return cumprod(y, hidden); }},
+        {"linear_scan",
+         [=, this](const Tensor& y) {
+           return linear_scan(tanh(mean(y, hidden)), y, max(y, hidden), hidden);
+         }},
+        {"linear_scan of operands with all axes",
+         [=, this](const Tensor& y) {
+           return linear_scan(sin(y), y * 0.5, hidden, {.input = tanh(y), .reverse = true});
+         }},
         {"stack, unstack",
          [=, this](const Tensor& y) {
            const auto [a, b] = apart(y);
@@ -224,6 +232,7 @@ TEST_F(RowRulesTest, OverPlainAxes) {
        [](const Tensor& y) {
          return merge_dims(sin(split_dim(y, 1, {2, 4})), {1, 2});
        }},
+      {"linear_scan", [](const Tensor& y) { return linear_scan(sin(y), y, max(y, 1), 1); }},
       {"gather", [&](const Tensor& y) { return y + gather(table, argmax(y, 1), 0); }},
       {"dropout", [](const Tensor& y) { return dropout(y, 0.3); }},
       {"noise",
@@ -252,6 +261,8 @@ TEST_F(RowRulesTest, OpsAlongTheRows) {
             "not cut: op reshape may mix the rows, 7");
   EXPECT_EQ(over_plain([](const Tensor& y) { return cumsum(y, 0); }),
             "not cut: op cumsum may mix the rows, 7");
+  EXPECT_EQ(over_plain([](const Tensor& y) { return linear_scan(sin(y), y, 0); }),
+            "not cut: op linear_scan may mix the rows, 7");
   EXPECT_EQ(why(
                 [](const Tensor& y) {
                   return transpose(y, {1, 0});

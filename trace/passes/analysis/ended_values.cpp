@@ -7,6 +7,7 @@
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/reductions/cumulative.h"
+#include "reel/core/ops/reductions/linear_scan.h"
 #include "reel/core/ops/shape/slice.h"
 
 namespace reel {
@@ -73,7 +74,12 @@ bool EndedValues::is_zero_in_ended(const OpRecord& record) const {
   if (&op == &shift_op) return is_zero_[in[0]] && get<ShiftAttrs>(record.attrs.get()).value == 0;
   if (&op == &gather_op) return is_zero_[in[0]];
   if (&op == &scatter_add_op) return is_zero_[in[0]] && is_zero_[in[2]];
-  if (&op == &recurrence_op) return is_zero_[in[1]];
+  if (&op == &recurrence_op || &op == &linear_scan_grad_op) return is_zero_[in[1]];
+  if (&op == &linear_scan_op) {
+    const int operands = get<LinearScanAttrs>(record.attrs.get()).operands;
+    const bool adds_zeros = is_zero_[in[1]] || ((operands & kScanX) && is_zero_[in[2]]);
+    return adds_zeros && (!(operands & kScanInitial) || is_zero_[in.back()]);
+  }
   if (&op == &where_op) return is_zero_[in[1]] && is_zero_[in[2]];
   // Linear with constant coefficients, as its gradient reads neither inputs nor outputs.
   const OpReads reads = reads_of(op, record.attrs.get(), ~0u);

@@ -11,6 +11,7 @@
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
+#include "reel/core/ops/reductions/linear_scan.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/join.h"
 #include "reel/core/ops/shape/shape.h"
@@ -76,7 +77,9 @@ void RowAxes::follow_records() {
       // uniform.
       const bool has_others = axis == kNone && record.op != &fused_op && !is_uniform_[v] &&
                               rows_.is_named() && contains(type(v).dims(), rows_);
-      axes_[v] = has_others || has_lengths_over(type(v), rows_) ? kMixed : axis;
+      axes_[v] = has_others || has_lengths_over(type(v), rows_) ? kMixed
+                 : is_linear_scan(record.op)                    ? of_scan_result(record, v, axis)
+                                                                : axis;
     }
     const Op* const mixing = first_mixing_;
     if (record.op == &fused_op && axis != kMixed) follow_fused(record);
@@ -171,9 +174,34 @@ int RowAxes::axis_of(const OpRecord& record) const {
   if (op == &gather_op || op == &gather_unknown_op)
     return of_gather(get<GatherAttrs>(record.attrs.get()), axes_[in[0]], axes_[in[1]]);
   if (op == &scatter_add_op) return of_scatter(get<GatherAttrs>(record.attrs.get()), in);
+  if (is_linear_scan(op)) return of_linear_scan(record, in);
   if (element_loop(*op) || (op->pointwise && op != &full_like_op)) return of_elements(in, result);
   const int axis = axis_of_all(record, in);
   return axis < 0 ? kMixed : rows_after(record, type(in[0]), axis, result);
+}
+
+/// Returns the axis of rows in operands that have all axes; kMixed if the recurrence runs along it.
+/// The other operands lack the axis of the recurrence.
+int RowAxes::of_linear_scan(const OpRecord& record, std::span<const ValueId> in) const {
+  const int worked = linear_scan_axis(record.op, record.attrs.get());
+  int rank = 0, place = kNone;
+  for (const ValueId v : in) rank = std::max(rank, type(v).rank());
+  for (const ValueId v : in) {
+    if (axes_[v] == kNone && is_uniform_[v]) continue;
+    if (axes_[v] < 0) return kMixed;
+    const int here = axes_[v] + (type(v).rank() < rank && axes_[v] >= worked);
+    if (here == worked || (place != kNone && here != place)) return kMixed;
+    place = here;
+  }
+  return place;
+}
+
+/// Returns the axis of rows in one result of such an op, given the axis in operands with all axes.
+int RowAxes::of_scan_result(const OpRecord& record, ValueId v, int axis) const {
+  int rank = 0;
+  for (const ValueId operand : graph_.inputs_of(record))
+    rank = std::max(rank, type(operand).rank());
+  return axis - (type(v).rank() < rank && axis > linear_scan_axis(record.op, record.attrs.get()));
 }
 
 /// Returns the axis of rows in the operands if it is the same for all; otherwise kMixed.

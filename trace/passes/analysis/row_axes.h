@@ -61,6 +61,8 @@ class RowAxes {
   int of_product(const OpRecord& record, std::span<const ValueId> in) const;
   int of_gather(const GatherAttrs& attrs, int in_x, int in_indices) const;
   int of_scatter(const GatherAttrs& attrs, std::span<const ValueId> in) const;
+  int of_linear_scan(const OpRecord& record, std::span<const ValueId> in) const;
+  int of_scan_result(const OpRecord& record, ValueId v, int axis) const;
   void follow_fused(const OpRecord& record);
   const TensorType& type(ValueId v) const { return graph_.types[v]; }
 

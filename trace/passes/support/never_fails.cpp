@@ -15,8 +15,8 @@ namespace reel {
 bool never_fails(const Op& op) {
   if (op.kernel_decides_types || op.has_effect) return false;
   if (op.pointwise || &op == &fused_op) return true;
-  const auto families = {reduction_ops(), product_ops(), packed_ops(),
-                         shape_ops(),     join_ops(),    row_ops()};
+  const auto families = {reduction_ops(), product_ops(), packed_ops(),     shape_ops(),
+                         join_ops(),      row_ops(),     linear_scan_ops()};
   return std::any_of(families.begin(), families.end(), [&](std::span<const Op* const> family) {
     return std::find(family.begin(), family.end(), &op) != family.end();
   });

@@ -1,0 +1,504 @@
+// Linear recurrences: the op, its gradient, and the gradient of that.
+#include "reel/core/ops/reductions/linear_scan.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "reel/core/base/str.h"
+#include "reel/core/functions/scans.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/op/op_errors.h"
+#include "reel/core/op/vjp.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/elementwise/broadcast.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/registry.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/new_dims.h"
+
+namespace reel {
+namespace {
+
+constexpr std::string_view kName = "linear_scan";
+
+TensorType without_axis(const TensorType& full, int axis) { return reduced_type(full, {axis}); }
+
+/// Returns the operands of linear_scan_op that are given, in their order.
+std::vector<ScanOperand> operands_of(const LinearScanAttrs& attrs) {
+  std::vector<ScanOperand> result;
+  for (const ScanOperand which : {kScanA, kScanB, kScanX, kScanInitial})
+    if (attrs.operands & which) result.push_back(which);
+  return result;
+}
+
+void scan_rule(TypeArgs& args) {
+  const auto& attrs = args.attr<LinearScanAttrs>();
+  std::size_t i = 0;
+  for (const ScanOperand which : operands_of(attrs)) {
+    if (attrs.over_time & which) return args.out.push_back(args.in[i]);
+    ++i;
+  }
+  throw InternalError("no operand of linear_scan has the time axis");
+}
+
+void scan_grad_rule(TypeArgs& args) {
+  const auto& attrs = args.attr<LinearScanAttrs>();
+  const TensorType& full = args.in[1];
+  for (const ScanOperand which : operands_of(attrs))
+    if (attrs.wanted & which)
+      args.out.push_back(attrs.over_time & which ? full : without_axis(full, attrs.axis));
+}
+
+Tensor apply_scan(const Tensor& a, const Tensor& b, const LinearScanAttrs& attrs) {
+  return bind(linear_scan_op, {a, b}, make_attrs(attrs));
+}
+
+// x̄ are products of g, which runs from the other end: g_t = h̄_t + a_{t+1} g_{t+1}.
+void scan_vjp(Vjp& at) {
+  LinearScanAttrs attrs = at.attr<LinearScanAttrs>();
+  const std::vector<ScanOperand> operands = operands_of(attrs);
+  std::size_t positions[kScanInitial + 1] = {};
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    positions[operands[i]] = i;
+    if (at.needs(i)) attrs.wanted |= operands[i];
+  }
+  const ScanGradOperands order(attrs);
+  Tensor cotangent = at.last_cotangent();
+  std::vector<OpInput> in{at.input(0), std::move(cotangent)};
+  if (order.h >= 0) in.emplace_back(at.output());
+  if (order.initial >= 0) in.emplace_back(at.input(positions[kScanInitial]));
+  if (order.b >= 0) in.emplace_back(at.input(positions[kScanB]));
+  if (order.x >= 0) in.emplace_back(at.input(positions[kScanX]));
+  Tensors cotangents = bind_all(linear_scan_grad_op, OpInputs(in), make_attrs(attrs));
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (attrs.wanted & operands[i]) at.add(i, std::move(cotangents[next++]));
+}
+
+OpReads scan_reads(const Attrs* attributes, std::uint32_t wanted) {
+  const std::vector<ScanOperand> operands = operands_of(get<LinearScanAttrs>(attributes));
+  OpReads reads{.inputs = 1};  // a
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!(wanted >> i & 1)) continue;
+    for (std::size_t other = 0; other < operands.size(); ++other) {
+      const bool is_read = (operands[i] == kScanA && operands[other] == kScanInitial) ||
+                           (operands[i] == kScanB && operands[other] == kScanX) ||
+                           (operands[i] == kScanX && operands[other] == kScanB);
+      if (is_read) reads.inputs |= 1u << other;
+    }
+    if (operands[i] == kScanA) reads.outputs = 1;
+  }
+  return reads;
+}
+
+// ---- The gradient of the gradient ---------------------------------------------------------------
+
+/// The vjp of linear_scan_grad_op. In the formulas, ' marks the row before in the walk, and Σ the
+/// sum over time of an operand that lacks the axis:
+///   g = h̄ + (a g) of the next row, ā = Σ g h', b̄ = Σ g x, x̄ = Σ g b, h̄0 = a_0 g_0.
+class ScanGradVjp {
+ public:
+  explicit ScanGradVjp(Vjp& at)
+      : at_(at),
+        attrs_(at.attr<LinearScanAttrs>()),
+        order_(attrs_),
+        full_(at.input_type(1)),
+        a_(at.input(0)) {
+    std::size_t next = 0;
+    for (const ScanOperand which : operands_of(attrs_))
+      if (attrs_.wanted & which) {
+        if (at.has_cotangent(next)) cotangents_[which] = at.cotangent(next);
+        ++next;
+      }
+  }
+
+  void run() {
+    const bool needs_g =
+        needs(0) || needs(order_.h) || needs(order_.initial) || needs(order_.b) || needs(order_.x);
+    if (needs_g) g_ = cotangent_of_state();
+    if (needs(0) || needs(1)) add_of_state();
+    add_of_a_out();
+    if (const Tensor& c = cotangents_[kScanX]; c.is_defined() && needs(order_.b))
+      at_.add(position(order_.b), as_operand(over_time(c, kScanX) * g_, kScanB));
+    if (const Tensor& c = cotangents_[kScanB]; c.is_defined() && needs(order_.x))
+      at_.add(position(order_.x), as_operand(over_time(c, kScanB) * g_, kScanX));
+  }
+
+ private:
+  static std::size_t position(int operand) { return static_cast<std::size_t>(operand); }
+  bool needs(int operand) const { return operand >= 0 && at_.needs(position(operand)); }
+  bool is_over_time(ScanOperand which) const { return attrs_.over_time & which; }
+
+  /// Repeats a value along the time axis if its operand lacks it.
+  Tensor over_time(const Tensor& x, ScanOperand which) const {
+    return is_over_time(which) ? x : spread_like(x, {attrs_.axis}, full_);
+  }
+  /// Sums a value over time if its operand lacks the axis.
+  Tensor as_operand(const Tensor& x, ScanOperand which) const {
+    return is_over_time(which) ? x : bind(sum_op, {x}, reduce_attrs({attrs_.axis}));
+  }
+  /// Moves rows to the next step of the walk.
+  Tensor lag(const Tensor& x, bool reverse) const {
+    return bind(scan_lag_op, {x}, make_attrs(ScanWalkAttrs{attrs_.axis, reverse}));
+  }
+  /// Returns the first row of the walk.
+  Tensor edge(const Tensor& x) const {
+    return bind(scan_edge_op, {x}, make_attrs(ScanWalkAttrs{attrs_.axis, attrs_.reverse}));
+  }
+  /// Returns zeros, with a row at the first step of the walk.
+  Tensor at_edge(const Tensor& row) const {
+    return bind(scan_lag_op, {zeros(full_), row},
+                make_attrs(ScanWalkAttrs{attrs_.axis, attrs_.reverse}));
+  }
+  LinearScanAttrs plain_scan(bool reverse) const {
+    return {attrs_.axis, reverse, kScanA | kScanB, kScanB | (attrs_.over_time & kScanA), 0};
+  }
+
+  Tensor cotangent_of_state() const {
+    const bool back = !attrs_.reverse;
+    return apply_scan(is_over_time(kScanA) ? lag(a_, back) : a_, at_.input(1), plain_scan(back));
+  }
+  Tensor state_before() const {
+    const Tensor& h = at_.input(position(order_.h));
+    if (order_.initial < 0) return lag(h, attrs_.reverse);
+    return bind(scan_lag_op, {h, at_.input(position(order_.initial))},
+                make_attrs(ScanWalkAttrs{attrs_.axis, attrs_.reverse}));
+  }
+
+  /// Returns the cotangent of g without its recurrence; empty if there is none.
+  Tensor direct_cotangent_of_g() const {
+    Tensor result;
+    const auto add = [&](Tensor term) {
+      result = result.is_defined() ? result + term : std::move(term);
+    };
+    if (const Tensor& c = cotangents_[kScanA]; c.is_defined())
+      add(over_time(c, kScanA) * state_before());
+    if (const Tensor& c = cotangents_[kScanB]; c.is_defined()) {
+      const Tensor all = over_time(c, kScanB);
+      add(order_.x < 0 ? all : all * over_time(at_.input(position(order_.x)), kScanX));
+    }
+    if (const Tensor& c = cotangents_[kScanX]; c.is_defined())
+      add(over_time(c, kScanX) * over_time(at_.input(position(order_.b)), kScanB));
+    if (const Tensor& c = cotangents_[kScanInitial]; c.is_defined())
+      add(at_edge(c * (is_over_time(kScanA) ? edge(a_) : a_)));
+    return result;
+  }
+
+  /// Adds the cotangents of a and of the operand h̄, which g is made of.
+  void add_of_state() {
+    const Tensor direct = direct_cotangent_of_g();
+    if (!direct.is_defined()) return;
+    const Tensor all = apply_scan(a_, direct, plain_scan(attrs_.reverse));
+    if (needs(1)) at_.add(1, all);
+    if (!needs(0)) return;
+    at_.add(0, as_operand(lag(all, attrs_.reverse) * g_, kScanA));
+    if (const Tensor& c = cotangents_[kScanInitial]; c.is_defined()) {
+      const Tensor first = c * edge(g_);
+      at_.add(0, is_over_time(kScanA) ? at_edge(first) : first);
+    }
+  }
+
+  void add_of_a_out() {
+    const Tensor& c = cotangents_[kScanA];
+    if (!c.is_defined() || (!needs(order_.h) && !needs(order_.initial))) return;
+    const Tensor of_before = over_time(c, kScanA) * g_;
+    if (needs(order_.h)) at_.add(position(order_.h), lag(of_before, !attrs_.reverse));
+    if (needs(order_.initial)) at_.add(position(order_.initial), edge(of_before));
+  }
+
+  Vjp& at_;
+  const LinearScanAttrs& attrs_;
+  ScanGradOperands order_;
+  TensorType full_;
+  Tensor a_;
+  Tensor g_;
+  Tensor cotangents_[kScanInitial + 1];
+};
+
+// ---- Samples ------------------------------------------------------------------------------------
+
+/// Operands and dims of samples: every set of operands, with and without the axis.
+struct ScanSample {
+  LinearScanAttrs attrs;
+  Dims full;
+  TensorType type(bool over_time) const {
+    const TensorType all(f32, full);
+    return over_time ? all : without_axis(all, attrs.axis);
+  }
+};
+std::vector<ScanSample> scan_samples() {
+  const Dim batch("batch", 2), feature("feature", 4);
+  const Dim time("time", tensor({3, 1}, {batch}));
+  const std::pair<Dims, int> shapes[] = {{{5}, 0},    {{3, 2}, 0},    {{2, 3}, 1},
+                                         {{4, 9}, 0}, {{0, 3}, 0},    {{3, 0}, 0},
+                                         {{1, 3}, 0}, {{2, 4, 8}, 1}, {{batch, time, feature}, 2}};
+  constexpr int kAB = kScanA | kScanB;
+  const std::pair<int, int> operands[] = {{kAB, kAB},
+                                          {kAB | kScanInitial, kAB},
+                                          {kAB | kScanInitial, kScanB},
+                                          {kAB | kScanX | kScanInitial, kScanX},
+                                          {kAB | kScanX, kAB}};
+  std::vector<ScanSample> result;
+  for (const auto& [dims, axis] : shapes)
+    for (const auto& [given, over_time] : operands)
+      for (const bool reverse : {false, true})
+        result.push_back({{axis, reverse, given, over_time, 0}, dims});
+  return result;
+}
+
+OpSamples forward_samples() {
+  OpSamples result;
+  for (const ScanSample& sample : scan_samples()) {
+    OpSample made{{}, make_attrs(sample.attrs)};
+    for (const ScanOperand which : operands_of(sample.attrs))
+      made.inputs.push_back({sample.type(sample.attrs.over_time & which), -1.2, 1.2});
+    result.push_back(std::move(made));
+  }
+  return result;
+}
+
+OpSamples gradient_samples() {
+  OpSamples result;
+  for (ScanSample sample : scan_samples()) {
+    const int given = sample.attrs.operands;
+    for (const int wanted : {given, given & ~kScanA, given & kScanA}) {
+      sample.attrs.wanted = wanted;
+      const ScanGradOperands order(sample.attrs);
+      OpSample made{{}, make_attrs(sample.attrs)};
+      const auto type = [&](ScanOperand which) {
+        return sample.type(sample.attrs.over_time & which);
+      };
+      made.inputs.assign(static_cast<std::size_t>(order.count), {sample.type(true), -1.2, 1.2});
+      made.inputs[0].type = type(kScanA);
+      const auto set = [&](int at, const TensorType& type) {
+        if (at >= 0) made.inputs[static_cast<std::size_t>(at)].type = type;
+      };
+      set(order.initial, sample.type(false));
+      set(order.b, type(kScanB));
+      set(order.x, type(kScanX));
+      result.push_back(std::move(made));
+    }
+  }
+  return result;
+}
+
+OpSamples walk_samples(bool with_first) {
+  const Dim batch("batch", 2), feature("feature", 4);
+  const Dim time("time", tensor({3, 1}, {batch}));
+  const std::pair<Dims, int> shapes[] = {{{5}, 0},
+                                         {{2, 3}, 1},
+                                         {{2, 3, 4}, 1},
+                                         {{0, 3}, 0},
+                                         {{3, 0}, 0},
+                                         {{1, 3}, 0},
+                                         {{batch, time, feature}, 2}};
+  OpSamples result;
+  for (const auto& [dims, axis] : shapes)
+    for (const bool reverse : {false, true}) {
+      const TensorType full(f32, dims);
+      OpSample sample{{{full}}, make_attrs(ScanWalkAttrs{axis, reverse})};
+      result.push_back(sample);
+      if (!with_first) continue;
+      sample.inputs.push_back({without_axis(full, axis)});
+      result.push_back(std::move(sample));
+    }
+  return result;
+}
+
+}  // namespace
+
+const Op linear_scan_op{
+    .name = "linear_scan",
+    .type = scan_rule,
+    .kernel = linear_scan_kernel,
+    .vjp = scan_vjp,
+    .reads_by = scan_reads,
+    .samples = forward_samples,
+};
+
+const Op linear_scan_grad_op{
+    .name = "linear_scan_grad",
+    .type = scan_grad_rule,
+    .kernel = linear_scan_grad_kernel,
+    .vjp = [](Vjp& at) { ScanGradVjp(at).run(); },
+    .reads = {.inputs = kAll},
+    .samples = gradient_samples,
+};
+
+const Op scan_lag_op{
+    .name = "scan_lag",
+    .type = [](TypeArgs& args) { args.out.push_back(args.in[0]); },
+    .kernel = scan_lag_kernel,
+    .vjp =
+        [](Vjp& at) {
+          const auto& attrs = at.attr<ScanWalkAttrs>();
+          const Tensor c = at.cotangent();
+          if (at.needs(0))
+            at.add(0,
+                   bind(scan_lag_op, {c}, make_attrs(ScanWalkAttrs{attrs.axis, !attrs.reverse})));
+          if (at.input_count() > 1 && at.needs(1)) at.add(1, bind(scan_edge_op, {c}, at.attrs()));
+        },
+    .samples = [] { return walk_samples(true); },
+};
+
+const Op scan_edge_op{
+    .name = "scan_edge",
+    .type =
+        [](TypeArgs& args) {
+          args.out.push_back(without_axis(args.in[0], args.attr<ScanWalkAttrs>().axis));
+        },
+    .kernel = scan_edge_kernel,
+    .vjp =
+        [](Vjp& at) {
+          at.add(0, bind(scan_lag_op, {zeros(at.input_type(0)), at.cotangent()}, at.attrs()));
+        },
+    .samples = [] { return walk_samples(false); },
+};
+
+// ---- The public function ------------------------------------------------------------------------
+
+namespace {
+
+void check_dtypes(const Tensor& first, const Tensor& other, std::string_view role) {
+  const std::string_view roles[] = {"a", role};
+  check_same_dtype(kName, first.type(), other.type(), roles);
+}
+
+/// Returns x without the axis if it lacks it, or has one element there; else an empty tensor.
+Tensor lacking_axis(const Tensor& x, const TensorType& full, int axis) {
+  if (full.is_named()) return find(x.dims(), dim_at(full, axis)) < 0 ? x : Tensor();
+  const int at = axis - (full.rank() - x.rank());
+  if (at < 0) return x;
+  const Dim& dim = dim_at(x.type(), at);
+  const bool is_repeated = dim.has_size() && dim.size() == 1 && dim_at(full, axis).has_size() &&
+                           dim_at(full, axis).size() != 1;
+  return is_repeated ? squeeze(x, at) : Tensor();
+}
+
+/// Broadcasts x to dims; a tensor with these dims stays as it is.
+Tensor with_dims(const Tensor& x, const Dims& dims) {
+  return x.dims() == dims ? x : broadcast_to(x, dims);
+}
+
+/// Operands of linear_scan_op, in order, and which of them have the axis.
+class ScanArguments {
+ public:
+  ScanArguments(const TensorType& full, int axis, bool needs_all)
+      : full_(full), axis_(axis), needs_all_(needs_all) {}
+
+  /// Adds an operand; broadcasts it to all dims of the result, or to those without the axis.
+  void add(ScanOperand which, const Tensor& x) {
+    const Tensor lacking = needs_all_ ? Tensor() : lacking_axis(x, full_, axis_);
+    attrs.operands |= which;
+    if (!lacking.is_defined()) attrs.over_time |= which;
+    in.push_back(lacking.is_defined() ? with_dims(lacking, without_axis(full_, axis_).dims())
+                                      : with_dims(x, full_.dims()));
+  }
+  /// Gives b all dims if no operand has the axis.
+  void make_full() {
+    if (attrs.over_time) return;
+    attrs.over_time = kScanB;
+    in[1] = spread_like(in[1], {axis_}, full_);
+  }
+
+  LinearScanAttrs attrs;
+  Tensors in;
+
+ private:
+  TensorType full_;
+  int axis_;
+  bool needs_all_;
+};
+
+/// True if an axis of this size may be repeated to the other size.
+bool fits_size(const Dim& dim, const Dim& to) {
+  return !dim.has_size() || dim.size() == 1 || !to.has_size() || to.size() == dim.size();
+}
+
+/// Throws ShapeError unless h0 broadcasts to the result without the axis.
+Tensor initial_state(const Tensor& h0, const TensorType& full, int axis) {
+  const TensorType expected = without_axis(full, axis);
+  const auto fits = [&] {
+    if (h0.rank() == 0) return true;
+    if (h0.type().is_named() != expected.is_named() || h0.rank() > expected.rank()) return false;
+    for (int i = 0; i < h0.rank(); ++i) {
+      const Dim& dim = dim_at(h0.type(), i);
+      if (expected.is_named() ? find(expected.dims(), dim) < 0
+                              : !fits_size(dim, dim_at(expected, i + expected.rank() - h0.rank())))
+        return false;
+    }
+    return true;
+  };
+  if (!fits())
+    throw ShapeError(str(kName, ": h0 ", h0.type(), " does not broadcast to the state ", expected,
+                         ", which has the dims of the result ", full, " without ",
+                         axis_name(full, axis)));
+  return with_dims(h0, expected.dims());
+}
+
+}  // namespace
+
+Tensor linear_scan(const Tensor& a, const Tensor& b, const std::optional<Tensor>& h0,
+                   const Axis& time, const LinearScan& options) {
+  constexpr std::string_view kRepair = "cast it to f32 or f64";
+  check_float(kName, a, kRepair);
+  check_float(kName, b, kRepair);
+  check_dtypes(a, b, "b");
+  std::vector<TensorType> types{a.type(), b.type()};
+  if (options.input) {
+    check_float(kName, *options.input, kRepair);
+    check_dtypes(a, *options.input, "input");
+    types.push_back(options.input->type());
+  }
+  if (h0) {
+    check_float(kName, *h0, kRepair);
+    check_dtypes(a, *h0, "h0");
+  }
+  constexpr std::string_view kRoles[] = {"a", "b", "input"};
+  const TensorType full = broadcast(kName, types, kRoles, a.dtype());
+  const int axis = time.in(full, kName);
+  // Traces do not know whether entries differ: operands have all dims if they may.
+  const bool is_ragged = full.is_ragged();
+  ScanArguments arguments(full, axis, is_ragged);
+  arguments.add(kScanA, a);
+  if (is_ragged) {
+    // Padding keeps the state: h = 1 h + -0. Then a walk from the end arrives with h0 at the last
+    // element of each entry.
+    arguments.add(kScanB, options.input ? b * *options.input : b);
+    arguments.in[0] = without_padding(arguments.in[0], {axis}, 1.);
+    arguments.in[1] = without_padding(arguments.in[1], {axis}, -0.);
+  } else {
+    arguments.add(kScanB, b);
+    if (options.input) arguments.add(kScanX, *options.input);
+    arguments.make_full();
+  }
+  if (h0) {
+    arguments.attrs.operands |= kScanInitial;
+    arguments.in.push_back(initial_state(*h0, full, axis));
+  }
+  arguments.attrs.axis = axis;
+  arguments.attrs.reverse = options.reverse;
+  const Tensor h = bind(linear_scan_op, std::as_const(arguments.in), make_attrs(arguments.attrs));
+  return without_padding(h, {axis}, 0.);
+}
+
+Tensor linear_scan(const Tensor& a, const Tensor& b, const Axis& time, const LinearScan& options) {
+  return linear_scan(a, b, std::nullopt, time, options);
+}
+
+namespace {
+const Op* const kLinearScanOps[] = {&linear_scan_op, &linear_scan_grad_op, &scan_lag_op,
+                                    &scan_edge_op};
+}
+std::span<const Op* const> linear_scan_ops() { return kLinearScanOps; }
+
+bool is_linear_scan(const Op* op) {
+  return std::ranges::find(kLinearScanOps, op) != std::end(kLinearScanOps);
+}
+int linear_scan_axis(const Op* op, const Attrs* attrs) {
+  const bool has_operands = op == &linear_scan_op || op == &linear_scan_grad_op;
+  return has_operands ? get<LinearScanAttrs>(attrs).axis : get<ScanWalkAttrs>(attrs).axis;
+}
+
+}  // namespace reel
