@@ -54,18 +54,16 @@ std::uint64_t interleave(std::span<const std::uint64_t> positions) {
   return result;
 }
 
-/// Calls fn(number) for every element in order, with the number that it is keyed by.
+/// Calls fn(first, count) for every run of elements in order. They are keyed by consecutive numbers
+/// from `first` on.
 ///
 /// The number is the element's position, unless the type is ragged. Then positions along ragged
 /// axes count first, interleaved so that they depend on nothing else. An entry therefore draws the
 /// same numbers for any size of the longest entry.
 template <class Fn>
-void each_number(const TensorType& type, Fn&& fn) {
+void each_run(const TensorType& type, Fn&& fn) {
   const std::int64_t count = type.numel();
-  if (!type.is_ragged()) {
-    for (std::int64_t i = 0; i < count; ++i) fn(static_cast<std::uint64_t>(i));
-    return;
-  }
+  if (!type.is_ragged()) return fn(std::uint64_t{0}, count);
   std::uint64_t others = 1;
   for (const Dim& dim : type.dims())
     if (!dim.is_ragged()) others *= static_cast<std::uint64_t>(dim.size());
@@ -83,8 +81,14 @@ void each_number(const TensorType& type, Fn&& fn) {
         step *= size;
       }
     }
-    fn(interleave(ragged) * others + among_others);
+    fn(interleave(ragged) * others + among_others, std::int64_t{1});
   }
+}
+
+const PhiloxTable& philox_table() {
+  static const PhiloxTable& table =
+      for_this_processor(sse42::philox_table, avx2::philox_table, avx512::philox_table);
+  return table;
 }
 
 /// Numbers of elements, and the first draw of each.
@@ -92,15 +96,20 @@ class DrawBlock {
  public:
   DrawBlock(std::uint64_t key, std::uint64_t high) : key_(key), high_(high) {}
 
-  bool is_full() const { return count_ == kPhiloxBlock; }
   int count() const { return count_; }
-  void push(std::uint64_t number) { numbers_[count_++] = number; }
-  void clear() { count_ = 0; }
-  void compute() {
-    static const PhiloxTable& table =
-        for_this_processor(sse42::philox_table, avx2::philox_table, avx512::philox_table);
-    table.block(key_, high_, numbers_, words_);
+  /// Appends numbers from `first` on until the block is full. Returns how many it took.
+  std::int64_t push(std::uint64_t first, std::int64_t count) {
+    const auto taken = static_cast<int>(std::min<std::int64_t>(count, kPhiloxBlock - count_));
+    for (int i = 0; i < taken; ++i) numbers_[count_ + i] = first + static_cast<std::uint64_t>(i);
+    count_ += taken;
+    return taken;
   }
+  bool is_full() const { return count_ == kPhiloxBlock; }
+  void clear() { count_ = 0; }
+  /// Computes the words that `block` sets, a member of PhiloxTable.
+  void compute(PhiloxBlock block) { block(key_, high_, numbers_, words_); }
+
+  const std::uint32_t (*words() const)[kPhiloxBlock] { return words_; }
   std::array<std::uint32_t, 4> draw(int i, std::uint64_t attempt) const {
     if (attempt) return philox(key_, attempt << kAttemptBits | high_, numbers_[i]);
     return {words_[0][i], words_[1][i], words_[2][i], words_[3][i]};
@@ -113,11 +122,10 @@ class DrawBlock {
   std::uint32_t words_[4][kPhiloxBlock];
 };
 
-/// Sets every element to element(draws, attrs, T{}). draws(0), draws(1), ... are independent and of
-/// 128 bits each.
-/// numbers: calls its argument with the number of every element of the result.
-template <class Numbers, class Fn>
-void draw(KernelArgs& a, const DrawAttrs& attrs, const Numbers& numbers, Fn&& element) {
+/// Sets every element by Element::set(block, attrs, out) for a block of them.
+/// runs: calls its argument with the runs of numbers of the result's elements.
+template <class Element, class Runs>
+void draw(KernelArgs& a, const DrawAttrs& attrs, const Runs& runs) {
   const auto* key = a.input(0).data<std::int64_t>();
   const auto high = static_cast<std::uint64_t>(key[1] + attrs.number);
   const Tensor& out = a.make();
@@ -127,55 +135,67 @@ void draw(KernelArgs& a, const DrawAttrs& attrs, const Numbers& numbers, Fn&& el
       T* to = out.data<T>();
       DrawBlock block(static_cast<std::uint64_t>(key[0]), high);
       const auto flush = [&] {
-        block.compute();
-        for (int i = 0; i < block.count(); ++i) {
-          const auto draws = [&](std::uint64_t attempt) { return block.draw(i, attempt); };
-          *to++ = static_cast<T>(element(draws, attrs, zero));
-        }
+        Element::set(block, attrs, to);
+        to += block.count();
         block.clear();
       };
-      numbers([&](std::uint64_t number) {
-        block.push(number);
-        if (block.is_full()) flush();
+      runs([&](std::uint64_t first, std::int64_t count) {
+        for (std::int64_t done = 0; done < count;) {
+          done += block.push(first + static_cast<std::uint64_t>(done), count - done);
+          if (block.is_full()) flush();
+        }
       });
-      flush();
+      if (block.count()) flush();
     }
   });
 }
 
+/// Sets elements to element(draws, attrs), one at a time. draws(0), draws(1), ... are independent
+/// and of 128 bits each.
+template <class T, class Fn>
+void set_each(DrawBlock& block, const DrawAttrs& attrs, T* out, const Fn& element) {
+  block.compute(philox_table().block);
+  for (int i = 0; i < block.count(); ++i)
+    out[i] = static_cast<T>(
+        element([&](std::uint64_t attempt) { return block.draw(i, attempt); }, attrs));
+}
+
 struct Uniform {
-  template <class Draws, class T>
-  T operator()(const Draws& draws, const DrawAttrs& attrs, T) const {
-    const auto words = draws(0);
-    T unit;
-    if constexpr (sizeof(T) == 4)
-      unit = static_cast<T>(words[0] >> 8) * 0x1p-24f;
-    else
-      unit = static_cast<T>(std::uint64_t{words[0]} << 21 ^ words[1] >> 11) * 0x1p-53;
-    const T low = static_cast<T>(attrs.low), high = static_cast<T>(attrs.high);
-    const T value = low + static_cast<T>(attrs.high - attrs.low) * unit;
-    return value < high ? value : low;  // it may have been rounded up
+  template <class T>
+  static void set(DrawBlock& block, const DrawAttrs& attrs, T* out) {
+    const PhiloxTable& table = philox_table();
+    const T low = static_cast<T>(attrs.low), high = static_cast<T>(attrs.high),
+            span = static_cast<T>(attrs.high - attrs.low);
+    if constexpr (sizeof(T) == 4) {
+      block.compute(table.one_word);
+      table.uniform_f32(block.words(), low, span, high, out, block.count());
+    } else {
+      block.compute(table.two_words);
+      table.uniform_f64(block.words(), low, span, high, out, block.count());
+    }
   }
 };
 struct Normal {
-  template <class Draws, class T>
-  double operator()(const Draws& draws, const DrawAttrs&, T) const {
-    return normal(draws(0));
+  template <class T>
+  static void set(DrawBlock& block, const DrawAttrs& attrs, T* out) {
+    set_each(block, attrs, out,
+             [](const auto& draws, const DrawAttrs&) { return normal(draws(0)); });
   }
 };
 struct TruncatedNormal {
-  template <class Draws, class T>
-  double operator()(const Draws& draws, const DrawAttrs& attrs, T) const {
-    double z = normal(draws(0));  // nineteen of twenty are accepted at once
-    for (std::uint64_t attempt = 1; std::abs(z) > 2; ++attempt) z = normal(draws(attempt));
-    return attrs.low + attrs.high * z;
+  template <class T>
+  static void set(DrawBlock& block, const DrawAttrs& attrs, T* out) {
+    set_each(block, attrs, out, [](const auto& draws, const DrawAttrs& how) {
+      double z = normal(draws(0));  // nineteen of twenty are accepted at once
+      for (std::uint64_t attempt = 1; std::abs(z) > 2; ++attempt) z = normal(draws(attempt));
+      return how.low + how.high * z;
+    });
   }
 };
 
 template <class Element>
 void draw_kernel(KernelArgs& a) {
-  const auto numbers = [&](const auto& fn) { each_number(a.types[0], fn); };
-  draw(a, a.attr<DrawAttrs>(), numbers, Element());
+  draw<Element>(a, a.attr<DrawAttrs>(), [&](const auto& fn) { each_run(a.types[0], fn); });
 }
 
 /// Draws some rows of a tensor.
@@ -185,15 +205,11 @@ void draw_rows(KernelArgs& a) {
   const AxisView view = view_axis(a.types[0], attrs.axis);
   const auto* row = a.input(1).data<std::int64_t>();
   const std::int64_t all = row[view.size];
-  draw(
-      a, attrs,
-      [&](const auto& fn) {
-        for (std::int64_t outer = 0; outer < view.outer; ++outer)
-          for (std::int64_t r = 0; r < view.size; ++r)
-            for (std::int64_t i = 0; i < view.inner; ++i)
-              fn(static_cast<std::uint64_t>((outer * all + row[r]) * view.inner + i));
-      },
-      Element());
+  draw<Element>(a, attrs, [&](const auto& fn) {
+    for (std::int64_t outer = 0; outer < view.outer; ++outer)
+      for (std::int64_t r = 0; r < view.size; ++r)
+        fn(static_cast<std::uint64_t>((outer * all + row[r]) * view.inner), view.inner);
+  });
 }
 
 OpSamples draw_samples() {

@@ -37,11 +37,20 @@ inline void store_lower(Lanes x, std::uint32_t* to) {
   *reinterpret_cast<Halves*>(to) = __builtin_convertvector(x, Halves);
 }
 
-/// Computes two vectors at a time, because a product has a longer latency than the delay until the
-/// next one can start.
+/// Sets the first kWords words of draws. Computes two vectors at a time, because a product has a
+/// longer latency than the delay until the next one can start. Keys of rounds are vectors in
+/// memory: to broadcast them in each step would take as long as the products.
+template <int kWords>
 void philox_block(std::uint64_t key, std::uint64_t high, const std::uint64_t* low,
                   std::uint32_t (*words)[kPhiloxBlock]) {
-  constexpr int kCount = sizeof(Lanes) / sizeof(std::uint64_t), kTogether = 2;
+  constexpr int kCount = sizeof(Lanes) / sizeof(std::uint64_t), kTogether = 2, kRounds = 10;
+  Lanes keys[kRounds][2];
+  std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+  for (int round = 0; round < kRounds; ++round) {
+    keys[round][0] = Lanes{} + k0, keys[round][1] = Lanes{} + k1;
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
   for (int first = 0; first < kPhiloxBlock; first += kTogether * kCount) {
     Lanes c[kTogether][4];
 #pragma GCC unroll 2
@@ -50,30 +59,68 @@ void philox_block(std::uint64_t key, std::uint64_t high, const std::uint64_t* lo
       c[v][0] = at, c[v][1] = at >> 32;
       c[v][2] = Lanes{} + high, c[v][3] = Lanes{} + (high >> 32);
     }
-    std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
 #pragma GCC unroll 10
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < kRounds; ++round) {
 #pragma GCC unroll 2
       for (int v = 0; v < kTogether; ++v) {
         Lanes* w = c[v];
         const Lanes p0 = times(w[0], 0xD2511F53), p1 = times(w[2], 0xCD9E8D57);
-        w[0] = (p1 >> 32) ^ w[1] ^ (Lanes{} + k0);
+        w[0] = (p1 >> 32) ^ (w[1] ^ keys[round][0]);
         w[1] = p1;
-        w[2] = (p0 >> 32) ^ w[3] ^ (Lanes{} + k1);
+        w[2] = (p0 >> 32) ^ (w[3] ^ keys[round][1]);
         w[3] = p0;
       }
-      k0 += 0x9E3779B9;
-      k1 += 0xBB67AE85;
     }
 #pragma GCC unroll 2
     for (int v = 0; v < kTogether; ++v)
 #pragma GCC unroll 4
-      for (int w = 0; w < 4; ++w) store_lower(c[v][w], words[w] + first + v * kCount);
+      for (int w = 0; w < kWords; ++w) store_lower(c[v][w], words[w] + first + v * kCount);
   }
+}
+
+// ---- Uniform numbers ----------------------------------------------------------------------------
+//
+// low + span · unit is rounded after the product and after the sum, with or without instructions
+// for both: the products lie in memory between two loops. A sum may be rounded up to `high`, which
+// does not belong to the interval.
+
+template <class T>
+void shift(const T* scaled, T low, T high, T* out, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T value = low + scaled[i];
+    out[i] = value < high ? value : low;
+  }
+}
+
+void uniform_f32(const std::uint32_t (*words)[kPhiloxBlock], float low, float span, float high,
+                 float* out, std::int64_t count) {
+  float scaled[kPhiloxBlock];
+  for (int i = 0; i < kPhiloxBlock; ++i)
+    scaled[i] = span * (static_cast<float>(static_cast<std::int32_t>(words[0][i] >> 8)) * 0x1p-24f);
+  shift(scaled, low, high, out, count);
+}
+
+/// The 53 bits of a number are 32 of one word and 21 of the next: their sum is exact.
+void uniform_f64(const std::uint32_t (*words)[kPhiloxBlock], double low, double span, double high,
+                 double* out, std::int64_t count) {
+  double scaled[kPhiloxBlock];
+  for (int i = 0; i < kPhiloxBlock; ++i) {
+    const double upper =
+        static_cast<double>(static_cast<std::int32_t>(words[0][i] ^ 0x80000000)) + 0x1p31;
+    const double lower = static_cast<double>(static_cast<std::int32_t>(words[1][i] >> 11));
+    scaled[i] = span * (upper * 0x1p-32 + lower * 0x1p-53);
+  }
+  shift(scaled, low, high, out, count);
 }
 
 }  // namespace
 
-constinit const PhiloxTable philox_table{philox_block};
+constinit const PhiloxTable philox_table{
+    .block = philox_block<4>,
+    .one_word = philox_block<1>,
+    .two_words = philox_block<2>,
+    .uniform_f32 = uniform_f32,
+    .uniform_f64 = uniform_f64,
+};
 
 }  // namespace reel::REEL_ISA

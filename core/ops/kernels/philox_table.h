@@ -12,10 +12,22 @@ namespace reel {
 /// Number of counters that are computed together.
 inline constexpr int kPhiloxBlock = 64;
 
+/// Sets words[w][i] to word w of philox(key, high, low[i]).
+using PhiloxBlock = void (*)(std::uint64_t key, std::uint64_t high, const std::uint64_t* low,
+                             std::uint32_t (*words)[kPhiloxBlock]);
+
+/// Sets out[i], for i < count <= kPhiloxBlock, to a number in [low, high) that draw i gives; span
+/// is high - low.
+template <class T>
+using UniformBlock = void (*)(const std::uint32_t (*words)[kPhiloxBlock], T low, T span, T high,
+                              T* out, std::int64_t count);
+
 struct PhiloxTable {
-  /// words[w][i] is word w of philox(key, high, low[i]).
-  void (*block)(std::uint64_t key, std::uint64_t high, const std::uint64_t* low,
-                std::uint32_t (*words)[kPhiloxBlock]);
+  PhiloxBlock block;      ///< all four words
+  PhiloxBlock one_word;   ///< the first word only, for uniform_f32
+  PhiloxBlock two_words;  ///< the first two, for uniform_f64
+  UniformBlock<float> uniform_f32;
+  UniformBlock<double> uniform_f64;
 };
 
 namespace sse42 {

@@ -315,24 +315,76 @@ TEST_P(DrawInEveryModeTest, DropoutOfASizeThatOnlyARunKnows) {
   expect_the_draws_of_eager(grow, ones({4, 2}));
 }
 
-class PhiloxTest : public ::testing::TestWithParam<const char*> {};
+class PhiloxTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!find_pointwise_table(GetParam())) GTEST_SKIP() << "this processor has no " << GetParam();
+    const std::map<std::string, const PhiloxTable*> tables{{"sse42", &sse42::philox_table},
+                                                           {"avx2", &avx2::philox_table},
+                                                           {"avx512", &avx512::philox_table}};
+    table_ = tables.at(GetParam());
+    for (int i = 0; i < kPhiloxBlock; ++i) low_[i] = i * 0x9e3779b97f4a7c15;
+  }
+  /// Expects the first `count` words of each draw from `block`.
+  void expect_words(PhiloxBlock block, int count) {
+    block(kKey, kHigh, low_, words_);
+    for (int i = 0; i < kPhiloxBlock; ++i) {
+      const auto expected = philox(kKey, kHigh, low_[i]);
+      for (int w = 0; w < count; ++w) EXPECT_EQ(words_[w][i], expected[w]) << i << ", word " << w;
+    }
+  }
+
+  static constexpr std::uint64_t kKey = 0xfedcba9876543210, kHigh = 0x8123456789abcdef;
+  const PhiloxTable* table_ = nullptr;
+  std::uint64_t low_[kPhiloxBlock];
+  std::uint32_t words_[4][kPhiloxBlock];
+};
 INSTANTIATE_TEST_SUITE_P(InstructionSets, PhiloxTest, ::testing::Values("sse42", "avx2", "avx512"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(PhiloxTest, ABlockIsOneDrawAfterTheOther) {
-  if (!find_pointwise_table(GetParam())) GTEST_SKIP() << "this processor has no " << GetParam();
-  const std::map<std::string, const PhiloxTable*> tables{{"sse42", &sse42::philox_table},
-                                                         {"avx2", &avx2::philox_table},
-                                                         {"avx512", &avx512::philox_table}};
-  const std::uint64_t key = 0xfedcba9876543210, high = 0x8123456789abcdef;
-  std::uint64_t low[kPhiloxBlock];
-  std::uint32_t words[4][kPhiloxBlock];
-  for (int i = 0; i < kPhiloxBlock; ++i) low[i] = i * 0x9e3779b97f4a7c15;
-  tables.at(GetParam())->block(key, high, low, words);
-  for (int i = 0; i < kPhiloxBlock; ++i) {
-    const auto expected = philox(key, high, low[i]);
-    for (int w = 0; w < 4; ++w) EXPECT_EQ(words[w][i], expected[w]) << i << ", word " << w;
-  }
+  expect_words(table_->block, 4);
+  expect_words(table_->two_words, 2);
+  expect_words(table_->one_word, 1);
+}
+
+/// Returns the number that a draw gives. Each step is rounded: `volatile` forbids instructions that
+/// multiply and add.
+template <class T>
+T uniform(std::uint32_t first, std::uint32_t second, T low, T span, T high) {
+  const T unit =
+      sizeof(T) == 4
+          ? static_cast<T>(first >> 8) * static_cast<T>(0x1p-24)
+          : static_cast<T>(static_cast<double>(std::uint64_t{first} << 21 ^ second >> 11) *
+                           0x1p-53);
+  const volatile T scaled = span * unit;
+  const T value = low + scaled;
+  return value < high ? value : low;
+}
+
+TEST_P(PhiloxTest, UniformNumbersHaveTheSameBitsOnEveryInstructionSet) {
+  table_->block(kKey, kHigh, low_, words_);
+  words_[0][0] = words_[1][0] = 0;
+  words_[0][1] = words_[1][1] = 0xffffffff;  // rounded up to the end of most intervals
+  words_[0][2] = 0x7fffffff, words_[0][3] = 0x80000000;
+  const std::pair<double, double> intervals[] = {{0, 1}, {-1, 2}, {1e6, 1e6 + 1}, {-0.3, 0.1}};
+  for (const auto& [from, to] : intervals)
+    for (const std::int64_t count : {1, 7, 63, 64}) {
+      const float low32 = static_cast<float>(from), high32 = static_cast<float>(to),
+                  span32 = static_cast<float>(to - from);
+      const double span64 = to - from;
+      float f32s[kPhiloxBlock + 1];
+      double f64s[kPhiloxBlock + 1];
+      f32s[count] = 7, f64s[count] = 7;
+      table_->uniform_f32(words_, low32, span32, high32, f32s, count);
+      table_->uniform_f64(words_, from, span64, to, f64s, count);
+      for (int i = 0; i < count; ++i) {
+        EXPECT_EQ(f32s[i], uniform(words_[0][i], words_[1][i], low32, span32, high32)) << i;
+        EXPECT_EQ(f64s[i], uniform(words_[0][i], words_[1][i], from, span64, to)) << i;
+      }
+      EXPECT_EQ(f32s[count], 7);
+      EXPECT_EQ(f64s[count], 7);
+    }
 }
 
 TEST(RandomUniformTest, ErrorOfAnIntervalThatTheDtypeCannotSpan) {
