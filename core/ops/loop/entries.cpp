@@ -8,6 +8,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {
@@ -130,15 +131,30 @@ Tensor in_order_of(const Tensor& x, Tensor result) {
   return result.dims() == x.dims() ? result : transpose(result, x.dims());
 }
 
-/// Returns a mask of the elements that the first running entry has too; nullopt if it has all.
-/// Entries differ along ragged dims with lengths over the entries.
+/// Returns true if finished entries have the length of the first running one along a dim with
+/// lengths over entries, as SubstituteDims gives them.
+bool has_running_lengths(const Dim& dim, const Tensor& live) {
+  if (is_tracing() || live.is_traced() || !dim.node()->lengths) return false;
+  ModeScope plain({});
+  const Tensor lengths(dim.node()->lengths);
+  if (lengths.type().is_ragged()) return false;
+  const Tensor seen = apply_to_rows(fill_live_op, lengths, live);
+  return !std::memcmp(seen.data<char>(), lengths.data<char>(),
+                      static_cast<std::size_t>(lengths.type().bytes()));
+}
+
+/// Returns a mask of the elements that the first running entry has too; nullopt if finished entries
+/// have the same ones. Entries differ in this along a ragged dim whose lengths run over them.
 std::optional<Tensor> has_live(const Tensor& x, const Tensor& live) {
   const TensorType& type = x.type();
+  const auto runs_over_entries = [&](const Dim& dim) {
+    return std::any_of(dim.length_dims().begin(), dim.length_dims().end(),
+                       [&](const Dim& of) { return contains(live.dims(), of); });
+  };
   bool differs = false;
   for (int i = 0; i < type.rank(); ++i)
-    if (is_masked(type, i))
-      for (const Dim& of : type.dims()[i].length_dims())
-        differs = differs || contains(live.dims(), of);
+    if (const Dim& dim = type.dims()[i]; is_masked(type, i) && runs_over_entries(dim))
+      differs = differs || !has_running_lengths(dim, live);
   if (!differs) return std::nullopt;
   return apply_to_rows(fill_live_op, mask_padding(ones(type.dims(), boolean), false), live);
 }
@@ -149,15 +165,16 @@ std::optional<Tensor> has_live(const Tensor& x, const Tensor& live) {
 // above all zero, would be less safe as a divisor.
 Tensor fill_live(const Tensor& x, const Tensor& live) {
   if (x.type().is_list()) return x;  // shared, whatever dims its elements have
-  const Tensor valid = mask_padding(x), shown = apply_to_rows(fill_live_op, valid, live);
   const std::optional<Tensor> from_live = has_live(x, live);
-  return from_live ? in_order_of(x, where(*from_live, shown, valid)) : shown;
+  if (!from_live) return apply_to_rows(fill_live_op, x, live);  // padding comes from padding
+  const Tensor valid = mask_padding(x), shown = apply_to_rows(fill_live_op, valid, live);
+  return in_order_of(x, where(*from_live, shown, valid));
 }
 Tensor collect_live(const Tensor& x, const Tensor& live) {
   if (x.type().is_list()) return x;
   const Tensor valid = mask_padding(x);
   const std::optional<Tensor> from_live = has_live(x, live);
-  if (!from_live) return mask_padding(apply_to_rows(collect_live_op, valid, live));
+  if (!from_live) return apply_to_rows(collect_live_op, valid, live);
   const Tensor zero = zeros_like(x);
   const Tensor moved = in_order_of(x, where(*from_live, valid, zero)),
                own = in_order_of(x, where(*from_live, zero, valid));
