@@ -12,7 +12,7 @@ struct Picture;  // frontend/pictures/picture.h
 /// A copy of the measured times of a traced function's ops and loops: Jitted::profile.
 ///
 /// Plan: the ops are those after the plan's passes. A loop's time includes the time of its ops. If
-/// a loop is cut into row blocks, its ops' times are summed over the threads. Dataflow: the ops are
+/// a loop is cut into row blocks, its ops' times are scaled to it. Dataflow: the ops are
 /// the nodes that pass tokens; a loop's time is the time during which any of its iterations was in
 /// flight.
 class RunProfile {
@@ -22,9 +22,9 @@ class RunProfile {
   explicit RunProfile(std::vector<Picture> parts);
 
   /// Returns a table of the ten ops and loops that took most time, one line each: time per run,
-  /// share of the whole, executions per run, name, enclosing loop, and the line of code that it
-  /// comes from. The time is the mean of all runs except the first, which plans loops; for the
-  /// dataflow executor, the last run.
+  /// share of the whole, executions per run, name, enclosing loop, and the line of code. Time
+  /// besides the ops has lines, so that all add up. The time is the mean of all runs except the
+  /// first, which plans loops; for the dataflow executor, the last run.
   std::string summary() const;
 
   /// Writes the last run as a time line in the trace event format of chrome://tracing and Perfetto:

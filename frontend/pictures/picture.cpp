@@ -114,6 +114,7 @@ Picture picture_of(const Graph& graph, const Profile* profile) {
   if (profile->is_first) picture.which_runs = Picture::Runs::first;
   for (const PictureNode& node : picture.nodes)
     if (node.parent < 0 && node.count) picture.nanoseconds += node.count->nanoseconds;
+  picture.nanoseconds = std::max(picture.nanoseconds, profile->nanoseconds);
   return picture;
 }
 Picture picture_of(const Graph& graph) { return picture_of(graph, nullptr); }

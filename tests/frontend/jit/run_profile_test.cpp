@@ -69,6 +69,27 @@ std::vector<std::string> timed_lines(const std::string& summary) {
   return result;
 }
 
+/// Returns the percents in front of " %".
+double share_of(const std::string& line) {
+  const std::size_t end = line.find(" %"), begin = line.rfind(' ', end - 1);
+  return std::stod(line.substr(begin, end - begin));
+}
+
+TEST_F(RunProfileTest, TheLinesOfARunAddUpToIt) {
+  for (const int threads : {1, 2}) {
+    const Threads scope(threads);
+    const std::string text = profiled().profile().summary();
+    double outside = 0, inside = 0, loop = 0;
+    for (const std::string& line : timed_lines(text)) {
+      (line.find(", in ") == std::string::npos ? outside : inside) += share_of(line);
+      if (line.find("scan \"rnn\", 5 iterations") != std::string::npos) loop = share_of(line);
+    }
+    EXPECT_NEAR(outside, 100, 5) << text;
+    EXPECT_LE(inside, loop + 5) << text;
+    EXPECT_NE(text.find("hand-over between the ops, in scan \"rnn\""), std::string::npos) << text;
+  }
+}
+
 TEST_F(RunProfileTest, ARunThatFailedIsNotOneThatRan) {
   for (const Executor executor : {Executor::plan, Executor::dataflow}) {
     const auto f = jit(
@@ -195,16 +216,16 @@ TEST_F(RunProfileTest, TheSummaryNamesTheTenCostliestAndCountsTheOthers) {
       {.name = "f", .profile = true});
   for (int i = 0; i < 2; ++i) f(ones({4, 4}), ones({4, 4}));
   const std::string text = f.profile().summary();
-  const auto lines = timed_lines(text);
-  ASSERT_EQ(lines.size(), 10u) << text;
+  auto lines = timed_lines(text);
+  ASSERT_EQ(lines.size(), 11u) << text;
+  lines.pop_back();  // the share of the others
   // Shares decrease.
   std::vector<double> shares;
-  for (const std::string& line : lines) {
-    const std::size_t end = line.find(" %"), begin = line.rfind(' ', end - 1);
-    shares.push_back(std::stod(line.substr(begin, end - begin)));
-  }
+  for (const std::string& line : lines) shares.push_back(share_of(line));
   EXPECT_TRUE(std::is_sorted(shares.rbegin(), shares.rend())) << text;
-  EXPECT_TRUE(std::regex_search(text, std::regex("\nand [2-9] more\n$"))) << text;
+  EXPECT_TRUE(std::regex_search(
+      text, std::regex("\nand [2-9] more, with [0-9.]+ % besides the lines above\n$")))
+      << text;
 }
 
 TEST_F(RunProfileTest, IterationsLieInTheirLoopAndOpsInTheirIteration) {

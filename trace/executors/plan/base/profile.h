@@ -22,6 +22,10 @@ class Profile {
     std::int64_t calls = 0, nanoseconds = 0;
   };
   std::int64_t runs = 0;  ///< of the plan
+  /// Time of all calls, of the outermost plan; of all runs, of a loop or a row block.
+  std::int64_t nanoseconds = 0;
+  /// The part of a loop's nanoseconds in iterations in which entries have finished.
+  std::int64_t finished_nanoseconds = 0;
   /// True if the counted run is the one that made the plans of loops.
   bool is_first = true;
   std::vector<Count> records;
@@ -67,7 +71,7 @@ class Profile {
   }
   /// Sets all counts to zero.
   void clear() {
-    runs = 0;
+    runs = nanoseconds = finished_nanoseconds = 0;
     records.assign(records.size(), {});
     for (auto& [i, child] : children_) child->clear();
   }

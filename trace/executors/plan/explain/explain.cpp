@@ -59,7 +59,7 @@ class PlanText {
     write_times("", times_.of_whole(plan));
     write_bytes(plan);
     out_ << in_place;
-    write_loops(plan, times_.profiles(), "", "", 1);
+    write_loops(plan, times_.profiles(), "", "", 1, 1);
     return out_.str();
   }
 
@@ -157,20 +157,22 @@ class PlanText {
 
   // ---- Loops ------------------------------------------------------------------------------------
 
-  /// times: how often the plan runs per call, if known.
+  /// times: how often the plan runs per call, if known. share: of its ops' times, which are sums
+  /// over threads, in the time of the call.
   void write_loops(const Plan& plan, const Profiles& profiles, const std::string& number,
-                   const std::string& indent, std::optional<double> times) {
+                   const std::string& indent, std::optional<double> times, double share) {
     int count = 0;
-    write_loops(plan, profiles, number, indent, times, count);
+    write_loops(plan, profiles, number, indent, times, share, count);
   }
   void write_loops(const Plan& plan, const Profiles& profiles, const std::string& number,
-                   const std::string& indent, std::optional<double> times, int& count) {
+                   const std::string& indent, std::optional<double> times, double share,
+                   int& count) {
     std::uint32_t beside = 0;  // loops still to come that run beside the last one
     std::string how;           // how the loops of the group run
     for (const Instruction& at : PlanView::instructions(plan)) {
       const Profiles own = children_of(profiles, at.record);
       if (at.kind == PlanView::Kind::loop) {
-        write_loop(plan, at, profiles, str(number, ++count), indent, times);
+        write_loop(plan, at, profiles, str(number, ++count), indent, times, share);
         if (beside) line(indent + "  ", "beside loop ", number, count - 1, ": ", how);
         beside = at.beside ? at.beside : beside - (beside > 0);
         if (at.beside) how = how_beside(plan, at);
@@ -178,14 +180,15 @@ class PlanText {
       if (at.kind != PlanView::Kind::cond) continue;
       for (const bool is_true : {true, false})
         write_branch(PlanView::branch(PlanView::cond_of(plan, at), is_true), is_true,
-                     children_of(own, is_true), number, indent, times, count);
+                     children_of(own, is_true), number, indent, times, share, count);
     }
   }
 
-  /// number, times, count: number and runs of the loop around it, and the loops found in it so far.
+  /// number, times, share, count: number, runs and share of the loop around it, and the loops found
+  /// in it so far.
   void write_branch(const SubPlan& branch, bool is_true, const Profiles& profiles,
                     const std::string& number, const std::string& indent,
-                    std::optional<double> times, int& count) {
+                    std::optional<double> times, double share, int& count) {
     const char* which = is_true ? "cond, true branch: " : "cond, false branch: ";
     if (!branch) return line(indent, which, "never taken, not planned");
     if (!this->count(*branch)) return line(indent, which, "no instructions");
@@ -200,8 +203,8 @@ class PlanText {
            ", as not every iteration takes the branch");
     write_packed(inner, *branch);
     write_fused(inner, graph);
-    write_times(inner, times_.of_branch(*branch, profiles));
-    write_loops(*branch, profiles, number, inner, times, count);
+    write_times(inner, times_.of_branch(*branch, profiles, share));
+    write_loops(*branch, profiles, number, inner, times, share, count);
   }
 
   /// Returns how a loop and the following ones that may run beside it are run.
@@ -220,8 +223,8 @@ class PlanText {
   }
 
   void write_loop(const Plan& plan, const Instruction& at, const Profiles& profiles,
-                  const std::string& number, const std::string& indent,
-                  std::optional<double> times) {
+                  const std::string& number, const std::string& indent, std::optional<double> times,
+                  double share) {
     const LoopPlan& loop = PlanView::loop_of(plan, at);
     const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
     const OpRecord& record = plan.graph().records[at.record];
@@ -264,10 +267,11 @@ class PlanText {
     write_packed(inner, *planned.body);
     write_fused(inner, *attrs.body.graph);
     if (!over_chunks) write_cut(inner, loop);
-    write_times(inner, times_.of_loop(plan, at, profiles, times));
+    write_times(inner, times_.of_loop(plan, at, profiles, times, share));
     const auto runs = PlanTimes::runs_of_body(plan, at, profiles);
     write_loops(*planned.body, profiles_of_body(own, PlanView::blocks(loop).size()), number + ".",
-                inner, times && runs ? std::optional(*times * *runs) : std::nullopt);
+                inner, times && runs ? std::optional(*times * *runs) : std::nullopt,
+                share / PlanTimes::threads_of(at, profiles));
   }
 
   static std::string chunks_text(const Chunks& chunks) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string_view>
 
 #include "reel/core/base/str.h"
 #include "reel/core/ops/control/fused.h"
@@ -13,7 +15,8 @@
 namespace reel {
 namespace {
 
-constexpr std::size_t kMaxOpsPrinted = 3;  ///< number of ops that are printed with times
+// Limits of printed lines: ops that took longest, then the others by name.
+constexpr std::size_t kMaxOpsPrinted = 3, kMaxNamesPrinted = 4;
 
 Profile::Count total(const Profiles& profiles, std::size_t record) {
   Profile::Count result;
@@ -68,6 +71,7 @@ PlanTimes::PlanTimes(const Profile* profile) {
   if (!profile) return;
   profiles_.push_back(profile);
   runs_ = profile->runs;
+  call_ = static_cast<double>(profile->nanoseconds);
   is_first_ = profile->is_first;
 }
 
@@ -145,63 +149,154 @@ std::optional<double> PlanTimes::predicted_loop(const Plan& plan, const PlanView
   return *runs * *one;
 }
 
+double PlanTimes::threads_of(const PlanView::Instruction& at, const Profiles& around) {
+  const auto all = static_cast<double>(total(around, at.record).nanoseconds);
+  double of_blocks = 0, count = 0;
+  for (const Profile* const loop : children_of(around, at.record))
+    for (std::size_t b = 0;
+         const Profile* const block = loop->find_child(PlannedLoop::kFirstBlock + b); ++b) {
+      of_blocks += static_cast<double>(block->nanoseconds);
+      count = std::max(count, static_cast<double>(b + 1));
+    }
+  if (of_blocks == 0 || all == 0) return 1;
+  return std::max({1.0, std::min(count, static_cast<double>(threads())), of_blocks / all});
+}
+
+/// Returns the time of a loop besides its ops: within iterations, and between threads.
+std::vector<PlanTimes::Part> PlanTimes::parts_of_loop(const PlanView::Instruction& at,
+                                                      const Profiles& around, double share) const {
+  double ops = 0, condition = 0, of_finished = 0, in_finished = 0, of_blocks = 0;
+  const auto ops_of = [](const Profile& plan) {
+    double sum = 0;
+    for (const Profile::Count& count : plan.records) sum += static_cast<double>(count.nanoseconds);
+    return sum;
+  };
+  const auto add = [&](const Profile& loop) {
+    in_finished += static_cast<double>(loop.finished_nanoseconds);
+    for (const std::size_t part : {PlannedLoop::kBody, PlannedLoop::kCond, PlannedLoop::kEnded})
+      if (const Profile* const plan = loop.find_child(part)) {
+        ops += ops_of(*plan);
+        if (part == PlannedLoop::kCond) condition += ops_of(*plan);
+        if (part == PlannedLoop::kEnded) of_finished += ops_of(*plan);
+      }
+  };
+  for (const Profile* const loop : children_of(around, at.record)) {
+    add(*loop);
+    for (std::size_t b = 0;
+         const Profile* const block = loop->find_child(PlannedLoop::kFirstBlock + b); ++b) {
+      add(*block);
+      of_blocks += static_cast<double>(block->nanoseconds);
+    }
+  }
+  const auto all = static_cast<double>(total(around, at.record).nanoseconds);
+  const double at_a_time = threads_of(at, around);
+  const double finished = std::max(0.0, in_finished - of_finished) / at_a_time;
+  const double between_blocks = of_blocks > 0 ? std::max(0.0, all - of_blocks / at_a_time) : 0;
+  const double rest = std::max(0.0, all - ops / at_a_time - finished - between_blocks);
+  return {{"its condition", condition / at_a_time * share},
+          {"the values that finished entries read and return", finished * share},
+          {"between its ops: states, slices and stacks", rest * share},
+          {"rows into and out of row blocks, and waiting for threads", between_blocks * share}};
+}
+
 std::vector<std::string> PlanTimes::of_whole(const Plan& plan) const {
-  std::int64_t sum = 0;
+  double ops = 0;
   if (runs_)
-    for (const Profile::Count& count : profiles_[0]->records) sum += count.nanoseconds;
-  return text(plan, profiles_, predicted(plan, profiles_), sum);
+    for (const Profile::Count& count : profiles_[0]->records)
+      ops += static_cast<double>(count.nanoseconds);
+  return text(plan, profiles_, predicted(plan, profiles_), call_, 1,
+              {{"before and after the ops: arguments, memory and results", call_ - ops}});
 }
 
 std::vector<std::string> PlanTimes::of_loop(const Plan& around, const PlanView::Instruction& at,
-                                            const Profiles& profiles,
-                                            std::optional<double> times) const {
+                                            const Profiles& profiles, std::optional<double> times,
+                                            double share) const {
   const LoopPlan& loop = PlanView::loop_of(around, at);
-  const Profiles bodies =
-      profiles_of_body(children_of(profiles, at.record), PlanView::blocks(loop).size());
+  const Profiles own = children_of(profiles, at.record);
+  Profiles bodies = profiles_of_body(own, PlanView::blocks(loop).size());
   std::optional<double> all = predicted_loop(around, at, profiles);
   if (all && times) *all *= *times;
   return text(*PlanView::shown(loop).body, bodies, times ? all : std::nullopt,
-              total(profiles, at.record).nanoseconds);
+              share * static_cast<double>(total(profiles, at.record).nanoseconds),
+              share / threads_of(at, profiles), parts_of_loop(at, profiles, share));
 }
 
-std::vector<std::string> PlanTimes::of_branch(const Plan& branch, const Profiles& profiles) const {
-  std::int64_t sum = 0, runs = 0;
+std::vector<std::string> PlanTimes::of_branch(const Plan& branch, const Profiles& profiles,
+                                              double share) const {
+  double sum = 0;
+  std::int64_t runs = 0;
   for (const Profile* profile : profiles) {
-    for (const Profile::Count& count : profile->records) sum += count.nanoseconds;
+    for (const Profile::Count& count : profile->records)
+      sum += static_cast<double>(count.nanoseconds);
     runs += profile->runs;
   }
   std::optional<double> all = predicted(branch, profiles);
   if (all && runs_) *all *= static_cast<double>(runs) / static_cast<double>(runs_);
-  return text(branch, profiles, all, sum);
+  return text(branch, profiles, all, share * sum, share, {});
 }
 
+/// Returns the share of a time in the time of all calls, in whole percents.
+double PlanTimes::percent(double nanoseconds) const {
+  return std::round(100 * nanoseconds / std::max(call_, 1.0));
+}
+
+/// share: of the ops' times in the call's. parts: times that are in no op.
 std::vector<std::string> PlanTimes::text(const Plan& plan, const Profiles& profiles,
-                                         std::optional<double> predicted,
-                                         std::int64_t nanoseconds) const {
+                                         std::optional<double> predicted, double nanoseconds,
+                                         double share, std::vector<Part> parts) const {
   std::string first = predicted ? "predicted " + time_text(*predicted)
                                 : "not predicted, because the trip count is unknown";
   if (!runs_) return {first};
-  const auto seconds = static_cast<double>(nanoseconds) * 1e-9;
-  first += str(", measured ", time_text(seconds / static_cast<double>(runs_)), " a call, ",
-               is_first_ ? "the first one, which plans the loops" : str("the mean of ", runs_));
+  first +=
+      str(", measured ", time_text(nanoseconds * 1e-9 / static_cast<double>(runs_)), " a call, ",
+          is_first_ ? "the first one, which plans the loops" : str("the mean of ", runs_));
   std::vector<std::string> lines{first};
   std::vector<std::pair<std::int64_t, std::size_t>> order;  // nanoseconds, record
-  std::int64_t sum = 0;
-  for (const PlanView::Instruction& at : PlanView::instructions(plan)) {
-    if (at.kind == PlanView::Kind::nothing) continue;
-    const std::size_t r = at.record;
-    const std::int64_t one = total(profiles, r).nanoseconds;
-    sum += one;
-    if (one) order.emplace_back(one, r);
-  }
+  for (const PlanView::Instruction& at : PlanView::instructions(plan))
+    if (const std::int64_t one = total(profiles, at.record).nanoseconds;
+        one && at.kind != PlanView::Kind::nothing)
+      order.emplace_back(one, at.record);
   std::sort(order.rbegin(), order.rend());
-  if (order.size() > kMaxOpsPrinted) order.resize(kMaxOpsPrinted);
-  for (const auto& [one, r] : order) {
+  const std::size_t printed = std::min(kMaxOpsPrinted, order.size());
+  for (std::size_t i = 0; i < printed; ++i) {
+    const auto& [one, r] = order[i];
     const auto calls = static_cast<double>(total(profiles, r).calls);
-    lines.push_back(str(100 * one / sum, " % ", name_of(plan, r), ", ",
+    lines.push_back(str(percent(static_cast<double>(one) * share), " % ", name_of(plan, r), ", ",
                         calls / static_cast<double>(runs_), " x ",
                         time_text(static_cast<double>(one) * 1e-9 / calls)));
   }
+  struct Others {
+    std::int64_t nanoseconds = 0;
+    int count = 0;
+  };
+  std::map<std::string_view, Others> by_name;
+  for (std::size_t i = printed; i < order.size(); ++i) {
+    Others& of = by_name[plan.graph().records[order[i].second].op->name];
+    of.nanoseconds += order[i].first;
+    of.count += 1;
+  }
+  std::vector<std::pair<std::string_view, Others>> names(by_name.begin(), by_name.end());
+  std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
+    return a.second.nanoseconds > b.second.nanoseconds;
+  });
+  std::vector<Part> others;
+  Others rest;
+  for (const auto& [name, of] : names) {
+    if (others.size() < kMaxNamesPrinted) {
+      others.push_back(
+          {str(of.count, " more ", name), static_cast<double>(of.nanoseconds) * share});
+      continue;
+    }
+    rest.nanoseconds += of.nanoseconds;
+    rest.count += of.count;
+  }
+  if (rest.count)
+    others.push_back({str(rest.count, rest.count == 1 ? " other op" : " other ops"),
+                      static_cast<double>(rest.nanoseconds) * share});
+  parts.insert(parts.begin(), others.begin(), others.end());
+  for (const Part& part : parts)
+    if (percent(part.nanoseconds) > 0)
+      lines.push_back(str(percent(part.nanoseconds), " % ", part.name));
   return lines;
 }
 

@@ -27,11 +27,16 @@ class PlanTimes {
   /// Returns "predicted 2 us, measured 3 us a call, the mean of 4", then a line for each of the ops
   /// that took longest.
   std::vector<std::string> of_whole(const Plan& plan) const;
-  /// times: how often the loop runs per call of the whole plan, if known.
+  /// times: how often the loop runs per call of the whole plan, if known. share: as threads_of().
   std::vector<std::string> of_loop(const Plan& around, const PlanView::Instruction& at,
-                                   const Profiles& profiles, std::optional<double> times) const;
+                                   const Profiles& profiles, std::optional<double> times,
+                                   double share) const;
   /// profiles: of the branch. Reports the measured time of all its runs in a call.
-  std::vector<std::string> of_branch(const Plan& branch, const Profiles& profiles) const;
+  std::vector<std::string> of_branch(const Plan& branch, const Profiles& profiles,
+                                     double share) const;
+  /// Returns how many threads ran a loop's row blocks at a time; 1 for other loops. Times of the
+  /// loop's ops, which are sums over threads, are divided by it: their share of the call's time.
+  static double threads_of(const PlanView::Instruction& at, const Profiles& around);
   /// Returns how often a loop's body runs sequentially in one run of the loop; nothing if unknown.
   static std::optional<double> runs_of_body(const Plan& plan, const PlanView::Instruction& at,
                                             const Profiles& profiles);
@@ -45,10 +50,20 @@ class PlanTimes {
                                   const Profiles& profiles) const;
   std::optional<double> predicted_loop(const Plan& plan, const PlanView::Instruction& at,
                                        const Profiles& profiles) const;
+  /// A line of time that is in no op: its share of the call.
+  struct Part {
+    std::string name;
+    double nanoseconds;
+  };
   std::vector<std::string> text(const Plan& plan, const Profiles& profiles,
-                                std::optional<double> predicted, std::int64_t nanoseconds) const;
+                                std::optional<double> predicted, double nanoseconds, double share,
+                                std::vector<Part> parts) const;
+  std::vector<Part> parts_of_loop(const PlanView::Instruction& at, const Profiles& around,
+                                  double share) const;
+  double percent(double nanoseconds) const;
 
   Profiles profiles_;  ///< of the whole plan: one, or none
+  double call_ = 0;    ///< nanoseconds of all counted calls
   std::int64_t runs_ = 0;
   bool is_first_ = false;
 };

@@ -98,10 +98,12 @@ void LoopRun::set_captures(Plan& plan, const std::vector<int>& captures,
 // ---- Iterations ---------------------------------------------------------------------------------
 
 void LoopRun::run() {
+  const std::int64_t begin = profile() ? nanoseconds_now() : 0;
   put_first_carries();
   iterations_.run([&](std::int64_t position, const Tensor& live) { step(position, live); },
                   [&]() -> const Tensor& { return eval_condition(); });
   finish();
+  if (profile()) profile()->nanoseconds += nanoseconds_now() - begin;
 }
 
 void LoopRun::advance() {
@@ -190,10 +192,13 @@ void LoopRun::step(std::int64_t position, const Tensor& live) {
   if (times_.takes_any()) take_checkpoint();
   if (rows_) rows_->before(position, carries_);
   if (!attrs_.sums.empty() && begins_block(iterations_.count())) end_blocks();
-  if (live.is_defined() && !all_live(live))
+  if (live.is_defined() && !all_live(live)) {
+    const std::int64_t begin = profile() ? nanoseconds_now() : 0;
     step_with_ended(live);
-  else
+    if (profile()) profile()->finished_nanoseconds += nanoseconds_now() - begin;
+  } else {
     step_with_all();
+  }
   if (rows_) rows_->after(position, carries_);
 }
 

@@ -52,6 +52,8 @@ class LoopRun {
     return attrs_.body.graph->types[attrs_.body.graph->outputs[outputs_.sums[i]]];
   }
   const Tensor& capture(int i) const { return *in_.captures[static_cast<std::size_t>(i)].tensor; }
+  /// Returns where this run is counted; null if it is not.
+  Profile* profile() const { return loop_.context.profile; }
   char* memory(std::int64_t offset) const { return loop_.memory.data<char>() + offset; }
   const TensorType& carry_type(std::size_t i) const {
     return operands_of(attrs_, loop_.input_types).carries[i];
