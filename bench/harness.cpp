@@ -15,6 +15,7 @@
 #include "machine.h"
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/runtime/instruction_set.h"
 
 namespace reel::bench {
 namespace {
@@ -22,7 +23,16 @@ namespace {
 constexpr double kTurnSeconds = 5e-3;  ///< long compared with the clock's resolution
 constexpr int kFewTurns = 3, kMostTurns = 400;
 
-/// Sets the environment for peers; restarts the program, as libraries read it before main.
+/// An instruction set of Reel, and the names of it, or of the highest set below it, in peers.
+struct Isa {
+  std::string reel, onednn, aten, openblas;
+};
+const std::vector<Isa> kIsas{{"sse42", "SSE41", "default", "NEHALEM"},
+                             {"avx2", "AVX2", "avx2", "HASWELL"},
+                             {"avx512", "AVX512_CORE", "avx512", "SKYLAKEX"}};
+
+/// Sets the environment for peers, and the limit `isa` for Reel and for peers unless it is empty;
+/// restarts the program, as libraries read the environment before main.
 ///
 /// Debian's OpenBLAS 0.3.21 chooses slow kernels on newer processors, and starts a thread per core,
 /// after which every program pays for atomic counts. The machine's own setting is ignored: one
@@ -30,16 +40,23 @@ constexpr int kFewTurns = 3, kMostTurns = 400;
 ///
 /// Reel's large blocks lie on huge pages. glibc, which peers allocate from, uses huge pages if told
 /// to. Not done if peaks are measured, as huge pages round them up.
-void set_up_peers(char** argv, bool measures_peaks) {
+void set_up_peers(char** argv, bool measures_peaks, const std::string& isa) {
   bool is_complete = true;
-  const auto set = [&](const char* variable, const char* value) {
+  const auto set = [&](const char* variable, const std::string& value) {
     const char* now = std::getenv(variable);
-    if (now && std::string_view(now) == value) return;
-    setenv(variable, value, 1);
+    if (now && now == value) return;
+    setenv(variable, value.c_str(), 1);
     is_complete = false;
   };
   set("OPENBLAS_NUM_THREADS", "1");
-  if (__builtin_cpu_supports("avx512f")) set("OPENBLAS_CORETYPE", "SKYLAKEX");
+  for (const Isa& limit : kIsas)
+    if (limit.reel == isa) {
+      set("REEL_MAX_ISA", limit.reel);
+      set("ONEDNN_MAX_CPU_ISA", limit.onednn);
+      set("ATEN_CPU_CAPABILITY", limit.aten);
+      set("OPENBLAS_CORETYPE", limit.openblas);
+    }
+  if (isa.empty() && __builtin_cpu_supports("avx512f")) set("OPENBLAS_CORETYPE", "SKYLAKEX");
   if (!measures_peaks) set("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
   if (is_complete) return;
   execv("/proc/self/exe", argv);
@@ -83,10 +100,15 @@ void note(const std::string& line) {
 }
 
 Group::Group(const std::string& name, int argc, char** argv) {
-  set_up_peers(argv, name == "memory");
   CLI::App options("Benchmarks of Reel: " + name);
   options.add_option("--json", json_, "Write the rows to this file");
   options.add_option("--case", only_, "Only cases with this text in their names");
+  std::string isa;
+  options
+      .add_option("--isa", isa,
+                  "Limit Reel and its peers to the instruction sets up to this one: sse42, avx2 or "
+                  "avx512")
+      ->check(CLI::IsMember({"sse42", "avx2", "avx512"}));
   options
       .add_option("--seconds", seconds_,
                   "About this many seconds for each case, or until three turns are done, up to "
@@ -98,6 +120,10 @@ Group::Group(const std::string& name, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     std::exit(options.exit(error));
   }
+  set_up_peers(argv, name == "memory", isa);
+  if (!isa.empty())
+    note(str("instruction set: ", instruction_set(), ", limited by --isa ", isa,
+             "; the caches and the clock are those of this processor"));
   for (const std::string& line : describe_machine()) note(line);
 }
 

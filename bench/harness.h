@@ -43,10 +43,11 @@ using Turns = std::vector<double>;
 /// - --json FILE: where to write the rows
 /// - --case TEXT: run only cases with TEXT in their names
 /// - --seconds S: how long to run a case
+/// - --isa SET: limit Reel and its peers to sse42, avx2 or avx512
 class Group {
  public:
   /// Prints a description of the machine. Restarts the program if its environment lets a peer's
-  /// library choose slow kernels or start threads unasked.
+  /// library choose slow kernels, start threads unasked, or exceed the limit of --isa.
   Group(const std::string& name, int argc, char** argv);
 
   /// Returns true if a case was requested. The functions below skip other cases.
