@@ -101,54 +101,109 @@ void forward(const LinearScanBlock& s) {
   return s.x.first ? forward_of<T, true>(s) : forward_of<T, false>(s);
 }
 
-/// Adds g y, or g if y is null, to a row of sums, in doubles.
+/// One result of the gradient at a step: rows of its own, or sums over the steps.
 template <class T>
-void accumulate(double* sums, const T* g, const T* y, std::int64_t width) {
-  constexpr std::int64_t kStep = kLanes<double>;
-  std::int64_t j = 0;
-  for (; j + kStep <= width; j += kStep) {
-    Vector<double> term = widen(g + j);
-    if (y) term = term * widen(y + j);
-    (load(sums + j) + term).store_unaligned(sums + j);
+struct Product {
+  explicit Product(const ScanRowsOut& out)
+      : row(static_cast<T*>(out.first)), step(out.step), is_sum(out.first && out.step == 0) {
+    if (is_sum) row = partial;
   }
-  for (; j < width; ++j)
-    sums[j] +=
-        y ? static_cast<double>(g[j]) * static_cast<double>(y[j]) : static_cast<double>(g[j]);
-}
+  T* row;
+  std::int64_t step;
+  bool is_sum;
+  alignas(64) T partial[kScanColumns];  ///< sums of at most kScanTerms terms
 
-/// Stores g y, or g if y is null, to the row of a step, or adds it to the sums over steps.
+  /// Stores or adds g y, or g if y is null, in vectors from column j.
+  template <int kVectors, class Load, class Store>
+  void put(std::int64_t j, const Vector<T> (&g)[kVectors], const T* y, const Load& load,
+           const Store& store) {
+    if (!row) return;
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) {
+      const std::int64_t at = j + i * kLanes<T>;
+      Vector<T> term = g[i];
+      if (y) term = term * load(y + at);
+      if (is_sum) term = load(row + at) + term;
+      store(row + at, term);
+    }
+  }
+  void clear(std::int64_t width) {
+    if (is_sum)
+      for (std::int64_t j = 0; j < width; ++j) partial[j] = 0;
+  }
+  /// Adds the partial sums to the sums in doubles.
+  void flush(double* sums, std::int64_t width) {
+    if (!is_sum) return;
+    for (std::int64_t j = 0; j < width; ++j) sums[j] += static_cast<double>(partial[j]);
+    clear(width);
+  }
+};
+
+/// The operands of one step, and the state a g of the step behind it.
 template <class T>
-void emit(const ScanRowsOut& out, T* row, const T* g, const T* y, std::int64_t width) {
-  if (out.step == 0) return accumulate(static_cast<double*>(out.first), g, y, width);
-  each_vector<T>(width, [&](std::int64_t j, auto load, auto store) {
-    store(row + j, y ? load(g + j) * load(y + j) : load(g + j));
-  });
-}
+struct GradStep {
+  Rows<T> a, cotangent, h, b, x;
+  Product<T> a_out, b_out, x_out;
+  alignas(64) T state[kScanColumns];
+
+  explicit GradStep(const LinearScanGradBlock& s)
+      : a(s.a),
+        cotangent(s.cotangent),
+        h(s.h),
+        b(s.b),
+        x(s.x),
+        a_out(s.a_out),
+        b_out(s.b_out),
+        x_out(s.x_out) {}
+
+  /// Computes vectors from column j. b's result is stored last: it may be the memory of an operand.
+  template <int kVectors, class Load, class Store>
+  void compute(std::int64_t j, const T* before, const Load& load, const Store& store) {
+    Vector<T> g[kVectors];
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) {
+      const std::int64_t at = j + i * kLanes<T>;
+      g[i] = load(cotangent.at + at) + load(state + at);
+      store(state + at, load(a.at + at) * g[i]);
+    }
+    a_out.put(j, g, before, load, store);
+    x_out.put(j, g, b.at, load, store);
+    b_out.put(j, g, x.at, load, store);
+  }
+  void advance() {
+    a.at += a.step, cotangent.at += cotangent.step, h.at += h.step;
+    b.at += b.step, x.at += x.step;
+    a_out.row += a_out.step, b_out.row += b_out.step, x_out.row += x_out.step;
+  }
+};
 
 template <class T>
 void gradient(const LinearScanGradBlock& s) {
-  alignas(64) T g[kScanColumns];
-  alignas(64) T state[kScanColumns];                            // a_{k+1} g_{k+1}
-  for (std::int64_t j = 0; j < s.width; ++j) state[j] = -T(0);  // x + -0 is x
-  Rows<T> a(s.a), cotangent(s.cotangent), h(s.h), b(s.b), x(s.x);
-  T *a_out = static_cast<T*>(s.a_out.first), *b_out = static_cast<T*>(s.b_out.first),
-    *x_out = static_cast<T*>(s.x_out.first);
+  constexpr std::int64_t kTile = 4 * kLanes<T>;
+  GradStep<T> step(s);
+  for (std::int64_t j = 0; j < s.width; ++j) step.state[j] = -T(0);  // x + -0 is x
+  for (Product<T>* out : {&step.a_out, &step.b_out, &step.x_out}) out->clear(s.width);
+  const auto flush = [&] {
+    step.a_out.flush(static_cast<double*>(s.a_out.first), s.width);
+    step.b_out.flush(static_cast<double*>(s.b_out.first), s.width);
+    step.x_out.flush(static_cast<double*>(s.x_out.first), s.width);
+  };
+  const std::int64_t tiles = s.width / kTile * kTile;
   for (std::int64_t k = s.steps; k-- > 0;) {
-    each_vector<T>(s.width, [&](std::int64_t j, auto load, auto store) {
-      const Vector<T> sum = load(cotangent.at + j) + load(state + j);
-      store(g + j, sum);
-      store(state + j, load(a.at + j) * sum);
+    const T* const before = k ? step.h.at : static_cast<const T*>(s.initial);
+    for (std::int64_t j = 0; j < tiles; j += kTile)
+      step.template compute<4>(
+          j, before, [](const T* from) { return load(from); },
+          [](T* to, const Vector<T>& v) { v.store_unaligned(to); });
+    each_vector<T>(s.width - tiles, [&](std::int64_t j, auto load, auto store) {
+      step.template compute<1>(tiles + j, before, load, store);
     });
-    if (a_out) emit(s.a_out, a_out, g, k ? h.at : static_cast<const T*>(s.initial), s.width);
-    if (x_out) emit(s.x_out, x_out, g, b.at, s.width);
-    if (b_out) emit(s.b_out, b_out, g, x.at, s.width);
-    if (k == 0) break;
-    a.at += a.step, cotangent.at += cotangent.step, h.at += h.step;
-    b.at += b.step, x.at += x.step;
-    a_out += s.a_out.step, b_out += s.b_out.step, x_out += s.x_out.step;
+    if ((s.steps - k) % kScanTerms == 0) flush();
+    if (k) step.advance();
   }
+  flush();
   if (s.initial_out)
-    for (std::int64_t j = 0; j < s.width; ++j) static_cast<T*>(s.initial_out)[j] = state[j];
+    for (std::int64_t j = 0; j < s.width; ++j) static_cast<T*>(s.initial_out)[j] = step.state[j];
 }
 
 }  // namespace

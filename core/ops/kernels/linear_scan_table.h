@@ -13,6 +13,10 @@ namespace reel {
 /// The largest number of channels in a block of rows: its states stay in the first-level cache.
 inline constexpr std::int64_t kScanColumns = 512;
 
+/// Number of terms of a sum over time that are added in the operands' dtype; their sums are added
+/// in doubles.
+inline constexpr std::int64_t kScanTerms = 32;
+
 /// One row per time step. `first` is the row at the first step of the walk; each next one is `step`
 /// elements further, which is 0 for an operand without the time axis.
 struct ScanRows {

@@ -7,7 +7,7 @@
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/reductions/cumulative.h"
-#include "reel/core/ops/reductions/linear_scan.h"
+#include "reel/core/ops/scans/linear_scan.h"
 #include "reel/core/ops/shape/slice.h"
 
 namespace reel {

@@ -1,4 +1,4 @@
-// core/ops/reductions/linear_scan.h — linear recurrences along an axis, and the ops of their
+// core/ops/scans/linear_scan.h — linear recurrences along an axis, and the ops of their
 // gradients.
 //
 // No op here treats padding specially: linear_scan() replaces it before.

@@ -1,4 +1,4 @@
-// core/ops/reductions/linear_scan_chains.h — linear recurrences of single channels, several at a
+// core/ops/scans/linear_scan_chains.h — linear recurrences of single channels, several at a
 // time, and over segments of time.
 #pragma once
 

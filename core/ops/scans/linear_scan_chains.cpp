@@ -1,10 +1,12 @@
-#include "reel/core/ops/reductions/linear_scan_chains.h"
+#include "reel/core/ops/scans/linear_scan_chains.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "reel/core/ops/kernels/parallel_ranges.h"
+#include "reel/core/ops/kernels/quiet_exceptions.h"
 
 namespace reel {
 namespace {
@@ -55,6 +57,7 @@ struct Segment {
 /// Computes `count` segments of `steps` steps together.
 template <class T>
 void summarise(const ScanChain<T>* chains, std::int64_t count, std::int64_t steps, Segment* to) {
+  const QuietExceptions quiet;  // products overflow and vanish where no state does
   Segment segments[kTogether];
   for (std::int64_t k = 0; k < steps; ++k)
     for (std::int64_t c = 0; c < count; ++c) {
@@ -65,17 +68,25 @@ void summarise(const ScanChain<T>* chains, std::int64_t count, std::int64_t step
   std::copy(segments, segments + count, to);
 }
 
-/// Returns the state after a segment, or walks the segment if the summary would lose it: an
-/// infinite product times 0, or a state times a product that has vanished.
+/// Returns the state after a segment; nothing if the summary lost it: an infinite product times 0,
+/// or a state times a product that has vanished.
+template <class T>
+std::optional<T> state_by_summary(const ScanChain<T>& chain, const Segment& segment) {
+  constexpr double kLeast = std::numeric_limits<double>::min();
+  const QuietExceptions quiet;
+  const auto before = static_cast<double>(chain.initial);
+  const auto state = static_cast<T>(segment.product * before + segment.sum);
+  const bool has_vanished =
+      std::abs(segment.product) < kLeast &&
+      std::abs(before) * kLeast > std::numeric_limits<double>::epsilon() * std::abs(segment.sum);
+  if (!std::isfinite(segment.product) || !std::isfinite(state) || has_vanished) return std::nullopt;
+  return state;
+}
+
+/// Returns the state after a segment, if need be by walking it.
 template <class T>
 T state_after(const ScanChain<T>& chain, const Segment& segment, std::int64_t steps) {
-  const auto before = static_cast<double>(chain.initial);
-  const double result = segment.product * before + segment.sum;
-  const double lost = std::abs(before) * std::numeric_limits<double>::min();
-  const bool vanished = std::abs(segment.product) < std::numeric_limits<double>::min() &&
-                        lost > std::numeric_limits<double>::epsilon() * std::abs(segment.sum);
-  const auto rounded = static_cast<T>(result);
-  if (std::isfinite(segment.product) && std::isfinite(rounded) && !vanished) return rounded;
+  if (const std::optional<T> state = state_by_summary(chain, segment)) return *state;
   T state = chain.initial;
   for (std::int64_t k = 0; k < steps; ++k) {
     const T kept = chain.a.first[k * chain.a.step] * state;

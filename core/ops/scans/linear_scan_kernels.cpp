@@ -8,8 +8,8 @@
 #include "reel/core/ops/kernels/isa.h"
 #include "reel/core/ops/kernels/linear_scan_table.h"
 #include "reel/core/ops/kernels/parallel_ranges.h"
-#include "reel/core/ops/reductions/linear_scan.h"
-#include "reel/core/ops/reductions/linear_scan_chains.h"
+#include "reel/core/ops/scans/linear_scan.h"
+#include "reel/core/ops/scans/linear_scan_chains.h"
 #include "reel/core/ops/shape/strided.h"
 #include "reel/core/types/tensor.h"
 
@@ -274,13 +274,18 @@ void grad_of_chains(const Walk& walk, const GradMemory<T>& at) {
     if (!result.data) return;
     walk.each_channel([&](std::int64_t outer, std::int64_t column) {
       double sum = 0;
+      T partial = 0;
       for (std::int64_t k = walk.steps(); k-- > 0;) {
         const std::int64_t place = walk.place(true, outer, column, k);
-        const T other = factor(outer, column, k);
-        if (result.over_time)
-          result.data[place] = g[place] * other;
-        else
-          sum += static_cast<double>(g[place]) * static_cast<double>(other);
+        const T term = g[place] * factor(outer, column, k);
+        if (result.over_time) {
+          result.data[place] = term;
+          continue;
+        }
+        partial += term;
+        if ((walk.steps() - k) % kScanTerms && k) continue;
+        sum += static_cast<double>(partial);
+        partial = 0;
       }
       if (!result.over_time) result.data[walk.place(false, outer, column, 0)] = static_cast<T>(sum);
     });

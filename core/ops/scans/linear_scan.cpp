@@ -1,5 +1,5 @@
 // Linear recurrences: the op, its gradient, and the gradient of that.
-#include "reel/core/ops/reductions/linear_scan.h"
+#include "reel/core/ops/scans/linear_scan.h"
 
 #include <algorithm>
 #include <utility>
