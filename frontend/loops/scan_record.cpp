@@ -243,7 +243,9 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
     attrs.cond_captures = captures.add(cond.captured);
     attrs.cond = make_sub_graph(cond.graph);
   }
-  capture_lengths(*body.graph, body.captured, body.dims);
+  Dims kept = attrs.entries.dims;
+  kept.insert(kept.end(), attrs.entries.kept_dims.begin(), attrs.entries.kept_dims.end());
+  const auto kept_lengths = capture_lengths(*body.graph, body.captured, body.dims, kept);
   attrs.body_captures = captures.add(body.captured);
   attrs.body = make_sub_graph(body.graph, body.dims);
 
@@ -252,6 +254,8 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   const Tensors ys = tensors_of(body.ys);
   recording.add_inputs(attrs);
   attrs.captures.resize(captures.tensors().size());
+  for (const std::size_t i : kept_lengths)
+    attrs.captures[static_cast<std::size_t>(attrs.body_captures[i])].fill = FinishedFill::as_is;
   attrs.stacks.assign(ys.size(), LoopStack{.is_list = spec.return_tensor_arrays,
                                            .dim = plan.makes_dim ? Dim() : *plan.dim});
   attrs.trips.makes_dim = plan.makes_dim;

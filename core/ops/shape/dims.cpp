@@ -14,6 +14,7 @@
 #include "reel/core/ops/shape/known_dims.h"
 #include "reel/core/ops/shape/lengths_read.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/dim_node.h"
 #include "reel/core/types/mode.h"
 #include "reel/core/types/sizes.h"
@@ -213,7 +214,12 @@ Dim::Dim(std::string name, const Tensor& lengths) {
 }
 
 Tensor Dim::lengths() const {
-  if (node_ && node_->lengths && !is_tracing()) return Tensor(canonical(*this).node_->lengths);
+  if (node_ && node_->lengths && !is_tracing()) {
+    const Tensor lengths(canonical(*this).node_->lengths);
+    // In a body with finished entries, these are the lengths of the dim as the body sees it. A new
+    // header keeps them from being filled again, as the lengths of a captured tensor are.
+    return thread_mode.entries ? with_dims_of(lengths, lengths.type()) : lengths;
+  }
   if (is_undefined()) throw ArgumentError(str("Dim ", *this, " is undefined: it has no lengths"));
   return dim_lengths(*this);
 }
@@ -224,7 +230,9 @@ Dim define_dim(const std::string& name, const Tensor& lengths) {
 Tensor dim_lengths(const Dim& dim) {
   return bind(dim_lengths_op, {}, make_attrs(DimAttrs{canonical(dim)}));
 }
-void capture_lengths(Graph& body, Tensors& captured, DimEnv outside) {
+std::vector<std::size_t> capture_lengths(Graph& body, Tensors& captured, DimEnv outside,
+                                         const Dims& kept_dims) {
+  std::vector<std::size_t> unchanged;
   DimEnv names = DimEnv::renaming(std::move(outside));
   Dims known = body.schedule().free_symbols;  // and dims of captures; dims of a state may change
   for (std::size_t i = body.formal_count; i < body.inputs.size(); ++i)
@@ -239,7 +247,9 @@ void capture_lengths(Graph& body, Tensors& captured, DimEnv outside) {
     if (record.op == &dim_lengths_op) {
       const Dim& dim = get<DimAttrs>(record.attrs.get()).dim;
       if (dim.is_ragged() && is_known(dim)) {
-        captured.push_back(dim_lengths(names.resolve(dim)));
+        const Dim actual = names.resolve(dim);
+        if (contains(kept_dims, actual)) unchanged.push_back(captured.size());
+        captured.push_back(dim_lengths(actual));
         body.inputs.push_back(body.outputs_of(record)[0]);
         continue;
       }
@@ -248,6 +258,7 @@ void capture_lengths(Graph& body, Tensors& captured, DimEnv outside) {
   }
   body.records = std::move(kept);
   body.seal();
+  return unchanged;
 }
 Tensor dim_token(const Dim& dim) {
   return bind(dim_token_op, {}, make_attrs(DimAttrs{canonical(dim)}));

@@ -30,9 +30,11 @@ Tensor dim_lengths(const Dim& dim);
 Tensor dim_token(const Dim& dim);
 /// Turns lengths that a body reads of outer dims into captures of the body, so that finished
 /// entries read the lengths of a running one. Call it where the body is used. Appends to
-/// `captured`.
+/// `captured`. Returns the positions in `captured` of the lengths of dims in `kept`: finished
+/// entries see these dims unchanged, and must read lengths that agree.
 /// outside: the outer dims for dims of the body.
-void capture_lengths(Graph& body, Tensors& captured, DimEnv outside);
+std::vector<std::size_t> capture_lengths(Graph& body, Tensors& captured, DimEnv outside,
+                                         const Dims& kept);
 /// Appends the record of dim_token(dim) to a graph.
 ValueId append_dim_token(Graph& graph, const Dim& dim);
 

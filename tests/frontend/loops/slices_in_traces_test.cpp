@@ -85,6 +85,22 @@ TEST_P(SlicesInTracesTest, InBodiesWhoseEntriesFinish) {
   expect_gradients(f);
 }
 
+/// The entries are words, and their Dim has lengths itself. Finished entries see that Dim
+/// unchanged, so its lengths are not those of a running entry either. The body mixes entries: the
+/// first sentence reads the second, whose words sum to 24, then to 20 as [7] has finished and is a
+/// copy of [1 2], then to 30 for two copies of [4 5 6].
+TEST_P(SlicesInTracesTest, SentencesMoveInABodyWhoseWordsFinish) {
+  const auto f = [&](const Tensor& x) {
+    return foldl(
+        [&](const Tensor& before, const Tensor&) {
+          return before + sum(reverse(x, batch), {words, letters});
+        },
+        x, full({batch, words}, 0., f64), {.spatial_dim = letters});
+  };
+  EXPECT_EQ(by_sentence(run(f)(text())), (Words{44, 24, 74, 21, 42}));
+  expect_gradients(f);
+}
+
 /// A trace that took an argument's Dim for the whole of a captured slice serves that Dim only.
 TEST(SlicesInJitTest, AnArgumentOfAnotherDimIsRefused) {
   const Dim batch("batch", 2), words("words", 2);
