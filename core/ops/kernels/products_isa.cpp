@@ -11,8 +11,14 @@ namespace {
 // row of b and one element of a. AVX-512 has 32 registers, the others 16.
 #if defined(__AVX512F__)
 constexpr int kMostRows = 6, kMostVectors = 4, kMostRunRows = 4;
+constexpr int most_vectors(std::int64_t) { return kMostVectors; }
 #else
 constexpr int kMostRows = 6, kMostVectors = 2, kMostRunRows = 3;
+/// With one or two rows, more vectors: eight chains at a time, or each step waits for the
+/// multiply-add before it.
+constexpr int most_vectors(std::int64_t rows) {
+  return rows == 1 ? 8 : rows == 2 ? 4 : kMostVectors;
+}
 #endif
 constexpr int kRunColumns = 4;
 
@@ -125,6 +131,12 @@ Tile<T> rows_tile_of(std::int64_t rows, int vectors) {
   if constexpr (kMostVectors > 2) {
     if (vectors == 4) return rows_tile_of<T, 4, kPart>(rows);
     if (vectors == 3) return rows_tile_of<T, 3, kPart>(rows);
+  } else if (vectors > 2) {  // one or two rows
+    constexpr Tile<T> of_one[] = {rows_tile<T, 1, 3, kPart>, rows_tile<T, 1, 4, kPart>,
+                                  rows_tile<T, 1, 5, kPart>, rows_tile<T, 1, 6, kPart>,
+                                  rows_tile<T, 1, 7, kPart>, rows_tile<T, 1, 8, kPart>},
+                      of_two[] = {rows_tile<T, 2, 3, kPart>, rows_tile<T, 2, 4, kPart>};
+    return rows == 1 ? of_one[vectors - 3] : of_two[vectors - 3];
   }
   return vectors == 2 ? rows_tile_of<T, 2, kPart>(rows) : rows_tile_of<T, 1, kPart>(rows);
 }
@@ -134,7 +146,7 @@ void rows_block(const ChainSizes& s, const T* a, const T* b, T* c) {
   const std::int64_t blocks = (s.m + kMostRows - 1) / kMostRows;
   std::int64_t columns;
   for (std::int64_t j = 0; j < s.n; j += columns) {
-    columns = kMostVectors * kLanes<T>;
+    columns = most_vectors(s.m) * kLanes<T>;
     if (s.n - j < columns) columns = s.n - j;
     const int vectors = static_cast<int>((columns + kLanes<T> - 1) / kLanes<T>);
     const std::int64_t part = columns - (vectors - 1) * kLanes<T>;
