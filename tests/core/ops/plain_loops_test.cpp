@@ -1,13 +1,11 @@
-// Loops that the compiler vectorises: values of where and casts, and that they are vector code, on
-// every instruction set of the processor.
+// Loops that the compiler vectorises: values of where and casts on every instruction set of the
+// processor.
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cfenv>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -130,65 +128,6 @@ TEST_P(PlainLoopsTest, CastsToIntegersSaturateWithoutFloatingPointExceptions) {
   expect_saturation<double, std::int32_t>(table_->cast[column_of(f64)][column_of(i32)]);
   expect_saturation<double, std::int64_t>(table_->cast[column_of(f64)][column_of(i64)]);
 }
-
-// ---- Speed --------------------------------------------------------------------------------------
-
-/// Returns the processor seconds of the fastest of many runs: other programs slow only some.
-double seconds_of(const std::function<void()>& run) {
-  const auto now = [] {
-    timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  };
-  constexpr int kTimes = 50;
-  double best = HUGE_VAL;
-  for (int turn = 0; turn < 60; ++turn) {
-    const double begin = now();
-    for (int i = 0; i < kTimes; ++i) run();
-    best = std::min(best, now() - begin);
-  }
-  return best;
-}
-
-#ifdef NDEBUG
-// Vector code for 2,048 elements in the first-level cache takes at most three times as long as an
-// addition of floats, whose loop is written with vectors. Scalar code took seven to ten times as
-// long.
-TEST_P(PlainLoopsTest, LoopsOfFourByteElementsAndMasksAreVectorCode) {
-  if (table_->name == std::string_view("sse42")) GTEST_SKIP() << "it has too short vectors";
-  constexpr std::int64_t kCount = 2048;
-  std::vector<std::uint8_t> c(kCount), bytes(kCount);
-  for (std::int64_t i = 0; i < kCount; ++i) c[i] = i % 3 == 1;
-  const std::vector<float> a(kCount, 1), b(kCount, 2);
-  std::vector<float> out(kCount);
-  const Rows rows{.columns = kCount};
-  const void *const floats[] = {a.data(), b.data()}, *const masks[] = {c.data(), c.data()},
-                    *const choice[] = {c.data(), a.data(), b.data()};
-  const auto binary = [&](Binary op, DType dtype) {
-    return table_->binary[static_cast<int>(op)][column_of(dtype)];
-  };
-  const double addition = seconds_of([&] { binary(Binary::add, f32)(floats, out.data(), rows); });
-  const auto expect_vectors = [&](const char* name, const std::function<void()>& run) {
-    EXPECT_LT(seconds_of(run) / addition, 3) << name;
-  };
-  expect_vectors("where f32", [&] { table_->where[0](choice, out.data(), rows); });
-  expect_vectors("less f32", [&] { binary(Binary::less, f32)(floats, bytes.data(), rows); });
-  expect_vectors("equal f32", [&] { binary(Binary::equal, f32)(floats, bytes.data(), rows); });
-  expect_vectors("add i32", [&] { binary(Binary::add, i32)(floats, out.data(), rows); });
-  expect_vectors("less i32", [&] { binary(Binary::less, i32)(floats, bytes.data(), rows); });
-  expect_vectors("and", [&] { binary(Binary::logical_and, boolean)(masks, bytes.data(), rows); });
-  expect_vectors("not", [&] {
-    table_->unary[static_cast<int>(Unary::logical_not)][column_of(boolean)](c.data(), bytes.data(),
-                                                                            kCount);
-  });
-  expect_vectors("cast of booleans", [&] {
-    table_->cast[column_of(boolean)][column_of(f32)](c.data(), out.data(), kCount);
-  });
-  expect_vectors("cast i32 to f32", [&] {
-    table_->cast[column_of(i32)][column_of(f32)](a.data(), out.data(), kCount);
-  });
-}
-#endif
 
 }  // namespace
 }  // namespace reel
