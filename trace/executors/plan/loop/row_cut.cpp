@@ -10,7 +10,7 @@
 #include "reel/core/ops/list/list_data.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
-#include "reel/core/ops/reductions/linear_scan.h"
+#include "reel/core/ops/scans/linear_scan.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/trace/executors/loop/iterations.h"
