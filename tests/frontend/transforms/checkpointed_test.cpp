@@ -371,6 +371,8 @@ TEST(CheckpointedPlanTest, AnArrayThatItStacksAndReturns) {
   }
 }
 
+REEL_IN_EVERY_MODE(CheckpointedTest);
+
 TEST(CheckpointedByTokensTest, KeepsNothingUntilItIsRunAgain) {
   const auto f = [](bool is_checkpointed) {
     return [=](const Tensor& x) {

@@ -159,7 +159,10 @@ TEST_F(EndedRowsTest, AttendToCapturesWithALengthForEachRow) {
         "source", tensor(std::vector<int>(lengths.rbegin(), lengths.rend()), {p.h.dim("batch")}));
     const std::vector<Tensor> in{
         p.x, mask_padding(random_normal({p.h.dim("batch"), source, hidden}, f64), NAN), p.w};
-    for (const Blocks& blocks : cuts(grad(loss), in)) EXPECT_FALSE(blocks.empty());
+    // cuts() does not know the extents of ragged dims, which these loops keep in their blocks.
+    const auto gradient = jit(grad(loss));
+    gradient(in);
+    EXPECT_EQ(times_said(gradient.explain(), "  cut: "), 2) << gradient.explain();
     expect_same_on_threads(everything, in);
   }
 }

@@ -259,7 +259,8 @@ TEST_F(ExplainCostsTest, ATimeLineHasTheValuesOfFinishedEntries) {
     };
     return scan(Scan{.spatial_dim = time, .initial = zeros({batch, in}), .xs = x, .body = body}).ys;
   };
-  const auto jitted = jit(attend, {.passes = {.cut_rows = false}, .profile = true});
+  const auto jitted =
+      jit(attend, {.passes = {.cut_rows = false, .shrink_batch = false}, .profile = true});
   const Tensor x = random_normal({time, batch, in});
   for (int i = 0; i < 5; ++i) jitted(x);
   EXPECT_TRUE(has(jitted.explain(), " % the values that finished entries read and return\n"))
