@@ -243,9 +243,8 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
     attrs.cond_captures = captures.add(cond.captured);
     attrs.cond = make_sub_graph(cond.graph);
   }
-  Dims kept = attrs.entries.dims;
-  kept.insert(kept.end(), attrs.entries.kept_dims.begin(), attrs.entries.kept_dims.end());
-  const auto kept_lengths = capture_lengths(*body.graph, body.captured, body.dims, kept);
+  const auto kept_lengths =
+      capture_lengths(*body.graph, body.captured, body.dims, attrs.entries.dims);
   attrs.body_captures = captures.add(body.captured);
   attrs.body = make_sub_graph(body.graph, body.dims);
 
