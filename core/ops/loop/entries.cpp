@@ -165,10 +165,10 @@ std::optional<Tensor> has_live(const Tensor& x, const Tensor& live) {
 // above all zero, would be less safe as a divisor.
 Tensor fill_live(const Tensor& x, const Tensor& live) {
   if (x.type().is_list()) return x;  // shared, whatever dims its elements have
-  const std::optional<Tensor> from_live = has_live(x, live);
-  if (!from_live) return apply_to_rows(fill_live_op, x, live);  // padding comes from padding
+  // Padding may be NaN, and counts where an array gives its elements their whole dims.
   const Tensor valid = mask_padding(x), shown = apply_to_rows(fill_live_op, valid, live);
-  return in_order_of(x, where(*from_live, shown, valid));
+  const std::optional<Tensor> from_live = has_live(x, live);
+  return from_live ? in_order_of(x, where(*from_live, shown, valid)) : shown;
 }
 Tensor collect_live(const Tensor& x, const Tensor& live) {
   if (x.type().is_list()) return x;

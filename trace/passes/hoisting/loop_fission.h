@@ -80,8 +80,7 @@ class LoopFission {
   bool has_own_rows(ValueId v) const { return ended_ && ended_->rows()[v] >= 0; }
   /// Returns true if the record, applied to sums over iterations, gives the sum of its results.
   /// Requires one result. Either it is linear without constants in operands that all vary (its
-  /// gradient reads nothing), or it multiplies one such operand by a loop-invariant one, or
-  /// replaces elements of one by zeros as a loop-invariant mask says.
+  /// gradient reads nothing), or it multiplies one such operand by a loop-invariant one.
   bool is_linear(const OpRecord& record) const;
   /// Returns true for a linear record if, to sum its results over time steps, its operands are
   /// summed instead. A sum over axes qualifies only if its operand is made outside, by a linear
@@ -123,7 +122,6 @@ class LoopFission {
   bool grows(const OpRecord& record) const;
   std::vector<std::uint8_t> find_only_summed() const;
   std::vector<std::uint8_t> find_added() const;
-  bool is_zero_once(ValueId v) const;
   std::vector<std::uint8_t> find_terms_inside() const;
   bool is_sum_over_entries(const OpRecord& record,
                            const std::vector<std::uint8_t>& is_only_summed) const;

@@ -95,33 +95,6 @@ const Op* failing_op(const Graph& body, const RowAxes& axes) {
   return nullptr;
 }
 
-/// Returns an op that reads lengths of ragged dims by itself, or leaves out their padding; null if
-/// none. In a row block these dims have no lengths.
-const Op* length_reader(const Graph& body, const RowAxes& axes) {
-  for (const OpRecord& record : body.records) {
-    const bool sums_rows = (record.op == &dot_op || is_packed_dot(*record.op)) &&
-                           axes[body.outputs_of(record)[0]] == RowAxes::kSummed;
-    if (sums_rows || record.op == &checked_logits_op || is_linear_scan(record.op)) return record.op;
-  }
-  return nullptr;
-}
-
-/// Adds the dims that have a length for each row to `ragged`. Returns false if there are dims that
-/// depend on rows in another way.
-bool find_ragged(const Dims& dims, const Dim& rows, Dims& ragged) {
-  for (const Dim& dim : dims) {
-    const Dims& of = dim.length_dims();
-    if (contains(of, rows)) {
-      if (!dim.has_size()) return false;
-      if (!contains(ragged, dim)) ragged.push_back(dim);
-    } else if (std::any_of(of.begin(), of.end(),
-                           [&](const Dim& other) { return contains(other.length_dims(), rows); })) {
-      return false;
-    }
-  }
-  return true;
-}
-
 /// Returns the rows of each block: passes.block_rows, or enough to pay for a pass over the body.
 /// work: multiplications of an iteration for all rows.
 std::vector<std::int64_t> blocks_of(std::int64_t rows, std::int64_t work, bool ends,
@@ -191,10 +164,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   const auto mark = [&](LoopLeaf leaf, const TensorType& seen, bool may_have_rows) -> const char* {
     const std::size_t i = operand_number(attrs, leaf);
     if (inputs[i].is_list()) return " is a list, without the rows, ";
-    if (has_lengths_over(seen, *rows) && !(ends && contains(seen.dims(), *rows)))
-      return " has a dim with lengths over the rows, ";
-    if (!find_ragged(seen.dims(), *rows, cut.ragged))
-      return " has a dim whose lengths run over a ragged dim of the rows, ";
+    if (has_lengths_over(seen, *rows)) return " has a dim with lengths over the rows, ";
     const ValueId v = body.inputs[types.size()];
     types.push_back(seen);
     int axis = find(seen.dims(), *rows);
@@ -225,12 +195,6 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   if (const Op* op = axes.first_mixing()) return no("op ", op->name, " may mix the rows, ", *rows);
   if (const Op* op = ends ? failing_op(body, axes) : nullptr)
     return no("op ", op->name, " may fail for values of finished entries");
-  Dims bound;
-  for (const auto& [symbol, actual] : attrs.body.bindings) bound.push_back(actual);
-  if (!find_ragged(bound, *rows, cut.ragged))
-    return no("a dim of the body has lengths over a ragged dim of the rows, ", *rows);
-  if (const Op* op = cut.ragged.empty() ? nullptr : length_reader(body, axes))
-    return no("op ", op->name, " reads the lengths of ", join(cut.ragged));
   const auto formals = body_inputs(attrs);
   const auto made = body_outputs(attrs);
   for (std::size_t i = 0; i < attrs.carries.size(); ++i) {
@@ -312,16 +276,10 @@ const OpRecord* summing_record(const LoopAttrs& attrs, std::size_t i) {
   return made;
 }
 
-DimChanges RowCut::changes_to(const Dim& part) const {
-  DimChanges result;
-  result.add(dim, part);
-  for (const Dim& of_rows : ragged) result.add(of_rows, Dim(of_rows.name(), of_rows.size()));
-  return result;
-}
-
-LoopAttrs restrict_to_rows(const LoopAttrs& attrs, const DimChanges& changes) {
+LoopAttrs restrict_to_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part) {
   LoopAttrs result = attrs;
-  for (auto& [symbol, actual] : result.body.bindings) actual = changes(actual);
+  for (auto& [symbol, actual] : result.body.bindings)
+    if (actual == whole) actual = part;
   result.entries = {};  // blocks handle finished entries themselves
   return result;
 }

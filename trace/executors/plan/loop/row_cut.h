@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "reel/core/dims/dim_changes.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/options/passes.h"
 
@@ -39,13 +38,7 @@ struct RowCut {
   bool can_join = false;
   /// By value of the body, the axis of its rows (trace/passes/analysis/row_axes.h).
   std::vector<int> axes = {};
-  /// Dims with a length for each row. In a block they have their extent for all rows, and a body
-  /// that reads lengths takes those of its rows as captures (row_blocks/body_on_rows.h).
-  Dims ragged = {};
 
-  /// Returns the substitution of the cut dim by `part`, and of ragged dims, for the dims of a
-  /// block.
-  DimChanges changes_to(const Dim& part) const;
   /// Returns the rows of each block in a run with these inputs. The first block has the longest
   /// row.
   std::vector<BlockOfRows> rows_of_blocks(const LoopAttrs& attrs, OpInputs in) const;
@@ -62,7 +55,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
 /// reads that term; otherwise null.
 const OpRecord* summing_record(const LoopAttrs& attrs, std::size_t i);
 
-/// Returns the loop for a row block. changes: RowCut::changes_to().
-LoopAttrs restrict_to_rows(const LoopAttrs& attrs, const DimChanges& changes);
+/// Returns the loop for a row block, with `part` in place of the cut dim `whole`.
+LoopAttrs restrict_to_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part);
 
 }  // namespace reel

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "reel/core/base/errors.h"
-#include "reel/core/ops/loop/loop_types.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/trace/executors/plan/base/plan_views.h"
 
@@ -24,7 +23,6 @@ void LoopBlocks::find_body() {
   const GraphRef& whole = whole_->loop().body.graph;
   if (body_.whole != whole || body_.axes != cut_->axes)
     body_ = {whole, cut_->axes, body_on_rows(*whole, cut_->axes)};
-  cut_->has_rows.resize(whole_->input_types.size() + body_.row_body.lengths_of.size(), 1);
 }
 
 void LoopBlocks::make_partial_sums() {
@@ -42,18 +40,12 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows,
                       std::size_t profile) const {
   const LoopAttrs loop = on_body(whole_->loop(), body_.row_body);
   const Dim part = cut_->dim.is_named() ? Dim(cut_->dim.name(), rows) : Dim(rows);
-  const DimChanges changes = cut_->changes_to(part);
   const auto on_part = [&](const TensorType& type, std::size_t axis) {
     Dims dims = type.dims();
-    for (std::size_t i = axis; i < dims.size(); ++i)  // slices keep the loop's dim
-      if (dims[i].is_named()) dims[i] = changes(dims[i]);
     dims[axis] = part;
     return type.with(dims);
   };
   std::vector<TensorType> types = whole_->input_types;
-  for (const TensorType& type :
-       body_.row_body.length_types(body_env(whole_->loop(), whole_->input_types)))
-    types.push_back(type);
   for (std::size_t i = 0; i < types.size(); ++i)
     if (cut_->has_rows[i])
       types[i] = on_part(types[i], operand_at(loop, i).is(LeafKind::slice) ? 1 : 0);
@@ -62,7 +54,8 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows,
     block =
         std::make_unique<PlannedLoop>(whole_->context.child(PlannedLoop::kFirstBlock + profile));
   try {
-    if (!block->try_plan(make_attrs(restrict_to_rows(loop, changes)), types, !loop.has_entries()))
+    if (!block->try_plan(make_attrs(restrict_to_rows(loop, cut_->dim, part)), types,
+                         !loop.has_entries()))
       return false;
   } catch (const MemoryError&) {
     throw;  // with more memory it would be cut: results must not depend on free memory
@@ -104,16 +97,13 @@ void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
     cut_->can_join = plan_joined();
     is_joined_planned_ = true;
   }
-  if (runs_joined() && !ends()) return joined_.run(in, out);
-  std::vector<OpInput> given(in.begin(), in.end());
-  const Tensors lengths = body_.row_body.lengths(body_env(whole_->loop(), whole_->input_types));
-  given.insert(given.end(), lengths.begin(), lengths.end());
-  if (runs_joined()) return shrinking_.run(whole_->loop(), *cut_, given, out);
+  if (runs_joined())
+    return ends() ? shrinking_.run(whole_->loop(), *cut_, in, out) : joined_.run(in, out);
   const std::vector<BlockOfRows> blocks = cut_->rows_of_blocks(whole_->loop(), in);
   parallel_for(static_cast<int>(blocks.size()), [&](int i) {
-    const auto& [rows, ends] = blocks[static_cast<std::size_t>(i)];
+    const auto& [rows, lengths] = blocks[static_cast<std::size_t>(i)];
     PlannedLoop& block = *blocks_[static_cast<std::size_t>(i)];
-    BlockRows here(block, *cut_, rows, ends, given, out, i == 0,
+    BlockRows here(block, *cut_, rows, lengths, in, out, i == 0,
                    partial_sums_[static_cast<std::size_t>(i)]);
     const std::vector<OpInput> views(here.inputs().begin(), here.inputs().end());
     LoopRun(block, views, here.outputs(), &here).run();
