@@ -153,6 +153,7 @@ FrameRun& TokenRun::frame_entered(Iteration& outer, int index) {
 void TokenRun::enter(Iteration& outer, int node, Tensor value, bool is_dead) {
   const LoweredNode& is = *plan_.nodes[static_cast<std::size_t>(node)].is;
   FrameRun& frame = frame_entered(outer, is.enters);
+  if (frame.iterations.empty()) return;  // no memory for the first iteration: the run has failed
   --frame.pending_enters;
   if (frame.plan->begin == node && !is_dead) frame.begin = value;
   const auto pass = [&](Iteration& to) {
