@@ -11,8 +11,8 @@ struct CharLstmSizes {
 
 /// Returns a model that predicts the next character of each text.
 Model char_lstm(const CharLstmSizes& sizes = {});
-/// Returns the model step by step: each call takes a character of each text and the state, and returns
-/// the next state.
+/// Returns the model step by step: each call takes a character of each text and the state, and
+/// returns the next state.
 Model char_lstm_step_by_step(const CharLstmSizes& sizes = {});
 
 }  // namespace reel::bench

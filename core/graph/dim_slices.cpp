@@ -14,7 +14,7 @@
 namespace reel {
 namespace {
 
-/// The whole dim, the graph that the slice was made for (0: none), and which slice it is.
+/// The whole dim, the serial of the slice's graph (0: none), and the key of the slice.
 using Key = std::tuple<const DimNode*, std::uint64_t, std::string>;
 struct Origin {
   Dim whole;
@@ -54,7 +54,7 @@ bool is_seen_as(const Dim& whole, const Dim& dim) {
 
 std::uint64_t serial_of(const GraphBuilder* builder) { return builder ? builder->serial() : 0; }
 
-/// Requires has_slices(). Calls fn with what the table holds of a dim.
+/// Requires has_slices(). Calls fn with the dim's entry in the table, if there is one.
 template <class Fn>
 auto with_origin(const Dim& dim, Fn&& fn) -> decltype(fn(std::declval<const Origin&>())) {
   if (!dim.node() || !has_slices()) return std::nullopt;
