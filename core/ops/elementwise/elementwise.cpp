@@ -52,15 +52,14 @@ Tensor apply(const Op& op, const Arg& x) {
   if (a.is_number()) return bind(op, {literal(op.name, a, "rhs", b.tensor().type()), b.input()});
   return bind(op, {a.input(), literal(op.name, b, "lhs", a.tensor().type())});
 }
-/// Applies the op if one operand has a slice of the other's dim; otherwise returns nullopt.
-[[gnu::noinline]] std::optional<Tensor> apply_to_slices(const Op& op, Tensor a, Tensor b) {
-  if (!meet_slices(std::array{&a, &b})) return std::nullopt;
-  return bind(op, {a, b});
+/// Applies the op where one operand may have a slice of the other's dim.
+[[gnu::noinline]] Tensor apply_to_slices(const Op& op, const Arg& a, const Arg& b) {
+  Tensor x = a.tensor(), y = b.tensor();
+  return meet_slices(std::array{&x, &y}) ? bind(op, {x, y}) : bind(op, {a.input(), b.input()});
 }
 Tensor apply(const Op& op, const Arg& a, const Arg& b) {
   if (a.is_number() || b.is_number()) return apply_to_number(op, a, b);
-  if (has_slices() && !(a.tensor().type() == b.tensor().type()))
-    if (auto result = apply_to_slices(op, a.tensor(), b.tensor())) return *std::move(result);
+  if (has_slices() && !(a.tensor().type() == b.tensor().type())) return apply_to_slices(op, a, b);
   return bind(op, {a.input(), b.input()});
 }
 

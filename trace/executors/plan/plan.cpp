@@ -285,6 +285,8 @@ void Plan::make_headers() {
                                          last < static_cast<int>(safe) &&
                                          is_last(slot, static_cast<std::size_t>(last)))
       copied_.emplace_back(slot, Tensor());
+  if (!copied_.empty()) instructions_[first_copied_].has_prelude = true;
+  if (!donors_.empty()) instructions_[first_safe_].has_prelude = true;
 }
 
 void Plan::find_donors() {

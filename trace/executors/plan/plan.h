@@ -117,6 +117,9 @@ class Plan {
   };
   struct Instruction {
     Kind kind;
+    OpStorage storage;         ///< of the outputs, for these sizes
+    bool adds = false;         ///< adds its result to the contents of the output
+    bool has_prelude = false;  ///< prepare_updates() comes before it
     const Op* op;
     const Attrs* attrs;
     std::uint32_t record;
@@ -124,9 +127,7 @@ class Plan {
     std::uint32_t first_out, out_count;  ///< slots
     std::uint32_t first_free,
         free_count;           ///< in freed_: slots that are not read again
-    OpStorage storage;        ///< of the outputs, for these sizes
     std::int32_t child = -1;  ///< in loops_, conds_, tiles_ or flats_
-    bool adds = false;        ///< adds its result to the contents of the output
     std::uint32_t beside =
         0;  ///< number of following instructions that are loops and run beside this one
   };
@@ -146,8 +147,9 @@ class Plan {
   std::size_t first_that_values_do_not_fail() const;
   template <class Is>
   std::size_t first_with_only(Is is) const;
-  void copy_small_inputs();
   void find_donors();
+  void prepare_updates(std::size_t instruction);
+  void copy_small_inputs();
   void make_blocks_before_writing_over();
   /// Returns the block that was allocated in advance for the output in this slot; undefined if
   /// there is none.
@@ -170,7 +172,8 @@ class Plan {
   std::span<const OpInput> inputs_of(const Instruction& at) const {
     return {operands_.data() + at.first_in, at.in_count};
   }
-  SourceId source_of(const Instruction& at) const { return graph_->records[at.record].source; }
+  template <class Fn>
+  void run_op(const Instruction& at, const Fn& fn);
   std::span<Tensor> outputs_of(const Instruction& at) {
     return {slots_.data() + at.first_out, at.out_count};
   }

@@ -138,10 +138,27 @@ void Plan::copy_small_inputs() {
   }
 }
 
+/// Runs before instructions from which on inputs may be overwritten.
+void Plan::prepare_updates(std::size_t instruction) {
+  if (instruction == first_copied_ && !copied_.empty()) copy_small_inputs();
+  if (instruction == first_safe_ && !donors_.empty()) make_blocks_before_writing_over();
+}
+
 Tensor Plan::input_before(std::size_t i) {
   for (auto& [slot, copy] : copied_)
     if (slot == i && !slots_[i].is_defined()) return std::move(copy);
   return std::move(slots_[i]);
+}
+
+/// Runs fn, which computes an instruction. Throws as as_op(), but looks up the source line only for
+/// an error.
+template <class Fn>
+void Plan::run_op(const Instruction& at, const Fn& fn) {
+  try {
+    fn();
+  } catch (...) {
+    rethrow_of(*at.op, graph_->records[at.record].source);
+  }
 }
 
 template <bool is_counted>
@@ -155,8 +172,7 @@ void Plan::run_all() {
   }
   std::uint32_t done = 0;  // loops that ran beside the last one
   for (Instruction& at : instructions_) {
-    if (!copied_.empty() && &at == &instructions_[first_copied_]) copy_small_inputs();
-    if (!donors_.empty() && &at == &instructions_[first_safe_]) make_blocks_before_writing_over();
+    if (at.has_prelude) prepare_updates(static_cast<std::size_t>(&at - instructions_.data()));
     const auto out = outputs_of(at);
     const auto args_of = [&](bool may_reuse) {
       return KernelArgs{*at.op,
@@ -173,8 +189,7 @@ void Plan::run_all() {
             slots_[s].block()->data = own_data_[s];
         KernelArgs args = args_of(false);
         args.adds = at.adds;
-        as_op(
-            *at.op, [&] { at.op->kernel(args); }, source_of(at));
+        run_op(at, [&] { at.op->kernel(args); });
         break;
       }
       case Kind::flat:
@@ -183,24 +198,19 @@ void Plan::run_all() {
       case Kind::blocks: {
         for (Tensor& tensor : out) tensor = taken_block(tensor);
         KernelArgs args = args_of(out.empty() || !out[0].is_defined());
-        as_op(
-            *at.op, [&] { at.op->kernel(args); }, source_of(at));
+        run_op(at, [&] { at.op->kernel(args); });
         break;
       }
       case Kind::untyped:
-        as_op(
-            *at.op, [&] { run_untyped(at, *env); }, source_of(at));
+        run_op(at, [&] { run_untyped(at, *env); });
         break;
       case Kind::tiles:
         for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
           if (places_[s] == Place::block) slots_[s] = taken_block(slots_[s]);
-        as_op(
-            *at.op,
-            [&] {
-              tiles_[static_cast<std::size_t>(at.child)]->run(
-                  inputs_of(at), {slot_types_.data() + at.first_out, at.out_count}, out);
-            },
-            source_of(at));
+        run_op(at, [&] {
+          tiles_[static_cast<std::size_t>(at.child)]->run(
+              inputs_of(at), {slot_types_.data() + at.first_out, at.out_count}, out);
+        });
         break;
       case Kind::loop:
       case Kind::cond: {

@@ -38,6 +38,7 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
       out_(results_of(attrs_, out)),
       inputs_(loop.input_numbers()),
       outputs_(loop.output_numbers()),
+      cond_inputs_(loop.cond ? std::optional(loop.cond_input_numbers()) : std::nullopt),
       rows_(rows),
       iterations_(attrs_, in),
       times_(attrs_) {
@@ -128,16 +129,16 @@ void LoopRun::put_first_carries() {
 
 Tensor& LoopRun::eval_condition() {
   Plan& cond = *loop_.cond;
-  const auto inputs = loop_.cond_input_numbers();
+  const std::size_t carries = attrs_.carries.size();
   position_ = iterations_.count();
   set_position(cond);
-  for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
+  for (std::size_t i = 0; i < carries; ++i) {
     if (loop_.carries[i].is_list)
-      cond.set_input(inputs.carries[i], carried_lists_[i]);
+      cond.set_input(cond_inputs_->carries[i], carried_lists_[i]);
     else
-      place_input(cond, inputs.carries[i], carries_[i]);
+      place_input(cond, cond_inputs_->carries[i], carries_[i]);
   }
-  if (captures_lists_) set_list_captures(cond, attrs_.cond_captures, inputs.captures);
+  if (captures_lists_) set_list_captures(cond, attrs_.cond_captures, cond_inputs_->captures);
   if (cond.output_is_placed(0)) {
     if (!condition_.is_defined()) condition_ = Tensor(allocate_block(cond.output_type(0)));
     cond.set_output(0, condition_.data<void>());
@@ -218,8 +219,9 @@ void LoopRun::run_iteration(Plan& plan) {
 void LoopRun::step_with_all() {
   if (attrs_.chunking.over_chunks) loop_.chunks.show_lengths(position_);
   Plan& body = *loop_.body_at(position_);
+  const std::size_t carries = attrs_.carries.size(), sums = attrs_.sums.size();
   set_position(body);
-  for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
+  for (std::size_t i = 0; i < carries; ++i) {
     if (loop_.carries[i].is_list)
       body.set_input(inputs_.carries[i], std::move(carried_lists_[i]));
     else
@@ -230,13 +232,13 @@ void LoopRun::step_with_all() {
                slices_[i]);
   if (captures_lists_) set_list_captures(body, attrs_.body_captures, inputs_.captures);
 
-  for (std::size_t i = 0; i < attrs_.carries.size(); ++i)
+  for (std::size_t i = 0; i < carries; ++i)
     if (const std::size_t k = outputs_.carries[i]; body.output_is_placed(k))
       body.set_output(k, next_place(i));
-  for (std::size_t j = 0; j < attrs_.stacks.size(); ++j)
+  for (std::size_t j = 0; j < stacks_.size(); ++j)
     if (const std::size_t k = outputs_.stacks[j]; body.output_is_placed(k))
       body.set_output(k, stack_at(j, position_));
-  for (std::size_t i = 0; i < attrs_.sums.size(); ++i) {
+  for (std::size_t i = 0; i < sums; ++i) {
     const std::size_t k = outputs_.sums[i];
     if (!body.output_is_placed(k)) continue;
     const bool adds = body.output_can_add(k);
@@ -251,7 +253,7 @@ void LoopRun::step_with_all() {
     if (attrs_.stacks[j].is_list || (!body.output_is_placed(k) && !loop_.shares_carry[j]))
       put(j, body.output(k));
   }
-  for (std::size_t i = 0; i < attrs_.sums.size(); ++i) {
+  for (std::size_t i = 0; i < sums; ++i) {
     const std::size_t k = outputs_.sums[i];
     const Tensor& term = body.output(k);
     if (formal_sum(i).is_list())
@@ -259,7 +261,7 @@ void LoopRun::step_with_all() {
     else if (!body.output_can_add(k))
       add_term(i, term, body.output_is_placed(k));
   }
-  for (std::size_t i = 0; i < attrs_.carries.size(); ++i) take_carry(i, body);
+  for (std::size_t i = 0; i < carries; ++i) take_carry(i, body);
   if (gives_lists_) release_lists(body);
 }
 

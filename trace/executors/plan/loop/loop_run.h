@@ -122,9 +122,10 @@ class LoopRun {
   const LoopAttrs& attrs_;
   const LoopOperands<const OpInput> in_;
   const LoopResults<Tensor> out_;
-  // Numbers of inputs and outputs of the body.
+  // Numbers of inputs and outputs of the body, and of inputs of the condition, if there is one.
   const BodyInputs<const std::size_t> inputs_;
   const BodyOutputs<const std::size_t> outputs_;
+  const std::optional<CondInputs<const std::size_t>> cond_inputs_;
   BlockRows* rows_;
   Iterations iterations_;
   std::vector<char*> carries_;  ///< data of carries; unused for lists

@@ -99,6 +99,8 @@ inline void TileProgram::run_step(const Step& step, const Tile& tile) const {
 
 void TileProgram::make_outputs(OpInputs in, std::span<const TensorType> types,
                                std::span<Tensor> out) {
+  const auto is_made = [](const Tensor& output) { return output.is_defined(); };
+  if (std::all_of(out.begin(), out.end(), is_made)) return;  // in bodies of loops
   const std::vector<int>& chosen =
       choose_inputs([&](std::size_t k) { return !out[k].is_defined(); },
                     [&](std::size_t i, std::size_t k) { return may_take(in[i], types[k]); });
@@ -114,7 +116,9 @@ void TileProgram::run(OpInputs in, std::span<const TensorType> types, std::span<
   make_outputs(in, types, out);
   if (columns_ == 0) return;
   for (std::size_t k = 0; k < out.size(); ++k) outputs_[k] = out[k].data<char>();
-  if (parts_ == 1)
+  if (is_one_tile_)
+    run_tile(Tile{.rows = rows_, .columns = columns_, .tiles = tiles_});
+  else if (parts_ == 1)
     run_part(0);
   else
     parallel_for(parts_, [this](int part) { run_part(part); });

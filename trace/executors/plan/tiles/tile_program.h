@@ -85,9 +85,9 @@ class TileProgram {
   };
   /// A tile: indices of outer axes, then a rectangle of rows and columns.
   struct Tile {
-    std::int64_t outer_index[kMostBroadcastAxes];
-    std::int64_t row, column, rows, columns;
-    char* tiles;  ///< memory of its shard
+    std::int64_t outer_index[kMostBroadcastAxes] = {};
+    std::int64_t row = 0, column = 0, rows = 0, columns = 0;
+    char* tiles = nullptr;  ///< memory of its shard
   };
 
   /// Inputs that outputs of the same type may replace if the inputs are read last before these
