@@ -56,7 +56,7 @@ void checkpointed_vjp(Vjp& at) {
     Tensors out;
     for (const ValueId v : graph->outputs_of(record))
       if (kept[v].is_defined() && !makes_dims(graph->types[v], env))
-        out.push_back(with_dims_of(kept[v], env.resolve(graph->types[v])));
+        out.push_back(with_named_dims_of(kept[v], env.resolve(graph->types[v])));
     if (out.size() != graph->outputs_of(record).size())
       return bind_all(*record.op, in, std::move(of_record));
     tape.record(*record.op, of_record, in, out);
@@ -69,7 +69,7 @@ void checkpointed_vjp(Vjp& at) {
   const Tensors outputs = run_again();
   Tensors cotangents(outputs.size());
   for (std::size_t k = 0; k < outputs.size(); ++k)
-    if (at.has_cotangent(k)) cotangents[k] = with_dims_of(at.cotangent(k), outputs[k].type());
+    if (at.has_cotangent(k)) cotangents[k] = with_named_dims_of(at.cotangent(k), outputs[k].type());
   add_cotangents_of(at, tape, outputs, cotangents, sources, places);
 }
 

@@ -27,7 +27,7 @@ Tensor with_dims_of_branch(const Tensor& cotangent, const Graph& branch, const T
   for (std::size_t axis = 0; axis < dims.size(); ++axis)
     if (const Dim& dim = returned.dims()[axis]; dim.is_named() && !makes_dim(branch, dim))
       dims[axis] = env.resolve(dim);
-  return with_dims_of(cotangent, returned.with(dims));
+  return with_named_dims_of(cotangent, returned.with(dims));
 }
 
 ReversedGraph reverse_branch(const SubGraph& branch, const std::vector<int>& places, Vjp& at) {

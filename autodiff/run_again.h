@@ -10,7 +10,7 @@ namespace reel {
 
 /// Returns x with the named dims of type `again`. x is a value of the first run, or its cotangent.
 /// The second run may have made its dims anew.
-Tensor with_dims_of(const Tensor& x, const TensorType& again);
+Tensor with_named_dims_of(const Tensor& x, const TensorType& again);
 
 /// Adds the cotangents of the inputs at `places` to a vjp. `sources` are these inputs as the tape
 /// watched them. `outputs` were recomputed on the tape, and `cotangents` belong to them; undefined

@@ -165,8 +165,16 @@ void verify(const Graph& graph, const char* after) {
   // An argument's dim that the function names itself is a symbol in the recording, but not here.
   DimEnv names;
   for (const auto& [actual, symbol] : graph.renames) names.bind(symbol, actual);
+  // The segments of a loop that runs again are made during a run. They have both the symbol of such
+  // a dim and the dim, because nothing there tells that one stands for the other.
+  const auto is_same_dim = [](const Dim& a, const Dim& b) {
+    return a == b || (a.is_symbol() != b.is_symbol() && a.is_named() && b.is_named() &&
+                      a.has_size() && b.has_size() && a.size() == b.size() && a.name() == b.name());
+  };
   const auto are_same = [&](const TensorType& a, const TensorType& b) {
-    return a == b || names.resolve(a) == names.resolve(b);
+    return a == b ||
+           (std::ranges::equal(a.dims(), b.dims(), is_same_dim) && a.with(b.dims()) == b) ||
+           names.resolve(a) == names.resolve(b);
   };
   for (const OpRecord& record : graph.records) {
     std::vector<TensorType> in;
