@@ -453,7 +453,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
     const OpRecord& record = from.records[r];
     std::vector<ValueId> in, out;
     for (const ValueId v : from.inputs_of(record)) in.push_back(value[v]);
-    if (record.op->has_effect && r < both.forward_records) {
+    if (record.op->has_effect && !is_collective(*record.op) && r < both.forward_records) {
       value[from.outputs_of(record)[0]] = in[0];  // it was printed when it was first computed
       continue;
     }

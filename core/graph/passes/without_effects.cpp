@@ -42,7 +42,7 @@ Ref<Graph> without_effects(const Graph& graph) {
   for (const OpRecord& record : graph.records) {
     std::vector<ValueId> in;
     for (const ValueId v : graph.inputs_of(record)) in.push_back(now[v]);
-    if (record.op->has_effect) {
+    if (record.op->has_effect && !is_collective(*record.op)) {
       for (const ValueId v : graph.outputs_of(record)) now[v] = in[0];
       continue;
     }

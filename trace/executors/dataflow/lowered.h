@@ -123,9 +123,11 @@ struct LoweredGraph {
 };
 
 /// Lowers loops and conds of a graph, nested ones too. Drops nodes that no output depends on,
-/// including effects (print).
+/// including effects (print). Collectives stay, and each waits for the one before it in the
+/// program.
 ///
-/// Some loops stay one node:
+/// Conds with collectives stay one node, and so do some loops:
+/// - loops with collectives, as these run in the order of the program;
 /// - loops under a memory policy (checkpoints, spilling), as their iterations must be stored in
 ///   order;
 /// - loops that read recomputed residuals;

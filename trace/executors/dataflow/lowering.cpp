@@ -5,8 +5,26 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/ops/control/cond.h"
+#include "reel/core/ops/control/effects.h"
 
 namespace reel {
+
+namespace {
+
+/// Returns true if collectives may run inside of the record, which is one node. A loop over
+/// recomputed residuals may run those of the replay segments.
+bool may_run_collectives(const OpRecord& record) {
+  return has_collectives(record) ||
+         (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).has_windows());
+}
+
+bool is_collective_node(const LoweredNode& node) {
+  return node.role == LoweredRole::record && node.kind == LoweredKind::op && node.graph &&
+         node.record >= 0 &&
+         has_collectives(node.graph->records[static_cast<std::size_t>(node.record)]);
+}
+
+}  // namespace
 
 LoweredGraph lower(const GraphRef& graph) {
   LoweredGraph lowered = Lowering().run(graph);
@@ -18,6 +36,7 @@ LoweredGraph lower(const GraphRef& graph) {
 
 LoweredGraph Lowering::run(const GraphRef& graph) {
   lowered_.frames.emplace_back();
+  orders_collectives_ = has_collectives(*graph);
   Scope scope = make_scope(graph, nullptr, 0);
   Ports inputs;
   for (std::size_t i = 0; i < graph->inputs.size(); ++i) {
@@ -202,13 +221,14 @@ void Lowering::lower_records(Scope& scope) {
     const OpRecord& record = scope.graph->records[r];
     const std::size_t first = lowered_.nodes.size();
     const auto runs_as_one = [&] {
+      if (has_collectives(record)) return true;
       const auto& attrs = get<LoopAttrs>(record.attrs.get());
       return attrs.chunking.over_chunks || attrs.chunking.within_chunk || attrs.has_windows() ||
              attrs.keeps_few_steps() || (attrs.trips.is_reverse && attrs.cond);
     };
     if (record.op == &loop_op && !runs_as_one())
       lower_loop(scope, r);
-    else if (record.op == &cond_op)
+    else if (record.op == &cond_op && !has_collectives(record))
       lower_cond(scope, r);
     else
       lower_record(scope, r);
@@ -233,7 +253,14 @@ void Lowering::lower_record(Scope& scope, std::size_t r) {
     made.push_back({at, static_cast<int>(made.size())});
   }
   wait_for_dims(scope, at, record);
+  // All of these are in the outermost scope, since a loop or cond with one inside stays one node.
+  if (scope.id == 0 && orders_collectives_ && may_run_collectives(record)) order_collective(at);
   make_values(scope, r, made);
+}
+
+void Lowering::order_collective(int at) {
+  if (last_collective_ >= 0) wait(at, last_collective_);
+  last_collective_ = at;
 }
 
 void Lowering::lower_cond(Scope& scope, std::size_t r) {
@@ -300,6 +327,8 @@ void drop_unneeded(LoweredGraph& graph) {
     }
   };
   for (const LoweredPort& output : graph.outputs) need(output.node);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    if (is_collective_node(graph.nodes[i])) need(static_cast<int>(i));
   while (!todo.empty()) {
     const LoweredNode& of = graph.nodes[static_cast<std::size_t>(todo.back())];
     todo.pop_back();

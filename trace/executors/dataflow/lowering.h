@@ -84,6 +84,8 @@ class Lowering {
   /// Returns true if the value is there in every iteration, even in one that does not run.
   bool is_constant(Port port) const;
   std::string unique(const std::string& name);
+  /// Orders a record that runs as one node behind the collectives before it.
+  void order_collective(int node);
   const LoweredOutput& output(Port port) const {
     return lowered_.nodes[static_cast<std::size_t>(port.node)]
         .outputs[static_cast<std::size_t>(port.port)];
@@ -92,9 +94,12 @@ class Lowering {
 
   LoweredGraph lowered_;
   std::unordered_map<std::string, int> names_;
+  bool orders_collectives_ = false;  ///< true if the graph has collectives
+  int last_collective_ = -1;         ///< the last node with collectives so far
 };
 
-/// Drops the nodes that no output of the lowered graph depends on, and renumbers the others.
+/// Drops the nodes that neither an output of the lowered graph nor a collective depends on, and
+/// renumbers the others.
 void drop_unneeded(LoweredGraph& graph);
 
 }  // namespace reel

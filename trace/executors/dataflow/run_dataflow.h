@@ -14,6 +14,7 @@ namespace reel {
 /// the interpreter.
 ///
 /// Effects (print) happen when data reaches them, and only if an output depends on their result.
+/// Collectives always run, one after the other in the order of the program.
 /// Throws the error that comes first in the order of the program. Throws CancelledError if the
 /// token of a CancellationScope requests a stop.
 Tensors run_dataflow(const GraphRef& graph, Tensors&& inputs, const RunOptions& options);
