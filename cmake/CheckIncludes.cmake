@@ -27,12 +27,14 @@ if(floor LESS 10)
 endif()
 
 # autodiff differentiates graphs of any executor, so it knows none.
-set(never_autodiff "^(eager|trace|frontend)")
-set(never_eager "^(autodiff|trace|frontend)")
-set(never_trace "^(autodiff|frontend)")
+set(never_core "^distributed")
+set(never_autodiff "^(eager|trace|frontend|distributed)")
+set(never_eager "^(autodiff|trace|frontend|distributed)")
+set(never_trace "^(autodiff|frontend|distributed)")
+set(never_frontend "^distributed")
 
 set(used "")
-foreach(top core eager trace autodiff frontend)
+foreach(top core eager trace autodiff frontend distributed)
   file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${top}/*.h ${ROOT}/${top}/*.cpp)
   foreach(file IN LISTS files)
     get_filename_component(folder ${file} DIRECTORY)

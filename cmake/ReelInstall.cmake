@@ -6,8 +6,18 @@ foreach(folder core eager trace autodiff frontend)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel FILES_MATCHING PATTERN "*.h")
 endforeach()
 
+if(REEL_HAS_DISTRIBUTED)
+  install(FILES distributed.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel)
+  install(DIRECTORY distributed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel FILES_MATCHING PATTERN "*.h")
+endif()
+
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/reel)
 install(TARGETS reel EXPORT reel-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(REEL_HAS_DISTRIBUTED)
+  # A set of its own: only find_package(reel COMPONENTS distributed) looks for MPI.
+  install(TARGETS reel_distributed EXPORT reel-distributed-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT reel-distributed-targets NAMESPACE reel:: DESTINATION ${package})
+endif()
 install(EXPORT reel-targets NAMESPACE reel:: DESTINATION ${package})
 configure_package_config_file(cmake/reel-config.cmake.in ${PROJECT_BINARY_DIR}/reel-config.cmake
   INSTALL_DESTINATION ${package})

@@ -28,7 +28,8 @@ std::string demangled(const char* name) {
 bool has_prefix_in(std::string_view file, std::string_view root) {
   if (!file.starts_with(root)) return false;
   file.remove_prefix(root.size());
-  for (const std::string_view folder : {"/core/", "/eager/", "/trace/", "/autodiff/", "/frontend/"})
+  for (const std::string_view folder :
+       {"/core/", "/eager/", "/trace/", "/autodiff/", "/frontend/", "/distributed/"})
     if (file.starts_with(folder)) return true;
   return false;
 }

@@ -1,0 +1,39 @@
+// distributed/call.h — Call, one call of a collective as all ranks must make it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reel/core/base/source.h"
+#include "reel/core/types/tensor_type.h"
+
+namespace reel {
+
+/// A call of a collective on one rank. All ranks must make calls with equal hashes in one order.
+struct Call {
+  std::string_view name;                  ///< "all_reduce (sum)"
+  std::vector<const TensorType*> types;   ///< of the operands
+  const std::vector<std::string>* paths;  ///< of the operands, in the caller's tree; may be null
+  SourceId source = kNoSource;
+
+  /// Returns a number that depends on the name, and on paths, dtypes, sizes and dim names of the
+  /// operands. It is equal in all processes of one program.
+  std::uint64_t hash() const;
+  /// Returns the operands as text, each as "path: type".
+  std::vector<std::string> operands() const;
+};
+
+/// Returns "name" or "name at file:line". Without debug information: with the name of the calling
+/// function.
+std::string text_of(std::string_view name, SourceId source);
+
+/// Serialises a call for other ranks, as lines: name and place, then the operands.
+std::string pack(const Call& call);
+
+/// Returns one line for each rank. Operands are listed only where they differ between ranks whose
+/// calls have one name. texts: by rank, from pack().
+std::string compare(const std::vector<std::string>& texts);
+
+}  // namespace reel

@@ -1,0 +1,57 @@
+// distributed/collective_trees.h — collectives on trees: leaves in one call, table rows gathered.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reel/distributed/collective_ops.h"
+#include "reel/frontend/sparse/indexed_slices.h"
+#include "reel/frontend/tree/tree.h"
+
+namespace reel::detail {
+
+/// The tensors of a tree, those of IndexedSlices apart: each has its members at three places of the
+/// list, values first.
+struct TreeTensors {
+  Tensors tensors;
+  OperandPaths paths;
+  std::vector<std::size_t> slices;  ///< places of the values of IndexedSlices
+};
+
+struct FindSlices {
+  std::vector<std::size_t>& found;
+  std::size_t tensors = 0;
+  template <class Leaf>
+  void operator()(const Leaf&, const std::string&) {
+    tensors += std::is_same_v<Leaf, Tensor> || std::is_same_v<Leaf, TensorArray>;
+  }
+  void size(std::size_t, const std::string&) {}
+  void key(const std::string&, const std::string&) {}
+  void enter(const IndexedSlices&) { found.push_back(tensors); }
+};
+
+template <class Tree>
+TreeTensors tree_tensors(const Tree& tree) {
+  TreeTensors result{tensors_of(flatten(tree)), tree_paths(tree), {}};
+  FindSlices fn{result.slices};
+  walk<false>(tree, {}, fn);
+  return result;
+}
+template <class Tree>
+Tree with_tree_tensors(const Tree& tree, const Tensors& tensors) {
+  return unflatten(tree, with_tensors(flatten(tree), tensors));
+}
+
+// These return the tensors with others in their places. Empty Tensors stay.
+
+Tensors all_reduce_tree(const TreeTensors& tree, Reduction how);
+/// Also throws DTypeError for leaves that are not floating.
+Tensors all_reduce_mean_tree(const TreeTensors& tree, const Tensor& count);
+Tensors broadcast_tree(const TreeTensors& tree, int root);
+
+/// Returns the means of all shards' values, weighted by their counts. means, counts, trees: by
+/// shard of this rank. The mean of the losses is the last element of the result.
+Tensors mean_of_shards(const Tensors& means, const Tensors& counts,
+                       const std::vector<TreeTensors>& trees, int shards);
+
+}  // namespace reel::detail

@@ -1,0 +1,128 @@
+// distributed/sharded.h — Sharded and Weighted: a batch in shards, and the loss of one of them.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "reel/core/functions/identity.h"
+#include "reel/core/runtime/random.h"
+#include "reel/distributed/collective_trees.h"
+#include "reel/frontend/transforms/grad.h"
+
+namespace reel {
+
+/// The shards of a batch that this rank computes, in their order. A tree, so it may be an argument
+/// of a jitted function.
+template <class Tree>
+struct Sharded {
+  std::vector<Tree> parts;
+  int first = 0;  ///< number of parts[0] among all shards
+  int of = 0;     ///< number of all shards
+};
+
+/// A mean over `count` items: the valid steps of a shard, for instance. Shards with more items
+/// count more in the mean over all shards.
+struct Weighted {
+  Tensor mean;   ///< a floating scalar
+  Tensor count;  ///< a floating scalar; not negative
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr bool kIsSharded = false;
+template <class T>
+inline constexpr bool kIsSharded<Sharded<T>> = true;
+
+template <class T>
+inline constexpr bool kIsWeighted = std::is_same_v<T, Weighted>;
+template <class Aux>
+inline constexpr bool kIsWeighted<std::pair<Weighted, Aux>> = true;
+
+/// Returns shard s of an argument; an argument that is not sharded as it is.
+template <class T>
+const auto& shard_of(const T& argument, std::size_t s) {
+  if constexpr (kIsSharded<T>)
+    return argument.parts[s];
+  else
+    return argument;
+}
+
+/// Numbers of this rank's shards, and of all.
+struct OwnShards {
+  int first = 0, count = 0, of = 0;
+};
+/// Throws ArgumentError unless the arguments have the same shards, and these are this rank's.
+void check_shards(const std::vector<OwnShards>& arguments);
+
+template <class... Args>
+OwnShards shards_of(const Args&... args) {
+  std::vector<OwnShards> found;
+  const auto look = [&](const auto& argument) {
+    if constexpr (kIsSharded<std::decay_t<decltype(argument)>>)
+      found.push_back({argument.first, static_cast<int>(argument.parts.size()), argument.of});
+  };
+  (look(args), ...);
+  check_shards(found);
+  return found[0];
+}
+
+template <class F>
+auto sharded_value_and_grad(F f) {
+  return [f](const auto& model, const auto&... rest) {
+    using Model = std::decay_t<decltype(model)>;
+    using Value = std::decay_t<decltype(f(model, shard_of(rest, 0)...))>;
+    static_assert((kIsSharded<std::decay_t<decltype(rest)>> || ...),
+                  "World::value_and_grad(f) is called with a batch that World::shard() returned");
+    static_assert(kIsWeighted<Value>,
+                  "the function given to World::value_and_grad returns Weighted{mean, count}, or "
+                  "std::pair{Weighted{mean, count}, auxiliary}: a mean of means is wrong if shards "
+                  "have other numbers of items");
+    constexpr bool kHasAuxiliary = !std::is_same_v<Value, Weighted>;
+    const OwnShards own = shards_of(rest...);
+    const auto of_shard = reel::value_and_grad([&f](const Model& m, const auto&... shard) {
+      const Value value = f(m, shard...);
+      if constexpr (kHasAuxiliary)
+        return std::pair{value.first.mean, value};
+      else
+        return std::pair{value.mean, value};
+    });
+    std::vector<Value> values;
+    std::vector<Model> gradients;
+    {
+      RandomScope keys;  // one per shard, whichever rank computes it
+      for (int s = 0; s < own.count; ++s) {
+        keys.begin(own.first + s);
+        auto [value, gradient] = of_shard(model, shard_of(rest, static_cast<std::size_t>(s))...);
+        values.push_back(std::move(value.second));
+        gradients.push_back(std::move(gradient));
+      }
+    }
+    Tensors means, counts;
+    std::vector<TreeTensors> trees;
+    for (std::size_t s = 0; s < values.size(); ++s) {
+      const Weighted* weighted;
+      if constexpr (kHasAuxiliary)
+        weighted = &values[s].first;
+      else
+        weighted = &values[s];
+      means.push_back(weighted->mean);
+      counts.push_back(stop_gradient(weighted->count));
+      trees.push_back(tree_tensors(gradients[s]));
+    }
+    Tensors reduced = mean_of_shards(means, counts, trees, own.of);
+    Tensor loss = std::move(reduced.back());
+    reduced.pop_back();
+    Model gradient = with_tree_tensors(gradients[0], reduced);
+    if constexpr (kHasAuxiliary) {
+      Sharded<typename Value::second_type> auxiliary{{}, own.first, own.of};
+      for (Value& value : values) auxiliary.parts.push_back(std::move(value.second));
+      return std::pair{std::pair{std::move(loss), std::move(auxiliary)}, std::move(gradient)};
+    } else {
+      return std::pair{std::move(loss), std::move(gradient)};
+    }
+  };
+}
+
+}  // namespace detail
+}  // namespace reel

@@ -1,0 +1,279 @@
+#include "reel/distributed/transport.h"
+
+#include <mpi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "reel/core/base/str.h"
+#include "reel/distributed/distributed_error.h"
+
+namespace reel {
+
+struct Transport::Communicators {
+  MPI_Comm all, announcements;
+  bool owns_mpi;
+};
+
+namespace {
+
+Transport* active_transport = nullptr;
+
+/// True if mpirun, or another launcher for MPI, started the program.
+bool is_launched() {
+  constexpr std::array kSetByLaunchers{"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"};
+  for (const char* const name : kSetByLaunchers)
+    if (std::getenv(name)) return true;
+  return false;
+}
+
+/// Returns the number of processors of this machine, whatever this process is bound to.
+int processors() { return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)); }
+
+constexpr int kAnnouncement = 1;  // the tag
+/// After the time limit, ranks wait this long for the calls of the others, to name them.
+constexpr std::chrono::milliseconds kAnswer{500};
+
+}  // namespace
+
+Shares Shares::of(const std::vector<std::int64_t>& bytes) {
+  Shares shares;
+  std::int64_t begin = 0;
+  for (const std::int64_t count : bytes) {
+    shares.bytes.push_back(static_cast<int>(count));
+    shares.begin.push_back(static_cast<int>(begin));
+    begin += count;
+    if (begin > std::numeric_limits<int>::max())
+      throw ArgumentError(
+          "all_gather: the tensors of all ranks have 2 GiB or more together; gather parts of them");
+  }
+  return shares;
+}
+
+Transport& Transport::active(std::string_view function) {
+  if (!active_transport)
+    throw DistributedError(str(function, ": there is no World; keep it until the last call"));
+  return *active_transport;
+}
+bool Transport::is_active() { return active_transport != nullptr; }
+
+Transport::Transport(std::chrono::duration<double> timeout) : timeout_(timeout) {
+  if (active_transport) throw ArgumentError("World: there is one already; a program has one World");
+  if (is_launched()) start();
+  active_transport = this;
+}
+
+void Transport::start() {
+  int is_initialised = 0, is_finalised = 0;
+  MPI_Initialized(&is_initialised);
+  MPI_Finalized(&is_finalised);
+  if (is_finalised)
+    throw ArgumentError("World: MPI has ended; a program has one World, which starts and ends MPI");
+  if (!is_initialised) {
+    int provided = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+    if (provided < MPI_THREAD_SERIALIZED)
+      throw ArgumentError("World: this MPI cannot be used by several threads in turn");
+  }
+  mpi_ = std::make_unique<Communicators>();
+  mpi_->owns_mpi = !is_initialised;
+  MPI_Comm_dup(MPI_COMM_WORLD, &mpi_->all);
+  MPI_Comm_dup(MPI_COMM_WORLD, &mpi_->announcements);
+  MPI_Comm_rank(mpi_->all, &rank_);
+  MPI_Comm_size(mpi_->all, &size_);
+  MPI_Comm local;
+  MPI_Comm_split_type(mpi_->all, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &local);
+  MPI_Comm_rank(local, &local_rank_);
+  MPI_Comm_size(local, &local_size_);
+  MPI_Comm_free(&local);
+  is_crowded_ = local_size_ > processors();
+  announced_.resize(static_cast<std::size_t>(size_));
+}
+
+Transport::~Transport() {
+  active_transport = nullptr;
+  if (!mpi_) return;
+  MPI_Comm_free(&mpi_->all);
+  MPI_Comm_free(&mpi_->announcements);
+  if (mpi_->owns_mpi) MPI_Finalize();
+}
+
+void Transport::abort() {
+  // MPI_Abort waits for mpirun, which may be out of reach if the network is cut.
+  std::thread([] {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    ::_exit(1);
+  }).detach();
+  if (mpi_) MPI_Abort(MPI_COMM_WORLD, 1);
+  ::_exit(1);
+}
+
+void Transport::announce() {
+  if (std::exchange(has_announced_, true)) return;
+  std::string& text = announced_[static_cast<std::size_t>(rank_)];
+  text = pack(*current_);
+  for (int other = 0; other < size_; ++other) {
+    if (other == rank_) continue;
+    MPI_Request request;
+    // The text stays: no call follows one that is late.
+    MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_CHAR, other, kAnnouncement,
+              mpi_->announcements, &request);
+    MPI_Request_free(&request);
+  }
+}
+
+void Transport::collect_announcements() {
+  for (;;) {
+    int has_come = 0, size = 0;
+    MPI_Status status;
+    MPI_Iprobe(MPI_ANY_SOURCE, kAnnouncement, mpi_->announcements, &has_come, &status);
+    if (!has_come) return;
+    MPI_Get_count(&status, MPI_CHAR, &size);
+    std::string& text = announced_[static_cast<std::size_t>(status.MPI_SOURCE)];
+    text.resize(static_cast<std::size_t>(size));
+    MPI_Recv(text.data(), size, MPI_CHAR, status.MPI_SOURCE, kAnnouncement, mpi_->announcements,
+             MPI_STATUS_IGNORE);
+  }
+}
+
+/// Throws an error that names the call of each rank. Ranks that wait answer at once.
+void Transport::fail_late() {
+  announce();
+  const auto is_complete = [&] {
+    for (const std::string& text : announced_)
+      if (text.empty()) return false;
+    return true;
+  };
+  const auto end = Clock::now() + kAnswer;
+  while (!is_complete() && Clock::now() < end) {
+    collect_announcements();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const std::string since = calls_ == 0 ? std::string(" has called no collective")
+                                        : str(" has called none since call ", calls_, ", ",
+                                              text_of(last_name_, last_source_));
+  std::string message = str("not all ranks came to call ", calls_ + 1, " within ", timeout_.count(),
+                            " s, the World's timeout");
+  std::vector<std::string> texts;
+  for (const std::string& text : announced_) {
+    const bool is_here = !text.empty();
+    texts.push_back(is_here ? text.substr(0, text.find('\n')) : since);
+    message += str("\n  rank ", texts.size() - 1, is_here ? ": " : ":", texts.back(),
+                   is_here ? "" : "; it computes, has stopped, or its machine is out of reach");
+  }
+  failure_ = message;
+  throw DistributedError(message);
+}
+
+void Transport::wait(void* request, bool may_sleep) {
+  auto* of_mpi = static_cast<MPI_Request>(request);
+  const auto start = Clock::now();
+  // A rank that waits for others leaves its processor to them: at once if ranks share processors.
+  const auto spins = is_crowded_ ? std::chrono::microseconds(0) : std::chrono::microseconds(200);
+  auto next_look = start + std::chrono::milliseconds(20);
+  for (;;) {
+    int is_done = 0;
+    MPI_Test(&of_mpi, &is_done, MPI_STATUS_IGNORE);
+    if (is_done) return;
+    const auto now = Clock::now();
+    if (now - start < spins) continue;
+    if (may_sleep && now - start > std::chrono::milliseconds(2))
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    else
+      ::sched_yield();
+    if (now < next_look) continue;
+    next_look = now + std::chrono::milliseconds(20);
+    collect_announcements();
+    bool is_late = now - start > timeout_;
+    for (const std::string& text : announced_) is_late = is_late || !text.empty();
+    if (is_late) fail_late();
+  }
+}
+
+void Transport::check(const Call& call) {
+  if (is_broken()) throw DistributedError(failure_);
+  if (!mpi_) return;
+  current_ = &call;
+  // The largest hash and the largest complement are of one number if all hashes are equal.
+  const std::uint64_t hash = call.hash();
+  std::array<std::uint64_t, 2> mine{hash, ~hash}, largest{};
+  MPI_Request request;
+  MPI_Iallreduce(mine.data(), largest.data(), 2, MPI_UINT64_T, MPI_MAX, mpi_->all, &request);
+  wait(request, true);
+  if (largest[0] != ~largest[1]) refuse(call);
+  ++calls_;
+  last_name_ = call.name;
+  last_source_ = call.source;
+}
+
+void Transport::refuse(const Call& call) {
+  const std::string text = pack(call);
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(size_));
+  const auto size = static_cast<std::int64_t>(text.size());
+  MPI_Request request;
+  MPI_Iallgather(&size, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, mpi_->all, &request);
+  wait(request, true);
+  const Shares shares = Shares::of(sizes);
+  std::string all(static_cast<std::size_t>(shares.begin.back() + shares.bytes.back()), ' ');
+  all_gather(text.data(), all.data(), shares);
+  std::vector<std::string> texts;
+  for (std::size_t r = 0; r < sizes.size(); ++r)
+    texts.push_back(all.substr(static_cast<std::size_t>(shares.begin[r]),
+                               static_cast<std::size_t>(shares.bytes[r])));
+  throw DistributedError(str("ranks differ in call ", calls_ + 1, ':', compare(texts)));
+}
+
+bool Transport::all(bool value) {
+  if (!mpi_) return value;
+  int mine = value, least = 0;
+  MPI_Request request;
+  MPI_Iallreduce(&mine, &least, 1, MPI_INT, MPI_MIN, mpi_->all, &request);
+  wait(request, true);
+  return least != 0;
+}
+
+void Transport::broadcast(void* data, std::size_t bytes, int root) {
+  if (!mpi_) return;
+  constexpr std::size_t kPiece = std::size_t{1} << 30;
+  for (std::size_t begin = 0; begin < bytes; begin += kPiece) {
+    MPI_Request request;
+    MPI_Ibcast(static_cast<char*>(data) + begin, static_cast<int>(std::min(kPiece, bytes - begin)),
+               MPI_BYTE, root, mpi_->all, &request);
+    wait(request, false);
+  }
+}
+
+void Transport::all_gather(const void* mine, void* all, const Shares& shares) {
+  const auto own = static_cast<std::size_t>(rank_);
+  if (!mpi_) {
+    if (mine) std::memcpy(all, mine, static_cast<std::size_t>(shares.bytes[own]));
+    return;
+  }
+  MPI_Request request;
+  MPI_Iallgatherv(mine ? mine : MPI_IN_PLACE, shares.bytes[own], MPI_BYTE, all, shares.bytes.data(),
+                  shares.begin.data(), MPI_BYTE, mpi_->all, &request);
+  wait(request, false);
+}
+
+void Transport::all_to_all(const void* send, const Shares& sends, void* receive,
+                           const Shares& receives) {
+  if (!mpi_) {
+    std::memcpy(static_cast<char*>(receive) + receives.begin[0],
+                static_cast<const char*>(send) + sends.begin[0],
+                static_cast<std::size_t>(sends.bytes[0]));
+    return;
+  }
+  MPI_Request request;
+  MPI_Ialltoallv(send, sends.bytes.data(), sends.begin.data(), MPI_BYTE, receive,
+                 receives.bytes.data(), receives.begin.data(), MPI_BYTE, mpi_->all, &request);
+  wait(request, false);
+}
+
+}  // namespace reel

@@ -1,0 +1,164 @@
+#include "reel/distributed/world.h"
+
+#include <algorithm>
+#include <exception>
+#include <numeric>
+#include <optional>
+#include <thread>
+
+#include "reel/core/base/str.h"
+#include "reel/core/ops.h"
+#include "reel/core/types/mode.h"
+#include "reel/distributed/faults.h"
+
+namespace reel {
+namespace {
+
+/// Calls that are no ops: they run while a trace is recorded, not when it runs.
+void check_eager(const char* function) {
+  if (is_tracing())
+    throw TraceError(str(function, ": is no op, so it cannot be part of a trace; call it outside"));
+}
+
+void check_ragged(const char* function, const Tensor& x) {
+  if (x.type().is_ragged())
+    throw ShapeError(
+        str(function, ": ", x.type(),
+            " has a ragged dim, whose lengths may differ between ranks; pad it first"));
+}
+
+}  // namespace
+
+struct World::Faults {
+  FaultHandlers handlers;
+};
+
+World::World(const WorldOptions& options)
+    : options_(options), exceptions_(std::uncaught_exceptions()) {
+  if (!(options.timeout.count() > 0))
+    throw ArgumentError(
+        str("World: timeout is ", options.timeout.count(), " s, but must be positive"));
+  transport_ = std::make_unique<Transport>(options.timeout);
+  if (transport_->size() > 1) faults_ = std::make_unique<Faults>();
+  print_binding(transport_->rank(), transport_->size());
+  if (options.shards < transport_->size())
+    throw ArgumentError(str("World: shards is ", options.shards, ", but there are ",
+                            transport_->size(), " ranks; each needs at least one shard"));
+}
+
+World::~World() {
+  if (transport_->size() == 1) return;
+  if (std::uncaught_exceptions() > exceptions_ || transport_->is_broken()) {
+    end_after_error();
+    return;
+  }
+  try {
+    const Call end{"the end of World", {}, nullptr, source_here()};
+    const auto lock = transport_->lock();
+    transport_->check(end);
+  } catch (const std::exception& error) {
+    print_with_rank(transport_->rank(), error.what());
+    transport_->abort();
+  }
+}
+
+/// A handler of the program prints the exception after this. All ranks end when the program does,
+/// or soon, if it does not.
+void World::end_after_error() {
+  static constexpr std::chrono::milliseconds kForMessage{300};
+  print_with_rank(transport_->rank(), transport_->is_broken()
+                                          ? "ends all ranks, since one did not come in time"
+                                          : "ends all ranks, since an exception left its World");
+  faults_->handlers.expect_end();
+  (void)faults_.release();
+  Transport* const transport = transport_.release();  // MPI_Finalize would wait for all ranks
+  std::thread([transport] {
+    std::this_thread::sleep_for(kForMessage);
+    transport->abort();
+  }).detach();
+}
+
+int World::rank() const { return transport_->rank(); }
+int World::size() const { return transport_->size(); }
+int World::local_rank() const { return transport_->local_rank(); }
+
+void World::barrier() const {
+  check_eager("barrier");
+  const Call call{"barrier", {}, nullptr, source_here()};
+  const auto lock = transport_->lock();
+  transport_->check(call);
+}
+
+bool World::all(bool value) const {
+  check_eager("all");
+  const Call call{"all", {}, nullptr, source_here()};
+  const auto lock = transport_->lock();
+  transport_->check(call);
+  return transport_->all(value);
+}
+
+Tensor World::all_gather(const Tensor& x, const Axis& axis) const {
+  const int place = axis.in(x, "all_gather");
+  check_ragged("all_gather", x);
+  if (size() == 1) return x;
+  const Tensor gathered = detail::gather_ranks(x, "");
+  std::vector<int> positions(static_cast<std::size_t>(gathered.rank()));
+  std::iota(positions.begin(), positions.end(), 0);
+  std::rotate(positions.begin(), positions.begin() + 1, positions.begin() + 1 + place);
+  const Tensor moved =
+      transpose(gathered, Axes(std::vector<Axis>(positions.begin(), positions.end())));
+  const Dim& dim = x.dims()[static_cast<std::size_t>(place)];
+  if (!dim.is_named()) return merge_dims(moved, {place, place + 1});
+  return merge_dims(moved, {place, place + 1}, Dim(dim.name()));
+}
+
+Tensor World::reduce_scatter(const Tensor& x, const Axis& axis) const {
+  const int place = axis.in(x, "reduce_scatter");
+  check_ragged("reduce_scatter", x);
+  const Dim& dim = x.dims()[static_cast<std::size_t>(place)];
+  if (dim.has_size() && dim.size() % size() != 0)
+    throw ShapeError(
+        str("reduce_scatter: ", size(), " ranks do not divide ", axis_name(x.type(), place)));
+  const Dims parts = dim.is_named()
+                         ? Dims{Dim("rank", size()), Dim(dim.name(), dim.size() / size())}
+                         : Dims{size(), dim.size() / size()};
+  const Tensor split = split_dim(x, place, parts);
+  std::vector<int> positions(static_cast<std::size_t>(split.rank()));
+  std::iota(positions.begin(), positions.end(), 0);
+  std::rotate(positions.begin(), positions.begin() + place, positions.begin() + place + 1);
+  return detail::scatter_ranks(
+      transpose(split, Axes(std::vector<Axis>(positions.begin(), positions.end()))), "");
+}
+
+Tensors World::cut(const Tensors& tensors, const Axis& axis, int shard) const {
+  Tensors result = tensors;
+  std::optional<Dim> part;  // one for all leaves
+  for (Tensor& x : result) {
+    if (!x.is_defined()) continue;
+    const Dim* const dim = axis.dim();
+    if (dim ? !contains(x.dims(), *dim) : x.rank() == 0) continue;
+    const int place = axis.in(x, "shard");
+    const Dim& whole = x.dims()[static_cast<std::size_t>(place)];
+    const ShardRange range = shards_of_rank(static_cast<int>(whole.size()), shard, options_.shards);
+    if (whole.is_named() && !part) part = Dim(whole.name(), range.size());
+    x = slice(x, place, range.begin, range.end, whole.is_named() ? part : std::nullopt);
+  }
+  return result;
+}
+
+namespace detail {
+void check_shards(const std::vector<OwnShards>& arguments) {
+  const Transport& transport = Transport::active("value_and_grad");
+  for (const OwnShards& own : arguments) {
+    const ShardRange expected = shards_of_rank(own.of, transport.rank(), transport.size());
+    if (own.of < transport.size() || own.first != expected.begin || own.count != expected.size() ||
+        own.of != arguments[0].of)
+      throw ArgumentError(str("value_and_grad: an argument has the shards ", own.first, " to ",
+                              own.first + own.count - 1, " of ", own.of, ", but rank ",
+                              transport.rank(), " of ", transport.size(), " has ", expected.begin,
+                              " to ", expected.end - 1, " of ", arguments[0].of,
+                              "; get them from World::shard()"));
+  }
+}
+}  // namespace detail
+}  // namespace reel

@@ -1,0 +1,160 @@
+// Whole programs under mpirun: bits that do not depend on the number of ranks, and faults.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using Seconds = std::chrono::duration<double>;
+
+struct Outcome {
+  int code;  ///< of mpirun
+  std::string out, error;
+  double seconds;
+};
+
+std::string content_of(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+class ProgramsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    std::string name = std::string(test->test_suite_name()) + '.' + test->name();
+    for (char& c : name)
+      if (c == '/') c = '_';
+    folder_ = fs::current_path() / "distributed_programs" / name;
+    fs::create_directories(folder_);
+  }
+  /// Runs rank_program on so many ranks; 0: without mpirun.
+  Outcome run(int ranks, std::vector<std::string> words, std::vector<std::string> options = {}) {
+    std::vector<std::string> all;
+    if (ranks > 0) {
+      all = {REEL_MPIRUN, "-n", std::to_string(ranks), "--oversubscribe"};
+      all.insert(all.end(), options.begin(), options.end());
+    }
+    all.push_back(REEL_RANK_PROGRAM);
+    all.insert(all.end(), words.begin(), words.end());
+    const auto start = std::chrono::steady_clock::now();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::dup2(::open((folder_ / "out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), STDOUT_FILENO);
+      ::dup2(::open((folder_ / "error").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666),
+             STDERR_FILENO);
+      ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+      ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+      std::vector<char*> arguments;
+      for (std::string& word : all) arguments.push_back(word.data());
+      arguments.push_back(nullptr);
+      ::execv(arguments[0], arguments.data());
+      ::_exit(98);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    const Seconds seconds = std::chrono::steady_clock::now() - start;
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
+            content_of(folder_ / "out"), content_of(folder_ / "error"), seconds.count()};
+  }
+
+  fs::path folder_;
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// ---- Bits --------------------------------------------------------------------------------
+
+class BitsTest : public ProgramsTest, public ::testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Every, BitsTest,
+                         ::testing::Values("eager", "interpreter", "plan", "dataflow"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(BitsTest, AreTheSameForAnyNumberOfRanks) {
+  const Outcome alone = run(0, {"bits", "60", GetParam()});
+  ASSERT_EQ(alone.code, 0) << alone.error;
+  ASSERT_EQ(alone.out.size(), 34u) << alone.out;
+  for (const int ranks : {1, 2, 4, 8}) {
+    const Outcome outcome = run(ranks, {"bits", "60", GetParam()});
+    EXPECT_EQ(outcome.code, 0) << outcome.error;
+    EXPECT_EQ(outcome.out, alone.out) << ranks << " ranks";
+  }
+}
+
+// ---- Faults ------------------------------------------------------------------------------
+
+/// Time for the others to end, beside the time to start; the machine may be busy with other tests.
+constexpr double kToEnd = 15;
+
+class KilledTest : public ProgramsTest, public ::testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(At, KilledTest, ::testing::Range(0, 20));
+
+TEST_P(KilledTest, EndsAllRanks) {
+  const Outcome outcome = run(2, {"killed", "600", std::to_string(7 * GetParam())});
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_TRUE(has(outcome.out, "killed"));
+  EXPECT_LT(outcome.seconds, kToEnd);
+}
+
+class FaultsTest : public ProgramsTest {
+ protected:
+  void expect_end(const Outcome& outcome, const std::string& line) {
+    EXPECT_NE(outcome.code, 0);
+    EXPECT_TRUE(has(outcome.error, line)) << outcome.error;
+    EXPECT_LT(outcome.seconds, kToEnd);
+  }
+};
+
+TEST_F(FaultsTest, AnExceptionThatIsNotCaughtNamesItsRank) {
+  expect_end(run(3, {"throws", "600"}, {"--quiet"}), "reel: rank 2: no batch 7\n");
+}
+TEST_F(FaultsTest, AnExceptionThatLeavesTheWorldEndsAllRanks) {
+  const Outcome outcome = run(3, {"throws", "600", "caught"}, {"--quiet"});
+  expect_end(outcome, "reel: rank 2: ends all ranks, since an exception left its World\n");
+  EXPECT_TRUE(has(outcome.error, "rank_program: no batch 7")) << outcome.error;
+}
+TEST_F(FaultsTest, ExitEndsAllRanks) {
+  expect_end(run(2, {"exits", "600"}, {"--quiet"}),
+             "reel: rank 1: the program ended in the scope of its World\n");
+}
+TEST_F(FaultsTest, ACrashEndsAllRanks) { expect_end(run(2, {"crashes", "600"}), "signal 11"); }
+TEST_F(FaultsTest, UnevenStepsNameBothCalls) {
+  const Outcome outcome = run(2, {"uneven", "600"}, {"--quiet"});
+  expect_end(outcome, "ranks differ in call 4:\n  rank 0: all_reduce (sum) at ");
+  EXPECT_TRUE(has(outcome.error, "\n  rank 1: the end of World")) << outcome.error;
+}
+TEST_F(FaultsTest, ARankThatComputesForEverIsNamed) {
+  const Outcome outcome = run(3, {"computes", "1"}, {"--quiet"});
+  expect_end(outcome,
+             "not all ranks came to call 3 within 1 s, the World's timeout\n  rank 0: "
+             "all_reduce (sum) at ");
+  EXPECT_TRUE(has(outcome.error, "\n  rank 2: has called none since call 2, all_reduce (sum) at "))
+      << outcome.error;
+}
+TEST_F(FaultsTest, AFullDiskOnTheFirstRankEndsAllRanks) {
+  expect_end(run(2, {"full", "600"}, {"--quiet"}), "reel: rank 0: ");
+}
+
+TEST_F(FaultsTest, RanksBoundToOneProcessorSayHowToUseMore) {
+  if (::sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "there is one processor only";
+  const Outcome outcome = run(2, {"threads", "60"}, {"--bind-to", "core"});
+  EXPECT_EQ(outcome.code, 0);
+  if (!has(outcome.out, "threads 1\n")) GTEST_SKIP() << "mpirun cannot bind ranks here";
+  EXPECT_TRUE(has(outcome.error, "reel: rank 0: mpirun gives each rank 1 of ")) << outcome.error;
+  EXPECT_FALSE(has(outcome.error, "rank 1:")) << outcome.error;
+}
+
+}  // namespace
