@@ -12,7 +12,7 @@ namespace {
 /// Bytes of a bucket. Larger ones are no faster, and take buffers of their size.
 constexpr std::int64_t kBucketBytes = std::int64_t{4} << 20;
 /// All ranks gather buckets up to this size, counted over all nodes: one exchange instead of two.
-constexpr std::int64_t kGatheredBytes = 16 << 10;
+constexpr std::int64_t kGatheredBytes = 128 << 10;
 /// Elements that are reduced at once, so that inner nodes of the tree stay in the L1 cache.
 constexpr std::int64_t kBlock = 1024;
 

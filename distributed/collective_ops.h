@@ -23,8 +23,8 @@ Tensors all_reduce(const Tensors& tensors, Reduction how, const OperandPaths& pa
 /// Returns the sums over all shards, in the tree of shards. nodes: for each of this rank's nodes
 /// (nodes_within()) the sums of its shards; types may not differ between nodes.
 Tensors all_reduce_nodes(const std::vector<Tensors>& nodes, int shards, const OperandPaths& paths);
-/// Returns the tensors of one rank on all ranks. The cotangent of that rank is the sum of all
-/// ranks'; that of the others is zero.
+/// Returns the tensors of one rank on all ranks. The cotangent of the root is the sum over all
+/// ranks; the other ranks have zeros.
 Tensors broadcast_from(int root, const Tensors& tensors, const OperandPaths& paths);
 /// Returns the tensors of all ranks side by side, along a new leading axis; named if x is.
 Tensor gather_ranks(const Tensor& x, const std::string& path);

@@ -10,8 +10,8 @@
 
 namespace reel::detail {
 
-/// The tensors of a tree, those of IndexedSlices apart: each has its members at three places of the
-/// list, values first.
+/// The tensors of a tree. An IndexedSlices in it has three places of the list: values, indices,
+/// sizes.
 struct TreeTensors {
   Tensors tensors;
   OperandPaths paths;

@@ -23,11 +23,15 @@ bool is_registered = false, is_active = false, is_expected = false;
   transport.abort();
 }
 
+/// Returns the text of the current exception: one line, unless the message itself has several.
 std::string text_of_exception() {
   try {
     throw;
   } catch (const std::exception& error) {
-    return error.what();
+    std::string text = error.what();  // ends with "at file:line" on a line of its own
+    const std::size_t place = text.rfind("\nat ");
+    if (place != std::string::npos && text.find('\n') == place) text[place] = ' ';
+    return text;
   } catch (...) {
     return "an exception that is no std::exception";
   }

@@ -13,16 +13,16 @@ struct ShardRange {
   bool operator==(const ShardRange&) const = default;
 };
 
-/// Returns the shards of one rank: consecutive ones, whose numbers differ by at most one between
-/// ranks.
+/// Returns the shards of one rank: consecutive shards. Ranks have equal
+/// numbers of shards, or numbers that differ by one.
 ShardRange shards_of_rank(int shards, int rank, int ranks);
 
-/// Returns the range's halves. The tree has its inner nodes where ranges are halved, from that of
-/// all shards on, so it depends on the number of shards alone.
+/// Returns the range's halves. The tree has its inner nodes where ranges are halved, beginning with
+/// all shards, so it depends on the number of shards alone.
 std::pair<ShardRange, ShardRange> halves(ShardRange range);
 
-/// Returns the largest nodes of the tree whose shards are all in `own`, from left to right. A rank
-/// can sum each of these alone. If ranks divide the shards and both are powers of two, it is one.
+/// Returns the largest nodes of the tree inside of `own`, from left to right. A rank
+/// sums each node alone. There is one node if ranks and shards are powers of two.
 std::vector<ShardRange> nodes_within(int shards, ShardRange own);
 
 }  // namespace reel

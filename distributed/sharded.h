@@ -90,7 +90,7 @@ auto sharded_value_and_grad(F f) {
     std::vector<Value> values;
     std::vector<Model> gradients;
     {
-      RandomScope keys;  // one per shard, whichever rank computes it
+      RandomScope keys;  // one for each shard, on any rank
       for (int s = 0; s < own.count; ++s) {
         keys.begin(own.first + s);
         auto [value, gradient] = of_shard(model, shard_of(rest, static_cast<std::size_t>(s))...);

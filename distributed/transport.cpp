@@ -1,7 +1,9 @@
 #include "reel/distributed/transport.h"
 
+#include <fcntl.h>
 #include <mpi.h>
 #include <sched.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,6 +42,31 @@ int processors() { return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)); }
 constexpr int kAnnouncement = 1;  // the tag
 /// After the time limit, ranks wait this long for the calls of the others, to name them.
 constexpr std::chrono::milliseconds kAnswer{500};
+
+/// Returns true if the process is orted, mpirun's daemon on another machine. comm: /proc/PID/comm.
+bool is_daemon(const char* comm) {
+  std::array<char, 8> name{};
+  const int file = ::open(comm, O_RDONLY);
+  if (file < 0) return false;
+  const bool is =
+      ::read(file, name.data(), name.size() - 1) > 0 && !std::strcmp(name.data(), "orted\n");
+  ::close(file);
+  return is;
+}
+
+/// Ends the daemon of this machine if it is still there after some seconds. If the network is cut,
+/// it would wait for mpirun for a quarter of an hour.
+void end_daemon_later() {
+  const pid_t daemon = ::getppid();
+  const std::string comm = str("/proc/", daemon, "/comm");
+  if (!is_daemon(comm.c_str()) || ::fork() != 0) return;
+  // Only functions that are safe after a fork. The process outlives this rank, and its output.
+  ::setsid();
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(file);
+  ::sleep(3);
+  if (is_daemon(comm.c_str())) ::kill(daemon, SIGKILL);
+  ::_exit(0);
+}
 
 }  // namespace
 
@@ -106,6 +133,7 @@ Transport::~Transport() {
 }
 
 void Transport::abort() {
+  if (is_broken()) end_daemon_later();
   // MPI_Abort waits for mpirun, which may be out of reach if the network is cut.
   std::thread([] {
     std::this_thread::sleep_for(std::chrono::seconds(1));

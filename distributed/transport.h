@@ -62,7 +62,8 @@ class Transport {
   /// Sends share r of `send` to rank r, and receives that rank's share into `receive`.
   void all_to_all(const void* send, const Shares& sends, void* receive, const Shares& receives);
 
-  /// Ends all ranks with exit code 1, and this process within a second.
+  /// Ends all ranks with exit code 1, and this process within a second. If ranks were late, also
+  /// ends the daemon of mpirun on this machine.
   [[noreturn]] void abort();
 
  private:

@@ -66,8 +66,9 @@ class World {
   bool all(bool value) const;
 
   // The following are ops on tensors: eager and traced, in bodies of loops, with gradients of any
-  // order. A gradient is that of the sum of all ranks' results. In traces they run in the order of
-  // the program in every executor, and are never dropped. Throw StructureError for a TensorArray.
+  // order. Gradients differentiate the sum of all ranks' results. In traces they run in the order
+  // of the program in every executor, and are never dropped. Throw StructureError for a
+  // TensorArray.
 
   /// Returns the tree of the root, on all ranks. Numbers and strings in it stay. Collective.
   template <class Tree>
@@ -97,10 +98,10 @@ class World {
   /// Collective. Throws ShapeError if the number of ranks does not divide the size.
   Tensor reduce_scatter(const Tensor& x, const Axis& axis) const;
 
-  /// Cuts a batch into shards along an axis, and returns those of this rank: consecutive shards, as
-  /// many as the other ranks have, or one less or more. Leaves that lack the axis are in every
-  /// shard. Shards have equal sizes, or sizes that differ by one. Every rank must have the whole
-  /// batch, and cuts its part without a copy where the axis is the first.
+  /// Cuts a batch into shards along an axis, and returns the shards of this rank. They are
+  /// consecutive. Ranks have equal numbers of shards, or numbers that differ by one. Leaves that
+  /// lack the axis are in every shard. Shards have equal sizes, or sizes that differ by one. Every
+  /// rank must have the whole batch, and cuts its part without a copy where the axis is the first.
   ///
   /// A list of batches gives a list of their shards, so that all ranks make the same number of
   /// steps.

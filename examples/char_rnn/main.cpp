@@ -5,6 +5,7 @@
 
 #include "../adding_problem/adding_task.h"
 #include "../training/program.h"
+#include "../training/ranks.h"
 #include "options.h"
 #include "text_task.h"
 
@@ -21,8 +22,15 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--length", options.length,
                  "characters over which the gradient of a step reaches back")
       ->check(CLI::Range(2, 100'000));
-  add_training_flags(app, options, "places in the text that are read in parallel",
-                     "--task, --length");
+  std::string kept = "--task, --length";
+#ifdef REEL_HAS_DISTRIBUTED
+  kept += ", --shards";
+  app.add_option("--shards", options.shards,
+                 "parts of a batch whose gradients are added; mpirun -n 2 char_rnn --shards 4 "
+                 "computes two on each of two ranks, with the results of one rank")
+      ->check(CLI::Range(1, 100'000));
+#endif
+  add_training_flags(app, options, "places in the text that are read in parallel", kept);
   app.add_flag("--sample", options.sample,
                "write text with the model in the checkpoint, without training")
       ->excludes("--resume");
@@ -37,10 +45,10 @@ void add_flags(CLI::App& app, Options& options) {
       });
 }
 
-std::unique_ptr<Task> make_task(Options& options, const std::set<std::string>& given) {
-  const std::optional<reel::SafetensorsFile> stored =
-      options.sample ? reel::SafetensorsFile(options.checkpoint) : open_resumed(options);
-  if (stored) take_settings(options, *stored, given);
+using Stored = std::optional<reel::SafetensorsFile>;
+
+std::unique_ptr<Task> make_task(Options& options, const Ranks& ranks, const Stored& stored,
+                                const std::set<std::string>& given) {
   if (options.task == "adding" && given.count("data"))
     throw UserError("the adding problem needs no --data");
   // The next run may be started in another folder.
@@ -48,11 +56,11 @@ std::unique_ptr<Task> make_task(Options& options, const std::set<std::string>& g
   reel::manual_seed(options.seed);
   if (options.sample) return make_writer(options, *stored);
   if (options.task == "text") {
-    if (std::unique_ptr<Task> task = make_text_task(options, stored)) return task;
+    if (std::unique_ptr<Task> task = make_text_task(options, ranks, stored)) return task;
     constexpr const char* kNoText =
         "no text: the program `bible` is not installed (Debian: bible-kjv, bible-kjv-text), and "
         "there is no --data";
-    if (options.resume || given.count("task")) throw UserError(kNoText);
+    if (options.resume || given.count("task") || options.shards > 1) throw UserError(kNoText);
     std::cout << kNoText << "; training on the adding problem instead\n";
     options.task = "adding";
   }
@@ -60,7 +68,13 @@ std::unique_ptr<Task> make_task(Options& options, const std::set<std::string>& g
 }
 
 int run(Options& options, const std::set<std::string>& given) {
-  const std::unique_ptr<Task> task = make_task(options, given);
+  const Stored stored =
+      options.sample ? reel::SafetensorsFile(options.checkpoint) : open_resumed(options);
+  if (stored) take_settings(options, *stored, given);
+  if (options.task == "adding" && options.shards > 1)
+    throw UserError("the adding problem has no --shards");
+  const Ranks ranks(options.shards, options);
+  const std::unique_ptr<Task> task = make_task(options, ranks, stored, given);
   if (!options.sample) return train_and_show(*task, options);
   reel::manual_seed(options.seed);
   show(*task);

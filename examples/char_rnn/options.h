@@ -19,6 +19,7 @@ struct Options : TrainingOptions {
   std::string task = "text";  ///< or "adding"
   std::string data;
   int length = 64;
+  int shards = 1;
   int characters = 400;
   double temperature = 0.8;
 

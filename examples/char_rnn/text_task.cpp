@@ -10,6 +10,10 @@
 #include "stored_model.h"
 #include "text.h"
 
+#ifdef REEL_HAS_DISTRIBUTED
+#include "../training/sharded_gradient.h"
+#endif
+
 using namespace reel;
 
 namespace {
@@ -24,15 +28,16 @@ struct Text {
   std::string fingerprint;
 };
 
-template <class Cell>
+template <class Cell, class Gradient>
 class TextTask : public Task {
  public:
-  TextTask(const Options& options, const Alphabet& alphabet, std::optional<Text> text)
+  TextTask(const Options& options, const Alphabet& alphabet, std::optional<Text> text,
+           Gradient gradient = {})
       : options_(options),
         alphabet_(alphabet),
         batch_("batch", options.batch),
         time_("time", options.length),
-        trainer_(TextTask::trainer(options, alphabet, batch_, time_)) {
+        trainer_(TextTask::trainer(options, alphabet, batch_, time_, gradient)) {
     if (!text) return;
     fingerprint_ = text->fingerprint;
     reader_.emplace(std::move(text->symbols), batch_, time_);
@@ -81,36 +86,64 @@ class TextTask : public Task {
       return text_loss<Cell>(model, state, text, target, time);
     }
   };
-  static Trainer<Model, State, Loss> trainer(const Options& options, const Alphabet& alphabet,
-                                             const Dim& batch, const Dim& time) {
+  using TextTrainer = Trainer<Model, State, Loss, Gradient>;
+  static TextTrainer trainer(const Options& options, const Alphabet& alphabet, const Dim& batch,
+                             const Dim& time, const Gradient& gradient) {
     const Model model = Model::random(alphabet.size(), options.hidden, options.layers);
-    return {model, model.network.initial_state({batch}), Loss{time}, options.steps};
+    return {model, model.network.initial_state({batch}), Loss{time}, options.steps, gradient};
   }
 
   Options options_;
   Alphabet alphabet_;
   Dim batch_, time_;
-  Trainer<Model, State, Loss> trainer_;
+  TextTrainer trainer_;
   std::optional<TextReader> reader_;
   std::string fingerprint_;
 };
 
+template <class Cell>
+using PlainTask = TextTask<Cell, PlainGradient>;
+
+#ifdef REEL_HAS_DISTRIBUTED
+template <class Cell>
+using ShardedTask = TextTask<Cell, ShardedGradient>;
+
+/// The state of the network is whole in a checkpoint, so all shards and ranks have equal parts.
+void check_shards(const Options& options, int ranks) {
+  if (options.batch % options.shards != 0 || options.shards % ranks != 0)
+    throw UserError("--shards " + std::to_string(options.shards) + " must divide --batch " +
+                    std::to_string(options.batch) + ", and be a multiple of the ranks, " +
+                    std::to_string(ranks));
+}
+#endif
+
+std::unique_ptr<Task> make_task_on(const Options& options, [[maybe_unused]] const Ranks& ranks,
+                                   const Alphabet& alphabet, Text text) {
+#ifdef REEL_HAS_DISTRIBUTED
+  check_shards(options, ranks.world().size());
+  if (options.shards > 1)
+    return make_task<ShardedTask>(options, options, alphabet, std::move(text),
+                                  ShardedGradient{&ranks.world()});
+#endif
+  return make_task<PlainTask>(options, options, alphabet, std::move(text));
+}
+
 }  // namespace
 
-std::unique_ptr<Task> make_text_task(const Options& options,
+std::unique_ptr<Task> make_text_task(const Options& options, const Ranks& ranks,
                                      const std::optional<SafetensorsFile>& resumed) {
   const std::optional<std::string> text =
       options.data.empty() ? read_bible() : read_text(options.data);
   if (!text) return nullptr;
   const Alphabet alphabet = Alphabet::of(*text);
-  auto task = make_task<TextTask>(options, options, alphabet,
-                                  Text{alphabet.encode(*text), fingerprint(*text)});
+  auto task =
+      make_task_on(options, ranks, alphabet, Text{alphabet.encode(*text), fingerprint(*text)});
   if (resumed) task->load(*resumed);
   return task;
 }
 
 std::unique_ptr<Task> make_writer(const Options& options, const SafetensorsFile& checkpoint) {
-  auto task = make_task<TextTask>(options, options, stored_alphabet(checkpoint), std::nullopt);
+  auto task = make_task<PlainTask>(options, options, stored_alphabet(checkpoint), std::nullopt);
   task->load(checkpoint);
   return task;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 struct TrainingOptions {
@@ -17,5 +18,8 @@ struct TrainingOptions {
   std::string checkpoint;
   int stop_after = 0;  ///< steps; 0: never
   bool resume = false;
-  std::string last_loss;  ///< of the checkpoint that is resumed
+  std::string last_loss;      ///< of the checkpoint that is resumed
+  bool is_first_rank = true;  ///< false: another process prints and writes files
+  /// Returns true if the argument is true on any rank, on which the program runs.
+  std::function<bool(bool)> on_any_rank = [](bool is) { return is; };
 };

@@ -11,15 +11,24 @@
 #include <tuple>
 #include <utility>
 
+/// The gradient of a loss on one process.
+struct PlainGradient {
+  template <class Loss>
+  auto operator()(const Loss& loss) const {
+    return reel::value_and_grad(loss);
+  }
+};
+
 /// Trains a model by gradient steps. loss: (Model, State, x, target) -> std::pair{scalar, State};
-/// the state is passed from step to step.
-template <class Model, class State, class Loss>
+/// the state is passed from step to step. Gradient: loss -> a function with its arguments, which
+/// returns std::pair{result of loss, gradient with respect to the model}.
+template <class Model, class State, class Loss, class Gradient = PlainGradient>
 class Trainer {
  public:
   /// steps: of the whole training; the learning rate falls until then.
-  Trainer(Model model, State state, Loss loss, int steps)
+  Trainer(Model model, State state, Loss loss, int steps, Gradient gradient = {})
       : stored_{{model, reel::Adam<Model>(model)}, std::move(state), reel::random_state()},
-        step_{std::move(loss), schedule(steps)},
+        step_{std::move(loss), schedule(steps), std::move(gradient)},
         traced_step_(reel::jit(step_, {.name = "training step"})) {}
 
   /// Runs one training step and returns its loss.
@@ -75,9 +84,10 @@ class Trainer {
   struct Step {
     Loss loss;
     reel::Schedule schedule;
+    Gradient gradient_of;
     auto operator()(Learnt learnt, const State& state, const reel::Tensor& x,
                     const reel::Tensor& target) const {
-      auto [loss_and_state, gradient] = reel::value_and_grad(loss)(learnt.model, state, x, target);
+      auto [loss_and_state, gradient] = gradient_of(loss)(learnt.model, state, x, target);
       auto [clipped, norm] = reel::clip_by_global_norm(gradient, 1.0);
       learnt.optimiser.set_learning_rate(schedule(learnt.optimiser.step()));
       learnt.optimiser.update(learnt.model, clipped);

@@ -69,7 +69,7 @@ class Training {
     std::int64_t end = std::max<std::int64_t>(options_.steps, begin);
     if (options_.stop_after) end = std::min(end, begin + options_.stop_after);
     std::int64_t step = begin;
-    for (; step < end && !noted_signal; ++step) {
+    for (; step < end && !options_.on_any_rank(noted_signal != 0); ++step) {
       const bool is_traced =
           options_.mode == "traced" || (options_.mode == "both" && step >= kEagerSteps);
       if (step == kEagerSteps && options_.mode == "both" && eager_.steps)
@@ -93,6 +93,7 @@ class Training {
   /// Rows first, so that the file has all steps of the checkpoint. The checkpoint stores the last
   /// loss, to recognise its file of losses.
   void save() {
+    if (!options_.is_first_rank) return;
     losses_.flush();
     task_.save(options_.checkpoint, {{"loss", losses_.last()}});
   }

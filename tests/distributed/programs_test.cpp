@@ -39,14 +39,15 @@ class ProgramsTest : public ::testing::Test {
     folder_ = fs::current_path() / "distributed_programs" / name;
     fs::create_directories(folder_);
   }
-  /// Runs rank_program on so many ranks; 0: without mpirun.
-  Outcome run(int ranks, std::vector<std::string> words, std::vector<std::string> options = {}) {
+  /// Runs a program on so many ranks; 0: without mpirun.
+  Outcome run(int ranks, std::vector<std::string> words, std::vector<std::string> options = {},
+              const std::string& program = REEL_RANK_PROGRAM) {
     std::vector<std::string> all;
     if (ranks > 0) {
       all = {REEL_MPIRUN, "-n", std::to_string(ranks), "--oversubscribe"};
       all.insert(all.end(), options.begin(), options.end());
     }
-    all.push_back(REEL_RANK_PROGRAM);
+    all.push_back(program);
     all.insert(all.end(), words.begin(), words.end());
     const auto start = std::chrono::steady_clock::now();
     const pid_t child = ::fork();
@@ -54,6 +55,7 @@ class ProgramsTest : public ::testing::Test {
       ::dup2(::open((folder_ / "out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), STDOUT_FILENO);
       ::dup2(::open((folder_ / "error").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666),
              STDERR_FILENO);
+      ::setenv("ASAN_OPTIONS", "detect_leaks=0", 1);  // Open MPI leaks
       ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
       ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
       std::vector<char*> arguments;
@@ -94,6 +96,57 @@ TEST_P(BitsTest, AreTheSameForAnyNumberOfRanks) {
   }
 }
 
+#ifdef REEL_CHAR_RNN
+class CharRnnOnRanksTest : public ProgramsTest {
+ protected:
+  void train(int ranks, const std::string& name, std::vector<std::string> more) {
+    more.insert(more.end(), {"--checkpoint", path(name), "--characters", "0"});
+    const Outcome outcome = run(ranks, more, {}, REEL_CHAR_RNN);
+    EXPECT_EQ(outcome.code, 0) << ranks << " ranks: " << outcome.error;
+  }
+  std::vector<std::string> options(const std::string& name) const {
+    return {"--data",   REEL_TEXT,  "--mode",
+            "traced",   "--steps",  "12",
+            "--length", "8",        "--batch",
+            "8",        "--hidden", "16",
+            "--shards", "4",        "--checkpoint-every",
+            "4",        "--losses", path(name + ".csv")};
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+};
+
+TEST_F(CharRnnOnRanksTest, WritesTheSameFilesOnAnyNumberOfRanks) {
+  train(0, "alone", options("alone"));
+  for (const int ranks : {1, 2, 4}) {
+    const std::string name = std::to_string(ranks);
+    train(ranks, name, options("alone"));
+    EXPECT_TRUE(content_of(path(name)) == content_of(path("alone"))) << ranks << " ranks";
+  }
+}
+
+TEST_F(CharRnnOnRanksTest, GoesOnWithAnotherNumberOfRanks) {
+  train(0, "model", options("model"));
+  const std::string whole = content_of(path("model")), losses = content_of(path("model.csv"));
+  std::vector<std::string> parts = options("model");
+  parts.insert(parts.end(), {"--stop-after", "5"});
+  train(4, "model", parts);
+  train(2, "model", {"--resume", "--stop-after", "3"});
+  train(0, "model", {"--resume"});
+  EXPECT_TRUE(content_of(path("model")) == whole);
+  EXPECT_EQ(content_of(path("model.csv")), losses);
+}
+
+TEST_F(CharRnnOnRanksTest, RefusesShardsThatDoNotFit) {
+  std::vector<std::string> all = options("model");
+  all.insert(all.end(), {"--checkpoint", path("model")});
+  const Outcome outcome = run(3, all, {"--quiet"}, REEL_CHAR_RNN);
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_TRUE(
+      has(outcome.error, "--shards 4 must divide --batch 8, and be a multiple of the ranks, 3"))
+      << outcome.error;
+}
+#endif
+
 // ---- Faults ------------------------------------------------------------------------------
 
 /// Time for the others to end, beside the time to start; the machine may be busy with other tests.
@@ -119,7 +172,7 @@ class FaultsTest : public ProgramsTest {
 };
 
 TEST_F(FaultsTest, AnExceptionThatIsNotCaughtNamesItsRank) {
-  expect_end(run(3, {"throws", "600"}, {"--quiet"}), "reel: rank 2: no batch 7\n");
+  expect_end(run(3, {"throws", "600"}, {"--quiet"}), "reel: rank 2: no batch 7 at ");
 }
 TEST_F(FaultsTest, AnExceptionThatLeavesTheWorldEndsAllRanks) {
   const Outcome outcome = run(3, {"throws", "600", "caught"}, {"--quiet"});

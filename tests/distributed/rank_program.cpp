@@ -120,6 +120,10 @@ void run(const World& world, const std::string& name, const std::string& option)
         ::raise(SIGKILL);
       }).detach();
     for (;;) reduce(world, 1);
+  } else if (name == "endless") {
+    reduce(world, 1);
+    if (world.rank() == 0) std::cout << "started" << std::endl;
+    for (;;) reduce(world, 1);
   } else if (name == "throws") {
     reduce(world, 3);
     if (is_last) throw ArgumentError("no batch 7");
