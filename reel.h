@@ -2,11 +2,13 @@
 #pragma once
 
 #include "reel/core/base/errors.h"
+#include "reel/core/functions/checks.h"
 #include "reel/core/functions/scans.h"
 #include "reel/core/graph/graph.h"
 #include "reel/core/ops.h"
 #include "reel/core/options/checkpoint_policy.h"
 #include "reel/core/runtime/cancellation.h"
+#include "reel/core/runtime/detect_nan.h"
 #include "reel/core/runtime/instruction_set.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/core/runtime/parallel.h"

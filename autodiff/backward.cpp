@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/core/base/forward_op.h"
 #include "reel/core/base/str.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
@@ -10,6 +11,7 @@
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/list/zero_unless.h"
 #include "reel/core/runtime/cancellation.h"
+#include "reel/core/runtime/detect_nan.h"
 #include "reel/core/types/partial_shape.h"
 
 namespace reel {
@@ -330,7 +332,7 @@ inline bool Backward::is_needed(std::span<const TapeOperand> inputs) const {
 
 void Backward::apply_vjp(const OpRecord& record, const TapeOperand* operands) {
   TapeVjp at(*this, record, operands);
-  const SourceScope from_there(record.source);
+  const SourceScope from_there(in_gradient_of(record.source, record.op->name));
   record.op->vjp(at);
 }
 
@@ -379,6 +381,10 @@ Backward::MovedRecord::~MovedRecord() {
 
 void Backward::visit_in_place(std::size_t r) {
   const OpRecord& record = tape_.storage_.records[r];
+  std::optional<detail::LiveEntries> entries;
+  if (!tape_.live_entries_.empty())
+    if (const auto found = tape_.live_entries_.find(r); found != tape_.live_entries_.end())
+      entries.emplace(found->second);
   try {
     visit(record, tape_.storage_.inputs_of(record).data());
   } catch (Error& error) {

@@ -8,6 +8,7 @@
 #include "reel/core/dims/same_name.h"
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops.h"
+#include "reel/core/runtime/detect_nan.h"
 #include "reel/core/runtime/memory.h"
 
 namespace reel {
@@ -198,7 +199,9 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
   records_.emplace_back(&op, attrs, static_cast<std::uint32_t>(storage_.operand_count),
                         static_cast<std::uint32_t>(inputs.size()),
                         static_cast<std::uint32_t>(outputs.size()),
-                        thread_mode.builder ? detail::last_source : kNoSource);
+                        thread_mode.builder  ? detail::last_source
+                        : detail::nan_checks ? place_of_checked()
+                                             : kNoSource);
   if (thread_mode.belongs_at) move_out_of_loops({first + inputs.size(), outputs.size()});
   // Nothing below may fail. A right shift copies the last bit, which stands for all others.
   const OpReads reads = reads_of(op, attrs.get(), tracked);
@@ -216,6 +219,12 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
     read >>= 1;
   }
   storage_.operand_count += count;
+}
+
+[[gnu::noinline]] SourceId RecordingTape::place_of_checked() {
+  if (Tensors live = detail::LiveEntries::masks(); !live.empty())
+    live_entries_[records_.size()] = std::move(live);
+  return source_here();
 }
 
 [[gnu::noinline]] void RecordingTape::move_out_of_loops(std::span<const TapeOperand> outputs) {

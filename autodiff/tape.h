@@ -170,6 +170,8 @@ class RecordingTape final : public Recorder {
   void record_ends();
   void append_mark(Mark what, const OpenLoop& loop, const AttrsRef& name, std::int64_t iteration);
   void count_as_saved(const Tensor& tensor) const;
+  /// Returns the place of the next record of an eager op, for DetectNan, and notes its entries.
+  SourceId place_of_checked();
   void move_out_of_loops(std::span<const TapeOperand> outputs);
   void note_identity(ValueId table, const Tensor& output);
   ValueId number_of(const Tensor& tensor) const;
@@ -237,6 +239,9 @@ class RecordingTape final : public Recorder {
     std::int64_t iteration = 0;       // number of the last iteration
   };
   std::vector<OpenLoop> open_loops_;
+  // By record, under DetectNan: masks of the entries that ran, in iterations in which some had
+  // finished.
+  std::unordered_map<std::size_t, Tensors> live_entries_;
   // Number of innermost open loops that have ended without a record, as memory ran out.
   std::size_t unrecorded_ends_ = 0;
   // Records made in loops that they belong before: by index, the number of these loops; and by

@@ -3,6 +3,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/op/check_results.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/take.h"
 #include "reel/core/runtime/no_memory.h"
@@ -119,6 +120,8 @@ class SeenInputs {
     if (thread_mode.builder) {  // a tape in a trace knows a captured tensor by its promise
       for (const OpInput& input : inputs)
         tensors_.push_back(thread_mode.builder->lift(*input.tensor));
+    } else if (!thread_mode.entries) {
+      for (const OpInput& input : inputs) tensors_.push_back(*input.tensor);
     } else {  // values of finished entries of a scan must be hidden
       EntryScope* entries = thread_mode.entries;
       ModeScope aside(
@@ -137,16 +140,25 @@ class SeenInputs {
   std::vector<OpInput> inputs_;
 };
 
+/// Computes, and throws NumericsError as DetectNan says.
+Tensors compute_checked(const Op& op, const AttrsRef& attrs, OpInputs inputs) {
+  Tensors outputs = compute_all(op, attrs, inputs, false);
+  check_results(op, inputs, outputs);
+  return outputs;
+}
+
 Tensors apply_in_context(const Op& op, const AttrsRef& attrs, OpInputs given) {
   const SeenInputs inputs = as_function(op.name, [&] { return SeenInputs(given); });
-  Tensors outputs = thread_mode.builder ? thread_mode.builder->record(op, attrs, inputs)
-                                        : compute_all(op, attrs, inputs, false);
+  Tensors outputs = thread_mode.builder  ? thread_mode.builder->record(op, attrs, inputs)
+                    : detail::nan_checks ? compute_checked(op, attrs, inputs)
+                                         : compute_all(op, attrs, inputs, false);
   tell_tapes(op, attrs, inputs, outputs);
   return outputs;
 }
 
-/// Returns true if neither a trace nor finished entries change the inputs of an op.
-bool is_plain() { return !thread_mode.builder && !thread_mode.entries; }
+/// Returns true if neither a trace nor finished entries change the inputs of an op, and its results
+/// need no check.
+bool is_plain() { return !thread_mode.builder && !thread_mode.entries && !detail::nan_checks; }
 
 [[gnu::noinline]] Tensor bind_first(const Op& op, OpInputs inputs, const AttrsRef& attrs) {
   Tensors outputs = bind_all(op, inputs, attrs);

@@ -7,6 +7,7 @@
 #include "reel/autodiff/reverse_call.h"
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/runtime/detect_nan.h"
 #include "reel/frontend/pictures/lowered_picture.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"
 #include "reel/trace/executors/interpreter.h"
@@ -33,14 +34,27 @@ std::string explain_graph(const Graph& graph, const JitOptions& options) {
   return result.empty() ? "no run has finished\n" : result;
 }
 
-auto runner_of(const JitOptions& options) {
+using Run = Tensors (*)(const GraphRef& graph, Tensors&& inputs, const RunOptions& options);
+
+/// Runs a graph under DetectNan.
+template <Run run>
+Tensors checked(const GraphRef& graph, Tensors&& inputs, const RunOptions& options) {
+  const DetectNan guard;
+  return run(graph, std::move(inputs), options);
+}
+
+Run runner_of(const JitOptions& options) {
+  const bool is_checked = options.detect_nan;
   switch (options.executor) {
     case Executor::interpreter:
-      return interpret;
+      return is_checked ? checked<interpret> : interpret;
     case Executor::dataflow:
-      return options.profile ? run_recorded_dataflow : run_dataflow;
+      if (options.profile)
+        return is_checked ? checked<run_recorded_dataflow> : run_recorded_dataflow;
+      return is_checked ? checked<run_dataflow> : run_dataflow;
     default:
-      return options.profile ? run_profiled_plan : run_plan;
+      if (options.profile) return is_checked ? checked<run_profiled_plan> : run_profiled_plan;
+      return is_checked ? checked<run_plan> : run_plan;
   }
 }
 

@@ -39,6 +39,9 @@ struct JitOptions {
   /// of about 30 ns each. Dataflow: records the last call. The interpreter does not support it:
   /// jit() throws ArgumentError.
   bool profile = false;
+  /// Calls throw NumericsError at the first op that makes a NaN or an infinity, as if a DetectNan
+  /// were active around each call and around its gradient.
+  bool detect_nan = false;
   /// Dataflow executor: the largest number of iterations of each loop in flight. 0: the loop's own
   /// WhileOptions::parallel_iterations; 10 for scans. Never changes a result. Must not be negative.
   int parallel_iterations = 0;

@@ -11,6 +11,7 @@
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/runtime/cancellation.h"
 #include "reel/core/runtime/denormals.h"
+#include "reel/core/runtime/detect_nan.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/core/types/mode.h"
 #include "reel/trace/executors/interpreter.h"
@@ -64,16 +65,25 @@ class PlannedGraph {
 
   using All = std::vector<std::unique_ptr<PlannedGraph>>;
 
-  static PlannedGraph& of(const Graph& graph, const Passes& passes, bool is_profiled) {
+  /// is_checked: plans check the result of every instruction (DetectNan), and overwrite no input.
+  static PlannedGraph& of(const Graph& graph, const Passes& passes, bool is_profiled,
+                          bool is_checked = false) {
     const std::lock_guard lock(graph.plans.mutex);
     if (!graph.plans.value) graph.plans.value = std::make_shared<All>();
     All& all = *static_cast<All*>(const_cast<void*>(graph.plans.value.get()));
     for (const auto& planned : all)
-      if (planned->passes_ == passes && planned->is_profiled_ == is_profiled) return *planned;
-    return *all.emplace_back(std::make_unique<PlannedGraph>(graph, passes, is_profiled));
+      if (planned->passes_ == passes && planned->is_profiled_ == is_profiled &&
+          planned->is_checked_ == is_checked)
+        return *planned;
+    return *all.emplace_back(
+        std::make_unique<PlannedGraph>(graph, passes, is_profiled, is_checked));
   }
-  PlannedGraph(const Graph& graph, const Passes& passes, bool is_profiled)
-      : passes_(passes), is_profiled_(is_profiled), formal_count_(graph.formal_count) {
+  PlannedGraph(const Graph& graph, const Passes& passes, bool is_profiled, bool is_checked)
+      : passes_(passes),
+        is_profiled_(is_profiled),
+        is_checked_(is_checked),
+        formal_count_(graph.formal_count) {
+    const detail::NanCheckScope no_checks(nullptr);
     Optimised optimised = optimise_for_plan(graph, passes);
     graph_ = std::move(optimised.graph);
     if (has_recomputes(*graph_)) graph_ = recompute_by(*graph_, {run_plan, {passes}});
@@ -121,7 +131,8 @@ class PlannedGraph {
     entry.plan = std::make_shared<Plan>(
         *graph_, entry.types, DimEnv(),
         std::vector<Plan::Outputs>(graph_->outputs.size(), Plan::Outputs::blocks),
-        Plan::Inputs::given, PlanContext{passes_, entry.profile.get()});
+        is_checked_ ? Plan::Inputs::lent : Plan::Inputs::given,
+        PlanContext{passes_, entry.profile.get(), is_checked_});
     return entry;
   }
   void give_back(Entry entry) {
@@ -156,7 +167,7 @@ class PlannedGraph {
  private:
   static constexpr std::size_t kMaxPlans = 8;
   Passes passes_;
-  bool is_profiled_;
+  bool is_profiled_, is_checked_;
   std::size_t formal_count_;
   Ref<Graph> graph_;
   std::vector<int> captures_;  ///< captures of the graph that the plans take
@@ -193,10 +204,23 @@ class ArgumentsOfRun {
   Plan* plan_ = nullptr;
 };
 
-Tensors run(const GraphRef& graph, Tensors&& all_inputs, const Passes& passes, bool is_profiled) {
+/// Returns the passes that leave every op where the program has it, and its operands as they are.
+Passes without_motion(Passes passes) {
+  passes.hoist_invariants = passes.multiply_tables = passes.batch_over_time = false;
+  passes.split_loops = passes.chunk_loops = passes.adjoin_loops = false;
+  passes.fuse_pointwise = passes.cut_rows = passes.shrink_batch = false;
+  passes.reuse_memory = false;  // checks read operands behind the op
+  return passes;
+}
+
+Tensors run(const GraphRef& graph, Tensors&& all_inputs, const Passes& given, bool is_profiled) {
   ModeScope plain({});
+  const bool is_checked = detail::nan_checks != nullptr;
+  if (is_checked && has_lasting_effects(*graph)) return interpret(graph, std::move(all_inputs));
+  const Passes passes = is_checked ? without_motion(given) : given;
   const std::int64_t begin = is_profiled ? nanoseconds_now() : 0;
-  PlannedGraph& planned = PlannedGraph::of(*graph, passes, is_profiled);
+  is_profiled = is_profiled && !is_checked;
+  PlannedGraph& planned = PlannedGraph::of(*graph, passes, is_profiled, is_checked);
   Tensors inputs = planned.inputs_of(all_inputs);
   // If the run throws, the plan is dropped too: its state is of no use.
   std::optional<PlannedGraph::Entry> entry;
@@ -221,10 +245,11 @@ Tensors run(const GraphRef& graph, Tensors&& all_inputs, const Passes& passes, b
     throw;  // the interpreter has other bits, and needs more memory
   } catch (const Error& error) {
     // A hoisted op cannot say in which iteration it failed; the interpreter can. The op may even
-    // come from a loop that does not run, so that the call succeeds there. No input has been
-    // overwritten: only instructions that cannot fail do so.
+    // come from a loop that does not run, or the NaN that DetectNan found from a finished entry, so
+    // that the call succeeds there. No input has been overwritten: only instructions that cannot
+    // fail do so.
     arguments.give_back();
-    if (has_effects(*graph)) throw;
+    if (has_lasting_effects(*graph)) throw;
     outputs = interpret(graph, std::move(all_inputs));
     planned.note_failure(error.what());
     return outputs;

@@ -4,8 +4,11 @@
 
 #include <array>
 #include <mutex>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
+#include "reel/core/base/forward_op.h"
 #include "reel/core/base/thread_store.h"
 
 namespace reel {
@@ -18,17 +21,18 @@ struct Frame {
   SourceId source = kNoSource;
 };
 
-/// Lists of addresses, each stored as its first address and the remaining list. Lists with equal
-/// ends, such as those of one function, share them.
+/// Lists of addresses and marks, each stored as its first address or mark and the remaining list.
+/// Lists with equal ends, such as those of one function, share them.
 class Sources {
  public:
-  SourceId add(std::uintptr_t address, SourceId outer) {
+  SourceId add(std::uintptr_t address, SourceId outer, std::string_view forward_op = {}) {
     const std::lock_guard lock(mutex_);
+    const Link link{address, outer, forward_op};
     const auto [found, is_new] =
-        numbers_.try_emplace({address, outer}, static_cast<SourceId>(links_.size() + 1));
+        numbers_.try_emplace(link, static_cast<SourceId>(links_.size() + 1));
     const SourceId source = found->second;
     if (is_new) try {
-        links_.push_back({address, outer});
+        links_.push_back(link);
       } catch (...) {  // numbers are indices of links_
         numbers_.erase(found);
         throw;
@@ -40,7 +44,16 @@ class Sources {
     std::vector<std::uintptr_t> result;
     if (source > links_.size()) return result;
     for (; source != kNoSource; source = links_[source - 1].outer)
-      result.push_back(links_[source - 1].address - 1);  // inside the call, not behind it
+      if (links_[source - 1].forward_op.empty())
+        result.push_back(links_[source - 1].address - 1);  // inside the call, not behind it
+    return result;
+  }
+  std::vector<std::string_view> forward_ops(SourceId source) const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string_view> result;
+    if (source > links_.size()) return result;
+    for (; source != kNoSource; source = links_[source - 1].outer)
+      if (!links_[source - 1].forward_op.empty()) result.push_back(links_[source - 1].forward_op);
     return result;
   }
 
@@ -48,11 +61,13 @@ class Sources {
   struct Link {
     std::uintptr_t address;
     SourceId outer;
+    std::string_view forward_op;  ///< of a mark, which has no address; else empty
     bool operator==(const Link&) const = default;
   };
   struct Hash {
     std::size_t operator()(const Link& link) const {
-      return (link.address ^ link.outer) * 0x9E3779B97F4A7C15ull;
+      return (link.address ^ link.outer ^ std::hash<std::string_view>()(link.forward_op)) *
+             0x9E3779B97F4A7C15ull;
     }
   };
   mutable std::mutex mutex_;
@@ -132,5 +147,12 @@ SourceId source_here() {
 }
 
 std::vector<std::uintptr_t> addresses_of(SourceId source) { return sources().list(source); }
+
+SourceId in_gradient_of(SourceId source, std::string_view name) {
+  return source == kNoSource ? source : sources().add(0, source, name);
+}
+std::vector<std::string_view> forward_ops_of(SourceId source) {
+  return sources().forward_ops(source);
+}
 
 }  // namespace reel

@@ -38,5 +38,6 @@ std::span<const Op* const> entry_ops();
 std::span<const Op* const> control_ops();
 std::span<const Op* const> checkpointed_ops();
 std::span<const Op* const> custom_ops();
+std::span<const Op* const> check_ops();
 
 }  // namespace reel

@@ -14,6 +14,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/types/print.h"
 #include "reel/core/types/tensor.h"
+#include "reel/core/types/valid_elements.h"
 
 namespace reel {
 namespace {
@@ -165,56 +166,6 @@ class WholeFormat {
 
 // ---- Elements that are shown -------------------------------------------------------------
 
-/// A ragged axis of a tensor that also has the dims of its lengths.
-struct RaggedAxis {
-  std::size_t axis;
-  const std::int32_t* lengths;
-  std::vector<std::int64_t> strides;  // of the lengths, by axes of the tensor
-};
-
-std::vector<RaggedAxis> ragged_axes(const TensorType& type) {
-  std::vector<RaggedAxis> result;
-  for (std::size_t axis = 0; axis < type.dims().size(); ++axis) {
-    const Dim& dim = type.dims()[axis];
-    if (!dim.is_ragged() || dim.node()->is_full || !dim.node()->lengths) continue;
-    RaggedAxis ragged{axis, static_cast<const std::int32_t*>(dim.node()->lengths->data), {}};
-    ragged.strides.resize(type.dims().size());
-    std::int64_t stride = 1;
-    bool has_all = true;
-    const Dims& of = dim.length_dims();
-    for (std::size_t i = of.size(); i-- > 0;) {
-      const int position = find(type.dims(), of[i]);
-      has_all = has_all && position >= 0;
-      if (has_all) ragged.strides[static_cast<std::size_t>(position)] = stride;
-      stride *= of[i].raw_size();
-    }
-    if (has_all) result.push_back(std::move(ragged));
-  }
-  return result;
-}
-
-/// Booleans over some axes of a tensor: elements are not shown if one is false.
-struct LiveMask {
-  const bool* values;
-  std::vector<std::int64_t> strides;  // by axes of the tensor
-};
-
-std::vector<LiveMask> live_masks(const TensorType& type, std::span<const Tensor> live) {
-  std::vector<LiveMask> result;
-  for (const Tensor& mask : live) {
-    LiveMask made{mask.data<bool>(), std::vector<std::int64_t>(type.dims().size())};
-    std::int64_t stride = 1;
-    bool has_all = true;
-    for (std::size_t i = mask.dims().size(); i-- > 0; stride *= mask.type().sizes()[i]) {
-      const int position = find(type.dims(), mask.dims()[i]);
-      has_all = has_all && position >= 0;
-      if (has_all) made.strides[static_cast<std::size_t>(position)] = stride;
-    }
-    if (has_all) result.push_back(std::move(made));
-  }
-  return result;
-}
-
 /// Calls fn for the positions of an axis that are shown.
 template <class Fn>
 void for_shown(std::int64_t size, bool is_summary, Fn&& fn) {
@@ -229,11 +180,7 @@ void for_shown(std::int64_t size, bool is_summary, Fn&& fn) {
 class ShownElements {
  public:
   ShownElements(const TensorType& type, std::span<const Tensor> live, bool is_summary)
-      : sizes_(type.sizes()),
-        ragged_(ragged_axes(type)),
-        live_(live_masks(type, live)),
-        is_summary_(is_summary),
-        index_(sizes_.size()) {
+      : sizes_(type.sizes()), valid_(type, live), is_summary_(is_summary), index_(sizes_.size()) {
     collect(0, 0);
   }
   const std::vector<std::int64_t>& positions() const { return positions_; }
@@ -241,7 +188,7 @@ class ShownElements {
  private:
   void collect(std::size_t axis, std::int64_t position) {
     if (axis == sizes_.size()) {
-      positions_.push_back(is_padding() ? -1 : position);
+      positions_.push_back(valid_(index_) ? position : -1);
       return;
     }
     for_shown(sizes_[axis], is_summary_, [&](std::int64_t i) {
@@ -249,22 +196,9 @@ class ShownElements {
       collect(axis + 1, position * sizes_[axis] + i);
     });
   }
-  bool is_padding() const {
-    for (const RaggedAxis& ragged : ragged_) {
-      std::int64_t entry = 0;
-      for (std::size_t i = 0; i < index_.size(); ++i) entry += index_[i] * ragged.strides[i];
-      if (index_[ragged.axis] >= ragged.lengths[entry]) return true;
-    }
-    return std::any_of(live_.begin(), live_.end(), [&](const LiveMask& mask) {
-      std::int64_t entry = 0;
-      for (std::size_t i = 0; i < index_.size(); ++i) entry += index_[i] * mask.strides[i];
-      return !mask.values[entry];
-    });
-  }
 
   const std::vector<std::int64_t>& sizes_;
-  std::vector<RaggedAxis> ragged_;
-  std::vector<LiveMask> live_;
+  ValidElements valid_;
   bool is_summary_;
   std::vector<std::int64_t> index_, positions_;
 };

@@ -9,6 +9,7 @@
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/join.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/runtime/detect_nan.h"
 #include "reel/core/types/dim_expression.h"
 #include "reel/frontend/loops/scan_leaves.h"
 #include "reel/frontend/loops/state/finished_capture_view.h"
@@ -86,6 +87,8 @@ class EagerScan {
     const auto call_body = [&] {
       std::optional<PrintedEntries> printed;
       if (live.is_defined()) printed.emplace(live, scalar(trips_, i64));
+      std::optional<detail::LiveEntries> entries;
+      if (has_ended && detail::nan_checks) entries.emplace(Tensors{live});
       result = in_iteration(trips_, plan_.what, [&] { return spec_.body(x, state); });
     };
     const auto check = [&] {

@@ -16,6 +16,7 @@
 #include "reel/core/ops/loop/iteration_error.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/shape/join.h"
+#include "reel/core/runtime/detect_nan.h"
 #include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/mode.h"
 #include "reel/core/types/sizes.h"
@@ -117,6 +118,8 @@ class LoopRun {
       for (std::size_t i = 1; i < inputs.size(); ++i) inputs[i] = ended_->seen(inputs[i], i - 1);
     DimEnv env = has_ended ? ended_->body().env() : attrs_.body.env();
     name_alike(attrs_, own_dims_, inputs, env);
+    std::optional<detail::LiveEntries> entries;
+    if (has_ended && detail::nan_checks) entries.emplace(Tensors{live});
     Tensors before;
     if (has_ended)
       before = std::move(state_);
@@ -126,6 +129,7 @@ class LoopRun {
     // In a chunk, the inner loop adds the iteration to errors.
     Tensors outputs =
         is_chunked_ ? replayed() : in_iteration(iterations_.number(), attrs_.name, replayed);
+    entries.reset();
     if (has_ended)
       for (std::size_t k = 0; k < outputs.size(); ++k) {
         outputs[k] = ended_->made(outputs[k], k);
@@ -340,6 +344,9 @@ class LoopRun {
 Tensors interpret(const GraphRef& graph, Tensors&& inputs, const RunOptions&) {
   // The inputs stay alive until the run is done: they go back to the caller if it fails.
   ModeScope plain({});
+  DimEnv env;
+  if (detail::nan_checks)
+    return replay(*graph, inputs, env);  // no op left the loop it was written in
   std::shared_ptr<const Optimised> form;
   {
     const std::lock_guard lock(graph->interpreted.mutex);
@@ -350,7 +357,6 @@ Tensors interpret(const GraphRef& graph, Tensors&& inputs, const RunOptions&) {
   Tensors given(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(graph->formal_count));
   for (const int i : form->kept_captures)
     given.push_back(inputs[graph->formal_count + static_cast<std::size_t>(i)]);
-  DimEnv env;
   return replay(*form->graph, given, env);
 }
 

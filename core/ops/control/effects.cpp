@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/checks.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/recompute.h"
 #include "reel/core/ops/loop/loop.h"
@@ -10,37 +11,44 @@
 namespace reel {
 
 namespace {
-/// Returns true if a graph inside the record meets the condition, or the op of a record without
-/// graphs does.
-template <class OfGraph, class OfOp>
-bool any_inside(const OpRecord& record, const OfGraph& of_graph, const OfOp& of_op) {
+using IsEffect = bool (*)(const Op&);
+
+bool has_any(const Graph& graph, IsEffect is_effect);
+
+bool has_any(const OpRecord& record, IsEffect is_effect) {
+  const auto in = [&](const SubGraph& part) { return has_any(*part.graph, is_effect); };
   if (record.op == &loop_op) {
     const auto& attrs = get<LoopAttrs>(record.attrs.get());
-    return of_graph(*attrs.body.graph) || (attrs.cond && of_graph(*attrs.cond.graph));
+    return in(attrs.body) || (attrs.cond && in(attrs.cond));
   }
   if (record.op == &cond_op) {
     const auto& attrs = get<CondAttrs>(record.attrs.get());
-    return of_graph(*attrs.on_true.graph) || of_graph(*attrs.on_false.graph);
+    return in(attrs.on_true) || in(attrs.on_false);
   }
-  if (record.op == &checkpointed_op)
-    return of_graph(*get<CheckpointedAttrs>(record.attrs.get()).body.graph);
-  return of_op(*record.op);
+  if (record.op == &checkpointed_op) return in(get<CheckpointedAttrs>(record.attrs.get()).body);
+  if (record.op == &recompute_op && is_effect == is_collective)  // replay segments run them again
+    return in(get<RecomputeAttrs>(record.attrs.get()).saving().body);
+  return is_effect(*record.op);
 }
+
+bool has_any(const Graph& graph, IsEffect is_effect) {
+  return std::any_of(graph.records.begin(), graph.records.end(),
+                     [&](const OpRecord& record) { return has_any(record, is_effect); });
+}
+
+bool is_effect(const Op& op) { return op.has_effect; }
 }  // namespace
 
-bool has_effects(const OpRecord& record) {
-  return any_inside(
-      record, [](const Graph& graph) { return has_effects(graph); },
-      [](const Op& op) { return op.has_effect; });
+bool has_effects(const OpRecord& record) { return has_any(record, is_effect); }
+bool has_effects(const Graph& graph) { return has_any(graph, is_effect); }
+bool has_checks(const OpRecord& record) { return has_any(record, is_check); }
+bool has_lasting_effects(const Graph& graph) {
+  return has_any(graph, [](const Op& op) { return op.has_effect && !is_check(op); });
 }
 
 bool is_collective(const Op& op) { return op.has_effect && op.storage != OpStorage::input; }
-bool has_collectives(const OpRecord& record) {
-  if (record.op == &recompute_op)  // its replay segments run them again
-    return has_collectives(*get<RecomputeAttrs>(record.attrs.get()).saving().body.graph);
-  return any_inside(
-      record, [](const Graph& graph) { return has_collectives(graph); }, is_collective);
-}
+bool has_collectives(const OpRecord& record) { return has_any(record, is_collective); }
+bool has_collectives(const Graph& graph) { return has_any(graph, is_collective); }
 
 namespace {
 /// Returns the loop's stack that an output of the record is; null if it is none.
@@ -58,16 +66,6 @@ bool is_spilled_output(const OpRecord& record, std::size_t output) {
 bool is_checkpoint_output(const OpRecord& record, std::size_t output) {
   const LoopStack* const stack = stack_of(record, output);
   return stack && stack->memory_class() == MemoryClass::checkpoints;
-}
-
-bool has_effects(const Graph& graph) {
-  return std::any_of(graph.records.begin(), graph.records.end(),
-                     [](const OpRecord& r) { return has_effects(r); });
-}
-
-bool has_collectives(const Graph& graph) {
-  return std::any_of(graph.records.begin(), graph.records.end(),
-                     [](const OpRecord& r) { return has_collectives(r); });
 }
 
 bool has_loops(const Graph& graph) {

@@ -11,6 +11,11 @@ namespace reel {
 /// outputs.
 bool has_effects(const OpRecord& record);
 bool has_effects(const Graph& graph);
+/// True if running the record checks values (check_numerics, assert_that).
+bool has_checks(const OpRecord& record);
+/// True if the graph has an effect besides checks of values, so that it must not run again after an
+/// error.
+bool has_lasting_effects(const Graph& graph);
 
 /// True if the op has an effect and computes its result from values outside of the program: a
 /// collective of several ranks. A second run must run it again, since without it there is no

@@ -97,5 +97,34 @@ TEST(ErrorPlaceTest, StaysWithCopiesAndLinesThatAreAdded) {
   }
 }
 
+int line_of_sqrt = 0;
+Tensor root_of(const Tensor& x) {
+  line_of_sqrt = __LINE__ + 1;
+  return sqrt(x);
+}
+
+/// Returns the error of a call under DetectNan.
+template <class F>
+Caught detected(const F& f, const Tensor& x) {
+  return caught([&] {
+    const DetectNan guard;
+    return f(x);
+  });
+}
+
+TEST_P(ErrorPlaceOfGraphTest, OfANanIsTheLineOfTheOpAlsoInAGradient) {
+  const auto loss = [](const Tensor& x) { return sum(root_of(x)); };
+  const auto gradient = [&](const Tensor& x) { return grad(loss)(x); };
+  const JitOptions options{.executor = GetParam()};
+  for (const Caught& error :
+       {detected(loss, scalar(-1.)), detected(jit(loss, options), scalar(-1.)),
+        detected(gradient, scalar(0.)), detected(jit(gradient, options), scalar(0.)),
+        detected([&](const Tensor& x) { return grad(jit(loss, options))(x); }, scalar(0.))})
+    EXPECT_TRUE(error.where.ends_with(line_text(line_of_sqrt))) << error.what;
+  const Caught error = detected(jit(gradient, options), scalar(0.));
+  EXPECT_NE(error.message.find("in the gradient of sqrt at " + error.where), std::string::npos)
+      << error.message;
+}
+
 }  // namespace
 }  // namespace reel

@@ -18,10 +18,19 @@ bool may_run_collectives(const OpRecord& record) {
          (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).has_windows());
 }
 
+/// Returns the record of the graph that a node runs as one op; null for other nodes.
+const OpRecord* record_of(const LoweredNode& node) {
+  const bool is_op = node.role == LoweredRole::record && node.kind == LoweredKind::op &&
+                     node.graph && node.record >= 0;
+  return is_op ? &node.graph->records[static_cast<std::size_t>(node.record)] : nullptr;
+}
 bool is_collective_node(const LoweredNode& node) {
-  return node.role == LoweredRole::record && node.kind == LoweredKind::op && node.graph &&
-         node.record >= 0 &&
-         has_collectives(node.graph->records[static_cast<std::size_t>(node.record)]);
+  const OpRecord* const record = record_of(node);
+  return record && has_collectives(*record);
+}
+bool is_check_node(const LoweredNode& node) {
+  const OpRecord* const record = record_of(node);
+  return record && has_checks(*record);
 }
 
 }  // namespace
@@ -328,7 +337,8 @@ void drop_unneeded(LoweredGraph& graph) {
   };
   for (const LoweredPort& output : graph.outputs) need(output.node);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-    if (is_collective_node(graph.nodes[i])) need(static_cast<int>(i));
+    if (is_collective_node(graph.nodes[i]) || is_check_node(graph.nodes[i]))
+      need(static_cast<int>(i));
   while (!todo.empty()) {
     const LoweredNode& of = graph.nodes[static_cast<std::size_t>(todo.back())];
     todo.pop_back();

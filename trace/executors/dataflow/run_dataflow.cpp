@@ -3,8 +3,11 @@
 #include <mutex>
 #include <utility>
 
+#include "reel/core/ops/control/effects.h"
+#include "reel/core/runtime/detect_nan.h"
 #include "reel/core/types/mode.h"
 #include "reel/trace/executors/dataflow/token_run.h"
+#include "reel/trace/executors/interpreter.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {
@@ -59,11 +62,25 @@ Tensors finished(RunRecorder& recorder, const F& run) {
   }
 }
 
+/// Returns run(), or the interpreter's results if DetectNan is active and run() finds a NaN: ops
+/// may have left their loops, and finished entries count, so that only the interpreter can tell if
+/// and where the program makes one.
+template <class F>
+Tensors run_as_checked(const GraphRef& graph, Tensors& inputs, const F& run) {
+  if (!detail::nan_checks) return run();
+  if (!has_lasting_effects(*graph)) try {
+      return run();
+    } catch (const NumericsError&) {
+    }
+  return interpret(graph, std::move(inputs));
+}
+
 }  // namespace
 
 Tensors run_dataflow(const GraphRef& graph, Tensors&& inputs, const RunOptions& options) {
   const ModeScope plain({});
-  return DataflowGraph::of(*graph)->run(inputs, options, nullptr);
+  return run_as_checked(graph, inputs,
+                        [&] { return DataflowGraph::of(*graph)->run(inputs, options, nullptr); });
 }
 
 Tensors run_recorded_dataflow(const GraphRef& graph, Tensors&& inputs, const RunOptions& options) {
@@ -77,7 +94,9 @@ Tensors run_recorded_dataflow(const GraphRef& graph, Tensors&& inputs, const Run
     form->last = record;
   };
   try {
-    Tensors outputs = finished(recorder, [&] { return form->run(inputs, options, &recorder); });
+    Tensors outputs = run_as_checked(graph, inputs, [&] {
+      return finished(recorder, [&] { return form->run(inputs, options, &recorder); });
+    });
     keep();
     return outputs;
   } catch (...) {

@@ -22,6 +22,7 @@ TokenRun::TokenRun(const TokenPlan& plan, int parallel_iterations, RunRecorder* 
       parallel_iterations_(parallel_iterations),
       recorder_(recorder),
       stop_(cancellation_token()),
+      nan_checks_(detail::nan_checks),
       all_take_long_(every_op_takes_long),
       helpers_(
           [](void* run) {
@@ -103,6 +104,7 @@ void TokenRun::work(bool is_caller) noexcept {
   const int thread = is_caller ? 0 : number_of_helper();
   try {
     const CancellationScope scope(stop_);  // for loops that are one node, on helpers too
+    const detail::NanCheckScope checks(nan_checks_);
     take_turns(is_caller, thread, lock);
   } catch (...) {
     if (!lock.owns_lock()) lock.lock();

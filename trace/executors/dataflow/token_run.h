@@ -9,6 +9,7 @@
 #include <stop_token>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/runtime/detect_nan.h"
 #include "reel/core/runtime/helpers.h"
 #include "reel/trace/executors/dataflow/frames.h"
 #include "reel/trace/executors/dataflow/run_recorder.h"
@@ -101,6 +102,7 @@ class TokenRun {
   const int parallel_iterations_;
   RunRecorder* const recorder_;
   const std::stop_token stop_;
+  const DetectNanOptions* const nan_checks_;  ///< of the calling thread
   const bool all_take_long_;
   std::int64_t start_time_ = 0;
 

@@ -87,7 +87,12 @@ class Plan {
   /// Valid until the next run. If it is a list or a block, the caller may keep it.
   Tensor& output(std::size_t k) { return slots_[outputs_[k].slot]; }
 
-  void run() { context_.profile ? run_all<true>() : run_all<false>(); }
+  void run() {
+    if (context_.is_checked)
+      run_all<false, true>();
+    else
+      context_.profile ? run_all<true, false>() : run_all<false, false>();
+  }
   /// Releases all tensors that the plan does not own.
   void release();
   /// Returns the largest number of row blocks among the plan's own loops.
@@ -164,7 +169,7 @@ class Plan {
   void make_headers();
   void find_flat_ops();
   void compute_constants();
-  template <bool is_counted>
+  template <bool is_counted, bool is_checked>
   void run_all();
   void run_untyped(Instruction& at, DimEnv& env);
   void make_blocks(const Instruction& at);

@@ -4,6 +4,7 @@
 
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/bind.h"
+#include "reel/core/op/check_results.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/replay.h"
@@ -161,7 +162,7 @@ void Plan::run_op(const Instruction& at, const Fn& fn) {
   }
 }
 
-template <bool is_counted>
+template <bool is_counted, bool is_checked>
 void Plan::run_all() {
   std::optional<DimEnv> env;
   if (has_untyped_) env = types_.env;
@@ -197,7 +198,7 @@ void Plan::run_all() {
         break;
       case Kind::blocks: {
         for (Tensor& tensor : out) tensor = taken_block(tensor);
-        KernelArgs args = args_of(out.empty() || !out[0].is_defined());
+        KernelArgs args = args_of(!is_checked && (out.empty() || !out[0].is_defined()));
         run_op(at, [&] { at.op->kernel(args); });
         break;
       }
@@ -241,6 +242,11 @@ void Plan::run_all() {
         break;
     }
     done -= done > 0;
+    if constexpr (is_checked) {
+      const bool computes = at.kind == Kind::kernel || at.kind == Kind::flat ||
+                            at.kind == Kind::blocks || at.kind == Kind::tiles;
+      if (computes) run_op(at, [&] { check_results(*at.op, inputs_of(at), out); });
+    }
     for (std::uint32_t i = 0; i < at.free_count; ++i) slots_[freed_[at.first_free + i]] = Tensor();
     if constexpr (is_counted) {
       const std::int64_t now = nanoseconds_now();
@@ -255,8 +261,9 @@ void Plan::run_all() {
   if constexpr (is_counted)
     context_.profile->note({Profile::Event::kWhole, thread_number(), begin, before});
 }
-template void Plan::run_all<true>();
-template void Plan::run_all<false>();
+template void Plan::run_all<true, false>();
+template void Plan::run_all<false, false>();
+template void Plan::run_all<false, true>();
 
 std::size_t Plan::blocks_of_loops() const {
   std::size_t most = 0;

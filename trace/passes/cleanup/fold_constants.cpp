@@ -9,6 +9,7 @@
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/loop/loop.h"
+#include "reel/core/runtime/detect_nan.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/core/types/mode.h"
 
@@ -81,6 +82,9 @@ class Folding {
     for (const ValueId v : from_.inputs_of(record)) inputs.emplace_back(value_of(v));
     const ValueId made = from_.outputs_of(record)[0];
     const ModeScope plain({});
+    // A NaN or an overflow stays in the graph, so that DetectNan finds it in the op that makes it.
+    constexpr DetectNanOptions kAll;
+    const detail::NanCheckScope checks(&kAll);
     values_[made] =
         reel::bind(*record.op, inputs, record.attrs ? record.attrs->resolve(dims_) : AttrsRef());
     dims_.bind(from_.types[made], values_[made].type());

@@ -11,10 +11,11 @@ namespace reel {
 struct PlanContext {
   Passes passes = {};
   Profile* profile = nullptr;  ///< null: runs are not counted; must outlive the plans
+  bool is_checked = false;     ///< the result of every instruction is checked (DetectNan)
 
   /// Returns the context for child `i` of the profile; LoopPlan and CondPlan number their children.
   PlanContext child(std::size_t i) const {
-    return {passes, profile ? &profile->child(i) : nullptr};
+    return {passes, profile ? &profile->child(i) : nullptr, is_checked};
   }
 };
 

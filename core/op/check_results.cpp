@@ -1,0 +1,73 @@
+#include "reel/core/op/check_results.h"
+
+#include <optional>
+#include <string>
+
+#include "reel/core/base/forward_op.h"
+#include "reel/core/base/source_lines.h"
+#include "reel/core/base/str.h"
+#include "reel/core/types/non_finite.h"
+
+namespace reel {
+namespace {
+
+/// Returns what is known about the operands: "; its operands are finite".
+std::string operands_text(std::span<const OpInput> inputs, const Tensors& live) {
+  bool has_numbers = false;
+  std::string wrong;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& input = *inputs[i].tensor;
+    if (!input.is_defined() || !is_float(input.dtype())) continue;
+    has_numbers = true;
+    if (const auto found = find_non_finite(input, live))
+      wrong += str("; operand ", i, ", ", input.type(), ", ", found->text, " already");
+  }
+  if (!wrong.empty()) return wrong;
+  return has_numbers ? inputs.size() == 1 ? "; its operand is finite" : "; its operands are finite"
+                     : "";
+}
+
+/// Returns a line that names the ops of the forward pass if the op is part of a gradient.
+std::string gradient_text() {
+  std::string result;
+  for (const std::string_view op : forward_ops_of(detail::open_source))
+    result += str(result.empty() ? "\nin the gradient of " : " in the gradient of ", op);
+  if (result.empty()) return result;
+  const std::string place = place_text(detail::open_source);
+  return place.empty() ? result : str(result, " at ", place);
+}
+
+[[noreturn]] void refuse(const Op& op, std::span<const OpInput> inputs, const Tensor& output,
+                         const NonFinite& found, const Tensors& live) {
+  throw NumericsError(str(op.name, ": its result, ", output.type(), ", ", found.all(),
+                          operands_text(inputs, live), gradient_text()));
+}
+
+/// Returns true for ops such as loops: ops of their graphs were checked, and residuals of finished
+/// entries may have any value. These ops have no samples, as those would need a graph. Ops on lists
+/// have none either; they move elements that were checked.
+bool runs_graphs(const Op& op) { return !op.samples || op.samples().empty(); }
+
+bool has_infinity(std::span<const OpInput> inputs, const Tensors& live) {
+  for (const OpInput& input : inputs)
+    if (find_non_finite(*input.tensor, live, Search::infinities)) return true;
+  return false;
+}
+
+}  // namespace
+
+void check_results(const Op& op, std::span<const OpInput> inputs, std::span<const Tensor> outputs) {
+  const bool infinities = detail::nan_checks->infinities;
+  for (const Tensor& output : outputs) {
+    if (!output.is_defined() || !is_float(output.dtype())) continue;
+    if (inputs.empty() || !find_non_finite(output, {}) || runs_graphs(op)) continue;
+    const Tensors live = detail::LiveEntries::masks();
+    if (const auto found = find_non_finite(output, live, Search::nan))
+      refuse(op, inputs, output, *found, live);
+    if (!infinities || has_infinity(inputs, live)) continue;
+    if (const auto found = find_non_finite(output, live, Search::infinities))
+      refuse(op, inputs, output, *found, live);
+  }
+}
+
+}  // namespace reel

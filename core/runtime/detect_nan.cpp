@@ -1,0 +1,30 @@
+#include "reel/core/runtime/detect_nan.h"
+
+#include <utility>
+
+namespace reel {
+namespace {
+constinit thread_local detail::LiveEntries* innermost = nullptr;
+}
+
+DetectNan::DetectNan(DetectNanOptions options) : options_(options), outer_(detail::nan_checks) {
+  detail::nan_checks = &options_;
+}
+DetectNan::~DetectNan() { detail::nan_checks = outer_; }
+
+namespace detail {
+
+LiveEntries::LiveEntries(Tensors live) : live_(std::move(live)), outer_(innermost) {
+  innermost = this;
+}
+LiveEntries::~LiveEntries() { innermost = outer_; }
+
+Tensors LiveEntries::masks() {
+  Tensors result;
+  for (const LiveEntries* at = innermost; at; at = at->outer_)
+    result.insert(result.end(), at->live_.begin(), at->live_.end());
+  return result;
+}
+
+}  // namespace detail
+}  // namespace reel
