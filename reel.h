@@ -14,6 +14,7 @@
 #include "reel/core/runtime/parallel.h"
 #include "reel/core/types/partial_shape.h"
 #include "reel/core/types/tensor.h"
+#include "reel/frontend/event_writer.h"
 #include "reel/frontend/files/npy.h"
 #include "reel/frontend/files/safetensors.h"
 #include "reel/frontend/files/sequence.h"

@@ -1,0 +1,59 @@
+// frontend/event_writer.h — EventWriter, which writes files that TensorBoard shows.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "reel/core/graph/graph.h"
+#include "reel/core/types/tensor.h"
+
+namespace reel {
+
+struct EventWriterOptions {
+  std::function<double()> clock = {};  ///< seconds since 1970; default: the system's
+};
+
+/// Writes measurements of a training run for TensorBoard.
+///
+///   EventWriter events("runs/first");
+///   events.graph(step.graph());
+///   events.scalar("loss", i, loss);
+///   events.histogram("hidden", i, model.hidden);
+///
+///   tensorboard --logdir runs
+///
+/// Each object makes one new file in the folder, whose name begins with events.out.tfevents; a run
+/// that resumes writes another one beside it. Every call writes at once, so that a program that is
+/// killed loses nothing. Tags with slashes group: "loss/train", "loss/validation". A call takes
+/// some microseconds, a histogram one pass over its tensor. Not thread-safe.
+class EventWriter {
+ public:
+  /// Makes the folder if it does not exist. Throws IoError, as all members do.
+  explicit EventWriter(const std::string& folder, EventWriterOptions options = {});
+  ~EventWriter();
+  EventWriter(EventWriter&&) noexcept;
+  EventWriter& operator=(EventWriter&&) noexcept;
+
+  void scalar(const std::string& tag, std::int64_t step, double value);
+  /// value: one number of any dtype. Throws ShapeError for more elements.
+  void scalar(const std::string& tag, std::int64_t step, const Tensor& value);
+  /// Writes the distribution of a tensor's elements, of any dtype and shape, in at most 30 buckets
+  /// of equal width. Leaves out padding, NaN and infinities.
+  void histogram(const std::string& tag, std::int64_t step, const Tensor& values);
+  /// Writes a text, which TensorBoard reads as Markdown.
+  void text(const std::string& tag, std::int64_t step, const std::string& text);
+  /// Writes a graph, as Jitted::graph() has it. Loops, conditions and branches are scopes, which
+  /// TensorBoard opens and closes.
+  void graph(const Graph& graph);
+
+  /// Returns the path of the file.
+  const std::string& path() const;
+
+ private:
+  struct File;
+  std::unique_ptr<File> file_;
+};
+
+}  // namespace reel
