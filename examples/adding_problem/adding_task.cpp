@@ -60,6 +60,7 @@ class AddingTask : public Task {
     trainer_.save(path, metadata);
   }
   void load(const SafetensorsFile& file) override { trainer_.load(file); }
+  void write_events(EventWriter& events) override { trainer_.write_events(events); }
   std::string show() const override {
     constexpr std::size_t kShown = 5;
     const auto [x, target] = draw();

@@ -67,6 +67,7 @@ class TextTask : public Task {
     }
     trainer_.load(file);
   }
+  void write_events(EventWriter& events) override { trainer_.write_events(events); }
   std::string show() const override {
     return write_text(trainer_.model(), alphabet_, options_.characters, options_.temperature);
   }

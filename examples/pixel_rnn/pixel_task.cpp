@@ -178,6 +178,7 @@ class PixelTask : public Task {
     trainer_.load(file);
   }
 
+  void write_events(EventWriter& events) override { trainer_.write_events(events); }
   std::string show() const override {
     const Confusion confusion = test();
     if (!options_.confusion_plot.empty()) confusion.save(options_.confusion_plot);

@@ -17,6 +17,7 @@ struct TrainingOptions {
   // Apply to this run only.
   std::string checkpoint;
   int stop_after = 0;  ///< steps; 0: never
+  std::string events;  ///< a folder for TensorBoard; empty: none
   bool resume = false;
   std::string last_loss;      ///< of the checkpoint that is resumed
   bool is_first_rank = true;  ///< false: another process prints and writes files

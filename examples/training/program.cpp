@@ -63,10 +63,14 @@ void add_training_flags(CLI::App& app, TrainingOptions& options, const std::stri
   app.add_option("--losses", options.losses, "CSV file for the loss of every step")
       ->type_name("FILE");
   app.add_option("--plot", options.plot, "SVG file for the curve of the losses")->type_name("FILE");
-  app.add_flag("--resume", options.resume,
-               "continue the training in the checkpoint, as if it had not stopped. Flags that are "
-               "not given keep their values, except --stop-after and --threads; another " +
-                   kept + ", --cell, --layers, --hidden, --batch or --seed is refused");
+  app.add_option("--events", options.events,
+                 "folder for the losses, parameters and graph of this run, for TensorBoard")
+      ->type_name("FOLDER");
+  app.add_flag(
+      "--resume", options.resume,
+      "continue the training in the checkpoint, as if it had not stopped. Flags that are "
+      "not given keep their values, except --stop-after, --events and --threads; another " +
+          kept + ", --cell, --layers, --hidden, --batch or --seed is refused");
 }
 
 std::set<std::string> flags_given(const CLI::App& app) {
@@ -100,14 +104,21 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>
   }
 }
 
-void show(const Task& task) {
-  std::cout << task.show() << std::endl;
+namespace {
+void print(const std::string& result) {
+  std::cout << result << std::endl;
   if (!std::cout) throw UserError("cannot write to standard output");
 }
+}  // namespace
+
+void show(const Task& task) { print(task.show()); }
 
 int train_and_show(Task& task, const TrainingOptions& options) {
   const int signal = train(task, options);
   std::cout << '\n';
-  show(task);
+  const std::string result = task.show();
+  if (!options.events.empty())
+    reel::EventWriter(options.events).text("result", task.steps_done(), result);
+  print(result);
   return signal ? kSignal + signal : 0;
 }

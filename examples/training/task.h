@@ -28,6 +28,8 @@ class Task {
   /// IoError.
   virtual void save(const std::string& path, const reel::Metadata& more) = 0;
   virtual void load(const reel::SafetensorsFile& file) = 0;
+  /// Writes the distribution of each parameter, and once the graph of a traced step.
+  virtual void write_events(reel::EventWriter& events) = 0;
   /// Returns the result of training as text.
   virtual std::string show() const = 0;
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 /// The gradient of a loss on one process.
 struct PlainGradient {
@@ -45,6 +46,16 @@ class Trainer {
   const State& state() const { return stored_.state; }
   std::int64_t steps_done() const {
     return stored_.learnt.optimiser.step().template item<std::int64_t>();
+  }
+
+  void write_events(reel::EventWriter& events) {
+    const reel::TreeLeaves leaves = reel::flatten(model());
+    const std::vector<std::string> paths = reel::leaf_paths(model());
+    for (std::size_t i = 0; i < leaves.size(); ++i)
+      if (leaves[i].kind == reel::TreeLeaf::Kind::tensor && leaves[i].tensor.is_defined())
+        events.histogram(paths[i], steps_done(), leaves[i].tensor);
+    if (traced_step_.trace_count() && !has_written_graph_) events.graph(traced_step_.graph());
+    has_written_graph_ = traced_step_.trace_count() > 0;
   }
 
   /// Saves or loads everything that the next step depends on, including random numbers, except the
@@ -104,4 +115,5 @@ class Trainer {
   Stored stored_;
   Step step_;
   reel::Jitted<Step> traced_step_;
+  bool has_written_graph_ = false;
 };

@@ -8,6 +8,7 @@
 #include <functional>
 #include <iostream>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "curve.h"
@@ -61,7 +62,9 @@ class Training {
                 task.steps_done(), options.last_loss),
         progress_(
             options.steps, "training",
-            {.unit = task.item(), .units_per_step = task.items_per_step(), .out = &std::cout}) {}
+            {.unit = task.item(), .units_per_step = task.items_per_step(), .out = &std::cout}) {
+    if (!options.events.empty()) events_.emplace(options.events);
+  }
 
   int run() {
     SignalNote note;
@@ -95,6 +98,7 @@ class Training {
   void save() {
     if (!options_.is_first_rank) return;
     losses_.flush();
+    if (events_) task_.write_events(*events_);
     task_.save(options_.checkpoint, {{"loss", losses_.last()}});
   }
 
@@ -106,6 +110,8 @@ class Training {
       throw UserError("the loss is not finite at step " + std::to_string(step + 1) +
                       "; try another --seed");
     losses_.write({step + 1, is_traced, loss, accuracy});
+    if (events_) events_->scalar(task_.unit(), step + 1, loss);
+    if (events_ && accuracy) events_->scalar("accuracy", step + 1, *accuracy);
     if (is_traced && !is_recorded_) {
       is_recorded_ = true;
       char text[80];
@@ -180,6 +186,7 @@ class Training {
   const TrainingOptions& options_;
   LossFile losses_;
   reel::Progress progress_;
+  std::optional<reel::EventWriter> events_;
   Speed eager_, traced_;
   bool is_recorded_ = false;
 };
