@@ -16,12 +16,11 @@
 namespace reel {
 namespace {
 
-/// The dims of xs whose lengths run over the scanned dim, or over another such dim, which is listed
-/// first.
+/// Finds dims_with_lengths_along().
 class SlicedDims {
  public:
-  explicit SlicedDims(const ScanPlan& plan) : xs_(plan.xs) {
-    for (const Tensor& x : plan.xs)
+  explicit SlicedDims(const Tensors& xs) : xs_(xs) {
+    for (const Tensor& x : xs)
       if (has_lengths_along(x.type(), 0))
         for (const Dim& dim : x.dims()) add(dim, x.dims());
   }
@@ -49,7 +48,10 @@ class SlicedDims {
   Dims dims_;
 };
 
-/// Returns the lengths of a dim, with the scanned dim in front if they run over it.
+}  // namespace
+
+Dims dims_with_lengths_along(const Tensors& xs) { return SlicedDims(xs).dims(); }
+
 Tensor lengths_along(const Dim& dim, const Dim& along) {
   const Tensor lengths = computed_plainly([&] { return dim.lengths(); });
   Dims order;
@@ -58,6 +60,8 @@ Tensor lengths_along(const Dim& dim, const Dim& along) {
     if (!(of == along)) order.push_back(of);
   return computed_plainly([&] { return transpose_to(lengths, order); });
 }
+
+namespace {
 
 /// Returns x with changed dims.
 Tensor changed(const Tensor& x, const DimChanges& changes) {
@@ -73,7 +77,7 @@ bool has_sliced_dims(const ScanPlan& plan) {
 
 ScanResult scan_sliced_dims(const ScanSpec& spec, const ScanPlan& plan) {
   const Dim along = plan.xs[0].dims()[0];
-  const Dims dims = SlicedDims(plan).dims();
+  const Dims dims = dims_with_lengths_along(plan.xs);
   // A loop that finds its own length has a new dim, over which the lengths run then.
   const bool is_renamed = spec.cond || spec.max_seq_len;
   ScanSpec inner = spec;

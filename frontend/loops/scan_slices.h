@@ -6,6 +6,11 @@
 
 namespace reel {
 
+/// Returns the dims of xs whose lengths run over the first axis, or over another such dim, which is
+/// listed first.
+Dims dims_with_lengths_along(const Tensors& xs);
+/// Returns the lengths of a dim, with the dim `along` in front if they run over it.
+Tensor lengths_along(const Dim& dim, const Dim& along);
 /// True if slices of xs have ragged dims with lengths of their own, as words have letters.
 bool has_sliced_dims(const ScanPlan& plan);
 /// Runs or records such a scan. The body gets Dims with the lengths of its slice; ys get the whole

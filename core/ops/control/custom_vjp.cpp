@@ -7,6 +7,7 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/control/custom_vjp_parts.h"
 #include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/registry.h"
 
@@ -111,6 +112,13 @@ Tensors with_custom_vjp(const Tensors& arguments, const Tensors& results, const 
   inputs.insert(inputs.end(), arguments.begin(), arguments.end());
   inputs.insert(inputs.end(), results.begin(), results.end());
   return bind_all(custom_vjp_op, inputs, make_attrs(std::move(attrs)));
+}
+
+bool is_custom_vjp(const Op& op) { return &op == &custom_vjp_op; }
+
+CustomVjpParts custom_vjp_parts(const AttrsRef& ref) {
+  const CustomVjpAttrs& attrs = get<CustomVjpAttrs>(ref.get());
+  return {attrs.residuals, attrs.captures, attrs.arguments, attrs.given, attrs.graph};
 }
 
 namespace {

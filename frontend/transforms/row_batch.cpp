@@ -1,0 +1,397 @@
+#include "reel/frontend/transforms/row_batch.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "reel/core/base/str.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/cond.h"
+#include "reel/core/ops/control/custom_vjp_parts.h"
+#include "reel/core/ops/loop/loop.h"
+#include "reel/core/ops/loop/loop_types.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/iteration_batching.h"
+#include "reel/core/ops/shape/known_dims.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/shape.h"
+#include "reel/core/runtime/memory.h"
+#include "reel/core/types/dim_expression.h"
+#include "reel/frontend/loops/scan_leaves.h"
+
+namespace reel {
+
+// ---- Forms of values ----------------------------------------------------------------------------
+
+TensorType type_of_row(const RowValue& value) {
+  const TensorType& type = value.value.type();
+  if (!value.is_many) return type;
+  return type.with(Dims(type.dims().begin() + 1, type.dims().end()));
+}
+
+namespace {
+
+Dims behind(const Dim& rows, const Dims& row) {
+  Dims dims{rows};
+  dims.insert(dims.end(), row.begin(), row.end());
+  return dims;
+}
+
+/// Returns the dim that stands in front of values with the dims `row` in one row.
+Dim rows_for(const Dim& rows, const Dims& row) {
+  return row.empty() || row[0].is_named() ? rows : plain_rows(rows);
+}
+
+Tensor with_rows(const Tensor& x, const Dim& rows) {
+  return x.type().is_list() || x.dims()[0] == rows ? x : renamed(x, 0, rows);
+}
+
+}  // namespace
+
+Dim plain_rows(const Dim& rows) {
+  if (!rows.has_size())
+    throw RowsRefused(str("rows along ", rows, ", whose number only a run knows, cannot stand in "
+                          "front of plain sizes"));
+  return Dim(rows.size());
+}
+
+Tensor as_many(const RowValue& value, const Dim& rows) {
+  if (value.is_many) return value.value;
+  if (value.value.type().is_list()) throw RowsRefused("a TensorArray differs between rows");
+  const Dims& row = value.value.dims();
+  return expand(value.value, behind(rows_for(rows, row), row));
+}
+
+Dims names_for(const Dims& plain) {
+  Dims names;
+  for (const Dim& dim : plain) {
+    if (!dim.has_size()) throw RowsRefused("a plain size is known only during a run");
+    names.emplace_back("axis", dim.size());
+  }
+  return names;
+}
+
+Tensor in_named_form(const Tensor& x, const Dim& rows) {
+  if (x.type().is_list() || x.type().is_named()) return with_rows(x, rows);
+  if (x.rank() == 1) return renamed(x, 0, rows);
+  return reshape(x, behind(rows, names_for(Dims(x.dims().begin() + 1, x.dims().end()))));
+}
+
+Tensor from_named_form(const Tensor& x, const TensorType& row, const Dim& rows) {
+  if (x.type().is_list()) return x;
+  const Dims dims = behind(rows_for(rows, row.dims()), row.dims());
+  if (x.dims() == dims) return x;
+  return x.rank() == 1 ? renamed(x, 0, dims[0]) : reshape(x, dims);
+}
+
+Tensor mask_for(const Tensor& mask, const Tensor& x) {
+  if (x.rank() == 1) return with_rows(mask, x.dims()[0]);
+  if (x.type().is_named()) return with_rows(mask, x.dims()[0]);
+  Dims dims(static_cast<std::size_t>(x.rank()), Dim(1));
+  dims[0] = x.dims()[0];
+  return reshape(with_rows(mask, dims[0]), dims);
+}
+
+bool runs_over(const Dim& dim, const Dim& rows) {
+  if (const DimExpression* expression = expression_of(dim))
+    return std::any_of(expression->operands.begin(), expression->operands.end(),
+                       [&](const Dim& of) { return runs_over(of, rows); });
+  return std::any_of(dim.length_dims().begin(), dim.length_dims().end(),
+                     [&](const Dim& of) { return of == rows || runs_over(of, rows); });
+}
+
+bool runs_over(const TensorType& type, const Dim& rows) {
+  return std::any_of(type.dims().begin(), type.dims().end(),
+                     [&](const Dim& dim) { return runs_over(dim, rows); });
+}
+
+// ---- RowBatch -----------------------------------------------------------------------------------
+
+RowBatch::RowBatch(const Graph& graph, const Dim& rows, DimEnv env)
+    : graph_(graph), rows_(rows), env_(std::move(env)) {}
+
+bool RowBatch::knows(const TensorType& type) const {
+  bool result = true;
+  for_each_symbol(type, [&](const Dim& symbol) {
+    result = result && (symbol.has_size() || env_.knows(symbol));
+  });
+  return result;
+}
+
+AttrsRef RowBatch::attrs_of(const OpRecord& record) {
+  const auto r = static_cast<std::size_t>(&record - graph_.records.data());
+  return graph_.schedule().attrs_have_symbols[r] ? record.attrs->resolve(env_) : record.attrs;
+}
+
+RowValues RowBatch::run(RowValues inputs) {
+  RowValues values(graph_.types.size());
+  for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+    const ValueId v = graph_.inputs[i];
+    env_.bind(graph_.types[v], type_of_row(inputs[i]));
+    values[v] = std::move(inputs[i]);
+  }
+  for (const OpRecord& record : graph_.records) {
+    RowValues in;
+    for (const ValueId v : graph_.inputs_of(record)) in.push_back(values[v]);
+    const InheritProvenance scope(record);
+    RowValues out = apply(record, in);
+    const auto to = graph_.outputs_of(record);
+    for (std::size_t k = 0; k < to.size(); ++k) {
+      if (!out[k].value.is_defined()) continue;  // a result that no record reads
+      env_.bind(graph_.types[to[k]], type_of_row(out[k]));
+      values[to[k]] = std::move(out[k]);
+    }
+  }
+  RowValues outputs;
+  for (const ValueId v : graph_.outputs) outputs.push_back(values[v]);
+  return outputs;
+}
+
+RowValues RowBatch::apply(const OpRecord& record, const RowValues& in) {
+  const bool is_many =
+      std::any_of(in.begin(), in.end(), [](const RowValue& value) { return value.is_many; });
+  if (!is_many) return apply_once(record, in);
+  if (record.op == &loop_op) return loop_over_rows(record, attrs_of(record), in, rows_);
+  if (record.op == &cond_op) return cond_over_rows(attrs_of(record), in, rows_);
+  if (record.op == &checkpointed_op) return checkpointed_over_rows(attrs_of(record), in, rows_);
+  if (is_custom_vjp(*record.op)) return custom_vjp_over_rows(attrs_of(record), in, rows_);
+  RowValues out;
+  if (apply_own_rule(record, in, out) || apply_rule(record, in, out)) return out;
+  return apply_in_loop(record, in);
+}
+
+/// Applies a record to values that are the same in all rows. A dim with a length for each row makes
+/// the result differ between rows.
+RowValues RowBatch::apply_once(const OpRecord& record, const RowValues& in) {
+  Tensors tensors;
+  for (const RowValue& value : in) tensors.push_back(value.value);
+  RowValues out;
+  for (Tensor& made : bind_all(*record.op, tensors, attrs_of(record))) {
+    const TensorType& type = made.type();
+    const bool is_token = type.rank() == 2 && type == token_type(type.dims()[1]);
+    if (is_token || type.is_list()) {
+      out.push_back({std::move(made)});
+    } else if (const int axis = find(type.dims(), rows_); axis >= 0) {
+      std::vector<int> order{axis};
+      for (int i = 0; i < type.rank(); ++i)
+        if (i != axis) order.push_back(i);
+      out.push_back({transposed(made, order), true});
+    } else if (runs_over(type, rows_)) {
+      out.push_back({as_many({made}, rows_), true});
+    } else {
+      out.push_back({std::move(made)});
+    }
+  }
+  return out;
+}
+
+/// Returns true if the results of one application to all rows have the types of rows side by side.
+bool RowBatch::fits(const OpRecord& record, const Tensors& made) {
+  const auto to = graph_.outputs_of(record);
+  if (made.size() != to.size()) return false;
+  for (std::size_t k = 0; k < to.size(); ++k) {
+    const TensorType row = env_.resolve(graph_.types[to[k]]);
+    if (made[k].dtype() != row.dtype() ||
+        made[k].dims() != behind(rows_for(made[k].dims()[0], row.dims()), row.dims()))
+      return false;
+  }
+  return true;
+}
+
+namespace {
+
+/// The value that padding must have for an op over axes; nullopt if the op is not one of these.
+std::optional<NestedList> neutral_of(const Op& op, DType dtype) {
+  const std::string_view name = op.name;
+  if (name == "sum" || name == "dot") return NestedList(0.);
+  if (name == "max" || name == "argmax") return lowest(dtype);
+  if (!is_float(dtype)) return std::nullopt;
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  if (name == "softmax" || name == "log_softmax" || name == "logsumexp")
+    return NestedList(-kInfinite);
+  if (name == "min" || name == "argmin") return NestedList(kInfinite);
+  return std::nullopt;
+}
+
+/// True for ops that neither combine elements along an axis nor take or move some of them.
+bool keeps_elements_apart(const Op& op) {
+  constexpr std::string_view kNames[] = {"expand", "transpose", "rename", "spread"};
+  return op.pointwise || std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
+}
+
+}  // namespace
+
+/// Makes operands ready for all rows at once if their dims have lengths of rows. In one row such a
+/// dim has one length and no padding. Returns false if only a loop knows the lengths.
+bool RowBatch::hide_padding(const OpRecord& record, Tensors& operands) const {
+  if (keeps_elements_apart(*record.op)) return true;
+  for (Tensor& x : operands) {
+    if (!runs_over(x.type(), rows_)) continue;
+    const std::optional<NestedList> neutral = neutral_of(*record.op, x.dtype());
+    if (!neutral) return false;
+    x = mask_padding(x, *neutral);
+  }
+  return true;
+}
+
+bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues& out) {
+  const IterationBatchingRule rule = iteration_batching_rule(*record.op);
+  if (!rule) return false;
+  std::vector<TensorType> rows_of, step_out;
+  for (const ValueId v : graph_.outputs_of(record)) {
+    if (!knows(graph_.types[v]) || graph_.types[v].is_list()) return false;
+    step_out.push_back(env_.resolve(graph_.types[v]));
+  }
+  bool is_named = false, is_plain = false;
+  const auto look_at = [&](const TensorType& row) {
+    if (row.rank()) (row.is_named() ? is_named : is_plain) = true;
+  };
+  for (const TensorType& row : step_out) look_at(row);
+  for (const RowValue& value : in) look_at(type_of_row(value));
+  if (is_named && is_plain) return false;
+  const Dim rows = is_plain ? plain_rows(rows_) : rows_;
+  Tensors tensors;
+  std::vector<std::uint8_t> is_many;
+  for (const RowValue& value : in) {
+    if (value.value.type().is_list()) return false;
+    tensors.push_back(value.is_many ? with_rows(value.value, rows) : value.value);
+    is_many.push_back(value.is_many);
+  }
+  if (!hide_padding(record, tensors)) return false;
+  const AttrsRef attrs = attrs_of(record);
+  try {
+    const Tensors made = rule(IterationBatch{*record.op, attrs, tensors, is_many, step_out, rows});
+    if (!fits(record, made)) return false;
+    for (const Tensor& tensor : made) out.push_back({tensor, true});
+    return true;
+  } catch (const MemoryError&) {
+    throw;
+  } catch (const Error&) {  // attributes of one row need not fit all: a loop over the rows tells
+    return false;
+  }
+}
+
+namespace {
+
+/// True for an op that returns its first input, whatever type that has.
+bool returns_first_input(const Op& op) {
+  constexpr std::string_view kNames[] = {"print", "stop_gradient", "identity", "state",
+                                         "checkpoint_name"};
+  return std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
+}
+
+}  // namespace
+
+/// Applies ops that need no rule of their own, or that read dims.
+bool RowBatch::apply_own_rule(const OpRecord& record, const RowValues& in, RowValues& out) {
+  if (returns_first_input(*record.op) && in.size() == 1) {
+    out.push_back({bind(*record.op, {in[0].value}, attrs_of(record)), true});
+    return true;
+  }
+  if (record.op->name == "full_like" && in.size() == 1) {
+    out.push_back({bind(*record.op, {in[0].value}, attrs_of(record)), true});
+    return true;
+  }
+  if (const std::string* const name = name_of_defined_dim(record)) {
+    const Dim symbol = graph_.types[graph_.outputs_of(record)[0]].dims()[1];
+    const auto define = [&] {
+      return define_dim(*name, in_named_form(in[0].value, rows_));
+    };
+    out.push_back({dim_token(env_.knows(symbol) ? env_.resolve(symbol) : define())});
+    return true;
+  }
+  if (record.op->name == "axes_size") {  // of dims whose lengths differ between rows
+    const AttrsRef attrs = attrs_of(record);
+    const Tensor& x = in[0].value;
+    Tensor count = scalar(1, i64);
+    bool differs = false;
+    for (const int axis : get<ReduceAttrs>(attrs.get()).axes) {
+      const Dim& dim = dim_at(x.type(), axis + 1);
+      if (runs_over(dim, rows_)) {
+        if (dim.length_dims() != Dims{rows_}) return false;
+        differs = true;
+        count = count * cast(dim.lengths(), i64);
+      } else {
+        ReduceAttrs one = get<ReduceAttrs>(attrs.get());
+        one.axes = {axis + 1};
+        count = count * bind(*record.op, {x}, make_attrs(std::move(one)));
+      }
+    }
+    out.push_back({count, differs});
+    return true;
+  }
+  return false;
+}
+
+/// Returns the dims of the graph for one row in the body of a loop over the rows.
+DimEnv RowBatch::env_of_row(const OpRecord& record, const Tensors& in) const {
+  DimEnv all = env_, result;
+  const auto add = [&](const Dim& symbol) {
+    if (!env_.knows(symbol)) return;
+    const Dim dim = all.resolve(symbol);
+    if (!runs_over(dim, rows_)) result.bind(symbol, canonical(dim));
+  };
+  const auto formals = graph_.inputs_of(record);
+  for (const ValueId v : formals) for_each_symbol(graph_.types[v], add);
+  if (record.attrs) record.attrs->each_symbol(add);
+  for (std::size_t i = 0; i < in.size(); ++i) result.bind(graph_.types[formals[i]], in[i].type());
+  if (record.attrs)
+    record.attrs->each_symbol([&](const Dim& symbol) {
+      if (!symbol.has_size() && !result.knows(symbol))
+        throw RowsRefused(str(record.op->name, " reads a dim with lengths of rows"));
+    });
+  return result;
+}
+
+RowValues RowBatch::apply_in_loop(const OpRecord& record, const RowValues& in) {
+  const auto to = graph_.outputs_of(record);
+  for (const RowValue& value : in)
+    if (value.is_many && value.value.type().is_list())
+      throw RowsRefused(str(record.op->name, " of TensorArrays"));
+  for (const ValueId v : to)
+    if (graph_.types[v].is_list() || !knows(graph_.types[v]))
+      throw RowsRefused(str(record.op->name, " makes what a loop cannot stack"));
+  std::vector<TensorType> types;
+  for (const ValueId v : to) types.push_back(env_.resolve(graph_.types[v]));
+  ScanSpec spec;
+  spec.function = "vmap";
+  spec.name = record.op->name;
+  spec.spatial_dim = rows_;
+  for (const RowValue& value : in)
+    if (value.is_many) spec.xs.push_back(TreeLeaf::of(in_named_form(value.value, rows_)));
+  const auto no_paths = [&] { return std::vector<std::string>(spec.xs.size() + to.size(), "row"); };
+  spec.xs_paths = spec.y_paths = spec.first_y_paths = no_paths;
+  spec.state_paths = spec.returned_paths = [] { return std::vector<std::string>(); };
+  spec.body = [&](const TreeLeaves& x, const TreeLeaves&) {
+    Tensors inputs;
+    std::size_t next = 0;
+    for (const RowValue& value : in) {
+      if (!value.is_many) {
+        inputs.push_back(value.value);
+        continue;
+      }
+      const Tensor& row = x[next++].tensor;
+      const TensorType type = type_of_row(value);
+      const bool is_plain = type.rank() && !type.is_named();
+      inputs.push_back(is_plain ? reshape(row, type.dims()) : row);
+    }
+    DimEnv env = env_of_row(record, inputs);
+    const AttrsRef attrs = record.attrs ? record.attrs->resolve(env) : record.attrs;
+    ScanStep step;
+    for (const Tensor& made : bind_all(*record.op, inputs, attrs)) {
+      const bool is_plain = made.rank() && !made.type().is_named();
+      step.y.push_back(TreeLeaf::of(is_plain ? reshape(made, names_for(made.dims())) : made));
+    }
+    return step;
+  };
+  const ScanResult result = scan_leaves(spec);
+  RowValues out;
+  for (std::size_t k = 0; k < to.size(); ++k)
+    out.push_back({from_named_form(result.ys[k].tensor, types[k], rows_), true});
+  return out;
+}
+
+}  // namespace reel

@@ -1,0 +1,99 @@
+// frontend/transforms/row_batch.h — RowBatch, which applies a graph of one row to all rows at once.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "reel/core/base/errors.h"
+#include "reel/core/dims/dim_env.h"
+#include "reel/core/graph/graph_builder.h"
+#include "reel/core/types/tensor.h"
+
+namespace reel {
+
+/// A value of the graph: one for all rows, or (is_many) a tensor with the rows in front. Elements of
+/// a list of many have the rows in front.
+struct RowValue {
+  Tensor value;
+  bool is_many = false;
+};
+using RowValues = std::vector<RowValue>;
+
+/// Thrown if a graph cannot be applied to all rows at once.
+class RowsRefused : public TraceError {
+ public:
+  using TraceError::TraceError;
+};
+
+/// Applies the records of a graph to all rows along a dim, in the trace that is being recorded.
+///
+/// - Ops with a rule (IterationBatchingRule) are applied once, to all rows.
+/// - A loop becomes one loop over all rows. If rows differ in their numbers of iterations, they
+///   become entries that finish one by one.
+/// - A cond with a predicate for each row computes a branch if some row takes it. Other rows read
+///   the values of a row that takes it, so they cause neither NaN nor errors.
+/// - Any other op runs in a loop over the rows.
+///
+/// `rows` is named and not ragged. In front of plain sizes stands a plain one instead. Requires an
+/// active trace.
+class RowBatch {
+ public:
+  /// env: dims for the graph's free symbols. `graph` must outlive this object.
+  RowBatch(const Graph& graph, const Dim& rows, DimEnv env);
+
+  /// Returns the outputs. inputs: formal ones and captures. Throws RowsRefused.
+  RowValues run(RowValues inputs);
+
+  /// Returns the dim outside for a dim of the graph.
+  Dim resolve(const Dim& dim) { return env_.resolve(dim); }
+
+ private:
+  RowValues apply(const OpRecord& record, const RowValues& in);
+  RowValues apply_once(const OpRecord& record, const RowValues& in);
+  RowValues apply_in_loop(const OpRecord& record, const RowValues& in);
+  bool apply_rule(const OpRecord& record, const RowValues& in, RowValues& out);
+  bool apply_own_rule(const OpRecord& record, const RowValues& in, RowValues& out);
+  bool hide_padding(const OpRecord& record, Tensors& operands) const;
+  DimEnv env_of_row(const OpRecord& record, const Tensors& in) const;
+  AttrsRef attrs_of(const OpRecord& record);
+  bool knows(const TensorType& type) const;
+  bool fits(const OpRecord& record, const Tensors& made);
+
+  const Graph& graph_;
+  Dim rows_;
+  DimEnv env_;
+};
+
+// Forms of values with rows in front.
+
+/// Returns the value with rows in front: repeated if it is one for all rows.
+Tensor as_many(const RowValue& value, const Dim& rows);
+/// Returns the type of one row.
+TensorType type_of_row(const RowValue& value);
+/// Returns a plain dim of the size of the rows. Throws RowsRefused if it is not known.
+Dim plain_rows(const Dim& rows);
+/// Returns named dims of these plain sizes. Throws RowsRefused if one is not known.
+Dims names_for(const Dims& plain);
+/// Returns x, a tensor of many rows, with all its axes named, and the first one called `rows`.
+Tensor in_named_form(const Tensor& x, const Dim& rows);
+/// Returns a tensor with the elements of x and the dims of `row` behind the rows: undoes
+/// in_named_form.
+Tensor from_named_form(const Tensor& x, const TensorType& row, const Dim& rows);
+/// Returns a mask over rows as it broadcasts with x, a tensor of many rows.
+Tensor mask_for(const Tensor& mask, const Tensor& x);
+/// Returns true if the lengths of the dim run over the rows.
+bool runs_over(const Dim& dim, const Dim& rows);
+bool runs_over(const TensorType& type, const Dim& rows);
+
+// Records with graphs as attributes. in: operands of the op; attrs: resolved.
+
+/// Returns the results of a loop over all rows.
+RowValues loop_over_rows(const OpRecord& record, const AttrsRef& attrs, const RowValues& in,
+                         const Dim& rows);
+/// Returns the results of a cond, the predicate of which may differ between rows.
+RowValues cond_over_rows(const AttrsRef& attrs, const RowValues& in, const Dim& rows);
+RowValues checkpointed_over_rows(const AttrsRef& attrs, const RowValues& in, const Dim& rows);
+RowValues custom_vjp_over_rows(const AttrsRef& attrs, const RowValues& in, const Dim& rows);
+
+}  // namespace reel

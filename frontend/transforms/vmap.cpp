@@ -1,0 +1,210 @@
+#include "reel/frontend/transforms/vmap.h"
+
+#include <algorithm>
+
+#include "reel/core/base/str.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/loop/loop_types.h"
+#include "reel/core/ops/shape/shape.h"
+#include "reel/core/ops/shape/sliced_dims.h"
+#include "reel/core/runtime/no_memory.h"
+#include "reel/core/runtime/random.h"
+#include "reel/frontend/loops/loop_recording.h"
+#include "reel/frontend/loops/scan_leaves.h"
+#include "reel/frontend/loops/scan_slices.h"
+#include "reel/frontend/loops/trace_subcomputation.h"
+#include "reel/frontend/transforms/row_batch.h"
+
+namespace reel::detail {
+namespace {
+
+Tensor with_axis_first(const Tensor& x, int axis) {
+  std::vector<int> order{axis};
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != axis) order.push_back(i);
+  return transposed(x, std::move(order));
+}
+
+/// A recorded function of one row.
+struct RecordedRow {
+  Ref<Graph> graph;
+  Tensors captured;
+  TreeLeaves result;  ///< has the types of the graph's promises
+};
+
+/// One call of a function under vmap, in a trace.
+class VmapCall {
+ public:
+  explicit VmapCall(const VmapSpec& spec) : spec_(spec) { find_rows(); }
+
+  TreeLeaves run() {
+    if (rows_.is_ragged()) return run_in_loop();
+    try {
+      return run_at_once();
+    } catch (const RowsRefused&) {
+      return run_in_loop();
+    }
+  }
+
+ private:
+  bool is_mapped(const TreeLeaf& leaf) const {
+    if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined() ||
+        leaf.tensor.type().is_list())
+      return false;
+    return is_named_ ? find(leaf.tensor.dims(), rows_) >= 0 : true;
+  }
+
+  void find_rows() {
+    is_named_ = spec_.dim && spec_.dim->is_named();
+    if (is_named_) rows_ = canonical(*spec_.dim);
+    std::vector<std::size_t> wrong;
+    for (std::size_t i = 0; i < spec_.arguments.size(); ++i) {
+      const TreeLeaf& leaf = spec_.arguments[i];
+      if (!is_mapped(leaf)) continue;
+      const Tensor& x = leaf.tensor;
+      if (!is_named_ && (!x.rank() || x.type().is_named()))
+        throw ShapeError(str("vmap: ", spec_.paths()[i], " is ", x.type(),
+                             x.rank() ? ", whose dims are named; give vmap the dim of the rows"
+                                      : ", a scalar: it has no axis of rows; capture it instead"));
+      xs_.push_back(with_axis_first(x, is_named_ ? find(x.dims(), rows_) : 0));
+      const Dim& first = xs_.back().dims()[0];
+      if (!is_named_ && xs_.size() == 1) rows_ = first;
+      if (!is_named_ && !rows_.has_size() && first.has_size()) rows_ = first;
+      if (!is_named_ && first.has_size() && rows_.has_size() && !(first == rows_))
+        throw ShapeError(str("vmap: ", spec_.paths()[i], " is ", x.type(), ", with ", first,
+                             " rows, but arguments before have ", rows_,
+                             "; all have the rows as their first axis"));
+    }
+    if (xs_.empty())
+      throw ShapeError(is_named_ ? str("vmap: no argument has the dim ", rows_,
+                                       "; give the dim of the rows, with x.dim(name)")
+                                 : std::string("vmap: no argument is a tensor with rows"));
+    if (!is_named_ && spec_.dim && spec_.dim->has_size() && rows_.has_size() &&
+        !(*spec_.dim == rows_))
+      throw ShapeError(
+          str("vmap: the arguments have ", rows_, " rows, but ", *spec_.dim, " are given"));
+  }
+
+  /// The form of map: a loop over the rows.
+  TreeLeaves run_in_loop() const {
+    ScanSpec loop;
+    loop.function = "vmap";
+    loop.name = "vmap";
+    loop.spatial_dim = rows_;
+    for (const Tensor& x : xs_) loop.xs.push_back(TreeLeaf::of(x));
+    loop.xs_paths = [&] {
+      std::vector<std::string> all = spec_.paths(), mapped;
+      for (std::size_t i = 0; i < all.size(); ++i)
+        if (is_mapped(spec_.arguments[i])) mapped.push_back(all[i]);
+      return mapped;
+    };
+    loop.state_paths = loop.returned_paths = [] { return std::vector<std::string>(); };
+    loop.y_paths = loop.first_y_paths = spec_.result_paths;
+    loop.body = [&](const TreeLeaves& x, const TreeLeaves&) {
+      return ScanStep{spec_.function(arguments_of_row(tensors_of(x))), {}};
+    };
+    return scan_leaves(loop).ys;
+  }
+
+  TreeLeaves arguments_of_row(const Tensors& rows) const {
+    TreeLeaves result = spec_.arguments;
+    std::size_t next = 0;
+    for (TreeLeaf& leaf : result)
+      if (is_mapped(leaf)) leaf.tensor = rows[next++];
+    return result;
+  }
+
+  /// Records f for one row. Inputs: the position of the row, the rows of `lengths`, the arguments.
+  RecordedRow record() {
+    const Dims ragged = dims_with_lengths_along(xs_);
+    for (const Dim& dim : ragged) lengths_.push_back(lengths_along(dim, rows_));
+    RandomScope random;
+    GraphBuilder builder("row", "the function under vmap");
+    ModeScope scope(builder.scope());
+    random.begin(builder.add_input(TensorType(i64)));
+    DimChanges slices;
+    for (std::size_t i = 0; i < ragged.size(); ++i) {
+      const bool has_rows = find(lengths_[i].dims(), rows_) >= 0;
+      const TensorType& type = lengths_[i].type();
+      const Tensor given =
+          builder.add_input(slices(has_rows ? slice_type(type) : type));
+      slices.add(canonical(ragged[i]), slice_of_dim(ragged[i], given));
+    }
+    Tensors rows;
+    for (const Tensor& x : xs_) rows.push_back(builder.add_input(slices(slice_type(x.type()))));
+    RecordedRow row;
+    row.result = spec_.function(arguments_of_row(rows));
+    row.graph = finish_part(builder, outputs_of(row.result));
+    row.captured = builder.captured();
+    return row;
+  }
+
+  /// Returns the dim of the rows while the function is applied: another one if values inside have
+  /// it as well, or a named one for plain rows.
+  Dim rows_inside(const Graph& graph) const {
+    if (!is_named_) return Dim("rows", plain_count());
+    for (const TensorType& type : graph.types)
+      if (contains(type.dims(), rows_)) return rows_.has_size() ? Dim(rows_.name(), rows_.size())
+                                                               : Dim(rows_.name(), rows_.lengths());
+    return rows_;
+  }
+  std::int64_t plain_count() const {
+    if (!rows_.has_size()) throw RowsRefused("the number of rows is known only during a run");
+    return rows_.size();
+  }
+
+  TreeLeaves run_at_once() {
+    lengths_.clear();
+    const RecordedRow row = record();
+    const Dim inside = rows_inside(*row.graph);
+    const auto many = [&](const Tensor& x) {
+      return RowValue{is_named_ && !(inside == rows_) ? rename(x, rows_, inside) : x, true};
+    };
+    RowValues inputs{{range(inside, i64), true}};
+    for (const Tensor& lengths : lengths_) {
+      const bool has_rows = find(lengths.dims(), rows_) >= 0;
+      inputs.push_back(has_rows ? many(lengths) : RowValue{lengths});
+    }
+    for (const Tensor& x : xs_) inputs.push_back(many(x));
+    for (const Tensor& captured : row.captured) inputs.push_back({captured});
+    RowBatch batch(*row.graph, inside, dims_outside());
+    Tensors outputs;
+    for (const RowValue& value : batch.run(std::move(inputs))) outputs.push_back(outside(value, inside));
+    return with_outputs(row.result, outputs);
+  }
+  DimEnv dims_outside() const { return DimEnv::renaming(); }
+
+  /// Returns a result with its rows in front, as the caller named them.
+  Tensor outside(const RowValue& value, const Dim& inside) const {
+    const TensorType row = type_of_row(value);
+    if (row.rank() == 2 && row == token_type(row.dims()[1])) return value.value;
+    const Tensor x = as_many(value, inside);
+    if (!is_named_) return x.type().is_named() && x.rank() == 1 ? renamed(x, 0, rows_) : x;
+    if (inside == rows_) return x;
+    if (contains(row.dims(), rows_))
+      throw ShapeError(str("vmap: a result has the dim of the rows, ", rows_, ", in every row: ",
+                           row, "; rename it inside the function, to another Dim"));
+    return rename(x, inside, rows_);
+  }
+
+  const VmapSpec& spec_;
+  bool is_named_ = false;
+  Dim rows_{0};
+  Tensors xs_;       ///< the mapped arguments, with the rows in front
+  Tensors lengths_;  ///< of their ragged dims whose lengths run over the rows
+};
+
+}  // namespace
+
+TreeLeaves vmap_leaves(const VmapSpec& spec) try {
+  if (is_tracing()) return VmapCall(spec).run();
+  return run_recorded("vmap", spec.arguments, [&](const TreeLeaves& arguments) {
+    VmapSpec inside = spec;
+    inside.arguments = arguments;
+    return VmapCall(inside).run();
+  });
+} catch (const std::bad_alloc&) {
+  throw_no_memory_in("vmap");
+}
+
+}  // namespace reel::detail

@@ -1,0 +1,77 @@
+// frontend/transforms/vmap.h — vmap: a function of one row, applied to all rows at once.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "reel/frontend/loops/while_loop.h"
+#include "reel/frontend/tree/leaves.h"
+#include "reel/frontend/tree/tree.h"
+
+namespace reel {
+
+namespace detail {
+
+struct VmapSpec {
+  std::optional<Dim> dim;  ///< of the rows; none: the first axis of every tensor
+  TreeLeaves arguments;
+  PathsFn paths;
+  std::function<TreeLeaves(const TreeLeaves&)> function;
+  PathsFn result_paths;
+};
+TreeLeaves vmap_leaves(const VmapSpec& spec);
+
+}  // namespace detail
+
+/// Returns a function that applies f to all rows at once, with the results of map(f, ...) up to
+/// rounding.
+///
+/// f: a function of trees. It sees its arguments without `dim`: arguments that have the dim lose
+/// it, others and captured tensors are the same in every row. The results get `dim` in front.
+/// Without `dim`, or with a plain size, every tensor among the arguments has the rows as its first
+/// axis. Arguments that are Dims or numbers are passed on.
+///
+///   auto distances = vmap([&](const Tensor& x) { return norm(x - center, 0); }, batch)(points);
+///
+/// f is recorded, in eager mode too, so it must not read values of tensors. Ops are applied once to
+/// all rows. A loop becomes one loop over all rows, in which rows may finish one by one; a `cond`
+/// with a predicate for each row computes each branch that some row takes. Ops without such a form
+/// run in a loop over the rows, and if f keeps a TensorArray that differs between rows, all of f
+/// does, as in map. Random numbers are those of map: every row has its own. A ragged dim with
+/// lengths over the rows has one length in f. Along a ragged `dim`, f runs row by row.
+///
+/// Calls may be nested, and be inside of and around gradients, loops, branches and jit. Throws
+/// ShapeError if no argument has the dim, if numbers of rows differ, or if a result has the dim
+/// already; TraceError if f reads a value; the exceptions of f. Source: jax.vmap.
+template <class F>
+auto vmap(F f, std::optional<Dim> dim = {}) {
+  return [f = std::move(f), dim = std::move(dim)]<class... Args>(const Args&... args) {
+    static_assert(std::is_invocable_v<const F&, const Args&...>,
+                  "a function under vmap is called with the arguments of f, which takes them by "
+                  "value or by const reference");
+    if constexpr (!detail::returns_tree<std::invoke_result_t<const F&, const Args&...>>()) {
+      return Tensor();
+    } else {
+      const std::tuple<Args...> arguments(args...);
+      const auto call = [&](const TreeLeaves& rows) {
+        return detail::as_state(std::apply(f, unflatten(arguments, rows)));
+      };
+      using R = decltype(call(TreeLeaves()));
+      std::optional<R> result;  // holds the container sizes of the result
+      const TreeLeaves leaves = detail::vmap_leaves(
+          {dim, flatten(arguments), [&] { return leaf_paths(arguments); },
+           [&](const TreeLeaves& rows) {
+             result.emplace(call(rows));
+             return flatten(*result);
+           },
+           [&] { return leaf_paths(*result, "the result"); }});
+      return R(unflatten(*result, leaves));
+    }
+  };
+}
+
+}  // namespace reel
