@@ -44,6 +44,7 @@
 #include "reel/frontend/transforms/rematerialize.h"
 #include "reel/frontend/transforms/saved_values.h"
 #include "reel/frontend/transforms/tape.h"
+#include "reel/frontend/transforms/vmap.h"
 #include "reel/frontend/tree/state_select.h"
 #include "reel/frontend/tree/tensor_array.h"
 #include "reel/frontend/tree/tree.h"

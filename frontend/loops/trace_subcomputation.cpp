@@ -12,7 +12,8 @@ namespace reel {
 bool is_recorded_here() { return !is_tracing() && thread_mode.tape; }
 
 TreeLeaves run_recorded(const std::string& what, TreeLeaves arguments,
-                        const std::function<TreeLeaves(const TreeLeaves&)>& part) {
+                        const std::function<TreeLeaves(const TreeLeaves&)>& part,
+                        const char* purpose) {
   TracedFunction function(
       what,
       [](const GraphRef& graph, Tensors&& inputs) {
@@ -23,8 +24,7 @@ TreeLeaves run_recorded(const std::string& what, TreeLeaves arguments,
     try {
       return TracedFunction::Recorded{{part(promises), {}}, {}, {}};
     } catch (TraceError& error) {  // eager callers do not expect a TraceError: explain it
-      error.add_line(
-          str(what, " is recorded in eager mode, too, to choose the residuals of its gradient"));
+      error.add_line(str(what, " is recorded in eager mode, too, ", purpose));
       throw;
     }
   };

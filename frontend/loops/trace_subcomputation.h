@@ -14,8 +14,10 @@ bool is_recorded_here();
 
 /// Records `part` for these arguments and runs the graph in the interpreter, so values and
 /// gradients have the bits of eager code. A tape sees one record, and its gradient saves the
-/// residuals of the policy. `what` names the part in errors. Throws the exceptions of `part`.
+/// residuals of the policy. `what` names the part in errors; `purpose` says there why eager code is
+/// recorded. Throws the exceptions of `part`.
 TreeLeaves run_recorded(const std::string& what, TreeLeaves arguments,
-                        const std::function<TreeLeaves(const TreeLeaves&)>& part);
+                        const std::function<TreeLeaves(const TreeLeaves&)>& part,
+                        const char* purpose = "to choose the residuals of its gradient");
 
 }  // namespace reel

@@ -53,7 +53,8 @@ Tensor with_rows(const Tensor& x, const Dim& rows) {
 
 Dim plain_rows(const Dim& rows) {
   if (!rows.has_size())
-    throw RowsRefused(str("rows along ", rows, ", whose number only a run knows, cannot stand in "
+    throw RowsRefused(str("rows along ", rows,
+                          ", whose number only a run knows, cannot stand in "
                           "front of plain sizes"));
   return Dim(rows.size());
 }
@@ -219,7 +220,8 @@ std::optional<NestedList> neutral_of(const Op& op, DType dtype) {
 /// True for ops that neither combine elements along an axis nor take or move some of them.
 bool keeps_elements_apart(const Op& op) {
   constexpr std::string_view kNames[] = {"expand", "transpose", "rename", "spread"};
-  return op.pointwise || std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
+  return op.pointwise ||
+         std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
 }
 
 }  // namespace
@@ -297,9 +299,7 @@ bool RowBatch::apply_own_rule(const OpRecord& record, const RowValues& in, RowVa
   }
   if (const std::string* const name = name_of_defined_dim(record)) {
     const Dim symbol = graph_.types[graph_.outputs_of(record)[0]].dims()[1];
-    const auto define = [&] {
-      return define_dim(*name, in_named_form(in[0].value, rows_));
-    };
+    const auto define = [&] { return define_dim(*name, in_named_form(in[0].value, rows_)); };
     out.push_back({dim_token(env_.knows(symbol) ? env_.resolve(symbol) : define())});
     return true;
   }

@@ -12,8 +12,8 @@
 
 namespace reel {
 
-/// A value of the graph: one for all rows, or (is_many) a tensor with the rows in front. Elements of
-/// a list of many have the rows in front.
+/// A value of the graph: one for all rows, or (is_many) a tensor with the rows in front. Elements
+/// of a list of many have the rows in front.
 struct RowValue {
   Tensor value;
   bool is_many = false;

@@ -15,7 +15,7 @@
 namespace reel {
 namespace {
 
-/// A sub-graph as it was recorded again for all rows.
+/// A sub-graph that was recorded again, for all rows.
 struct Recorded {
   SubGraph graph;
   Tensors captured;
@@ -129,8 +129,8 @@ RowValues cond_over_rows(const AttrsRef& ref, const RowValues& in, const Dim& ro
     if (yes[k].dims() != no[k].dims())
       throw RowsRefused("the branches of a cond return different dims");
     const Tensor chosen = where(mask_for(pred, yes[k]), yes[k], no[k]);
-    out.push_back({chosen.dims() == yes[k].dims() ? chosen : transpose(chosen, yes[k].dims()),
-                   true});
+    out.push_back(
+        {chosen.dims() == yes[k].dims() ? chosen : transpose(chosen, yes[k].dims()), true});
   }
   return out;
 }
@@ -154,7 +154,8 @@ RowValues custom_vjp_over_rows(const AttrsRef& ref, const RowValues& in, const D
     return result;
   };
   const std::size_t read = parts.residuals + parts.captures;
-  const Tensors residuals = take(0, parts.residuals), captures = take(parts.residuals, parts.captures),
+  const Tensors residuals = take(0, parts.residuals),
+                captures = take(parts.residuals, parts.captures),
                 arguments = take(read, parts.arguments),
                 results = take(read + parts.arguments, in.size() - read - parts.arguments);
   const auto backward = [&](const Tensors& saved, const Tensors& cotangents) {

@@ -60,8 +60,8 @@ class LoopOverRows {
   }
 
   void find_if_rows_end_alone() {
-    ends_alone_ = (given_.bound && given_.bound->is_many) ||
-                  (given_.lengths && given_.lengths->is_many);
+    ends_alone_ =
+        (given_.bound && given_.bound->is_many) || (given_.lengths && given_.lengths->is_many);
   }
 
   /// Finds the carries that differ between rows: records the body until no further one does.
@@ -90,9 +90,7 @@ class LoopOverRows {
     if (ends_alone_) return named_form(many);
     return many.type().is_list() ? many : from_named_form(many, row, rows_);
   }
-  Tensor form(const RowValue& value) {
-    return form(as_many(value, rows_), type_of_row(value));
-  }
+  Tensor form(const RowValue& value) { return form(as_many(value, rows_), type_of_row(value)); }
   /// Returns in_named_form(many), with the same names for the same axes of all values.
   Tensor named_form(const Tensor& many) {
     if (many.type().is_list() || many.type().is_named() || many.rank() == 1)
@@ -191,8 +189,7 @@ class LoopOverRows {
     builder.set_entry_dims(entry_dims());
     ModeScope scope(builder.scope());
     RowValues inputs{{builder.add_input(TensorType(i64))}};
-    for (std::size_t i = 0; i < carries_many_.size(); ++i)
-      inputs.push_back(add_carry(builder, i));
+    for (std::size_t i = 0; i < carries_many_.size(); ++i) inputs.push_back(add_carry(builder, i));
     for (std::size_t i = 0; i < given_.slices.size(); ++i) {
       const RowValue& slices = given_.slices[i];
       const Tensor formal = builder.add_input(slice_type(slices_of(slices).type()));
@@ -206,8 +203,8 @@ class LoopOverRows {
     rows_of_outputs_.clear();
     Tensors outputs;
     for (std::size_t k = 0; k < made.size(); ++k) {
-      const bool is_many = made[k].is_many || ends_alone_ ||
-                           (k < carries_many_.size() && carries_many_[k]);
+      const bool is_many =
+          made[k].is_many || ends_alone_ || (k < carries_many_.size() && carries_many_[k]);
       outputs_many_.push_back(is_many);
       rows_of_outputs_.push_back(type_of_row(made[k]));
       const std::size_t stack = k - attrs_.carries.size();
@@ -225,8 +222,7 @@ class LoopOverRows {
     GraphBuilder builder("cond", condition_of(attrs_.name));
     ModeScope scope(builder.scope());
     RowValues inputs{{builder.add_input(TensorType(i64))}};
-    for (std::size_t i = 0; i < carries_many_.size(); ++i)
-      inputs.push_back(add_carry(builder, i));
+    for (std::size_t i = 0; i < carries_many_.size(); ++i) inputs.push_back(add_carry(builder, i));
     for (const RowValue& capture : captures_of(attrs_.cond_captures)) inputs.push_back(capture);
     RowBatch batch(*attrs_.cond.graph, rows_, dims_inside(attrs_.cond));
     RowValue made = batch.run(std::move(inputs))[0];
@@ -307,7 +303,7 @@ class LoopOverRows {
     }
     Tensor lengths;
     const auto limit = [&](const RowValue& value) {
-      Tensor x = cast(minimum(cast(as_many(value, rows_), i64), kMost), i32);
+      Tensor x = cast(minimum(cast(as_many(value, rows_), i64), kMaxIterations), i32);
       x = expand(maximum(x, 0), entry_dims());
       lengths = lengths.is_defined() ? minimum(lengths, x) : x;
     };
@@ -360,7 +356,7 @@ class LoopOverRows {
     return {trips, true};
   }
 
-  static constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  static constexpr std::int64_t kMaxIterations = std::numeric_limits<std::int32_t>::max();
 
   const LoopAttrs& attrs_;
   const Graph& body_;
@@ -379,8 +375,8 @@ class LoopOverRows {
   Ref<Graph> recorded_body_, recorded_cond_;
   Tensors body_captured_, cond_captured_;
   DimEnv body_dims_;
-  std::vector<std::uint8_t> outputs_many_;      ///< by output of the body
-  std::vector<TensorType> rows_of_outputs_;     ///< the type of one row
+  std::vector<std::uint8_t> outputs_many_;   ///< by output of the body
+  std::vector<TensorType> rows_of_outputs_;  ///< the type of one row
   bool cond_many_ = false;
   Tensor lengths_;
   AttrsRef next_;

@@ -126,8 +126,7 @@ class VmapCall {
     for (std::size_t i = 0; i < ragged.size(); ++i) {
       const bool has_rows = find(lengths_[i].dims(), rows_) >= 0;
       const TensorType& type = lengths_[i].type();
-      const Tensor given =
-          builder.add_input(slices(has_rows ? slice_type(type) : type));
+      const Tensor given = builder.add_input(slices(has_rows ? slice_type(type) : type));
       slices.add(canonical(ragged[i]), slice_of_dim(ragged[i], given));
     }
     Tensors rows;
@@ -144,8 +143,9 @@ class VmapCall {
   Dim rows_inside(const Graph& graph) const {
     if (!is_named_) return Dim("rows", plain_count());
     for (const TensorType& type : graph.types)
-      if (contains(type.dims(), rows_)) return rows_.has_size() ? Dim(rows_.name(), rows_.size())
-                                                               : Dim(rows_.name(), rows_.lengths());
+      if (contains(type.dims(), rows_))
+        return rows_.has_size() ? Dim(rows_.name(), rows_.size())
+                                : Dim(rows_.name(), rows_.lengths());
     return rows_;
   }
   std::int64_t plain_count() const {
@@ -169,7 +169,8 @@ class VmapCall {
     for (const Tensor& captured : row.captured) inputs.push_back({captured});
     RowBatch batch(*row.graph, inside, dims_outside());
     Tensors outputs;
-    for (const RowValue& value : batch.run(std::move(inputs))) outputs.push_back(outside(value, inside));
+    for (const RowValue& value : batch.run(std::move(inputs)))
+      outputs.push_back(outside(value, inside));
     return with_outputs(row.result, outputs);
   }
   DimEnv dims_outside() const { return DimEnv::renaming(); }
@@ -198,11 +199,12 @@ class VmapCall {
 
 TreeLeaves vmap_leaves(const VmapSpec& spec) try {
   if (is_tracing()) return VmapCall(spec).run();
-  return run_recorded("vmap", spec.arguments, [&](const TreeLeaves& arguments) {
+  const auto at_once = [&](const TreeLeaves& arguments) {
     VmapSpec inside = spec;
     inside.arguments = arguments;
     return VmapCall(inside).run();
-  });
+  };
+  return run_recorded("vmap", spec.arguments, at_once, "to apply ops to all rows at once");
 } catch (const std::bad_alloc&) {
   throw_no_memory_in("vmap");
 }

@@ -62,13 +62,13 @@ auto vmap(F f, std::optional<Dim> dim = {}) {
       };
       using R = decltype(call(TreeLeaves()));
       std::optional<R> result;  // holds the container sizes of the result
-      const TreeLeaves leaves = detail::vmap_leaves(
-          {dim, flatten(arguments), [&] { return leaf_paths(arguments); },
-           [&](const TreeLeaves& rows) {
-             result.emplace(call(rows));
-             return flatten(*result);
-           },
-           [&] { return leaf_paths(*result, "the result"); }});
+      const TreeLeaves leaves =
+          detail::vmap_leaves({dim, flatten(arguments), [&] { return leaf_paths(arguments); },
+                               [&](const TreeLeaves& rows) {
+                                 result.emplace(call(rows));
+                                 return flatten(*result);
+                               },
+                               [&] { return leaf_paths(*result, "the result"); }});
       return R(unflatten(*result, leaves));
     }
   };
