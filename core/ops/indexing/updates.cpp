@@ -1,0 +1,159 @@
+// set_at and set_slice.
+#include "reel/core/functions/updates.h"
+
+#include <algorithm>
+
+#include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
+#include "reel/core/op/op_errors.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/indexing/index.h"
+#include "reel/core/ops/indexing/rows.h"
+#include "reel/core/ops/shape/shape.h"
+
+namespace reel {
+namespace {
+
+std::vector<int> with_first(int axis, int rank) {
+  std::vector<int> order{axis};
+  for (int i = 0; i < rank; ++i)
+    if (i != axis) order.push_back(i);
+  return order;
+}
+std::vector<int> with_first_at(int axis, int rank) {
+  std::vector<int> order;
+  for (int i = 0; i < rank; ++i) order.push_back(i < axis ? i + 1 : i == axis ? 0 : i);
+  return order;
+}
+
+Tensor tensor_of(const Arg& arg, DType dtype) {
+  if (!arg.is_number()) return arg.tensor();
+  return arg.is_floating() ? full({}, arg.number(), dtype) : full({}, arg.integer(), dtype);
+}
+
+/// Returns the value with the dims of the elements that it replaces.
+Tensor value_as(std::string_view function, const Tensor& x, const Tensor& value,
+                const Dims& wanted) {
+  check_defined(function, value);
+  if (value.dtype() != x.dtype())
+    throw DTypeError(str(function, ": dtypes differ: x ", x.type(), ", value ", value.type(),
+                         "; cast one of them"));
+  if (!value.rank()) return wanted.empty() ? value : expand(value, wanted);
+  bool fits = value.dims().size() == wanted.size();
+  for (std::size_t i = 0; fits && i < wanted.size(); ++i) {
+    const Dim &dim = value.dims()[i], &at = wanted[i];
+    fits = at.is_named() ? contains(value.dims(), at)
+                         : !dim.is_named() && (dim == at || !dim.has_size() || !at.has_size());
+  }
+  if (!fits)
+    throw ShapeError(str(function, ": value is ", value.type(), ", but x ", x.type(),
+                         " has elements ", x.type().with(wanted), " there",
+                         one_dim_hint(value.dims(), wanted)));
+  return value.type().is_named() && value.dims() != wanted ? transpose(value, Axes(wanted)) : value;
+}
+
+Tensor spread(const Tensor& x, const Dims& dims) {
+  return dims.empty() || x.dims() == dims ? x : expand(x, dims);
+}
+
+/// Returns a mask of x: true at the place that the index names in each entry. Throws as gather.
+Tensor mask_of_place(const Tensor& x, const Tensor& index, int axis) {
+  const Dim dim = x.dims()[static_cast<std::size_t>(axis)];
+  if (!dim.is_named()) {
+    const Tensor positions = range(dim, i64);
+    const Tensor is_place = equal(positions, gather_for("set_at", positions, index, 0));
+    Dims dims(static_cast<std::size_t>(x.rank() - axis), Dim(1));
+    dims[0] = dim;
+    return expand(reshape(is_place, dims), x.dims());
+  }
+  Dims entries = dim.length_dims();
+  for (const Dim& of : index.dims())
+    if (!contains(entries, of)) entries.push_back(of);
+  Dims all = entries;
+  all.push_back(dim);
+  const Tensor positions = spread(range(dim, i64), all);
+  const Tensor place = gather_for("set_at", positions, spread(index, entries), dim);
+  return expand(equal(positions, expand(place, all)), x.dims());
+}
+
+/// Replaces one place in every entry. x may be ragged.
+Tensor set_in_entries(const Tensor& x, const Tensor& index, const Tensor& value, int axis) {
+  const Dim dim = x.dims()[static_cast<std::size_t>(axis)];
+  Tensor along = value;
+  if (!dim.is_named() && value.rank()) {  // plain axes: one of size 1 for the place
+    Dims dims = value.dims();
+    dims.insert(dims.begin() + axis, Dim(1));
+    along = reshape(value, dims);
+  }
+  return where(mask_of_place(x, index, axis), expand(along, x.dims()), x);
+}
+
+bool is_known(const Tensor& x) {
+  return std::all_of(x.dims().begin(), x.dims().end(),
+                     [](const Dim& dim) { return dim.has_size(); });
+}
+
+/// Replaces whole rows of x, which are slices along the axis.
+Tensor set_rows(Tensor x, const Tensor& index, const Tensor& value, int axis) {
+  const int rank = x.rank();
+  const std::int64_t rows = x.dims()[static_cast<std::size_t>(axis)].size();
+  const Tensor numbers = row_numbers(index, rows, {.function = "set_at"});
+  std::vector<int> order;  // of the value: the dims of the index come first
+  for (int i = axis; i < axis + index.rank(); ++i) order.push_back(i);
+  for (int i = 0; i < value.rank(); ++i)
+    if (i < axis || i >= axis + index.rank()) order.push_back(i);
+  std::vector<std::int64_t> sizes{index.type().numel()};
+  for (int i = 0; i < rank; ++i)
+    if (i != axis) sizes.push_back(x.type().sizes()[static_cast<std::size_t>(i)]);
+  const Tensor rows_of_value = reshape(transposed(value, order), sizes);
+  if (axis == 0) return put_rows(std::move(x), numbers, rows_of_value);
+  return transposed(put_rows(transposed(x, with_first(axis, rank)), numbers, rows_of_value),
+                    with_first_at(axis, rank));
+}
+
+}  // namespace
+
+Tensor set_at(Tensor x, const Arg& given_index, const Arg& given_value, const Axis& given_axis) {
+  check_defined("set_at", x);
+  const Tensor index = tensor_of(given_index, i64);
+  check_defined("set_at", index);
+  if (!is_integer(index.dtype()))
+    throw DTypeError(str("set_at: index must be i32 or i64, got ", index.type()));
+  const int axis = given_axis.in(x, "set_at");
+  const GatherAttrs attrs =
+      match_dims(x.type(), index.type(), {.axis = axis, .function = "set_at"});
+  check_indices("set_at", x.type(), index.type(), attrs);
+  const Tensor value = value_as("set_at", x, tensor_of(given_value, x.dtype()),
+                                gathered_dims(x.type(), index.type(), attrs));
+  const auto is_matched = [](int axis) { return axis >= 0; };
+  const bool all_match = std::all_of(attrs.matched.begin(), attrs.matched.end(), is_matched);
+  const bool any_match = std::any_of(attrs.matched.begin(), attrs.matched.end(), is_matched);
+  if (!any_match && !x.type().is_ragged() && is_known(x) && is_known(index))
+    return set_rows(std::move(x), index, value, axis);
+  if (!all_match)
+    throw ShapeError(str("set_at: index ", index.type(), " names several places in each entry of ",
+                         x.type(),
+                         ", which has ragged dims, dims of the index, or sizes that only a "
+                         "run knows; give one place for each entry"));
+  return set_in_entries(x, index, value, axis);
+}
+
+Tensor set_slice(Tensor x, const Arg& given_begin, const Tensor& value, const Axis& given_axis) {
+  check_defined("set_slice", x);
+  check_defined("set_slice", value);
+  const Tensor begin = tensor_of(given_begin, i64);
+  check_defined("set_slice", begin);
+  if (!is_integer(begin.dtype()) || begin.rank())
+    throw DTypeError(str("set_slice: begin must be an integer scalar, got ", begin.type()));
+  const int axis = given_axis.in(x, "set_slice");
+  const Dim& along = x.dims()[static_cast<std::size_t>(axis)];
+  if (value.rank() != x.rank() || !along.has_size() || along.is_ragged())
+    throw ShapeError(str("set_slice: value ", value.type(), " must have as many axes as x ",
+                         x.type(), ", and the axis one size"));
+  const Dim& taken = value.dims()[static_cast<std::size_t>(axis)];
+  const Tensor first = cast(begin, i64);
+  return set_at(std::move(x), where(first < 0, first + along.size(), first) + range(taken, i64),
+                value, axis);
+}
+
+}  // namespace reel

@@ -1,0 +1,53 @@
+// frontend/loops/switch_case.h — switch_case: one of several branches, by number.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "reel/core/functions/elementwise.h"
+#include "reel/frontend/loops/while_loop.h"
+
+namespace reel {
+
+namespace detail {
+/// Returns the index as a scalar i64. Throws DTypeError or ShapeError.
+Tensor checked_branch_index(const Tensor& index);
+
+/// Runs branch `index` of those from First on, of which there are `Count`.
+template <std::size_t First, std::size_t Count, class Branches>
+auto run_branch(const Tensor& index, const Branches& branches) {
+  if constexpr (Count == 1) {
+    return as_state(std::get<First>(branches)());
+  } else {
+    constexpr std::size_t kHalf = Count / 2;
+    return cond(
+        less(index, static_cast<std::int64_t>(First + kHalf)),
+        [&] { return run_branch<First, kHalf>(index, branches); },
+        [&] { return run_branch<First + kHalf, Count - kHalf>(index, branches); });
+  }
+}
+}  // namespace detail
+
+/// Runs branches[index]() and returns its result.
+///
+/// index: a number, or an integer scalar; below 0 the first branch runs, beyond the last one the
+/// last. branches: functions without arguments, which return trees of the same structure and types.
+/// In eager mode only the branch taken is called; in a trace all are recorded and one runs, as one
+/// record of nested conds. Gradients and errors as for cond. Source: jax.lax.switch.
+template <class Index, class... Branches>
+auto switch_case(const Index& index, Branches&&... branches) {
+  static_assert(std::is_integral_v<Index> || std::is_same_v<Index, Tensor>,
+                "the index of switch_case is a number, or an integer scalar Tensor");
+  static_assert(sizeof...(Branches) > 0, "switch_case takes at least one branch");
+  const std::tuple<Branches&...> all(branches...);
+  if constexpr (std::is_integral_v<Index>)
+    return detail::run_branch<0, sizeof...(Branches)>(
+        detail::number_as_tensor(static_cast<std::int64_t>(index)), all);
+  else
+    return detail::run_branch<0, sizeof...(Branches)>(detail::checked_branch_index(index), all);
+}
+
+}  // namespace reel

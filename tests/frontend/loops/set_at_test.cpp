@@ -1,0 +1,155 @@
+// set_at, set_slice and switch_case, with gradients, in loops and in place.
+#include "reel/tests/gradients.h"
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+class SetAtTest : public InEveryMode {
+ protected:
+  /// Expects the gradient of Σ weight · f(x, value), and the gradient of its square.
+  template <class F>
+  void expect_gradients(const F& f, const std::pair<Tensor, Tensor>& x) {
+    const auto loss = [f](const std::pair<Tensor, Tensor>& x) -> Tensor {
+      const Tensor y = mask_padding(f(x.first, x.second));
+      return sum(sin(y) * y);
+    };
+    expect_gradient_of(loss, x, run(grad(loss))(x));
+    const auto slope = [loss](const std::pair<Tensor, Tensor>& x) -> Tensor {
+      const auto g = grad(loss)(x);
+      return sum(square(g.first)) + sum(square(g.second));
+    };
+    expect_gradient_of(slope, x, run(grad(slope))(x), 1e-6);
+  }
+};
+
+TEST_P(SetAtTest, ReplacesOnePlace) {
+  const Tensor x = tensor({{1.0, 2.0}, {3.0, 4.0}, {5.0, 6.0}}, f64), v = tensor({8.0, 9.0}, f64);
+  const auto row = [](const Tensor& x, const Tensor& v) { return set_at(x, 1, v); };
+  expect_values(run(row)(x, v), {1, 2, 8, 9, 5, 6});
+  expect_values(
+      run([](const Tensor& x, const Tensor& i) { return set_at(x, i, 7.0, 1); })(x, scalar(-1)),
+      {1, 7, 3, 7, 5, 7});
+  expect_gradients(row, {x, v});
+  expect_gradients([](const Tensor& x, const Tensor& v) { return set_at(x, -1, sum(v), 1); },
+                   {x, v});
+}
+
+TEST_P(SetAtTest, ReplacesSeveralPlacesAndTheLastValueStays) {
+  const Tensor x = zeros({4}, f64), v = tensor({1.0, 2.0, 3.0}, f64);
+  const auto f = [](const Tensor& x, const Tensor& v) { return set_at(x, tensor({2, 0, 2}), v); };
+  expect_values(run(f)(x, v), {2, 0, 3, 0});
+  expect_gradients(f, {x, v});
+}
+
+TEST_P(SetAtTest, EveryEntryMayHaveItsOwnPlace) {
+  const Dim batch("batch", 2), time("time", tensor({3, 2}, {batch}));
+  const Tensor x = tensor({1.0, 2.0, 3.0, 4.0, 5.0, NAN}, {batch, time}, f64);
+  const Tensor v = tensor({8.0, 9.0}, {batch}, f64);
+  const auto last = [&](const Tensor& x, const Tensor& v) {
+    return set_at(x, tensor({0, -1}, {batch}), v, time);
+  };
+  expect_values(mask_padding(run(last)(x, v)), {8, 2, 3, 4, 9, 0});
+  const auto loss = [&](const Tensor& v) -> Tensor { return sum(square(last(x, v))); };
+  expect_values(run(grad(loss))(v), {16, 18});
+}
+
+TEST_P(SetAtTest, NamedDimsOfTheIndexStandForPlaces) {
+  const Dim vocab("vocab", 3), feature("feature", 2), picked("picked", 2);
+  const Tensor x = zeros({vocab, feature}, f64);
+  const Tensor v = tensor({{1.0, 2.0}, {3.0, 4.0}}, {feature, picked}, f64);
+  const auto f = [&](const Tensor& x, const Tensor& v) {
+    return set_at(x, tensor({2, 0}, {picked}), v, vocab);
+  };
+  expect_values(run(f)(x, v), {2, 4, 0, 0, 1, 3});
+  expect_gradients(f, {x, v});
+}
+
+TEST_P(SetAtTest, SlicesAreReplacedAlike) {
+  const Tensor x = zeros({2, 5}, f64), v = tensor({{1.0, 2.0}, {3.0, 4.0}}, f64);
+  const auto f = [](const Tensor& x, const Tensor& v) { return set_slice(x, 3, v, 1); };
+  expect_values(run(f)(x, v), {0, 0, 0, 1, 2, 0, 0, 0, 3, 4});
+  expect_values(run([](const Tensor& x, const Tensor& v) { return set_slice(x, -4, v, 1); })(x, v),
+                {0, 1, 2, 0, 0, 0, 3, 4, 0, 0});
+  expect_gradients(f, {x, v});
+}
+
+TEST_P(SetAtTest, ALoopWritesItsState) {
+  const auto f = [](const Tensor& x, const Tensor& v) {
+    return fori_loop(
+        0, 4, [&](const Tensor& i, const Tensor& s) { return set_at(s, i, v * sum(s)); }, x);
+  };
+  const Tensor x = tensor({1.0, 0.0, 0.0, 0.0, 0.0}, f64), v = scalar(0.5, f64);
+  expect_values(run(f)(x, v), {0.5, 0.25, 0.375, 0.5625, 0});
+  expect_gradients(f, {x, v});
+}
+
+TEST_P(SetAtTest, RunsUnderVmap) {
+  const Tensor x = tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}}, f64);
+  const auto f = [](const Tensor& x) { return set_at(x, argmax(x, 0) - 1, sum(x)); };
+  expect_all_close(run(vmap(f))(x), map(f, x), 1e-12);
+}
+
+TEST(SetAtErrorTest, NamesTheIndexAndTheTypes) {
+  const Tensor x = zeros({3, 2});
+  EXPECT_EQ(message_of<IndexError>([&] { set_at(x, 3, 1.0); }).substr(0, 7), "set_at:");
+  EXPECT_EQ(message_of<DTypeError>([&] { set_at(x, scalar(1.0), 1.0); }),
+            "set_at: index must be i32 or i64, got f32[]");
+  EXPECT_EQ(message_of<DTypeError>([&] { set_at(x, 0, scalar(1)); }),
+            "set_at: dtypes differ: x f32[3,2], value i32[]; cast one of them");
+  EXPECT_EQ(message_of<ShapeError>([&] { set_at(x, 0, zeros({3})); }),
+            "set_at: value is f32[3], but x f32[3,2] has elements f32[2] there");
+}
+
+TEST(SetAtInPlaceTest, ATemporaryIsWrittenInPlace) {
+  Tensor x = zeros({1000, 8});
+  const void* const at = x.data<void>();
+  x = set_at(std::move(x), 3, 1.0);
+  EXPECT_EQ(x.data<void>(), at);
+  const Tensor kept = x;
+  x = set_at(x, 4, 1.0);
+  EXPECT_NE(x.data<void>(), at);
+  EXPECT_EQ(sum(kept).item<float>(), 8);
+}
+
+class SwitchCaseTest : public InEveryMode {};
+
+TEST_P(SwitchCaseTest, RunsTheBranchOfTheClampedIndex) {
+  const auto f = [](const Tensor& i, const Tensor& x) {
+    return switch_case(
+        i, [&] { return x * 2.0; }, [&] { return sin(x); }, [&] { return x + 10.0; });
+  };
+  const Tensor x = tensor({1.0, 2.0}, f64);
+  const auto g = run(f);
+  for (const int i : {-5, 0}) expect_all_close(g(scalar(i), x), x * 2.0, 1e-12);
+  expect_all_close(g(scalar(1), x), sin(x), 1e-12);
+  for (const int i : {2, 9}) expect_all_close(g(scalar(i), x), x + 10.0, 1e-12);
+  EXPECT_EQ(g.trace_count(), 1);
+  const auto slope = run(grad([f](const Tensor& x) -> Tensor { return sum(f(scalar(1), x)); }));
+  expect_all_close(slope(x), cos(x), 1e-12);
+}
+
+TEST_P(SwitchCaseTest, EveryRowTakesItsOwnBranch) {
+  const auto f = [](const Tensor& i, const Tensor& x) {
+    return switch_case(
+        i, [&] { return x * 2.0; }, [&] { return sqrt(x); }, [&] { return x + 10.0; });
+  };
+  const Tensor y = run(vmap(f))(tensor({0, 1, 2, 7}), tensor({-1.0, 4.0, -3.0, -4.0}, f64));
+  expect_values(y, {-2, 2, 7, 6});
+}
+
+TEST(SwitchCaseErrorTest, TakesAnIntegerScalar) {
+  const auto one = [] { return scalar(1.0); };
+  EXPECT_EQ(message_of<DTypeError>([&] { switch_case(scalar(1.0), one, one); }),
+            "switch_case: index must be an integer, got f32[]");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              switch_case(tensor({1, 2}), one, one);
+            }),
+            "switch_case: index must be a scalar, got i32[2]");
+}
+
+REEL_IN_EVERY_MODE(SetAtTest);
+REEL_IN_EVERY_MODE(SwitchCaseTest);
+
+}  // namespace
+}  // namespace reel
