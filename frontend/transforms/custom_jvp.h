@@ -1,0 +1,51 @@
+// frontend/transforms/custom_jvp.h — custom_jvp, a function with a user-defined tangent.
+#pragma once
+
+#include <tuple>
+#include <utility>
+
+#include "reel/frontend/transforms/custom_vjp.h"
+#include "reel/frontend/transforms/grad.h"
+
+namespace reel {
+
+/// Returns a function that computes f and takes its derivatives from `tangent`.
+///
+/// f: (arguments...) -> a tree. tangent: (primals, tangents) -> the tangent of the result, a tree
+/// of its type; primals and tangents are tuples of the arguments' types. It must be linear in the
+/// tangents. Gradients transpose it, so forward and reverse mode agree, in any order.
+///
+///   auto f = custom_jvp([](const Tensor& x) { return abs(x); },
+///                       [](const auto& x, const auto& t) -> Tensor {
+///                         return std::get<0>(t) * tanh(std::get<0>(x) * 10.0);
+///                       });
+///
+/// Tensors captured by either function get no gradient. Throws as custom_vjp does if the tangent
+/// has another type than the result. Source: jax.custom_jvp.
+template <class F, class Tangent>
+auto custom_jvp(F f, Tangent tangent) {
+  return [f = std::move(f), tangent = std::move(tangent)](const auto&... arguments) {
+    using Arguments = std::tuple<std::decay_t<decltype(arguments)>...>;
+    using Result = std::decay_t<decltype(f(arguments...))>;
+    static_assert(
+        std::is_invocable_v<const Tangent&, const Arguments&, const Arguments&>,
+        "the second function of custom_jvp is called with (primals, tangents), two tuples "
+        "of the arguments");
+    const auto forward = [&f](const auto&... inside) {
+      return std::pair{Result(f(inside...)), Arguments(inside...)};
+    };
+    const auto backward = [tangent](const Arguments& primals, const Result& cotangent) {
+      const TreeLeaves leaves = flatten(primals);
+      Tensors zeros = tensors_of(leaves);
+      for (Tensor& zero : zeros) zero = zero_gradient(zero);
+      const Arguments at = unflatten(primals, with_tensors(leaves, zeros));
+      const auto push = [&](const Arguments& tangents) {
+        return Result(tangent(primals, tangents));
+      };
+      return vjp(push, at).second(cotangent);
+    };
+    return custom_vjp(forward, backward)(arguments...);
+  };
+}
+
+}  // namespace reel
