@@ -30,6 +30,7 @@
 #include "reel/frontend/loops/while_loop.h"
 #include "reel/frontend/losses/ctc_loss.h"
 #include "reel/frontend/losses/losses.h"
+#include "reel/frontend/losses/metrics.h"
 #include "reel/frontend/optimisers/adam.h"
 #include "reel/frontend/optimisers/clip.h"
 #include "reel/frontend/optimisers/ema.h"

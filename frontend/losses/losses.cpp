@@ -10,6 +10,7 @@
 #include "reel/core/op/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/index.h"
+#include "reel/core/ops/shape/dims.h"
 
 namespace reel {
 namespace {
@@ -76,6 +77,62 @@ Tensor expected(const Tensor& log_p, const Tensor& q, int axis) {
   return sum(product.type().is_named() ? transpose(product, log_p.dims()) : product, axis);
 }
 
+/// Returns the number of classes as a scalar.
+Tensor range_size(const Tensor& logits, int axis) {
+  const Dim& classes = logits.dims()[static_cast<std::size_t>(axis)];
+  return classes.is_named() ? extent_of(classes) : scalar(classes.size(), i64);
+}
+
+/// Returns Σ w q log p over the classes, for weights of the classes.
+Tensor weighted(const Tensor& log_p, const Tensor& q, const Tensor& weights, int axis) {
+  return expected(log_p, q * weights, axis);
+}
+
+/// Returns class weights as they broadcast with logits.
+Tensor along_classes(const Tensor& weights, const Tensor& logits, int axis) {
+  if (logits.type().is_named()) return expand(weights, logits.dims());
+  Dims dims(static_cast<std::size_t>(logits.rank()), Dim(1));
+  dims[static_cast<std::size_t>(axis)] = weights.dims()[0];
+  return expand(reshape(weights, dims), logits.dims());
+}
+
+void check_weights(const Tensor& weights, const Tensor& logits, int axis) {
+  const Dim& classes = logits.dims()[static_cast<std::size_t>(axis)];
+  if (weights.dtype() != logits.dtype())
+    throw DTypeError(str("cross_entropy: class_weights must have the dtype of logits: logits ",
+                         logits.type(), ", class_weights ", weights.type()));
+  if (!fit({classes}, weights.dims()))
+    throw ShapeError(str("cross_entropy: class_weights must have the dim of the classes, ", classes,
+                         ", got ", weights.type()));
+}
+
+Tensor quotient_or_zero(const Tensor& total, const Tensor& weight) {
+  const Tensor is_empty = weight == 0;
+  return where(is_empty, 0, total / where(is_empty, 1, weight));
+}
+
+/// The cross entropy of class indices, of which some do not count, or count more than others.
+Tensor weighted_by_index(const Tensor& log_p, const Tensor& targets, int axis,
+                         const CrossEntropyOptions& options) {
+  const double smoothing = options.label_smoothing;
+  const Tensor counts = options.ignore ? targets != *options.ignore : ones(targets.dims(), boolean);
+  const Tensor index = where(counts, targets, 0);
+  Tensor weight = cast(counts, log_p.dtype());
+  if (options.class_weights.is_defined())
+    weight =
+        weight * gather_for("cross_entropy", options.class_weights, index, 0, {.from_end = false});
+  const Tensor right = at_positions(log_p, index, axis);
+  Tensor total = sum(weight * where(weight == 0, 0, right));
+  if (smoothing != 0) {
+    const Tensor weights = options.class_weights.is_defined()
+                               ? along_classes(options.class_weights, log_p, axis)
+                               : ones_like(log_p);
+    const Tensor even = mean(log_p * weights, axis);
+    total = total * (1 - smoothing) + sum(where(counts, even, 0)) * smoothing;
+  }
+  return quotient_or_zero(0 - total, sum(mask_padding(weight)));
+}
+
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Axis& classes,
@@ -99,6 +156,18 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Axis& cl
                     targets.type());
   // NaN in padding would spread to its gradient through softmax; mask_padding removes it.
   const Tensor log_p = log_softmax(mask_padding(logits), axis);
+  const bool has_weights = options.class_weights.is_defined();
+  if (has_weights) check_weights(options.class_weights, logits, axis);
+  if (options.ignore && !has_positions)
+    throw ArgumentError(
+        "cross_entropy: ignore is for class indices, but targets are probabilities");
+  if (has_positions && (options.ignore || has_weights))
+    return weighted_by_index(log_p, targets, axis, options);
+  if (has_weights) {
+    const Tensor q = mask_padding(targets) * (1 - smoothing) +
+                     smoothing / cast(range_size(logits, axis), logits.dtype());
+    return 0 - mean(weighted(log_p, q, along_classes(options.class_weights, log_p, axis), axis));
+  }
   const Tensor right = mean(has_positions ? at_positions(log_p, targets, axis)
                                           : expected(log_p, mask_padding(targets), axis));
   // 0 - x, because -x would return -0 for a loss of 0 (no entries, or certain predictions).
@@ -132,14 +201,55 @@ Tensor binary_cross_entropy(const Tensor& given_logits, const Tensor& given_targ
   return mean(where(is_infinite, of_infinite, of_finite));
 }
 
-Tensor mean_squared_error(const Tensor& predictions, const Tensor& targets) {
-  check_defined("mean_squared_error", targets);
-  check_float("mean_squared_error", "predictions", predictions);
+namespace {
+
+/// Returns predictions - targets, with zeros in the padding.
+Tensor difference(std::string_view loss, const Tensor& predictions, const Tensor& targets) {
+  check_defined(loss, targets);
+  check_float(loss, "predictions", predictions);
   if (targets.dtype() != predictions.dtype())
-    throw DTypeError(str("mean_squared_error: dtypes differ: predictions ", predictions.type(),
-                         ", targets ", targets.type(), "; cast one of them"));
-  check_same_dims("mean_squared_error", "predictions", predictions.type(), targets.type());
-  return mean(square(mask_padding(predictions - targets)));
+    throw DTypeError(str(loss, ": dtypes differ: predictions ", predictions.type(), ", targets ",
+                         targets.type(), "; cast one of them"));
+  check_same_dims(loss, "predictions", predictions.type(), targets.type());
+  return mask_padding(predictions - targets);
+}
+
+}  // namespace
+
+Tensor mean_squared_error(const Tensor& predictions, const Tensor& targets) {
+  return mean(square(difference("mean_squared_error", predictions, targets)));
+}
+
+Tensor mean_absolute_error(const Tensor& predictions, const Tensor& targets) {
+  return mean(abs(difference("mean_absolute_error", predictions, targets)));
+}
+
+Tensor huber_loss(const Tensor& predictions, const Tensor& targets, double delta) {
+  if (!(delta > 0)) throw ArgumentError(str("huber_loss: delta must be positive, got ", delta));
+  const Tensor size = abs(difference("huber_loss", predictions, targets));
+  // min(|d|, delta) times the rest: one formula for both parts, finite if d is large.
+  const Tensor inner = minimum(size, delta);
+  return mean(inner * (size - inner * 0.5));
+}
+
+Tensor kl_divergence(const Tensor& p_logits, const Tensor& q_logits, const Axis& classes) {
+  constexpr std::string_view kName = "kl_divergence";
+  check_defined(kName, q_logits);
+  check_float(kName, "p_logits", p_logits);
+  if (p_logits.dtype() != q_logits.dtype())
+    throw DTypeError(str(kName, ": dtypes differ: p_logits ", p_logits.type(), ", q_logits ",
+                         q_logits.type(), "; cast one of them"));
+  check_same_dims(kName, "p_logits", p_logits.type(), q_logits.type());
+  const int axis = classes.in(p_logits, kName);
+  const Tensor same = p_logits.type().is_named() && q_logits.dims() != p_logits.dims()
+                          ? transpose(q_logits, Axes(p_logits.dims()))
+                          : q_logits;
+  const Tensor log_p = log_softmax(mask_padding(p_logits), axis),
+               log_q = log_softmax(mask_padding(same), axis);
+  const Tensor is_nothing = log_p == -std::numeric_limits<double>::infinity();
+  const Tensor finite = where(is_nothing, 0, log_p);
+  return mean(
+      sum(where(is_nothing, 0, exp(finite) * (finite - where(is_nothing, 0, log_q))), axis));
 }
 
 }  // namespace reel

@@ -5,6 +5,9 @@
 // header of its own.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "reel/core/dims/axis.h"
 #include "reel/core/types/tensor.h"
 
@@ -13,6 +16,9 @@ namespace reel {
 struct CrossEntropyOptions {
   double label_smoothing = 0;  ///< ε: the share of each target that is spread evenly over all
                                ///< classes
+  std::optional<std::int64_t> ignore{};  ///< targets with this index do not count
+  Tensor class_weights{};  ///< over classes: factors of the terms; the mean is weighted by those of
+                           ///< the targets
 };
 
 /// Returns the cross entropy in nats: the mean of -Σ q log softmax(logits), where q is the target.
@@ -25,6 +31,11 @@ struct CrossEntropyOptions {
 /// et al. 2016, section 7). A class with q = 0 does not count, even if its logit is -inf. Returns a
 /// scalar of logits' dtype. Throws DTypeError or ShapeError for other types, ArgumentError unless ε
 /// is in [0, 1], and IndexError for a class index out of range (negative ones are).
+///
+/// class_weights w, of logits' dtype: the loss is Σ w_c q_c (-log p_c), summed over entries. For
+/// class indices the sum is divided by the sum of the targets' weights; for probabilities by the
+/// number of entries, as PyTorch does. ignore, for class indices only: such entries count neither
+/// in the sum nor in the divisor; the index may be out of range. If nothing counts, the loss is 0.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Axis& classes,
                      const CrossEntropyOptions& options = {});
 
@@ -42,5 +53,21 @@ Tensor binary_cross_entropy(const Tensor& logits, const Tensor& targets);
 /// Both are floating, of one dtype and the same dims (named ones in any order; nothing is
 /// broadcast). Returns a scalar of their dtype. Throws DTypeError or ShapeError otherwise.
 Tensor mean_squared_error(const Tensor& predictions, const Tensor& targets);
+
+/// Returns the mean of |prediction - target|. Arguments and errors as for mean_squared_error. The
+/// gradient is 0 where both are equal.
+Tensor mean_absolute_error(const Tensor& predictions, const Tensor& targets);
+
+/// Returns the mean of Huber's loss of d = prediction - target: d²/2 for |d| <= delta, otherwise
+/// delta (|d| - delta/2). Arguments and errors as for mean_squared_error; ArgumentError unless
+/// delta > 0. Source: Huber (1964).
+Tensor huber_loss(const Tensor& predictions, const Tensor& targets, double delta = 1);
+
+/// Returns the mean over entries of the Kullback-Leibler divergence Σ p (log p - log q) in nats,
+/// where p and q are softmax of the logits over classes.
+///
+/// Both are floating, of one dtype and the same dims (named ones in any order). A class with p = 0
+/// does not count. Throws DTypeError or ShapeError otherwise. Source: Kullback & Leibler (1951).
+Tensor kl_divergence(const Tensor& p_logits, const Tensor& q_logits, const Axis& classes);
 
 }  // namespace reel
