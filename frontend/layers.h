@@ -7,8 +7,11 @@
 // instead of 350).
 #pragma once
 
+#include "reel/frontend/layers/attention.h"
 #include "reel/frontend/layers/bidirectional.h"
+#include "reel/frontend/layers/bidirectional_stack.h"
 #include "reel/frontend/layers/dropout.h"
+#include "reel/frontend/layers/dropout_cell.h"
 #include "reel/frontend/layers/embedding.h"
 #include "reel/frontend/layers/gru_cell.h"
 #include "reel/frontend/layers/initial_values.h"

@@ -1,0 +1,35 @@
+// frontend/layers/dropout_cell.h — DropoutCell: dropout between the layers of a stack.
+#pragma once
+
+#include <utility>
+
+#include "reel/frontend/layers/dropout.h"
+
+namespace reel {
+
+/// A cell whose outputs pass through dropout, but not its state: between the layers of stack_cells,
+/// new elements are dropped in every time step. set_training reaches it.
+/// Source: Zaremba et al. (2014), "Recurrent neural network regularization".
+template <class Cell>
+struct DropoutCell {
+  using State = typename Cell::State;
+
+  Cell cell;
+  Dropout dropout;
+
+  const Dim& in_dim() const { return cell.in_dim(); }
+  const Dim& out_dim() const { return cell.out_dim(); }
+  State initial_state(const Dims& dims) const { return cell.initial_state(dims); }
+  std::pair<Tensor, State> operator()(const Tensor& x, const State& state) const {
+    auto [y, next] = cell(x, state);
+    return {dropout(y), std::move(next)};
+  }
+};
+
+/// Returns the cell with dropout behind it: stack_cells(with_dropout(a, 0.2), b).
+template <class Cell>
+DropoutCell<Cell> with_dropout(Cell cell, double rate) {
+  return {std::move(cell), Dropout{rate}};
+}
+
+}  // namespace reel
