@@ -60,6 +60,13 @@ Run runner_of(const JitOptions& options) {
 
 }  // namespace
 
+void check_positions(const std::vector<std::size_t>& positions, std::size_t arguments) {
+  for (const std::size_t position : positions)
+    if (position >= arguments)
+      throw ArgumentError(str("jit: any_length names argument ", position, ", but there are ",
+                              arguments, " arguments"));
+}
+
 RunProfile profile_of(const TracedFunction& traced, const JitOptions& options) {
   if (!options.profile)
     throw ArgumentError(str("jit \"", options.name,

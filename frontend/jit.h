@@ -1,6 +1,7 @@
 // frontend/jit.h — jit: records a function once and then runs it as a graph.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,10 @@ struct JitOptions {
   /// called one, with its plans and captured tensors. A later call that needs the replaced trace
   /// records again. Must not be negative.
   int max_traces = 0;
+  /// Positions of arguments of which one trace serves any number of rows: the plain first axis of
+  /// their tensors is not part of the signature, and f cannot read its size. Named dims need no
+  /// option: a Dim with lengths serves any length.
+  std::vector<std::size_t> any_length = {};
 };
 
 namespace detail {
@@ -56,6 +61,27 @@ namespace detail {
 std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options);
 void clear_traces(TracedFunction& traced);
 RunProfile profile_of(const TracedFunction& traced, const JitOptions& options);
+/// Throws ArgumentError if a position of JitOptions::any_length is beyond the arguments.
+void check_positions(const std::vector<std::size_t>& positions, std::size_t arguments);
+
+/// Returns the leaves of the arguments at these positions, and those of any length by their type.
+/// Throws ArgumentError for a position without an argument.
+template <class... Args>
+std::vector<std::size_t> leaves_with_any_length(const std::tuple<Args...>& arguments,
+                                                const std::vector<std::size_t>& positions) {
+  std::vector<std::size_t> found = leaves_of_any_length(arguments);
+  if (positions.empty()) return found;
+  std::size_t leaf = 0, position = 0;
+  const auto add = [&](const auto& argument) {
+    const std::size_t count = flatten(argument).size();
+    if (std::find(positions.begin(), positions.end(), position++) != positions.end())
+      for (std::size_t i = leaf; i < leaf + count; ++i) found.push_back(i);
+    leaf += count;
+  };
+  std::apply([&](const auto&... argument) { (add(argument), ...); }, arguments);
+  check_positions(positions, position);
+  return found;
+}
 
 /// Returns the result of a trace without its promises, as later runs reuse it.
 template <class R>
@@ -143,7 +169,8 @@ class Jitted {
   template <class R, class... Args>
   R run(Args&... args) const {
     const std::tuple<const std::decay_t<Args>&...> arguments(args...);
-    const std::vector<std::size_t> of_any_length = detail::leaves_of_any_length(arguments);
+    const std::vector<std::size_t> of_any_length =
+        detail::leaves_with_any_length(arguments, options_.any_length);
     detail::TakenLeaves<Args...> taken(args...);
     const auto function = [&](const TreeLeaves& promises) {
       const auto inside = unflatten(std::tuple<std::decay_t<Args>...>(args...), promises);
