@@ -101,7 +101,7 @@ class EagerScan {
       });
     };
     if (has_ended) {
-      FinishedCaptureView entries(live, dims_kept(state), loop_begin_);
+      FinishedCaptureView entries(live, dims_kept(state), loop_begin_, filled_captures_);
       show_live_entries(x, state, live, entries);
       {
         ModeScope scope({thread_mode.builder, thread_mode.tape, &entries});
@@ -253,6 +253,7 @@ class EagerScan {
   TreeLeaves state_, first_y_;
   std::vector<std::size_t> changing_;  // slots of the state that changed so far
   GrowingDimState frozen_;             // the leaves that have these Dims
+  FilledCaptures filled_captures_;
   bool has_y_ = false;
   std::vector<Tensors> slices_, terms_;
   Tensor reached_;

@@ -10,6 +10,7 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/shape/padding_runs.h"
 
 namespace reel {
 namespace {

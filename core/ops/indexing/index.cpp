@@ -13,6 +13,7 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/iteration_batching.h"
+#include "reel/core/ops/shape/padding_runs.h"
 #include "reel/core/ops/shape/sliced_dims.h"
 
 namespace reel {

@@ -6,6 +6,7 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/shape/padding_runs.h"
 
 namespace reel {
 namespace {

@@ -14,6 +14,7 @@
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/along_axis.h"
+#include "reel/core/ops/shape/padding_runs.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/types/sizes.h"
 

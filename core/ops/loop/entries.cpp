@@ -8,12 +8,35 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/padding_runs.h"
+#include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {
 
-Tensor bind_collect_live(const Tensor& g, const Tensor& mask);
+/// Attributes of fill_live and collect_live. Finished entries then have the length of the first
+/// running one along each dim, so that they have the same padding.
+struct SeenEntriesAttrs {
+  Dims dims;  ///< of the result, with the sizes of the operand's; its padding is set to zero
+  /// Where a result of fill_live is kept and found again. Changes no value, so it is no field.
+  std::shared_ptr<FilledEntries> kept = {};
+
+  template <class F>
+  static void fields(F&& f) {
+    f("dims", &SeenEntriesAttrs::dims);
+  }
+};
+
+/// Returns the attributes; null if the op has none: it then keeps dims and padding.
+const SeenEntriesAttrs* seen_attrs(const Attrs* attrs) {
+  return attrs ? &get<SeenEntriesAttrs>(attrs) : nullptr;
+}
+
+void entries_type(TypeArgs& a) {
+  const SeenEntriesAttrs* const seen = seen_attrs(a.attrs);
+  a.out.push_back(seen ? a.in[0].with(seen->dims) : a.in[0]);
+}
 
 /// Views x as [entries] x [inner]. Requires the mask's dims in front; the public functions
 /// transpose so that this holds.
@@ -28,67 +51,108 @@ Rows rows_of(const Tensor& x, const Tensor& mask) {
   return {count, count ? x.type().bytes() / count : 0, first < count ? first : -1};
 }
 
+void zero_padding(const Tensor& x) {
+  const auto item = static_cast<std::int64_t>(size_of(x.dtype()));
+  for_each_padding(x.type(), [&](std::int64_t first, std::int64_t count) {
+    std::memset(x.data<char>() + first * item, 0, static_cast<std::size_t>(count * item));
+  });
+}
+
+bool same_mask(const Tensor& a, const Tensor& b) {
+  return a.type() == b.type() &&
+         !std::memcmp(a.data<bool>(), b.data<bool>(), static_cast<std::size_t>(a.type().bytes()));
+}
+
+void fill_live_kernel(KernelArgs& a) {
+  const Tensor &x = a.input(0), &mask = a.input(1);
+  const SeenEntriesAttrs* const seen = seen_attrs(a.attrs);
+  FilledEntries* const kept = seen ? seen->kept.get() : nullptr;
+  if (kept && kept->value.is_defined() && same_mask(kept->mask, mask) &&
+      std::ranges::equal(kept->value.type().sizes(), a.types[0].sizes())) {
+    a.out[0] = with_dims_of(kept->value, a.types[0]);
+    return;
+  }
+  const Rows rows = rows_of(x, mask);
+  Tensor& out = a.make();
+  for (std::int64_t i = 0; i < rows.count; ++i) {
+    const bool is_own = mask.data<bool>()[i] || rows.first_live < 0;
+    std::memcpy(out.data<char>() + i * rows.bytes,
+                x.data<char>() + (is_own ? i : rows.first_live) * rows.bytes,
+                static_cast<std::size_t>(rows.bytes));
+  }
+  if (seen) zero_padding(out);
+  if (kept) *kept = {out, mask};
+}
+
+/// Adds the rows of finished entries to the first running one.
+template <class T>
+void collect_rows(const Rows& rows, const bool* live, const T* from, T* to) {
+  const std::int64_t width = rows.bytes / static_cast<std::int64_t>(sizeof(T));
+  T* first = to + rows.first_live * width;
+  std::copy_n(from + rows.first_live * width, width, first);
+  for (std::int64_t i = 0; i < rows.count; ++i) {
+    if (i == rows.first_live) continue;
+    if (live[i]) {
+      std::copy_n(from + i * width, width, to + i * width);
+      continue;
+    }
+    std::fill_n(to + i * width, width, T{});
+    for (std::int64_t k = 0; k < width; ++k)
+      first[k] = static_cast<T>(first[k] + from[i * width + k]);
+  }
+}
+
+void collect_live_kernel(KernelArgs& a) {
+  const Tensor &g = a.input(0), &mask = a.input(1);
+  const Rows rows = rows_of(g, mask);
+  Tensor& out = a.make();
+  visit(g.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    if (rows.first_live < 0)
+      std::copy_n(g.data<T>(), g.type().numel(), out.data<T>());
+    else
+      collect_rows(rows, mask.data<bool>(), g.data<T>(), out.data<T>());
+  });
+  if (seen_attrs(a.attrs)) zero_padding(out);
+}
+
+void entries_vjp(Vjp& at, const Op& transposed) {
+  const Tensor g = at.cotangent();
+  if (!at.attrs())
+    at.add(0, bind(transposed, {mask_padding(g), at.input(1)}));
+  else
+    at.add(0, bind(transposed, {g, at.input(1)},
+                   make_attrs(SeenEntriesAttrs{at.input_type(0).dims()})));
+}
+
+OpSamples entries_samples() {
+  const Dim batch("batch", 3), time("time", tensor({2, 1, 2}, {batch}));
+  const TensorType mask(boolean, {batch});
+  return OpSamples{
+      {{{TensorType(f32, {batch, Dim("width", 2)})}, {mask, 0, 1, false}}},
+      {{{TensorType(f32, {batch, time})}, {mask, 1, 1, false}},  // all run: equal lengths
+       make_attrs(SeenEntriesAttrs{{batch, time}})}};
+}
+
+// Values that finished entries read came from the first running one: the ops are each other's
+// transposes.
+extern const Op collect_live_op;
 const Op fill_live_op{
     .name = "fill_live",
-    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
-    .kernel =
-        [](KernelArgs& a) {
-          const Tensor &x = a.input(0), &mask = a.input(1);
-          const Rows rows = rows_of(x, mask);
-          Tensor& out = a.make();
-          std::memcpy(out.data<char>(), x.data<char>(), static_cast<std::size_t>(x.type().bytes()));
-          if (rows.first_live < 0) return;
-          const char* source = x.data<char>() + rows.first_live * rows.bytes;
-          for (std::int64_t i = 0; i < rows.count; ++i)
-            if (!mask.data<bool>()[i])
-              std::memcpy(out.data<char>() + i * rows.bytes, source, rows.bytes);
-        },
-    // Values that finished entries read came from the first running one; see collect_live.
-    .vjp = [](Vjp& at) { at.add(0, bind_collect_live(mask_padding(at.cotangent()), at.input(1))); },
+    .type = entries_type,
+    .kernel = fill_live_kernel,
+    .storage = OpStorage::any,
+    .vjp = [](Vjp& at) { entries_vjp(at, collect_live_op); },
     .reads = {.inputs = 0b10},
-    .samples =
-        [] {
-          const Dim batch("batch", 3);
-          return OpSamples{{{{TensorType(f32, {batch, Dim("width", 2)})},
-                             {TensorType(boolean, {batch}), 0, 1, false}}}};
-        },
+    .samples = entries_samples,
 };
-
 const Op collect_live_op{
     .name = "collect_live",
-    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
-    .kernel =
-        [](KernelArgs& a) {
-          const Tensor &g = a.input(0), &mask = a.input(1);
-          const Rows rows = rows_of(g, mask);
-          Tensor& out = a.make();
-          visit(g.dtype(), [&](auto zero) {
-            using T = decltype(zero);
-            const T* from = g.data<T>();
-            T* to = out.data<T>();
-            if (rows.first_live < 0) {
-              std::copy(from, from + g.type().numel(), to);
-              return;
-            }
-            const std::int64_t width = rows.bytes / static_cast<std::int64_t>(sizeof(T));
-            T* first = to + rows.first_live * width;
-            std::copy(from + rows.first_live * width, from + (rows.first_live + 1) * width, first);
-            for (std::int64_t i = 0; i < rows.count; ++i) {
-              if (i == rows.first_live) continue;
-              const bool is_live = mask.data<bool>()[i];
-              for (std::int64_t k = 0; k < width; ++k) {
-                to[i * width + k] = is_live ? from[i * width + k] : T{};
-                if (!is_live) first[k] = static_cast<T>(first[k] + from[i * width + k]);
-              }
-            }
-          });
-        },
-    .vjp =
-        [](Vjp& at) {
-          at.add(0, bind(fill_live_op, {mask_padding(at.cotangent()), at.input(1)}));
-        },
+    .type = entries_type,
+    .kernel = collect_live_kernel,
+    .vjp = [](Vjp& at) { entries_vjp(at, fill_live_op); },
     .reads = {.inputs = 0b10},
-    .samples = fill_live_op.samples,
+    .samples = entries_samples,
 };
 
 /// Returns the type's dims with the dims of the mask in front.
@@ -97,10 +161,6 @@ Dims with_entries_first(const TensorType& type, const Tensor& mask) {
   for (const Dim& dim : type.dims())
     if (!contains(mask.dims(), dim)) dims.push_back(dim);
   return dims;
-}
-
-Tensor bind_collect_live(const Tensor& g, const Tensor& mask) {
-  return bind(collect_live_op, {g, mask});
 }
 
 }  // namespace
@@ -145,8 +205,7 @@ bool has_running_lengths(const Dim& dim, const Tensor& live) {
 
 /// Returns a mask of the elements that the first running entry has too; nullopt if finished entries
 /// have the same ones. Entries differ in this along a ragged dim whose lengths run over them.
-std::optional<Tensor> has_live(const Tensor& x, const Tensor& live) {
-  const TensorType& type = x.type();
+std::optional<Tensor> has_live(const TensorType& type, const Tensor& live) {
   const auto runs_over_entries = [&](const Dim& dim) {
     return std::any_of(dim.length_dims().begin(), dim.length_dims().end(),
                        [&](const Dim& of) { return contains(live.dims(), of); });
@@ -158,22 +217,54 @@ std::optional<Tensor> has_live(const Tensor& x, const Tensor& live) {
   if (!differs) return std::nullopt;
   return apply_to_rows(fill_live_op, mask_padding(ones(type.dims(), boolean), false), live);
 }
+
+bool is_eager(const Tensor& x) { return !is_tracing() && !x.is_traced(); }
+
+/// Applies fill_live or collect_live to an x whose finished entries have the first running one's
+/// lengths, with result dims of x's sizes.
+Tensor apply_seen(const Op& op, const Tensor& x, const Tensor& live, const Dims& dims,
+                  std::shared_ptr<FilledEntries> kept = {}) {
+  const Tensor mask = *leaf_mask(x.type(), live);
+  const Dims order = with_entries_first(x.type(), mask);
+  if (order == x.dims())
+    return bind(op, {x, mask}, make_attrs(SeenEntriesAttrs{dims, std::move(kept)}));
+  Dims made;
+  for (const Dim& dim : order) made.push_back(dims[static_cast<std::size_t>(find(x.dims(), dim))]);
+  return transpose(bind(op, {transpose(x, order), mask},
+                        make_attrs(SeenEntriesAttrs{std::move(made), std::move(kept)})),
+                   dims);
+}
 }  // namespace
 
 // A dim with different lengths stays unchanged (SubstituteDims). If a finished entry is longer than
 // the first running one, it keeps its own elements beyond that entry's end. An invented number,
 // above all zero, would be less safe as a divisor.
+//
+// Padding is zero in the result: it may be NaN in x, and counts where an array gives its elements
+// their whole dims.
 Tensor fill_live(const Tensor& x, const Tensor& live) {
   if (x.type().is_list()) return x;  // shared, whatever dims its elements have
-  // Padding may be NaN, and counts where an array gives its elements their whole dims.
+  if (!leaf_mask(x.type(), live)) return mask_padding(x);
+  const std::optional<Tensor> from_live = has_live(x.type(), live);
+  if (!from_live && x.type().is_ragged() && is_eager(x))
+    return apply_seen(fill_live_op, x, live, x.dims());
   const Tensor valid = mask_padding(x), shown = apply_to_rows(fill_live_op, valid, live);
-  const std::optional<Tensor> from_live = has_live(x, live);
   return from_live ? in_order_of(x, where(*from_live, shown, valid)) : shown;
+}
+std::optional<Tensor> fill_live_as(const Tensor& x, const Tensor& live, const Dims& dims,
+                                   std::shared_ptr<FilledEntries> kept) {
+  if (x.type().is_list() || !leaf_mask(x.type(), live)) return std::nullopt;
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (dims[i].size() != x.dims()[i].size()) return std::nullopt;
+  if (has_live(x.type().with(dims), live)) return std::nullopt;
+  return apply_seen(fill_live_op, x, live, dims, std::move(kept));
 }
 Tensor collect_live(const Tensor& x, const Tensor& live) {
   if (x.type().is_list()) return x;
+  const std::optional<Tensor> from_live = has_live(x.type(), live);
+  if (!from_live && x.type().is_ragged() && is_eager(x) && leaf_mask(x.type(), live))
+    return apply_seen(collect_live_op, x, live, x.dims());
   const Tensor valid = mask_padding(x);
-  const std::optional<Tensor> from_live = has_live(x, live);
   if (!from_live) return apply_to_rows(collect_live_op, valid, live);
   const Tensor zero = zeros_like(x);
   const Tensor moved = in_order_of(x, where(*from_live, valid, zero)),

@@ -5,6 +5,7 @@
 // entries does. A leaf with none of these dims is shared and always running.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "reel/core/types/tensor.h"
@@ -15,6 +16,18 @@ namespace reel {
 std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& live);
 /// Returns x with the values of the first running entry in all finished entries.
 Tensor fill_live(const Tensor& x, const Tensor& live);
+/// A filled tensor, and the mask of the entries that ran.
+struct FilledEntries {
+  Tensor value, mask;
+};
+/// Returns fill_live(x, live) with other dims of x's sizes: along them finished entries have the
+/// lengths of the first running one. Returns nullopt if they have not, if sizes differ, or if x
+/// has no entries.
+///
+/// kept: receives the result if it is not null. A later call for the same x and an equal mask then
+/// shares its elements.
+std::optional<Tensor> fill_live_as(const Tensor& x, const Tensor& live, const Dims& dims,
+                                   std::shared_ptr<FilledEntries> kept = {});
 /// Adds the values of finished entries to the first running entry: the transpose of fill_live.
 Tensor collect_live(const Tensor& x, const Tensor& live);
 /// Returns x with zeros in finished entries.

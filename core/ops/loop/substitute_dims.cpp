@@ -68,8 +68,9 @@ void SubstituteDims::find(const Dim& dim) {
 }
 
 // The elements of a list are shared: a finished entry gets zeros if its own elements are too few.
-Tensor SubstituteDims::filled(const Tensor& x) const {
+Tensor SubstituteDims::filled(const Tensor& x, std::shared_ptr<FilledEntries> kept) const {
   if (x.type().is_list()) return affects(x.type()) ? list_resized(x, to_(x.dims()), true) : x;
+  if (const auto shown = fill_live_as(x, live_, to_(x.dims()), std::move(kept))) return *shown;
   return fill_live(renamed(x), live_);
 }
 

@@ -2,9 +2,11 @@
 // entries have finished.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "reel/core/dims/dim_changes.h"
+#include "reel/core/ops/loop/entries.h"
 #include "reel/core/types/tensor.h"
 
 namespace reel {
@@ -36,7 +38,8 @@ class SubstituteDims {
   bool is_shown(const Dim& dim) const { return back_.affects(dim); }
 
   /// Returns x as a body reads it: finished entries have the values of a running entry.
-  Tensor filled(const Tensor& x) const;
+  /// kept: null, or where the values are kept for the next call for x (fill_live_as).
+  Tensor filled(const Tensor& x, std::shared_ptr<FilledEntries> kept = {}) const;
   /// Returns x with replaced dims and its own values.
   Tensor renamed(const Tensor& x) const { return with(x, to_); }
   /// Returns a value or Dim that a body made with its dims outside the body.

@@ -6,11 +6,13 @@
 
 namespace reel {
 
-FinishedCaptureView::FinishedCaptureView(const Tensor& live, Dims kept, std::uint64_t loop_begin)
+FinishedCaptureView::FinishedCaptureView(const Tensor& live, Dims kept, std::uint64_t loop_begin,
+                                         FilledCaptures& filled)
     : outer_(thread_mode.entries),
       loop_begin_(loop_begin),
       begin_(next_block_id()),
-      dims_(std::move(kept)) {
+      dims_(std::move(kept)),
+      filled_(filled) {
   dims_.set_live(live);
 }
 
@@ -24,7 +26,13 @@ Tensor FinishedCaptureView::visible(const Tensor& input) {
   if (!seen.type().is_named() || (is_made_inside(id) && !dims_.affects(seen.type()))) return seen;
   for (const Known& known : cache_)
     if (known.id == id && known.tape == thread_mode.tape) return known.filled;
-  cache_.push_back({id, thread_mode.tape, dims_.filled(seen)});
+  std::shared_ptr<FilledEntries> kept;
+  if (!is_made_inside(id)) {
+    std::shared_ptr<FilledEntries>& known = filled_[id];
+    if (!known) known = std::make_shared<FilledEntries>();
+    kept = known;
+  }
+  cache_.push_back({id, thread_mode.tape, dims_.filled(seen, std::move(kept))});
   return cache_.back().filled;
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "reel/core/ops/loop/substitute_dims.h"
@@ -11,13 +13,19 @@
 
 namespace reel {
 
+/// The filled captures of one run of a scan, by block id. An iteration in which the same entries
+/// run as before shares their elements.
+using FilledCaptures = std::unordered_map<std::uint64_t, std::shared_ptr<FilledEntries>>;
+
 /// Replaces the finished entries of tensors that the body captures: with the values of a running
 /// entry, and along dims of the same length. Finished entries then compute harmless values.
 class FinishedCaptureView final : public EntryScope {
  public:
   /// live: the running entries. kept: dims that stay unchanged. loop_begin: the newest block id
-  /// before the loop.
-  FinishedCaptureView(const Tensor& live, Dims kept, std::uint64_t loop_begin);
+  /// before the loop. filled: captures that earlier iterations of the run filled; must outlive this
+  /// object.
+  FinishedCaptureView(const Tensor& live, Dims kept, std::uint64_t loop_begin,
+                      FilledCaptures& filled);
 
   Tensor visible(const Tensor& input) override;
   Dim visible(const Dim& dim) override;
@@ -47,6 +55,7 @@ class FinishedCaptureView final : public EntryScope {
   std::uint64_t loop_begin_, begin_;
   SubstituteDims dims_;
   std::vector<Known> cache_;
+  FilledCaptures& filled_;
 };
 
 }  // namespace reel

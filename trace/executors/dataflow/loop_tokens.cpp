@@ -200,6 +200,7 @@ Tensor end_entries(const Tensor& begun, const Tensor& before, const Tensor& live
   if (before.is_defined()) ended->entries = handle_of<Ended>(before).entries;
   ended->is_active = !all_live(live);
   if (!ended->is_active) return result;
+  if (ended->entries && ended->entries->has_live(live)) return result;
   const Begun& loop = handle_of<Begun>(begun);
   // A copy keeps the dims that it showed before as the same objects.
   const auto entries = ended->entries ? std::make_shared<EndedEntries>(*ended->entries)

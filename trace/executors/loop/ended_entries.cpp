@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <vector>
 
 #include "reel/core/ops/loop/entries.h"
 #include "reel/core/runtime/residual_source.h"
@@ -43,6 +45,30 @@ Tensor in_memory(const Tensor& x) {
 
 }  // namespace
 
+/// The captures of the body as finished entries see them, in the order of body_captures.
+class EndedEntries::SeenCaptures {
+ public:
+  explicit SeenCaptures(std::size_t count) : filled_(count) {}
+
+  /// Returns capture i; fill() makes it if it is new. Two threads may fill one capture at once:
+  /// fill() runs ops, which must not wait for a lock.
+  template <class Fill>
+  Tensor get(std::size_t i, const Fill& fill) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (filled_[i].is_defined()) return filled_[i];
+    }
+    Tensor made = fill();
+    const std::lock_guard lock(mutex_);
+    if (!filled_[i].is_defined()) filled_[i] = std::move(made);
+    return filled_[i];
+  }
+
+ private:
+  std::mutex mutex_;
+  Tensors filled_;
+};
+
 EndedEntries::EndedEntries(const LoopAttrs& attrs, std::span<const TensorType> inputs)
     : attrs_(attrs), dims_(dims_kept(attrs, inputs)) {
   for (const auto& [symbol, actual] : attrs.body.bindings) dims_.add(actual);
@@ -65,12 +91,27 @@ EndedEntries::EndedEntries(const LoopAttrs& attrs, std::span<const TensorType> i
 }
 
 void EndedEntries::set_live(const Tensor& live) {
+  if (has_live(live)) return;
   live_ = live;
   dims_.set_live(live);
+  captures_ = std::make_shared<SeenCaptures>(attrs_.body_captures.size());
+}
+
+bool EndedEntries::has_live(const Tensor& live) const {
+  return live_.is_defined() && live_.type() == live.type() &&
+         !std::memcmp(live_.data<bool>(), live.data<bool>(),
+                      static_cast<std::size_t>(live.type().bytes()));
 }
 
 Tensor EndedEntries::seen(const Tensor& x, std::size_t input) const {
-  const FinishedFill fill = fill_of(attrs_, body_input_at(attrs_, input + 1));
+  const LoopLeaf leaf = body_input_at(attrs_, input + 1);
+  const FinishedFill fill = fill_of(attrs_, leaf);
+  // A list is not filled but shared, and may be written in place if nothing else holds it.
+  if (!leaf.is(LeafKind::capture) || x.type().is_list()) return filled(x, fill);
+  return captures_->get(leaf.index, [&] { return filled(x, fill); });
+}
+
+Tensor EndedEntries::filled(const Tensor& x, FinishedFill fill) const {
   if (fill == FinishedFill::running) return dims_.filled(x);
   return dims_.renamed(fill == FinishedFill::zero ? zero_ended(x, live_) : x);
 }
@@ -84,8 +125,21 @@ SubGraph EndedEntries::body() const {
 Tensor EndedEntries::made(const Tensor& x, std::size_t output) const {
   const auto is_shown = [&](const Dim& dim) { return dims_.is_shown(dim); };
   const Tensor read = std::any_of(x.dims().begin(), x.dims().end(), is_shown) ? in_memory(x) : x;
-  const bool adds = adds_finished(attrs_, body_output_at(attrs_, output));
-  return dims_.restored(adds ? collect_live(read, live_) : read);
+  const LoopLeaf leaf = body_output_at(attrs_, output);
+  if (adds_finished(attrs_, leaf)) return dims_.restored(collect_live(read, live_));
+  return leaf.is(LeafKind::sum) ? relabelled(read) : dims_.restored(read);
+}
+
+/// Returns x with its dims outside, for terms of which finished entries are dropped: other entries
+/// have the same lengths under both dims, so that no element moves.
+Tensor EndedEntries::relabelled(const Tensor& x) const {
+  if (x.type().is_list() || !leaf_mask(x.type(), live_)) return dims_.restored(x);
+  Dims dims;
+  for (const Dim& dim : x.dims()) {
+    dims.push_back(dims_.restored(dim));
+    if (dims.back().size() != dim.size()) return dims_.restored(x);
+  }
+  return dims == x.dims() ? x : with_dims_of(x, x.type().with(dims));
 }
 
 Tensor EndedEntries::term(const Tensor& made, std::size_t output) const {

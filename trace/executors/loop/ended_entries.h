@@ -2,6 +2,8 @@
 // values.
 #pragma once
 
+#include <memory>
+
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/loop/substitute_dims.h"
 
@@ -17,9 +19,12 @@ class EndedEntries {
   /// Sets the entries that run in this iteration: a boolean mask. Must be called before the methods
   /// below.
   void set_live(const Tensor& live);
+  /// Returns true if set_live() was last called with an equal mask.
+  bool has_live(const Tensor& live) const;
 
   /// Returns input `input` of the body, the position not counted, as the body reads it. Finished
-  /// entries read the values that fill_of() tells.
+  /// entries read the values that fill_of() tells. A capture is filled once, and again only after
+  /// other entries were set. Requires the same captures in all calls. Thread-safe.
   Tensor seen(const Tensor& x, std::size_t input) const;
   /// Returns the body with bindings for the dims of this iteration.
   SubGraph body() const;
@@ -33,9 +38,14 @@ class EndedEntries {
   Tensor next(const Tensor& made, const Tensor& before, std::size_t carry) const;
 
  private:
+  class SeenCaptures;
+  Tensor filled(const Tensor& x, FinishedFill fill) const;
+  Tensor relabelled(const Tensor& x) const;
+
   const LoopAttrs& attrs_;
   SubstituteDims dims_;
   Tensor live_;
+  std::shared_ptr<SeenCaptures> captures_;  ///< shared by copies until one sets other entries
 };
 
 }  // namespace reel

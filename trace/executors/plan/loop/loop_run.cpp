@@ -301,11 +301,10 @@ void LoopRun::step_with_ended(const Tensor& live) {
     put(j, ended_->term(made[outputs_.stacks[j]], outputs_.stacks[j]));
   for (std::size_t i = 0; i < attrs_.sums.size(); ++i) {
     const std::size_t k = outputs_.sums[i];
-    const Tensor term = ended_->term(made[k], k);
     if (formal_sum(i).is_list())
-      sums_[i].add(Tensor(term));
-    else
-      add_term(i, term, false);
+      sums_[i].add(ended_->term(made[k], k));
+    else if (attrs_.sums[i].adds_finished || !add_running(i, made[k], live))
+      add_term(i, ended_->term(made[k], k), false);
   }
   for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
     const Tensor next = ended_->next(made[outputs_.carries[i]], before[i], i);
@@ -371,6 +370,35 @@ void LoopRun::add_term(std::size_t i, const Tensor& term, bool is_in_place) {
     add_to(total, term);
   else if (!is_in_place)
     copy_elements(total.data<void>(), term);
+}
+
+/// Adds the terms of running entries only. Returns false and adds nothing if the entries are not
+/// the first dims of the term.
+bool LoopRun::add_running(std::size_t i, const Tensor& term, const Tensor& live) {
+  const std::optional<Tensor> mask = leaf_mask(term.type(), live);
+  if (!mask || !std::equal(mask->dims().begin(), mask->dims().end(), term.dims().begin()))
+    return false;
+  const Tensor& total = out_.sums[i];
+  const std::int64_t rows = mask->type().numel(), width = rows ? term.numel() / rows : 0,
+                     bytes = rows ? term.type().bytes() / rows : 0;
+  const bool* const is_live = mask->data<bool>();
+  const bool is_first = is_first_term(i);
+  for (std::int64_t row = 0, count = 0; row < rows; row += count) {
+    for (count = 1; row + count < rows && is_live[row + count] == is_live[row];) ++count;
+    char* const to = total.data<char>() + row * bytes;
+    const auto size = static_cast<std::size_t>(count * bytes);
+    if (!is_live[row]) {
+      if (is_first) std::memset(to, 0, size);
+      continue;
+    }
+    char* const from = term.data<char>() + row * bytes;
+    const TensorType flat(term.dtype(), {Dim(count * width)});
+    if (is_first)
+      std::memcpy(to, from, size);
+    else
+      add_to(placed(flat, to), placed(flat, from));
+  }
+  return true;
 }
 
 void LoopRun::release_lists(Plan& body) {

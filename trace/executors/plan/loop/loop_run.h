@@ -109,6 +109,7 @@ class LoopRun {
   /// Adds the finished block of terms to the earlier blocks, in f64.
   void end_blocks();
   void add_term(std::size_t i, const Tensor& term, bool is_in_place);
+  bool add_running(std::size_t i, const Tensor& term, const Tensor& live);
   /// Drops the plan's references to lists, as a list is written in place only without other
   /// references.
   void release_lists(Plan& body);
