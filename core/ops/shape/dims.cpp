@@ -12,6 +12,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/known_dims.h"
+#include "reel/core/ops/shape/lengths_read.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/dim_node.h"
@@ -137,6 +138,10 @@ const Dim* dim_of_lengths(const OpRecord& record) {
 }
 const std::string* name_of_defined_dim(const OpRecord& record) {
   return record.op == &define_dim_op ? &get<NameAttrs>(record.attrs.get()).name : nullptr;
+}
+std::optional<Dim> dim_read_by(const Op& op, const Attrs* attrs) {
+  const bool reads = &op == &mask_op || &op == &dim_lengths_op;
+  return reads ? std::optional(get<DimAttrs>(attrs).dim) : std::nullopt;
 }
 
 ValueId append_dim_token(Graph& graph, const Dim& dim) {

@@ -121,6 +121,52 @@ TEST_F(EndedRowsTest, AsInTheInterpreterOnAnyNumberOfThreads) {
   }
 }
 
+// Captures and slices with a length for each row are cut with the rows. A sum with rows, such as
+// the gradient of the keys, leaves the loop.
+TEST_F(EndedRowsTest, AttendToCapturesWithALengthForEachRow) {
+  const auto attention = [&](const std::vector<Tensor>& in) {
+    const Tensor &xs = in[0], &keys = in[1], &w = in[2];
+    const Dim source = keys.dim("source");
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor context = matmul(softmax(matmul(keys, h, hidden), source), keys, source);
+      const Tensor y = tanh(x + context + rename(matmul(h, w, hidden), next, hidden));
+      return std::pair{y, y};
+    };
+    return scan(Scan{.spatial_dim = xs.dim("time"),
+                     .initial = zeros({keys.dim("batch"), hidden}, f64),
+                     .xs = xs,
+                     .body = body})
+        .ys;
+  };
+  const auto loss = [&](const std::vector<Tensor>& in) { return sum(square(attention(in))); };
+  const auto everything = [&](const std::vector<Tensor>& in) {
+    const auto slope = [&](const std::vector<Tensor>& in) {
+      const std::vector<Tensor> g = grad(loss)(in);
+      return sum(square(g[0])) + sum(square(g[1])) + sum(square(g[2])) * 0.01;
+    };
+    const auto clean = [](const std::vector<Tensor>& g) {
+      return std::vector<Tensor>{mask_padding(g[0]), mask_padding(g[1]), g[2]};
+    };
+    return std::tuple{attention(in), clean(grad(loss)(in)), clean(grad(slope)(in))};
+  };
+  for (const std::vector<int>& lengths :
+       std::vector<std::vector<int>>{{3, 5, 0, 1, 5, 4, 2, 3, 0, 1, 2, 5, 4, 3, 3, 1},
+                                     {5, 5, 4, 4, 3, 2, 1, 1},
+                                     {1, 2, 2, 3, 4, 5, 5, 5, 5}}) {
+    SCOPED_TRACE(str(lengths.size(), " entries, the first of length ", lengths[0]));
+    const Parameters p = parameters(lengths);
+    const Dim source(
+        "source", tensor(std::vector<int>(lengths.rbegin(), lengths.rend()), {p.h.dim("batch")}));
+    const std::vector<Tensor> in{
+        p.x, mask_padding(random_normal({p.h.dim("batch"), source, hidden}, f64), NAN), p.w};
+    // cuts() does not know the extents of ragged dims, which these loops keep in their blocks.
+    const auto gradient = jit(grad(loss));
+    gradient(in);
+    EXPECT_EQ(times_said(gradient.explain(), "  cut: "), 2) << gradient.explain();
+    expect_same_on_threads(everything, in);
+  }
+}
+
 // All blocks run together, and finished blocks leave the run. A count without rows is part of the
 // state.
 TEST_F(EndedRowsTest, AsOneBlockThatShrinksOnOneThread) {

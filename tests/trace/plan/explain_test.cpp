@@ -214,7 +214,8 @@ TEST_F(ExplainTest, ATrainingStepOnSequencesOfDifferentLengths) {
        {"loop 1: scan \"lstm\", 6 iterations, ",
         "  hoisted: dot(f32[time[batch=16],batch=16,in=256], f32[in=256,gate=320]) -> "
         "f32[time[batch=16],batch=16,gate=320], for all iterations at once\n",
-        "  cut: 4 blocks of 4 rows of batch=16, grouped by length, on 2 threads\n",
+        "  cut: 4 blocks of 4 rows of batch=16, grouped by length, on 2 threads, as shrinking "
+        "batches\n",
         "loop 2: the gradient of scan \"lstm\", 6 iterations, ",
         "  sunk: dot(f32[time[batch=16],batch=16,hidden=80], "
         "f32[time[batch=16],batch=16,gate=320]) -> f32[hidden=80,gate=320], for all iterations at "

@@ -14,8 +14,10 @@
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/scans/linear_scan.h"
 #include "reel/core/ops/shape/join.h"
+#include "reel/core/ops/shape/lengths_read.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/ops/shape/slice.h"
+#include "reel/core/types/dim_expression.h"
 #include "reel/trace/passes/analysis/row_rules.h"
 
 namespace reel {
@@ -42,6 +44,11 @@ RowAxes::RowAxes(const Graph& graph, const Dim& rows, Joint joint)
       is_of_one_row_(graph.types.size(), 0),
       is_uniform_(graph.types.size(), 0),
       drawn_(graph.types.size(), nullptr) {}
+
+bool RowAxes::has_kept_lengths(const TensorType& type) const {
+  return std::any_of(kept_.begin(), kept_.end(),
+                     [&](const Dim& dim) { return contains(type.dims(), dim); });
+}
 
 void RowAxes::follow() {
   const std::vector<int> seeds = axes_;
@@ -75,11 +82,13 @@ void RowAxes::follow_records() {
     for (const ValueId v : out) {
       // A value that has the dim without being computed from rows may be anything, unless it is
       // uniform.
-      const bool has_others = axis == kNone && record.op != &fused_op && !is_uniform_[v] &&
-                              rows_.is_named() && contains(type(v).dims(), rows_);
-      axes_[v] = has_others || has_lengths_over(type(v), rows_) ? kMixed
-                 : is_linear_scan(record.op)                    ? of_scan_result(record, v, axis)
-                                                                : axis;
+      const bool has_others =
+          axis == kNone && !is_uniform_[v] && rows_.is_named() && contains(type(v).dims(), rows_);
+      const bool has_lengths =
+          (axis < 0 && has_lengths_over(type(v), rows_)) || has_kept_lengths(type(v));
+      axes_[v] = (has_others || has_lengths) && record.op != &fused_op ? kMixed
+                 : is_linear_scan(record.op) ? of_scan_result(record, v, axis)
+                                             : axis;
     }
     const Op* const mixing = first_mixing_;
     if (record.op == &fused_op && axis != kMixed) follow_fused(record);
@@ -161,6 +170,8 @@ int RowAxes::axis_made(const OpRecord& record) const {
   }
   if (rows_.is_named() && (record.op == &expand_op || record.op == &spread_op))
     return find(type(out[0]).dims(), rows_);
+  if (const auto dim = dim_read_by(*record.op, record.attrs.get()))  // row r has its own lengths
+    return *dim == rows_ ? kMixed : find(type(out[0]).dims(), rows_);
   return kNone;
 }
 
@@ -300,6 +311,7 @@ void RowAxes::follow_fused(const OpRecord& record) {
   const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
   const Graph& body = *get<FusedAttrs>(record.attrs.get()).body.graph;
   RowAxes inside(body, rows_);
+  inside.kept_ = kept_;
   for (std::size_t i = 0; i < in.size(); ++i) {
     inside.seed(body.inputs[i], axes_[in[i]]);
     inside.is_uniform_[body.inputs[i]] = is_uniform_[in[i]];
@@ -322,22 +334,55 @@ Dim entry_dim(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   return lengths ? lengths->dims()[0] : attrs.entries.dims[0];
 }
 
+namespace {
+
+/// Returns true for a dim that is among `dims` or computed from one of them.
+bool is_made_of(const Dim& dim, const Dims& dims) {
+  if (contains(dims, dim)) return true;
+  const DimExpression* const expression = expression_of(dim);
+  return expression && std::any_of(expression->operands.begin(), expression->operands.end(),
+                                   [&](const Dim& of) { return is_made_of(of, dims); });
+}
+
+/// Returns the dims of the body that finished entries read unchanged (EndedEntries): dims of array
+/// elements in the state, and dims that iterations change.
+Dims kept_dims(const LoopAttrs& attrs, DimEnv& env) {
+  const Dims changing = changing_dims(attrs);
+  Dims result;
+  for (const TensorType& type : attrs.body.graph->types)
+    for (const Dim& dim : type.dims())
+      if (!contains(result, dim) &&
+          (is_made_of(dim, changing) || is_made_of(dim, attrs.entries.kept_dims) ||
+           (env.knows(dim) && is_made_of(env.resolve(dim), attrs.entries.kept_dims))))
+        result.push_back(dim);
+  return result;
+}
+
+}  // namespace
+
 RowAxes entry_rows(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   const Graph& body = *attrs.body.graph;
   const Dim entry = entry_dim(attrs, inputs);
   DimEnv env = body_env(attrs, inputs);
-  const auto axis_in = [&](ValueId v) {
-    const TensorType type = env.resolve(body.types[v]);
-    return type.is_list() || has_lengths_over(type, entry) ? RowAxes::kMixed
-                                                           : find(type.dims(), entry);
+  // A ragged dim over the entries belongs to the rows of a value that has them.
+  const auto kind = [](const TensorType& type, const Dim& rows) {
+    const int axis = find(type.dims(), rows);
+    return type.is_list() || (axis < 0 && has_lengths_over(type, rows)) ? RowAxes::kMixed : axis;
   };
+  const auto axis_in = [&](ValueId v) { return kind(env.resolve(body.types[v]), entry); };
   Dim rows = entry;
   for (const ValueId v : body.inputs)
     if (const int axis = axis_in(v); axis >= 0)
       rows = body.types[v].dims()[static_cast<std::size_t>(axis)];
   RowAxes result(body, rows, RowAxes::Joint::rows);
-  for (const ValueId v : body.inputs)
-    result.seed(v, has_lengths_over(body.types[v], rows) ? RowAxes::kMixed : axis_in(v));
+  const Dims kept = kept_dims(attrs, env);
+  for (const Dim& dim : kept)
+    if (contains(dim.length_dims(), rows)) result.keep_lengths(dim);
+  for (const ValueId v : body.inputs) {
+    const bool is_mixed =
+        kind(body.types[v], rows) == RowAxes::kMixed || result.has_kept_lengths(body.types[v]);
+    result.seed(v, is_mixed ? RowAxes::kMixed : axis_in(v));
+  }
   result.follow();
   return result;
 }

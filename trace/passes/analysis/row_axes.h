@@ -32,6 +32,9 @@ class RowAxes {
   /// Declares that input v has rows at `axis`, or is of a kind named above. Must be called before
   /// follow().
   void seed(ValueId v, int axis) { axes_[v] = axis; }
+  /// Declares a dim with lengths over the rows that finished entries read unchanged: values with it
+  /// count as kMixed. Must be called before follow().
+  void keep_lengths(const Dim& dim) { kept_.push_back(dim); }
   void follow();
 
   /// Returns the axis of the value's rows, or kNone, kMixed or kSummed. Requires follow().
@@ -45,6 +48,8 @@ class RowAxes {
   /// Returns the dim of the rows as the graph names it.
   const Dim& dim() const { return rows_; }
   bool has_rows(const TensorType& type) const { return contains(type.dims(), rows_); }
+  /// Returns true if the type has a dim of keep_lengths().
+  bool has_kept_lengths(const TensorType& type) const;
   /// Returns the first op that mixes rows, or may; null if there is none.
   const Op* first_mixing() const { return first_mixing_; }
 
@@ -74,6 +79,7 @@ class RowAxes {
   std::vector<std::uint8_t> is_of_one_row_;  // by value: joint, though its op mixes no rows
   std::vector<std::uint8_t> is_uniform_;     // by value: all elements are one number
   std::vector<const Op*> drawn_;             // by value without rows: the op that drew it
+  Dims kept_;                                // see keep_lengths()
   bool draws_have_rows_ = false;             // the first axis of draws counts rows if it is as long
   const Op* first_mixing_ = nullptr;
 };

@@ -9,6 +9,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/elementwise/elementwise.h"
+#include "reel/core/ops/loop/entries.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/loop/loop_builder.h"
 #include "reel/core/ops/products/products.h"
@@ -135,14 +136,22 @@ class LoopSplitter {
     return counts_no_padding(summed_across_iterations(get<DotAttrs>(record.attrs.get())),
                              given[0].type(), given[1].type());
   }
-  /// Zeroes the padding of operands, so that finished entries add nothing to a sum.
+  /// Zeroes the padding of operands, so that finished entries add nothing to a sum. Entries without
+  /// a time step add nothing either, even if loop-invariant values computed for them are NaN.
   Tensors without_ended(const OpRecord& record, Tensors given) const {
     const auto in = body_.inputs_of(record);
     if (leaves_out_padding(record, given)) return given;
     for (std::size_t i = 0; i < in.size(); ++i)
-      if (is_many(in[i]) && split_.has_own_rows(in[i]) && !is_zero_ended_.count(in[i]))
+      if (!is_many(in[i]))
+        given[i] = without_idle(in[i], given[i]);
+      else if (split_.has_own_rows(in[i]) && !is_zero_ended_.count(in[i]))
         given[i] = mask_padding(given[i]);
     return given;
+  }
+  /// Returns x, computed as value v, with zeros for entries without a time step. No iteration of
+  /// such an entry runs, so v is defined for it only outside the loop, where it may be 0/0.
+  Tensor without_idle(ValueId v, const Tensor& x) const {
+    return split_.has_own_rows(v) ? zero_ended(x, split_.time().lengths() > 0) : x;
   }
   void put(const OpRecord& record) {
     const std::vector<ValueId> made = put_graph(record, false);
@@ -184,10 +193,13 @@ class LoopSplitter {
       types.push_back(to_.graph().types[inputs.back()]);
     }
     const std::vector<std::uint8_t> once(inputs.size(), 0);
-    const bool may_turn_signs =
-        record.op == &neg_op || record.op == &mul_op || record.op == &div_op;
+    const bool scales = record.op == &mul_op || record.op == &div_op,
+               may_turn_signs = scales || record.op == &neg_op;
+    const auto in = body_.inputs_of(record);
     const RecordedGraph part = split_.record_part(types, [&](const Tensors& given) {
-      const Tensors made = split_.apply(record, given, once, false);
+      Tensors made = split_.apply(record, given, once, false);
+      for (std::size_t i = 0; scales && i < in.size(); ++i)
+        if (!is_many(in[i])) made[0] = without_idle(in[i], made[0]);
       // A sum over iterations starts at +0 and is never -0.
       return may_turn_signs ? Tensors{made[0] + 0.0} : made;
     });

@@ -58,6 +58,8 @@ class LoopFission {
   static std::optional<Dim> divisible_time_of(const LoopAttrs& attrs,
                                               std::span<const TensorType> inputs);
 
+  /// Returns the dim of the loop's time steps.
+  const Dim& time() const { return time_; }
   bool changes_anything() const;
   /// Returns changes_anything(), or whether it would hold if all recomputed values were residuals.
   bool would_change_anything() const;
@@ -80,7 +82,8 @@ class LoopFission {
   bool has_own_rows(ValueId v) const { return ended_ && ended_->rows()[v] >= 0; }
   /// Returns true if the record, applied to sums over iterations, gives the sum of its results.
   /// Requires one result. Either it is linear without constants in operands that all vary (its
-  /// gradient reads nothing), or it multiplies one such operand by a loop-invariant one.
+  /// gradient reads nothing), or it multiplies one such operand by a loop-invariant one, or
+  /// replaces elements of one by zeros as a loop-invariant mask says.
   bool is_linear(const OpRecord& record) const;
   /// Returns true for a linear record if, to sum its results over time steps, its operands are
   /// summed instead. A sum over axes qualifies only if its operand is made outside, by a linear
@@ -122,6 +125,7 @@ class LoopFission {
   bool grows(const OpRecord& record) const;
   std::vector<std::uint8_t> find_only_summed() const;
   std::vector<std::uint8_t> find_added() const;
+  bool is_zero(ValueId v) const;
   std::vector<std::uint8_t> find_terms_inside() const;
   bool is_sum_over_entries(const OpRecord& record,
                            const std::vector<std::uint8_t>& is_only_summed) const;

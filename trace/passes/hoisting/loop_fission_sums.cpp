@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "reel/core/ops/control/effects.h"
+#include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/trace/passes/hoisting/loop_fission.h"
 
@@ -105,16 +106,25 @@ std::vector<std::uint8_t> LoopFission::find_terms_inside() const {
 
 bool LoopFission::is_linear(const OpRecord& record) const {
   const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
-  if (!record.op->vjp || out.size() != 1 || !is_float(body_.types[out[0]].dtype()) ||
-      !std::all_of(in.begin(), in.end(),
-                   [&](ValueId v) { return is_float(body_.types[v].dtype()) && !has_own_rows(v); }))
-    return false;
+  if (!record.op->vjp || out.size() != 1 || !is_float(body_.types[out[0]].dtype())) return false;
   const auto is_once = [&](ValueId v) { return placement_[v] == Placement::invariant; };
+  if (record.op == &where_op)
+    return is_once(in[0]) && !is_once(in[1]) && is_once(in[2]) && is_zero(in[2]);
+  if (!std::all_of(in.begin(), in.end(),
+                   [&](ValueId v) { return is_float(body_.types[v].dtype()); }))
+    return false;
   const auto constants = std::count_if(in.begin(), in.end(), is_once);
   if (record.op == &mul_op) return constants == 1;
   if (record.op == &div_op) return constants == 1 && is_once(in[1]);
   const OpReads reads = reads_of(*record.op, record.attrs.get(), ~0u);
   return constants == 0 && !reads.inputs && !reads.outputs;
+}
+
+/// Returns true for zeros that the body makes.
+bool LoopFission::is_zero(ValueId v) const {
+  return std::any_of(body_.records.begin(), body_.records.end(), [&](const OpRecord& record) {
+    return body_.outputs_of(record)[0] == v && makes_zeros(*record.op, record.attrs.get());
+  });
 }
 
 bool LoopFission::sums_come_first(const OpRecord& record) const {

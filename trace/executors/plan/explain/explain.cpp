@@ -365,6 +365,7 @@ class PlanText {
          *least == *most ? "" : str(" to ", *most), " rows of ", cut->dim, which, ", on ",
          counted(std::min<std::int64_t>(threads(), std::ssize(blocks)), "thread"),
          !PlanView::runs_joined(loop) ? ""
+         : ends && threads() > 1      ? ", as shrinking batches"
          : ends                       ? ", as a shrinking batch"
                                       : ", as one batch");
   }

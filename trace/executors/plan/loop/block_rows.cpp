@@ -18,12 +18,12 @@ void copy_row(char* to, const char* from, std::int64_t bytes) {
 
 BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<std::int64_t> rows,
                      std::vector<std::int64_t> lengths, OpInputs in, std::span<Tensor> out,
-                     bool is_first, const Tensors& partial_sums)
+                     bool is_first, const Tensors& partial_sums, std::span<const Tensor> gathered)
     : attrs_(block.loop()),
       rows_(std::move(rows)),
       lengths_(std::move(lengths)),
       all_(cut.dim.size()),
-      are_neighbours_(rows_.back() - rows_.front() + 1 == static_cast<std::int64_t>(rows_.size())),
+      are_neighbours_(are_adjacent(rows_)),
       outputs_(out.size()),
       out_(out),
       is_first_(is_first) {
@@ -31,7 +31,12 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
   for (std::size_t i = 0; i < in.size(); ++i) {
     const Tensor& input = *in[i].tensor;
     const bool is_slices = operand_at(attrs_, i).is(LeafKind::slice);
-    inputs_.push_back(cut.has_rows[i] && !is_slices ? rows_of(input, block.input_types[i]) : input);
+    if (!gathered.empty() && gathered[i].is_defined())
+      inputs_.push_back(placed(block.input_types[i], gathered[i].data<void>()));
+    else if (cut.has_rows[i] && !is_slices)
+      inputs_.push_back(rows_of(input, block.input_types[i]));
+    else
+      inputs_.push_back(input);
     if (is_slices) {
       Part part{input.data<char>(), 0, slice_type(input.type()).bytes(), {}};
       if (cut.has_rows[i]) part.bytes = row_bytes(part.pitch);

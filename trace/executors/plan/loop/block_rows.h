@@ -21,14 +21,16 @@ namespace reel {
 class BlockRows {
  public:
   /// block: the loop planned for these rows.
-  /// rows: their numbers, in increasing order.
+  /// rows: their numbers. Adjacent ones, in increasing order, are read in place.
   /// lengths: iterations of each row; empty if all run to the end.
   /// in, out: inputs and outputs of the whole loop.
   /// is_first: this block also writes the outputs that are equal for all blocks.
   /// partial_sums: where sums over rows go, unless is_first.
+  /// gathered: by input, an empty Tensor or its rows, with these rows first; must outlive this
+  /// object. Empty if nothing was gathered.
   BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<std::int64_t> rows,
             std::vector<std::int64_t> lengths, OpInputs in, std::span<Tensor> out, bool is_first,
-            const Tensors& partial_sums);
+            const Tensors& partial_sums, std::span<const Tensor> gathered = {});
 
   /// Returns the iterations of the longest row; nothing if all rows run to the end.
   std::optional<std::int64_t> iterations() const {

@@ -7,12 +7,14 @@
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/creation/draw_checks.h"
 #include "reel/core/ops/indexing/index.h"
+#include "reel/core/ops/indexing/sort.h"
 #include "reel/core/ops/list/list_data.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/scans/linear_scan.h"
+#include "reel/core/ops/shape/slice.h"
 #include "reel/trace/executors/loop/iterations.h"
 #include "reel/trace/executors/plan/base/infer_types.h"
 #include "reel/trace/passes/analysis/row_axes.h"
@@ -49,30 +51,47 @@ bool is_reduction(const Op& op) {
   return std::find(all.begin(), all.end(), &op) != all.end();
 }
 
+/// Returns the numbers of rows that runs of the cut may have.
+std::vector<std::int64_t> rows_of_runs(const RowCut& cut, bool ends) {
+  std::vector<std::int64_t> result = cut.blocks;
+  if (!ends) {
+    result.push_back(cut.dim.size());
+    return result;
+  }
+  const std::int64_t most = std::min<std::int64_t>(kMostBatches, std::ssize(cut.blocks));
+  for (std::int64_t batches = 1; batches <= most; ++batches)
+    for (const std::int64_t rows : rows_of_batches(cut.dim.size(), batches))
+      for (const std::int64_t size : sizes_of_batch(rows, batches)) result.push_back(size);
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
 /// Returns true if the bits of a row do not depend on the number of rows. Sums over rows are
 /// allowed if they can be taken block by block.
 bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axes,
                    const PlannedTypes& types) {
   const Graph& body = *attrs.body.graph;
   if (!attrs.has_entries() && cut.dim.size() % std::ssize(cut.blocks)) return false;
+  const std::vector<std::int64_t> runs = rows_of_runs(cut, attrs.has_entries());
   for (const OpRecord& record : body.records) {
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     if (record.op == &loop_op || record.op == &cond_op) return false;
     if (is_reduction(*record.op) && axes[in[0]] > 0) return false;  // rows are adjacent elements
     const bool is_packed = is_packed_dot(*record.op);
     if ((record.op != &dot_op && !is_packed) || axes[out[0]] == RowAxes::kNone) continue;
-    if (axes[in[0]] != 0 || axes[in[1]] != RowAxes::kNone) return false;
     const auto& dot = get<DotAttrs>(record.attrs.get());
+    // A product for each row: its sizes do not depend on the number of rows.
+    const bool is_by_row = attrs.has_entries() && axes[in[0]] == 0 && axes[in[1]] == 0 &&
+                           !dot.a_batch.empty() && dot.a_batch[0] == 0 && dot.b_batch[0] == 0;
+    if (is_by_row) continue;
+    if (axes[in[0]] != 0 || axes[in[1]] != RowAxes::kNone) return false;
     const TensorType &a = types.types[in[0]], &b = types.types[in[1]];
     const auto are_alike = [&](std::int64_t rows) {
       return is_packed ? packed_rows_are_alike(*record.op, dot, a, b, rows)
                        : dot_rows_are_alike(dot, a, b, rows);
     };
-    std::int64_t together = 0;  // rows of this and of longer blocks
-    for (const std::int64_t rows : cut.blocks) {
-      together += rows;
-      if (!are_alike(rows) || !are_alike(together)) return false;
-    }
+    if (!std::all_of(runs.begin(), runs.end(), are_alike)) return false;
   }
   for (std::size_t i = 0; i < attrs.sums.size(); ++i) {
     if (cut.sums[i] != RowCut::Sum::over_rows) continue;
@@ -93,6 +112,51 @@ const Op* failing_op(const Graph& body, const RowAxes& axes) {
     if (axes[body.inputs_of(record)[1]] >= 0 && rule != IndexRule::clip) return record.op;
   }
   return nullptr;
+}
+
+/// Returns true if the op's kernel reads the lengths of a ragged dim, or leaves out its padding.
+bool reads_lengths(const Graph& body, const OpRecord& record, const RowAxes& axes) {
+  const Op* const op = record.op;
+  const auto in = body.inputs_of(record);
+  const auto is_ragged = [&](int first, int count) {
+    const Dims& dims = body.types[in[0]].dims();
+    return std::any_of(dims.begin() + first, dims.begin() + first + count,
+                       [](const Dim& dim) { return dim.is_ragged(); });
+  };
+  if (op == &dot_op || is_packed_dot(*op))
+    return axes[body.outputs_of(record)[0]] == RowAxes::kSummed;
+  if (op == &reverse_op) return is_ragged(get<ReverseAttrs>(record.attrs.get()).axis, 1);
+  if (op == &gather_op || op == &gather_unknown_op || op == &scatter_add_op) {
+    const auto& attrs = get<GatherAttrs>(record.attrs.get());
+    const bool counts_from_end = attrs.rule == IndexRule::from_end || attrs.rule == IndexRule::clip;
+    return counts_from_end && is_ragged(attrs.axis, attrs.count);
+  }
+  if (op == &argsort_op || op == &top_k_op) return is_ragged(0, body.types[in[0]].rank());
+  return op == &checked_logits_op || is_linear_scan(op);
+}
+
+/// Returns an op that reads lengths of ragged dims by itself; null if none. In a row block these
+/// dims have no lengths.
+const Op* length_reader(const Graph& body, const RowAxes& axes) {
+  for (const OpRecord& record : body.records)
+    if (reads_lengths(body, record, axes)) return record.op;
+  return nullptr;
+}
+
+/// Adds the dims that have a length for each row to `ragged`. Returns false if there are dims that
+/// depend on rows in another way.
+bool find_ragged(const Dims& dims, const Dim& rows, Dims& ragged) {
+  for (const Dim& dim : dims) {
+    const Dims& of = dim.length_dims();
+    if (contains(of, rows)) {
+      if (!dim.has_size() || !(of[0] == rows)) return false;
+      if (!contains(ragged, dim)) ragged.push_back(dim);
+    } else if (std::any_of(of.begin(), of.end(),
+                           [&](const Dim& other) { return contains(other.length_dims(), rows); })) {
+      return false;
+    }
+  }
+  return true;
 }
 
 /// Returns the rows of each block: passes.block_rows, or enough to pay for a pass over the body.
@@ -164,7 +228,10 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   const auto mark = [&](LoopLeaf leaf, const TensorType& seen, bool may_have_rows) -> const char* {
     const std::size_t i = operand_number(attrs, leaf);
     if (inputs[i].is_list()) return " is a list, without the rows, ";
-    if (has_lengths_over(seen, *rows)) return " has a dim with lengths over the rows, ";
+    if (has_lengths_over(seen, *rows) && !(ends && contains(seen.dims(), *rows)))
+      return " has a dim with lengths over the rows, ";
+    if (!find_ragged(seen.dims(), *rows, cut.ragged))
+      return " has a dim whose lengths run over a ragged dim of the rows, ";
     const ValueId v = body.inputs[types.size()];
     types.push_back(seen);
     int axis = find(seen.dims(), *rows);
@@ -195,6 +262,12 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   if (const Op* op = axes.first_mixing()) return no("op ", op->name, " may mix the rows, ", *rows);
   if (const Op* op = ends ? failing_op(body, axes) : nullptr)
     return no("op ", op->name, " may fail for values of finished entries");
+  Dims bound;
+  for (const auto& [symbol, actual] : attrs.body.bindings) bound.push_back(actual);
+  if (!find_ragged(bound, *rows, cut.ragged))
+    return no("a dim of the body has lengths over a ragged dim of the rows, ", *rows);
+  if (const Op* op = cut.ragged.empty() ? nullptr : length_reader(body, axes))
+    return no("op ", op->name, " reads the lengths of ", join(cut.ragged));
   const auto formals = body_inputs(attrs);
   const auto made = body_outputs(attrs);
   for (std::size_t i = 0; i < attrs.carries.size(); ++i) {
@@ -238,28 +311,92 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   return cut;
 }
 
+namespace {
+
+/// Returns the rows of a run, those of most iterations first if entries finish one by one.
+BlockOfRows sorted_rows(const RowCut& cut, const LoopAttrs& attrs, OpInputs in) {
+  BlockOfRows result;
+  result.rows.resize(static_cast<std::size_t>(cut.dim.size()));
+  std::iota(result.rows.begin(), result.rows.end(), 0);
+  if (!attrs.has_entries()) return result;
+  const Tensor& given = *operands_of(attrs, in).lengths->tensor;
+  const Iterations iterations(attrs, in);
+  std::vector<std::int64_t> lengths;
+  for (const std::int64_t row : result.rows)
+    lengths.push_back(std::clamp<std::int64_t>(index_at(given, row) - iterations.step_at(0), 0,
+                                               iterations.limit));
+  std::stable_sort(result.rows.begin(), result.rows.end(),
+                   [&](std::int64_t a, std::int64_t b) { return lengths[a] > lengths[b]; });
+  for (const std::int64_t row : result.rows) result.lengths.push_back(lengths[row]);
+  return result;
+}
+
+}  // namespace
+
+bool are_adjacent(const std::vector<std::int64_t>& rows) {
+  for (std::size_t r = 1; r < rows.size(); ++r)
+    if (rows[r] != rows[r - 1] + 1) return false;
+  return true;
+}
+
+BlockOfRows rows_from(const BlockOfRows& rows, std::size_t first, std::size_t count) {
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), first);
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return rows.rows[a] < rows.rows[b]; });
+  BlockOfRows result;
+  for (const std::size_t r : order) {
+    result.rows.push_back(rows.rows[r]);
+    if (!rows.lengths.empty()) result.lengths.push_back(rows.lengths[r]);
+  }
+  return result;
+}
+
 std::vector<BlockOfRows> RowCut::rows_of_blocks(const LoopAttrs& attrs, OpInputs in) const {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(dim.size())), lengths;
-  std::iota(order.begin(), order.end(), 0);
-  if (attrs.has_entries()) {
-    const Tensor& given = *operands_of(attrs, in).lengths->tensor;
-    const Iterations iterations(attrs, in);
-    for (const std::int64_t row : order)
-      lengths.push_back(std::clamp<std::int64_t>(index_at(given, row) - iterations.step_at(0), 0,
-                                                 iterations.limit));
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::int64_t a, std::int64_t b) { return lengths[a] > lengths[b]; });
-  }
+  const BlockOfRows sorted = sorted_rows(*this, attrs, in);
   std::vector<BlockOfRows> result;
-  auto next = order.begin();
+  std::size_t first = 0;
   for (const std::int64_t count : blocks) {
-    BlockOfRows block{{next, next + count}, {}};
-    next += count;
-    std::sort(block.rows.begin(), block.rows.end());
-    if (!lengths.empty())
-      for (const std::int64_t row : block.rows) block.lengths.push_back(lengths[row]);
-    result.push_back(std::move(block));
+    result.push_back(rows_from(sorted, first, static_cast<std::size_t>(count)));
+    first += static_cast<std::size_t>(count);
   }
+  return result;
+}
+
+std::vector<BlockOfRows> RowCut::batches(const LoopAttrs& attrs, OpInputs in, std::int64_t count,
+                                         bool is_dealt) const {
+  const BlockOfRows sorted = sorted_rows(*this, attrs, in);
+  const std::vector<std::int64_t> sizes = rows_of_batches(dim.size(), count);
+  std::vector<BlockOfRows> result(sizes.size());
+  std::int64_t batch = 0;
+  for (std::int64_t r = 0; r < dim.size(); ++r) {
+    const auto at = static_cast<std::size_t>(r);
+    // Dealt forwards and backwards in turn, so that no batch has the longest row of each round.
+    if (is_dealt)
+      batch = r / count % 2 ? count - 1 - r % count : r % count;
+    else if (std::ssize(result[static_cast<std::size_t>(batch)].rows) == sizes[batch])
+      ++batch;
+    BlockOfRows& to = result[static_cast<std::size_t>(batch)];
+    to.rows.push_back(sorted.rows[at]);
+    to.lengths.push_back(sorted.lengths[at]);
+  }
+  return result;
+}
+
+std::vector<std::int64_t> rows_of_batches(std::int64_t rows, std::int64_t count) {
+  std::vector<std::int64_t> result(static_cast<std::size_t>(count), rows / count);
+  // Dealing leaves the last rows to the first batches, or to the last ones on the way back.
+  const bool is_back = rows / count % 2;
+  for (std::int64_t i = 0; i < rows % count; ++i)
+    ++result[static_cast<std::size_t>(is_back ? count - 1 - i : i)];
+  return result;
+}
+
+std::vector<std::int64_t> sizes_of_batch(std::int64_t rows, std::int64_t batches) {
+  const std::int64_t count =
+      std::min(rows, batches > 2 ? kMostSizes / 2 : kMostSizes);  // similar lengths need fewer
+  std::vector<std::int64_t> result;
+  for (std::int64_t i = 1; i <= count; ++i) result.push_back(rows * i / count);
   return result;
 }
 
@@ -276,10 +413,16 @@ const OpRecord* summing_record(const LoopAttrs& attrs, std::size_t i) {
   return made;
 }
 
-LoopAttrs restrict_to_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part) {
+DimChanges RowCut::changes_to(const Dim& part) const {
+  DimChanges result;
+  result.add(dim, part);
+  for (const Dim& of_rows : ragged) result.add(of_rows, Dim(of_rows.name(), of_rows.size()));
+  return result;
+}
+
+LoopAttrs restrict_to_rows(const LoopAttrs& attrs, const DimChanges& changes) {
   LoopAttrs result = attrs;
-  for (auto& [symbol, actual] : result.body.bindings)
-    if (actual == whole) actual = part;
+  for (auto& [symbol, actual] : result.body.bindings) actual = changes(actual);
   result.entries = {};  // blocks handle finished entries themselves
   return result;
 }

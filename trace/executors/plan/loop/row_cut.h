@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/dims/dim_changes.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/options/passes.h"
 
@@ -15,7 +16,7 @@ namespace reel {
 
 /// Batch rows that run together.
 struct BlockOfRows {
-  std::vector<std::int64_t> rows;     ///< their numbers, in increasing order
+  std::vector<std::int64_t> rows;  ///< their numbers; in increasing order if nothing else is said
   std::vector<std::int64_t> lengths;  ///< iterations of each; empty if all run to the end
 };
 
@@ -32,17 +33,44 @@ struct RowCut {
   std::vector<Sum> sums;
   /// Rows of each block. They depend on sizes only, so that results do not depend on threads.
   std::vector<std::int64_t> blocks;
-  /// True if all rows can run as one block with the bits of separate blocks (joined_blocks.h;
-  /// shrinking_block.h if rows finish one by one). On one thread this is faster, as products have
-  /// more rows.
+  /// True if all rows can run as one block with the bits of separate blocks (joined_blocks.h), or,
+  /// if rows finish one by one, in any batches (shrinking_block.h). This is faster, as products
+  /// have more rows.
   bool can_join = false;
   /// By value of the body, the axis of its rows (trace/passes/analysis/row_axes.h).
   std::vector<int> axes = {};
+  /// Dims with a length for each row. In a block they have their extent for all rows, and a body
+  /// that reads lengths takes those of its rows as captures (row_blocks/body_on_rows.h).
+  Dims ragged = {};
 
+  /// Returns the substitution of the cut dim by `part`, and of ragged dims, for the dims of a
+  /// block.
+  DimChanges changes_to(const Dim& part) const;
   /// Returns the rows of each block in a run with these inputs. The first block has the longest
   /// row.
   std::vector<BlockOfRows> rows_of_blocks(const LoopAttrs& attrs, OpInputs in) const;
+  /// Returns all rows in `count` batches, if entries finish one by one. The rows of a batch are in
+  /// the order of their lengths; the first row of the first batch runs longest.
+  ///
+  /// is_dealt: batches have nearly as many iterations each; otherwise rows of similar lengths.
+  std::vector<BlockOfRows> batches(const LoopAttrs& attrs, OpInputs in, std::int64_t count,
+                                   bool is_dealt) const;
 };
+
+/// The largest number of batches, and of sizes of a batch that shrinks. Each size has plans of its
+/// own.
+inline constexpr std::int64_t kMostBatches = 64, kMostSizes = 8;
+/// Returns the number of rows of each of `count` batches of `rows` rows.
+std::vector<std::int64_t> rows_of_batches(std::int64_t rows, std::int64_t count);
+
+/// Returns true if each number is one more than the number before.
+bool are_adjacent(const std::vector<std::int64_t>& rows);
+/// Returns rows first to first + count - 1 of a list, in increasing order of their numbers.
+BlockOfRows rows_from(const BlockOfRows& rows, std::size_t first, std::size_t count);
+
+/// Returns the numbers of rows with which one of `batches` batches runs while its rows finish, in
+/// increasing order. rows: of the whole batch.
+std::vector<std::int64_t> sizes_of_batch(std::int64_t rows, std::int64_t batches);
 
 /// Returns how to cut the loop into row blocks. Returns nothing, and sets `why` to the reason, if
 /// rows are not independent, too few, or have too little work, or if `passes` exclude it.
@@ -55,7 +83,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
 /// reads that term; otherwise null.
 const OpRecord* summing_record(const LoopAttrs& attrs, std::size_t i);
 
-/// Returns the loop for a row block, with `part` in place of the cut dim `whole`.
-LoopAttrs restrict_to_rows(const LoopAttrs& attrs, const Dim& whole, const Dim& part);
+/// Returns the loop for a row block. changes: RowCut::changes_to().
+LoopAttrs restrict_to_rows(const LoopAttrs& attrs, const DimChanges& changes);
 
 }  // namespace reel

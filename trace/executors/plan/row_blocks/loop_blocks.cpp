@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/ops/loop/loop_types.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/trace/executors/plan/base/plan_views.h"
 
@@ -16,13 +17,15 @@ void LoopBlocks::make(const PlannedLoop& whole) {
   for (std::size_t number = 0; number < blocks_.size(); ++number)
     if (!plan(blocks_[number], cut_->blocks[number], number)) blocks_.clear();
   make_partial_sums();
-  is_joined_planned_ = false;
+  joined_threads_ = 0;
+  is_joined_ = false;
 }
 
 void LoopBlocks::find_body() {
   const GraphRef& whole = whole_->loop().body.graph;
   if (body_.whole != whole || body_.axes != cut_->axes)
     body_ = {whole, cut_->axes, body_on_rows(*whole, cut_->axes)};
+  cut_->has_rows.resize(whole_->input_types.size() + body_.row_body.lengths_of.size(), 1);
 }
 
 void LoopBlocks::make_partial_sums() {
@@ -40,12 +43,18 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows,
                       std::size_t profile) const {
   const LoopAttrs loop = on_body(whole_->loop(), body_.row_body);
   const Dim part = cut_->dim.is_named() ? Dim(cut_->dim.name(), rows) : Dim(rows);
+  const DimChanges changes = cut_->changes_to(part);
   const auto on_part = [&](const TensorType& type, std::size_t axis) {
     Dims dims = type.dims();
+    for (std::size_t i = axis; i < dims.size(); ++i)  // slices keep the loop's dim
+      if (dims[i].is_named()) dims[i] = changes(dims[i]);
     dims[axis] = part;
     return type.with(dims);
   };
   std::vector<TensorType> types = whole_->input_types;
+  for (const TensorType& type :
+       body_.row_body.length_types(body_env(whole_->loop(), whole_->input_types)))
+    types.push_back(type);
   for (std::size_t i = 0; i < types.size(); ++i)
     if (cut_->has_rows[i])
       types[i] = on_part(types[i], operand_at(loop, i).is(LeafKind::slice) ? 1 : 0);
@@ -54,8 +63,7 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows,
     block =
         std::make_unique<PlannedLoop>(whole_->context.child(PlannedLoop::kFirstBlock + profile));
   try {
-    if (!block->try_plan(make_attrs(restrict_to_rows(loop, cut_->dim, part)), types,
-                         !loop.has_entries()))
+    if (!block->try_plan(make_attrs(restrict_to_rows(loop, changes)), types, !loop.has_entries()))
       return false;
   } catch (const MemoryError&) {
     throw;  // with more memory it would be cut: results must not depend on free memory
@@ -85,25 +93,51 @@ bool LoopBlocks::can_run(std::span<const Tensor> out) const {
 }
 
 bool LoopBlocks::plan_joined() {
-  if (!ends()) return joined_.try_plan(*whole_, *cut_);
-  // Profiles count them as one: an iteration covers all rows that run in it.
-  return shrinking_.try_plan(*cut_, [this](std::unique_ptr<PlannedLoop>& loop, std::int64_t rows) {
-    return plan(loop, rows, 0);
-  });
+  if (!cut_->can_join) return false;
+  if (ends()) return plan_batches();
+  return threads() == 1 && joined_.try_plan(*whole_, *cut_);
+}
+
+/// Returns the number of batches: one per thread, or more if captures with rows would not stay in
+/// the cache.
+std::int64_t LoopBlocks::batch_count() const {
+  constexpr std::int64_t kCached = 256 * 1024;
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < whole_->input_types.size(); ++i)
+    if (cut_->has_rows[i] && operand_at(whole_->loop(), i).is(LeafKind::capture))
+      bytes += whole_->input_types[i].bytes();
+  const std::int64_t most = std::min<std::int64_t>(kMostBatches, std::ssize(blocks_));
+  return std::min(std::max<std::int64_t>(threads(), bytes / kCached), most);
+}
+
+bool LoopBlocks::plan_batches() {
+  const std::vector<std::int64_t> rows = rows_of_batches(cut_->dim.size(), batch_count());
+  batches_.resize(rows.size());
+  for (std::size_t b = 0; b < batches_.size(); ++b) {
+    // Profiles count the sizes of a batch as one: an iteration covers all rows that run in it.
+    const auto plan_rows = [&](std::unique_ptr<PlannedLoop>& loop, std::int64_t size) {
+      return plan(loop, size, b);
+    };
+    if (!batches_[b].try_plan(sizes_of_batch(rows[b], std::ssize(rows)), plan_rows)) return false;
+  }
+  return true;
 }
 
 void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
-  if (cut_->can_join && !is_joined_planned_ && threads() == 1) {
-    cut_->can_join = plan_joined();
-    is_joined_planned_ = true;
+  if (joined_threads_ != threads()) {
+    is_joined_ = plan_joined();
+    joined_threads_ = threads();
   }
-  if (runs_joined())
-    return ends() ? shrinking_.run(whole_->loop(), *cut_, in, out) : joined_.run(in, out);
+  if (runs_joined() && !ends()) return joined_.run(in, out);
+  std::vector<OpInput> given(in.begin(), in.end());
+  const Tensors lengths = body_.row_body.lengths(body_env(whole_->loop(), whole_->input_types));
+  given.insert(given.end(), lengths.begin(), lengths.end());
+  if (runs_joined()) return run_batches(given, out);
   const std::vector<BlockOfRows> blocks = cut_->rows_of_blocks(whole_->loop(), in);
   parallel_for(static_cast<int>(blocks.size()), [&](int i) {
-    const auto& [rows, lengths] = blocks[static_cast<std::size_t>(i)];
+    const auto& [rows, ends] = blocks[static_cast<std::size_t>(i)];
     PlannedLoop& block = *blocks_[static_cast<std::size_t>(i)];
-    BlockRows here(block, *cut_, rows, lengths, in, out, i == 0,
+    BlockRows here(block, *cut_, rows, ends, given, out, i == 0,
                    partial_sums_[static_cast<std::size_t>(i)]);
     const std::vector<OpInput> views(here.inputs().begin(), here.inputs().end());
     LoopRun(block, views, here.outputs(), &here).run();
@@ -113,6 +147,17 @@ void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
   for (const Tensors& of_block : partial_sums_)
     for (std::size_t i = 0; i < of_block.size(); ++i)
       if (of_block[i].is_defined()) add_to(sums[i], of_block[i]);
+}
+
+void LoopBlocks::run_batches(OpInputs in, std::span<Tensor> out) {
+  // With several batches per thread, any of them may take the next one.
+  const std::int64_t count = std::ssize(batches_);
+  const std::vector<BlockOfRows> rows =
+      cut_->batches(whole_->loop(), in, count, count < 2 * threads());
+  parallel_for(static_cast<int>(batches_.size()), [&](int i) {
+    const auto b = static_cast<std::size_t>(i);
+    batches_[b].run(whole_->loop(), *cut_, rows[b], in, out, i == 0);
+  });
 }
 
 }  // namespace reel

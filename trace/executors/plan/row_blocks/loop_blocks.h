@@ -15,7 +15,8 @@
 namespace reel {
 
 /// Plans a loop once for each row block (row_cut.h) and runs the blocks on several threads. On one
-/// thread, they run as one block if possible, with the same bits.
+/// thread, they run as one block if possible, with the same bits. If entries finish one by one,
+/// each thread runs a batch of rows that shrinks, if possible, also with the same bits.
 class LoopBlocks {
  public:
   /// Plans the row blocks of a loop if it can be cut. If sizes did not change since the last call,
@@ -33,9 +34,12 @@ class LoopBlocks {
   /// cannot be planned.
   bool plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile) const;
   bool ends() const { return whole_->loop().has_entries(); }
-  /// Returns true if blocks run as one on one thread; that plan is made at the first such run.
-  bool runs_joined() const { return is_joined_planned_ && cut_->can_join && threads() == 1; }
+  /// Returns true if each thread runs one block or batch; these are planned at the first such run.
+  bool runs_joined() const { return is_joined_ && joined_threads_ == threads(); }
   bool plan_joined();
+  bool plan_batches();
+  std::int64_t batch_count() const;
+  void run_batches(OpInputs in, std::span<Tensor> out);
   void find_body();
   void make_partial_sums();
 
@@ -47,10 +51,11 @@ class LoopBlocks {
     BodyOnRows row_body;    // shared by all blocks
   } body_;
   std::vector<std::unique_ptr<PlannedLoop>> blocks_;
-  std::vector<Tensors> partial_sums_;  ///< by block; the first uses the outputs
-  JoinedBlocks joined_;                ///< all rows, planned when first needed
-  ShrinkingBlock shrinking_;           ///< the same, if rows finish one by one
-  bool is_joined_planned_ = false;
+  std::vector<Tensors> partial_sums_;    ///< by block; the first uses the outputs
+  JoinedBlocks joined_;                  ///< all rows, planned when first needed
+  std::vector<ShrinkingBlock> batches_;  ///< the same by thread, if rows finish one by one
+  int joined_threads_ = 0;  ///< number of threads for which they were planned; 0: not yet
+  bool is_joined_ = false;  ///< that succeeded
 };
 
 }  // namespace reel

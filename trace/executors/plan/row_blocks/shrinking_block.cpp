@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "reel/trace/executors/plan/base/plan_views.h"
 #include "reel/trace/executors/plan/loop/block_rows.h"
@@ -10,28 +9,6 @@
 
 namespace reel {
 namespace {
-
-/// Limit of plans: each number of rows has plans of its own.
-constexpr std::size_t kMostSizes = 4;
-
-std::int64_t longest(const BlockOfRows& block) {
-  return *std::max_element(block.lengths.begin(), block.lengths.end());
-}
-
-/// Returns the rows of some blocks as one block, in increasing order.
-BlockOfRows together(std::span<const BlockOfRows> blocks) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> all;
-  for (const BlockOfRows& block : blocks)
-    for (std::size_t r = 0; r < block.rows.size(); ++r)
-      all.emplace_back(block.rows[r], block.lengths[r]);
-  std::sort(all.begin(), all.end());
-  BlockOfRows result;
-  for (const auto& [row, length] : all) {
-    result.rows.push_back(row);
-    result.lengths.push_back(length);
-  }
-  return result;
-}
 
 /// The carries of all rows between two phases. Rows that have not begun have their first carries.
 class Carried {
@@ -76,27 +53,26 @@ class Carried {
 
 }  // namespace
 
-bool ShrinkingBlock::try_plan(const RowCut& cut, const PlanRows& plan) {
-  const std::size_t blocks = cut.blocks.size(), count = std::min(blocks, kMostSizes);
-  sizes_.resize(count);
-  std::int64_t rows = 0;
-  std::size_t taken = 0;
-  for (std::size_t size = 0; size < count; ++size) {
-    for (const std::size_t most = blocks * (size + 1) / count; taken < most; ++taken)
-      rows += cut.blocks[taken];
-    sizes_[size].blocks = taken;
-    if (!plan(sizes_[size].loop, rows)) return false;
+bool ShrinkingBlock::try_plan(const std::vector<std::int64_t>& sizes, const PlanRows& plan) {
+  sizes_.resize(sizes.size());
+  for (std::size_t size = 0; size < sizes.size(); ++size) {
+    sizes_[size].rows = static_cast<std::size_t>(sizes[size]);
+    if (!plan(sizes_[size].loop, sizes[size])) return false;
   }
   return true;
 }
 
-std::vector<ShrinkingBlock::Phase> ShrinkingBlock::phases(std::span<const BlockOfRows> blocks,
+/// Returns the number of iterations of the longest row that the next smaller size has not.
+std::int64_t ShrinkingBlock::end_of(const BlockOfRows& batch, std::size_t size) const {
+  return batch.lengths[size ? sizes_[size - 1].rows : 0];
+}
+
+std::vector<ShrinkingBlock::Phase> ShrinkingBlock::phases(const BlockOfRows& batch,
                                                           bool is_reverse) const {
   std::vector<Phase> result;
   std::int64_t begin = 0;
   for (std::size_t size = sizes_.size(); size-- > 0;) {
-    // The longest block that is not in the next smaller size.
-    const std::int64_t end = longest(blocks[size ? sizes_[size - 1].blocks : 0]);
+    const std::int64_t end = end_of(batch, size);
     if (end > begin || (size == 0 && result.empty())) result.push_back({size, begin, end});
     begin = end;
   }
@@ -104,38 +80,69 @@ std::vector<ShrinkingBlock::Phase> ShrinkingBlock::phases(std::span<const BlockO
   return result;
 }
 
-void ShrinkingBlock::run(const LoopAttrs& whole, const RowCut& cut, OpInputs in,
-                         std::span<Tensor> out) {
-  const std::vector<BlockOfRows> blocks = cut.rows_of_blocks(whole, in);
-  const std::int64_t last = longest(blocks[0]);
-  const std::vector<Phase> all_phases = phases(blocks, whole.trips.is_reverse);
+namespace {
+
+BlockOfRows longest_rows(const BlockOfRows& batch, std::size_t count) {
+  const auto first = [&](const std::vector<std::int64_t>& all) {
+    return std::vector<std::int64_t>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  return {first(batch.rows), first(batch.lengths)};
+}
+
+/// Returns the captures of the rows of a batch, in its order, by input of the op; empty Tensors for
+/// inputs without rows and other inputs.
+Tensors captures_of(const LoopAttrs& attrs, const RowCut& cut, const BlockOfRows& batch,
+                    OpInputs in) {
+  Tensors result(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    // Inputs behind the op's own are lengths and masks: captures with rows.
+    if (!cut.has_rows[i] ||
+        (i < operand_count(attrs) && !operand_at(attrs, i).is(LeafKind::capture)))
+      continue;
+    const std::int64_t bytes = in[i].tensor->type().bytes() / cut.dim.size();
+    result[i] = Tensor(allocate_block(TensorType(boolean, {bytes * std::ssize(batch.rows)})));
+    char* to = result[i].data<char>();
+    for (std::size_t r = 0; r < batch.rows.size(); ++r, to += bytes)
+      std::memcpy(to, in[i].tensor->data<char>() + batch.rows[r] * bytes,
+                  static_cast<std::size_t>(bytes));
+  }
+  return result;
+}
+
+}  // namespace
+
+void ShrinkingBlock::run(const LoopAttrs& whole, const RowCut& cut, const BlockOfRows& batch,
+                         OpInputs in, std::span<Tensor> out, bool is_first) {
+  const std::int64_t last = batch.lengths[0];
+  const std::vector<Phase> all_phases = phases(batch, whole.trips.is_reverse);
+  // A batch that is sorted already, in either direction, is read in place.
+  const bool is_in_place = std::all_of(sizes_.begin(), sizes_.end(), [&](const Size& size) {
+    return are_adjacent(rows_from(batch, 0, size.rows).rows);
+  });
+  const Tensors captures = is_in_place ? Tensors() : captures_of(whole, cut, batch, in);
+  const auto block_of = [&](const Size& size) {
+    return is_in_place ? rows_from(batch, 0, size.rows) : longest_rows(batch, size.rows);
+  };
   Carried carried(whole, cut, in);
   for (const Phase& phase : all_phases) {
     const Size& size = sizes_[phase.size];
-    const BlockOfRows block = together(std::span(blocks).first(size.blocks));
-    const bool is_last = &phase == &all_phases.back();
-    BlockRows here(*size.loop, cut, block.rows, block.lengths, carried.inputs(), out, is_last, {});
+    const BlockOfRows block = block_of(size);
+    const bool is_last = &phase == &all_phases.back(), writes = is_last && is_first;
+    BlockRows here(*size.loop, cut, block.rows, block.lengths, carried.inputs(), out, writes, {},
+                   captures);
     const std::vector<OpInput> views(here.inputs().begin(), here.inputs().end());
     LoopRun run(*size.loop, views, here.outputs(), &here);
     run.skip(whole.trips.is_reverse ? last - phase.end : phase.begin);
     run.start();
     for (std::int64_t left = phase.end - phase.begin; left > 0; --left) run.advance();
     run.finish();
-    if (is_last)
-      results_of(whole, out).trips = results_of(whole, here.outputs()).trips;
-    else
+    if (writes) results_of(whole, out).trips = results_of(whole, here.outputs()).trips;
+    if (!is_last)
       carried.take(block, whole.trips.is_reverse ? phase.begin : phase.end, here.outputs());
   }
-  // Rows in the iterations that no phase ran.
-  const BlockOfRows rows = together(blocks);
-  BlockRows all(*sizes_.back().loop, cut, rows.rows, rows.lengths, in, out, false, {});
-  std::vector<std::int64_t> ends(rows.rows.size());
-  for (std::size_t size = 0, b = 0; size < sizes_.size(); ++size) {
-    const std::int64_t end = longest(blocks[b]);
-    for (; b < sizes_[size].blocks; ++b)
-      for (const std::int64_t row : blocks[b].rows) ends[static_cast<std::size_t>(row)] = end;
-  }
-  for (std::size_t r = 0; r < ends.size(); ++r) all.finish_row(r, ends[r]);
+  const BlockOfRows rows = block_of(sizes_.back());
+  BlockRows all(*sizes_.back().loop, cut, rows.rows, rows.lengths, in, out, false, {}, captures);
+  for (std::size_t r = 0; r < rows.rows.size(); ++r) all.finish_row(r, rows.lengths[r]);
 }
 
 }  // namespace reel

@@ -1,4 +1,4 @@
-// trace/executors/plan/row_blocks/shrinking_block.h — ShrinkingBlock: row blocks that run as one
+// trace/executors/plan/row_blocks/shrinking_block.h — ShrinkingBlock: batch rows that run together
 // until they finish.
 #pragma once
 
@@ -12,24 +12,27 @@
 
 namespace reel {
 
-/// Runs all rows of a loop on one thread; entries finish one by one. A run begins with all blocks
-/// and drops blocks that have finished; a reverse loop adds blocks instead. The bits equal the bits
-/// of blocks that run one after the other. A matrix is read once per iteration for all rows.
+/// Runs a batch of rows of a loop on one thread; entries finish one by one. A run begins with all
+/// rows and drops rows that have finished; a reverse loop adds rows instead. The bits equal the
+/// bits of row blocks. A matrix is read once per iteration for all rows.
 class ShrinkingBlock {
  public:
   /// Plans the loop for `rows` rows. loop: null, or planned for other dims. Returns false if it
   /// cannot be planned.
   using PlanRows = std::function<bool(std::unique_ptr<PlannedLoop>& loop, std::int64_t rows)>;
-  /// Plans the loop for a few numbers of rows. May be called again for other dims. Returns false if
-  /// planning fails.
-  bool try_plan(const RowCut& cut, const PlanRows& plan);
-  /// whole: the loop's attributes. in, out: of the op. Requires defined outputs.
-  void run(const LoopAttrs& whole, const RowCut& cut, OpInputs in, std::span<Tensor> out);
+  /// Plans the loop for the sizes of a batch, in increasing order. May be called again for other
+  /// dims. Returns false if planning fails.
+  bool try_plan(const std::vector<std::int64_t>& sizes, const PlanRows& plan);
+  /// whole: the loop's attributes. batch: its rows, in the order of their lengths. in, out: of the
+  /// op. is_first: this batch has the longest row of all, and writes the outputs without rows.
+  /// Requires defined outputs.
+  void run(const LoopAttrs& whole, const RowCut& cut, const BlockOfRows& batch, OpInputs in,
+           std::span<Tensor> out, bool is_first);
 
  private:
-  /// The plan for the rows of the first `blocks` blocks, which run longest.
+  /// The plan for the `rows` rows that run longest.
   struct Size {
-    std::size_t blocks = 0;
+    std::size_t rows = 0;
     std::unique_ptr<PlannedLoop> loop;
   };
   /// Consecutive iterations in which the same rows run.
@@ -37,7 +40,8 @@ class ShrinkingBlock {
     std::size_t size;
     std::int64_t begin, end;  ///< positions
   };
-  std::vector<Phase> phases(std::span<const BlockOfRows> blocks, bool is_reverse) const;
+  std::int64_t end_of(const BlockOfRows& batch, std::size_t size) const;
+  std::vector<Phase> phases(const BlockOfRows& batch, bool is_reverse) const;
 
   std::vector<Size> sizes_;  ///< in increasing order
 };

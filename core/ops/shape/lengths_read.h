@@ -1,0 +1,16 @@
+// core/ops/shape/lengths_read.h — dims with lengths that an op reads.
+#pragma once
+
+#include <optional>
+
+#include "reel/core/op/attrs.h"
+#include "reel/core/types/dim.h"
+#include "reel/core/types/fwd.h"
+
+namespace reel {
+
+/// Returns the dim of which the op returns the lengths, as numbers (dim_lengths) or as a mask
+/// (mask). Returns nothing for other ops.
+std::optional<Dim> dim_read_by(const Op& op, const Attrs* attrs);
+
+}  // namespace reel
