@@ -152,11 +152,14 @@ TEST_F(EndedRowsTest, AttendToCapturesWithALengthForEachRow) {
   for (const std::vector<int>& lengths :
        std::vector<std::vector<int>>{{3, 5, 0, 1, 5, 4, 2, 3, 0, 1, 2, 5, 4, 3, 3, 1},
                                      {5, 5, 4, 4, 3, 2, 1, 1},
-                                     {1, 2, 2, 3, 4, 5, 5, 5, 5}}) {
+                                     {1, 2, 2, 3, 4, 5, 5, 5, 5},
+                                     {1, 6, 0, 5, 4, 3, 6, 2, 2, 4}}) {
     SCOPED_TRACE(str(lengths.size(), " entries, the first of length ", lengths[0]));
     const Parameters p = parameters(lengths);
-    const Dim source(
-        "source", tensor(std::vector<int>(lengths.rbegin(), lengths.rend()), {p.h.dim("batch")}));
+    std::vector<int> sources(lengths.rbegin(), lengths.rend());
+    if (lengths.size() == 10)  // the keys of all entries do not stay in the cache
+      for (int& length : sources) length *= 16;
+    const Dim source("source", tensor(sources, {p.h.dim("batch")}));
     const std::vector<Tensor> in{
         p.x, mask_padding(random_normal({p.h.dim("batch"), source, hidden}, f64), NAN), p.w};
     // cuts() does not know the extents of ragged dims, which these loops keep in their blocks.

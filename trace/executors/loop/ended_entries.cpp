@@ -50,15 +50,15 @@ class EndedEntries::SeenCaptures {
  public:
   explicit SeenCaptures(std::size_t count) : filled_(count) {}
 
-  /// Returns capture i; fill() makes it if it is new. Two threads may fill one capture at once:
-  /// fill() runs ops, which must not wait for a lock.
-  template <class Fill>
-  Tensor get(std::size_t i, const Fill& fill) {
+  /// Returns capture i; compute() makes it if it is new. Two threads may compute one capture at
+  /// once: compute() runs ops, which must not wait for a lock.
+  template <class Compute>
+  Tensor get(std::size_t i, const Compute& compute) {
     {
       const std::lock_guard lock(mutex_);
       if (filled_[i].is_defined()) return filled_[i];
     }
-    Tensor made = fill();
+    Tensor made = compute();
     const std::lock_guard lock(mutex_);
     if (!filled_[i].is_defined()) filled_[i] = std::move(made);
     return filled_[i];

@@ -132,7 +132,8 @@ std::optional<double> PlanTimes::runs_of_body(const Plan& plan, const PlanView::
                                                 : steps_of(attrs, PlanView::input_types(loop));
   const std::optional<double> steps =
       known ? std::optional(static_cast<double>(*known)) : counted_steps(at, profiles);
-  const std::size_t blocks = PlanView::runs_joined(loop) ? 0 : PlanView::blocks(loop).size();
+  const std::size_t blocks =
+      PlanView::runs_joined(loop) ? PlanView::batches(loop) : PlanView::blocks(loop).size();
   if (!steps) return std::nullopt;
   return *steps * (blocks ? std::ceil(static_cast<double>(blocks) / threads()) : 1);
 }

@@ -70,9 +70,14 @@ class PlanView {
     return loop.blocks_.blocks_;
   }
   static bool runs_joined(const LoopPlan& loop) { return loop.blocks_.runs_joined(); }
-  /// Returns the loop that runs: the whole, or the first of the row blocks, which are alike. If
-  /// blocks run as one, returns the whole, which has the same records.
+  /// Returns the number of batches that shrink, several at a time on threads; 0 if there are none.
+  static std::size_t batches(const LoopPlan& loop) {
+    return runs_joined(loop) ? loop.blocks_.batches_.size() : 0;
+  }
+  /// Returns the loop that runs: the whole, or the first of the row blocks or batches, which are
+  /// alike. If blocks run as one, returns the whole, which has the same records.
   static const PlannedLoop& shown(const LoopPlan& loop) {
+    if (batches(loop)) return loop.blocks_.batches_[0].largest();
     return blocks(loop).empty() || runs_joined(loop) ? whole(loop) : *blocks(loop)[0];
   }
   static const SubPlan& branch(const CondPlan& cond, std::size_t b) { return cond.branches_[b]; }

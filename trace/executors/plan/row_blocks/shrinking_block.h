@@ -23,6 +23,8 @@ class ShrinkingBlock {
   /// Plans the loop for the sizes of a batch, in increasing order. May be called again for other
   /// dims. Returns false if planning fails.
   bool try_plan(const std::vector<std::int64_t>& sizes, const PlanRows& plan);
+  /// Returns the loop planned for all rows of the batch. Requires try_plan().
+  const PlannedLoop& largest() const { return *sizes_.back().loop; }
   /// whole: the loop's attributes. batch: its rows, in the order of their lengths. in, out: of the
   /// op. is_first: this batch has the longest row of all, and writes the outputs without rows.
   /// Requires defined outputs.
