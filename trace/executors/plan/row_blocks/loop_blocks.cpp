@@ -125,6 +125,7 @@ bool LoopBlocks::plan_batches() {
 
 void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
   if (joined_threads_ != threads()) {
+    joined_threads_ = 0;  // in case planning runs out of memory
     is_joined_ = plan_joined();
     joined_threads_ = threads();
   }
