@@ -43,28 +43,30 @@ constexpr int kAnnouncement = 1;  // the tag
 /// After the time limit, ranks wait this long for the calls of the others, to name them.
 constexpr std::chrono::milliseconds kAnswer{500};
 
-/// Returns true if the process is orted, mpirun's daemon on another machine. comm: /proc/PID/comm.
-bool is_daemon(const char* comm) {
-  std::array<char, 8> name{};
+/// Returns true if the process is mpirun, or orted, its daemon on another machine. comm:
+/// /proc/PID/comm.
+bool is_launcher(const char* comm) {
+  std::array<char, 16> name{};
   const int file = ::open(comm, O_RDONLY);
   if (file < 0) return false;
-  const bool is =
-      ::read(file, name.data(), name.size() - 1) > 0 && !std::strcmp(name.data(), "orted\n");
+  const bool is_read = ::read(file, name.data(), name.size() - 1) > 0;
   ::close(file);
-  return is;
+  for (const char* const known : {"orted\n", "mpirun\n", "mpiexec\n", "orterun\n"})
+    if (is_read && !std::strcmp(name.data(), known)) return true;
+  return false;
 }
 
-/// Ends the daemon of this machine if it is still there after some seconds. If the network is cut,
-/// it would wait for mpirun for a quarter of an hour.
-void end_daemon_later() {
-  const pid_t daemon = ::getppid();
-  const std::string comm = str("/proc/", daemon, "/comm");
-  if (!is_daemon(comm.c_str()) || ::fork() != 0) return;
+/// Ends mpirun or its daemon on this machine if it is still there after some seconds. If the
+/// network is cut, each would wait for the other for a quarter of an hour.
+void end_launcher_later() {
+  const pid_t launcher = ::getppid();
+  const std::string comm = str("/proc/", launcher, "/comm");
+  if (!is_launcher(comm.c_str()) || ::fork() != 0) return;
   // Only functions that are safe after a fork. The process outlives this rank, and its output.
   ::setsid();
   for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(file);
   ::sleep(3);
-  if (is_daemon(comm.c_str())) ::kill(daemon, SIGKILL);
+  if (is_launcher(comm.c_str())) ::kill(launcher, SIGKILL);
   ::_exit(0);
 }
 
@@ -133,7 +135,7 @@ Transport::~Transport() {
 }
 
 void Transport::abort() {
-  if (is_broken()) end_daemon_later();
+  if (is_broken()) end_launcher_later();
   // MPI_Abort waits for mpirun, which may be out of reach if the network is cut.
   std::thread([] {
     std::this_thread::sleep_for(std::chrono::seconds(1));
