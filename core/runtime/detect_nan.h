@@ -30,11 +30,12 @@ struct DetectNanOptions {
 /// the operands were finite. For an op of a gradient it names the op of the forward pass and that
 /// op's line. Padding and finished entries of a scan may have any value.
 ///
-/// Cost without a guard: one comparison for each eager op, 1 to 2 ns. With one, each op reads its result once, nothing is overwritten in
-/// place, and a plan runs without the passes that move or fuse ops. Not for measurements. A plan or
-/// dataflow run that finds a NaN runs again in the interpreter, whose error names the iteration.
-/// Graphs that print run in the interpreter from the beginning.
-/// JitOptions::detect_nan does the same for one function. Guards nest; the innermost one counts.
+/// Cost without a guard: one comparison for each eager op, 1 to 2 ns. With one, each op reads its
+/// result once, nothing is overwritten in place, and a plan runs without the passes that move or
+/// fuse ops. Not for measurements. A plan or dataflow run that finds a NaN runs again in the
+/// interpreter, whose error names the iteration. Graphs that print run in the interpreter from the
+/// beginning. JitOptions::detect_nan does the same for one function. Guards nest; the innermost one
+/// counts.
 class DetectNan {
  public:
   explicit DetectNan(DetectNanOptions options = {});
