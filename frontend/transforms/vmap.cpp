@@ -115,10 +115,9 @@ class VmapCall {
   }
 
   /// Records f for one row. Inputs: the position of the row, the rows of `lengths`, the arguments.
-  RecordedRow record() {
+  RecordedRow record(RandomScope& random) {
     const Dims ragged = dims_with_lengths_along(xs_);
     for (const Dim& dim : ragged) lengths_.push_back(lengths_along(dim, rows_));
-    RandomScope random;
     GraphBuilder builder("row", "the function under vmap");
     ModeScope scope(builder.scope());
     random.begin(builder.add_input(TensorType(i64)));
@@ -155,7 +154,9 @@ class VmapCall {
 
   TreeLeaves run_at_once() {
     lengths_.clear();
-    const RecordedRow row = record();
+    // As in map, the call takes one number of the stream; if it is refused, it takes none.
+    RandomScope random;
+    const RecordedRow row = record(random);
     const Dim inside = rows_inside(*row.graph);
     const auto many = [&](const Tensor& x) {
       return RowValue{is_named_ && !(inside == rows_) ? rename(x, rows_, inside) : x, true};

@@ -70,6 +70,21 @@ TEST_P(VmapTest, EveryRowHasItsOwnRandomNumbersAndIndices) {
   expect_as_map([&](const Tensor& x) { return gather(x, argmin(x, in_), in_) * x; }, named, batch_);
 }
 
+TEST_P(VmapTest, LaterDrawsAreThoseBehindMap) {
+  const auto drawn = [](const auto& apply) {
+    return [apply](const Tensor& x) -> Tensor {
+      const Tensor y = apply(x);
+      return y * random_normal({4});
+    };
+  };
+  const auto f = [](const Tensor& x) { return sum(sort(x * random_normal({3}), 0)); };
+  const Tensor x = random_normal({4, 3});
+  manual_seed(7);
+  const Tensor expected = drawn([f](const Tensor& x) -> Tensor { return map(f, x); })(x);
+  manual_seed(7);
+  expect_all_close(run(drawn([f](const Tensor& x) -> Tensor { return vmap(f)(x); }))(x), expected);
+}
+
 TEST_P(VmapTest, ALoopIsOneLoopOverAllRows) {
   const Tensor x = random_normal({4, 3}, f64), named = reshape(x, Dims{batch_, in_});
   const auto power = [](const Tensor& x) {
