@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -14,12 +13,10 @@
 namespace {
 
 namespace fs = std::filesystem;
-using Seconds = std::chrono::duration<double>;
 
 struct Outcome {
   int code;  ///< of mpirun
   std::string out, error;
-  double seconds;
 };
 
 std::string content_of(const fs::path& path) {
@@ -49,7 +46,6 @@ class ProgramsTest : public ::testing::Test {
     }
     all.push_back(program);
     all.insert(all.end(), words.begin(), words.end());
-    const auto start = std::chrono::steady_clock::now();
     const pid_t child = ::fork();
     if (child == 0) {
       ::dup2(::open((folder_ / "out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), STDOUT_FILENO);
@@ -66,9 +62,8 @@ class ProgramsTest : public ::testing::Test {
     }
     int status = 0;
     ::waitpid(child, &status, 0);
-    const Seconds seconds = std::chrono::steady_clock::now() - start;
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
-            content_of(folder_ / "out"), content_of(folder_ / "error"), seconds.count()};
+            content_of(folder_ / "out"), content_of(folder_ / "error")};
   }
 
   fs::path folder_;
@@ -149,8 +144,9 @@ TEST_F(CharRnnOnRanksTest, RefusesShardsThatDoNotFit) {
 
 // ---- Faults ------------------------------------------------------------------------------
 
-/// Time for the others to end, beside the time to start; the machine may be busy with other tests.
-constexpr double kToEnd = 15;
+// Collectives of these programs have a time limit of 600 s, more than ctest gives a test. So a test
+// ends only if the fault itself ends all ranks. How soon they end is not tested: a busy machine may
+// take any time.
 
 class KilledTest : public ProgramsTest, public ::testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(At, KilledTest, ::testing::Range(0, 20));
@@ -159,7 +155,6 @@ TEST_P(KilledTest, EndsAllRanks) {
   const Outcome outcome = run(2, {"killed", "600", std::to_string(7 * GetParam())});
   EXPECT_NE(outcome.code, 0);
   EXPECT_TRUE(has(outcome.out, "killed"));
-  EXPECT_LT(outcome.seconds, kToEnd);
 }
 
 class FaultsTest : public ProgramsTest {
@@ -167,7 +162,6 @@ class FaultsTest : public ProgramsTest {
   void expect_end(const Outcome& outcome, const std::string& line) {
     EXPECT_NE(outcome.code, 0);
     EXPECT_TRUE(has(outcome.error, line)) << outcome.error;
-    EXPECT_LT(outcome.seconds, kToEnd);
   }
 };
 
