@@ -100,7 +100,8 @@ struct Model {
   Linear readout;
 };
 
-Weighted loss_of(const Model& model, const Tensor& text, const Tensor& target, const Dim& time) {
+WeightedMean loss_of(const Model& model, const Tensor& text, const Tensor& target,
+                     const Dim& time) {
   auto [outputs, last] = recur(model.cell, model.embedding(text), time);
   return {cross_entropy(model.readout(outputs), target, model.readout.out),
           scalar(static_cast<double>(text.numel()), f32)};

@@ -1,4 +1,4 @@
-// distributed/sharded.h — Sharded and Weighted: a batch in shards, and the loss of one of them.
+// distributed/sharded.h — Sharded and WeightedMean: a batch in shards, and the loss of one of them.
 #pragma once
 
 #include <utility>
@@ -22,7 +22,7 @@ struct Sharded {
 
 /// A mean over `count` items: the valid steps of a shard, for instance. Shards with more items
 /// count more in the mean over all shards.
-struct Weighted {
+struct WeightedMean {
   Tensor mean;   ///< a floating scalar
   Tensor count;  ///< a floating scalar; not negative
 };
@@ -35,9 +35,9 @@ template <class T>
 inline constexpr bool kIsSharded<Sharded<T>> = true;
 
 template <class T>
-inline constexpr bool kIsWeighted = std::is_same_v<T, Weighted>;
+inline constexpr bool kIsWeightedMean = std::is_same_v<T, WeightedMean>;
 template <class Aux>
-inline constexpr bool kIsWeighted<std::pair<Weighted, Aux>> = true;
+inline constexpr bool kIsWeightedMean<std::pair<WeightedMean, Aux>> = true;
 
 /// Returns shard s of an argument; an argument that is not sharded as it is.
 template <class T>
@@ -74,11 +74,12 @@ auto sharded_value_and_grad(F f) {
     using Value = std::decay_t<decltype(f(model, shard_of(rest, 0)...))>;
     static_assert((kIsSharded<std::decay_t<decltype(rest)>> || ...),
                   "World::value_and_grad(f) is called with a batch that World::shard() returned");
-    static_assert(kIsWeighted<Value>,
-                  "the function given to World::value_and_grad returns Weighted{mean, count}, or "
-                  "std::pair{Weighted{mean, count}, auxiliary}: a mean of means is wrong if shards "
-                  "have other numbers of items");
-    constexpr bool kHasAuxiliary = !std::is_same_v<Value, Weighted>;
+    static_assert(
+        kIsWeightedMean<Value>,
+        "the function given to World::value_and_grad returns WeightedMean{mean, count}, or "
+        "std::pair{WeightedMean{mean, count}, auxiliary}: a mean of means is wrong if shards "
+        "have other numbers of items");
+    constexpr bool kHasAuxiliary = !std::is_same_v<Value, WeightedMean>;
     const OwnShards own = shards_of(rest...);
     const auto of_shard = reel::value_and_grad([&f](const Model& m, const auto&... shard) {
       const Value value = f(m, shard...);
@@ -101,7 +102,7 @@ auto sharded_value_and_grad(F f) {
     Tensors means, counts;
     std::vector<TreeTensors> trees;
     for (std::size_t s = 0; s < values.size(); ++s) {
-      const Weighted* weighted;
+      const WeightedMean* weighted;
       if constexpr (kHasAuxiliary)
         weighted = &values[s].first;
       else

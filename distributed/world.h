@@ -126,10 +126,10 @@ class World {
   /// value_and_grad(f)(model, rest...) returns std::pair{loss, gradient with respect to model}: the
   /// means over all shards, weighted by their counts.
   ///
-  /// f: (model, rest...) -> Weighted{mean, count}, or std::pair{Weighted, auxiliary}. It is called
-  /// for each shard of this rank: arguments that are Sharded are replaced by their parts. With an
-  /// auxiliary, the result is std::pair{std::pair{loss, Sharded<auxiliary>}, gradient}. Random
-  /// numbers in f have a key of their own for each shard. Collective.
+  /// f: (model, rest...) -> WeightedMean{mean, count}, or std::pair{WeightedMean, auxiliary}. It is
+  /// called for each shard of this rank: arguments that are Sharded are replaced by their parts.
+  /// With an auxiliary, the result is std::pair{std::pair{loss, Sharded<auxiliary>}, gradient}.
+  /// Random numbers in f have a key of their own for each shard. Collective.
   ///
   /// Each shard's gradient is computed alone, and shards are added in a fixed binary tree. Ensures:
   /// the same bits for any number of ranks, on processors of one kind. Rows of the gradient

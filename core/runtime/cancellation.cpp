@@ -43,6 +43,7 @@ void throw_cancelled(std::exception_ptr failure) {
   CancelledError error("the call was cancelled, as its CancellationScope's token was asked to");
   if (failure) try {
       std::rethrow_exception(failure);
+    } catch (const CancelledError&) {  // an op that was cancelled, as the call was
     } catch (const std::exception& before) {
       error.add_line(
           str("An op had failed before, while earlier ops were still running:\n", before.what()));

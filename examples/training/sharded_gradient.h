@@ -22,7 +22,7 @@ struct ShardedGradient {
         const auto& [s, part, part_target] = shard;
         auto [mean, next] = loss(m, s, part, part_target);
         return std::pair{
-            reel::Weighted{mean, reel::scalar(static_cast<double>(part.numel()), mean.dtype())},
+            reel::WeightedMean{mean, reel::scalar(static_cast<double>(part.numel()), mean.dtype())},
             std::move(next)};
       };
       const auto mine = world->shard(std::tuple{state, x, target}, batch);

@@ -50,7 +50,7 @@ Batch batch_of(int step, int rows) {
   return {tensor(ids, {batch, time}), tensor(targets, {batch, time})};
 }
 
-Weighted loss_of(const Model& model, const Batch& batch) {
+WeightedMean loss_of(const Model& model, const Batch& batch) {
   const Dim time = batch.ids.dim("time");
   const Tensor x = dropout(gather(model.words, batch.ids), 0.1);
   auto [outputs, last] = recur(model.cell, x, time);

@@ -48,7 +48,7 @@ Batch some_batch() {
 }
 
 /// The mean over the rows with a weight.
-Weighted loss_of(const Model& model, const Batch& batch) {
+WeightedMean loss_of(const Model& model, const Batch& batch) {
   const Tensor y = tanh(matmul(batch.x, model.w)) + model.b;
   const Tensor row = sum(y * y, 1) * static_cast<float>(batch.scale);
   const Tensor count = sum(batch.weight);
@@ -111,7 +111,7 @@ TEST(ShardTest, OfAListOfBatchesIsAListOfShards) {
 
 TEST_P(ShardsTest, RandomNumbersAreOfTheShardNotOfTheRank) {
   const auto noise = [](const Tensor& w, const Tensor& x) {
-    return Weighted{sum(random_normal({3}, f64) * w) + sum(x), scalar(1., f64)};
+    return WeightedMean{sum(random_normal({3}, f64) * w) + sum(x), scalar(1., f64)};
   };
   const auto step = [&](const Tensor& w, const Sharded<Tensor>& x) {
     return world().value_and_grad(noise)(w, x);
@@ -135,7 +135,7 @@ TEST(SparseShardsTest, RowsOfTablesAreGathered) {
   };
   const Words words{EmbeddingTable(reshape(cast(range(40), f32), {20, 2}))};
   const auto loss = [](const Words& w, const Tensor& ids) {
-    return Weighted{mean(square(gather(w.table, ids)), {0, 1}), scalar(1.)};
+    return WeightedMean{mean(square(gather(w.table, ids)), {0, 1}), scalar(1.)};
   };
   const Tensor ids = tensor({1, 3, 3, 5, 7, 19, 1, 0, 2, 2, 2, 2, 9, 8, 7, 6});
   const auto [value, gradient] = world().value_and_grad(loss)(words, world().shard(ids));

@@ -27,9 +27,9 @@ const Op counted_op{
     .kernel =
         [](KernelArgs& a) {
           if (++runs == stops_at) source.request_stop();
-          const Tensor& x = a.input(0);
-          std::copy_n(x.data<float>(), x.type().numel(), a.make().data<float>());
+          a.alias(0, 0);
         },
+    .storage = OpStorage::input,
     .vjp = [](Vjp& at) { at.add(0, counted(at.cotangent())); },
     .has_effect = true,
 };
@@ -40,6 +40,7 @@ Tensor noted(const Tensor& x) {
       .name = "noted",
       .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
       .kernel = counted_op.kernel,
+      .storage = OpStorage::input,
       .no_vjp = "is not needed",
   };
   return bind(op, {x});

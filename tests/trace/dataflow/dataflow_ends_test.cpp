@@ -35,9 +35,9 @@ Tensor counted(const Tensor& x) {
       .kernel =
           [](KernelArgs& a) {
             if (++runs == at) then();
-            const Tensor& x = a.input(0);
-            std::copy_n(x.data<std::byte>(), x.type().bytes(), a.make().data<std::byte>());
+            a.alias(0, 0);
           },
+      .storage = OpStorage::input,
       .no_vjp = "is not needed",
       .has_effect = true,
   };
