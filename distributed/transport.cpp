@@ -152,7 +152,7 @@ void Transport::announce() {
   for (int other = 0; other < size_; ++other) {
     if (other == rank_) continue;
     MPI_Request request;
-    // The text stays: no call follows one that is late.
+    // The text stays: no call follows a late one.
     MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_CHAR, other, kAnnouncement,
               mpi_->announcements, &request);
     MPI_Request_free(&request);

@@ -49,7 +49,7 @@ class Transport {
   bool is_broken() const { return !failure_.empty(); }
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
-  /// Compares the call with those of the other ranks. Throws DistributedError on all ranks if they
+  /// Compares the call with the calls of the other ranks. Throws DistributedError on all ranks if they
   /// differ.
   /// `call` must live until the exchanges that follow have ended.
   void check(const Call& call);

@@ -19,7 +19,7 @@ struct WorldOptions {
   /// Shards of a batch, for all ranks together. Results depend on this number, but not on the
   /// number of ranks. At least one for each rank.
   int shards = 8;
-  /// Time limit of a collective: how long ranks wait for one that computes, hangs or is out of
+  /// Time limit of a collective: how long ranks wait for a rank that computes, hangs or is out of
   /// reach.
   std::chrono::duration<double> timeout = std::chrono::minutes(10);
 };

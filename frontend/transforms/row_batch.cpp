@@ -353,7 +353,7 @@ RowValues RowBatch::apply_in_loop(const OpRecord& record, const RowValues& in) {
       throw RowsRefused(str(record.op->name, " of TensorArrays"));
   for (const ValueId v : to)
     if (graph_.types[v].is_list() || !knows(graph_.types[v]))
-      throw RowsRefused(str(record.op->name, " makes what a loop cannot stack"));
+      throw RowsRefused(str(record.op->name, " makes a value that a loop cannot stack"));
   std::vector<TensorType> types;
   for (const ValueId v : to) types.push_back(env_.resolve(graph_.types[v]));
   ScanSpec spec;
