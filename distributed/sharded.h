@@ -1,4 +1,4 @@
-// distributed/sharded.h — Sharded and WeightedMean: a batch in shards, and the loss of one of them.
+// distributed/sharded.h — Sharded, WeightedMean: a batch in shards, and the loss of one of them.
 #pragma once
 
 #include <utility>

@@ -49,9 +49,8 @@ class Transport {
   bool is_broken() const { return !failure_.empty(); }
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
-  /// Compares the call with the calls of the other ranks. Throws DistributedError on all ranks if they
-  /// differ.
-  /// `call` must live until the exchanges that follow have ended.
+  /// Compares the call with the calls of the other ranks. Throws DistributedError on all ranks if
+  /// they differ. `call` must live until the exchanges that follow have ended.
   void check(const Call& call);
 
   /// Returns true if `value` is true on all ranks.
