@@ -123,8 +123,8 @@ struct LoweredGraph {
 };
 
 /// Lowers loops and conds of a graph, nested ones too. Drops nodes that no output depends on,
-/// including effects (print), but not checks of values. Collectives stay, and each waits for the one
-/// before it in the program.
+/// including effects (print), but not checks of values. Collectives stay, and each waits for the
+/// one before it in the program.
 ///
 /// Conds with collectives stay one node, and so do some loops:
 /// - loops with collectives, as these run in the order of the program;

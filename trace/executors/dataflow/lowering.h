@@ -98,8 +98,8 @@ class Lowering {
   int last_collective_ = -1;         ///< the last node with collectives so far
 };
 
-/// Drops the nodes that no output of the lowered graph, no collective and no check of values depends
-/// on, and renumbers the others.
+/// Drops the nodes that no output of the lowered graph, no collective and no check of values
+/// depends on, and renumbers the others.
 void drop_unneeded(LoweredGraph& graph);
 
 }  // namespace reel
