@@ -157,7 +157,9 @@ const Op collect_live_op{
 
 /// Returns the type's dims with the dims of the mask in front.
 Dims with_entries_first(const TensorType& type, const Tensor& mask) {
-  Dims dims = mask.dims();
+  Dims dims;
+  dims.reserve(type.dims().size());
+  dims.insert(dims.end(), mask.dims().begin(), mask.dims().end());
   for (const Dim& dim : type.dims())
     if (!contains(mask.dims(), dim)) dims.push_back(dim);
   return dims;
@@ -229,6 +231,7 @@ Tensor apply_seen(const Op& op, const Tensor& x, const Tensor& live, const Dims&
   if (order == x.dims())
     return bind(op, {x, mask}, make_attrs(SeenEntriesAttrs{dims, std::move(kept)}));
   Dims made;
+  made.reserve(order.size());
   for (const Dim& dim : order) made.push_back(dims[static_cast<std::size_t>(find(x.dims(), dim))]);
   return transpose(bind(op, {transpose(x, order), mask},
                         make_attrs(SeenEntriesAttrs{std::move(made), std::move(kept)})),

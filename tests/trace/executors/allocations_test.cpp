@@ -174,9 +174,9 @@ TEST(AllocationsTest, LoopsInChunksAndProductsOverLiveRowsTakeNothingFromTheSyst
     for (int call = 2; call < 8; ++call) {
       const Counts later = count([&] { step(std::pair{first, second}); });
       EXPECT_EQ(later.blocks, 0) << "call " << call;
-      // While entries finish, a loop handles the tensors of an iteration one by one: some 26
+      // While entries finish, a loop handles the tensors of an iteration one by one: some twenty
       // small objects in each iteration of the four loops.
-      EXPECT_LT(later.objects, is_ragged ? 4 * 70 * 30 : early.objects / 20) << "call " << call;
+      EXPECT_LT(later.objects, is_ragged ? 4 * 70 * 25 : early.objects / 20) << "call " << call;
     }
   }
 }
