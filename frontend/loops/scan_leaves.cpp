@@ -10,6 +10,7 @@
 #include "reel/core/dims/dim_slices.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/shape.h"
 #include "reel/core/runtime/no_memory.h"
 #include "reel/frontend/loops/loop_policy.h"
 #include "reel/frontend/loops/scan_slices.h"
@@ -18,15 +19,6 @@
 
 namespace reel {
 namespace {
-
-/// Returns the tensor with the scanned axis in front.
-Tensor with_axis_in_front(const Tensor& x, int axis) {
-  if (axis == 0) return x;
-  std::vector<Axis> order{axis};
-  for (int i = 0; i < x.rank(); ++i)
-    if (i != axis) order.push_back(i);
-  return transpose(x, order);
-}
 
 void find_plain_length(const ScanSpec& spec, ScanPlan& plan) {
   bool differ = false;
@@ -81,7 +73,7 @@ void place_xs(const ScanSpec& spec, ScanPlan& plan) {
       has_empty = has_empty || !x.is_defined();
     } else {
       const int axis = plan.is_named ? find(x.dims(), *plan.dim) : 0;
-      plan.xs.push_back(with_axis_in_front(x, axis));
+      plan.xs.push_back(with_axis_first(x, axis));
     }
   }
   if (!lines.empty()) {

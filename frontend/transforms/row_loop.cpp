@@ -15,13 +15,6 @@
 namespace reel {
 namespace {
 
-std::vector<int> with_first(int axis, int rank) {
-  std::vector<int> order{axis};
-  for (int i = 0; i < rank; ++i)
-    if (i != axis) order.push_back(i);
-  return order;
-}
-
 /// One loop as it is recorded again for all rows.
 ///
 /// Before: (carries of a row, slices of a row) -> ...   After: the same with the rows behind the
@@ -122,7 +115,7 @@ class LoopOverRows {
       for (int i = 2; i < x.rank(); ++i) dims.push_back(name_of(i - 1, dim_at(x.type(), i)));
       many = reshape(x, dims);
     }
-    return transposed(many, with_first(1, many.rank()));
+    return with_axis_first(many, 1);
   }
   bool has_plain_dim(const LoopStack& stack) const {
     return attrs_.trips.makes_dim ? attrs_.trips.new_dim.empty() : !stack.dim.is_named();
@@ -340,7 +333,7 @@ class LoopOverRows {
   RowValue stacked(std::size_t k, const Tensor& stack) const {
     if (!outputs_many_[k]) return {stack};
     if (stack.type().is_list()) return {stack, true};
-    const Tensor many = transposed(stack, with_first(1, stack.rank()));
+    const Tensor many = with_axis_first(stack, 1);
     const TensorType& term = rows_of_outputs_[k];
     Dims row{attrs_.trips.makes_dim ? many.dims()[1]
                                     : attrs_.stacks[k - attrs_.carries.size()].dim};

@@ -18,13 +18,6 @@
 namespace reel::detail {
 namespace {
 
-Tensor with_axis_first(const Tensor& x, int axis) {
-  std::vector<int> order{axis};
-  for (int i = 0; i < x.rank(); ++i)
-    if (i != axis) order.push_back(i);
-  return transposed(x, std::move(order));
-}
-
 /// A recorded function of one row.
 struct RecordedRow {
   Ref<Graph> graph;

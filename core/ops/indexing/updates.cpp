@@ -14,18 +14,6 @@
 namespace reel {
 namespace {
 
-std::vector<int> with_first(int axis, int rank) {
-  std::vector<int> order{axis};
-  for (int i = 0; i < rank; ++i)
-    if (i != axis) order.push_back(i);
-  return order;
-}
-std::vector<int> with_first_at(int axis, int rank) {
-  std::vector<int> order;
-  for (int i = 0; i < rank; ++i) order.push_back(i < axis ? i + 1 : i == axis ? 0 : i);
-  return order;
-}
-
 Tensor tensor_of(const Arg& arg, DType dtype) {
   if (!arg.is_number()) return arg.tensor();
   return arg.is_floating() ? full({}, arg.number(), dtype) : full({}, arg.integer(), dtype);
@@ -107,8 +95,7 @@ Tensor set_rows(Tensor x, const Tensor& index, const Tensor& value, int axis) {
     if (i != axis) sizes.push_back(x.type().sizes()[static_cast<std::size_t>(i)]);
   const Tensor rows_of_value = reshape(transposed(value, order), sizes);
   if (axis == 0) return put_rows(std::move(x), numbers, rows_of_value);
-  return transposed(put_rows(transposed(x, with_first(axis, rank)), numbers, rows_of_value),
-                    with_first_at(axis, rank));
+  return with_first_axis_at(put_rows(with_axis_first(x, axis), numbers, rows_of_value), axis);
 }
 
 }  // namespace

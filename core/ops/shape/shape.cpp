@@ -307,6 +307,18 @@ Tensor transposed(const Tensor& x, std::vector<int> order) {
   return bind(transpose_op, {x}, make_attrs(TransposeAttrs{std::move(order)}));
 }
 
+Tensor with_axis_first(const Tensor& x, int axis) {
+  std::vector<int> order{axis};
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != axis) order.push_back(i);
+  return transposed(x, std::move(order));
+}
+Tensor with_first_axis_at(const Tensor& x, int axis) {
+  std::vector<int> order;
+  for (int i = 0; i < x.rank(); ++i) order.push_back(i < axis ? i + 1 : i == axis ? 0 : i);
+  return transposed(x, std::move(order));
+}
+
 // ---- Public functions ---------------------------------------------------------------------------
 
 Tensor transpose(const Tensor& x, const Axes& order) {

@@ -63,6 +63,10 @@ bool only_adds_ones(const ExpandAttrs& attrs, const TensorType& out);
 Tensor renamed(const Tensor& x, int axis, const Dim& to);
 /// Transposes by positions; returns x itself if they are in order.
 Tensor transposed(const Tensor& x, std::vector<int> order);
+/// Returns x with an axis moved to the front.
+Tensor with_axis_first(const Tensor& x, int axis);
+/// Returns x with its first axis moved to a place: the inverse of with_axis_first.
+Tensor with_first_axis_at(const Tensor& x, int axis);
 
 // For ops that give the same elements other dims: the kernel, and the vjp for plain sizes of x that
 // only a run determines. The vjp reads x for them.
