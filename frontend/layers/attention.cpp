@@ -50,7 +50,7 @@ Tensor product(const Tensor& a, const Tensor& b, const Dims& dims) {
   return in_order(result, dims);
 }
 
-/// One call of attention: what forward and backward share.
+/// One call of attention: the sizes and inputs that forward and backward share.
 struct Streamed {
   Dim keys, features;
   Dims rows;   ///< of the products: dims of q and k without keys and features

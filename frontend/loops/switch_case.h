@@ -16,7 +16,7 @@ namespace detail {
 /// Returns the index as a scalar i64. Throws DTypeError or ShapeError.
 Tensor checked_branch_index(const Tensor& index);
 
-/// Runs branch `index` of those from First on, of which there are `Count`.
+/// Runs branch `index`, which is one of the `Count` branches from First on.
 template <std::size_t First, std::size_t Count, class Branches>
 auto run_branch(const Tensor& index, const Branches& branches) {
   if constexpr (Count == 1) {
@@ -33,10 +33,11 @@ auto run_branch(const Tensor& index, const Branches& branches) {
 
 /// Runs branches[index]() and returns its result.
 ///
-/// index: a number, or an integer scalar; below 0 the first branch runs, beyond the last one the
-/// last. branches: functions without arguments, which return trees of the same structure and types.
-/// In eager mode only the branch taken is called; in a trace all are recorded and one runs, as one
-/// record of nested conds. Gradients and errors as for cond. Source: jax.lax.switch.
+/// index: a number, or an integer scalar. It is clamped: a negative index runs the first branch,
+/// and an index beyond the last branch runs the last one. branches: functions without arguments,
+/// which return trees of the same structure and types. In eager mode only the chosen branch is
+/// called; a trace records all of them, as nested conds, and runs one. Gradients and errors as for
+/// cond. Source: jax.lax.switch.
 template <class Index, class... Branches>
 auto switch_case(const Index& index, Branches&&... branches) {
   static_assert(std::is_integral_v<Index> || std::is_same_v<Index, Tensor>,

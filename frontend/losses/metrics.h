@@ -1,4 +1,4 @@
-// frontend/losses/metrics.h — metrics over batches, weighted by what counts.
+// frontend/losses/metrics.h — metrics over batches, weighted by the elements that count.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ Tensor named_jacobian(Tensor jacobian, const Dims& front, const Dims& rows, cons
 void check_rows(const char* function, const Tensor& y);
 /// Returns a Jacobian with the axes of y in front, given one with the axes of x in front.
 Tensor with_rows_first(const Tensor& jacobian, int columns);
-/// Returns y with other dims in the place of those that x has, too.
+/// Returns y with new dims in place of its dims that x has, too.
 Tensor apart_from_dims(Tensor y, const Dims& x);
 
 /// Applies f to every unit tensor at once.
