@@ -163,7 +163,7 @@ void verify(const Graph& graph, const char* after) {
   for (const Dim& d : graph.schedule().free_symbols) bound.insert(d.node());
   for (ValueId v : graph.inputs) make(v);
   // An argument's dim that the function names itself is a symbol in the recording, but not here.
-  DimEnv names;
+  DimEnv names = DimEnv::renaming();
   for (const auto& [actual, symbol] : graph.renames) names.bind(symbol, actual);
   // The segments of a loop that runs again are made during a run. They have both the symbol of such
   // a dim and the dim, because nothing there tells that one stands for the other.

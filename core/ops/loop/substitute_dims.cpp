@@ -44,7 +44,9 @@ void SubstituteDims::add(const TensorType& type) {
 }
 
 void SubstituteDims::find(const Dim& dim) {
-  if (dim.node()->is_full) return;  // all entries have the same length
+  const bool is_over_shown = std::any_of(dim.length_dims().begin(), dim.length_dims().end(),
+                                         [&](const Dim& of) { return to_.affects(of); });
+  if (dim.node()->is_full && !is_over_shown) return;  // all entries have the same length
   ModeScope plain({});
   const Tensor lengths(dim.node()->lengths);
   const Tensor seen = filled(lengths);

@@ -101,6 +101,28 @@ TEST_P(SlicesInTracesTest, SentencesMoveInABodyWhoseWordsFinish) {
   expect_gradients(f);
 }
 
+/// Without letters, finished sentences have the same lengths of letters as running ones. The words
+/// that those lengths run over differ. The loop inside takes one Dim of words from its state and
+/// one from a captured value.
+TEST_P(SlicesInTracesTest, WordsWithoutLettersInABodyWhoseSentencesFinish) {
+  const auto f = [&](const Tensor& x) {
+    const Dim letters = x.dim("letters"), words = x.dim("words");
+    return foldl(
+        [&](const Tensor& before, const Tensor& step) {
+          const Tensor sums = fori_loop(
+              0, 2,
+              [&](const Tensor&, const Tensor& s) {
+                return s + sum(sum(x, {letters, batch}));
+              },
+              full({letters, batch}, 0., f64));
+          return before + step + sum(sums, letters);
+        },
+        full({words, batch}, 3., f64), full({batch}, 0., f64), {.spatial_dim = words});
+  };
+  const Dim none("letters", full({batch, words}, 0, i32));
+  expect_values(run(f)(full({none, batch, words}, 1., f64)), {9, 6});
+}
+
 /// A trace that took an argument's Dim for the whole of a captured slice serves that Dim only.
 TEST(SlicesInJitTest, AnArgumentOfAnotherDimIsRefused) {
   const Dim batch("batch", 2), words("words", 2);
