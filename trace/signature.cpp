@@ -1,6 +1,8 @@
 #include "reel/trace/signature.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include "reel/core/base/key_bytes.h"
 #include "reel/core/dims/dim_slices.h"
@@ -22,10 +24,14 @@ void each_dim(const TreeLeaves& leaves, Fn&& fn) {
     for (const Dim& of : dim.length_dims()) fn(of);
     fn(dim);
   };
+  const TypeNode* visited = nullptr;  // parameters of one type often follow one another
   for (const TreeLeaf& leaf : leaves) {
     if (leaf.kind == TreeLeaf::Kind::dim) visit(leaf.dim);
-    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
-      for (const Dim& dim : leaf.tensor.dims()) visit(dim);
+    if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
+    const TypeNode* const type = leaf.tensor.type().node();
+    if (type == visited) continue;
+    for (const Dim& dim : type->dims) visit(dim);
+    visited = type;
   }
 }
 
@@ -33,6 +39,7 @@ void each_dim(const TreeLeaves& leaves, Fn&& fn) {
 enum class Part : std::uint8_t {
   empty_tensor,
   plain_tensor,  ///< of plain sizes: a pointer to its type, which lives forever
+  repeated,      ///< a tensor of a recent type: its place in RecentTypes
   tensor,
   dim,
   none,
@@ -40,6 +47,25 @@ enum class Part : std::uint8_t {
   plain_axis,
   unknown_axis,
   named_axis,
+};
+
+/// The last few different types of a call's tensors. Models repeat the types of their parameters,
+/// so most tensors need one look-up instead of a description.
+class RecentTypes {
+ public:
+  /// Returns the place of a type among the recent ones; nullopt if it is not there, and then adds
+  /// it.
+  std::optional<std::size_t> find(const TypeNode& type) {
+    for (std::size_t i = 0; i < types_.size(); ++i)
+      if (types_[i] == &type) return i;
+    types_[next_] = &type;
+    next_ = (next_ + 1) % types_.size();
+    return std::nullopt;
+  }
+
+ private:
+  std::array<const TypeNode*, 8> types_ = {};
+  std::size_t next_ = 0;
 };
 
 class Writer {
@@ -87,6 +113,11 @@ class Writer {
       out_.number(Part::plain_tensor).pointer(&type);
       return;
     }
+    if (!has_any_length)
+      if (const std::optional<std::size_t> place = recent_.find(type)) {
+        out_.number(Part::repeated).number(*place);
+        return;
+      }
     out_.number(Part::tensor);
     out_.number(type.is_list);
     out_.number(type.dtype);
@@ -133,6 +164,7 @@ class Writer {
 
   DimTable& table_;
   const std::vector<std::size_t>& of_any_length_;
+  RecentTypes recent_;
   KeyBytes out_;
 };
 
