@@ -1,6 +1,5 @@
 #include "reel/core/graph/graph.h"
 
-#include <algorithm>
 #include <map>
 #include <ostream>
 #include <unordered_set>
@@ -147,62 +146,6 @@ class Printer {
 std::ostream& operator<<(std::ostream& out, const Graph& graph) {
   Printer(out).print(graph, "");
   return out << '\n';
-}
-
-void verify(const Graph& graph, const char* after) {
-  const auto fail = [&](const std::string& what) {
-    throw InternalError(str("after ", after, ", graph ", graph.name, ": ", what, "\n", graph));
-  };
-  std::vector<std::uint8_t> made(graph.types.size(), 0);
-  std::unordered_set<const DimNode*> bound;
-  const auto make = [&](ValueId v) {
-    if (made[v]) fail(str("value ", v, " is made twice"));
-    made[v] = 1;
-    for_each_bound(graph.types[v], [&](const Dim& d) { bound.insert(d.node()); });
-  };
-  for (const Dim& d : graph.schedule().free_symbols) bound.insert(d.node());
-  for (ValueId v : graph.inputs) make(v);
-  // An argument's dim that the function names itself is a symbol in the recording, but not here.
-  DimEnv names = DimEnv::renaming();
-  for (const auto& [actual, symbol] : graph.renames) names.bind(symbol, actual);
-  // The segments of a loop that runs again are made during a run. They have both the symbol of such
-  // a dim and the dim, because nothing there tells that one stands for the other.
-  const auto is_same_dim = [](const Dim& a, const Dim& b) {
-    return a == b || (a.is_symbol() != b.is_symbol() && a.is_named() && b.is_named() &&
-                      a.has_size() && b.has_size() && a.size() == b.size() && a.name() == b.name());
-  };
-  const auto are_same = [&](const TensorType& a, const TensorType& b) {
-    return a == b ||
-           (std::ranges::equal(a.dims(), b.dims(), is_same_dim) && a.with(b.dims()) == b) ||
-           names.resolve(a) == names.resolve(b);
-  };
-  for (const OpRecord& record : graph.records) {
-    std::vector<TensorType> in;
-    for (ValueId v : graph.inputs_of(record)) {
-      if (!made[v]) fail(str(record.op->name, " reads value ", v, ", which is not made before it"));
-      in.push_back(graph.types[v]);
-    }
-    if (record.attrs)
-      record.attrs->each_symbol([&](const Dim& d) {
-        if (!d.has_size() && d.is_named() && !bound.count(d.node()))
-          fail(str(record.op->name, " mentions dim ", d, ", which nothing binds"));
-      });
-    if (!record.op->kernel_decides_types) {
-      TypeList out;
-      TypeArgs args{*record.op, record.attrs.get(), in, out};
-      record.op->type(args);
-      const auto made_here = graph.outputs_of(record);
-      if (out.size() != made_here.size())
-        fail(str(record.op->name, " makes ", made_here.size(), " values, not ", out.size()));
-      for (std::size_t i = 0; i < out.size(); ++i)
-        if (!are_same(out[i], graph.types[made_here[i]]) && out[i].is_known())
-          fail(str(record.op->name, " is recorded with type ", graph.types[made_here[i]],
-                   ", its rule gives ", out[i]));
-    }
-    for (ValueId v : graph.outputs_of(record)) make(v);
-  }
-  for (ValueId v : graph.outputs)
-    if (!made[v]) fail(str("output value ", v, " is never made"));
 }
 
 DimEnv SubGraph::env() const {

@@ -58,6 +58,7 @@ class LoopRun {
     spilled_.resize(attrs_.stacks.size());
     sums_.resize(attrs_.sums.size());
     own_dims_ = slices_with_own_dims(attrs_, input_types());
+    dims_made_twice_ = dims_made_twice(attrs_, own_dims_);
     const auto formals = body_inputs(attrs_).slices;
     for (std::size_t i = 0; i < formals.size(); ++i) {
       const Tensor& slices = *operands.slices[i].tensor;
@@ -117,7 +118,7 @@ class LoopRun {
     if (has_ended)
       for (std::size_t i = 1; i < inputs.size(); ++i) inputs[i] = ended_->seen(inputs[i], i - 1);
     DimEnv env = has_ended ? ended_->body().env() : attrs_.body.env();
-    name_alike(attrs_, own_dims_, inputs, env);
+    name_alike(attrs_, own_dims_, dims_made_twice_, inputs, env);
     std::optional<detail::LiveEntries> entries;
     if (has_ended && detail::nan_checks) entries.emplace(Tensors{live});
     Tensors before;
@@ -330,6 +331,7 @@ class LoopRun {
   std::vector<Tensors> slices_;
   std::vector<const SavedValue*> saved_;  ///< by slice; null if all of it is in memory
   std::vector<std::size_t> own_dims_;     ///< slices with dims made by iterations
+  std::vector<std::pair<Dim, Dim>> dims_made_twice_;
   std::vector<StackList> lists_;
   CheckpointTimes times_{attrs_};
   Spills spills_;

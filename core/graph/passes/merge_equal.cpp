@@ -29,8 +29,9 @@ std::optional<Dim> inside(const SubGraph& sub, const Dim& dim) {
   return dim;
 }
 
-/// Returns true if a value of the graph, or of a body or branch in it, has both dims.
-bool meet(const Graph& graph, const Dim& a, const Dim& b) {
+}  // namespace
+
+bool dims_meet(const Graph& graph, const Dim& a, const Dim& b) {
   const auto has_both = [&](const TensorType& type) {
     return contains(type.dims(), a) && contains(type.dims(), b);
   };
@@ -38,7 +39,7 @@ bool meet(const Graph& graph, const Dim& a, const Dim& b) {
   const auto meet_inside = [&](const SubGraph& sub) {
     if (!sub) return false;
     const std::optional<Dim> inside_a = inside(sub, a), inside_b = inside(sub, b);
-    return inside_a && inside_b && meet(*sub.graph, *inside_a, *inside_b);
+    return inside_a && inside_b && dims_meet(*sub.graph, *inside_a, *inside_b);
   };
   for (const OpRecord& record : graph.records) {
     if (record.op == &loop_op) {
@@ -51,6 +52,8 @@ bool meet(const Graph& graph, const Dim& a, const Dim& b) {
   }
   return false;
 }
+
+namespace {
 
 class Merger {
  public:
@@ -99,7 +102,7 @@ class Merger {
                        : static_cast<bool>(same.attrs))
           continue;
         const auto out = from_.outputs_of(record);
-        if (dims_meet(out, same.out)) continue;
+        if (has_both_dims(out, same.out)) continue;
         for (std::size_t i = 0; i < out.size(); ++i) alias(out[i], same.out[i]);
         same.recompute = std::min(same.recompute, next.recompute);
         return;
@@ -122,15 +125,15 @@ class Merger {
 
   /// Returns true if the values have different dims that must not become one, because a tensor has
   /// both.
-  bool dims_meet(std::span<const ValueId> out, const std::vector<ValueId>& same) const {
+  bool has_both_dims(std::span<const ValueId> out, const std::vector<ValueId>& same) const {
     for (std::size_t k = 0; k < out.size(); ++k) {
       const TensorType &type = from_.types[out[k]], &other = to_->types[same[k]];
       for (std::size_t i = 0; type != other && i < type.dims().size(); ++i) {
         const Dim &a = type.dims()[i], &b = other.dims()[i];
         if (!a.is_symbol() || a.node() == b.node()) continue;
-        if (meet(from_, a, b)) return true;
+        if (dims_meet(from_, a, b)) return true;
         for (const auto& [merged, into] : merged_)
-          if (into == b && meet(from_, a, merged)) return true;
+          if (into == b && dims_meet(from_, a, merged)) return true;
       }
     }
     return false;

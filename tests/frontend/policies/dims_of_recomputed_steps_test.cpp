@@ -56,5 +56,61 @@ TEST(DimsOfRecomputedStepsTest, SecondGradientsArePlanned) {
     }
 }
 
+/// Returns texts of two sentences: words, and their letters.
+Tensor text_of_sentences(const std::vector<int>& words_of, const std::vector<int>& letters_of) {
+  const Dim batch("batch", 2), words("words", tensor(words_of, {batch})),
+      letters("letters", tensor(letters_of, {batch, words}));
+  return mask_padding(cumsum(full({batch, words, letters}, 0.3, f64), letters));
+}
+
+/// The scan runs over the sentences, so each iteration has words and letters of its own. A rule
+/// runs the iteration again: it makes its letters twice, and a residual may have either Dim.
+TEST(DimsOfRecomputedStepsTest, LettersThatAnEagerIterationMakesTwice) {
+  const Tensor text = text_of_sentences({2, 1}, {2, 1, 1, 0});
+  const auto slope = [](const Checkpoint& policy) {
+    const auto loss = [policy](const Tensor& x) {
+      const Tensor y = scan(Scan{.spatial_dim = x.dim("batch"),
+                                 .xs = x,
+                                 .body = [](const Tensor& sentence) { return sin(sentence); },
+                                 .checkpoint = policy})
+                           .ys;
+      return sum(0.5 * y + sin(y));
+    };
+    return [loss](const Tensor& x) { return sum(sin(grad(loss)(x))); };
+  };
+  const Tensor expected = mask_padding(grad(slope(Checkpoint()))(text));
+  for (const Saving saving : {Saving::by_default, Saving::keep, Saving::recompute, Saving::spill}) {
+    const auto of_rule = slope(Checkpoint().where([saving](const StepValue&) { return saving; }));
+    expect_all_close(mask_padding(grad(of_rule)(text)), expected, 1e-12);
+    expect_all_close(mask_padding(jit(grad(of_rule))(text)), expected, 1e-12);
+  }
+}
+
+/// The residuals of the inner loop are a list for each sentence, and only this list tells the
+/// gradient of an iteration how many words it has.
+TEST(DimsOfRecomputedStepsTest, ListsOfResidualsWithOtherDims) {
+  using State = std::pair<Tensor, Tensor>;
+  const auto loss = [](const Tensor& x) {
+    const auto twice = [](const Tensor& row) {
+      return while_loop([](const State& s) { return s.second < 2; },
+                        [&](const State& s) {
+                          return State{tanh(s.first + row), s.second + 1};
+                        },
+                        State{row, scalar(0)})
+          .first;
+    };
+    return sum(square(scan(Scan{.spatial_dim = x.dim("batch"), .xs = x, .body = twice}).ys));
+  };
+  const auto planned = jit(grad(loss));
+  for (const std::vector<int>& lengths :
+       std::vector<std::vector<int>>{{1, 2}, {2, 0}, {0, 0}, {3, 3}}) {
+    const Dim batch("batch", 2), time("time", tensor(lengths, {batch}));
+    const Tensor x = mask_padding(cumsum(full({batch, time}, 0.3, f64), time));
+    expect_all_close(mask_padding(planned(x)), mask_padding(grad(loss)(x)), 1e-12);
+    EXPECT_EQ(planned.explain().find("its plan failed"), std::string::npos)
+        << planned.explain().substr(0, 600);
+  }
+}
+
 }  // namespace
 }  // namespace reel

@@ -1,11 +1,14 @@
 #include "reel/trace/executors/loop/loop_types.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/graph/passes/merge_equal.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/list/list.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/runtime/residual_source.h"
 
 namespace reel {
@@ -62,8 +65,50 @@ std::vector<std::size_t> slices_with_own_dims(const LoopAttrs& attrs,
   return result;
 }
 
-void name_alike(const LoopAttrs& attrs, const std::vector<std::size_t>& slices, Tensors& inputs,
-                DimEnv& env) {
+bool are_alike(const Dim& a, const Dim& b) {
+  if (a == b) return true;
+  if (a.raw_size() != b.raw_size() || a.is_ragged() != b.is_ragged()) return false;
+  if (!a.is_ragged()) return true;
+  const Tensor of_a(a.node()->lengths), of_b(b.node()->lengths);
+  return of_a.dtype() == of_b.dtype() && of_a.type().numel() == of_b.type().numel() &&
+         !std::memcmp(of_a.data<char>(), of_b.data<char>(),
+                      static_cast<std::size_t>(of_a.type().bytes()));
+}
+
+std::vector<std::pair<Dim, Dim>> dims_made_twice(const LoopAttrs& attrs,
+                                                 const std::vector<std::size_t>& slices) {
+  const Graph& body = *attrs.body.graph;
+  const auto formals = body_inputs(attrs).slices;
+  Dims found;
+  for (const std::size_t i : slices)
+    for_each_symbol(body.types[formals[i]], [&](const Dim& dim) {
+      if (dim.is_named() && !contains(found, dim)) found.push_back(dim);
+    });
+  std::vector<std::pair<Dim, Dim>> result;
+  for (std::size_t i = 0; i < found.size(); ++i)
+    for (std::size_t j = i + 1; j < found.size(); ++j)
+      if (found[i].name() == found[j].name() && !dims_meet(body, found[i], found[j]))
+        result.emplace_back(found[i], found[j]);
+  return result;
+}
+
+namespace {
+/// Binds the symbols of a slice whose other one is bound to a dim like the slice's own.
+void bind_made_twice(const TensorType& formal, const TensorType& actual,
+                     const std::vector<std::pair<Dim, Dim>>& twice, DimEnv& env) {
+  for (int axis = 0; axis < formal.rank(); ++axis)
+    for (const auto& [a, b] : twice) {
+      const Dim &symbol = dim_at(formal, axis), &other = symbol.node() == a.node() ? b : a;
+      if (symbol.node() != a.node() && symbol.node() != b.node()) continue;
+      if (!env.knows(symbol) && env.knows(other) &&
+          are_alike(env.resolve(other), dim_at(actual, axis)))
+        env.bind(symbol, env.resolve(other));
+    }
+}
+}  // namespace
+
+void name_alike(const LoopAttrs& attrs, const std::vector<std::size_t>& slices,
+                const std::vector<std::pair<Dim, Dim>>& twice, Tensors& inputs, DimEnv& env) {
   if (slices.empty()) return;
   const Graph& body = *attrs.body.graph;
   const auto formals = body_inputs(attrs).slices;
@@ -73,7 +118,10 @@ void name_alike(const LoopAttrs& attrs, const std::vector<std::size_t>& slices, 
   for (std::size_t k = 0; k < inputs.size(); ++k)    // first those that no iteration made
     if (!is_made[k] && !inputs[k].type().is_list())  // a list may not know its elements' dims
       env.bind(body.types[body.inputs[k]], inputs[k].type());
-  for (const std::size_t i : slices) env.bind(body.types[formals[i]], values[i].type());
+  for (const std::size_t i : slices) {
+    bind_made_twice(body.types[formals[i]], values[i].type(), twice, env);
+    env.bind(body.types[formals[i]], values[i].type());
+  }
   // A slice over hist + 1 gets its dim only after another one has bound hist.
   for (const std::size_t i : slices)
     values[i] = with_known_dims(std::move(values[i]), body.types[formals[i]], env);

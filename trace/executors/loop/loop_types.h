@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "reel/core/ops/loop/loop.h"
@@ -33,16 +34,25 @@ Tensor step_of_saved(const Tensor& slices, std::int64_t position);
 /// Returns elements [first, first + count) of a list, cut at its end. all: the list's elements.
 Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first, std::int64_t count);
 
+/// True if the dims have the same size and lengths, though iterations may have made each anew.
+bool are_alike(const Dim& a, const Dim& b);
+
 /// Returns the indices of the slices that are list elements with dims made by the saving iteration,
 /// if the body names these dims.
 std::vector<std::size_t> slices_with_own_dims(const LoopAttrs& attrs,
                                               std::span<const TensorType> inputs);
+/// Returns the pairs of dims of such slices that have one name and of which no value of the body
+/// has both. An iteration that a rule runs again makes its dims twice, and a residual may have
+/// either.
+std::vector<std::pair<Dim, Dim>> dims_made_twice(const LoopAttrs& attrs,
+                                                 const std::vector<std::size_t>& slices);
 /// Gives such slices the dims of the body. A recomputed step makes its dims anew, so that slices
 /// and carries may come with different dims. In the body each is one dim.
 ///
-/// inputs: inputs of the body; changed. env: its dims; bound.
-void name_alike(const LoopAttrs& attrs, const std::vector<std::size_t>& slices, Tensors& inputs,
-                DimEnv& env);
+/// twice: dims_made_twice(); each pair that is alike becomes one dim. inputs: inputs of the body;
+/// changed. env: its dims; bound.
+void name_alike(const LoopAttrs& attrs, const std::vector<std::size_t>& slices,
+                const std::vector<std::pair<Dim, Dim>>& twice, Tensors& inputs, DimEnv& env);
 /// The same for the types of a loop's operands, lists of such elements among them.
 void name_alike(const LoopAttrs& attrs, std::vector<TensorType>& operands);
 

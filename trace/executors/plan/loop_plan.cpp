@@ -26,12 +26,26 @@ std::optional<TensorType> uniform_type(const Tensor& list) {
   return type ? type->as_list() : list.type();
 }
 
-/// Returns the type of input i. Slices that are lists in the body (elements of a list of lists, or
-/// chunks) may have elements of different types.
+/// True if the lists in a list name dims that differ from list to list. A body of one type cannot
+/// read them: the list of an iteration may be all that tells it these dims.
+bool has_lists_of_other_dims(const Tensor& list) {
+  const TensorType* first = nullptr;
+  for (const Tensor& element : list_elements(list)) {
+    if (!element.is_defined() || !element.type().is_list()) continue;
+    if (!first) first = &element.type();
+    if (element.type().is_named() && !std::ranges::equal(element.dims(), first->dims(), are_alike))
+      return true;
+  }
+  return false;
+}
+
+/// Returns the type of input i; nothing if iterations have different ones. Slices that are lists in
+/// the body (elements of a list of lists, or chunks) may have elements of different types.
 std::optional<TensorType> input_type(const LoopAttrs& attrs, std::size_t i, const Tensor& input) {
   if (!input.type().is_list()) return input.type();
   const LoopLeaf leaf = operand_at(attrs, i);
   if (!leaf.is(LeafKind::slice)) return input.type();
+  if (!saved_value(input) && has_lists_of_other_dims(input)) return std::nullopt;
   if (const auto type = uniform_type(input)) return type;
   const TensorType& formal = attrs.body.graph->types[body_inputs(attrs).slices[leaf.index]];
   return formal.is_list() ? std::optional(input.type()) : std::nullopt;
