@@ -28,6 +28,9 @@ struct MatrixSizes {
   std::int64_t c_row;
   bool add = false;  ///< adds to the values in c
   SumOrder order = SumOrder::by_sizes;
+  /// If b is packed in panels (packed.h): elements from one panel to the next. b_row is then the
+  /// number of columns of a panel, and n a multiple of it.
+  std::int64_t b_panel = 0;
 };
 /// Elements of k in a slice. oneDNN adds the same number in one chain, so rows have the same bits
 /// with either library.
@@ -37,6 +40,7 @@ template <class T>
 using ProductLoop = void (*)(const MatrixSizes&, const T* a, const T* b, T* c);
 
 struct ProductTable {
+  std::int64_t panel_bytes;  ///< of a row of a panel: the columns that a tile of c has
   /// Requires b_step 1. Each element is one chain, or one for each slice if the order says so: its
   /// bits depend on no other size.
   ProductLoop<float> rows_f32;
@@ -48,14 +52,27 @@ struct ProductTable {
   ProductLoop<double> runs_f64;
 };
 
+/// The part of each operand that PackedProduct copies at a time.
+constexpr std::int64_t kPackedRows = 144, kPackedColumns = 1024;
+/// Floats of memory that a PackedProduct needs.
+constexpr std::int64_t kPackedRoom = (kPackedRows + kPackedColumns) * kSlice;
+/// Computes a product from copies of both operands, for large ones. Each element is a chain for
+/// each slice, as with SumOrder::slices; values in c are added last. b_step may be any. A packed b
+/// is read in place, and so are rows of a if a_step is 1.
+using PackedProduct = void (*)(const MatrixSizes&, const float* a, const float* b, float* c,
+                               float* room);
+
 namespace sse42 {
 extern const ProductTable products;
-}
+extern const PackedProduct packed_f32;  ///< null where oneDNN's product is as fast
+}  // namespace sse42
 namespace avx2 {
 extern const ProductTable products;
-}
+extern const PackedProduct packed_f32;
+}  // namespace avx2
 namespace avx512 {
 extern const ProductTable products;
-}
+extern const PackedProduct packed_f32;
+}  // namespace avx512
 
 }  // namespace reel

@@ -64,10 +64,21 @@ Vector<T> multiply_add_columns(const Vector<T>& a, const Vector<T>& b, const Vec
 }
 #endif
 
+/// Columns of a panel of b. Tiles start at multiples of it.
+template <class T>
+inline constexpr int kPanelColumns = kMostVectors* kLanes<T>;
+
 /// The role of c's stored value: ignored, the start of the sum, or added to the sum at the end.
 enum class Chain { from_zero, goes_on, is_added };
 struct ChainSizes : MatrixSizes {
   Chain chain;
+  std::int64_t panel;  ///< elements of b from the columns of one panel to the next, packed or not
+
+  /// Returns the columns of b from j on, the first of a panel.
+  template <class T>
+  const T* columns_from(std::int64_t j, const T* b) const {
+    return b + j / kPanelColumns<T> * panel;
+  }
 };
 
 template <class T>
@@ -82,6 +93,9 @@ void rows_tile(const ChainSizes& s, const T* a, const T* b, T* c, std::int64_t p
     const T* from = c + r * s.c_row + v * kStep;
     return kPart && v == C - 1 ? load_columns(from, part) : load(from);
   };
+  const auto columns = [&](const T* row, int v) __attribute__((always_inline)) {
+    return row + v / kMostVectors * s.panel + v % kMostVectors * kStep;
+  };
   const bool goes_on = s.chain == Chain::goes_on;
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
@@ -91,7 +105,7 @@ void rows_tile(const ChainSizes& s, const T* a, const T* b, T* c, std::int64_t p
     Vector<T> row[C];
 #pragma GCC unroll 8
     for (int v = 0; v < C; ++v)
-      row[v] = kPart && v == C - 1 ? load_columns(b + v * kStep, part) : load(b + v * kStep);
+      row[v] = kPart && v == C - 1 ? load_columns(columns(b, v), part) : load(columns(b, v));
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const Vector<T> factor(a[r * s.a_row]);
@@ -155,7 +169,7 @@ void rows_block(const ChainSizes& s, const T* a, const T* b, T* c) {
       rows = (s.m - i) / (blocks - block);  // tiles of nearly equal height
       const Tile<T> tile = part == kLanes<T> ? rows_tile_of<T, false>(rows, vectors)
                                              : rows_tile_of<T, true>(rows, vectors);
-      tile(s, a + i * s.a_row, b + j, c + i * s.c_row + j, part);
+      tile(s, a + i * s.a_row, s.columns_from(j, b), c + i * s.c_row + j, part);
     }
   }
 }
@@ -200,7 +214,7 @@ void add_thin_product(const ChainSizes& s, const T* a, const T* b, T* c) {
     ChainSizes part = s;
     part.n = part.c_row = s.n - j < kColumns ? s.n - j : kColumns;
     part.chain = Chain::from_zero;
-    thin_product(part, a, b + j, made);
+    thin_product(part, a, s.columns_from(j, b), made);
     for (std::int64_t i = 0; i < s.m; ++i)
       for (std::int64_t k = 0; k < part.n; ++k) c[i * s.c_row + j + k] += made[i * part.n + k];
   }
@@ -208,8 +222,9 @@ void add_thin_product(const ChainSizes& s, const T* a, const T* b, T* c) {
 
 template <class T>
 void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
-  const bool is_thin = s.m <= 2 && s.n >= 256;
-  ChainSizes slice{s, s.add ? Chain::goes_on : Chain::from_zero};
+  const bool is_thin = s.m <= 2 && s.n >= 256 && !s.b_panel;
+  ChainSizes slice{s, s.add ? Chain::goes_on : Chain::from_zero,
+                   s.b_panel ? s.b_panel : kPanelColumns<T>};
   for (std::int64_t k = 0; k < s.k; k += slice.k) {
     slice.k = s.order == SumOrder::slices && s.k - k > kSlice ? kSlice : s.k - k;
     const T *from_a = a + k * s.a_step, *from_b = b + k * s.b_row;
@@ -298,6 +313,7 @@ __attribute__((optimize("O3"))) void integer_product(const MatrixSizes& s, const
 }  // namespace
 
 constinit const ProductTable products{
+    .panel_bytes = kPanelColumns<float> * std::int64_t{sizeof(float)},
     .rows_f32 = rows_product<float>,
     .rows_f64 = rows_product<double>,
     .rows_i32 = integer_product<std::int32_t, std::uint32_t>,

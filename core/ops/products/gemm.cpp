@@ -78,8 +78,8 @@ class OneThread {
   int before_;
 };
 
-/// Thresholds of elements of a and columns above which oneDNN is called: then its copies for the
-/// cache pay. Below them our kernel is as fast or faster.
+/// Thresholds of elements of a and columns above which copies of the operands for the cache pay.
+/// Below them the kernel that reads them in place is as fast or faster.
 constexpr std::int64_t kMostOurs = 128 * 1024, kNarrow = 64;
 /// Elements of a transposed b that are copied as one block of columns, which stays in the
 /// second-level cache.
@@ -91,8 +91,6 @@ constexpr std::int64_t kMostSliced = 2048, kFewSlices = 2 * kSlice, kSmallResult
 bool has_slices(const MatrixSizes& s) {
   return s.k > kSlice && (s.k <= kFewSlices || (s.k <= kMostSliced && s.m * s.n <= kSmallResult));
 }
-
-bool is_for_onednn(const MatrixSizes& s) { return s.m * s.k > kMostOurs && s.n > kNarrow; }
 
 /// A product with one column runs as cᵀ = bᵀ·aᵀ, with one row and the long side in vectors.
 bool is_turned(const MatrixSizes& s) { return s.n == 1 && s.c_row == 1 && s.m > 1; }
@@ -124,19 +122,6 @@ void slice_by_onednn(const MatrixSizes& s, const float* a, const float* b, float
     throw InternalError(str("dnnl_sgemm failed with status ", static_cast<int>(status)));
 }
 
-/// The products for which oneDNN adds in our kernel's order: each slice in one chain of
-/// multiply-adds.
-enum class Chains { none, of_whole_tiles, all };
-
-/// Tiles of c that oneDNN's kernels for AVX2 add in chains, if a is not transposed. Kernels that
-/// read matrices in place use several chains per element: in the remaining rows and columns, and
-/// everywhere if a is transposed. Kernels that copy first have one chain. The number of rows and
-/// columns selects the kernel, so the bits of a row depend on the number of rows.
-constexpr std::int64_t kTileRows = 48, kTileColumns = 16;
-/// oneDNN halves more columns than this (seen from 4,033 on), and the halves need not be whole
-/// tiles.
-constexpr std::int64_t kMostTileColumns = 2048;
-
 /// True if oneDNN's product of such matrices has the bits of our chains.
 bool has_chains(std::int64_t m, std::int64_t n, std::int64_t k, bool is_transposed) {
   std::vector<float> a(m * k), b(k * n), ours(m * n), theirs(m * n);
@@ -161,52 +146,22 @@ bool has_chains(std::int64_t m, std::int64_t n, std::int64_t k, bool is_transpos
 /// Tried once at run time, since oneDNN documents no order and has other kernels for other
 /// processors. Tries a few large matrices, which it copies, and small ones, with and without
 /// remaining rows and columns.
-Chains onednn_chains() {
-  static const Chains result = [] {
-    if (has_chains(24, 96, kSlice, false) && has_chains(43, 281, kSlice, false) &&
-        has_chains(40, 128, 200, true) && has_chains(535, 541, 24, false) &&
-        has_chains(535, 541, 24, true))
-      return Chains::all;
-    const bool are_whole = has_chains(2 * kTileRows, 13 * kTileColumns, kSlice, false) &&
-                           has_chains(11 * kTileRows, 34 * kTileColumns, 24, false);
-    return are_whole ? Chains::of_whole_tiles : Chains::none;
-  }();
+bool onednn_keeps_chains() {
+  static const bool result = has_chains(24, 96, kSlice, false) &&
+                             has_chains(43, 281, kSlice, false) && has_chains(40, 128, 200, true) &&
+                             has_chains(535, 541, 24, false) && has_chains(535, 541, 24, true);
   return result;
 }
 
-/// Computes rows and columns of c with our kernel. Adds the old values of c last, as oneDNN does.
-void rest_of_slice(const MatrixSizes& s, const float* a, const float* b, float* c) {
-  if (s.m == 0 || s.n == 0) return;
-  if (!s.add) return table().rows_f32(s, a, b, c);
-  const Scratch<float> made(s.m * s.n);
-  MatrixSizes alone = s;
-  alone.add = false;
-  alone.c_row = s.n;
-  table().rows_f32(alone, a, b, made.get());
-  const Rows rows{.columns = s.n, .rows = s.m, .step = {s.c_row, s.n}, .out_step = s.c_row};
-  const void* const in[] = {c, made.get()};
-  pointwise_table().binary[static_cast<int>(Binary::add)][column_of(f32)](in, c, rows);
+/// Our product for large matrices; null if oneDNN's is as fast and keeps chains.
+PackedProduct packed() {
+  static const PackedProduct chosen =
+      for_this_processor(sse42::packed_f32, avx2::packed_f32, avx512::packed_f32);
+  return chosen;
 }
 
-/// A slice: oneDNN computes its whole tiles. Requires a not transposed.
-void slice_of_tiles(const MatrixSizes& s, const float* a, const float* b, float* c) {
-  MatrixSizes whole = s, right = s, below = s;
-  whole.m = right.m = s.m - s.m % kTileRows;
-  whole.n = s.n - s.n % kTileColumns;
-  right.n = s.n - whole.n;
-  below.m = s.m - whole.m;
-  MatrixSizes block = whole;
-  for (std::int64_t j = 0; whole.m > 0 && j < whole.n; j += block.n) {
-    block.n = std::min(kMostTileColumns, whole.n - j);
-    slice_by_onednn(block, a, b + j, c + j);
-  }
-  rest_of_slice(right, a, b + whole.n, c + whole.n);
-  rest_of_slice(below, a + whole.m * s.a_row, b, c + whole.m * s.c_row);
-}
-
-void large_product(const MatrixSizes& s, const float* a, const float* b, float* c) {
-  const bool is_tiled = s.order != SumOrder::library && onednn_chains() == Chains::of_whole_tiles,
-             is_copied = s.a_step != 1 && (s.a_row != 1 || is_tiled);
+void product_of_onednn(const MatrixSizes& s, const float* a, const float* b, float* c) {
+  const bool is_copied = s.a_step != 1 && s.a_row != 1;
   MatrixSizes slice = s;
   slice.k = s.order == SumOrder::slices ? std::min(kSlice, s.k) : s.k;
   std::optional<Scratch<float>> copy;  // of one slice, which may stay in the second-level cache
@@ -221,22 +176,34 @@ void large_product(const MatrixSizes& s, const float* a, const float* b, float* 
       slice.a_row = slice.k;
       slice.a_step = 1;
     }
-    (is_tiled ? slice_of_tiles : slice_by_onednn)(slice, from, b + k * s.b_row, c);
+    slice_by_onednn(slice, from, b + k * s.b_row, c);
     slice.add = true;
   }
 }
 
-/// True if oneDNN may be called for this order. Its chains are never longer than a slice.
-bool keeps_order(const MatrixSizes& s) {
-  if (s.order == SumOrder::library) return true;
-  return (s.order == SumOrder::slices || s.k <= kSlice) && onednn_chains() != Chains::none;
+bool is_large_f32(const MatrixSizes& s) {
+  return s.m * s.k > kMostOurs && s.n > kNarrow && !s.b_panel;
 }
 
-/// Requires b_step 1.
+/// True if a large product may run for this order, by packed() or oneDNN. Its chains are never
+/// longer than a slice.
+bool large_keeps_order(const MatrixSizes& s) {
+  if (s.order == SumOrder::library) return true;
+  return (s.order == SumOrder::slices || s.k <= kSlice) && (packed() || onednn_keeps_chains());
+}
+
+/// True if packed() computes the product: a large one, or one with a packed b and enough rows for
+/// its tiles.
+bool is_packed(const MatrixSizes& s) {
+  return packed() && (is_large_f32(s) || (s.b_panel && s.m > 2)) && large_keeps_order(s);
+}
+
+/// Requires b_step 1, or is_packed() for f32.
 template <class T>
 void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   if constexpr (std::is_same_v<T, float>) {
-    if (is_for_onednn(s) && keeps_order(s)) return large_product(s, a, b, c);
+    if (is_packed(s)) return packed()(s, a, b, c, Scratch<float>(kPackedRoom).get());
+    if (is_large_f32(s) && large_keeps_order(s)) return product_of_onednn(s, a, b, c);
     table().rows_f32(s, a, b, c);
   } else if constexpr (std::is_same_v<T, double>) {
     table().rows_f64(s, a, b, c);
@@ -275,7 +242,7 @@ void short_product(MatrixSizes s, const T* a, const T* b, T* c) {
         return table().runs_f64(s, a, b, c);
     }
   }
-  if (s.b_step == 1 || s.n == 1)
+  if (s.b_step == 1 || s.n == 1 || (std::is_same_v<T, float> && is_packed(s)))
     rows_product(s, a, b, c);
   else
     copied_product(s, a, b, c);
@@ -324,10 +291,8 @@ SumOrder order_in_one(DType dtype, const MatrixSizes& s) {
   if (is_float(dtype) && is_of_runs(s)) return SumOrder::runs;
   MatrixSizes made = s;
   made.order = chain_order(dtype, s);
-  if (dtype != f32 || !is_for_onednn(s) || keeps_order(made)) return made.order;
-  // The chain would be longer than a slice. With AVX2, shares of columns cost oneDNN much: slices
-  // let one thread compute the product as a whole.
-  return onednn_chains() == Chains::of_whole_tiles ? SumOrder::slices : SumOrder::library;
+  if (dtype != f32 || !is_large_f32(s) || large_keeps_order(made)) return made.order;
+  return packed() ? SumOrder::slices : SumOrder::library;  // the chain is longer than a slice
 }
 
 // ---- Several threads ----------------------------------------------------------------------------
@@ -353,7 +318,7 @@ Range part_of(std::int64_t size, std::int64_t i, std::int64_t parts) {
   return {border(i), border(i + 1) - border(i)};
 }
 
-bool is_large(const MatrixSizes& s) { return s.m * s.n * s.k >= kManyProducts; }
+bool is_large(const MatrixSizes& s) { return s.m * s.n * s.k >= kManyProducts && !s.b_panel; }
 
 template <class T>
 void sums_in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
@@ -418,6 +383,10 @@ SumOrder chain_order(DType dtype, const MatrixSizes& sizes) {
 
 SumOrder sum_order(DType dtype, const MatrixSizes& sizes) {
   return order_of(dtype, is_turned(sizes) ? turned(sizes) : sizes);
+}
+
+std::int64_t panel_columns(DType dtype) {
+  return table().panel_bytes / static_cast<std::int64_t>(size_of(dtype));
 }
 
 bool rows_are_alike(DType dtype, const MatrixSizes& sizes, std::int64_t rows) {

@@ -13,8 +13,13 @@ namespace reel {
 /// time. Large products run in shares on several threads (parallel.h). The borders of shares depend
 /// on sizes only. Thread-safe; keeps no state. Requires sizes.order to be by_sizes or one for which
 /// has_alike_rows() is true. SumOrder::runs takes effect only if both operands are runs of memory.
-/// docs/decisions/0002-small-products.md has the measurements behind the choice of kernels.
+/// If b is packed (MatrixSizes::b_panel), the order must be given, b_step 1, and the product runs
+/// on one thread. docs/decisions/0002-small-products.md has the measurements behind the choice of
+/// kernels.
 void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c);
+
+/// Columns of b that our kernel reads together, so that it pays to store them side by side.
+std::int64_t panel_columns(DType dtype);
 
 /// True if `rows` rows of the product alone have the same bits as among all rows.
 bool rows_are_alike(DType dtype, const MatrixSizes& sizes, std::int64_t rows);

@@ -12,18 +12,15 @@ namespace {
 
 constexpr const char* kNoVjp = "made of graphs whose gradients are taken already";
 
-/// The size from which matrices are reordered, and the width of panels.
+/// Matrices with at most this number of elements stay unchanged.
 struct Panels {
-  std::int64_t columns;  ///< of a panel, which a product reads from end to end
-  std::int64_t small;    ///< matrices with at most this number of elements stay unchanged
+  std::int64_t small;
 };
 /// Matrices of up to 48 KiB of f32 stay in the first-level cache in any order.
-constexpr Panels kPanels{.columns = 64, .small = 12 * 1024};
-constexpr Panels kTurned{.columns = 64, .small = 0};
-constexpr Panels kNarrow{.columns = 3, .small = 0};
+constexpr Panels kPanels{.small = 12 * 1024};
+constexpr Panels kTurned{.small = 0};
 
 const Panels& panels_of(const Op& packed_dot) {
-  if (&packed_dot == &packed_small_dot_op) return kNarrow;
   return &packed_dot == &packed_turned_dot_op ? kTurned : kPanels;
 }
 /// Thresholds of rows and of results' elements. A matrix that is read along its last axis is packed
@@ -56,38 +53,23 @@ void pack_kernel(KernelArgs& args) {
   const auto [k, n, is_transposed, has_panels] = packing;
   const std::size_t item = size_of(x.dtype());
   char* to = args.make().data<char>();
-  const std::int64_t row = is_transposed ? 1 : n, column = is_transposed ? k : 1;
-  for (std::int64_t j = 0; j < n; j += kHow.columns) {
-    const std::int64_t width = std::min(kHow.columns, n - j);
+  const std::int64_t row = is_transposed ? 1 : n, column = is_transposed ? k : 1,
+                     columns = panel_columns(x.dtype());
+  for (std::int64_t j = 0; j < n; j += columns) {
+    const std::int64_t width = std::min(columns, n - j);
     copy_strided(item, {{k, width, row}, {width, 1, column}},
                  to + j * k * static_cast<std::int64_t>(item),
                  x.data<char>() + j * column * static_cast<std::int64_t>(item));
   }
 }
 
-/// Returns the order of sums in a product of m rows. A panel keeps its rows even if it has few
-/// columns.
+/// Returns the order of sums in a product of m rows.
 SumOrder order_of_panels(DType dtype, const Packing& packing, std::int64_t m) {
   MatrixSizes sizes{};
   sizes.m = m;
   sizes.n = packing.n;
   sizes.k = packing.k;
   return chain_order(dtype, sizes);
-}
-
-/// Returns the sizes of a product of m rows and a panel. is_last: the operand with the rows is
-/// contracted along its last axis.
-MatrixSizes panel_sizes(const Packing& packing, DType dtype, std::int64_t m, std::int64_t columns,
-                        bool is_last) {
-  return {.m = m,
-          .n = columns,
-          .k = packing.k,
-          .a_row = is_last ? packing.k : 1,
-          .a_step = is_last ? 1 : m,
-          .b_row = columns,
-          .b_step = 1,
-          .c_row = packing.n,
-          .order = order_of_panels(dtype, packing, m)};
 }
 
 template <const Panels& kHow>
@@ -101,11 +83,26 @@ void packed_dot_kernel(KernelArgs& args) {
   const std::int64_t m = a.type().numel() / k;
   const Tensor& out = args.make();
   const auto item = static_cast<std::int64_t>(size_of(out.dtype()));
-  for (std::int64_t j = 0; j < n; j += kHow.columns) {
-    const std::int64_t width = std::min(kHow.columns, n - j);
-    multiply(out.dtype(), panel_sizes(packing, out.dtype(), m, width, is_last), a.data<void>(),
-             b.data<char>() + j * k * item, out.data<char>() + j * item);
-  }
+  const std::int64_t columns = panel_columns(out.dtype()), in_panels = n - n % columns;
+  MatrixSizes sizes{.m = m,
+                    .n = in_panels,
+                    .k = k,
+                    .a_row = is_last ? k : 1,
+                    .a_step = is_last ? 1 : m,
+                    .b_row = columns,
+                    .b_step = 1,
+                    .c_row = n,
+                    .order = order_of_panels(out.dtype(), packing, m),
+                    .b_panel = k * columns};
+  const auto run = [&](std::int64_t first) {
+    multiply(out.dtype(), sizes, a.data<void>(), b.data<char>() + first * k * item,
+             out.data<char>() + first * item);
+  };
+  run(0);
+  // The last columns, if they fill no panel, are a matrix of their own.
+  sizes.n = sizes.b_row = n - in_panels;
+  sizes.b_panel = 0;
+  run(in_panels);
 }
 
 }  // namespace
@@ -138,9 +135,7 @@ bool has_panels(const Op& packed_dot, const DotAttrs& dot, const TensorType& b) 
 }
 
 bool makes_panels(const Op& pack, const Attrs* attrs, const TensorType& x) {
-  const Panels& panels = &pack == &pack_small_op    ? kNarrow
-                         : &pack == &pack_turned_op ? kTurned
-                                                    : kPanels;
+  const Panels& panels = &pack == &pack_turned_op ? kTurned : kPanels;
   return Packing(x, get<PackAttrs>(attrs).contract, panels).has_panels;
 }
 
@@ -203,42 +198,13 @@ const Op packed_turned_dot_op{
           const auto sample = [](const Dims& a, const Dims& b, int in_a, int in_b) {
             return OpSample{{{TensorType(f32, a)}, {TensorType(f32, b)}}, single_pair(in_a, in_b)};
           };
-          return OpSamples{sample({5, 3}, {4, 3}, 1, 1), sample({5, 3}, {65, 3}, 1, 1)};
-        },
-};
-
-const Op pack_small_op{
-    .name = "pack_small",
-    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
-    .kernel = pack_kernel<kNarrow>,
-    .storage = OpStorage::input,
-    .no_vjp = kNoVjp,
-    .samples =
-        [] {
-          return OpSamples{{{{TensorType(f32, {3, 4})}}, make_attrs(PackAttrs{0})},
-                           {{{TensorType(f64, {7, 4})}}, make_attrs(PackAttrs{1})},
-                           {{{TensorType(f32, {0, 4})}}, make_attrs(PackAttrs{0})}};
-        },
-};
-
-const Op packed_small_dot_op{
-    .name = "packed_small_dot",
-    .type = [](TypeArgs& a) { dot_op.type(a); },
-    .kernel = packed_dot_kernel<kNarrow>,
-    .no_vjp = kNoVjp,
-    .samples =
-        [] {
-          const auto sample = [](const Dims& a, const Dims& b, int in_a, int in_b) {
-            return OpSample{{{TensorType(f32, a)}, {TensorType(f32, b)}}, single_pair(in_a, in_b)};
-          };
-          return OpSamples{sample({2, 3}, {3, 4}, 1, 0), sample({5, 2}, {7, 5}, 0, 1)};
+          return OpSamples{sample({5, 3}, {4, 3}, 1, 1), sample({5, 3}, {135, 3}, 1, 1),
+                           sample({3, 5}, {7, 3}, 0, 1)};
         },
 };
 
 namespace {
-const Op* const kPackedOps[] = {&pack_op,        &packed_dot_op,
-                                &pack_turned_op, &packed_turned_dot_op,
-                                &pack_small_op,  &packed_small_dot_op};
+const Op* const kPackedOps[] = {&pack_op, &packed_dot_op, &pack_turned_op, &packed_turned_dot_op};
 }
 std::span<const Op* const> packed_ops() { return kPackedOps; }
 

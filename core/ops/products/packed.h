@@ -47,15 +47,9 @@ SumOrder packed_order(const Op& packed_dot, const DotAttrs& dot, const TensorTyp
 bool packed_rows_are_alike(const Op& packed_dot, const DotAttrs& attrs, const TensorType& a,
                            const TensorType& b, std::int64_t rows);
 
-/// For tests: reorder every matrix, in panels so narrow that a small one has several.
-extern const Op pack_small_op;
-extern const Op packed_small_dot_op;
-
-inline bool is_pack(const Op& op) {
-  return &op == &pack_op || &op == &pack_turned_op || &op == &pack_small_op;
-}
+inline bool is_pack(const Op& op) { return &op == &pack_op || &op == &pack_turned_op; }
 inline bool is_packed_dot(const Op& op) {
-  return &op == &packed_dot_op || &op == &packed_turned_dot_op || &op == &packed_small_dot_op;
+  return &op == &packed_dot_op || &op == &packed_turned_dot_op;
 }
 
 }  // namespace reel

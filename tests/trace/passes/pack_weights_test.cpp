@@ -123,10 +123,11 @@ TEST(PackWeightsTest, APackedMatrixHasNoRows) {
 TEST(PackWeightsTest, SmallOnesForTests) {
   const auto small = [](const Graph& graph) { return pack_weights(graph, Packs::all); };
   EXPECT_EQ(ops_behind(small, rnn, zeros({4, 2, 3}), zeros({3, 3})),
-            "full full pack_small loop{packed_small_dot add tanh}");
+            "full full pack_turned loop{packed_turned_dot add tanh}");
   manual_seed(3);
-  // Panels of three columns and a rest; forwards, and backwards, where the last axis is contracted.
-  for (const std::int64_t width : {1, 2, 3, 4, 7})
+  // Less than a panel, and panels of each instruction set with and without a rest; forwards, and
+  // backwards, where the last axis is contracted.
+  for (const std::int64_t width : {1, 3, 7, 16, 21, 64, 131})
     for (const DType dtype : {f32, f64}) {
       const Tensor x = random_normal({4, 2, width}, dtype),
                    w = random_normal({width, width}, dtype);

@@ -32,7 +32,7 @@ bool may_pack(const LoopAttrs& attrs, const DotAttrs& dot, const TensorType& a,
 }
 
 PackedOps ops_of(Packs packs, const DotAttrs& dot, const TensorType& a, const TensorType& matrix) {
-  if (packs == Packs::all) return {pack_small_op, packed_small_dot_op};
+  if (packs == Packs::all) return {pack_turned_op, packed_turned_dot_op};
   return packed_ops_of(dot, a, matrix);
 }
 
