@@ -100,11 +100,9 @@ struct Model {
   Linear readout;
 };
 
-WeightedMean loss_of(const Model& model, const Tensor& text, const Tensor& target,
-                     const Dim& time) {
+Weighted loss_of(const Model& model, const Tensor& text, const Tensor& target, const Dim& time) {
   auto [outputs, last] = recur(model.cell, model.embedding(text), time);
-  return {cross_entropy(model.readout(outputs), target, model.readout.out),
-          scalar(static_cast<double>(text.numel()), f32)};
+  return log_loss(model.readout(outputs), target, model.readout.out);
 }
 
 /// The step of char_rnn with 64 sequences: loss, gradient, clipping, Adam.
@@ -126,7 +124,7 @@ void measure_training(const World& world, Rows& rows) {
     return learnt;
   };
   const auto alone = jit([&](Learnt learnt, const Tensor& x, const Tensor& y) {
-    const auto loss = [&](const Model& model) { return loss_of(model, x, y, time_dim).mean; };
+    const auto loss = [&](const Model& model) { return loss_of(model, x, y, time_dim).mean(); };
     return update(learnt, grad(loss)(learnt.model));
   });
   const auto together = jit([&](Learnt learnt, const Sharded<std::pair<Tensor, Tensor>>& mine) {

@@ -30,6 +30,9 @@ struct Max {
   }
 };
 
+/// Writes the reduction of two arrays into `into`: one node of the tree.
+using Combine = void (*)(const void* left, const void* right, void* into, std::int64_t count);
+
 template <class T, class Op>
 void combine(const void* left, const void* right, void* into, std::int64_t count) {
   const auto* a = static_cast<const T*>(left);
@@ -66,6 +69,10 @@ Combine combine_with<Max>(DType dtype) {
   }
 }
 
+Combine combine_for(DType dtype, Reduction how) {
+  return how == Reduction::sum ? combine_with<Sum>(dtype) : combine_with<Max>(dtype);
+}
+
 /// Reduces nodes of the tree to its root.
 class TreeReduction {
  public:
@@ -82,9 +89,7 @@ class TreeReduction {
   };
   /// Writes `count` elements of the root. The result may overlap with no given node.
   void run(const std::vector<Given>& given, char* result, std::int64_t count) {
-    for (const Given& node : given)
-      for (Node& place : nodes_)
-        if (place.range == node.range) place.data = node.data;
+    for (const Given& node : given) nodes_[place_of(node.range)].data = node.data;
     for (std::int64_t first = 0; first < count; first += kBlock) {
       const std::int64_t size = std::min(kBlock, count - first);
       char* const into = result + first * element_bytes_;
@@ -108,6 +113,14 @@ class TreeReduction {
       const std::size_t l = build(left, depth + 1), r = build(right, depth + 1);
       nodes_[at].left = l;
       nodes_[at].right = r;
+    }
+    return at;
+  }
+  std::size_t place_of(ShardRange range) const {
+    std::size_t at = 0;
+    while (!(nodes_[at].range == range)) {
+      const Node& node = nodes_[at];
+      at = range.begin < nodes_[node.right].range.begin ? node.left : node.right;
     }
     return at;
   }
@@ -303,12 +316,6 @@ class AllReduce {
 
 }  // namespace
 
-Combine combine_for(DType dtype, Reduction how) {
-  if (dtype == boolean)
-    throw DTypeError("all_reduce: booleans have no sum; cast them, as in cast(x, i32)");
-  return how == Reduction::sum ? combine_with<Sum>(dtype) : combine_with<Max>(dtype);
-}
-
 void all_reduce(Transport& transport, const ArraysToReduce& arrays) {
   AllReduce(transport, arrays).run();
 }
@@ -318,7 +325,8 @@ void reduce_scatter(Transport& transport, DType dtype, const char* arrays, char*
   const std::int64_t element_bytes = size_of(dtype);
   const int ranks = transport.size();
   TreeReduction tree(ranks, combine_for(dtype, Reduction::sum), element_bytes);
-  const std::int64_t most = kBucketBytes / element_bytes;
+  // The buckets of all ranks together are one of all_reduce().
+  const std::int64_t most = std::max<std::int64_t>(1, kBucketBytes / element_bytes / ranks);
   std::vector<char> received(
       static_cast<std::size_t>(std::min(most, size) * element_bytes * ranks));
   for (std::int64_t begin = 0; begin < size; begin += most) {

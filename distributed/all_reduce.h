@@ -13,7 +13,7 @@ enum class Reduction : std::uint8_t { sum, max };
 
 /// The arrays of one dtype that ranks reduce together.
 struct ArraysToReduce {
-  DType dtype;
+  DType dtype;  ///< of numbers
   Reduction how;
   int shards;  ///< leaves of the tree
   /// By node of this rank (nodes_within() of its shards), then by array.
@@ -34,10 +34,5 @@ void all_reduce(Transport& transport, const ArraysToReduce& arrays);
 /// one behind the other for each rank, of `size` elements. Requires as above.
 void reduce_scatter(Transport& transport, DType dtype, const char* arrays, char* result,
                     std::int64_t size);
-
-/// Returns the reduction of two arrays, into `into`: one node of the tree.
-using Combine = void (*)(const void* left, const void* right, void* into, std::int64_t count);
-/// Throws DTypeError for booleans.
-Combine combine_for(DType dtype, Reduction how);
 
 }  // namespace reel

@@ -1,9 +1,11 @@
 #include "reel/distributed/call.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "reel/core/base/source_lines.h"
 #include "reel/core/base/str.h"
+#include "reel/core/types/tensor.h"
 
 namespace reel {
 namespace {
@@ -36,6 +38,11 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+/// Returns the lengths of a ragged dim, in the order of its entries.
+std::vector<std::int32_t> lengths_of(const Dim& dim) {
+  return dim.lengths().to_vector<std::int32_t>();
+}
+
 std::string before_place(const std::string& line) { return line.substr(0, line.find(" at ")); }
 
 }  // namespace
@@ -51,6 +58,8 @@ std::uint64_t Call::hash() const {
     for (const Dim& dim : type.dims()) {
       hash.add(dim.has_size() ? dim.size() : -1);
       if (dim.is_named()) hash.add(dim.name());
+      if (dim.is_ragged())
+        for (const std::int32_t length : lengths_of(dim)) hash.add(std::int64_t{length});
     }
   }
   return hash.value();
@@ -60,7 +69,13 @@ std::vector<std::string> Call::operands() const {
   std::vector<std::string> result;
   for (std::size_t i = 0; i < types.size(); ++i) {
     const std::string path = paths && !paths->empty() ? (*paths)[i] : "";
-    result.push_back(path.empty() ? str(*types[i]) : str(path, ": ", *types[i]));
+    std::string text = path.empty() ? str(*types[i]) : str(path, ": ", *types[i]);
+    for (const Dim& dim : types[i]->dims()) {
+      if (!dim.is_ragged()) continue;
+      text += str(" with ", dim.name());
+      for (const std::int32_t length : lengths_of(dim)) text += str(' ', length);
+    }
+    result.push_back(std::move(text));
   }
   return result;
 }

@@ -13,15 +13,15 @@ namespace reel {
 
 /// A call of a collective on one rank. All ranks must make calls with equal hashes in one order.
 struct Call {
-  std::string_view name;                  ///< "all_reduce (sum)"
+  std::string name;                       ///< "all_reduce (sum)", with all that ranks must agree on
   std::vector<const TensorType*> types;   ///< of the operands
   const std::vector<std::string>* paths;  ///< of the operands, in the caller's tree; may be null
   SourceId source = kNoSource;
 
-  /// Returns a number that depends on the name, and on paths, dtypes, sizes and dim names of the
-  /// operands. It is equal in all processes of one program.
+  /// Returns a number that depends on the name, and on paths, dtypes, sizes, dim names and lengths
+  /// of the operands. It is equal in all processes of one program. Requires types of a run.
   std::uint64_t hash() const;
-  /// Returns the operands as text, each as "path: type".
+  /// Returns the operands as text, each as "path: type". Lengths of ragged dims are listed.
   std::vector<std::string> operands() const;
 };
 

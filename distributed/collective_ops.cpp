@@ -34,35 +34,37 @@ struct CollectiveAttrs {
   }
 };
 
-/// A kernel's call, checked with the other ranks, during which no other thread uses MPI.
-class CheckedCall {
- public:
-  /// checked: the type that ranks compare, if it is not the operand's.
-  CheckedCall(const KernelArgs& args, std::string_view name, const TensorType* checked = nullptr)
-      : attrs(args.attr<CollectiveAttrs>()),
-        transport(Transport::active(name)),
-        lock_(transport.lock()) {
-    call_ = {name, {}, &attrs.paths, attrs.source};
-    for (std::size_t i = 0; i < static_cast<std::size_t>(attrs.arrays); ++i)
-      call_.types.push_back(checked ? checked : &args.input(i).type());
-    transport.check(call_);
+/// Checks a kernel's call with the other ranks, then runs `exchange`. No other thread uses MPI
+/// meanwhile. If this rank cannot finish, for lack of memory, the others get the reason.
+///
+/// name: all that ranks must agree on besides the operands. checked: the type that ranks compare,
+/// if it is not the operand's.
+template <class F>
+void run_checked(const KernelArgs& args, std::string name, const F& exchange,
+                 const TensorType* checked = nullptr) {
+  const auto& attrs = args.attr<CollectiveAttrs>();
+  Transport& transport = Transport::active(name);
+  const std::unique_lock<std::mutex> lock = transport.lock();
+  Call call{std::move(name), {}, &attrs.paths, attrs.source};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(attrs.arrays); ++i)
+    call.types.push_back(checked ? checked : &args.input(i).type());
+  transport.check(call);
+  try {
+    exchange(transport, attrs);
+  } catch (const ArgumentError&) {
+    throw;  // of sizes, on all ranks alike
+  } catch (const std::exception& error) {
+    transport.fail(error.what());
+    throw;
   }
-
-  const CollectiveAttrs& attrs;
-  Transport& transport;
-
- private:
-  std::unique_lock<std::mutex> lock_;
-  Call call_;
-};
+}
 
 /// Reduces the arrays of each dtype together.
-void reduce(KernelArgs& args, std::string_view name, Reduction how) {
-  const CheckedCall call(args, name);
-  const auto arrays = static_cast<std::size_t>(call.attrs.arrays);
+void reduce_arrays(KernelArgs& args, Reduction how, Transport& transport,
+                   const CollectiveAttrs& attrs) {
+  const auto arrays = static_cast<std::size_t>(attrs.arrays);
   const std::size_t nodes = args.in.size() / arrays;
-  const int shards =
-      call.attrs.shards ? static_cast<int>(call.attrs.shards) : call.transport.size();
+  const int shards = attrs.shards ? static_cast<int>(attrs.shards) : transport.size();
   for (const DType dtype : {f32, f64, i32, i64}) {
     ArraysToReduce of{dtype, how, shards, std::vector<std::vector<const char*>>(nodes), {}, {}};
     for (std::size_t i = 0; i < arrays; ++i) {
@@ -72,8 +74,18 @@ void reduce(KernelArgs& args, std::string_view name, Reduction how) {
       of.results.push_back(args.make(i).data<char>());
       of.sizes.push_back(args.types[i].numel());
     }
-    if (!of.sizes.empty()) all_reduce(call.transport, of);
+    if (!of.sizes.empty()) all_reduce(transport, of);
   }
+}
+
+void reduce(KernelArgs& args, Reduction how) {
+  const std::int64_t shards = args.attr<CollectiveAttrs>().shards;
+  std::string name = how == Reduction::max ? std::string("all_reduce (max)")
+                     : shards              ? str("all_reduce (sum of ", shards, " shards)")
+                                           : std::string("all_reduce (sum)");
+  run_checked(args, std::move(name), [&](Transport& transport, const CollectiveAttrs& attrs) {
+    reduce_arrays(args, how, transport, attrs);
+  });
 }
 
 void types_of_arrays(TypeArgs& args) {
@@ -133,7 +145,7 @@ void max_vjp(Vjp& at) {
 const Op all_reduce_sum_op{
     .name = "all_reduce_sum",
     .type = types_of_arrays,
-    .kernel = [](KernelArgs& args) { reduce(args, "all_reduce (sum)", Reduction::sum); },
+    .kernel = [](KernelArgs& args) { reduce(args, Reduction::sum); },
     .vjp = sum_vjp,
     .has_effect = true,
 };
@@ -141,7 +153,7 @@ const Op all_reduce_sum_op{
 const Op all_reduce_max_op{
     .name = "all_reduce_max",
     .type = types_of_arrays,
-    .kernel = [](KernelArgs& args) { reduce(args, "all_reduce (max)", Reduction::max); },
+    .kernel = [](KernelArgs& args) { reduce(args, Reduction::max); },
     .vjp = max_vjp,
     .reads = {.inputs = kAll, .outputs = kAll},
     .has_effect = true,
@@ -152,14 +164,17 @@ const Op broadcast_op{
     .type = types_of_arrays,
     .kernel =
         [](KernelArgs& args) {
-          const CheckedCall call(args, "broadcast");
-          const auto root = static_cast<int>(call.attrs.root);
-          for (std::size_t i = 0; i < args.in.size(); ++i) {
-            const auto bytes = static_cast<std::size_t>(args.types[i].bytes());
-            char* const data = args.make(i).data<char>();
-            if (call.transport.rank() == root) std::copy_n(args.input(i).data<char>(), bytes, data);
-            call.transport.broadcast(data, bytes, root);
-          }
+          const auto root = static_cast<int>(args.attr<CollectiveAttrs>().root);
+          run_checked(args, str("broadcast (from rank ", root, ")"),
+                      [&](Transport& transport, const CollectiveAttrs&) {
+                        for (std::size_t i = 0; i < args.in.size(); ++i) {
+                          const auto bytes = static_cast<std::size_t>(args.types[i].bytes());
+                          char* const data = args.make(i).data<char>();
+                          if (transport.rank() == root)
+                            std::copy_n(args.input(i).data<char>(), bytes, data);
+                          transport.broadcast(data, bytes, root);
+                        }
+                      });
         },
     .vjp =
         [](Vjp& at) {
@@ -183,11 +198,12 @@ const Op all_gather_op{
         },
     .kernel =
         [](KernelArgs& args) {
-          const CheckedCall call(args, "all_gather");
-          const std::int64_t bytes = args.input(0).type().bytes();
-          const Shares shares = Shares::of(
-              std::vector<std::int64_t>(static_cast<std::size_t>(call.transport.size()), bytes));
-          call.transport.all_gather(args.input(0).data<char>(), args.make().data<char>(), shares);
+          run_checked(args, "all_gather", [&](Transport& transport, const CollectiveAttrs&) {
+            const std::int64_t bytes = args.input(0).type().bytes();
+            const Shares shares = Shares::of(
+                std::vector<std::int64_t>(static_cast<std::size_t>(transport.size()), bytes));
+            transport.all_gather(args.input(0).data<char>(), args.make().data<char>(), shares);
+          });
         },
     .vjp =
         [](Vjp& at) {
@@ -203,8 +219,29 @@ TensorType with_rows(const TensorType& type, const Dim& rows) {
   return type.with(dims);
 }
 
-/// Results: the rows of all ranks, and the places of this rank's own among them. Ranks may have
-/// different numbers of rows.
+/// Returns the rows of all ranks, and the places of this rank's own among them.
+Tensors rows_of_all(const Tensor& x, Transport& transport) {
+  const auto own = static_cast<std::size_t>(transport.rank());
+  const auto ranks = static_cast<std::size_t>(transport.size());
+  const std::int64_t mine = x.type().sizes()[0];
+  std::vector<std::int64_t> counts(ranks);
+  transport.all_gather(&mine, counts.data(),
+                       Shares::of(std::vector<std::int64_t>(ranks, sizeof mine)));
+  std::int64_t before = 0, all = 0, row_bytes = size_of(x.dtype());
+  for (std::size_t i = 1; i < x.type().sizes().size(); ++i) row_bytes *= x.type().sizes()[i];
+  for (std::size_t r = 0; r < ranks; ++r) {
+    if (r < own) before += counts[r];
+    all += counts[r];
+    counts[r] *= row_bytes;
+  }
+  const Tensor rows(allocate_block(with_rows(x.type(), Dim(all))));
+  transport.all_gather(x.data<char>(), rows.data<char>(), Shares::of(counts));
+  const Tensor places(allocate_block(TensorType(i64, {x.dims()[0]})));
+  std::iota(places.data<std::int64_t>(), places.data<std::int64_t>() + mine, before);
+  return {rows, places};
+}
+
+/// Results: as rows_of_all(). Ranks may have different numbers of rows.
 const Op gather_rows_op{
     .name = "gather_rows",
     .type =
@@ -214,28 +251,13 @@ const Op gather_rows_op{
         },
     .kernel =
         [](KernelArgs& args) {
-          const Tensor& x = args.input(0);
-          const TensorType without_rows = with_rows(x.type(), Dim(0));
-          const CheckedCall call(args, "all_gather of rows", &without_rows);
-          const auto own = static_cast<std::size_t>(call.transport.rank());
-          const auto ranks = static_cast<std::size_t>(call.transport.size());
-          const std::int64_t mine = x.type().sizes()[0];
-          std::vector<std::int64_t> counts(ranks);
-          call.transport.all_gather(&mine, counts.data(),
-                                    Shares::of(std::vector<std::int64_t>(ranks, sizeof mine)));
-          std::int64_t before = 0, all = 0, row_bytes = size_of(x.dtype());
-          for (std::size_t i = 1; i < x.type().sizes().size(); ++i)
-            row_bytes *= x.type().sizes()[i];
-          for (std::size_t r = 0; r < ranks; ++r) {
-            if (r < own) before += counts[r];
-            all += counts[r];
-            counts[r] *= row_bytes;
-          }
-          const Tensor rows(allocate_block(with_rows(x.type(), Dim(all))));
-          call.transport.all_gather(x.data<char>(), rows.data<char>(), Shares::of(counts));
-          const Tensor places(allocate_block(TensorType(i64, {x.dims()[0]})));
-          std::iota(places.data<std::int64_t>(), places.data<std::int64_t>() + mine, before);
-          *args.decided = {rows, places};
+          const TensorType without_rows = with_rows(args.input(0).type(), Dim(0));
+          run_checked(
+              args, "all_gather of rows",
+              [&](Transport& transport, const CollectiveAttrs&) {
+                *args.decided = rows_of_all(args.input(0), transport);
+              },
+              &without_rows);
         },
     .vjp =
         [](Vjp& at) {
@@ -259,9 +281,10 @@ const Op reduce_scatter_op{
         },
     .kernel =
         [](KernelArgs& args) {
-          const CheckedCall call(args, "reduce_scatter");
-          reduce_scatter(call.transport, args.types[0].dtype(), args.input(0).data<char>(),
-                         args.make().data<char>(), args.types[0].numel());
+          run_checked(args, "reduce_scatter", [&](Transport& transport, const CollectiveAttrs&) {
+            reduce_scatter(transport, args.types[0].dtype(), args.input(0).data<char>(),
+                           args.make().data<char>(), args.types[0].numel());
+          });
         },
     .vjp =
         [](Vjp& at) {
@@ -273,12 +296,16 @@ const Op reduce_scatter_op{
     .has_effect = true,
 };
 
+std::string name_of_operand(const OperandPaths& paths, std::size_t i) {
+  return paths.empty() || paths[i].empty() ? "the operand" : paths[i];
+}
+
 void check_operands(const char* function, const Tensors& tensors, const OperandPaths& paths) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     check_defined(function, tensors[i]);
     if (tensors[i].type().is_list())
-      throw StructureError(str(function, ": ", paths.empty() ? "an operand" : paths[i],
-                               " is a TensorArray; stack() it first"));
+      throw StructureError(
+          str(function, ": ", name_of_operand(paths, i), " is a TensorArray; stack() it first"));
   }
 }
 
@@ -298,9 +325,16 @@ CollectiveAttrs attrs_of(std::size_t arrays, const OperandPaths& paths) {
 
 namespace detail {
 
+void check_numbers(const char* function, const Tensors& tensors, const OperandPaths& paths) {
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].dtype() == boolean)
+      throw DTypeError(str(function, ": ", name_of_operand(paths, i), " is ", tensors[i].type(),
+                           "; booleans are not reduced: cast them, as in cast(x, i32)"));
+}
+
 Tensors all_reduce(const Tensors& tensors, Reduction how, const OperandPaths& paths) {
   check_operands("all_reduce", tensors, paths);
-  for (const Tensor& tensor : tensors) combine_for(tensor.dtype(), how);
+  check_numbers("all_reduce", tensors, paths);
   if (tensors.empty() || Transport::active("all_reduce").size() == 1) return tensors;
   return bind_collective(how == Reduction::sum ? all_reduce_sum_op : all_reduce_max_op, tensors,
                          attrs_of(tensors.size(), paths));
@@ -343,7 +377,6 @@ Tensor gather_rows(const Tensor& x, const std::string& path) {
 
 Tensor scatter_ranks(const Tensor& x, const std::string& path) {
   check_operands("reduce_scatter", {x}, {path});
-  combine_for(x.dtype(), Reduction::sum);
   return bind_collective(reduce_scatter_op, {x}, attrs_of(1, {path}))[0];
 }
 

@@ -18,6 +18,9 @@ namespace reel::detail {
 
 using OperandPaths = std::vector<std::string>;
 
+/// Throws DTypeError if a tensor is boolean.
+void check_numbers(const char* function, const Tensors& tensors, const OperandPaths& paths);
+
 /// Returns the sums or maxima over all ranks. The tree of ranks fixes the order of additions.
 Tensors all_reduce(const Tensors& tensors, Reduction how, const OperandPaths& paths);
 /// Returns the sums over all shards, in the tree of shards. nodes: for each of this rank's nodes
@@ -33,7 +36,7 @@ Tensor gather_ranks(const Tensor& x, const std::string& path);
 /// x.
 Tensor gather_rows(const Tensor& x, const std::string& path);
 /// Returns, on rank r, the sum over all ranks of element r along the leading axis, which has an
-/// element for each rank.
+/// element for each rank. Requires numbers.
 Tensor scatter_ranks(const Tensor& x, const std::string& path);
 
 }  // namespace reel::detail

@@ -41,10 +41,22 @@ void gather_slices(const TreeTensors& tree, Tensors& result) {
       if (result[place].is_defined()) result[place] = gather_rows(result[place], tree.paths[place]);
 }
 
-/// Returns weight * x, and zeros if the weight is 0: x may then be a mean over nothing.
+/// Returns weight * x, and zeros if the weight is not positive: x may then be a mean over nothing.
 Tensor weighted(const Tensor& x, const Tensor& weight) {
   const Tensor factor = cast(weight, x.dtype());
   return where(factor > 0, x * factor, 0);
+}
+
+/// Returns x, and zeros if the weight is 0: x may then be computed from nothing, and NaN.
+Tensor unless_empty(const Tensor& x, const Tensor& weight) { return where(weight == 0, 0, x); }
+
+void check_scalar(const char* function, const char* name, const Tensor& x) {
+  check_defined(function, x);
+  if (x.rank() != 0)
+    throw ShapeError(str(function, ": ", name, " is ", x.type(), ", but must be a scalar"));
+  if (!is_float(x.dtype()))
+    throw DTypeError(str(function, ": ", name, " is ", x.type(),
+                         ", but must be floating; cast it, as in cast(x, f32)"));
 }
 
 void check_floating(const char* function, const Tensors& tensors, const OperandPaths& paths) {
@@ -82,6 +94,7 @@ Tensors all_reduce_mean_tree(const TreeTensors& tree, const Tensor& count) {
   Tensors sent = dense.of(tree.tensors);
   OperandPaths paths = dense.of(tree.paths);
   check_floating("all_reduce_mean", sent, paths);
+  check_scalar("all_reduce_mean", "count", count);
   for (Tensor& x : sent) x = weighted(x, count);
   sent.push_back(count);
   paths.push_back("count");
@@ -107,19 +120,22 @@ Tensors broadcast_tree(const TreeTensors& tree, int root) {
   return result;
 }
 
-Tensors mean_of_shards(const Tensors& means, const Tensors& counts,
-                       const std::vector<TreeTensors>& trees, int shards) {
+Tensors mean_of_shards(const std::vector<Weighted>& losses, const std::vector<TreeTensors>& trees,
+                       int shards) {
   const Transport& transport = Transport::active("value_and_grad");
   const ShardRange own = shards_of_rank(shards, transport.rank(), transport.size());
   const TreeTensors& first = trees[0];
   const Dense dense(first);
+  Tensors weights;
   std::vector<Tensors> by_shard;
   for (std::size_t s = 0; s < trees.size(); ++s) {
+    check_scalar("value_and_grad", "weight", losses[s].weight);
+    weights.push_back(stop_gradient(losses[s].weight));
     Tensors values = dense.of(trees[s].tensors);
-    values.push_back(means[s]);
+    values.push_back(losses[s].total);
     for (Tensor& x : values)
-      if (is_float(x.dtype())) x = weighted(x, counts[s]);
-    values.push_back(counts[s]);
+      if (is_float(x.dtype())) x = unless_empty(x, weights[s]);
+    values.push_back(weights[s]);
     by_shard.push_back(std::move(values));
   }
   std::vector<Tensors> nodes;
@@ -127,14 +143,16 @@ Tensors mean_of_shards(const Tensors& means, const Tensors& counts,
     nodes.push_back(sum_within(by_shard, own, node));
   OperandPaths paths = dense.of(first.paths);
   for (std::string& path : paths) path = str("gradient", path.empty() ? "" : ".", path);
-  paths.insert(paths.end(), {"loss", "count"});
+  paths.insert(paths.end(), {"loss.total", "loss.weight"});
   Tensors sums = all_reduce_nodes(nodes, shards, paths);
-  const Tensor total = std::move(sums.back());
+  const Tensor weight = std::move(sums.back());
   sums.pop_back();
+  const Tensor loss = Weighted{std::move(sums.back()), weight}.mean();
+  sums.pop_back();
+  const Tensor divisor = where(weight == 0, 1, weight);
+  const auto mean = [&](const Tensor& x) { return x / cast(divisor, x.dtype()); };
   for (Tensor& x : sums)
-    if (is_float(x.dtype())) x = x / cast(total, x.dtype());
-  const Tensor loss = std::move(sums.back());
-  sums.pop_back();
+    if (is_float(x.dtype())) x = mean(x);
 
   Tensors result = first.tensors;
   dense.put(sums, result);
@@ -143,7 +161,7 @@ Tensors mean_of_shards(const Tensors& means, const Tensors& counts,
     for (std::size_t s = 0; s < trees.size(); ++s) {
       const Tensor& values = trees[s].tensors[i];
       if (!values.is_defined()) continue;
-      rows.push_back(weighted(values, counts[s]) / cast(total, values.dtype()));
+      rows.push_back(mean(unless_empty(values, weights[s])));
       numbers.push_back(trees[s].tensors[i + 1]);
     }
     if (rows.empty()) continue;

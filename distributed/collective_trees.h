@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reel/distributed/collective_ops.h"
+#include "reel/frontend/losses/metrics.h"
 #include "reel/frontend/sparse/indexed_slices.h"
 #include "reel/frontend/tree/tree.h"
 
@@ -45,13 +46,16 @@ Tree with_tree_tensors(const Tree& tree, const Tensors& tensors) {
 // These return the tensors with others in their places. Empty Tensors stay.
 
 Tensors all_reduce_tree(const TreeTensors& tree, Reduction how);
-/// Also throws DTypeError for leaves that are not floating.
+/// Also throws DTypeError for leaves that are not floating; ShapeError or DTypeError for a count
+/// that is no floating scalar.
 Tensors all_reduce_mean_tree(const TreeTensors& tree, const Tensor& count);
 Tensors broadcast_tree(const TreeTensors& tree, int root);
 
-/// Returns the means of all shards' values, weighted by their counts. means, counts, trees: by
-/// shard of this rank. The mean of the losses is the last element of the result.
-Tensors mean_of_shards(const Tensors& means, const Tensors& counts,
-                       const std::vector<TreeTensors>& trees, int shards);
+/// Returns the sums of all shards' gradients, divided by the sum of their weights; zeros if it is
+/// 0. losses, trees: by shard of this rank; trees: gradients of the totals. The mean loss is the
+/// last element of the result. Throws ShapeError or DTypeError for a weight that is no floating
+/// scalar.
+Tensors mean_of_shards(const std::vector<Weighted>& losses, const std::vector<TreeTensors>& trees,
+                       int shards);
 
 }  // namespace reel::detail

@@ -1,4 +1,4 @@
-// distributed/sharded.h — Sharded, WeightedMean: a batch in shards, and the loss of one of them.
+// distributed/sharded.h — Sharded, a batch in shards, and the gradient of a loss over them.
 #pragma once
 
 #include <utility>
@@ -20,13 +20,6 @@ struct Sharded {
   int of = 0;     ///< number of all shards
 };
 
-/// A mean over `count` items: the valid steps of a shard, for instance. Shards with more items
-/// count more in the mean over all shards.
-struct WeightedMean {
-  Tensor mean;   ///< a floating scalar
-  Tensor count;  ///< a floating scalar; not negative
-};
-
 namespace detail {
 
 template <class T>
@@ -35,9 +28,9 @@ template <class T>
 inline constexpr bool kIsSharded<Sharded<T>> = true;
 
 template <class T>
-inline constexpr bool kIsWeightedMean = std::is_same_v<T, WeightedMean>;
+inline constexpr bool kIsWeighted = std::is_same_v<T, Weighted>;
 template <class Aux>
-inline constexpr bool kIsWeightedMean<std::pair<WeightedMean, Aux>> = true;
+inline constexpr bool kIsWeighted<std::pair<Weighted, Aux>> = true;
 
 /// Returns shard s of an argument; an argument that is not sharded as it is.
 template <class T>
@@ -75,18 +68,18 @@ auto sharded_value_and_grad(F f) {
     static_assert((kIsSharded<std::decay_t<decltype(rest)>> || ...),
                   "World::value_and_grad(f) is called with a batch that World::shard() returned");
     static_assert(
-        kIsWeightedMean<Value>,
-        "the function given to World::value_and_grad returns WeightedMean{mean, count}, or "
-        "std::pair{WeightedMean{mean, count}, auxiliary}: a mean of means is wrong if shards "
+        kIsWeighted<Value>,
+        "the function given to World::value_and_grad returns Weighted{total, weight}, or "
+        "std::pair{Weighted{total, weight}, auxiliary}: a mean of means is wrong if shards "
         "have other numbers of items");
-    constexpr bool kHasAuxiliary = !std::is_same_v<Value, WeightedMean>;
+    constexpr bool kHasAuxiliary = !std::is_same_v<Value, Weighted>;
     const OwnShards own = shards_of(rest...);
     const auto of_shard = reel::value_and_grad([&f](const Model& m, const auto&... shard) {
       const Value value = f(m, shard...);
       if constexpr (kHasAuxiliary)
-        return std::pair{value.first.mean, value};
+        return std::pair{value.first.total, value};
       else
-        return std::pair{value.mean, value};
+        return std::pair{value.total, value};
     });
     std::vector<Value> values;
     std::vector<Model> gradients;
@@ -99,19 +92,16 @@ auto sharded_value_and_grad(F f) {
         gradients.push_back(std::move(gradient));
       }
     }
-    Tensors means, counts;
+    std::vector<Weighted> losses;
     std::vector<TreeTensors> trees;
     for (std::size_t s = 0; s < values.size(); ++s) {
-      const WeightedMean* weighted;
       if constexpr (kHasAuxiliary)
-        weighted = &values[s].first;
+        losses.push_back(values[s].first);
       else
-        weighted = &values[s];
-      means.push_back(weighted->mean);
-      counts.push_back(stop_gradient(weighted->count));
+        losses.push_back(values[s]);
       trees.push_back(tree_tensors(gradients[s]));
     }
-    Tensors reduced = mean_of_shards(means, counts, trees, own.of);
+    Tensors reduced = mean_of_shards(losses, trees, own.of);
     Tensor loss = std::move(reduced.back());
     reduced.pop_back();
     Model gradient = with_tree_tensors(gradients[0], reduced);

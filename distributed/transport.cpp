@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -39,7 +40,7 @@ bool is_launched() {
 /// Returns the number of processors of this machine, whatever this process is bound to.
 int processors() { return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)); }
 
-constexpr int kAnnouncement = 1;  // the tag
+constexpr int kIsWaiting = 1, kHasFailed = 2;  // tags of announcements
 /// After the time limit, ranks wait this long for the calls of the others, to name them.
 constexpr std::chrono::milliseconds kAnswer{500};
 
@@ -136,25 +137,24 @@ Transport::~Transport() {
 
 void Transport::abort() {
   if (is_broken()) end_launcher_later();
-  // MPI_Abort waits for mpirun, which may be out of reach if the network is cut.
-  std::thread([] {
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-    ::_exit(1);
-  }).detach();
+  // MPI_Abort waits for mpirun, which may be out of reach if the network is cut. An alarm needs no
+  // memory, unlike a thread.
+  ::signal(SIGALRM, [](int) { ::_exit(1); });
+  ::alarm(1);
   if (mpi_) MPI_Abort(MPI_COMM_WORLD, 1);
   ::_exit(1);
 }
 
-void Transport::announce() {
+void Transport::announce(std::string announced, int tag) {
   if (std::exchange(has_announced_, true)) return;
   std::string& text = announced_[static_cast<std::size_t>(rank_)];
-  text = pack(*current_);
+  text = std::move(announced);
   for (int other = 0; other < size_; ++other) {
     if (other == rank_) continue;
     MPI_Request request;
     // The text stays: no call follows a late one.
-    MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_CHAR, other, kAnnouncement,
-              mpi_->announcements, &request);
+    MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_CHAR, other, tag, mpi_->announcements,
+              &request);
     MPI_Request_free(&request);
   }
 }
@@ -163,19 +163,20 @@ void Transport::collect_announcements() {
   for (;;) {
     int has_come = 0, size = 0;
     MPI_Status status;
-    MPI_Iprobe(MPI_ANY_SOURCE, kAnnouncement, mpi_->announcements, &has_come, &status);
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, mpi_->announcements, &has_come, &status);
     if (!has_come) return;
     MPI_Get_count(&status, MPI_CHAR, &size);
     std::string& text = announced_[static_cast<std::size_t>(status.MPI_SOURCE)];
     text.resize(static_cast<std::size_t>(size));
-    MPI_Recv(text.data(), size, MPI_CHAR, status.MPI_SOURCE, kAnnouncement, mpi_->announcements,
+    MPI_Recv(text.data(), size, MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG, mpi_->announcements,
              MPI_STATUS_IGNORE);
+    has_failed_ = has_failed_ || status.MPI_TAG == kHasFailed;
   }
 }
 
 /// Throws an error that names the call of each rank. Ranks that wait answer at once.
 void Transport::fail_late() {
-  announce();
+  announce(pack(*current_), kIsWaiting);
   const auto is_complete = [&] {
     for (const std::string& text : announced_)
       if (text.empty()) return false;
@@ -186,11 +187,12 @@ void Transport::fail_late() {
     collect_announcements();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  const std::string since = calls_ == 0 ? std::string(" has called no collective")
-                                        : str(" has called none since call ", calls_, ", ",
-                                              text_of(last_name_, last_source_));
-  std::string message = str("not all ranks came to call ", calls_ + 1, " within ", timeout_.count(),
-                            " s, the World's timeout");
+  const std::string since = number_ <= 1 ? std::string(" has called no collective")
+                                         : str(" has called none since call ", number_ - 1, ", ",
+                                               text_of(last_name_, last_source_));
+  std::string message = has_failed_ ? str("not all ranks can finish call ", number_)
+                                    : str("not all ranks came to call ", number_, " within ",
+                                          timeout_.count(), " s, the World's timeout");
   std::vector<std::string> texts;
   for (const std::string& text : announced_) {
     const bool is_here = !text.empty();
@@ -231,6 +233,10 @@ void Transport::check(const Call& call) {
   if (is_broken()) throw DistributedError(failure_);
   if (!mpi_) return;
   current_ = &call;
+  ++number_;
+  std::swap(last_name_, name_);
+  name_ = call.name;
+  last_source_ = std::exchange(source_, call.source);
   // The largest hash and the largest complement are of one number if all hashes are equal.
   const std::uint64_t hash = call.hash();
   std::array<std::uint64_t, 2> mine{hash, ~hash}, largest{};
@@ -238,9 +244,18 @@ void Transport::check(const Call& call) {
   MPI_Iallreduce(mine.data(), largest.data(), 2, MPI_UINT64_T, MPI_MAX, mpi_->all, &request);
   wait(request, true);
   if (largest[0] != ~largest[1]) refuse(call);
-  ++calls_;
-  last_name_ = call.name;
-  last_source_ = call.source;
+}
+
+void Transport::fail(const std::string& reason) {
+  if (is_broken() || !mpi_) return;
+  try {
+    const std::string text = text_of(name_, source_);
+    announce(str(text, " failed: ", reason), kHasFailed);
+    failure_ = str("this rank failed in call ", number_, ", ", text, ": ", reason);
+  } catch (const std::bad_alloc&) {
+    announce("out of memory", kHasFailed);
+    failure_ = "out of memory";  // short enough to need none
+  }
 }
 
 void Transport::refuse(const Call& call) {
@@ -257,7 +272,7 @@ void Transport::refuse(const Call& call) {
   for (std::size_t r = 0; r < sizes.size(); ++r)
     texts.push_back(all.substr(static_cast<std::size_t>(shares.begin[r]),
                                static_cast<std::size_t>(shares.bytes[r])));
-  throw DistributedError(str("ranks differ in call ", calls_ + 1, ':', compare(texts)));
+  throw DistributedError(str("ranks differ in call ", number_, ':', compare(texts)));
 }
 
 bool Transport::all(bool value) {

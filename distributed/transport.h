@@ -24,8 +24,9 @@ struct Shares {
 /// The ranks of one program. There is at most one object, owned by World.
 ///
 /// The functions below are called by all ranks in one order, which check() ensures. They throw
-/// DistributedError if the other ranks do not take part within the time limit. Afterwards, all of
-/// them throw. Hold lock() during a check and the exchanges that follow it.
+/// DistributedError if the other ranks do not take part within the time limit, or if one of them
+/// called fail(). Afterwards, all of them throw. Hold lock() during a check and the exchanges that
+/// follow it.
 class Transport {
  public:
   using Clock = std::chrono::steady_clock;
@@ -45,13 +46,16 @@ class Transport {
   int size() const { return size_; }
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
-  /// True if a rank did not come in time. No exchange is possible any more.
+  /// True if a rank did not come in time, or failed. No exchange is possible any more.
   bool is_broken() const { return !failure_.empty(); }
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
   /// Compares the call with the calls of the other ranks. Throws DistributedError on all ranks if
   /// they differ. `call` must live until the exchanges that follow have ended.
   void check(const Call& call);
+  /// Tells the other ranks that this one cannot finish the present call. They throw at once, with
+  /// the reason.
+  void fail(const std::string& reason);
 
   /// Returns true if `value` is true on all ranks.
   bool all(bool value);
@@ -73,8 +77,9 @@ class Transport {
   /// Throws an error that lists the calls of all ranks. Requires that all ranks call it.
   [[noreturn]] void refuse(const Call& call);
   [[noreturn]] void fail_late();
-  /// Sends this rank's call to all others, so that they can name it, at most once.
-  void announce();
+  /// Sends this rank's call, or the reason of its failure, to all others, so that they can name it.
+  /// Does so at most once.
+  void announce(std::string text, int tag);
   void collect_announcements();
   void start();
 
@@ -85,11 +90,11 @@ class Transport {
   std::mutex mutex_;
   std::string failure_;
   const Call* current_ = nullptr;  ///< this rank's present call
-  std::string_view last_name_;     ///< of the call before it
-  SourceId last_source_ = kNoSource;
+  std::string name_, last_name_;   ///< of the present call, and of the call before it
+  SourceId source_ = kNoSource, last_source_ = kNoSource;
   std::vector<std::string> announced_;  ///< by rank; empty if not announced
-  bool has_announced_ = false;
-  std::int64_t calls_ = 0;
+  bool has_announced_ = false, has_failed_ = false;
+  std::int64_t number_ = -1;  ///< of the present call; 0: the World's own
 };
 
 }  // namespace reel

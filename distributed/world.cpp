@@ -4,7 +4,9 @@
 #include <exception>
 #include <numeric>
 #include <optional>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
@@ -18,6 +20,13 @@ namespace {
 void check_eager(const char* function) {
   if (is_tracing())
     throw TraceError(str(function, ": is no op, so it cannot be part of a trace; call it outside"));
+}
+
+void check_size(const char* function, const Tensor& x, int place) {
+  if (!x.dims()[static_cast<std::size_t>(place)].has_size())
+    throw TraceError(str(function, ": ", axis_name(x.type(), place),
+                         " has a size that only the run knows, so it cannot be cut; state it, as "
+                         "in ensure_shape(x, {...})"));
 }
 
 void check_ragged(const char* function, const Tensor& x) {
@@ -41,9 +50,21 @@ World::World(const WorldOptions& options)
   transport_ = std::make_unique<Transport>(options.timeout);
   if (transport_->size() > 1) faults_ = std::make_unique<Faults>();
   print_binding(transport_->rank(), transport_->size());
+  check_options();
   if (options.shards < transport_->size())
     throw ArgumentError(str("World: shards is ", options.shards, ", but there are ",
                             transport_->size(), " ranks; each needs at least one shard"));
+}
+
+/// Options that differ between ranks are an error of all, not of the one that they do not fit.
+void World::check_options() const {
+  const Call call{
+      str("World (", options_.shards, " shards, timeout of ", options_.timeout.count(), " s)"),
+      {},
+      nullptr,
+      source_here()};
+  const auto lock = transport_->lock();
+  transport_->check(call);
 }
 
 World::~World() {
@@ -74,10 +95,14 @@ void World::end_after_error() {
   faults_->handlers.expect_end();
   (void)faults_.release();
   Transport* const transport = transport_.release();  // MPI_Finalize would wait for all ranks
-  std::thread([transport] {
-    std::this_thread::sleep_for(kForMessage);
+  try {
+    std::thread([transport] {
+      std::this_thread::sleep_for(kForMessage);
+      transport->abort();
+    }).detach();
+  } catch (const std::system_error&) {  // no memory for a thread
     transport->abort();
-  }).detach();
+  }
 }
 
 int World::rank() const { return transport_->rank(); }
@@ -116,9 +141,11 @@ Tensor World::all_gather(const Tensor& x, const Axis& axis) const {
 
 Tensor World::reduce_scatter(const Tensor& x, const Axis& axis) const {
   const int place = axis.in(x, "reduce_scatter");
+  detail::check_numbers("reduce_scatter", {x}, {});
   check_ragged("reduce_scatter", x);
+  check_size("reduce_scatter", x, place);
   const Dim& dim = x.dims()[static_cast<std::size_t>(place)];
-  if (dim.has_size() && dim.size() % size() != 0)
+  if (dim.size() % size() != 0)
     throw ShapeError(
         str("reduce_scatter: ", size(), " ranks do not divide ", axis_name(x.type(), place)));
   const Dims parts = dim.is_named()
@@ -132,19 +159,71 @@ Tensor World::reduce_scatter(const Tensor& x, const Axis& axis) const {
       transpose(split, Axes(std::vector<Axis>(positions.begin(), positions.end()))), "");
 }
 
-Tensors World::cut(const Tensors& tensors, const Axis& axis, int shard) const {
-  Tensors result = tensors;
-  std::optional<Dim> part;  // one for all leaves
-  for (Tensor& x : result) {
-    if (!x.is_defined()) continue;
-    const Dim* const dim = axis.dim();
-    if (dim ? !contains(x.dims(), *dim) : x.rank() == 0) continue;
-    const int place = axis.in(x, "shard");
+namespace {
+
+/// Cuts a shard out of the leaves of a batch.
+class Cut {
+ public:
+  Cut(const Axis& axis, int shard, int shards) : axis_(axis), shard_(shard), shards_(shards) {}
+
+  Tensor operator()(const Tensor& x) {
+    if (!x.is_defined()) return x;
+    if (x.type().is_list())
+      throw StructureError("shard: a leaf is a TensorArray; stack() it first");
+    const Dim* const named = axis_.dim();
+    if (named ? !contains(x.dims(), *named) : x.rank() == 0) return x;
+    const int place = axis_.in(x, "shard");
+    check_whole(x, place);
     const Dim& whole = x.dims()[static_cast<std::size_t>(place)];
-    const ShardRange range = shards_of_rank(static_cast<int>(whole.size()), shard, options_.shards);
-    if (whole.is_named() && !part) part = Dim(whole.name(), range.size());
-    x = slice(x, place, range.begin, range.end, whole.is_named() ? part : std::nullopt);
+    const std::int64_t begin = first_of(shard_, whole.size()),
+                       end = first_of(shard_ + 1, whole.size());
+    if (!whole.is_named()) return slice(x, place, begin, end);
+    return slice(x, place, begin, end, part_of(whole, end - begin));
   }
+  bool has_cut() const { return first_.is_defined(); }
+
+ private:
+  std::int64_t first_of(std::int64_t shard, std::int64_t size) const {
+    return size / shards_ * shard + size % shards_ * shard / shards_;
+  }
+  void check_whole(const Tensor& x, int place) {
+    const Dim& whole = x.dims()[static_cast<std::size_t>(place)];
+    if (whole.is_ragged())
+      throw ShapeError(str("shard: ", axis_name(x.type(), place),
+                           " is ragged; cut along the dim of its entries instead"));
+    check_size("shard", x, place);
+    if (!has_cut()) first_ = x, first_place_ = place;
+    const std::int64_t expected = first_.type().sizes()[static_cast<std::size_t>(first_place_)];
+    if (whole.size() != expected)
+      throw ShapeError(
+          str("shard: ", axis_name(x.type(), place), " has the size ", whole.size(), ", but ",
+              axis_name(first_.type(), first_place_), " has ", expected,
+              "; all leaves with the axis are cut alike, so name the dim of the items, "
+              "or leave other tensors out of the batch"));
+  }
+  /// Returns the dim of a shard: one for all leaves that have the dim.
+  Dim part_of(const Dim& whole, std::int64_t size) {
+    for (const auto& [of, part] : parts_)
+      if (of == whole) return part;
+    return parts_.emplace_back(whole, Dim(whole.name(), size)).second;
+  }
+
+  Axis axis_;
+  int shard_, shards_;
+  Tensor first_;  ///< the first leaf with the axis
+  int first_place_ = 0;
+  std::vector<std::pair<Dim, Dim>> parts_;
+};
+
+}  // namespace
+
+Tensors World::cut(const Tensors& tensors, const Axis& axis, int shard) const {
+  Tensors result;
+  Cut cut(axis, shard, options_.shards);
+  for (const Tensor& x : tensors) result.push_back(cut(x));
+  if (!cut.has_cut())
+    throw ShapeError(axis.dim() ? str("shard: no leaf of the batch has the dim ", *axis.dim())
+                                : std::string("shard: no leaf of the batch has an axis"));
   return result;
 }
 

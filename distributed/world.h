@@ -37,7 +37,8 @@ struct WorldOptions {
 ///
 /// All ranks must make the same calls of the members marked "Collective", with operands of the same
 /// types, in the same order. Otherwise all of them throw DistributedError, which names the call of
-/// each rank. If a rank makes no call within WorldOptions::timeout, the others throw it.
+/// each rank. If a rank makes no call within WorldOptions::timeout, or cannot finish one for lack
+/// of memory, the others throw it.
 ///
 /// If an exception leaves the scope of a World, or no handler catches it, or the program exits
 /// there, then all ranks end, and mpirun returns an exit code that is not 0.
@@ -47,7 +48,8 @@ struct WorldOptions {
 class World {
  public:
   /// Throws ArgumentError if there is a World, if there was one under mpirun, if shards are fewer
-  /// than ranks, or if the timeout is not positive.
+  /// than ranks, or if the timeout is not positive; DistributedError if options differ between
+  /// ranks.
   explicit World(const WorldOptions& options = {});
   ~World();
   World(const World&) = delete;
@@ -66,9 +68,10 @@ class World {
   bool all(bool value) const;
 
   // The following are ops on tensors: eager and traced, in bodies of loops, with gradients of any
-  // order. Gradients differentiate the sum of all ranks' results. In traces they run in the order
-  // of the program in every executor, and are never dropped. Throw StructureError for a
-  // TensorArray.
+  // order. Gradients differentiate the sum of all ranks' results, so a result that reaches the loss
+  // on one rank must reach it on all. In traces they run in the order of the program in every
+  // executor, and are never dropped. Throw StructureError for a TensorArray, DTypeError for sums of
+  // booleans, DistributedError for ragged dims whose lengths differ between ranks.
 
   /// Returns the tree of the root, on all ranks. Numbers and strings in it stay. Collective.
   template <class Tree>
@@ -84,7 +87,8 @@ class World {
                                      detail::all_reduce_tree(detail::tree_tensors(tree), how));
   }
   /// Returns the mean over all ranks, weighted by the counts: the number of items of which each
-  /// rank's tree is the mean. count: a floating scalar. NaN if all counts are 0. Collective.
+  /// rank's tree is the mean. count: a floating scalar. NaN if all counts are 0. Collective. Throws
+  /// ShapeError or DTypeError for another count, DTypeError for leaves that are not floating.
   template <class Tree>
   Tree all_reduce_mean(const Tree& tree, const Tensor& count) const {
     return detail::with_tree_tensors(
@@ -95,16 +99,19 @@ class World {
   /// rank: x.
   Tensor all_gather(const Tensor& x, const Axis& axis) const;
   /// Returns this rank's part along an axis of the sum over all ranks. Named dims as above.
-  /// Collective. Throws ShapeError if the number of ranks does not divide the size.
+  /// Collective. Throws ShapeError if the number of ranks does not divide the size, or for a ragged
+  /// dim; TraceError if only the run knows the size.
   Tensor reduce_scatter(const Tensor& x, const Axis& axis) const;
 
   /// Cuts a batch into shards along an axis, and returns the shards of this rank. They are
   /// consecutive. Ranks have equal numbers of shards, or numbers that differ by one. Leaves that
-  /// lack the axis are in every shard. Shards have equal sizes, or sizes that differ by one. Every
-  /// rank must have the whole batch, and cuts its part without a copy where the axis is the first.
+  /// lack the axis are in every shard. Shards have equal sizes, or sizes that differ by one; some
+  /// are empty if there are fewer items than shards. Every rank must have the whole batch, and cuts
+  /// its part without a copy if the axis is the first.
   ///
   /// A list of batches gives a list of their shards, so that all ranks make the same number of
-  /// steps.
+  /// steps. Throws ShapeError if no leaf has the axis, if its sizes differ between leaves, or if it
+  /// is ragged; StructureError for a TensorArray; TraceError if only the run knows the size.
   template <class Tree>
   auto shard(const Tree& batch, const Axis& axis = 0) const {
     if constexpr (detail::IsInstance<Tree, std::vector>::value &&
@@ -123,13 +130,15 @@ class World {
     }
   }
 
-  /// value_and_grad(f)(model, rest...) returns std::pair{loss, gradient with respect to model}: the
-  /// means over all shards, weighted by their counts.
+  /// value_and_grad(f)(model, rest...) returns std::pair{loss, gradient with respect to model}. The
+  /// loss is the sum of all shards' totals over the sum of their weights, as Weighted::mean(): 0,
+  /// with a gradient of zeros, if nothing counts.
   ///
-  /// f: (model, rest...) -> WeightedMean{mean, count}, or std::pair{WeightedMean, auxiliary}. It is
-  /// called for each shard of this rank: arguments that are Sharded are replaced by their parts.
-  /// With an auxiliary, the result is std::pair{std::pair{loss, Sharded<auxiliary>}, gradient}.
-  /// Random numbers in f have a key of their own for each shard. Collective.
+  /// f: (model, rest...) -> Weighted{total, weight}, or std::pair{Weighted, auxiliary}: the sum of
+  /// the losses of a shard's items, and the number of items, a floating scalar. It is called for
+  /// each shard of this rank: arguments that are Sharded are replaced by their parts. With an
+  /// auxiliary, the result is std::pair{std::pair{loss, Sharded<auxiliary>}, gradient}. Random
+  /// numbers in f have a key of their own for each shard. Collective.
   ///
   /// Each shard's gradient is computed alone, and shards are added in a fixed binary tree. Ensures:
   /// the same bits for any number of ranks, on processors of one kind. Rows of the gradient
@@ -142,6 +151,7 @@ class World {
  private:
   struct Faults;  // world.cpp
 
+  void check_options() const;
   Tensors cut(const Tensors& tensors, const Axis& axis, int shard) const;
   void end_after_error();
 

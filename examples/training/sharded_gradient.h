@@ -21,9 +21,8 @@ struct ShardedGradient {
       const auto of_shard = [&loss](const auto& m, const auto& shard) {
         const auto& [s, part, part_target] = shard;
         auto [mean, next] = loss(m, s, part, part_target);
-        return std::pair{
-            reel::WeightedMean{mean, reel::scalar(static_cast<double>(part.numel()), mean.dtype())},
-            std::move(next)};
+        const reel::Tensor count = reel::scalar(static_cast<double>(part.numel()), mean.dtype());
+        return std::pair{reel::Weighted{mean * count, count}, std::move(next)};
       };
       const auto mine = world->shard(std::tuple{state, x, target}, batch);
       auto [loss_and_states, gradient] = world->value_and_grad(of_shard)(model, mine);

@@ -10,13 +10,13 @@
 
 namespace reel {
 
-/// A sum and the number of its terms: means over several batches of different sizes.
+/// A sum and the number of its terms: means over batches of different sizes, or over their shards.
 ///
 ///   Weighted right = accuracy(logits, targets, classes);
 ///   for (...) right = right + accuracy(...);
 ///   right.mean()
 struct Weighted {
-  Tensor total, weight;  ///< scalars of one dtype
+  Tensor total, weight;  ///< scalars of one floating dtype; the weight is not negative
   /// Returns total / weight; 0 if nothing counted.
   Tensor mean() const;
 };

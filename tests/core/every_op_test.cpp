@@ -5,6 +5,7 @@
 
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/bind.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/shape/dims.h"
@@ -82,6 +83,12 @@ TEST_P(EveryOp, HasSamplesAndAVjpOrAReason) {
   EXPECT_TRUE(tested_elsewhere(op()) || !samples().empty()) << "no samples";
   EXPECT_TRUE(op().vjp || op().no_vjp) << "neither a vjp nor a reason for having none";
   EXPECT_TRUE(op().type && op().kernel);
+}
+
+/// Collectives are known by their results: no op of the library may be taken for one.
+TEST_P(EveryOp, AnEffectReturnsTheInput) {
+  if (op().has_effect) EXPECT_EQ(op().storage, OpStorage::input);
+  EXPECT_FALSE(is_collective(op()));
 }
 
 TEST_P(EveryOp, ResultHasTheTypeOfTheTypeRule) {

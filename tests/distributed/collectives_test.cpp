@@ -314,9 +314,57 @@ TEST(CollectiveErrorsTest, NameTheCallsOfRanksThatCallOthers) {
   world().barrier();  // ranks that agree again go on
 }
 
+TEST(CollectiveErrorsTest, NameTheRootsThatDiffer) {
+  if (world().size() == 1) return;
+  const std::string message = error_of([] { world().broadcast(zeros({2}), world().rank()); });
+  EXPECT_NE(message.find("\n  rank 0: broadcast (from rank 0) at "), std::string::npos) << message;
+  EXPECT_NE(message.find("\n  rank 1: broadcast (from rank 1) at "), std::string::npos) << message;
+  world().barrier();
+}
+
+TEST_P(CollectivesTest, RaggedDimsAreReducedIfLengthsAreEqualOnAllRanks) {
+  const Dim batch("batch", 3);
+  const auto sums = [](const Tensor& x) {
+    return mask_padding(world().all_reduce(x)) + mask_padding(world().broadcast(x));
+  };
+  const auto with = [&](std::vector<std::int32_t> lengths) {
+    const Dim time("time", tensor(lengths, {batch}));
+    return tensor(std::vector<double>(9, 1. + world().rank()), {batch, time}, f64);
+  };
+  const std::vector<double> y = run(sums)(with({3, 1, 2})).to_vector<double>();
+  const double expected = 1 + sum_over_ranks([](int r) { return 1. + r; });
+  EXPECT_EQ(y, (std::vector<double>{expected, expected, expected, expected, 0, 0, expected,
+                                    expected, 0}));
+  if (size() == 1) return;
+  const std::string message = error_of([&] {
+    run(sums)(with(rank() == 0 ? std::vector<std::int32_t>{3, 1, 2}
+                               : std::vector<std::int32_t>{1, 3, 2}));
+  });
+  EXPECT_NE(message.find("of f64[batch=3,time[batch=3]] with time 3 1 2"), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("of f64[batch=3,time[batch=3]] with time 1 3 2"), std::string::npos)
+      << message;
+  world().barrier();
+}
+
 TEST(CollectiveErrorsTest, OfOperands) {
-  EXPECT_EQ(error_of([] { world().all_reduce(tensor({true})); }),
-            "all_reduce: booleans have no sum; cast them, as in cast(x, i32)");
+  struct Mask {
+    Tensor mask;
+  };
+  EXPECT_EQ(
+      error_of([] { world().all_reduce(Mask{tensor({true})}, Reduction::max); }),
+      "all_reduce: mask is boolean[1]; booleans are not reduced: cast them, as in cast(x, i32)");
+  EXPECT_EQ(error_of([] { world().reduce_scatter(tensor({true}), 0); }),
+            "reduce_scatter: the operand is boolean[1]; booleans are not reduced: cast them, as in "
+            "cast(x, i32)");
+  EXPECT_EQ(error_of([] { world().all_reduce(TensorArray(TensorType(f32, {2}))); }),
+            "all_reduce: the operand is a TensorArray; stack() it first");
+  EXPECT_EQ(error_of([] { world().all_reduce_mean(zeros({2}), zeros({2})); }),
+            "all_reduce_mean: count is f32[2], but must be a scalar");
+  EXPECT_EQ(error_of([] { world().all_reduce_mean(zeros({2}), scalar(3)); }),
+            "all_reduce_mean: count is i32[], but must be floating; cast it, as in cast(x, f32)");
+  EXPECT_EQ(error_of([] { world().all_reduce_mean(tensor({2}), scalar(3.)); }),
+            "all_reduce_mean: x is i32[1]; a mean is of floating tensors");
   EXPECT_EQ(error_of([] { world().broadcast(zeros({2}), world().size()); }),
             str("broadcast: there is no rank ", world().size(), " among ", world().size()));
   EXPECT_EQ(error_of([] { jit([](const Tensor& x) { return world().barrier(), x; })(zeros({1})); }),

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -84,7 +85,7 @@ TEST_P(BitsTest, AreTheSameForAnyNumberOfRanks) {
   const Outcome alone = run(0, {"bits", "60", GetParam()});
   ASSERT_EQ(alone.code, 0) << alone.error;
   ASSERT_EQ(alone.out.size(), 34u) << alone.out;
-  for (const int ranks : {1, 2, 4, 8}) {
+  for (const int ranks : {1, 2, 3, 4, 5, 8}) {
     const Outcome outcome = run(ranks, {"bits", "60", GetParam()});
     EXPECT_EQ(outcome.code, 0) << outcome.error;
     EXPECT_EQ(outcome.out, alone.out) << ranks << " ranks";
@@ -129,6 +130,24 @@ TEST_F(CharRnnOnRanksTest, GoesOnWithAnotherNumberOfRanks) {
   train(0, "model", {"--resume"});
   EXPECT_TRUE(content_of(path("model")) == whole);
   EXPECT_EQ(content_of(path("model.csv")), losses);
+}
+
+/// A rank is killed after some time, wherever it is then: before, in or behind a checkpoint.
+TEST_F(CharRnnOnRanksTest, LosesNothingBeforeTheLastCheckpointIfARankIsKilled) {
+  std::vector<std::string> all = options("model");
+  *std::find(all.begin(), all.end(), "12") = "80";
+  train(0, "model", all);
+  const std::string whole = content_of(path("model")), losses = content_of(path("model.csv"));
+  for (int tenths = 4; tenths < 24; tenths += 4) {
+    fs::remove(path("model"));
+    std::string command = "if [ $OMPI_COMM_WORLD_RANK = 1 ]; then (sleep " +
+                          std::to_string(tenths / 10.) + "; kill -9 $$) & fi; exec " REEL_CHAR_RNN;
+    for (const std::string& word : all) command += " '" + word + "'";
+    run(2, {"-c", command + " --characters 0 --checkpoint '" + path("model") + "'"}, {}, "/bin/sh");
+    train(1, "model", fs::exists(path("model")) ? std::vector<std::string>{"--resume"} : all);
+    EXPECT_TRUE(content_of(path("model")) == whole) << tenths << " tenths of a second";
+    EXPECT_EQ(content_of(path("model.csv")), losses) << tenths << " tenths of a second";
+  }
 }
 
 TEST_F(CharRnnOnRanksTest, RefusesShardsThatDoNotFit) {
@@ -189,6 +208,22 @@ TEST_F(FaultsTest, ARankThatComputesForEverIsNamed) {
              "not all ranks came to call 3 within 1 s, the World's timeout\n  rank 0: "
              "all_reduce (sum) at ");
   EXPECT_TRUE(has(outcome.error, "\n  rank 2: has called none since call 2, all_reduce (sum) at "))
+      << outcome.error;
+}
+#ifndef __SANITIZE_ADDRESS__
+TEST_F(FaultsTest, ARankWithoutMemoryInTheMiddleOfACallIsNamed) {
+  const Outcome outcome = run(3, {"memory", "600", "computes"}, {"--quiet"});
+  expect_end(outcome, "not all ranks can finish call 3\n");
+  EXPECT_TRUE(has(outcome.error, " failed: there is no memory for 64")) << outcome.error;
+}
+TEST_F(FaultsTest, ARankThatFailedInACallMakesNoOther) {
+  expect_end(run(3, {"memory", "600"}, {"--quiet"}), "reel: rank 2: this rank failed in call 3, ");
+}
+#endif
+TEST_F(FaultsTest, OptionsThatDifferBetweenRanksAreNamed) {
+  const Outcome outcome = run(2, {"options", "600"}, {"--quiet"});
+  expect_end(outcome, "ranks differ in call 0:\n  rank 0: World (4 shards, timeout of 600 s) at ");
+  EXPECT_TRUE(has(outcome.error, "\n  rank 1: World (5 shards, timeout of 600 s) at "))
       << outcome.error;
 }
 TEST_F(FaultsTest, AFullDiskOnTheFirstRankEndsAllRanks) {

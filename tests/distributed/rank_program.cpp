@@ -1,6 +1,7 @@
 // A small training program with a fault that its first argument names, for programs_test.cpp.
 //
 //   rank_program CASE SECONDS [OPTION]   SECONDS: the World's timeout
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -8,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -50,12 +52,11 @@ Batch batch_of(int step, int rows) {
   return {tensor(ids, {batch, time}), tensor(targets, {batch, time})};
 }
 
-WeightedMean loss_of(const Model& model, const Batch& batch) {
+Weighted loss_of(const Model& model, const Batch& batch) {
   const Dim time = batch.ids.dim("time");
   const Tensor x = dropout(gather(model.words, batch.ids), 0.1);
   auto [outputs, last] = recur(model.cell, x, time);
-  return {cross_entropy(model.readout(outputs), batch.targets, model.readout.out),
-          cast(sum(time.lengths()), f32)};
+  return log_loss(model.readout(outputs), batch.targets, model.readout.out);
 }
 
 /// FNV-1a of the bits of all tensors.
@@ -97,8 +98,16 @@ void train(const World& world, const std::string& mode, int steps, int rows) {
 }
 
 void compute_for_ever() {
-  for (volatile std::uint64_t i = 0;; i = i + 1) {
-  }
+  for (;;) asm volatile("");
+}
+
+/// Lets this process have `bytes` more memory than it has.
+void limit_memory(std::size_t bytes) {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const ::rlim_t limit = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + bytes;
+  const ::rlimit limits{limit, limit};
+  ::setrlimit(RLIMIT_AS, &limits);
 }
 
 void reduce(const World& world, int times) {
@@ -142,6 +151,16 @@ void run(const World& world, const std::string& name, const std::string& option)
     reduce(world, 2);
     if (is_last) compute_for_ever();
     reduce(world, 1);
+  } else if (name == "memory") {  // the last rank has none for the result
+    const Tensor x = zeros({16 << 20});
+    reduce(world, 2);
+    if (is_last) limit_memory(16 << 20);
+    try {
+      world.all_reduce(x);
+    } catch (const MemoryError&) {
+      if (option == "computes") compute_for_ever();
+    }
+    world.barrier();
   } else if (name == "full") {  // rank 0 saves to a full disk while the others go on
     reduce(world, 2);
     if (world.rank() == 0) save_safetensors("/dev/full", std::vector<Tensor>{zeros({100})});
@@ -156,7 +175,9 @@ void run(const World& world, const std::string& name, const std::string& option)
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const std::string name = argv[1], option = argc > 3 ? argv[3] : "";
-  const WorldOptions options{.timeout = std::chrono::duration<double>(std::atof(argv[2]))};
+  WorldOptions options{.timeout = std::chrono::duration<double>(std::atof(argv[2]))};
+  if (const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK"); rank && name == "options")
+    options.shards = 4 + std::atoi(rank);
   if (option != "caught") {
     const World world(options);
     run(world, name, option);
