@@ -130,6 +130,9 @@ Tensors mean_of_shards(const std::vector<Weighted>& losses, const std::vector<Tr
   std::vector<Tensors> by_shard;
   for (std::size_t s = 0; s < trees.size(); ++s) {
     check_scalar("value_and_grad", "weight", losses[s].weight);
+    if (losses[s].weight.dtype() != losses[s].total.dtype())
+      throw DTypeError(str("value_and_grad: weight is ", losses[s].weight.type(), ", but total is ",
+                           losses[s].total.type(), "; cast the weight"));
     weights.push_back(stop_gradient(losses[s].weight));
     Tensors values = dense.of(trees[s].tensors);
     values.push_back(losses[s].total);

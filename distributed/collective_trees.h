@@ -53,8 +53,8 @@ Tensors broadcast_tree(const TreeTensors& tree, int root);
 
 /// Returns the sums of all shards' gradients, divided by the sum of their weights; zeros if it is
 /// 0. losses, trees: by shard of this rank; trees: gradients of the totals. The mean loss is the
-/// last element of the result. Throws ShapeError or DTypeError for a weight that is no floating
-/// scalar.
+/// last element of the result. Throws ShapeError or DTypeError for a weight that is no scalar of
+/// the total's dtype.
 Tensors mean_of_shards(const std::vector<Weighted>& losses, const std::vector<TreeTensors>& trees,
                        int shards);
 

@@ -281,6 +281,8 @@ TEST(ShardErrorsTest, AWeightIsAFloatingScalar) {
             "value_and_grad: weight is f32[8], but must be a scalar");
   EXPECT_EQ(error_of([&] { run(scalar(1)); }),
             "value_and_grad: weight is i32[], but must be floating; cast it, as in cast(x, f32)");
+  EXPECT_EQ(error_of([&] { run(scalar(1., f64)); }),
+            "value_and_grad: weight is f64[], but total is f32[]; cast the weight");
 }
 
 TEST(ShardErrorsTest, ShardsOfAnotherRankAreRefused) {
