@@ -47,7 +47,7 @@ chmod +x "$folder/agent"
 run() {
   ip netns exec "$a" "$mpirun" --quiet -n 2 -H "$net.1:1,$net.2:1" --mca plm_rsh_agent "$folder/agent" \
     --mca plm_rsh_no_tree_spawn 1 --mca btl tcp,self --mca btl_tcp_if_include "$net.0/24" \
-    --mca oob_tcp_if_include "$net.0/24" --mca oob_tcp_keepalive_time 2 --mca oob_tcp_keepalive_intvl 1 \
+    --mca oob_tcp_if_include "$net.0/24" --mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 2 \
     --mca oob_tcp_keepalive_probes 2 "$program" "$@"
 }
 
