@@ -52,6 +52,6 @@ configure(lacking result output -D COMPONENTS=distributed)
 expect("it was built without its component distributed: there was no MPI for C (Debian: libopenmpi-dev openmpi-bin)"
   "${result}" "${output}" 1)
 configure(other result output -D COMPONENTS=tensors)
-expect("it has no component tensors; there is distributed" "${result}" "${output}" 1)
+expect("it has no component tensors; there are distributed and onnx" "${result}" "${output}" 1)
 configure(without result output)
 expect("reel_distributed_FOUND is" "${result}" "${output}" 0)

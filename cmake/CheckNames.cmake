@@ -18,7 +18,7 @@ if(count LESS 40)
 endif()
 
 list(JOIN former "|" any)
-foreach(top core eager trace autodiff frontend distributed tests bench examples)
+foreach(top core eager trace autodiff frontend distributed onnx tests bench examples)
   file(GLOB_RECURSE files ${ROOT}/${top}/*.h ${ROOT}/${top}/*.cpp)
   foreach(file IN LISTS files)
     file(STRINGS ${file} found REGEX "(^|[^A-Za-z0-9_])(${any})($|[^A-Za-z0-9_])")

@@ -1,0 +1,4 @@
+// onnx.h — includes the public header of reel::onnx: models in the format of ONNX.
+#pragma once
+
+#include "reel/onnx/model.h"

@@ -1,0 +1,79 @@
+#include "reel/onnx/check_support.h"
+
+#include <set>
+
+#include "reel/core/base/str.h"
+#include "reel/onnx/onnx_error.h"
+#include "reel/onnx/registry.h"
+
+namespace reel::imported {
+namespace {
+
+constexpr std::size_t kMaxListed = 20;  // nodes of one op, in a message
+
+/// Ops or types, and the nodes that have them.
+using Missing = std::map<std::string, std::vector<std::string>>;
+
+/// Returns the element type of a tensor, or of the elements of a sequence or optional.
+ElementType element_type(const ::onnx::TypeProto& type) {
+  if (type.has_sequence_type()) return element_type(type.sequence_type().elem_type());
+  if (type.has_optional_type()) return element_type(type.optional_type().elem_type());
+  if (type.has_tensor_type()) return static_cast<ElementType>(type.tensor_type().elem_type());
+  return ElementType::undefined;
+}
+
+void find_types(const ::onnx::GraphProto& graph, Missing& missing) {
+  std::map<std::string, ElementType> types;
+  const auto note = [&](const ::onnx::ValueInfoProto& info) {
+    if (!info.has_type()) return;
+    const ElementType type = element_type(info.type());
+    // Of the outputs of optional and untyped values nothing is known.
+    if (type != ElementType::undefined && !dtype_of(type)) types[info.name()] = type;
+    if (info.type().has_map_type() || info.type().has_sparse_tensor_type())
+      missing["maps and sparse tensors"].push_back(info.name());
+  };
+  for (const auto& info : graph.input()) note(info);
+  for (const auto& info : graph.value_info()) note(info);
+  for (const auto& info : graph.output()) note(info);
+  for (const auto& info : graph.input())
+    if (types.count(info.name()))
+      missing[str("type ", types[info.name()])].push_back(str("input ", info.name()));
+  for (const auto& node : graph.node()) {
+    for (const std::string& name : node.output())
+      if (types.count(name)) missing[str("type ", types[name])].push_back(str("of ", name));
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) find_types(attribute.g(), missing);
+      const auto type = static_cast<ElementType>(attribute.t().data_type());
+      if (attribute.has_t() && !dtype_of(type))
+        missing[str("type ", type)].push_back(
+            str("of ", node.output_size() ? node.output(0) : node.name()));
+    }
+  }
+}
+
+void find_ops(const Graph& graph, Missing& missing) {
+  for_each_node(graph, [&](const Node& node) {
+    if (node.rule || node.function) return;
+    const std::string op = node.domain.empty() ? node.op : str(node.domain, '.', node.op);
+    missing[str("op ", op, " of version ", node.version)].push_back(node.name);
+  });
+}
+
+}  // namespace
+
+void check_support(const Program& program, const ::onnx::ModelProto& model) {
+  Missing missing;
+  find_ops(program.graph, missing);
+  find_types(model.graph(), missing);
+  if (missing.empty()) return;
+  std::string text = "the model has ops or types without a rule in Reel:";
+  for (auto& [what, nodes] : missing) {
+    const std::size_t count = nodes.size();
+    if (count > kMaxListed) nodes.resize(kMaxListed);
+    text += str("\n  ", what, ": ", count == 1 ? "node " : "nodes ", join(nodes),
+                count > kMaxListed ? str(", ... ", count, " nodes") : "");
+  }
+  throw OnnxError(text);
+}
+
+}  // namespace reel::imported

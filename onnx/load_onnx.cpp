@@ -1,0 +1,93 @@
+// load_onnx: parses, checks and reads a model.
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "reel/core/base/str.h"
+#include "reel/onnx/check_support.h"
+#include "reel/onnx/model.h"
+#include "reel/onnx/proto.h"
+#include "reel/onnx/read_graph.h"
+// These need the macros that proto.h defines.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include <onnx/checker.h>
+#include <onnx/shape_inference/implementation.h>
+#pragma GCC diagnostic pop
+
+namespace reel {
+namespace {
+
+using ::onnx::ModelProto;
+
+/// Fills in the types of all values, as far as they can be inferred: check_support reads them.
+void infer_types(ModelProto& model) {
+  try {
+    ::onnx::shape_inference::InferShapes(model);
+  } catch (const std::exception&) {
+    // Inference gives up for some models that are right. The rules check the types once more.
+  }
+}
+
+bool has_other_files(const ::onnx::GraphProto& graph) {
+  const auto is_elsewhere = [](const ::onnx::TensorProto& tensor) {
+    return tensor.data_location() == ::onnx::TensorProto::EXTERNAL;
+  };
+  for (const auto& tensor : graph.initializer())
+    if (is_elsewhere(tensor)) return true;
+  for (const auto& node : graph.node())
+    for (const auto& attribute : node.attribute())
+      if (is_elsewhere(attribute.t()) || has_other_files(attribute.g())) return true;
+  return false;
+}
+
+/// The checker finds other files only if it gets the model's path; it then parses the model again.
+void check(const ModelProto& model, const imported::ModelFile& file) {
+  if (!model.has_graph())
+    throw OnnxError(str("load_onnx: ", file.path, " is no ONNX model: it has no graph"));
+  try {
+    if (!file.folder.empty() && has_other_files(model.graph()))
+      ::onnx::checker::check_model(file.path);
+    else
+      ::onnx::checker::check_model(model);
+  } catch (const std::exception& error) {
+    throw OnnxError(str("load_onnx: ", file.path, " breaks a rule of ONNX: ", error.what()));
+  }
+}
+
+OnnxModel read(ModelProto& model, const imported::ModelFile& file) try {
+  check(model, file);
+  imported::ReadModel read = imported::read_model(model, file);
+  // Inference copies initializers, whose elements are not needed any more.
+  for (auto& tensor : *model.mutable_graph()->mutable_initializer()) tensor.clear_raw_data();
+  infer_types(model);
+  imported::check_support(read.program, model);
+  return OnnxModel::of(std::make_shared<const imported::Program>(std::move(read.program)),
+                       std::move(read.parameters));
+} catch (OnnxError& error) {
+  if (!error.names_function()) error.add_line(str("in load_onnx of ", file.path));
+  throw;
+}
+
+}  // namespace
+
+OnnxModel load_onnx(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw IoError(str("load_onnx: ", path, " cannot be opened"));
+  ModelProto model;
+  if (!model.ParseFromIstream(&stream))
+    throw OnnxError(str("load_onnx: ", path, " is damaged, or no ONNX model"));
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return read(model, {path, folder.empty() ? "." : folder.string()});
+}
+
+OnnxModel load_onnx_bytes(std::string_view bytes) {
+  ModelProto model;
+  if (bytes.size() > std::numeric_limits<int>::max() ||
+      !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    throw OnnxError("load_onnx: the bytes are damaged, or no ONNX model");
+  return read(model, {"the bytes", ""});
+}
+
+}  // namespace reel

@@ -1,0 +1,328 @@
+// If and Loop.
+#include <algorithm>
+#include <limits>
+
+#include "reel/core/base/str.h"
+#include "reel/core/functions/creation.h"
+#include "reel/core/functions/elementwise.h"
+#include "reel/core/functions/shape.h"
+#include "reel/core/types/mode.h"
+#include "reel/frontend/loops/loop_leaves.h"
+#include "reel/onnx/ops/loop_state.h"
+#include "reel/onnx/registry.h"
+#include "reel/onnx/run_graph.h"
+
+namespace reel::imported {
+namespace {
+
+Tensor scalar_of(const Tensor& x) { return x.rank() ? reshape(x, std::vector<std::int64_t>()) : x; }
+bool is_true(const Tensor& x) {
+  const ModeScope aside({});
+  return scalar_of(x).item<bool>();
+}
+PathsFn no_paths() {
+  return [] { return std::vector<std::string>(); };
+}
+PathsFn paths_of(std::size_t count, const std::string& what) {
+  return [count, what] {
+    std::vector<std::string> paths;
+    for (std::size_t i = 0; i < count; ++i) paths.push_back(str(what, ' ', i));
+    return paths;
+  };
+}
+
+// ---- If ---------------------------------------------------------------------------------------
+
+/// A condition that a trace knows selects the branch; otherwise both are recorded.
+Values run_if(const Call& call) {
+  const Tensor& condition = call.tensor(0);
+  const Graph &then = call.graph("then_branch"), &otherwise = call.graph("else_branch");
+  if (!condition.is_traced())
+    return run_graph(is_true(condition) ? then : otherwise, {}, &call.scope());
+  std::optional<Layout> layout;
+  bool may_differ = false;  // the sizes of results
+  const auto branch = [&](const Graph& graph) {
+    return [&] {
+      Values values = run_graph(graph, {}, &call.scope());
+      if (!layout) layout.emplace(values);
+      for (Value& value : values)
+        if (may_differ && value.kind == Value::Kind::tensor)
+          value.tensor = relax_shape(value.tensor, unknown_sizes(value.tensor.dims()));
+      return layout->leaves(values, "the branches of If");
+    };
+  };
+  const PathsFn paths = paths_of(then.outputs.size(), "output");
+  const auto record = [&] {
+    const TreeLeaves leaves = cond_leaves({std::nullopt, scalar_of(condition)}, branch(then),
+                                          branch(otherwise), paths, paths);
+    return layout->values(leaves);
+  };
+  try {
+    return record();
+  } catch (const ShapeError& error) {
+    may_differ = true;
+    try {
+      return record();
+    } catch (const Error&) {
+      throw error;
+    }
+  }
+}
+
+// ---- Loop -------------------------------------------------------------------------------------
+
+/// Returns true if the body returns the condition that it gets, or true: the trip count alone ends
+/// the loop.
+bool is_counted(const Graph& body) {
+  std::string name = body.outputs.at(0).name;
+  for (auto node = body.nodes.rbegin(); node != body.nodes.rend(); ++node) {
+    if (node->outputs.size() != 1 || node->outputs[0] != name) continue;
+    if (node->op == "Identity" && node->domain.empty()) {
+      name = node->inputs.at(0);
+      continue;
+    }
+    const auto value = node->attributes.find("value");
+    return node->op == "Constant" && value != node->attributes.end() &&
+           value->second.tensor.is_present() && is_true(value->second.tensor.tensor);
+  }
+  if (name == body.inputs.at(1).name) return true;
+  const auto constant = body.constants.find(name);
+  return constant != body.constants.end() && is_true(constant->second.tensor);
+}
+
+/// A Loop node: its trip count, its condition, and its body.
+class OnnxLoop {
+ public:
+  explicit OnnxLoop(const Call& call) : call_(call), body_(call.graph("body")) {
+    for (std::size_t i = 2; i < call.input_count(); ++i) initial_.push_back(call.inputs()[i]);
+    if (body_.inputs.size() != initial_.size() + 2 || body_.outputs.size() < initial_.size() + 1)
+      call.refuse(str("the body takes ", body_.inputs.size(), " and returns ", body_.outputs.size(),
+                      " values, for ", initial_.size(), " that are carried"));
+    stacks_ = body_.outputs.size() - 1 - initial_.size();
+    if (call.has(0)) trips_ = scalar_of(call.tensor(0));
+    if (call.has(1)) condition_ = scalar_of(call.tensor(1));
+    ends_early_ = !is_counted(body_);
+  }
+
+  Values run() {
+    const bool knows_begin = !condition_ || !condition_->is_traced();
+    if (knows_begin && condition_ && !is_true(*condition_)) trips_ = Value::integer(0).tensor;
+    if (has_sequences() && (!is_tracing() || (is_known(trips_) && !ends_early_ && knows_begin)))
+      return run_in_steps();
+    if (!knows_begin) ends_early_ = true;
+    // Sizes may change. Without an iteration, the initial state gives the sizes of the results.
+    if (!is_tracing()) return recorded(!is_known(trips_) || known_trips() > 0);
+    try {
+      return recorded(false);
+    } catch (const ShapeError& error) {
+      // If the state gets another size than the initial one, sizes are unknown in the trace.
+      try {
+        return recorded(true);
+      } catch (const Error&) {
+        throw error;
+      }
+    }
+  }
+
+ private:
+  static bool is_known(const std::optional<Tensor>& x) { return x && !x->is_traced(); }
+  bool has_sequences() const {
+    return std::any_of(initial_.begin(), initial_.end(),
+                       [](const Value& value) { return value.kind != Value::Kind::tensor; });
+  }
+  std::int64_t known_trips() const {
+    const ModeScope aside({});
+    return std::max<std::int64_t>(cast(*trips_, i64).item<std::int64_t>(), 0);
+  }
+
+  /// Returns the outputs of the body: the condition, carried values, elements of stacks.
+  Values iterate(Value iteration, const Tensor& condition, const Values& carried) const {
+    Values inputs{std::move(iteration), Value::of(condition)};
+    if (!condition.is_traced()) inputs[1].is_constant = true;
+    inputs.insert(inputs.end(), carried.begin(), carried.end());
+    return run_graph(body_, inputs, &call_.scope());
+  }
+
+  /// Runs the loop as a C++ loop: its state may be any value, such as sequences of tensors of
+  /// different ranks.
+  Values run_in_steps() const {
+    const std::int64_t most = trips_ ? known_trips() : std::numeric_limits<std::int64_t>::max();
+    Values carried = initial_;
+    std::vector<Tensors> stacks(stacks_);
+    std::vector<ElementType> types(stacks_);
+    Tensor condition = Value::truth(true).tensor;
+    for (std::int64_t i = 0; i < most && is_true(condition); ++i) {
+      Values out = iterate(Value::integer(i), condition, carried);
+      condition = scalar_of(out[0].tensor);
+      carried.assign(out.begin() + 1,
+                     out.begin() + 1 + static_cast<std::ptrdiff_t>(carried.size()));
+      for (std::size_t s = 0; s < stacks_; ++s) {
+        stacks[s].push_back(out[1 + carried.size() + s].tensor);
+        types[s] = out[1 + carried.size() + s].type;
+      }
+    }
+    for (std::size_t s = 0; s < stacks_; ++s) carried.push_back(stacked(s, stacks[s], types[s]));
+    return carried;
+  }
+
+  Value stacked(std::size_t s, const Tensors& elements, ElementType type) const {
+    if (!elements.empty()) return Value::of(stack(elements), type);
+    const Declared& declared = body_.outputs[1 + initial_.size() + s];
+    Dims dims{Dim(0)};
+    if (declared.shape)
+      for (const auto& [size, name] : *declared.shape)
+        dims.emplace_back(std::max<std::int64_t>(size, 0));
+    return Value::of(zeros(dims, dtype_of(declared.type).value_or(f32)), declared.type);
+  }
+
+  /// Returns shape invariants of the carried values: none, or sizes that may change.
+  std::vector<std::optional<PartialShape>> invariants(std::size_t before, bool may_change) const {
+    std::vector<std::optional<PartialShape>> shapes;
+    if (!may_change) return shapes;
+    shapes.resize(before);
+    for (std::size_t i = 0; i < initial_.size(); ++i)
+      shapes.push_back(PartialShape::unknown_rank());
+    return shapes;
+  }
+
+  /// Returns the initial state with sequences as arrays. The elements of an empty one have the type
+  /// that an iteration gives them; it is recorded in a branch that never runs. may_change: the
+  /// sizes of elements may differ.
+  Values with_arrays(bool may_change) const {
+    std::optional<Values> after;
+    Values result = initial_;
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      Value& value = result[i];
+      if (value.kind != Value::Kind::sequence) continue;
+      if (value.elements.empty() && !after) after = after_one_iteration();
+      const TensorType type = element_type(value.elements.empty() ? (*after)[1 + i] : value);
+      const Dims dims = may_change ? unknown_sizes(type.dims()) : known_or_new(type.dims());
+      value = Value::sequence(array_of({type.dtype(), dims}, value.elements), value.type);
+    }
+    return result;
+  }
+  Values after_one_iteration() const {
+    Values after;
+    const auto leaf = [] { return TreeLeaves{TreeLeaf::of(scalar(0))}; };
+    cond_leaves(
+        {std::nullopt, scalar(false)},
+        [&] {
+          after = iterate(Value::of(scalar(0, i64)), scalar(true), initial_);
+          return leaf();
+        },
+        leaf, paths_of(1, "output"), paths_of(1, "output"));
+    return after;
+  }
+  /// Unknown sizes of the branch have no meaning outside of it.
+  static Dims known_or_new(Dims dims) {
+    for (Dim& dim : dims)
+      if (!dim.has_size()) dim = Dim::unknown();
+    return dims;
+  }
+
+  /// Records the loop, or runs it eagerly, as a loop of Reel. Its state: the condition, if the loop
+  /// may end early, the number of the iteration, if it is no slice, and the carried values.
+  Values recorded(bool may_change) const {
+    const bool counts = stacks_ > 0 && !ends_early_ && is_known(trips_) && known_trips() > 0 &&
+                        known_trips() <= kMostCounts;
+    const Values start = has_sequences() ? with_arrays(may_change) : initial_;
+    const Layout layout(start);
+    Values elements;  // of the stacks, in the last iteration: for their types
+    const std::size_t first = (ends_early_ ? 1U : 0U) + (counts ? 0U : 1U);
+    TreeLeaves initial;
+    if (ends_early_)
+      initial.push_back(TreeLeaf::of(condition_ ? *condition_ : Value::truth(true).tensor));
+    if (!counts) initial.push_back(TreeLeaf::of(scalar(0, i64)));
+    for (TreeLeaf& leaf : layout.leaves(start, "Loop")) initial.push_back(std::move(leaf));
+
+    const auto step = [&](const Tensor& slice, const TreeLeaves& state) {
+      const Tensor i = counts ? slice : state[first - 1].tensor;
+      const Tensor go = ends_early_ ? state[0].tensor : Value::truth(true).tensor;
+      const Values out = iterate(Value::of(i), go, layout.values(state, first));
+      TreeLeaves next;
+      if (ends_early_) next.push_back(TreeLeaf::of(scalar_of(out[0].tensor)));
+      if (!counts) next.push_back(TreeLeaf::of(i + 1));
+      const Values carried(out.begin() + 1,
+                           out.begin() + 1 + static_cast<std::ptrdiff_t>(initial_.size()));
+      for (TreeLeaf& leaf : layout.leaves(carried, "the body of Loop"))
+        next.push_back(std::move(leaf));
+      elements.assign(out.begin() + 1 + static_cast<std::ptrdiff_t>(initial_.size()), out.end());
+      return next;
+    };
+    const auto goes_on = [&](const TreeLeaves& state) {
+      return ends_early_ ? LoopCondition{std::nullopt, state[0].tensor} : LoopCondition{true, {}};
+    };
+    const auto all_invariants = invariants(first, may_change);
+    std::optional<IterationCount> most;
+    if (trips_)
+      most = trips_->is_traced() ? IterationCount(*trips_) : IterationCount(known_trips());
+
+    TreeLeaves state, stacks;
+    const PathsFn paths = paths_of(initial.size(), "state");
+    if (stacks_ == 0) {
+      WhileSpec spec;
+      spec.name = call_.node().name;
+      spec.cond = goes_on;
+      spec.body = [&](const TreeLeaves& s) { return step(Tensor(), s); };
+      spec.initial = initial;
+      spec.paths = paths;
+      spec.returned_paths = no_paths();
+      spec.shape_invariants = all_invariants;
+      spec.maximum_iterations = most;
+      state = while_loop_leaves(spec);
+    } else {
+      ScanSpec spec;
+      spec.name = call_.node().name;
+      spec.initial = initial;
+      spec.shape_invariants = all_invariants;
+      spec.state_paths = paths;
+      spec.returned_paths = no_paths();
+      spec.xs_paths = paths_of(1, "iteration");
+      spec.first_y_paths = spec.y_paths = paths_of(stacks_, "output");
+      if (counts) {
+        spec.xs.push_back(TreeLeaf::of(range(known_trips(), i64)));
+      } else if (!ends_early_ && is_known(trips_)) {
+        spec.spatial_dim = Dim(known_trips());
+      } else {
+        spec.max_seq_len = most;
+        spec.cond = goes_on;
+        spec.cond_dims = Dims();
+      }
+      spec.body = [&](const TreeLeaves& x, const TreeLeaves& s) {
+        ScanStep result;
+        result.state = step(counts ? x[0].tensor : Tensor(), s);
+        for (const Value& element : elements) result.y.push_back(TreeLeaf::of(element.tensor));
+        return result;
+      };
+      const ScanResult result = scan_leaves(spec);
+      state = result.state;
+      stacks = result.ys;
+    }
+    Values results = layout.values(state, first);
+    for (std::size_t s = 0; s < stacks_; ++s)
+      results.push_back(Value::of(stacks[s].tensor, elements[s].type));
+    return results;
+  }
+
+  static constexpr std::int64_t kMostCounts = 1 << 20;  // of numbers that are made before the loop
+
+  const Call& call_;
+  const Graph& body_;
+  Values initial_;
+  std::size_t stacks_ = 0;
+  std::optional<Tensor> trips_, condition_;
+  bool ends_early_ = false;
+};
+
+Values run_loop(const Call& call) { return OnnxLoop(call).run(); }
+
+const Rule kRules[] = {
+    {"If", run_if, "", 1, kLatestVersion, false},
+    {"Loop", run_loop, "", 1, kLatestVersion, false},
+};
+
+}  // namespace
+
+std::span<const Rule> control_rules() { return kRules; }
+
+}  // namespace reel::imported

@@ -1,0 +1,296 @@
+// Reads and writes of elements by index, and ops whose results have as many elements as values say.
+#include <algorithm>
+#include <map>
+
+#include "reel/core/base/str.h"
+#include "reel/core/functions/checks.h"
+#include "reel/core/functions/creation.h"
+#include "reel/core/functions/elementwise.h"
+#include "reel/core/functions/indices.h"
+#include "reel/core/functions/pack.h"
+#include "reel/core/functions/shape.h"
+#include "reel/core/functions/updates.h"
+#include "reel/core/types/mode.h"
+#include "reel/frontend/loops/fold.h"
+#include "reel/onnx/ops/sizes.h"
+#include "reel/onnx/registry.h"
+
+namespace reel::imported {
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+std::int64_t product_of(const Sizes& sizes, std::size_t begin, std::size_t end) {
+  std::int64_t product = 1;
+  for (std::size_t i = begin; i < end; ++i) product *= sizes[i];
+  return product;
+}
+
+/// Returns indices as positions from the front. Throws AssertionError for one out of range: in a
+/// flat position it would name another element.
+Tensor from_front(const Tensor& given, std::int64_t size) {
+  const Tensor index = cast(given, i64);
+  assert_that(index >= -size && index < size, str("an index is within an axis of ", size), index);
+  return where(index < 0, index + size, index);
+}
+
+/// How updates change elements that are written.
+enum class Update { replace, add, multiply };
+
+Update update_of(const Call& call) {
+  const std::string reduction = call.text("reduction", "none");
+  if (reduction == "none") return Update::replace;
+  if (reduction == "add") return Update::add;
+  if (reduction == "mul") return Update::multiply;
+  call.refuse(str("the reduction ", reduction, " is not supported"));
+}
+
+/// Returns x with updates at positions of its first axis. positions: [n]; updates: [n, ...].
+Tensor updated(const Tensor& x, const Tensor& positions, const Tensor& updates, Update how) {
+  if (how == Update::replace) return set_at(x, positions, updates, 0);
+  if (how == Update::add) return scatter_add(x, positions, updates, 0);
+  return fori_loop(
+      0, positions.dim(0).size(),
+      [&](const Tensor& i, const Tensor& state) {
+        const Tensor at = gather(positions, i, 0);
+        return set_at(state, at, gather(state, at, 0) * gather(updates, i, 0), 0);
+      },
+      x);
+}
+
+// ---- Gather and scatter along an axis ---------------------------------------------------------
+
+Values run_gather(const Call& call) {
+  const Tensor &x = call.tensor(0), &indices = call.tensor(1);
+  Value result = call.like(0, gather(x, indices, call.axis(0)));
+  if (call.in(0).sizes && call.is_known(1)) {
+    const Dims& sizes = *call.in(0).sizes;
+    result.sizes.emplace();
+    for (const std::int64_t at : call.known_integers(1))
+      result.sizes->push_back(
+          sizes[static_cast<std::size_t>(call.axis_in(at, static_cast<int>(sizes.size())))]);
+    if (is_known(*result.sizes))  // the elements that are read may be known although others are not
+      return {indices.rank() ? Value::integers(numbers_of(*result.sizes))
+                             : Value::integer(result.sizes->at(0).size())};
+  }
+  return {result};
+}
+
+/// Returns the flat position of every element that GatherElements reads: its own position, with the
+/// index along one axis. Requires known sizes.
+Tensor flat_positions(const Tensor& x, const Tensor& indices, int axis) {
+  const Sizes sizes = x.shape(), wanted = indices.shape();
+  Tensor others;
+  {
+    const ModeScope aside({});
+    others = zeros(indices.dims(), i64);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (static_cast<int>(i) == axis) continue;
+      Sizes along(sizes.size(), 1);
+      along[i] = wanted[i];
+      others =
+          others + reshape(range(wanted[i], i64), along) * product_of(sizes, i + 1, sizes.size());
+    }
+  }
+  const auto at = static_cast<std::size_t>(axis);
+  return others + from_front(indices, sizes[at]) * product_of(sizes, at + 1, sizes.size());
+}
+
+void check_same_rank(const Call& call, const Tensor& x, const Tensor& indices) {
+  bool fits = x.rank() == indices.rank() && x.rank() > 0;
+  for (int i = 0; fits && i < x.rank(); ++i)
+    fits = i == call.axis(0) || indices.dim(i).size() <= x.dim(i).size();
+  if (!fits)
+    throw ShapeError(str(call.node().op, ": indices ", indices.type(), " do not fit ", x.type()));
+}
+
+Values run_gather_elements(const Call& call) {
+  const Tensor &x = call.tensor(0), &indices = call.tensor(1);
+  check_same_rank(call, x, indices);
+  return {call.like(0, gather(reshape(x, {-1}), flat_positions(x, indices, call.axis(0)), 0))};
+}
+
+Values run_scatter_elements(const Call& call) {
+  const Tensor &x = call.tensor(0), &indices = call.tensor(1), &updates = call.tensor(2);
+  check_same_rank(call, x, indices);
+  const Tensor at = reshape(flat_positions(x, indices, call.axis(0)), {-1});
+  const Tensor flat = updated(reshape(x, {-1}), at, reshape(updates, {-1}), update_of(call));
+  return {call.like(0, reshape(flat, x.shape()))};
+}
+
+// ---- Gather and scatter of slices -------------------------------------------------------------
+
+/// Returns the flat positions of the slices that the last axis of the indices names, among axes
+/// `first`, first + 1, ... of x.
+Tensor slice_positions(const Call& call, const Sizes& sizes, const Tensor& indices,
+                       std::size_t first) {
+  const std::int64_t depth = indices.dim(-1).size();
+  if (first + static_cast<std::size_t>(depth) > sizes.size())
+    call.refuse(
+        str("indices name ", depth, " axes behind ", first, ", but there are ", sizes.size()));
+  Sizes shape = indices.shape();
+  shape.pop_back();
+  Tensor position = zeros(Dims(shape.begin(), shape.end()), i64);
+  for (std::int64_t i = 0; i < depth; ++i) {
+    const std::int64_t size = sizes[first + static_cast<std::size_t>(i)];
+    position = position * size + from_front(gather(indices, scalar(i, i64), -1), size);
+  }
+  return position;
+}
+
+Values run_gather_nd(const Call& call) {
+  const Tensor &x = call.tensor(0), &indices = call.tensor(1);
+  const Sizes sizes = x.shape(), wanted = indices.shape();
+  const auto batch = static_cast<std::size_t>(call.integer("batch_dims", 0));
+  if (wanted.empty() || batch >= wanted.size() || batch > sizes.size())
+    call.refuse("indices do not fit");
+  const auto depth = static_cast<std::size_t>(wanted.back());
+  const Tensor positions = slice_positions(call, sizes, indices, batch);
+  const std::int64_t rows = product_of(sizes, 0, batch);
+  const Tensor flat =
+      gather(reshape(x, {rows, product_of(sizes, batch, batch + depth),
+                         product_of(sizes, batch + depth, sizes.size())}),
+             reshape(positions, {rows, product_of(wanted, batch, wanted.size() - 1)}), 1,
+             {.batch_dims = 1});
+  Sizes result(wanted.begin(), wanted.end() - 1);
+  result.insert(result.end(), sizes.begin() + static_cast<std::ptrdiff_t>(batch + depth),
+                sizes.end());
+  return {call.like(0, reshape(flat, result))};
+}
+
+Values run_scatter_nd(const Call& call) {
+  const Tensor &x = call.tensor(0), &indices = call.tensor(1), &updates = call.tensor(2);
+  const Sizes sizes = x.shape(), wanted = indices.shape();
+  if (wanted.empty()) call.refuse("indices have no axis");
+  const auto depth = static_cast<std::size_t>(wanted.back());
+  const Tensor positions = slice_positions(call, sizes, indices, 0);
+  const std::int64_t rest = product_of(sizes, depth, sizes.size());
+  const Tensor flat =
+      updated(reshape(x, {product_of(sizes, 0, depth), rest}), reshape(positions, {-1}),
+              reshape(updates, {positions.numel(), rest}), update_of(call));
+  return {call.like(0, reshape(flat, sizes))};
+}
+
+/// Negative indices count from the end; others out of range give no 1.
+Values run_one_hot(const Call& call) {
+  const Tensor indices = cast(call.tensor(0), i64);
+  const auto depth = static_cast<std::int64_t>(call.known_numbers(1).at(0));
+  const Tensor& values = call.tensor(2);
+  const int axis = call.axis_in(call.integer("axis", -1), indices.rank() + 1);
+  Dims apart = indices.dims(), along(static_cast<std::size_t>(indices.rank()) + 1, Dim(1));
+  apart.insert(apart.begin() + axis, Dim(1));
+  along[static_cast<std::size_t>(axis)] = Dim(depth);
+  const Tensor from_zero = where(indices < 0, indices + depth, indices);
+  const Tensor is_on = equal(reshape_to(from_zero, apart), reshape_to(range(depth, i64), along));
+  const auto value = [&](int i) { return gather(values, scalar(i), 0); };
+  return {call.like(2, where(is_on, value(1), value(0)))};
+}
+
+// ---- Sizes by values --------------------------------------------------------------------------
+
+Tensor with_axis_first(const Tensor& x, int axis) {
+  std::vector<Axis> order{axis};
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != axis) order.emplace_back(i);
+  return transpose(x, Axes(order));
+}
+Tensor with_first_axis_at(const Tensor& x, int axis) {
+  std::vector<Axis> order;
+  for (int i = 0; i < x.rank(); ++i) order.emplace_back(i < axis ? i + 1 : i == axis ? 0 : i);
+  return transpose(x, Axes(order));
+}
+
+/// The condition may be shorter than the axis: elements behind it are left out.
+Values run_compress(const Call& call) {
+  const bool is_flat = !call.has_attribute("axis");
+  const Tensor x = is_flat ? reshape(call.tensor(0), {-1}) : call.tensor(0);
+  const int axis = is_flat ? 0 : call.axis(0);
+  const Tensor& condition = call.tensor(1);
+  const Tensor rows = slice(with_axis_first(x, axis), 0, 0, condition.dim(0).size());
+  return {call.like(0, with_first_axis_at(pack(rows, condition), axis))};
+}
+
+/// Returns the positions of elements that are not 0: one row for each axis of x.
+Values run_non_zero(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  const Sizes sizes = x.rank() ? x.shape() : Sizes{1};
+  const Tensor is_set = x.dtype() == boolean ? x : not_equal(x, 0);
+  const Tensor at = pack(range(x.numel(), i64), reshape(is_set, {-1}));
+  Tensors rows;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    rows.push_back(
+        floor_divide(at, std::max<std::int64_t>(product_of(sizes, i + 1, sizes.size()), 1)) %
+        std::max<std::int64_t>(sizes[i], 1));
+  return {Value::of(stack(rows))};
+}
+
+/// Reads values, so it works in eager mode and for constants only.
+Values run_unique(const Call& call) {
+  const bool is_flat = !call.has_attribute("axis");
+  const int axis = is_flat ? 0 : call.axis(0);
+  const Tensor x = is_flat ? reshape(call.tensor(0), {-1}) : call.tensor(0);
+  const Tensor rows = with_axis_first(x, axis);
+  const std::int64_t count = rows.dim(0).size();
+  const std::int64_t width = count ? rows.numel() / count : 0;
+  std::vector<double> values;
+  {
+    if (x.is_traced())
+      throw TraceError(
+          "Unique: the size of its result is known only when the graph runs; run eagerly");
+    const ModeScope aside({});
+    values = cast(rows, f64).to_vector<double>();
+  }
+  // Rows in order of their first occurrence, with the positions of all equal ones.
+  std::map<std::vector<double>, std::vector<std::int64_t>> places;
+  for (std::int64_t i = 0; i < count; ++i)
+    places[{values.begin() + i * width, values.begin() + (i + 1) * width}].push_back(i);
+  std::vector<const std::vector<std::int64_t>*> order;
+  for (const auto& [row, positions] : places) order.push_back(&positions);
+  if (!call.flag("sorted", true))
+    std::sort(order.begin(), order.end(),
+              [](const auto* a, const auto* b) { return a->front() < b->front(); });
+  Sizes first, inverse(static_cast<std::size_t>(count)), counts;
+  for (const auto* positions : order) {
+    for (const std::int64_t at : *positions)
+      inverse[static_cast<std::size_t>(at)] = static_cast<std::int64_t>(first.size());
+    first.push_back(positions->front());
+    counts.push_back(static_cast<std::int64_t>(positions->size()));
+  }
+  return {call.like(0, gather(x, tensor(first), axis)), Value::of(tensor(first)),
+          Value::of(tensor(inverse)), Value::of(tensor(counts))};
+}
+
+/// Returns the k largest or smallest elements, in order. Until version 9, k is an attribute.
+Values run_top_k(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  const int axis = call.axis(-1);
+  const std::int64_t k = call.version() < 10 ? call.integer("k", 0) : call.known_integer(1);
+  if (k < 0 || k > x.dim(axis).size())
+    call.refuse(str("k is ", k, ", but the axis has ", x.dim(axis).size(), " elements"));
+  if (call.flag("largest", true)) {
+    const TopK top = top_k(x, axis, Dim(k));
+    return {call.like(0, top.values), Value::of(cast(top.indices, i64))};
+  }
+  return {call.like(0, slice(sort(x, axis), axis, 0, k)),
+          Value::of(cast(slice(argsort(x, axis), axis, 0, k), i64))};
+}
+
+const Rule kRules[] = {
+    {"Compress", run_compress, "", 9},
+    {"Gather", run_gather},
+    {"GatherElements", run_gather_elements, "", 11},
+    {"GatherND", run_gather_nd, "", 11},
+    {"NonZero", run_non_zero, "", 9},
+    {"OneHot", run_one_hot, "", 9},
+    {"Scatter", run_scatter_elements, "", 9, 10},
+    {"ScatterElements", run_scatter_elements, "", 11},
+    {"ScatterND", run_scatter_nd, "", 11},
+    {"TopK", run_top_k},
+    {"Unique", run_unique, "", 11},
+};
+
+}  // namespace
+
+std::span<const Rule> indexing_rules() { return kRules; }
+
+}  // namespace reel::imported

@@ -1,0 +1,515 @@
+// Shapes: ops that read sizes, and ops that move elements to other axes.
+#include <algorithm>
+#include <limits>
+
+#include "reel/core/base/str.h"
+#include "reel/core/functions/creation.h"
+#include "reel/core/functions/dims.h"
+#include "reel/core/functions/elementwise.h"
+#include "reel/core/functions/indices.h"
+#include "reel/core/functions/shape.h"
+#include "reel/core/types/mode.h"
+#include "reel/onnx/ops/convert.h"
+#include "reel/onnx/ops/rows.h"
+#include "reel/onnx/ops/sizes.h"
+#include "reel/onnx/registry.h"
+#include "reel/onnx/run_graph.h"
+
+namespace reel::imported {
+
+Tensor expand_plain(const Tensor& x, const Dims& sizes) {
+  Dims dims = sizes;
+  if (static_cast<int>(dims.size()) < x.rank())
+    dims.insert(dims.begin(), x.dims().begin(), x.dims().end() - static_cast<int>(dims.size()));
+  for (std::size_t i = 0; i < x.dims().size(); ++i) {
+    Dim& dim = dims[dims.size() - 1 - i];
+    if (dim == Dim(1)) dim = x.dims()[x.dims().size() - 1 - i];
+  }
+  return broadcast_to(x, dims);
+}
+
+namespace {
+
+/// Returns the axes that an attribute or, from version 13 on, an input names, in ascending order.
+std::vector<int> axes_of(const Call& call, int rank) {
+  std::vector<std::int64_t> given = call.integers("axes");
+  if (call.version() >= 13 && call.has(1)) given = call.known_integers(1);
+  std::vector<int> axes;
+  for (const std::int64_t axis : given) axes.push_back(call.axis_in(axis, rank));
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+    call.refuse("an axis occurs twice");
+  return axes;
+}
+
+Values run_shape(const Call& call) {
+  const Dims& dims = call.tensor(0).dims();
+  const auto rank = static_cast<std::int64_t>(dims.size());
+  const auto position = [&](std::int64_t at) {
+    return std::clamp(at < 0 ? at + rank : at, std::int64_t{0}, rank);
+  };
+  const std::int64_t begin = position(call.integer("start", 0)),
+                     end = std::max(begin, position(call.integer("end", rank)));
+  if (begin == end) return {Value::integers({})};
+  return {value_of_sizes(Dims(dims.begin() + begin, dims.begin() + end))};
+}
+
+Values run_size(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  if (is_known(x.dims())) return {Value::integer(x.numel())};
+  Tensor product = scalar(1, i64);
+  for (const Dim& dim : x.dims()) product = product * value_of_size(dim).tensor;
+  return {Value::of(product)};
+}
+
+/// A 0 in the new shape stands for the size of the same axis of x, unless allowzero says otherwise;
+/// one -1 for the size that follows from the others.
+Values run_reshape(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  Dims sizes;
+  std::vector<bool> is_open;
+  const auto add = [&](std::int64_t size) {
+    const std::size_t at = sizes.size();
+    if (size == 0 && !call.flag("allowzero", false)) {
+      if (at >= x.dims().size())
+        call.refuse(str("axis ", at, " of the shape is 0, but x lacks it"));
+      sizes.push_back(x.dims()[at]);
+    } else {
+      sizes.push_back(size < 0 ? Dim(1) : Dim(size));
+    }
+    is_open.push_back(size == -1);
+    if (size < -1) call.refuse(str("the shape has the size ", size));
+  };
+  if (call.version() < 5) {
+    for (const std::int64_t size : call.integers("shape")) add(size);
+  } else if (call.in(1).sizes) {
+    sizes = *call.in(1).sizes;
+    is_open.resize(sizes.size());
+  } else {
+    for (const std::int64_t size : call.known_integers(1)) add(size);
+  }
+  const auto open = std::count(is_open.begin(), is_open.end(), true);
+  if (open > 1) call.refuse("the shape has more than one -1");
+  if (open == 0) return {call.like(0, reshape_to(x, sizes))};
+  const auto at =
+      static_cast<std::size_t>(std::find(is_open.begin(), is_open.end(), true) - is_open.begin());
+  if (is_known(x.dims())) {
+    const std::int64_t others = [&] {
+      std::int64_t product = 1;
+      for (const std::int64_t size : numbers_of(sizes)) product *= size;
+      return product;
+    }();
+    if (others == 0 || x.numel() % others)
+      throw ShapeError(str("Reshape: ", x.type(), " has ", x.numel(),
+                           " elements, which are no multiple of the given sizes' ", others));
+    sizes[at] = x.numel() / others;
+    return {call.like(0, reshape_to(x, sizes))};
+  }
+  // Axes that both shapes share cancel each other.
+  Dims rest = x.dims();
+  std::int64_t divisor = 1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (i == at) continue;
+    const auto same = std::find(rest.begin(), rest.end(), sizes[i]);
+    if (same != rest.end())
+      rest.erase(same);
+    else
+      divisor *= sizes[i].size();
+  }
+  if (is_known(rest)) {
+    std::int64_t product = 1;
+    for (const std::int64_t size : numbers_of(rest)) product *= size;
+    if (divisor > 0 && product % divisor == 0) sizes[at] = product / divisor;
+  } else {
+    sizes[at] = rest.size() == 1 && divisor == 1 ? rest[0] : Dim::unknown();
+  }
+  return {call.like(0, reshape_to(x, sizes))};
+}
+
+Values run_flatten(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  const std::int64_t given = call.integer("axis", 1);
+  const std::int64_t axis = given == x.rank() ? given : call.axis_in(given, std::max(x.rank(), 1));
+  std::int64_t rows = 1, columns = 1;
+  bool known_rows = true, known_columns = true;
+  for (std::int64_t i = 0; i < x.rank(); ++i) {
+    const Dim& dim = x.dims()[static_cast<std::size_t>(i)];
+    (i < axis ? known_rows : known_columns) &= dim.has_size();
+    if (dim.has_size()) (i < axis ? rows : columns) *= dim.size();
+  }
+  if (!known_rows && !known_columns) call.refuse("both parts have sizes that only a run knows");
+  return {call.like(0, reshape(x, {known_rows ? rows : -1, known_columns ? columns : -1}))};
+}
+
+Values run_transpose(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  std::vector<Axis> order;
+  if (call.has_attribute("perm"))
+    for (const std::int64_t axis : call.integers("perm"))
+      order.emplace_back(call.axis_in(axis, x.rank()));
+  else
+    for (int axis = x.rank() - 1; axis >= 0; --axis) order.emplace_back(axis);
+  return {call.like(0, transpose(x, Axes(order)))};
+}
+
+/// Vectors of sizes stay sizes.
+Values run_concat(const Call& call) {
+  Tensors tensors;
+  Dims sizes;
+  bool are_sizes = false, is_numbers = true;
+  for (std::size_t i = 0; i < call.input_count(); ++i) {
+    tensors.push_back(call.tensor(i));
+    are_sizes = are_sizes || call.in(i).sizes;
+    is_numbers = is_numbers && (call.in(i).sizes || (is_integer(call.type(i)) && call.is_known(i)));
+  }
+  const std::int64_t axis = call.version() < 4 ? call.integer("axis", 1) : call.integer("axis", 0);
+  Value result = call.like(0, concat(tensors, call.axis_in(axis, call.tensor(0).rank())));
+  if (!are_sizes || !is_numbers || result.tensor.rank() != 1) return {result};
+  for (std::size_t i = 0; i < call.input_count(); ++i) {
+    if (!call.in(i).sizes)  // -1 and 0 have a meaning of their own for Reshape
+      for (const std::int64_t number : call.known_integers(i))
+        if (number <= 0) return {result};
+    for (const Dim& size : call.known_sizes(i)) sizes.push_back(size);
+  }
+  result.sizes = sizes;
+  return {result};
+}
+
+Values run_split(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  const int axis = call.axis(0);
+  const auto parts = static_cast<std::int64_t>(call.output_count());
+  std::vector<std::int64_t> lengths = call.integers("split");
+  if (call.has(1)) lengths = call.known_integers(1);
+  if (lengths.empty()) {
+    const std::int64_t size = x.dim(axis).size(), length = (size + parts - 1) / parts;
+    for (std::int64_t at = 0; static_cast<std::int64_t>(lengths.size()) < parts; at += length)
+      lengths.push_back(std::clamp(size - at, std::int64_t{0}, length));
+  }
+  if (static_cast<std::int64_t>(lengths.size()) != parts)
+    call.refuse(str(lengths.size(), " lengths for ", parts, " outputs"));
+  Values results;
+  std::int64_t at = 0;
+  for (const std::int64_t length : lengths) {
+    if (length < 0) call.refuse(str("a part has the length ", length));
+    results.push_back(call.like(0, slice(x, axis, at, at + length)));
+    at += length;
+  }
+  if (x.dim(axis).has_size() && at != x.dim(axis).size())
+    call.refuse(str("the lengths make ", at, ", but the axis has ", x.dim(axis).size()));
+  return results;
+}
+
+/// Positions of a slice along one axis, as NumPy reads them.
+struct SliceBounds {
+  std::int64_t begin, step;
+  std::optional<std::int64_t> end;
+};
+
+SliceBounds clamped(std::int64_t begin, std::int64_t end, std::int64_t step, std::int64_t size) {
+  if (begin < 0) begin += size;
+  if (end < 0) end += size;
+  if (step > 0) {
+    begin = std::clamp(begin, std::int64_t{0}, size);
+    return {begin, step, std::max(begin, std::clamp(end, std::int64_t{0}, size))};
+  }
+  begin = std::clamp(begin, std::int64_t{-1}, size - 1);
+  end = std::clamp(end, std::int64_t{-1}, size - 1);
+  if (begin <= end) return {0, 1, 0};  // no element
+  return {begin, step, end < 0 ? std::nullopt : std::optional(end)};
+}
+
+Tensor sliced(const Call& call, const Tensor& x, int axis, std::int64_t begin, std::int64_t end,
+              std::int64_t step) {
+  if (step == 0) call.refuse("a step is 0");
+  const Dim size = x.dim(axis);
+  if (size.has_size()) {
+    const SliceBounds bounds = clamped(begin, end, step, size.size());
+    if (bounds.begin == 0 && bounds.step == 1 && bounds.end == size.size()) return x;
+    return slice(x, axis, bounds.begin, bounds.end, bounds.step);
+  }
+  constexpr std::int64_t kFar = std::numeric_limits<std::int32_t>::max();
+  const bool is_open = step > 0 ? end >= kFar : end <= -kFar;
+  if (begin == 0 && is_open && step == 1) return x;
+  return slice(x, axis, begin >= kFar ? -1 : begin, is_open ? std::nullopt : std::optional(end),
+               step);
+}
+
+/// A value as another one plus a number.
+struct Offset {
+  std::string base;
+  std::int64_t number = 0;
+};
+
+/// Follows the nodes that make a value, as far as they keep it or add a constant.
+Offset offset_of(const Call& call, std::string name) {
+  Offset result{std::move(name)};
+  const std::vector<Node>& nodes = call.scope().graph().nodes;
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    if (node->outputs.size() != 1 || node->outputs[0] != result.base || !node->domain.empty())
+      continue;
+    if (node->op == "Unsqueeze" || node->op == "Squeeze" || node->op == "Identity" ||
+        node->op == "Cast") {
+      result.base = node->inputs.at(0);
+      continue;
+    }
+    if (node->op != "Add" && node->op != "Sub") return result;
+    const bool adds = node->op == "Add";
+    for (std::size_t i = adds ? 0 : 1; i < 2; ++i) {
+      const Value& value = call.scope().get(node->inputs.at(i));
+      if (!value.is_constant || value.tensor.numel() != 1) continue;
+      const ModeScope aside({});
+      const auto number = cast(value.tensor, i64).to_vector<std::int64_t>()[0];
+      result.number += adds ? number : -number;
+      result.base = node->inputs.at(1 - i);
+      break;
+    }
+    if (result.base == node->outputs[0]) return result;
+  }
+  return result;
+}
+
+/// A slice that begins where only a run knows has a known length if its end is its begin plus a
+/// constant, as in x[i:i+1].
+std::optional<Values> moving_slice(const Call& call) {
+  if (call.version() < 10 || (call.is_known(1) && call.is_known(2))) return {};
+  const Offset begin = offset_of(call, call.node().inputs.at(1)),
+               end = offset_of(call, call.node().inputs.at(2));
+  const std::int64_t length = end.number - begin.number;
+  if (begin.base != end.base || length < 0 || call.tensor(1).numel() != 1) return {};
+  if (call.has(4) && call.known_integer(4) != 1) return {};
+  const int axis = call.axis_in(call.has(3) ? call.known_integer(3) : 0, call.tensor(0).rank());
+  const Tensor first = cast(reshape(call.tensor(1), std::vector<std::int64_t>()), i64);
+  return Values{call.like(0, gather(call.tensor(0), first + range(length, i64), axis))};
+}
+
+/// Until version 9 the positions are attributes, later inputs.
+Values run_slice(const Call& call) {
+  if (const auto moving = moving_slice(call)) return *moving;
+  const bool has_inputs = call.version() >= 10;
+  const std::vector<std::int64_t> begins =
+      has_inputs ? call.known_integers(1) : call.integers("starts");
+  const std::vector<std::int64_t> ends =
+      has_inputs ? call.known_integers(2) : call.integers("ends");
+  std::vector<std::int64_t> axes = call.integers("axes"), steps;
+  if (has_inputs && call.has(3)) axes = call.known_integers(3);
+  if (has_inputs && call.has(4)) steps = call.known_integers(4);
+  if (axes.empty())
+    for (std::size_t i = 0; i < begins.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  if (steps.empty()) steps.resize(begins.size(), 1);
+  if (ends.size() != begins.size() || axes.size() != begins.size() || steps.size() != begins.size())
+    call.refuse("starts, ends, axes and steps differ in length");
+  const auto apply = [&](Tensor x) {
+    for (std::size_t i = 0; i < begins.size(); ++i)
+      x = sliced(call, x, call.axis_in(axes[i], x.rank()), begins[i], ends[i], steps[i]);
+    return x;
+  };
+  Value result = call.like(0, apply(call.tensor(0)));
+  if (call.in(0).sizes && begins.size() == 1) {
+    const Dims& sizes = *call.in(0).sizes;
+    const ModeScope aside({});
+    const Tensor positions = apply(range(static_cast<std::int64_t>(sizes.size()), i64));
+    result.sizes.emplace();
+    for (const std::int64_t at : positions.to_vector<std::int64_t>())
+      result.sizes->push_back(sizes[static_cast<std::size_t>(at)]);
+  }
+  return {result};
+}
+
+Values run_squeeze(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  std::vector<Axis> axes;
+  const std::vector<int> given = axes_of(call, x.rank());
+  if (given.empty() && !call.has_attribute("axes") && !call.has(1)) {
+    for (int i = 0; i < x.rank(); ++i)
+      if (x.dim(i) == Dim(1)) axes.emplace_back(i);
+  } else {
+    axes.assign(given.begin(), given.end());
+  }
+  Value result = call.like(0, axes.empty() ? x : squeeze(x, Axes(axes)));
+  result.sizes = call.in(0).sizes;
+  return {result};
+}
+
+Values run_unsqueeze(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  const std::size_t count =
+      call.version() >= 13 ? call.known_integers(1).size() : call.integers("axes").size();
+  Dims dims = x.dims();
+  for (const int axis : axes_of(call, x.rank() + static_cast<int>(count)))
+    dims.insert(dims.begin() + axis, Dim(1));
+  Value result = call.like(0, reshape_to(x, dims));
+  result.sizes = call.in(0).sizes;
+  return {result};
+}
+
+Values run_expand(const Call& call) {
+  return {call.like(0, expand_plain(call.tensor(0), call.known_sizes(1)))};
+}
+
+Values run_tile(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  const std::vector<std::int64_t> repeats = call.known_integers(1);
+  if (static_cast<int>(repeats.size()) != x.rank())
+    call.refuse(str(repeats.size(), " repeats for rank ", x.rank()));
+  Dims apart, wide, together;
+  for (std::size_t i = 0; i < repeats.size(); ++i) {
+    if (repeats[i] < 0) call.refuse("a repeat is negative");
+    const Dim& dim = x.dims()[i];
+    apart.insert(apart.end(), {Dim(1), dim});
+    wide.insert(wide.end(), {Dim(repeats[i]), dim});
+    together.push_back(dim * repeats[i]);
+  }
+  return {call.like(0, reshape_to(broadcast_to(reshape_to(x, apart), wide), together))};
+}
+
+// ---- Pad --------------------------------------------------------------------------------------
+
+/// Returns the positions of x that the positions of the padded axis show: mirrored at the ends, or
+/// the outermost.
+Tensor padded_positions(std::int64_t size, std::int64_t before, std::int64_t after, bool reflects) {
+  std::vector<std::int64_t> positions;
+  for (std::int64_t i = -before; i < size + after; ++i) {
+    std::int64_t at = reflects ? i : std::clamp(i, std::int64_t{0}, size - 1);
+    if (reflects && size > 1) {
+      const std::int64_t period = 2 * (size - 1);
+      at = (at % period + period) % period;
+      at = std::min(at, period - at);
+    } else if (reflects) {
+      at = 0;
+    }
+    positions.push_back(at);
+  }
+  return tensor(positions);
+}
+
+struct PadSpec {
+  std::string mode;
+  std::vector<std::int64_t> pads;  ///< all beginnings, then all ends; negative ones cut off
+  double value = 0;
+  Tensor traced_value;  ///< a scalar that replaces `value`, or empty
+};
+
+Tensor padded(const Call& call, Tensor x, const PadSpec& spec) {
+  const auto rank = static_cast<std::size_t>(x.rank());
+  if (spec.pads.size() != 2 * rank) call.refuse(str(spec.pads.size(), " pads for rank ", rank));
+  const bool is_constant = spec.mode == "constant";
+  const bool is_traced = is_constant && spec.traced_value.is_defined();
+  Tensor inside = is_traced ? ones(x.dims(), i32) : Tensor();
+  for (std::size_t i = 0; i < rank; ++i) {
+    const int axis = static_cast<int>(i);
+    std::int64_t before = spec.pads[i], after = spec.pads[i + rank];
+    if (before < 0 || after < 0) {
+      x = slice(x, axis, std::max<std::int64_t>(-before, 0),
+                after < 0 ? std::optional(after) : std::nullopt);
+      if (is_traced) inside = ones(x.dims(), i32);
+      before = std::max<std::int64_t>(before, 0);
+      after = std::max<std::int64_t>(after, 0);
+    }
+    if (before == 0 && after == 0) continue;
+    if (is_constant) {
+      x = pad(x, axis, before, after, spec.value);
+      if (is_traced) inside = pad(inside, axis, before, after);
+    } else {
+      const std::int64_t size = x.dim(axis).size();
+      if (size == 0) call.refuse(str("axis ", axis, " has no element to repeat"));
+      x = gather(x, padded_positions(size, before, after, spec.mode == "reflect"), axis);
+    }
+  }
+  return is_traced ? where(equal(inside, 1), x, spec.traced_value) : x;
+}
+
+Values run_pad(const Call& call) {
+  PadSpec spec;
+  spec.mode = call.text("mode", "constant");
+  if (spec.mode != "constant" && spec.mode != "reflect" && spec.mode != "edge")
+    call.refuse(str("the mode ", spec.mode, " is not supported"));
+  if (call.version() >= 11) {
+    spec.pads = call.known_integers(1);
+    if (call.has(2) && call.is_known(2))
+      spec.value = call.known_numbers(2).at(0);
+    else if (call.has(2))
+      spec.traced_value = reshape(call.tensor(2), std::vector<std::int64_t>());
+  } else {
+    spec.pads = call.version() >= 2 ? call.integers("pads") : call.integers("paddings");
+    spec.value = call.number("value", 0);
+  }
+  return {call.like(0, padded(call, call.tensor(0), spec))};
+}
+
+// ---- Blocks of pixels, sequences, triangles ---------------------------------------------------
+
+Values run_depth_to_space(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  const std::int64_t block = call.integer("blocksize", 1);
+  const auto s = x.shape();
+  if (s.size() != 4 || block < 1 || s[1] % (block * block))
+    call.refuse(str("does not fit ", x.type()));
+  const std::int64_t depth = s[1] / (block * block);
+  const bool is_crd = call.text("mode", "DCR") == "CRD";
+  const Tensor apart = is_crd ? reshape(x, {s[0], depth, block, block, s[2], s[3]})
+                              : reshape(x, {s[0], block, block, depth, s[2], s[3]});
+  const Tensor moved =
+      is_crd ? transpose(apart, {0, 1, 4, 2, 5, 3}) : transpose(apart, {0, 3, 4, 1, 5, 2});
+  return {call.like(0, reshape(moved, {s[0], depth, s[2] * block, s[3] * block}))};
+}
+
+Values run_space_to_depth(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  const std::int64_t block = call.integer("blocksize", 1);
+  const auto s = x.shape();
+  if (s.size() != 4 || block < 1 || s[2] % block || s[3] % block)
+    call.refuse(str("does not fit ", x.type()));
+  const Tensor apart = reshape(x, {s[0], s[1], s[2] / block, block, s[3] / block, block});
+  return {call.like(0, reshape(transpose(apart, {0, 3, 5, 1, 2, 4}),
+                               {s[0], s[1] * block * block, s[2] / block, s[3] / block}))};
+}
+
+/// Returns x with the first elements along the time axis reversed: as many of each entry as its
+/// length says.
+Values run_reverse_sequence(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  const int time = call.axis(0, "time_axis"), batch = call.axis(1, "batch_axis");
+  if (time + batch != 1) call.refuse("time_axis and batch_axis must be 0 and 1");
+  const Tensor rows = time == 0 ? transpose_first_two(x) : x;
+  const Tensor reversed = gather(rows, reversed_positions(rows.dim(1), cast(call.tensor(1), i64)),
+                                 1, {.batch_dims = 1});
+  return {call.like(0, time == 0 ? transpose_first_two(reversed) : reversed)};
+}
+
+Values run_trilu(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  if (x.rank() < 2) call.refuse(str("takes matrices, got ", x.type()));
+  const Tensor k =
+      call.has(1) ? reshape(call.tensor(1), std::vector<std::int64_t>()) : scalar(0, i64);
+  const Dim rows = x.dim(-2), columns = x.dim(-1);
+  const Tensor distance = range(columns, i64) - reshape_to(range(rows, i64), Dims{rows, Dim(1)});
+  const Tensor stays = call.flag("upper", true) ? distance >= k : distance <= k;
+  return {call.like(0, where(stays, x, zeros_like(x)))};
+}
+
+const Rule kRules[] = {
+    {"Concat", run_concat},
+    {"DepthToSpace", run_depth_to_space},
+    {"Expand", run_expand, "", 8},
+    {"Flatten", run_flatten},
+    {"Pad", run_pad},
+    {"Reshape", run_reshape},
+    {"ReverseSequence", run_reverse_sequence, "", 10},
+    {"Shape", run_shape},
+    {"Size", run_size},
+    {"Slice", run_slice},
+    {"SpaceToDepth", run_space_to_depth},
+    {"Split", run_split, "", 2},
+    {"Squeeze", run_squeeze},
+    {"Tile", run_tile, "", 6},
+    {"Transpose", run_transpose},
+    {"Trilu", run_trilu, "", 14},
+    {"Unsqueeze", run_unsqueeze},
+};
+
+}  // namespace
+
+std::span<const Rule> shape_rules() { return kRules; }
+
+}  // namespace reel::imported

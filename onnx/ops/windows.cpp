@@ -1,0 +1,329 @@
+// Convolutions and pooling. Windows are read by gather along each axis and multiplied as matrices:
+// no fast path, but gradients of every order follow.
+#include <algorithm>
+#include <limits>
+
+#include "reel/core/base/str.h"
+#include "reel/core/functions/creation.h"
+#include "reel/core/functions/elementwise.h"
+#include "reel/core/functions/indices.h"
+#include "reel/core/functions/products.h"
+#include "reel/core/functions/reductions.h"
+#include "reel/core/functions/shape.h"
+#include "reel/onnx/registry.h"
+
+namespace reel::imported {
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+/// The windows along one axis.
+struct AxisWindow {
+  std::int64_t size, kernel, stride, dilation, before, after, count;
+  /// Returns the positions that windows read, one window behind another.
+  Sizes positions() const {
+    Sizes result;
+    for (std::int64_t o = 0; o < count; ++o)
+      for (std::int64_t k = 0; k < kernel; ++k) result.push_back(o * stride + k * dilation);
+    return result;
+  }
+};
+using Windows = std::vector<AxisWindow>;
+
+std::int64_t element(const Sizes& list, std::size_t i, std::int64_t otherwise) {
+  return i < list.size() ? list[i] : otherwise;
+}
+
+/// Reads strides, dilations and pads of the axes behind the first two.
+Windows windows_of(const Call& call, const Tensor& x, const Sizes& kernel) {
+  const Sizes strides = call.integers("strides"), dilations = call.integers("dilations"),
+              pads = call.integers("pads");
+  const std::string auto_pad = call.text("auto_pad", "NOTSET");
+  if (x.rank() < 3 || static_cast<int>(kernel.size()) != x.rank() - 2)
+    call.refuse(str("a kernel of ", kernel.size(), " axes does not fit ", x.type()));
+  Windows windows;
+  for (std::size_t i = 0; i < kernel.size(); ++i) {
+    AxisWindow at{x.dim(static_cast<int>(i) + 2).size(),
+                  kernel[i],
+                  element(strides, i, 1),
+                  element(dilations, i, 1),
+                  element(pads, i, 0),
+                  element(pads, i + kernel.size(), 0),
+                  0};
+    if (at.kernel < 1 || at.stride < 1 || at.dilation < 1 || at.before < 0 || at.after < 0)
+      call.refuse("kernel_shape, strides and dilations are positive, pads are not negative");
+    const std::int64_t reach = (at.kernel - 1) * at.dilation + 1;
+    if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
+      const std::int64_t wanted = (at.size + at.stride - 1) / at.stride;
+      const std::int64_t padding =
+          std::max<std::int64_t>((wanted - 1) * at.stride + reach - at.size, 0);
+      at.before = auto_pad == "SAME_UPPER" ? padding / 2 : padding - padding / 2;
+      at.after = padding - at.before;
+    } else if (auto_pad == "VALID") {
+      at.before = at.after = 0;
+    }
+    const std::int64_t room = at.size + at.before + at.after - reach;
+    if (room < 0)
+      call.refuse(str("the kernel reaches over ", reach, " elements, more than there are"));
+    at.count = room / at.stride + 1;
+    if (call.flag("ceil_mode", false) && room % at.stride) {
+      ++at.count;
+      at.after += at.stride - room % at.stride;
+    }
+    windows.push_back(at);
+  }
+  return windows;
+}
+
+/// Returns the windows: [N, C, o1, k1, o2, k2, ...].
+Tensor unfolded(Tensor x, const Windows& windows, double padding) {
+  for (std::size_t i = windows.size(); i-- > 0;) {
+    const int axis = static_cast<int>(i) + 2;
+    x = pad(x, axis, windows[i].before, windows[i].after, padding);
+    Dims dims = x.dims();
+    x = gather(x, tensor(windows[i].positions()), axis);
+    dims[i + 2] = Dim(windows[i].count);
+    dims.insert(dims.begin() + axis + 1, Dim(windows[i].kernel));
+    x = reshape(x, dims);
+  }
+  return x;
+}
+
+/// Return the axes of the kernel, and of the places, in the result of unfolded().
+std::vector<Axis> kernel_axes(std::size_t count) {
+  std::vector<Axis> axes;
+  for (std::size_t i = 0; i < count; ++i) axes.emplace_back(static_cast<int>(3 + 2 * i));
+  return axes;
+}
+std::vector<Axis> place_axes(std::size_t count) {
+  std::vector<Axis> axes;
+  for (std::size_t i = 0; i < count; ++i) axes.emplace_back(static_cast<int>(2 + 2 * i));
+  return axes;
+}
+
+std::int64_t product(const Sizes& sizes) {
+  std::int64_t result = 1;
+  for (const std::int64_t size : sizes) result *= size;
+  return result;
+}
+
+/// Adds a bias for each channel.
+Tensor with_bias(const Call& call, const Tensor& y) {
+  if (!call.has(2)) return y;
+  Dims dims(static_cast<std::size_t>(y.rank() - 1), Dim(1));
+  dims[0] = call.tensor(2).dims()[0];
+  return y + reshape(call.tensor(2), dims);
+}
+
+/// [N, o..., M] -> [N, M, o...]
+Tensor channels_second(const Tensor& x) {
+  std::vector<Axis> order{0, x.rank() - 1};
+  for (int i = 1; i + 1 < x.rank(); ++i) order.emplace_back(i);
+  return transpose(x, Axes(order));
+}
+
+Values run_conv(const Call& call) {
+  const Tensor &x = call.tensor(0), &weight = call.tensor(1);
+  const std::int64_t groups = call.integer("group", 1);
+  Sizes kernel = weight.shape();
+  if (kernel.size() < 3) call.refuse(str("weights are ", weight.type()));
+  const std::int64_t outputs = kernel[0], inputs = kernel[1];
+  kernel.erase(kernel.begin(), kernel.begin() + 2);
+  const Windows windows = windows_of(call, x, kernel);
+  if (groups < 1 || outputs % groups || x.dim(1).size() != inputs * groups)
+    call.refuse(str("weights ", weight.type(), " in ", groups, " groups do not fit ", x.type()));
+  // [N, o..., C, k...], as rows of each group.
+  std::vector<Axis> order{0};
+  for (const Axis& axis : place_axes(windows.size())) order.push_back(axis);
+  order.emplace_back(1);
+  for (const Axis& axis : kernel_axes(windows.size())) order.push_back(axis);
+  const std::int64_t width = inputs * product(kernel);
+  Sizes shape{x.dim(0).size()};
+  for (const AxisWindow& at : windows) shape.push_back(at.count);
+  const std::int64_t rows = product(shape);
+  const Tensor patches = transpose(
+      reshape(transpose(unfolded(x, windows, 0), Axes(order)), {rows, groups, width}), {1, 0, 2});
+  const Tensor matrices = transpose(reshape(weight, {groups, outputs / groups, width}), {0, 2, 1});
+  const Tensor product_of_rows = transpose(matmul(patches, matrices), {1, 0, 2});
+  shape.push_back(outputs);
+  return {call.like(0, with_bias(call, channels_second(reshape(product_of_rows, shape))))};
+}
+
+/// The transposed map of Conv: each element adds a kernel to the result.
+Values run_conv_transpose(const Call& call) {
+  const Tensor &x = call.tensor(0), &weight = call.tensor(1);
+  const std::int64_t groups = call.integer("group", 1);
+  Sizes kernel = weight.shape();
+  const Sizes given = x.shape();
+  if (kernel.size() < 3 || kernel.size() != given.size() || groups < 1 || given[1] != kernel[0] ||
+      kernel[0] % groups)
+    call.refuse(str("weights ", weight.type(), " in ", groups, " groups do not fit ", x.type()));
+  const std::int64_t inputs = kernel[0] / groups, outputs = kernel[1];
+  kernel.erase(kernel.begin(), kernel.begin() + 2);
+  const std::size_t count = kernel.size();
+  const Sizes strides = call.integers("strides"), dilations = call.integers("dilations"),
+              extra = call.integers("output_padding"), wanted = call.integers("output_shape");
+  Sizes pads = call.integers("pads");
+  pads.resize(2 * count);
+  const std::string auto_pad = call.text("auto_pad", "NOTSET");
+
+  // [N, o..., C] in rows of each group, times [C, M k...].
+  std::vector<Axis> order{0};
+  for (std::size_t i = 0; i < count; ++i) order.emplace_back(static_cast<int>(i) + 2);
+  order.emplace_back(1);
+  const std::int64_t rows = given[0] * product(Sizes(given.begin() + 2, given.end()));
+  const Tensor elements =
+      transpose(reshape(transpose(x, Axes(order)), {rows, groups, inputs}), {1, 0, 2});
+  const Tensor kernels = transpose(
+      matmul(elements, reshape(weight, {groups, inputs, outputs * product(kernel)})), {1, 0, 2});
+  Sizes shape{given[0]};
+  shape.insert(shape.end(), given.begin() + 2, given.end());
+  shape.push_back(groups * outputs);
+  shape.insert(shape.end(), kernel.begin(), kernel.end());
+  // [N, M, o1, k1, ...]
+  std::vector<Axis> interleaved{0, static_cast<int>(count) + 1};
+  for (std::size_t i = 0; i < count; ++i) {
+    interleaved.emplace_back(static_cast<int>(i) + 1);
+    interleaved.emplace_back(static_cast<int>(count + 2 + i));
+  }
+  Tensor y = transpose(reshape(kernels, shape), Axes(interleaved));
+  for (std::size_t i = count; i-- > 0;) {
+    const int axis = static_cast<int>(2 * i) + 2;  // those before still have two axes each
+    const AxisWindow at{0, kernel[i],   element(strides, i, 1), element(dilations, i, 1), 0,
+                        0, given[i + 2]};
+    if (at.stride < 1 || at.dilation < 1) call.refuse("strides and dilations are positive");
+    const std::int64_t padding = element(extra, i, 0);
+    const std::int64_t full =
+        (at.count - 1) * at.stride + (at.kernel - 1) * at.dilation + 1 + padding;
+    std::int64_t size = full - pads[i] - pads[i + count];
+    if (!wanted.empty() || auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
+      size = wanted.empty() ? at.count * at.stride : wanted[wanted.size() - count + i];
+      const std::int64_t total = full - size;
+      const std::int64_t half = total / 2;
+      pads[i] = auto_pad == "SAME_UPPER" ? half : total - half;
+    }
+    Dims dims = y.dims();
+    dims.erase(dims.begin() + axis + 1);
+    dims[2 * i + 2] = Dim(at.count * at.kernel);
+    const Tensor updates = reshape(y, dims);
+    const std::int64_t reach = std::max(full, pads[i] + size);
+    dims[2 * i + 2] = Dim(std::max<std::int64_t>(reach, 0));
+    y = slice(scatter_add(zeros(dims, x.dtype()), tensor(at.positions()), updates, axis), axis,
+              pads[i], pads[i] + size);
+  }
+  return {call.like(0, with_bias(call, y))};
+}
+
+// ---- Pooling ----------------------------------------------------------------------------------
+
+Values run_average_pool(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  const Windows windows = windows_of(call, x, call.integers("kernel_shape"));
+  const Axes axes(kernel_axes(windows.size()));
+  // Elements count, and with count_include_pad the padding of the attribute, too.
+  const bool counts_padding = call.flag("count_include_pad", false);
+  Sizes ones_of(2, 1);
+  for (const AxisWindow& at : windows) ones_of.push_back(at.size);
+  Tensor counted = ones(Dims(ones_of.begin(), ones_of.end()), x.dtype());
+  Windows around = windows;
+  const Sizes pads = call.integers("pads");
+  for (std::size_t i = 0; counts_padding && i < windows.size(); ++i) {
+    const std::int64_t after =
+        pads.empty() ? windows[i].after : element(pads, i + windows.size(), 0);
+    counted = pad(counted, static_cast<int>(i) + 2, windows[i].before, after, 1);
+    around[i].before = 0;
+    around[i].after = windows[i].after - after;
+  }
+  return {
+      call.like(0, sum(unfolded(x, windows, 0), axes) / sum(unfolded(counted, around, 0), axes))};
+}
+
+double lowest_of(DType dtype) {
+  return is_float(dtype) ? -std::numeric_limits<double>::infinity()
+                         : static_cast<double>(std::numeric_limits<std::int32_t>::min());
+}
+
+/// The second output has the flat position of each largest element in x.
+Values run_max_pool(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  const Windows windows = windows_of(call, x, call.integers("kernel_shape"));
+  const std::size_t count = windows.size();
+  const double lowest = lowest_of(x.dtype());
+  const Tensor all = unfolded(x, windows, lowest);
+  Values results{call.like(0, max(all, Axes(kernel_axes(count))))};
+  if (!call.wants(1)) return results;
+
+  std::vector<Axis> order{0, 1};
+  for (const Axis& axis : place_axes(count)) order.push_back(axis);
+  for (const Axis& axis : kernel_axes(count)) order.push_back(axis);
+  Sizes shape{x.dim(0).size(), x.dim(1).size()};
+  for (const AxisWindow& at : windows) shape.push_back(at.count);
+  std::int64_t kernel = 1;
+  for (const AxisWindow& at : windows) kernel *= at.kernel;
+  shape.push_back(kernel);
+  const auto by_window = [&](const Tensor& t) { return reshape(transpose(t, Axes(order)), shape); };
+  Sizes sizes = x.shape();
+  Tensor positions = reshape(range(product(sizes), i64), sizes);
+  if (call.flag("storage_order", false)) {  // the first spatial axis varies fastest
+    std::vector<Axis> swapped{0, 1};
+    for (int axis = x.rank() - 1; axis >= 2; --axis) swapped.emplace_back(axis);
+    std::reverse(sizes.begin() + 2, sizes.end());
+    positions = transpose(reshape(range(product(sizes), i64), sizes), Axes(swapped));
+  }
+  const Tensor largest = argmax(by_window(all), -1);
+  const Tensor candidates = by_window(unfolded(positions, windows, 0));
+  const std::int64_t places = largest.numel();
+  const Tensor chosen = gather(reshape(candidates, {places, kernel}), reshape(largest, {places}), 1,
+                               {.batch_dims = 1});
+  results.push_back(Value::of(reshape(chosen, largest.dims())));
+  return results;
+}
+
+/// Puts elements back to the positions that MaxPool returned; others are 0.
+Values run_max_unpool(const Call& call) {
+  const Tensor &x = call.tensor(0), &positions = call.tensor(1);
+  const Sizes given = x.shape(), kernel = call.integers("kernel_shape"),
+              strides = call.integers("strides"), pads = call.integers("pads");
+  if (kernel.size() + 2 != given.size()) call.refuse("kernel_shape does not fit");
+  Sizes inner(given.begin(), given.begin() + 2);
+  for (std::size_t i = 0; i < kernel.size(); ++i)
+    inner.push_back((given[i + 2] - 1) * element(strides, i, 1) + kernel[i] - element(pads, i, 0) -
+                    element(pads, i + kernel.size(), 0));
+  // Positions count in the inferred shape; output_shape is larger, with the elements at its front.
+  const Sizes outer = call.has(2) ? call.known_integers(2) : inner;
+  const Tensor flat = scatter_add(zeros({Dim(product(inner))}, x.dtype()), reshape(positions, {-1}),
+                                  reshape(x, {-1}), 0);
+  Tensor y = reshape(flat, inner);
+  for (std::size_t i = 2; i < outer.size() && i < inner.size(); ++i)
+    y = pad(y, static_cast<int>(i), 0, std::max<std::int64_t>(outer[i] - inner[i], 0));
+  return {call.like(0, y)};
+}
+
+template <class Fn>
+Values global_pool(const Call& call, Fn fn) {
+  const Tensor& x = call.tensor(0);
+  std::vector<Axis> axes;
+  for (int axis = 2; axis < x.rank(); ++axis) axes.emplace_back(axis);
+  return {call.like(0, fn(x, Axes(axes)))};
+}
+Values run_global_average_pool(const Call& call) {
+  return global_pool(call,
+                     [](const Tensor& x, const Axes& axes) { return mean(x, axes, Keep::yes); });
+}
+Values run_global_max_pool(const Call& call) {
+  return global_pool(call,
+                     [](const Tensor& x, const Axes& axes) { return max(x, axes, Keep::yes); });
+}
+
+const Rule kRules[] = {
+    {"AveragePool", run_average_pool},      {"Conv", run_conv},
+    {"ConvTranspose", run_conv_transpose},  {"GlobalAveragePool", run_global_average_pool},
+    {"GlobalMaxPool", run_global_max_pool}, {"MaxPool", run_max_pool},
+    {"MaxUnpool", run_max_unpool, "", 9},
+};
+
+}  // namespace
+
+std::span<const Rule> window_rules() { return kRules; }
+
+}  // namespace reel::imported

@@ -1,0 +1,219 @@
+#include "reel/onnx/read_graph.h"
+
+#include <algorithm>
+#include <set>
+
+#include "reel/core/base/str.h"
+#include "reel/onnx/onnx_error.h"
+#include "reel/onnx/registry.h"
+
+namespace reel::imported {
+namespace {
+
+using ::onnx::AttributeProto;
+using ::onnx::FunctionProto;
+using ::onnx::GraphProto;
+using ::onnx::ModelProto;
+using ::onnx::NodeProto;
+
+constexpr int kMaxDepth = 64;                // of graphs in nodes and of functions in functions
+constexpr std::int64_t kMaxNodes = 200'000;  // after each call of a function got its own nodes
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;  // of all calls of functions
+
+using Versions = std::map<std::string, std::int64_t>;
+using Attributes = std::map<std::string, const AttributeProto*>;
+
+/// Returns the name of a domain as rules have it.
+std::string domain_of(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+template <class Imports>
+Versions versions_of(const Imports& imports) {
+  Versions versions;
+  for (const auto& import : imports) versions[domain_of(import.domain())] = import.version();
+  return versions;
+}
+
+Declared declared(const ::onnx::ValueInfoProto& info) {
+  Declared result;
+  result.name = info.name();
+  const ::onnx::TypeProto* type = &info.type();
+  if (type->has_optional_type()) {
+    result.is_optional = true;
+    type = &type->optional_type().elem_type();
+  }
+  if (type->has_sequence_type()) {
+    result.is_sequence = true;
+    type = &type->sequence_type().elem_type();
+  }
+  if (!type->has_tensor_type()) return result;
+  result.type = static_cast<ElementType>(type->tensor_type().elem_type());
+  if (!type->tensor_type().has_shape()) return result;
+  result.shape.emplace();
+  for (const auto& dim : type->tensor_type().shape().dim())
+    result.shape->push_back({dim.has_dim_value() ? dim.dim_value() : -1, dim.dim_param()});
+  return result;
+}
+
+/// Reads one model. Counts nodes, so that functions in functions cannot fill the memory.
+class Reader {
+ public:
+  Reader(const ModelProto& model, const ModelFile& file)
+      : file_(file), versions_(versions_of(model.opset_import())) {
+    for (const FunctionProto& function : model.functions())
+      functions_[{domain_of(function.domain()), function.name()}] = &function;
+  }
+
+  Graph graph(const GraphProto& proto, const Versions& versions, const Attributes& given) {
+    const Nested nested(*this);
+    Graph result;
+    result.name = proto.name();
+    for (const auto& input : proto.input()) result.inputs.push_back(declared(input));
+    for (const auto& output : proto.output()) result.outputs.push_back(declared(output));
+    for (const auto& tensor : proto.initializer())
+      result.constants[tensor.name()] = read_tensor(tensor, file_);
+    if (proto.sparse_initializer_size())
+      throw OnnxError(str("graph ", proto.name(), " has sparse initializers"));
+    for (const NodeProto& node : proto.node())
+      result.nodes.push_back(this->node(node, versions, given));
+    return result;
+  }
+  const Versions& versions() const { return versions_; }
+
+ private:
+  struct Nested {
+    explicit Nested(Reader& reader) : reader(reader) {
+      if (++reader.depth_ > kMaxDepth)
+        throw OnnxError(str("graphs or functions are nested more than ", kMaxDepth,
+                            " deep; a function that calls itself is not allowed"));
+    }
+    ~Nested() { --reader.depth_; }
+    Reader& reader;
+  };
+
+  Node node(const NodeProto& proto, const Versions& versions, const Attributes& given) {
+    if (++nodes_ > kMaxNodes)
+      throw OnnxError(
+          str("the model has more than ", kMaxNodes, " nodes, those of functions included"));
+    Node result;
+    result.op = proto.op_type();
+    result.domain = domain_of(proto.domain());
+    result.inputs.assign(proto.input().begin(), proto.input().end());
+    result.outputs.assign(proto.output().begin(), proto.output().end());
+    result.name = !proto.name().empty()     ? proto.name()
+                  : !result.outputs.empty() ? str("of ", result.outputs[0])
+                                            : "without a name";
+    const auto version = versions.find(result.domain);
+    result.version = version == versions.end() ? 0 : version->second;
+
+    Attributes attributes;
+    for (const AttributeProto& attribute : proto.attribute()) {
+      const AttributeProto* actual = &attribute;
+      if (!attribute.ref_attr_name()
+               .empty()) {  // an attribute of the function's call, if it has it
+        const auto found = given.find(attribute.ref_attr_name());
+        if (found == given.end()) continue;
+        actual = found->second;
+      }
+      attributes[attribute.name()] = actual;
+    }
+    const auto function = functions_.find({result.domain, result.op});
+    if (function != functions_.end()) {
+      result.function = std::make_shared<const Graph>(called(*function->second, attributes));
+      return result;
+    }
+    for (const auto& [name, attribute] : attributes)
+      result.attributes[name] = this->attribute(*attribute, versions, given);
+    result.rule = find_rule(result.domain, result.op, result.version);
+    return result;
+  }
+
+  /// Returns the graph of a function with the attributes of a call.
+  Graph called(const FunctionProto& function, const Attributes& attributes) {
+    const Nested nested(*this);
+    if ((bytes_ += function.ByteSizeLong()) > kMaxBytes)
+      throw OnnxError(str("calls of functions make the model larger than ", kMaxBytes, " bytes"));
+    Graph result;
+    result.name = function.name();
+    for (const std::string& name : function.input()) result.inputs.emplace_back().name = name;
+    for (const std::string& name : function.output()) result.outputs.emplace_back().name = name;
+    const Versions versions = versions_of(function.opset_import());
+    for (const NodeProto& node : function.node())
+      result.nodes.push_back(this->node(node, versions, attributes));
+    return result;
+  }
+
+  Attribute attribute(const AttributeProto& proto, const Versions& versions,
+                      const Attributes& given) {
+    Attribute result;
+    switch (proto.type()) {
+      case AttributeProto::INT:
+        result.kind = Attribute::Kind::integer;
+        result.integer = proto.i();
+        break;
+      case AttributeProto::FLOAT:
+        result.kind = Attribute::Kind::number;
+        result.number = proto.f();
+        break;
+      case AttributeProto::STRING:
+        result.kind = Attribute::Kind::text;
+        result.text = proto.s();
+        break;
+      case AttributeProto::INTS:
+        result.kind = Attribute::Kind::integers;
+        result.integers.assign(proto.ints().begin(), proto.ints().end());
+        break;
+      case AttributeProto::FLOATS:
+        result.kind = Attribute::Kind::numbers;
+        result.numbers.assign(proto.floats().begin(), proto.floats().end());
+        break;
+      case AttributeProto::STRINGS:
+        result.kind = Attribute::Kind::texts;
+        result.texts.assign(proto.strings().begin(), proto.strings().end());
+        break;
+      case AttributeProto::TENSOR:
+        if (!dtype_of(static_cast<ElementType>(proto.t().data_type()))) break;  // listed later
+        result.kind = Attribute::Kind::tensor;
+        // Calls of a function share its tensors.
+        if (!tensors_.count(&proto)) tensors_[&proto] = read_tensor(proto.t(), file_);
+        result.tensor = tensors_[&proto];
+        break;
+      case AttributeProto::GRAPH:
+        result.kind = Attribute::Kind::graph;
+        result.graph = std::make_shared<const Graph>(graph(proto.g(), versions, given));
+        break;
+      default:
+        break;
+    }
+    return result;
+  }
+
+  const ModelFile& file_;
+  Versions versions_;
+  std::map<std::pair<std::string, std::string>, const FunctionProto*> functions_;
+  int depth_ = 0;
+  std::int64_t nodes_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::map<const AttributeProto*, Value> tensors_;
+};
+
+}  // namespace
+
+ReadModel read_model(const ModelProto& model, const ModelFile& file) {
+  Reader reader(model, file);
+  ReadModel result;
+  Program& program = result.program;
+  program.graph = reader.graph(model.graph(), reader.versions(), {});
+  auto& constants = program.graph.constants;
+  for (auto it = constants.begin(); it != constants.end();) {
+    if (!is_float(it->second.type)) {
+      ++it;
+      continue;
+    }
+    program.parameter_types[it->first] = it->second.type;
+    result.parameters[it->first] = it->second.tensor;
+    it = constants.erase(it);
+  }
+  return result;
+}
+
+}  // namespace reel::imported

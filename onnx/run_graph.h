@@ -1,0 +1,36 @@
+// onnx/run_graph.h — runs the nodes of a graph, in eager mode or into a trace.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "reel/onnx/program.h"
+
+namespace reel::imported {
+
+/// The values of a graph that runs; finds values of the graphs around it, too.
+class Scope {
+ public:
+  Scope(const Graph& graph, const Scope* outer) : graph_(graph), outer_(outer) {}
+
+  const Graph& graph() const { return graph_; }
+  void set(const std::string& name, Value value) { values_[name] = std::move(value); }
+  /// Returns a value of this graph or of one around it, or null.
+  const Value* find(const std::string& name) const;
+  /// Returns the value. Throws ArgumentError if no graph has the name.
+  const Value& get(const std::string& name) const;
+
+ private:
+  const Graph& graph_;
+  const Scope* outer_;
+  std::map<std::string, Value> values_;
+};
+
+/// Runs nodes one after another, in the scope that has their inputs.
+void run_node(const Node& node, Scope& scope);
+/// Returns the outputs of a graph inside a node, given its inputs in order.
+Values run_graph(const Graph& graph, const Values& inputs, const Scope* outer);
+/// Runs the nodes of the scope's graph and returns its outputs.
+Values run_nodes(Scope& scope);
+
+}  // namespace reel::imported
