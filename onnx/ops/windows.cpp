@@ -198,7 +198,7 @@ Values run_conv_transpose(const Call& call) {
     std::int64_t size = full - pads[i] - pads[i + count];
     if (!wanted.empty() || auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
       size = wanted.empty() ? at.count * at.stride : wanted[wanted.size() - count + i];
-      const std::int64_t total = full - size;
+      const std::int64_t total = std::max<std::int64_t>(full - size, 0);
       const std::int64_t half = total / 2;
       pads[i] = auto_pad == "SAME_UPPER" ? half : total - half;
     }

@@ -1,0 +1,95 @@
+// load_onnx: the models that it refuses, and its messages.
+#include <filesystem>
+#include <fstream>
+
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/tests/onnx/model_text.h"
+#include "reel/tests/own_folder.h"
+
+namespace reel {
+namespace {
+
+TEST(LoadOnnxTest, ListsAllOpsWithoutARule) {
+  EXPECT_EQ(message_of<OnnxError>([] {
+              model_of(R"(g (float[1, 1, 4, 4] x) => (float[1, 1, 4, 4] y) {
+                a = GlobalLpPool(x)
+                b = GlobalLpPool(a)
+                y = Add(x, b)
+              })");
+            }),
+            "the model has ops or types without a rule in Reel:\n"
+            "  op GlobalLpPool of version 17: nodes of a, of b\n"
+            "in load_onnx of the bytes");
+}
+
+TEST(LoadOnnxTest, ListsTypesWithoutADtype) {
+  EXPECT_EQ(message_of<OnnxError>([] {
+              model_of("g (string[2] x, complex64[2] z) => (string[2] y) { y = Identity(x) }");
+            }),
+            "the model has ops or types without a rule in Reel:\n"
+            "  type complex64: node input z\n"
+            "  type string: nodes input x, of y\n"
+            "in load_onnx of the bytes");
+}
+
+TEST(LoadOnnxTest, RefusesVersionsThatAreNewer) {
+  EXPECT_EQ(
+      message_of<OnnxError>([] { model_of("g (float[2] x) => (float[2] y) { y = Abs(x) }", 18); }),
+      "the model has ops or types without a rule in Reel:\n"
+      "  op Abs of version 18: node of y\n"
+      "in load_onnx of the bytes");
+}
+
+TEST(LoadOnnxTest, TheFileMayBeMissing) {
+  EXPECT_EQ(message_of<IoError>([] { load_onnx("nowhere.onnx"); }),
+            "load_onnx: nowhere.onnx cannot be opened");
+}
+
+TEST(LoadOnnxTest, EveryBeginningOfAFileGivesAnErrorOrAModel) {
+  const std::string bytes = model_bytes(R"(
+    g (float[n] x) => (float[n] y) <float[3] w = {1, 2, 3}> { y = Add(x, w) })");
+  int models = 0;
+  for (std::size_t size = 0; size <= bytes.size(); ++size) {
+    try {
+      load_onnx_bytes(std::string_view(bytes).substr(0, size));
+      ++models;
+    } catch (const Error&) {
+    }
+  }
+  EXPECT_GE(models, 1);
+}
+
+TEST(LoadOnnxTest, CallsNameMissingAndUnknownInputs) {
+  const OnnxModel model = model_of("g (float[2] x, float[2] z) => (float[2] y) { y = Add(x, z) }");
+  const Tensor x = tensor({1., 2.});
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              model({{"x", x}});
+            }),
+            "OnnxModel: input z is missing; the inputs are x, z");
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              model({{"x", x}, {"z", x}, {"w", x}});
+            }),
+            "OnnxModel: there is no input w; the inputs are x, z");
+  EXPECT_EQ(message_of<DTypeError>([&] {
+              model({{"x", x}, {"z", cast(x, f64)}});
+            }),
+            "OnnxModel: input z is f64[2], but the model declares float, which is f32 in Reel");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              model({{"x", x}, {"z", tensor({1.})}});
+            }),
+            "OnnxModel: input z is f32[1], but the model declares the sizes [2]");
+  EXPECT_EQ(message_of<ArgumentError>([] { OnnxModel()({}); }),
+            "OnnxModel: the model is empty; load_onnx returns one");
+}
+
+TEST(LoadOnnxTest, ErrorsOfOpsNameTheNode) {
+  const OnnxModel model = model_of("g (float[n] x, float[m] z) => (float[k] y) { y = Add(x, z) }");
+  EXPECT_NE(message_of<ShapeError>([&] {
+              model({{"x", tensor({1., 2.})}, {"z", tensor({1., 2., 3.})}});
+            }).find("in node of y (Add)"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace reel

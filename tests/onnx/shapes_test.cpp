@@ -1,0 +1,203 @@
+// Shapes that a model computes: in traces whose sizes only a run knows, and in loops.
+#include "reel/tests/modes.h"
+#include "reel/tests/onnx/model_text.h"
+
+namespace reel {
+namespace {
+
+using OnnxShapesTest = InEveryMode;
+REEL_IN_EVERY_MODE(OnnxShapesTest);
+
+/// Returns numbers with named dims whose sizes a trace does not know.
+Tensor numbers(std::int64_t rows, std::int64_t columns) {
+  const Dim batch("batch", scalar(rows)), time("time", scalar(columns));
+  return cast(reshape(range(rows * columns), Dims{batch, time}), f32);
+}
+
+TEST_P(OnnxShapesTest, OneTraceServesAllSizesOfNamedDims) {
+  const OnnxModel model = model_of(R"(
+    g (float[n, m] x) => (float[n, m] y) <float two = {2}> { a = Mul(x, two)  y = Add(a, x) })");
+  const auto f = run([&](const Tensor& x) { return model({{"x", x}}).at("y"); });
+  expect_values(f(numbers(1, 3)), {0, 3, 6});
+  expect_values(f(numbers(2, 2)), {0, 3, 6, 9});
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
+TEST_P(OnnxShapesTest, ShapeGatherConcatAndReshapeKeepUnknownSizes) {
+  const OnnxModel model = model_of(R"(
+    g (float[n, 4] x) => (float[n, 2, 2] y)
+    <int64 zero = {0}, int64[1] first = {0}, int64[2] rest = {2, 2}> {
+      shape = Shape(x)
+      n = Gather(shape, zero)
+      n1 = Unsqueeze(n, first)
+      new_shape = Concat <axis = 0> (n1, rest)
+      y = Reshape(x, new_shape)
+    })");
+  const auto f = run([&](const Tensor& x) { return sum(model({{"x", x}}).at("y"), {1, 2}); });
+  const auto rows = [](std::int64_t n) {
+    return cast(reshape(range(n * 4), Dims{Dim("batch", scalar(n)), Dim("feature", 4)}), f32);
+  };
+  expect_values(f(rows(1)), {6});
+  expect_values(f(rows(2)), {6, 22});
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
+TEST_P(OnnxShapesTest, ReshapeToAProductOfSizes) {
+  const OnnxModel model = model_of(R"(
+    g (float[n, m, 2] x) => (float[k, 2] y) <int64 zero = {0}, int64 one = {1}, int64[1] first = {0}, int64[1] two = {2}> {
+      shape = Shape(x)
+      n = Gather(shape, zero)
+      m = Gather(shape, one)
+      nm = Mul(n, m)
+      rows = Unsqueeze(nm, first)
+      new_shape = Concat <axis = 0> (rows, two)
+      y = Reshape(x, new_shape)
+    })");
+  const auto f = run([&](const Tensor& x) { return sum(model({{"x", x}}).at("y"), 1); });
+  const auto cube = [](std::int64_t n, std::int64_t m) {
+    const Dim batch("batch", scalar(n)), time("time", scalar(m)), feature("feature", 2);
+    return cast(reshape(range(n * m * 2), Dims{batch, time, feature}), f32);
+  };
+  expect_values(f(cube(1, 2)), {1, 5});
+  expect_values(f(cube(2, 2)), {1, 5, 9, 13});
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
+TEST_P(OnnxShapesTest, GradientsWithUnknownSizes) {
+  const OnnxModel model = model_of(R"(
+    g (float[n, 2] x) => (float[n, 2] y) <float[2, 2] w = {1, 2, 3, 4}, float[2] b = {1, 1}> {
+      product = MatMul(x, w)
+      y = Add(product, b)
+    })");
+  const auto f = run([](const OnnxModel& m, const Tensor& x) {
+    return grad([&](const OnnxModel& m) { return sum(m({{"x", x}}).at("y")); })(m);
+  });
+  const auto rows = [](std::int64_t n) {
+    return cast(reshape(range(n * 2), Dims{Dim("batch", scalar(n)), Dim("feature", 2)}), f32);
+  };
+  expect_values(f(model, rows(1)).parameters.at("w"), {0, 0, 1, 1});
+  const OnnxModel two = f(model, rows(2));
+  expect_values(two.parameters.at("w"), {2, 2, 4, 4});
+  expect_values(two.parameters.at("b"), {2, 2});
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
+TEST_P(OnnxShapesTest, ASliceThatMovesWithTheIterationHasAKnownLength) {
+  const OnnxModel model = model_of(R"(
+    g (float[4] x) => (float[3] y)
+    <int64 trips = {3}, int64 two = {2}, int64[1] first = {0}> {
+      y = Loop <body = b (int64 i, bool go) => (bool next_go, float row) {
+        next_go = Identity(go)
+        end = Add(i, two)
+        starts = Unsqueeze(i, first)
+        ends = Unsqueeze(end, first)
+        pair = Slice(x, starts, ends)
+        row = ReduceSum <keepdims = 0> (pair)
+      }> (trips, )
+    })");
+  const auto f = run([&](const Tensor& x) { return model({{"x", x}}).at("y"); });
+  expect_values(f(tensor({1., 2., 4., 8.})), {3, 6, 12});
+}
+
+TEST_P(OnnxShapesTest, AStateMayGrow) {
+  const OnnxModel model = model_of(R"(
+    g (float[k] x) => (float[m] y) <int64 trips = {3}> {
+      y = Loop <body = b (int64 i, bool go, float[a] state) => (bool next_go, float[b] next) {
+        next_go = Identity(go)
+        next = Concat <axis = 0> (state, x)
+      }> (trips, , x)
+    })");
+  const auto f = run([&](const Tensor& x) { return model({{"x", x}}).at("y"); });
+  expect_values(f(tensor({1., 2.})), {1, 2, 1, 2, 1, 2, 1, 2});
+}
+
+TEST_P(OnnxShapesTest, SelectedElementsMayHaveASizeThatOnlyARunKnows) {
+  const OnnxModel model = model_of(R"(
+    g (float[4] x) => (float[m] y) <float zero = {0}> {
+      positive = Greater(x, zero)
+      chosen = Compress <axis = 0> (x, positive)
+      y = Add(chosen, chosen)
+    })");
+  const auto f = run([&](const Tensor& x) { return model({{"x", x}}).at("y"); });
+  expect_values(f(tensor({1., -2., 3., 0.})), {2, 6});
+  expect_values(f(tensor({-1., -2., -3., 4.})), {8});
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
+TEST_P(OnnxShapesTest, BranchesMayHaveResultsOfDifferentSizes) {
+  const OnnxModel model = model_of(R"(
+    g (float[3] x, bool p) => (float[m] y) <int64[1] from = {1}, int64[1] to = {3}> {
+      z = If <then_branch = t () => (float[k] a) { a = Slice(x, from, to) },
+              else_branch = e () => (float[l] b) { b = Neg(x) }> (p)
+      y = Add(z, z)
+    })");
+  const auto f = run([&](const Tensor& x, const Tensor& p) {
+    return model({{"x", x}, {"p", p}}).at("y");
+  });
+  expect_values(f(tensor({1., 2., 3.}), scalar(true)), {4, 6});
+  expect_values(f(tensor({1., 2., 3.}), scalar(false)), {-2, -4, -6});
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
+constexpr const char* kSequenceInALoop = R"(
+  g (float[2] x, int64 trips) => (float[m, 2] y, float[2] last) <bool yes = {1}, double[1] w = {1}> {
+    none = SequenceEmpty()
+    all, last = Loop <body = b (int64 i, bool go, seq(float[2]) rows, float[2] state)
+                          => (bool next_go, seq(float[2]) more, float[2] next) {
+      next_go = Identity(go)
+      next = Add(state, x)
+      more = SequenceInsert(rows, next)
+    }> (trips, yes, none, x)
+    y = ConcatFromSequence <axis = 0, new_axis = 1> (all)
+  })";
+
+TEST_P(OnnxShapesTest, ASequenceMayGrowInALoop) {
+  const OnnxModel model = model_of(kSequenceInALoop);
+  const auto f = run([&](const Tensor& x, const Tensor& trips) {
+    return model({{"x", x}, {"trips", trips}}).at("y");
+  });
+  expect_values(f(tensor({1., 2.}), scalar(2, i64)), {2, 4, 3, 6});
+  expect_values(f(tensor({1., 2.}), scalar(1, i64)), {2, 4});
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
+TEST_P(OnnxShapesTest, ASequenceInALoopHasAGradient) {
+  const OnnxModel model = model_of(kSequenceInALoop);
+  const auto f = run([&](const Tensor& x, const Tensor& trips) {
+    return grad([&](const Tensor& x) {
+      return sum(square(model({{"x", x}, {"trips", trips}}).at("y")));
+    })(x);
+  });
+  expect_values(f(tensor({1., 2.}), scalar(2, i64)), {26, 52});
+}
+
+TEST(OnnxShapesErrorTest, AnArgumentOfATraceGivesNoSize) {
+  const OnnxModel model = model_of(R"(
+    g (float[4] x, int64[2] shape) => (float[a, b] y) { y = Reshape(x, shape) })");
+  const Tensor x = tensor({1., 2., 3., 4.}), shape = tensor({2, 2}, i64);
+  EXPECT_EQ(message_of<TraceError>([&] {
+              jit([&](const Tensor& x, const Tensor& shape) {
+                return model({{"x", x}, {"shape", shape}}).at("y");
+              })(x, shape);
+            }).substr(0, 91),
+            "Reshape: input 1 (shape) gives sizes or positions, but its elements are known only "
+            "when the");
+  expect_values(jit([&](const Tensor& x) {
+                  return model({{"x", x}, {"shape", shape}}).at("y");
+                })(x),
+                {1, 2, 3, 4});
+}
+
+TEST(OnnxShapesErrorTest, ARaggedInputIsRefused) {
+  const OnnxModel model = model_of("g (float[n, m] x) => (float[n, m] y) { y = Abs(x) }");
+  const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              model({{"x", zeros({batch, time})}});
+            }),
+            "OnnxModel: input x is f32[batch=2,time[batch=2]], but ONNX knows no ragged dims: give "
+            "it a dim "
+            "of one size, and the lengths as the input that the model has for them");
+}
+
+}  // namespace
+}  // namespace reel
