@@ -2,6 +2,7 @@
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 #include "reel/tests/onnx/model_text.h"
+#include "reel/tests/own_folder.h"
 
 namespace reel {
 namespace {
@@ -210,6 +211,32 @@ TEST(OnnxModelTrainingTest, AnImportedLstmLearns) {
   for (int i = 0; i < 400; ++i) model = step(model).second;
   EXPECT_LT(loss(model).item<double>(), before / 3);
   EXPECT_EQ(step.trace_count(), 1);
+}
+
+TEST(OnnxModelTrainingTest, AdamUpdatesAModel) {
+  OnnxModel model = model_of(kLinear);
+  const Tensor x = tensor({{1., 2.}}, f64);
+  Adam<OnnxModel> adam(model, {.learning_rate = 0.5});
+  const OnnxModel gradient = grad([&](const OnnxModel& m) {
+    return sum(m({{"x", x}}).at("y"));
+  })(model);
+  adam.update(model, gradient);
+  expect_values(model.parameters.at("b"), {9.5, 19.5}, 1e-6);  // the first step has the rate's size
+}
+
+/// Has the file of the parameters in a folder of the test's own.
+class OnnxModelFilesTest : public InOwnFolder {
+ protected:
+  OnnxModelFilesTest() : InOwnFolder("model.safetensors") {}
+};
+
+TEST_F(OnnxModelFilesTest, ParametersAreSavedAndLoadedByName) {
+  const OnnxModel model = model_of(kLinear);
+  save_safetensors(path, model);
+  OnnxModel other = tree_map([](const Tensor& x) { return zeros_like(x); }, model);
+  load_safetensors(path, other);
+  for (const auto& [name, parameter] : model.parameters)
+    expect_same_bits(other.parameters.at(name), parameter);
 }
 
 TEST(OnnxModelTreeTest, VmapAppliesItToRows) {
