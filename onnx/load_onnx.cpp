@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "reel/core/base/str.h"
+#include "reel/core/runtime/no_memory.h"
 #include "reel/onnx/check_support.h"
 #include "reel/onnx/model.h"
 #include "reel/onnx/proto.h"
@@ -73,21 +74,25 @@ OnnxModel read(ModelProto& model, const imported::ModelFile& file) try {
 }  // namespace
 
 OnnxModel load_onnx(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw IoError(str("load_onnx: ", path, " cannot be opened"));
-  ModelProto model;
-  if (!model.ParseFromIstream(&stream))
-    throw OnnxError(str("load_onnx: ", path, " is damaged, or no ONNX model"));
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  return read(model, {path, folder.empty() ? "." : folder.string()});
+  return as_memory_error("load_onnx", [&] {
+    std::ifstream stream(path, std::ios::binary);
+    if (!stream) throw IoError(str("load_onnx: ", path, " cannot be opened"));
+    ModelProto model;
+    if (!model.ParseFromIstream(&stream))
+      throw OnnxError(str("load_onnx: ", path, " is damaged, or no ONNX model"));
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    return read(model, {path, folder.empty() ? "." : folder.string()});
+  });
 }
 
 OnnxModel load_onnx_bytes(std::string_view bytes) {
-  ModelProto model;
-  if (bytes.size() > std::numeric_limits<int>::max() ||
-      !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    throw OnnxError("load_onnx: the bytes are damaged, or no ONNX model");
-  return read(model, {"the bytes", ""});
+  return as_memory_error("load_onnx", [&] {
+    ModelProto model;
+    if (bytes.size() > std::numeric_limits<int>::max() ||
+        !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+      throw OnnxError("load_onnx: the bytes are damaged, or no ONNX model");
+    return read(model, {"the bytes", ""});
+  });
 }
 
 }  // namespace reel

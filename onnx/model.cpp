@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/base/str.h"
+#include "reel/core/runtime/no_memory.h"
 #include "reel/core/types/mode.h"
 #include "reel/onnx/plain_dims.h"
 #include "reel/onnx/run_graph.h"
@@ -101,37 +102,39 @@ OnnxModel OnnxModel::of(std::shared_ptr<const imported::Program> program,
 
 std::map<std::string, OnnxValue> OnnxModel::run(
     const std::map<std::string, OnnxValue>& inputs) const {
-  if (!program_) throw ArgumentError("OnnxModel: the model is empty; load_onnx returns one");
-  const imported::Graph& graph = program_->graph;
-  Scope scope(graph, nullptr);
-  for (const auto& [name, type] : program_->parameter_types) {
-    const auto found = parameters.find(name);
-    if (found == parameters.end())
-      throw ArgumentError(str("OnnxModel: parameter ", name, " is missing"));
-    scope.set(name, Value::of(found->second, type));
-  }
-  std::size_t used = 0;
-  for (const Declared& input : graph.inputs) {
-    const auto found = inputs.find(input.name);
-    if (found != inputs.end()) {
-      scope.set(input.name, value_of(input, found->second));
-      ++used;
-    } else if (!scope.find(input.name)) {
-      throw ArgumentError(str("OnnxModel: input ", input.name, " is missing; the inputs are ",
-                              join(input_names())));
+  return as_memory_error("OnnxModel", [&] {
+    if (!program_) throw ArgumentError("OnnxModel: the model is empty; load_onnx returns one");
+    const imported::Graph& graph = program_->graph;
+    Scope scope(graph, nullptr);
+    for (const auto& [name, type] : program_->parameter_types) {
+      const auto found = parameters.find(name);
+      if (found == parameters.end())
+        throw ArgumentError(str("OnnxModel: parameter ", name, " is missing"));
+      scope.set(name, Value::of(found->second, type));
     }
-  }
-  if (used != inputs.size())
-    for (const auto& [name, value] : inputs)
-      if (std::none_of(graph.inputs.begin(), graph.inputs.end(),
-                       [&](const Declared& input) { return input.name == name; }))
-        throw ArgumentError(
-            str("OnnxModel: there is no input ", name, "; the inputs are ", join(input_names())));
-  const imported::Values outputs = run_nodes(scope);
-  std::map<std::string, OnnxValue> results;
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    results[graph.outputs[i].name] = result_of(graph.outputs[i], outputs[i]);
-  return results;
+    std::size_t used = 0;
+    for (const Declared& input : graph.inputs) {
+      const auto found = inputs.find(input.name);
+      if (found != inputs.end()) {
+        scope.set(input.name, value_of(input, found->second));
+        ++used;
+      } else if (!scope.find(input.name)) {
+        throw ArgumentError(str("OnnxModel: input ", input.name, " is missing; the inputs are ",
+                                join(input_names())));
+      }
+    }
+    if (used != inputs.size())
+      for (const auto& [name, value] : inputs)
+        if (std::none_of(graph.inputs.begin(), graph.inputs.end(),
+                         [&](const Declared& input) { return input.name == name; }))
+          throw ArgumentError(
+              str("OnnxModel: there is no input ", name, "; the inputs are ", join(input_names())));
+    const imported::Values outputs = run_nodes(scope);
+    std::map<std::string, OnnxValue> results;
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      results[graph.outputs[i].name] = result_of(graph.outputs[i], outputs[i]);
+    return results;
+  });
 }
 
 std::map<std::string, Tensor> OnnxModel::operator()(
