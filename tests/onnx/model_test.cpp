@@ -61,7 +61,7 @@ constexpr const char* kLstm = R"(
     y, h, c = LSTM <hidden_size = 2, direction = "bidirectional"> (x, w, r, b, lengths, h0, c0, p)
   })";
 
-/// Returns a model text whose empty double initializers have their zeros written out.
+/// Returns a model text with zeros for double initializers that have no numbers.
 std::string with_zeros(std::string text) {
   for (std::size_t at = text.find("double["); at != std::string::npos;
        at = text.find("double[", at + 1)) {
@@ -106,7 +106,7 @@ TEST_P(OnnxModelTest, GradientsOfALoopAreDerivatives) {
   expect_gradient_of(loss, model, run([&](const OnnxModel& m) { return grad(loss)(m); })(model));
 }
 
-/// Ends at the first state whose sum is above a limit.
+/// Ends at the first state with a sum above a limit.
 constexpr const char* kLoopWithCondition = R"(
   g (double[2] x) => (double[2] y)
   <double[2] w = {1.5, 1.7}, double limit = {20}, int64 trips = {100}> {

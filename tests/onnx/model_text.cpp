@@ -44,7 +44,7 @@ void make_sequences(::onnx::GraphProto& graph, const std::set<std::string>& name
 
 std::string model_bytes(const std::string& text, int version) {
   std::string whole = str("<ir_version: 8, opset_import: [\"\" : ", version,
-                                ", \"ai.onnx.preview.training\" : 1, \"local\" : 1]>\n", text);
+                          ", \"ai.onnx.preview.training\" : 1, \"local\" : 1]>\n", text);
   const std::set<std::string> sequences = take_sequences(whole);
   ::onnx::ModelProto model;
   const auto status = ::onnx::OnnxParser::Parse(model, whole.c_str());

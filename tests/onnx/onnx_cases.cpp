@@ -82,7 +82,7 @@ std::map<std::string, std::string> ops_of(const std::vector<CaseFiles>& cases) {
 
 constexpr const char* kHead = R"(# Cases of ONNX's test data
 
-Made by `onnx_cases --write docs/onnx_cases.md`; a test compares it with what it finds. The data is Debian's
+Made by `onnx_cases --write docs/onnx_cases.md`; a test compares it with the outcomes. The data is Debian's
 `libonnx-testdata` (ONNX 1.12). Tolerance: 1e-3 relative, 1e-7 absolute, as in ONNX's own runner.
 
 | column | meaning |

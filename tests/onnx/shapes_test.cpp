@@ -1,4 +1,4 @@
-// Shapes that a model computes: in traces whose sizes only a run knows, and in loops.
+// Shapes that a model computes: in traces with sizes that only a run knows, and in loops.
 #include "reel/tests/modes.h"
 #include "reel/tests/onnx/model_text.h"
 
@@ -8,7 +8,7 @@ namespace {
 using OnnxShapesTest = InEveryMode;
 REEL_IN_EVERY_MODE(OnnxShapesTest);
 
-/// Returns numbers with named dims whose sizes a trace does not know.
+/// Returns numbers with named dims. A trace does not know their sizes.
 Tensor numbers(std::int64_t rows, std::int64_t columns) {
   const Dim batch("batch", scalar(rows)), time("time", scalar(columns));
   return cast(reshape(range(rows * columns), Dims{batch, time}), f32);
