@@ -22,6 +22,12 @@ ElementType element_type(const ::onnx::TypeProto& type) {
   return ElementType::undefined;
 }
 
+/// Returns true for attributes that have the number of an element type.
+bool states_type(const std::string& attribute) {
+  return attribute == "to" || attribute == "dtype" || attribute == "output_datatype";
+}
+
+// ONNX's own inference of types is not used: for wrong ranks, its version 1.12 reads beyond arrays.
 void find_types(const ::onnx::GraphProto& graph, Missing& missing) {
   std::map<std::string, ElementType> types;
   const auto note = [&](const ::onnx::ValueInfoProto& info) {
@@ -38,13 +44,20 @@ void find_types(const ::onnx::GraphProto& graph, Missing& missing) {
   for (const auto& info : graph.input())
     if (types.count(info.name()))
       missing[str("type ", types[info.name()])].push_back(str("input ", info.name()));
+  for (const auto& tensor : graph.initializer()) {
+    const auto type = static_cast<ElementType>(tensor.data_type());
+    if (!dtype_of(type)) missing[str("type ", type)].push_back(str("initializer ", tensor.name()));
+  }
   for (const auto& node : graph.node()) {
     for (const std::string& name : node.output())
       if (types.count(name)) missing[str("type ", types[name])].push_back(str("of ", name));
     for (const auto& attribute : node.attribute()) {
       if (attribute.has_g()) find_types(attribute.g(), missing);
-      const auto type = static_cast<ElementType>(attribute.t().data_type());
-      if (attribute.has_t() && !dtype_of(type))
+      const bool is_stated = states_type(attribute.name()) && attribute.has_i();
+      const auto type = is_stated ? static_cast<ElementType>(attribute.i())
+                                  : static_cast<ElementType>(attribute.t().data_type());
+      const bool is_listed = node.output_size() && types.count(node.output(0));
+      if ((attribute.has_t() || is_stated) && !dtype_of(type) && !is_listed)
         missing[str("type ", type)].push_back(
             str("of ", node.output_size() ? node.output(0) : node.name()));
     }

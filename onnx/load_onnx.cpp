@@ -14,22 +14,12 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include <onnx/checker.h>
-#include <onnx/shape_inference/implementation.h>
 #pragma GCC diagnostic pop
 
 namespace reel {
 namespace {
 
 using ::onnx::ModelProto;
-
-/// Fills in the types of all values, as far as they can be inferred: check_support reads them.
-void infer_types(ModelProto& model) {
-  try {
-    ::onnx::shape_inference::InferShapes(model);
-  } catch (const std::exception&) {
-    // Inference gives up for some models that are right. The rules check the types once more.
-  }
-}
 
 bool has_other_files(const ::onnx::GraphProto& graph) {
   const auto is_elsewhere = [](const ::onnx::TensorProto& tensor) {
@@ -57,12 +47,9 @@ void check(const ModelProto& model, const imported::ModelFile& file) {
   }
 }
 
-OnnxModel read(ModelProto& model, const imported::ModelFile& file) try {
+OnnxModel read(const ModelProto& model, const imported::ModelFile& file) try {
   check(model, file);
   imported::ReadModel read = imported::read_model(model, file);
-  // Inference copies initializers, whose elements are not needed any more.
-  for (auto& tensor : *model.mutable_graph()->mutable_initializer()) tensor.clear_raw_data();
-  infer_types(model);
   imported::check_support(read.program, model);
   return OnnxModel::of(std::make_shared<const imported::Program>(std::move(read.program)),
                        std::move(read.parameters));

@@ -70,7 +70,8 @@ class Reader {
     for (const auto& input : proto.input()) result.inputs.push_back(declared(input));
     for (const auto& output : proto.output()) result.outputs.push_back(declared(output));
     for (const auto& tensor : proto.initializer())
-      result.constants[tensor.name()] = read_tensor(tensor, file_);
+      if (dtype_of(static_cast<ElementType>(tensor.data_type())))  // others are listed later
+        result.constants[tensor.name()] = read_tensor(tensor, file_);
     if (proto.sparse_initializer_size())
       throw OnnxError(str("graph ", proto.name(), " has sparse initializers"));
     for (const NodeProto& node : proto.node())
