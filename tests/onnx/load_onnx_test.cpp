@@ -41,6 +41,16 @@ TEST(LoadOnnxTest, RefusesVersionsThatAreNewer) {
       "in load_onnx of the bytes");
 }
 
+// ONNX's inference of shapes reads beyond the shapes of such models, so load_onnx does not use it.
+TEST(LoadOnnxTest, WrongRanksAreErrorsOfTheCall) {
+  const OnnxModel model = model_of(
+      "g (float[2] x, float[2] w, float[2] r) => (float[2] y) { y = RNN <hidden_size = 1> (x, w, "
+      "r) }",
+      6);
+  const Tensor x = tensor({1., 2.});
+  EXPECT_THROW(model({{"x", x}, {"w", x}, {"r", x}}), Error);
+}
+
 TEST(LoadOnnxTest, TheFileMayBeMissing) {
   EXPECT_EQ(message_of<IoError>([] { load_onnx("nowhere.onnx"); }),
             "load_onnx: nowhere.onnx cannot be opened");
