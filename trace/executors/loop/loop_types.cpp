@@ -79,11 +79,19 @@ std::vector<std::pair<Dim, Dim>> dims_made_twice(const LoopAttrs& attrs,
                                                  const std::vector<std::size_t>& slices) {
   const Graph& body = *attrs.body.graph;
   const auto formals = body_inputs(attrs).slices;
-  Dims found;
-  for (const std::size_t i : slices)
-    for_each_symbol(body.types[formals[i]], [&](const Dim& dim) {
-      if (dim.is_named() && !contains(found, dim)) found.push_back(dim);
+  std::vector<ValueId> own;
+  for (const std::size_t i : slices) own.push_back(formals[i]);
+  Dims of_others, found;
+  const auto add_to = [](Dims& dims, const TensorType& type) {
+    for_each_symbol(type, [&](const Dim& dim) {
+      if (dim.is_named() && !contains(dims, dim)) dims.push_back(dim);
     });
+  };
+  for (const ValueId input : body.inputs)
+    if (!std::count(own.begin(), own.end(), input)) add_to(of_others, body.types[input]);
+  for (const ValueId output : body.outputs) add_to(of_others, body.types[output]);
+  for (const ValueId slice : own) add_to(found, body.types[slice]);
+  std::erase_if(found, [&](const Dim& dim) { return contains(of_others, dim); });
   std::vector<std::pair<Dim, Dim>> result;
   for (std::size_t i = 0; i < found.size(); ++i)
     for (std::size_t j = i + 1; j < found.size(); ++j)

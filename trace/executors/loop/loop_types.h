@@ -41,9 +41,9 @@ bool are_alike(const Dim& a, const Dim& b);
 /// if the body names these dims.
 std::vector<std::size_t> slices_with_own_dims(const LoopAttrs& attrs,
                                               std::span<const TensorType> inputs);
-/// Returns the pairs of dims of such slices that have one name and of which no value of the body
-/// has both. An iteration that a rule runs again makes its dims twice, and a residual may have
-/// either.
+/// Returns the pairs of dims that have one name, that no other input and no output of the body
+/// names, and of which no value has both. An iteration that a rule runs again makes its dims twice,
+/// and a residual may have either.
 std::vector<std::pair<Dim, Dim>> dims_made_twice(const LoopAttrs& attrs,
                                                  const std::vector<std::size_t>& slices);
 /// Gives such slices the dims of the body. A recomputed step makes its dims anew, so that slices
