@@ -1,5 +1,5 @@
-# Installs a build, and builds and runs a user's project against it: with the component distributed if the build has it, and
-# without it, as if there were no MPI.
+# Installs a build, and builds and runs a user's project against it: with the components distributed and onnx if the build has
+# them, and without them, as if there were no MPI and no ONNX.
 #   cmake -D BUILD=build/release -D PROJECT=tests/install -D FOLDER=... [-D MPIRUN=mpirun] -P cmake/CheckInstall.cmake
 cmake_minimum_required(VERSION 3.25)
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
@@ -48,6 +48,16 @@ if(distributed)
   # An installation of a build without MPI lacks these files.
   file(REMOVE ${distributed})
 endif()
+file(GLOB_RECURSE onnx ${prefix}/*reel-onnx-targets*.cmake)
+if(onnx)
+  configure(onnx result output -D COMPONENTS=onnx)
+  expect("reel_onnx_FOUND is TRUE" "${result}" "${output}" 0)
+  configure(no_onnx result output -D CMAKE_DISABLE_FIND_PACKAGE_ONNX=ON -D COMPONENTS=onnx)
+  expect("its component onnx needs ONNX (Debian: libonnx-dev), which was not found" "${result}" "${output}" 1)
+  file(REMOVE ${onnx})
+endif()
+configure(lacking_onnx result output -D COMPONENTS=onnx)
+expect("it was built without its component onnx: there was no ONNX (Debian: libonnx-dev)" "${result}" "${output}" 1)
 configure(lacking result output -D COMPONENTS=distributed)
 expect("it was built without its component distributed: there was no MPI for C (Debian: libopenmpi-dev openmpi-bin)"
   "${result}" "${output}" 1)

@@ -7,7 +7,8 @@
 namespace reel::imported {
 
 /// Throws one OnnxError that lists all ops, versions of ops and types without a rule, with the
-/// names of their nodes. A type is listed where the model states it. model: the program as protobuf.
+/// names of their nodes. A type is listed where the model states it. model: the program as
+/// protobuf.
 void check_support(const Program& program, const ::onnx::ModelProto& model);
 
 }  // namespace reel::imported

@@ -148,7 +148,7 @@ void packed_slice(const MatrixSizes& s, const float* a, const float* b, float* c
 
 void packed_product(const MatrixSizes& s, const float* a, const float* b, float* c, float* room) {
   static_assert(kPackedColumns % kTileColumns == 0);
-  float *const rows_of_a = room, *const columns_of_b = room + kPackedRows * kSlice;
+  float *const rows_of_a = room, *const columns_of_b = room ? room + kPackedRows * kSlice : nullptr;
   MatrixSizes block = s;
   for (std::int64_t j = 0; j < s.n; j += kPackedColumns) {
     block.n = s.n - j < kPackedColumns ? s.n - j : kPackedColumns;

@@ -58,7 +58,7 @@ constexpr std::int64_t kPackedRows = 144, kPackedColumns = 1024;
 constexpr std::int64_t kPackedRoom = (kPackedRows + kPackedColumns) * kSlice;
 /// Computes a product from copies of both operands, for large ones. Each element is a chain for
 /// each slice, as with SumOrder::slices; values in c are added last. b_step may be any. A packed b
-/// is read in place, and so are rows of a if a_step is 1.
+/// is read in place, and so are rows of a if a_step is 1; room may be null if both are.
 using PackedProduct = void (*)(const MatrixSizes&, const float* a, const float* b, float* c,
                                float* room);
 

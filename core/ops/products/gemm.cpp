@@ -198,11 +198,17 @@ bool is_packed(const MatrixSizes& s) {
   return packed() && (is_large_f32(s) || (s.b_panel && s.m > 2)) && large_keeps_order(s);
 }
 
+void packed_product(const MatrixSizes& s, const float* a, const float* b, float* c) {
+  std::optional<Scratch<float>> room;  // the products of loops copy nothing
+  if (!s.b_panel || s.a_step != 1) room.emplace(kPackedRoom);
+  packed()(s, a, b, c, room ? room->get() : nullptr);
+}
+
 /// Requires b_step 1, or is_packed() for f32.
 template <class T>
 void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   if constexpr (std::is_same_v<T, float>) {
-    if (is_packed(s)) return packed()(s, a, b, c, Scratch<float>(kPackedRoom).get());
+    if (is_packed(s)) return packed_product(s, a, b, c);
     if (is_large_f32(s) && large_keeps_order(s)) return product_of_onednn(s, a, b, c);
     table().rows_f32(s, a, b, c);
   } else if constexpr (std::is_same_v<T, double>) {
