@@ -42,6 +42,16 @@ TEST_P(OnnxShapesTest, ShapeGatherConcatAndReshapeKeepUnknownSizes) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
+/// One axis is padded and the next one cut.
+TEST_P(OnnxShapesTest, PadsByANumberThatOnlyARunKnows) {
+  const OnnxModel model = model_of(R"(
+    g (float[1, 3] x, float v) => (float[2, 2] y) <int64[4] pads = {1, -1, 0, 0}> { y = Pad(x, pads, v) })");
+  const auto f = run([&](const Tensor& x, const Tensor& v) {
+    return model({{"x", x}, {"v", v}}).at("y");
+  });
+  expect_values(f(tensor({{1., 2., 3.}}), scalar(5.f)), {5, 5, 2, 3});
+}
+
 TEST_P(OnnxShapesTest, ReshapeToAProductOfSizes) {
   const OnnxModel model = model_of(R"(
     g (float[n, m, 2] x) => (float[k, 2] y) <int64 zero = {0}, int64 one = {1}, int64[1] first = {0}, int64[1] two = {2}> {

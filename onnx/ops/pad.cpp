@@ -1,0 +1,97 @@
+// Pad.
+#include <algorithm>
+#include <optional>
+
+#include "reel/core/base/str.h"
+#include "reel/core/functions/creation.h"
+#include "reel/core/functions/elementwise.h"
+#include "reel/core/functions/indices.h"
+#include "reel/core/functions/shape.h"
+#include "reel/onnx/registry.h"
+#include "reel/onnx/run_graph.h"
+
+namespace reel::imported {
+namespace {
+
+/// Returns the positions of x that the positions of the padded axis show: mirrored at the ends, or
+/// the outermost.
+Tensor padded_positions(std::int64_t size, std::int64_t before, std::int64_t after, bool reflects) {
+  std::vector<std::int64_t> positions;
+  for (std::int64_t i = -before; i < size + after; ++i) {
+    std::int64_t at = reflects ? i : std::clamp(i, std::int64_t{0}, size - 1);
+    if (reflects && size > 1) {
+      const std::int64_t period = 2 * (size - 1);
+      at = (at % period + period) % period;
+      at = std::min(at, period - at);
+    } else if (reflects) {
+      at = 0;
+    }
+    positions.push_back(at);
+  }
+  return tensor(positions);
+}
+
+struct PadSpec {
+  std::string mode;
+  std::vector<std::int64_t> pads;  ///< all beginnings, then all ends; negative ones cut off
+  double value = 0;
+  Tensor traced_value;  ///< a scalar that replaces `value`, or empty
+};
+
+Tensor padded(const Call& call, Tensor x, const PadSpec& spec) {
+  const auto rank = static_cast<std::size_t>(x.rank());
+  if (spec.pads.size() != 2 * rank) call.refuse(str(spec.pads.size(), " pads for rank ", rank));
+  const bool is_constant = spec.mode == "constant";
+  const bool is_traced = is_constant && spec.traced_value.is_defined();
+  Tensor inside = is_traced ? ones(x.dims(), i32) : Tensor();
+  for (std::size_t i = 0; i < rank; ++i) {
+    const int axis = static_cast<int>(i);
+    std::int64_t before = spec.pads[i], after = spec.pads[i + rank];
+    if (before < 0 || after < 0) {
+      const auto cut = [&](const Tensor& of) {
+        return slice(of, axis, std::max<std::int64_t>(-before, 0),
+                     after < 0 ? std::optional(after) : std::nullopt);
+      };
+      x = cut(x);
+      if (is_traced) inside = cut(inside);
+      before = std::max<std::int64_t>(before, 0);
+      after = std::max<std::int64_t>(after, 0);
+    }
+    if (before == 0 && after == 0) continue;
+    if (is_constant) {
+      x = pad(x, axis, before, after, spec.value);
+      if (is_traced) inside = pad(inside, axis, before, after);
+    } else {
+      const std::int64_t size = x.dim(axis).size();
+      if (size == 0) call.refuse(str("axis ", axis, " has no element to repeat"));
+      x = gather(x, padded_positions(size, before, after, spec.mode == "reflect"), axis);
+    }
+  }
+  return is_traced ? where(equal(inside, 1), x, spec.traced_value) : x;
+}
+
+Values run_pad(const Call& call) {
+  PadSpec spec;
+  spec.mode = call.text("mode", "constant");
+  if (spec.mode != "constant" && spec.mode != "reflect" && spec.mode != "edge")
+    call.refuse(str("the mode ", spec.mode, " is not supported"));
+  if (call.version() >= 11) {
+    spec.pads = call.known_integers(1);
+    if (call.has(2) && call.is_known(2))
+      spec.value = call.known_numbers(2).at(0);
+    else if (call.has(2))
+      spec.traced_value = reshape(call.tensor(2), std::vector<std::int64_t>());
+  } else {
+    spec.pads = call.version() >= 2 ? call.integers("pads") : call.integers("paddings");
+    spec.value = call.number("value", 0);
+  }
+  return {call.like(0, padded(call, call.tensor(0), spec))};
+}
+
+const Rule kRules[] = {{"Pad", run_pad}};
+
+}  // namespace
+
+std::span<const Rule> pad_rules() { return kRules; }
+
+}  // namespace reel::imported
