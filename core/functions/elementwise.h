@@ -96,6 +96,14 @@ Tensor operator-(const Arg& a, const Arg& b);
 Tensor operator*(const Arg& a, const Arg& b);
 Tensor operator/(const Arg& a, const Arg& b);
 Tensor operator%(const Arg& a, const Arg& b);
+
+/// Assign x + y, x - y, x * y and x / y to x; in place if nothing else holds x. x may get other
+/// dims, as a sum that begins with a scalar does. If they throw, x is unchanged.
+inline Tensor& operator+=(Tensor& x, const Arg& y) { return x = std::move(x) + y; }
+inline Tensor& operator-=(Tensor& x, const Arg& y) { return x = std::move(x) - y; }
+inline Tensor& operator*=(Tensor& x, const Arg& y) { return x = std::move(x) * y; }
+inline Tensor& operator/=(Tensor& x, const Arg& y) { return x = std::move(x) / y; }
+
 Tensor operator==(const Arg& a, const Arg& b);
 Tensor operator!=(const Arg& a, const Arg& b);
 Tensor operator<(const Arg& a, const Arg& b);

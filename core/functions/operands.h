@@ -1,6 +1,7 @@
 // core/functions/operands.h — Arg and NestedList, arguments of public functions besides tensors.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <type_traits>
@@ -56,6 +57,13 @@ class Arg {
   std::int64_t integer_ = 0;
   bool is_floating_ = false;
 };
+
+template <ElementIndex... Index>
+const Tensor Tensor::at(const Index&... index) const {
+  static_assert(sizeof...(Index) > 0, "at() takes an index for each of the first axes");
+  const Arg indices[] = {Arg(index)...};
+  return at_all(indices);
+}
 
 /// The argument of tensor(): numbers, booleans, and nested lists of them.
 ///

@@ -11,7 +11,7 @@ namespace reel {
 
 // Draws use the active RandomScope (core/runtime/random.h). They are equal in eager mode, in a
 // trace, and when recomputed. Draws for an entry of a ragged dim do not depend on the lengths of
-// other entries. All throw DTypeError for a dtype other than f32 and f64.
+// other entries. All but random_integers throw DTypeError for a dtype other than f32 and f64.
 
 /// Restarts this thread's stream from a seed.
 void manual_seed(std::uint64_t seed);
@@ -24,6 +24,10 @@ void set_random_state(const Tensor& state);
 Tensor random_normal(const Dims& dims, DType dtype = f32);
 /// Draws from [low, high). Throws ArgumentError unless low < high and high - low fits the dtype.
 Tensor random_uniform(const Dims& dims, double low = 0, double high = 1, DType dtype = f32);
+/// Draws integers from low to high - 1, all equally likely up to (high - low) / 2^53. dtype: i32 or
+/// i64. Throws ArgumentError unless low < high, high - low is at most 2^53, and the dtype holds all
+/// of them.
+Tensor random_integers(const Dims& dims, std::int64_t low, std::int64_t high, DType dtype = i32);
 /// Draws from a normal distribution, again if further than two stddev from the mean, as TensorFlow
 /// does. The standard deviation of the result is 0.8796 stddev. Throws ArgumentError for a negative
 /// stddev.

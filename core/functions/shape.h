@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -36,6 +37,15 @@ Tensor reshape(const Tensor& x, const Dims& dims);
 Tensor rename(const Tensor& x, const Axis& from, const Dim& to);
 /// Returns x repeated along `dims` that it lacks. The result has exactly these dims in this order.
 Tensor expand(const Tensor& x, const Dims& dims);
+/// Returns x repeated along one more dim, which comes first. Returns x if it has this named dim. A
+/// template, so that braces mean all dims of the result.
+template <std::same_as<Dim> One>
+Tensor expand(const Tensor& x, const One& dim) {
+  if (dim.is_named() && contains(x.dims(), dim)) return x;
+  Dims dims = x.dims();
+  dims.insert(dims.begin(), dim);
+  return expand(x, dims);
+}
 /// Returns x repeated along axes of size 1, and along new axes in front, as NumPy does with plain
 /// sizes. For named dims as expand.
 Tensor broadcast_to(const Tensor& x, const Dims& dims);

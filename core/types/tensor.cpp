@@ -1,5 +1,7 @@
 #include "reel/core/types/tensor.h"
 
+#include <cmath>
+
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/types/mode.h"
@@ -69,13 +71,34 @@ const void* Tensor::checked_data(DType expected, const char* what) const {
   return block.data;
 }
 
-template <class T>
-T Tensor::item() const {
-  const void* data = checked_data(dtype_of<T>(), "item");
+const void* Tensor::checked_item() const {
+  const void* data = checked_data(is_defined() ? dtype() : f32, "item");
   if (type().numel() != 1)
     throw ShapeError(
         str("item: a tensor of type ", type(), " has ", type().numel(), " elements, not one"));
-  return *static_cast<const T*>(data);
+  return data;
+}
+
+double Tensor::item_number() const {
+  const void* data = checked_item();
+  return visit(dtype(), [&](auto zero) {
+    return static_cast<double>(*static_cast<const decltype(zero)*>(data));
+  });
+}
+
+std::int64_t Tensor::item_integer(std::int64_t lowest, std::int64_t largest) const {
+  const void* data = checked_item();
+  return visit(dtype(), [&](auto zero) -> std::int64_t {
+    const auto value = *static_cast<const decltype(zero)*>(data);
+    bool fits = true;
+    if constexpr (std::is_floating_point_v<decltype(zero)>)  // 2^63 itself does not fit
+      fits = value >= -0x1p63 && value < 0x1p63 && std::trunc(value) == value;
+    const auto integer = fits ? static_cast<std::int64_t>(value) : 0;
+    if (!fits || integer < lowest || integer > largest)
+      throw ArgumentError(str("item: ", value, " of type ", type(), " is no integer from ", lowest,
+                              " to ", largest, "; ask for a type that holds it, or cast it"));
+    return integer;
+  });
 }
 
 template <class T>
@@ -84,11 +107,6 @@ std::vector<T> Tensor::to_vector() const {
   return std::vector<T>(data, data + type().numel());
 }
 
-template float Tensor::item<float>() const;
-template double Tensor::item<double>() const;
-template std::int32_t Tensor::item<std::int32_t>() const;
-template std::int64_t Tensor::item<std::int64_t>() const;
-template bool Tensor::item<bool>() const;
 template std::vector<float> Tensor::to_vector<float>() const;
 template std::vector<double> Tensor::to_vector<double>() const;
 template std::vector<std::int32_t> Tensor::to_vector<std::int32_t>() const;

@@ -1,15 +1,26 @@
 // core/types/tensor.h — Tensor, the only value type of the library.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <iosfwd>
+#include <limits>
 #include <span>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "reel/core/types/block.h"
 
 namespace reel {
+
+class Arg;  // core/functions/operands.h
+class Tensor;
+
+/// An index of Tensor::at: an integer, or a tensor of them.
+template <class T>
+concept ElementIndex = std::integral<T> || std::same_as<T, Tensor>;
 
 /// An n-dimensional array, either computed (eager) or a promise (traced).
 ///
@@ -39,10 +50,34 @@ class Tensor {
   std::vector<std::int64_t> shape() const;
   std::int64_t numel() const;
 
-  /// Returns the value of a tensor with one element. Throws TraceError inside a trace, ShapeError
-  /// for another number of elements, DTypeError if T is not the dtype.
+  /// Returns the element at an index of the first axis, without that axis: x[2], x[-1]. A tensor
+  /// with dims as index gives several elements. Equivalent to gather(x, index, 0). The result is a
+  /// constant copy, so that x[2] = y does not compile: set_at(x, 2, y) returns a changed tensor.
+  const Tensor operator[](const Arg& index) const;
+  /// Returns the element at one index of each of the first axes, without these axes: x.at(2, -1).
+  /// An index is an integer or an integer scalar; for named dims, or if it is the only one, any
+  /// index of gather.
+  template <ElementIndex... Index>
+  const Tensor at(const Index&... index) const;
+  /// Returns the element at an index along a dim, without that dim: x.at(time, -1). Equivalent to
+  /// gather(x, index, dim).
+  const Tensor at(const Dim& dim, const Arg& index) const;
+
+  /// Returns the value of a tensor with one element as a number of type T, rounded if T has fewer
+  /// digits than the dtype. Throws TraceError inside a trace, ShapeError for another number of
+  /// elements. Throws ArgumentError if T is integral and does not hold the value: a fraction, NaN,
+  /// or a number out of range. True is 1, and bool holds 0 and 1.
   template <class T>
-  T item() const;
+  T item() const {
+    static_assert(std::is_arithmetic_v<T>, "item() returns a number");
+    using Limits = std::numeric_limits<T>;
+    if constexpr (std::is_floating_point_v<T>)
+      return static_cast<T>(item_number());
+    else if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(std::int64_t))
+      return static_cast<T>(item_integer(0, std::numeric_limits<std::int64_t>::max()));
+    else
+      return static_cast<T>(item_integer(Limits::min(), Limits::max()));
+  }
   /// Returns all elements in row-major order, padding included. Throws TraceError inside a trace,
   /// DTypeError if T is not the dtype.
   template <class T>
@@ -65,17 +100,16 @@ class Tensor {
     return *block_;
   }
   [[noreturn]] static void refuse_empty();
+  const void* checked_item() const;
+  double item_number() const;
+  std::int64_t item_integer(std::int64_t lowest, std::int64_t largest) const;
+  Tensor at_all(std::span<const Arg> indices) const;
 
   Ref<TensorBlock> block_;
 };
 
 using Tensors = std::vector<Tensor>;
 
-extern template float Tensor::item<float>() const;
-extern template double Tensor::item<double>() const;
-extern template std::int32_t Tensor::item<std::int32_t>() const;
-extern template std::int64_t Tensor::item<std::int64_t>() const;
-extern template bool Tensor::item<bool>() const;
 extern template std::vector<float> Tensor::to_vector<float>() const;
 extern template std::vector<double> Tensor::to_vector<double>() const;
 extern template std::vector<std::int32_t> Tensor::to_vector<std::int32_t>() const;

@@ -336,6 +336,25 @@ Tensor random_uniform(const Dims& dims, double low, double high, DType dtype) {
   return bind_draw(random_uniform_op, type, low, high);
 }
 
+Tensor random_integers(const Dims& dims, std::int64_t low, std::int64_t high, DType dtype) {
+  if (!is_integer(dtype))
+    throw DTypeError(str("random_integers: dtype must be i32 or i64, got ", dtype));
+  if (low >= high)
+    throw ArgumentError(
+        str("random_integers: low must be below high, got [", low, ", ", high, ")"));
+  const std::uint64_t count = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  if (count > std::uint64_t{1} << 53)
+    throw ArgumentError(str("random_integers: [", low, ", ", high, ") has ", count,
+                            " integers, more than the 2^53 that a draw distinguishes"));
+  if (dtype == i32 && (low < std::numeric_limits<std::int32_t>::min() ||
+                       high - 1 > std::numeric_limits<std::int32_t>::max()))
+    throw ArgumentError(
+        str("random_integers: [", low, ", ", high, ") does not fit i32; give the dtype i64"));
+  // Below count after rounding, too: a draw is at most 1 - 2^-53.
+  const Tensor offset = floor(random_uniform(dims, 0, 1, f64) * static_cast<double>(count));
+  return cast(cast(offset, i64) + low, dtype);
+}
+
 Tensor truncated_normal(const Dims& dims, double mean, double stddev, DType dtype) {
   const TensorType type = type_to_draw(dims, dtype, "truncated_normal");
   if (!(stddev >= 0))
