@@ -44,6 +44,7 @@
 #include "reel/frontend/transforms/custom_jvp.h"
 #include "reel/frontend/transforms/custom_vjp.h"
 #include "reel/frontend/transforms/grad.h"
+#include "reel/frontend/transforms/gradient_sum.h"
 #include "reel/frontend/transforms/jacobian.h"
 #include "reel/frontend/transforms/jvp.h"
 #include "reel/frontend/transforms/rematerialize.h"

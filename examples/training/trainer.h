@@ -28,7 +28,9 @@ class Trainer {
  public:
   /// steps: of the whole training; the learning rate falls until then.
   Trainer(Model model, State state, Loss loss, int steps, Gradient gradient = {})
-      : stored_{{model, reel::Adam<Model>(model)}, std::move(state), reel::random_state()},
+      : stored_{{model, reel::Adam<Model>(model, {.clip_norm = 1})},
+                std::move(state),
+                reel::random_state()},
         step_{std::move(loss), schedule(steps), std::move(gradient)},
         traced_step_(reel::jit(step_, {.name = "training step"})) {}
 
@@ -99,9 +101,8 @@ class Trainer {
     auto operator()(Learnt learnt, const State& state, const reel::Tensor& x,
                     const reel::Tensor& target) const {
       auto [loss_and_state, gradient] = gradient_of(loss)(learnt.model, state, x, target);
-      auto [clipped, norm] = reel::clip_by_global_norm(gradient, 1.0);
       learnt.optimiser.set_learning_rate(schedule(learnt.optimiser.step()));
-      learnt.optimiser.update(learnt.model, clipped);
+      learnt.optimiser.update(learnt.model, gradient);
       return std::tuple{learnt, loss_and_state.second, loss_and_state.first};
     }
   };

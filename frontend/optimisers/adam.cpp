@@ -1,5 +1,8 @@
 #include "reel/frontend/optimisers/adam.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "reel/core/ops.h"
 
 namespace reel::detail {
@@ -11,20 +14,41 @@ void check_adam(const char* optimiser, const AdamWOptions& options) {
   check_not_negative(optimiser, "weight_decay", options.weight_decay);
 }
 
-UpdateRule adam_rule(const Tensor& step, const Tensor& learning_rate, const AdamWOptions& options) {
+namespace {
+
+/// The scalars of a step for parameters with the same options.
+struct GroupScalars {
+  LeafOptions options;
+  StepScalar rate;  ///< with the correction of the first moment
+  StepScalar kept;  ///< the share of a weight that its decay leaves
+};
+
+GroupScalars scalars_of(const LeafOptions& options, const Tensor& t, const Tensor& learning_rate,
+                        double beta1) {
+  const Tensor rate = options.rate == 1 ? learning_rate : learning_rate * options.rate;
+  return {options, StepScalar(rate / (1.0 - pow(beta1, t))),
+          StepScalar(options.weight_decay ? 1.0 - rate * options.weight_decay : Tensor())};
+}
+
+}  // namespace
+
+UpdateRule adam_rule(const Tensor& step, const Tensor& learning_rate, const AdamMoments& options) {
   const Tensor t = cast(step, f64);
-  return [options, rate = StepScalar(learning_rate / (1.0 - pow(options.beta1, t))),
-          root = StepScalar(1.0 / sqrt(1.0 - pow(options.beta2, t))),
-          kept = StepScalar(options.weight_decay ? 1.0 - learning_rate * options.weight_decay
-                                                 : Tensor())](Tensor& p, const Tensor& g,
-                                                              std::span<Tensor> moments) mutable {
-    Tensor &m = moments[0], &v = moments[1];
-    const DType dtype = p.dtype();
-    m = m * options.beta1 + g * (1 - options.beta1);
-    v = v * options.beta2 + square(g) * (1 - options.beta2);
-    if (options.weight_decay) p = p * kept.in(dtype);
-    p = p - m * rate.in(dtype) / (sqrt(v) * root.in(dtype) + options.epsilon);
-  };
+  return
+      [options, t, learning_rate, root = StepScalar(1.0 / sqrt(1.0 - pow(options.beta2, t))),
+       groups = std::vector<GroupScalars>()](Tensor& p, const Tensor& g, std::span<Tensor> moments,
+                                             const LeafOptions& own) mutable {
+        auto of = std::find_if(groups.begin(), groups.end(),
+                               [&](const GroupScalars& group) { return group.options == own; });
+        if (of == groups.end())
+          of = groups.insert(of, scalars_of(own, t, learning_rate, options.beta1));
+        Tensor &m = moments[0], &v = moments[1];
+        const DType dtype = p.dtype();
+        m = m * options.beta1 + g * (1 - options.beta1);
+        v = v * options.beta2 + square(g) * (1 - options.beta2);
+        if (own.weight_decay) p = p * of->kept.in(dtype);
+        p = p - m * of->rate.in(dtype) / (sqrt(v) * root.in(dtype) + options.epsilon);
+      };
 }
 
 }  // namespace reel::detail

@@ -15,6 +15,8 @@ struct AdamOptions {
   double beta1 = 0.9;     ///< weight of the old first moment in a step, in [0, 1)
   double beta2 = 0.999;   ///< weight of the old second moment in a step, in [0, 1)
   double epsilon = 1e-8;  ///< added to the root, for gradients near zero; positive
+  std::vector<ParameterGroup> groups{};
+  double clip_norm = 0;  ///< the largest global norm of a gradient; 0: not clipped
 };
 
 struct AdamWOptions {
@@ -24,12 +26,19 @@ struct AdamWOptions {
   double epsilon = 1e-8;
   double weight_decay = 1e-2;  ///< times the learning rate: the fraction of a weight that a step
                                ///< removes
+  std::vector<ParameterGroup> groups{};
+  double clip_norm = 0;
 };
 
 namespace detail {
 
+/// The options of Adam that all parameters share.
+struct AdamMoments {
+  double beta1, beta2, epsilon;
+};
+
 void check_adam(const char* optimiser, const AdamWOptions& options);
-UpdateRule adam_rule(const Tensor& step, const Tensor& learning_rate, const AdamWOptions& options);
+UpdateRule adam_rule(const Tensor& step, const Tensor& learning_rate, const AdamMoments& options);
 
 /// Adam with decoupled weight decay, which is 0 in Adam.
 template <class Params>
@@ -45,25 +54,25 @@ class AdamBase : public Optimiser<Params> {
 
   auto members() {
     return std::tie(this->step_, this->learning_rate_, first_, second_, options_.beta1,
-                    options_.beta2, options_.epsilon, options_.weight_decay);
+                    options_.beta2, options_.epsilon, this->groups_, this->clip_norm_);
   }
-  static constexpr std::array<std::string_view, 8> member_names() {
-    return {"step",  "learning_rate", "first_moment", "second_moment",
-            "beta1", "beta2",         "epsilon",      "weight_decay"};
+  static constexpr std::array<std::string_view, 9> member_names() {
+    return {"step",  "learning_rate", "first_moment", "second_moment", "beta1",
+            "beta2", "epsilon",       "groups",       "clip_norm"};
   }
 
  protected:
   AdamBase(const char* name, const Params& parameters, const AdamWOptions& options)
-      : Optimiser<Params>(name, options.learning_rate),
+      : Optimiser<Params>(name, parameters, options, options.weight_decay),
         first_(this->zero_moments(parameters)),
         second_(first_),
-        options_(options) {
+        options_{options.beta1, options.beta2, options.epsilon} {
     check_adam(name, options);
   }
 
  private:
   Params first_, second_;  // moments
-  AdamWOptions options_;   // its learning rate is only the initial one
+  AdamMoments options_;
 };
 
 }  // namespace detail
@@ -79,14 +88,15 @@ class Adam : public detail::AdamBase<Params> {
  public:
   /// Moments start at zero. Throws ArgumentError for options out of range.
   explicit Adam(const Params& parameters, const AdamOptions& options = {})
-      : detail::AdamBase<Params>(
-            "Adam", parameters,
-            {options.learning_rate, options.beta1, options.beta2, options.epsilon, 0}) {}
+      : detail::AdamBase<Params>("Adam", parameters,
+                                 {options.learning_rate, options.beta1, options.beta2,
+                                  options.epsilon, 0, options.groups, options.clip_norm}) {}
 };
 
 /// AdamW: Adam with decoupled weight decay, p ← (1-ηλ)p before Adam's step. Loshchilov & Hutter
 /// (2019), algorithm 2, with the learning rate η as the schedule multiplier and α = 1, as in other
-/// libraries. Every floating tensor decays, including biases.
+/// libraries. Every floating tensor decays, including biases, unless it is in a group with another
+/// weight decay.
 template <class Params>
 class AdamW : public detail::AdamBase<Params> {
  public:

@@ -16,12 +16,12 @@ void ema_update(TreeLeaves& average, const PathsFn& average_paths, const TreeLea
   const Tensor rest = 1.0 - pow(decay, cast(next_step, f64));
   StepScalar part((1.0 - decay) / rest);
   StepScalar kept((decay - pow(decay, cast(next_step, f64))) / rest);
-  const auto rule = [&](Tensor& p, const Tensor&, std::span<Tensor> moments) {
+  const auto rule = [&](Tensor& p, const Tensor&, std::span<Tensor> moments, const LeafOptions&) {
     const DType dtype = p.dtype();
     // The values before the first step have no weight, even if they are NaN.
     p = where(is_first, p, moments[0] * kept.in(dtype) + p * part.in(dtype));
   };
-  put_new_values(leaves, optimise("Ema", leaves, rule));
+  put_new_values(leaves, optimise("Ema", leaves, rule, GroupOptions{}));
   step = next_step;
   average = std::move(leaves.parameters);
 }

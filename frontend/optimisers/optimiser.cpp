@@ -85,8 +85,18 @@ const Tensor& StepScalar::in(DType dtype) {
   return in_f32_;
 }
 
+const Tensor& GroupRates::of(const LeafOptions& options, DType dtype) {
+  auto of = by_factor_.find(options.rate);
+  if (of == by_factor_.end())
+    of = by_factor_
+             .emplace(options.rate,
+                      options.rate == 1 ? learning_rate_ : learning_rate_ * options.rate)
+             .first;
+  return of->second.in(dtype);
+}
+
 std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
-                                const UpdateRule& rule) {
+                                const UpdateRule& rule, const GroupOptions& options) {
   check_structures(optimiser, leaves);
   check_types(optimiser, leaves);
   // Check all indices before the first step, so that a plan can update arguments in place.
@@ -96,9 +106,11 @@ std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
     once[of.leaf] = checked_rows(optimiser, leaves, of);
   }
   std::vector<NewValues> result;
+  std::size_t tensors = 0;
   for (std::size_t i = 0; i < leaves.parameters.size(); ++i) {
     if (!is_floating(leaves.parameters[i])) continue;
     NewValues made{i, {}, leaves.parameters[i].tensor, {}};
+    const LeafOptions own = options.of(tensors++);
     for (const MomentLeaves& moment : leaves.moments)
       made.moments.push_back(moment.leaves[i].tensor);
     if (once[i].is_sparse()) {
@@ -106,9 +118,9 @@ std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
       made.numbers = slices.indices;
       made.parameter = take_rows(made.parameter, slices.indices);
       for (Tensor& moment : made.moments) moment = take_rows(moment, slices.indices);
-      rule(made.parameter, slices.values, made.moments);
+      rule(made.parameter, slices.values, made.moments, own);
     } else {
-      rule(made.parameter, leaves.gradient[i].tensor, made.moments);
+      rule(made.parameter, leaves.gradient[i].tensor, made.moments, own);
       count_as(made.parameter, MemoryClass::parameters);
       for (const Tensor& moment : made.moments) count_as(moment, MemoryClass::parameters);
     }
@@ -160,6 +172,56 @@ TreeLeaves zero_moments(TreeLeaves parameters) {
     count_as(leaf.tensor, MemoryClass::parameters);
   }
   return parameters;
+}
+
+namespace {
+
+/// Returns the options of a parameter; counts the members of its group.
+LeafOptions options_of(const std::vector<ParameterGroup>& groups, const std::string& path,
+                       const Tensor& parameter, double weight_decay,
+                       std::vector<std::int64_t>& members) {
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (!groups[g].contains(path, parameter)) continue;
+    ++members[g];
+    return {groups[g].rate, groups[g].weight_decay.value_or(weight_decay)};
+  }
+  return {1, weight_decay};
+}
+
+}  // namespace
+
+GroupOptions group_options(const char* optimiser, const TreeLeaves& parameters,
+                           const PathsFn& paths, const std::vector<ParameterGroup>& groups,
+                           std::optional<double> weight_decay) {
+  GroupOptions result{{1}, {weight_decay.value_or(0)}};
+  if (groups.empty()) return result;
+  for (const ParameterGroup& group : groups) {
+    if (!group.contains)
+      throw ArgumentError(str(optimiser, ": a group needs the function `contains`"));
+    check_not_negative(optimiser, "the rate of a group", group.rate);
+    if (!group.weight_decay) continue;
+    if (!weight_decay)
+      throw ArgumentError(
+          str(optimiser, ": a group has a weight_decay, but ", optimiser, " has none; use AdamW"));
+    check_not_negative(optimiser, "the weight_decay of a group", *group.weight_decay);
+  }
+  result = {{}, {}};
+  const std::vector<std::string> names = paths();
+  std::vector<std::int64_t> members(groups.size(), 0);
+  std::string all;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!is_floating(parameters[i])) continue;
+    const LeafOptions own =
+        options_of(groups, names[i], parameters[i].tensor, weight_decay.value_or(0), members);
+    result.rates.push_back(own.rate);
+    result.weight_decays.push_back(own.weight_decay);
+    all += str(all.empty() ? "" : ", ", names[i].empty() ? "the tensor" : names[i]);
+  }
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    if (!members[g])
+      throw ArgumentError(str(optimiser, ": group ", g, " contains no parameter that is not in a ",
+                              "group before it; the parameters are ", all));
+  return result;
 }
 
 Tensor first_step() { return scalar(0, i64); }

@@ -17,6 +17,8 @@ struct RmsPropOptions {
   double epsilon = 1e-8;  ///< added to the root, for gradients near zero; positive
   double momentum = 0;    ///< weight of the old velocity in a step, in [0, 1); 0: no velocity
   bool centered = false;  ///< true: divides by an estimate of the standard deviation
+  std::vector<ParameterGroup> groups{};
+  double clip_norm = 0;  ///< the largest global norm of a gradient; 0: not clipped
 };
 
 namespace detail {
@@ -37,10 +39,11 @@ class RmsProp : public Optimiser<Params> {
  public:
   /// Moments start at zero. Throws ArgumentError for options out of range.
   explicit RmsProp(const Params& parameters, const RmsPropOptions& options = {})
-      : Optimiser<Params>("RmsProp", options.learning_rate),
+      : Optimiser<Params>("RmsProp", parameters, options),
         squares_(this->zero_moments(parameters)),
         options_(options) {
     detail::check_rmsprop(options);
+    options_.groups.clear();  // the base holds what they say
     if (options.centered) mean_ = squares_;
     if (options.momentum > 0) velocity_ = squares_;
   }
@@ -58,11 +61,12 @@ class RmsProp : public Optimiser<Params> {
 
   auto members() {
     return std::tie(this->step_, this->learning_rate_, squares_, mean_, velocity_, options_.decay,
-                    options_.epsilon, options_.momentum, options_.centered);
+                    options_.epsilon, options_.momentum, options_.centered, this->groups_,
+                    this->clip_norm_);
   }
-  static constexpr std::array<std::string_view, 9> member_names() {
-    return {"step",  "learning_rate", "mean_of_squares", "mean",    "velocity",
-            "decay", "epsilon",       "momentum",        "centered"};
+  static constexpr std::array<std::string_view, 11> member_names() {
+    return {"step",    "learning_rate", "mean_of_squares", "mean",   "velocity", "decay",
+            "epsilon", "momentum",      "centered",        "groups", "clip_norm"};
   }
 
  private:

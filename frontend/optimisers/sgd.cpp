@@ -11,16 +11,17 @@ void check_sgd(const SgdOptions& options) {
 }
 
 UpdateRule sgd_rule(const Tensor& learning_rate, const SgdOptions& options) {
-  return [options, rate = StepScalar(learning_rate)](Tensor& p, const Tensor& g,
-                                                     std::span<Tensor> moments) mutable {
-    Tensor direction = g;
-    if (!moments.empty()) {
-      Tensor& velocity = moments[0];
-      velocity = velocity * options.momentum + g;
-      direction = options.nesterov ? g + velocity * options.momentum : velocity;
-    }
-    p = p - direction * rate.in(p.dtype());
-  };
+  return
+      [options, rates = GroupRates(learning_rate)](
+          Tensor& p, const Tensor& g, std::span<Tensor> moments, const LeafOptions& own) mutable {
+        Tensor direction = g;
+        if (!moments.empty()) {
+          Tensor& velocity = moments[0];
+          velocity = velocity * options.momentum + g;
+          direction = options.nesterov ? g + velocity * options.momentum : velocity;
+        }
+        p = p - direction * rates.of(own, p.dtype());
+      };
 }
 
 }  // namespace reel::detail

@@ -14,6 +14,8 @@ struct SgdOptions {
   double learning_rate = 1e-2;
   double momentum = 0;    ///< weight of the old velocity in a step, in [0, 1); 0: no velocity
   bool nesterov = false;  ///< looks ahead along the velocity; requires momentum
+  std::vector<ParameterGroup> groups{};
+  double clip_norm = 0;  ///< the largest global norm of a gradient; 0: not clipped
 };
 
 namespace detail {
@@ -36,8 +38,9 @@ class Sgd : public Optimiser<Params> {
  public:
   /// The velocity starts at zero. Throws ArgumentError for options out of range.
   explicit Sgd(const Params& parameters, const SgdOptions& options = {})
-      : Optimiser<Params>("Sgd", options.learning_rate), options_(options) {
+      : Optimiser<Params>("Sgd", parameters, options), options_(options) {
     detail::check_sgd(options);
+    options_.groups.clear();  // the base holds what they say
     if (options.momentum > 0) velocity_ = this->zero_moments(parameters);
   }
 
@@ -52,10 +55,10 @@ class Sgd : public Optimiser<Params> {
 
   auto members() {
     return std::tie(this->step_, this->learning_rate_, velocity_, options_.momentum,
-                    options_.nesterov);
+                    options_.nesterov, this->groups_, this->clip_norm_);
   }
-  static constexpr std::array<std::string_view, 5> member_names() {
-    return {"step", "learning_rate", "velocity", "momentum", "nesterov"};
+  static constexpr std::array<std::string_view, 7> member_names() {
+    return {"step", "learning_rate", "velocity", "momentum", "nesterov", "groups", "clip_norm"};
   }
 
  private:

@@ -1,0 +1,81 @@
+// frontend/transforms/gradient_sum.h — GradientSum, the gradient of a batch from its micro-batches.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "reel/core/functions/creation.h"
+#include "reel/core/functions/elementwise.h"
+#include "reel/frontend/sparse/embedding_table.h"
+#include "reel/frontend/transforms/grad.h"
+
+namespace reel {
+
+/// The sums of losses and of gradients over micro-batches, the parts of a batch that is too large
+/// for memory. A tree: pass it through a jitted function, so that one micro-batch after the other
+/// needs memory.
+///
+///   const auto add = jit([](GradientSum<Model> sum, const Model& model, const Batch& part) {
+///     sum.add([](const Model& m, const Batch& b) { return log_loss(m(b.x), b.y, classes); },
+///             model, part);
+///     return sum;
+///   });
+///   GradientSum<Model> sum(model);
+///   for (const Batch& part : parts) sum = add(std::move(sum), model, part);
+///   auto [loss, gradient] = sum.mean();
+///
+/// The result is the mean of the whole batch, also if the parts differ in the number of elements
+/// that count. It has the bits of one batch if all sums over the batch are exact, in any order; up
+/// to rounding otherwise, since one batch is summed in the order of its kernels, often in f64. For
+/// the same parts it has the same bits in every run and on any number of threads.
+template <class Params>
+struct GradientSum {
+  Params gradient;  ///< of the total
+  Tensor total, weight;
+
+  /// Sums of nothing, as large as the parameters. dtype: of the losses.
+  explicit GradientSum(const Params& parameters, DType dtype = f32)
+      : gradient(
+            tree_map([](const Tensor& x) { return zeros_like(x); }, with_dense_tables(parameters))),
+        total(scalar(0, dtype)),
+        weight(scalar(0, dtype)) {}
+
+  /// Adds a part. f: (parameters, rest...) -> the sum of its losses and the number of its terms, as
+  /// Weighted in losses/metrics.h: {total, weight}. Gradients of table rows become dense. Throws as
+  /// value_and_grad does; the sums are then unchanged.
+  template <class F, class... Rest>
+  void add(F&& f, const Params& parameters, const Rest&... rest) {
+    const auto of_total = [&](const Params& p, const Rest&... rest) {
+      const auto loss = f(p, rest...);
+      return std::pair{loss.total, loss.weight};
+    };
+    auto [loss, own] = value_and_grad(of_total)(parameters, rest...);
+    const auto plus = [](const Tensor& a, const Tensor& b) {
+      return is_float(a.dtype()) ? a + b : a;
+    };
+    Params next = tree_map(plus, gradient, with_dense_tables(own));
+    Tensor next_weight = weight + loss.second;
+    total = total + loss.first;
+    weight = std::move(next_weight);
+    gradient = std::move(next);
+  }
+
+  /// Returns std::pair{mean loss, its gradient}; both are 0 if nothing counted.
+  std::pair<Tensor, Params> mean() const {
+    const Tensor count = where(weight > 0, weight, 1);
+    const auto over = [&](const Tensor& x) {
+      return is_float(x.dtype()) ? x / (x.dtype() == count.dtype() ? count : cast(count, x.dtype()))
+                                 : x;
+    };
+    return {over(total), tree_map(over, gradient)};
+  }
+
+  auto members() { return std::tie(gradient, total, weight); }
+  static constexpr std::array<std::string_view, 3> member_names() {
+    return {"gradient", "total", "weight"};
+  }
+};
+
+}  // namespace reel
