@@ -11,18 +11,18 @@ struct Model {
 };
 struct Training {  // all that the next step depends on, besides the stream of random numbers
   Model model;
-  Adam<Model> optimiser{model, {.learning_rate = 0.01}};
-  Tensor step = scalar(0, i64);
+  Adam<Model> optimiser{model, {.learning_rate = 0.01, .clip_norm = 1}};
+  BatchPosition data;
 };
 struct Batch {  // sequences of numbers, two of them marked, and the sums of these two
   Tensor x, sums;
 };
 
-Batch draw_batch() {
-  const Dim batch("batch", 32), time("time", cast(random_uniform({batch}, 5., 12.), i32));
+Batch draw_data(const Dim& batch) {
+  const Dim time("time", random_integers({batch}, 5, 12));
   const Tensor numbers = random_uniform({batch, time}), place = range(time);
-  const Tensor marks = expand(cast(place == 1 || place == 3, f32), {batch, time});
-  return {stack({numbers, marks}, in), sum(numbers * marks, time)};
+  const Tensor marks = cast(place == 1 || place == 3, f32);
+  return {stack({numbers, expand(marks, batch)}, in), sum(numbers * marks, time)};
 }
 
 Tensor loss_of(const Model& model, const Batch& data) {
@@ -31,30 +31,30 @@ Tensor loss_of(const Model& model, const Batch& data) {
 }
 
 int main(int count, char** arguments) {
-  if (count != 3) throw ArgumentError("usage: training STEPS FOLDER, which it may continue");
-  const std::int64_t steps = std::stoll(arguments[1]);
+  if (count != 3) throw ArgumentError("usage: training EPOCHS FOLDER, which it may continue");
   const std::string folder = arguments[2], saved = folder + "/last.safetensors";
   const auto step = jit([](Training t, const Batch& data) {
     auto [loss, gradient] = value_and_grad(loss_of)(t.model, data);
-    t.optimiser.update(t.model, clip_by_global_norm(gradient, 1.0).first);
-    t.step = t.step + 1;
+    t.optimiser.update(t.model, gradient);
     return std::pair{t, loss};
   });
   const auto validate = jit(loss_of);
   manual_seed(1);
-  const Batch held_out = draw_batch();
+  const Dim batch("batch", 640);
+  const Batch data = draw_data(batch), held_out = draw_data(batch);
+  Batches batches(data, batch, {.rows = 32, .shuffle = 1, .epochs = std::stoll(arguments[1])});
   Training now;
   if (std::filesystem::exists(saved)) load_checkpoint(saved, now);
+  batches.seek(now.data);
   EventWriter events(folder);
-  Progress progress(steps, "training");
-  for (auto i = now.step.item<std::int64_t>() + 1; i <= steps; ++i) {
-    auto [next, loss] = step(std::move(now), draw_batch());
+  for (const Batch& data : batches) {
+    now.data = batches.position();
+    auto [next, loss] = step(std::move(now), data);
     now = std::move(next);
-    progress.update(i, {{"loss", loss.item<float>()}});
+    const auto i = now.optimiser.step().item<std::int64_t>();
     events.scalar("loss/training", i, loss);
-    if (i % 100 && i != steps) continue;
+    if (i % batches.size()) continue;  // the rest is for the end of an epoch
     events.scalar("loss/validation", i, validate(now.model, held_out));
-    events.histogram("readout", i, now.model.readout.weight);
     save_checkpoint(saved, now);
   }
 }

@@ -41,6 +41,7 @@ class RandomScope {
   friend Tensor current_random_stream();
   friend void advance_random_stream(std::int64_t);
   friend class RandomParts;
+  friend class SeededStream;
   Tensor key();
 
   RandomScope* outer_;
@@ -84,6 +85,20 @@ class RandomParts {
   RandomScope* scope_;  // the caller's; null: its thread's stream
   std::int64_t key_ = 0;
   std::atomic<bool> has_drawn_{false};
+};
+
+/// Makes this thread draw from the stream of a seed. The destructor restores the thread's stream.
+class SeededStream {
+ public:
+  explicit SeededStream(std::uint64_t seed);
+  ~SeededStream();
+  SeededStream(const SeededStream&) = delete;
+  SeededStream& operator=(const SeededStream&) = delete;
+
+ private:
+  RandomScope* scope_;
+  std::uint64_t seed_;
+  std::int64_t taken_;
 };
 
 /// The inputs of one draw: the key of the active scope (i64[2]) and the number that it takes there.

@@ -51,13 +51,31 @@ struct Sequence::Reader {
   }
   Tensor read(std::int64_t first, const Dim& time) const {
     const Tensor piece(allocate_block(type_of(time)));
-    const auto step =
-        static_cast<std::uint64_t>(header.sizes[0] ? all.numel() / header.sizes[0] : 0);
+    read_into(piece.data<char>(), first, time.size());
+    return piece;
+  }
+  Tensor read(const std::vector<std::int64_t>& steps, const Dim& rows) const {
+    const Tensor piece(allocate_block(type_of(rows)));
+    const auto bytes = static_cast<std::int64_t>(step_numel() * reel::size_of(all.dtype()));
+    char* to = piece.data<char>();
+    for (std::size_t begin = 0, end = 0; begin < steps.size(); begin = end) {
+      const std::int64_t first = steps[begin];
+      do ++end;
+      while (end < steps.size() && steps[end] == first + static_cast<std::int64_t>(end - begin));
+      read_into(to, first, static_cast<std::int64_t>(end - begin));  // consecutive steps at once
+      to += static_cast<std::int64_t>(end - begin) * bytes;
+    }
+    return piece;
+  }
+  std::uint64_t step_numel() const {
+    return static_cast<std::uint64_t>(header.sizes[0] ? all.numel() / header.sizes[0] : 0);
+  }
+  void read_into(void* to, std::int64_t first, std::int64_t count) const {
+    const std::uint64_t step = step_numel();
     read_elements(
         file,
         header.data_begin + static_cast<std::uint64_t>(first) * step * size_of(header.format.dtype),
-        static_cast<std::uint64_t>(piece.numel()), header.format, piece.data<void>(), "it");
-    return piece;
+        static_cast<std::uint64_t>(count) * step, header.format, to, "it");
   }
   /// Reads ahead if there is memory and a thread for it; otherwise next() reads.
   void read_ahead(std::int64_t first, std::int64_t count) noexcept {
@@ -98,6 +116,19 @@ void Sequence::seek(std::int64_t position) {
   if (position < 0 || position > steps())
     throw IndexError(str(reader_->file.name(), ": there is no step ", position, " of ", steps()));
   reader_->position = position;
+}
+
+Tensor Sequence::take(const std::vector<std::int64_t>& numbers, const Dim& rows) const {
+  const Reader& reader = *reader_;
+  if (!rows.has_size() || rows.is_ragged() ||
+      rows.size() != static_cast<std::int64_t>(numbers.size()))
+    throw ArgumentError(str(reader.file.name(), ": take needs a dim with the size ", numbers.size(),
+                            ", the number of steps, got ", rows));
+  for (const std::int64_t step : numbers)
+    if (step < 0 || step >= steps())
+      throw IndexError(str(reader.file.name(), ": there is no step ", step, " of ", steps()));
+  const ModeScope plain({});  // file contents belong to no trace
+  return reader.read(numbers, rows);
 }
 
 Tensor Sequence::next(const Dim& time) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "reel/core/types/tensor.h"
 
@@ -38,6 +39,10 @@ class Sequence {
   /// if fewer are left, ArgumentError for a dim without a size or with lengths, or IoError; the
   /// position is then unchanged.
   Tensor next(const Dim& time);
+  /// Returns the given time steps in their order, {rows, step_dims...}; the position stays. rows: a
+  /// dim with a place for each. Throws IndexError for a step that is not there, ArgumentError for
+  /// another dim, or IoError.
+  Tensor take(const std::vector<std::int64_t>& steps, const Dim& rows) const;
 
  private:
   struct Reader;

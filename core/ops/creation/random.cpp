@@ -121,6 +121,17 @@ RandomParts::Part::~Part() {
   stream = {seed_, taken_};
 }
 
+SeededStream::SeededStream(std::uint64_t seed)
+    : scope_(current), seed_(stream.seed), taken_(stream.taken) {
+  current = nullptr;
+  stream = {seed, 0};
+}
+
+SeededStream::~SeededStream() {
+  current = scope_;
+  stream = {seed_, taken_};
+}
+
 RandomDraw RandomDraw::take() {
   if (current) return {current->key(), current->taken_++};
   return {make_stream(static_cast<std::int64_t>(stream.seed), 0), stream.taken++};

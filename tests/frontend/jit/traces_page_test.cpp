@@ -1,0 +1,51 @@
+// The programs of docs/traces.md: each runs here and does as the page says.
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+
+namespace reel {
+namespace {
+
+TEST(TracesPage, ADynamicDimHasOneTrace) {
+  const Dim feature("feature", 3);
+  const auto count = [&] {
+    const auto step = jit([](const Tensor& x) { return sum(square(x), x.dim("batch")); });
+    for (const int rows : {5, 7, 9}) step(ones({Dim("batch", scalar(rows)), feature}));
+    return step.trace_count();  // 1; with Dim("batch", rows) it is 3
+  };
+  EXPECT_EQ(count(), 1);
+  const auto fixed = jit([](const Tensor& x) { return sum(square(x), x.dim("batch")); });
+  for (const int rows : {5, 7, 9}) fixed(ones({Dim("batch", rows), feature}));
+  EXPECT_EQ(fixed.trace_count(), 3);
+}
+
+struct Counted {
+  int steps;
+};
+
+TEST(TracesPage, LoopsAreOneNode) {
+  const auto unrolled = jit([](Tensor x, const Counted& n) {
+    for (int i = 0; i < n.steps; ++i) x = sin(x);
+    return x;
+  });
+  const auto looped = jit([](const Tensor& x, const Tensor& steps) {
+    return fori_loop(
+        0, steps, [](const Tensor&, const Tensor& x) { return sin(x); }, x);
+  });
+  for (const int steps : {1, 2, 3})
+    expect_all_close(unrolled(scalar(0.5), Counted{steps}), looped(scalar(0.5), scalar(steps)),
+                     1e-6);
+  EXPECT_EQ(unrolled.trace_count(), 3);
+  EXPECT_EQ(looped.trace_count(), 1);
+}
+
+TEST(TracesPage, TracesAreBounded) {
+  const auto count = [] {
+    const auto bounded = jit([](const Tensor& x) { return sum(square(x)); }, {.max_traces = 2});
+    for (const int size : {1, 2, 3, 2, 3}) bounded(ones({size}));
+    return bounded.trace_count();  // 3: recorded for 1, 2 and 3
+  };
+  EXPECT_EQ(count(), 3);
+}
+
+}  // namespace
+}  // namespace reel
