@@ -81,6 +81,9 @@ struct ScanSpec {
   PathsFn ys_paths;
   std::function<LoopCondition(const TreeLeaves& state)> cond;  ///< may be empty
   std::function<ScanStep(const TreeLeaves& x, const TreeLeaves& state)> body;
+  /// In place of body: a body that takes the index of x along the scanned dim.
+  std::function<ScanStep(const Tensor& index, const TreeLeaves& x, const TreeLeaves& state)>
+      indexed_body;
   std::optional<IterationCount> max_seq_len;
   bool return_tensor_arrays = false;
   bool is_reverse = false;
@@ -93,6 +96,10 @@ struct ScanResult {
   Dim dim{0};
 };
 ScanResult scan_leaves(const ScanSpec& spec);
+/// Returns the leaves of xs as the first iteration of this scan takes them. Reads the spec's
+/// function, name, spatial_dim, xs and is_reverse. Throws as scan_leaves, and ArgumentError if xs
+/// have no elements.
+TreeLeaves initial_slice_leaves(const ScanSpec& spec);
 
 /// Runs one of two branches in eager mode, or records both in a trace. Throws StructureError,
 /// DTypeError or ShapeError if the recorded branches differ. true_paths, false_paths: the paths of

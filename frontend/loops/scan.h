@@ -39,11 +39,15 @@ struct Scan {
                                      ///< result's dim; or a plain size
   CondDims cond_dims = CondDims::none();
   bool cond_before_body = true;  ///< false: cond is not called on the initial state
-  State initial{};               ///< a tree; numbers in a tuple, a pair or alone become tensors
+  /// A tree; numbers in a tuple, a pair or alone become tensors. Or a function of the first slice
+  /// of xs that returns it.
+  State initial{};
   Xs xs{};      ///< a tree of tensors that have spatial_dim; each iteration takes a slice
   Ys ys{};      ///< a tree of the TensorType that y must have; optional
   Cond cond{};  ///< State -> booleans over cond_dims; cond(None, State) works too
-  Body body{};  ///< (x, State) -> std::pair{y, State}; without xs (State); without state (x) -> y
+  /// (x, State) -> std::pair{y, State}; without xs (State); without state (x) -> y. It may take the
+  /// index of x first: (i, x, State), (i, State), (i, x).
+  Body body{};
   std::optional<IterationCount> max_seq_len{};
   Arrays return_tensor_arrays{};  ///< std::true_type{}: ys are TensorArrays
   bool reverse = false;
@@ -72,39 +76,72 @@ struct NotInvocable {};
 template <class Body, class State>
 using OnlyX = std::conditional_t<is_none<State>, const Body&, NotInvocable>;
 
-/// True if scan can call the body. Tests one form after the other: grad(f) takes any number of
+/// The arguments with which scan calls the body.
+enum class ScanBodyForm { none, x, x_and_state, state, index_x_state, index_x, index_state };
+
+/// Returns the form of the body. Tests one form after the other: grad(f) takes any number of
 /// arguments, and fails to compile for some.
 template <class Body, class X, class State>
+constexpr ScanBodyForm scan_body_form() {
+  if constexpr (std::is_invocable_v<OnlyX<Body, State>, const X&>)
+    return ScanBodyForm::x;
+  else if constexpr (std::is_invocable_v<const Body&, const X&, const State&>)
+    return ScanBodyForm::x_and_state;
+  else if constexpr (std::is_invocable_v<const Body&, const State&>)
+    return ScanBodyForm::state;
+  else if constexpr (std::is_invocable_v<const Body&, const Tensor&, const X&, const State&>)
+    return ScanBodyForm::index_x_state;
+  else if constexpr (is_none<State> && std::is_invocable_v<const Body&, const Tensor&, const X&>)
+    return ScanBodyForm::index_x;
+  else if constexpr (is_none<X> && std::is_invocable_v<const Body&, const Tensor&, const State&>)
+    return ScanBodyForm::index_state;
+  else
+    return ScanBodyForm::none;
+}
+template <class Body, class X, class State>
+constexpr bool takes_index() {
+  return scan_body_form<Body, X, State>() >= ScanBodyForm::index_x_state;
+}
+
+/// Calls the body with the arguments of its form.
+template <class Body, class X, class State>
+decltype(auto) call_form(const Body& body, const Tensor& index, const X& x, const State& state) {
+  constexpr ScanBodyForm kForm = scan_body_form<Body, X, State>();
+  if constexpr (kForm == ScanBodyForm::x)
+    return body(x);
+  else if constexpr (kForm == ScanBodyForm::x_and_state)
+    return body(x, state);
+  else if constexpr (kForm == ScanBodyForm::state)
+    return body(state);
+  else if constexpr (kForm == ScanBodyForm::index_x_state)
+    return body(index, x, state);
+  else if constexpr (kForm == ScanBodyForm::index_x)
+    return body(index, x);
+  else
+    return body(index, state);
+}
+
+/// True if scan can call the body.
+template <class Body, class X, class State>
 constexpr bool is_scan_body() {
-  if constexpr (std::is_invocable_v<OnlyX<Body, State>, const X&>) {
-    return returns_tree<std::invoke_result_t<const Body&, const X&>>();
-  } else if constexpr (std::is_invocable_v<const Body&, const X&, const State&>) {
-    return returns_tree<std::invoke_result_t<const Body&, const X&, const State&>>();
-  } else {
-    constexpr bool kTakesState = std::is_invocable_v<const Body&, const State&>;
-    static_assert(kTakesState,
-                  "scan calls body(x, state), body(state) without xs, or body(x) without a state");
-    if constexpr (kTakesState)
-      return returns_tree<std::invoke_result_t<const Body&, const State&>>();
-    else
-      return false;
-  }
+  constexpr bool kIsBody = scan_body_form<Body, X, State>() != ScanBodyForm::none;
+  static_assert(
+      kIsBody,
+      "scan calls body(x, state), body(state) without xs, or body(x) without a state; the "
+      "body may take the index of x before them, a Tensor");
+  if constexpr (kIsBody)
+    return returns_tree<decltype(call_form(std::declval<const Body&>(), Tensor(),
+                                           std::declval<const X&>(),
+                                           std::declval<const State&>()))>();
+  else
+    return false;
 }
 
 /// Returns the pair of y and the next state; None for each that the body does not return.
 template <class Body, class X, class State>
-auto call_scan_body(const Body& body, const X& x, const State& state) {
-  const auto call = [&]() -> decltype(auto) {
-    if constexpr (std::is_invocable_v<OnlyX<Body, State>, const X&>) {
-      return body(x);  // tried first: grad(f) takes any number of arguments
-    } else if constexpr (std::is_invocable_v<const Body&, const X&, const State&>) {
-      return body(x, state);
-    } else {
-      return body(state);
-    }
-  };
+auto call_scan_body(const Body& body, const Tensor& index, const X& x, const State& state) {
   if constexpr (is_none<State>) {
-    auto y = call();
+    auto y = call_form(body, index, x, state);
     if constexpr (IsInstance<std::decay_t<decltype(y)>, std::pair>::value) {
       if constexpr (is_none<std::decay_t<decltype(y.second)>>)
         return y;
@@ -114,7 +151,7 @@ auto call_scan_body(const Body& body, const X& x, const State& state) {
       return std::pair{y, None{}};
     }
   } else {
-    auto result = call();
+    auto result = call_form(body, index, x, state);
     static_assert(IsInstance<std::decay_t<decltype(result)>, std::pair>::value,
                   "scan's body returns std::pair{y, state}; None{} stands for no y");
     return std::pair{result.first, as_state(result.second)};
@@ -207,16 +244,57 @@ struct CollectTypePaths {
   void key(const std::string&, const std::string&) {}
 };
 
-/// Runs scan(spec). Errors name `function`.
+/// True if `initial` is a function of the first slice. A tree that can be called, such as a layer,
+/// is a state.
+template <class Initial, class Xs>
+inline constexpr bool kIsFirstStep =
+    !is_none<Xs> && !std::is_aggregate_v<Initial> && !WithMembers<Initial> &&
+    std::is_invocable_v<const Initial&, const Xs&>;
+
+/// Returns the spec with another initial state.
+template <class Initial, class State, class Xs, class Ys, class Cond, class Body, class Arrays>
+Scan<Initial, Xs, Ys, Cond, Body, Arrays> with_initial(
+    const Initial& initial, const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
+  return {spec.spatial_dim,
+          spec.cond_dims,
+          spec.cond_before_body,
+          initial,
+          spec.xs,
+          spec.ys,
+          spec.cond,
+          spec.body,
+          spec.max_seq_len,
+          spec.return_tensor_arrays,
+          spec.reverse,
+          spec.checkpoint,
+          spec.swap_memory,
+          spec.truncate,
+          spec.name};
+}
+
+/// Returns the first slice of xs, or the last one of each entry in reverse.
+template <class Xs>
+Xs initial_slice(const char* function, const std::string& name, const std::optional<Dim>& dim,
+                 const Xs& xs, bool is_reverse) {
+  ScanSpec leaves;
+  leaves.function = function;
+  leaves.name = name;
+  leaves.spatial_dim = dim;
+  leaves.xs = flatten(xs);
+  leaves.xs_paths = [&] { return leaf_paths(xs, "xs"); };
+  leaves.is_reverse = is_reverse;
+  return unflatten(xs, initial_slice_leaves(leaves));
+}
+
+/// Runs a scan whose `initial` is a state.
 template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>
-auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
-  static_assert(!is_none<Body>, "scan needs a body");
+auto scan_from(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
   using S = typename StateOf<State>::type;
   const S initial = as_state(spec.initial);
   if constexpr (!is_scan_body<Body, Xs, S>()) {
     return Scanned<Tensor, S>{Tensor(), initial, Dim(0)};
   } else {
-    using Returned = decltype(call_scan_body(spec.body, spec.xs, initial));
+    using Returned = decltype(call_scan_body(spec.body, Tensor(), spec.xs, initial));
     using Y = std::decay_t<typename Returned::first_type>;
     static_assert(std::is_same_v<std::decay_t<typename Returned::second_type>, S>,
                   "body returns a state of the type that it takes");
@@ -255,12 +333,17 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
       leaves.cond = [&](const TreeLeaves& s) {
         return call_scan_cond(spec.cond, unflatten(initial, s));
       };
-    leaves.body = [&](const TreeLeaves& x, const TreeLeaves& s) {
-      auto [y, next] = call_scan_body(spec.body, unflatten(spec.xs, x), unflatten(initial, s));
+    const auto body = [&](const Tensor& index, const TreeLeaves& x, const TreeLeaves& s) {
+      auto [y, next] =
+          call_scan_body(spec.body, index, unflatten(spec.xs, x), unflatten(initial, s));
       last_y = y;
       if (!first_y) first_y = y;
       return ScanStep{flatten(y), flatten_returned(next, leaves.initial, returned_paths)};
     };
+    if constexpr (takes_index<Body, Xs, S>())
+      leaves.indexed_body = body;
+    else
+      leaves.body = [&](const TreeLeaves& x, const TreeLeaves& s) { return body({}, x, s); };
     leaves.returned_paths = [&] { return returned_paths; };
     leaves.max_seq_len = spec.max_seq_len;
     leaves.return_tensor_arrays = Arrays::value;
@@ -280,6 +363,18 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
   }
 }
 
+/// Runs scan(spec). Errors name `function`.
+template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>
+auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
+  static_assert(!is_none<Body>, "scan needs a body");
+  if constexpr (kIsFirstStep<State, Xs>) {
+    const Xs first = initial_slice(function, spec.name, spec.spatial_dim, spec.xs, spec.reverse);
+    return scan_as(function, with_initial(spec.initial(first), spec));
+  } else {
+    return scan_from(function, spec);
+  }
+}
+
 }  // namespace detail
 
 /// Calls body for every slice of xs along spatial_dim, passes the state from call to call, and
@@ -290,8 +385,17 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
 ///
 /// Ends of entries: along a ragged dim each entry runs for its own length. With reverse, iteration
 /// k takes element length - 1 - k of each entry; xs and y without the entries' dims get these dims.
+/// With reverse and cond or max_seq_len, an entry that ends after k iterations has ys of its last k
+/// elements; they lie along the new dim from 0 on, in the order of x.
 /// Slices of ragged dims whose lengths run over the scanned dim have lengths of their own. With
 /// cond an entry finishes when cond is false for it, or at max_seq_len.
+///
+/// Index: a body that takes it gets the position of x along the scanned dim, an i32 scalar; along a
+/// ragged dim in reverse, one for each entry. Without a dim it is the number of the iteration.
+///
+/// First step: if `initial` is a function, it is called once with the first slice of xs, and
+/// returns the state that the first iteration takes. With reverse this is the last slice of each
+/// entry. An entry without elements has a first slice of zeros.
 ///
 /// Finished entries: ys are exact zeros, the state keeps its last value, and no gradient flows,
 /// whatever values the padding has. A state leaf without the entries' dims is shared: it runs while

@@ -13,6 +13,7 @@
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/runtime/no_memory.h"
 #include "reel/frontend/loops/loop_policy.h"
+#include "reel/frontend/loops/scan_index.h"
 #include "reel/frontend/loops/scan_slices.h"
 #include "reel/frontend/loops/trace_subcomputation.h"
 #include "reel/frontend/tree/tree.h"
@@ -137,13 +138,7 @@ void check_arguments(const ScanSpec& spec, const ScanPlan& plan) {
   const bool has_xs = !tensors_of(spec.xs).empty();
   if (spec.cond_dims && !spec.cond)
     throw ArgumentError(str(plan.what, ": cond_dims is given, but no cond; give both, or neither"));
-  if (plan.dim) {
-    if (spec.is_reverse && (spec.cond || spec.max_seq_len))
-      throw ArgumentError(str(
-          plan.what,
-          ": reverse starts at the known ends of entries, and takes neither cond nor max_seq_len"));
-    return;
-  }
+  if (plan.dim) return;
   if (!spec.cond)
     throw ArgumentError(str(plan.what,
                             ": the number of iterations is unknown; give spatial_dim with a size, "
@@ -290,17 +285,23 @@ ScanResult run_recorded_scan(const ScanSpec& spec, const ScanPlan& plan) {
 }  // namespace
 
 ScanResult scan_leaves(const ScanSpec& spec) try {
+  if (spec.indexed_body) return scan_with_index(spec);
   const ScanPlan plan = make_plan(spec);
   if (spec.truncate < 0)
     throw ArgumentError(str(plan.what, ": truncate is a number of steps, got ", spec.truncate,
                             "; 0 stands for all"));
   if (has_policy(spec.checkpoint, spec.swap_memory) && is_recorded_here())
     return run_recorded_scan(spec, plan);
-  if (spec.is_reverse && plan.dim->is_ragged()) return scan_reversed_entries(spec, plan);
+  if (spec.is_reverse && (spec.cond || spec.max_seq_len || plan.dim->is_ragged()))
+    return scan_reversed_entries(spec, plan);
   if (has_sliced_dims(plan)) return scan_sliced_dims(spec, plan);
   return run_plan(spec, plan);
 } catch (const std::bad_alloc&) {
   throw_no_memory_in(spec.function);
+}
+
+TreeLeaves initial_slice_leaves(const ScanSpec& spec) {
+  return with_tensors(spec.xs, initial_slices(make_plan(spec), spec.is_reverse));
 }
 
 ScanResult run_plan(const ScanSpec& spec, const ScanPlan& plan) {

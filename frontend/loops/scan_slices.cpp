@@ -1,7 +1,10 @@
 #include "reel/frontend/loops/scan_slices.h"
 
 #include <algorithm>
+#include <functional>
 
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/loop/loop_types.h"
@@ -162,10 +165,27 @@ Tensor reversed_entries(const Tensor& x, int axis) {
   return bind(reverse_op, {x}, make_attrs(ReverseAttrs{axis, false}));
 }
 
+/// Puts the ys of a scan over reversed entries into the order of x, with `back` along their dim.
+void reverse_ys(TreeLeaves& ys, const Dim& dim, const std::function<Tensor(const Tensor&)>& back) {
+  for (TreeLeaf& leaf : ys) {
+    if (leaf.kind != TreeLeaf::Kind::tensor) continue;
+    const bool is_array = leaf.tensor.type().is_list();
+    const Tensor y = is_array ? list_stack(leaf.tensor, dim) : leaf.tensor;
+    const Tensor of_entries = with_entries(y, dim.length_dims());
+    leaf.tensor = back(y.rank() == of_entries.rank() ? y : mask_padding(of_entries));
+    if (is_array) leaf.tensor = list_unstack(leaf.tensor);
+  }
+}
+
+/// Returns the dim of xs, before cond or max_seq_len replaces it.
+Dim scanned_dim(const ScanSpec& spec, const ScanPlan& plan) {
+  return plan.xs.empty() ? canonical(*spec.spatial_dim) : plan.xs[0].dims()[0];
+}
+
 }  // namespace
 
 ScanResult scan_reversed_entries(const ScanSpec& spec, const ScanPlan& plan) {
-  const Dim along = *plan.dim;
+  const Dim along = scanned_dim(spec, plan);
   const Dims entries = along.length_dims();
   ScanSpec inner = spec;
   inner.is_reverse = false;
@@ -174,18 +194,27 @@ ScanResult scan_reversed_entries(const ScanSpec& spec, const ScanPlan& plan) {
   for (const Tensor& x : plan.xs) xs.push_back(forth(with_entries(x, entries), 0));
   inner.xs = with_tensors(spec.xs, xs);
   ScanResult result = scan_leaves(inner);
-
+  if (spec.cond || spec.max_seq_len) {
+    reverse_ys(result.ys, result.dim, [](const Tensor& y) { return reverse(y, 0); });
+    return result;
+  }
   AlongAxis back({along}, reversed_entries, {.keeps_axis = true});
   for (const Tensor& x : plan.xs)
     for (const Dim& dim : x.dims())
       if (forth.changes().affects(dim)) back.add(forth.changes()(dim), dim);
-  for (TreeLeaf& leaf : result.ys) {
-    if (leaf.kind != TreeLeaf::Kind::tensor) continue;
-    const bool is_array = leaf.tensor.type().is_list();
-    const Tensor y = is_array ? list_stack(leaf.tensor, along) : leaf.tensor;
-    const Tensor of_entries = with_entries(y, entries);
-    leaf.tensor = back(y.rank() == of_entries.rank() ? y : mask_padding(of_entries), 0);
-    if (is_array) leaf.tensor = list_unstack(leaf.tensor);
+  reverse_ys(result.ys, along, [&](const Tensor& y) { return back(y, 0); });
+  return result;
+}
+
+Tensors initial_slices(const ScanPlan& plan, bool from_end) {
+  if (plan.dim->has_size() && plan.dim->size() == 0)
+    throw ArgumentError(
+        str(plan.what, ": xs have no elements, so there is no first slice; give an initial value"));
+  Tensors result;
+  for (const Tensor& x : plan.xs) {
+    const bool is_ragged = plan.dim->is_ragged();
+    const Tensor at = !from_end ? scalar(0) : is_ragged ? plan.dim->lengths() - 1 : scalar(-1);
+    result.push_back(gather(x, at, 0, {.clip = is_ragged}));
   }
   return result;
 }

@@ -17,9 +17,15 @@ bool has_sliced_dims(const ScanPlan& plan);
 /// dims.
 ScanResult scan_sliced_dims(const ScanSpec& spec, const ScanPlan& plan);
 
-/// Runs or records a reverse scan along a ragged dim, as a forward scan over reversed entries.
-/// Iteration k takes element length - 1 - k of each entry, so no entry depends on the lengths of
-/// others.
+/// Runs or records a reverse scan along a ragged dim, or with cond or max_seq_len, as a forward
+/// scan over reversed entries. Iteration k takes element length - 1 - k of each entry, so no entry
+/// depends on the lengths of others. The ys of an entry are in the order of x: with cond or
+/// max_seq_len they belong to its last elements, and lie along the new dim from 0 on.
 ScanResult scan_reversed_entries(const ScanSpec& spec, const ScanPlan& plan);
+
+/// Returns the slices of the first iteration: the first elements, or the last of each entry if
+/// `from_end`. xs: with the axis of the plan's dim in front. Throws ArgumentError if they have no
+/// elements.
+Tensors initial_slices(const ScanPlan& plan, bool from_end);
 
 }  // namespace reel

@@ -4,7 +4,8 @@
 using namespace reel;
 
 auto run() {
-  return scan(Scan{.initial = scalar(0.),
-                   .xs = ones({3}),
-                   .body = [](const Tensor& x, const Tensor&, const Tensor&) { return x; }});
+  return scan(
+      Scan{.initial = scalar(0.),
+           .xs = ones({3}),
+           .body = [](const Tensor& x, const Tensor&, const Tensor&, const Tensor&) { return x; }});
 }

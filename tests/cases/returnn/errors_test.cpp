@@ -69,8 +69,7 @@ TEST_P(ReturnnErrors, Case108_CondDimsWithoutACondition) {
       "scan \"scan\": cond_dims is given, but no cond; give both, or neither");
   EXPECT_EQ(error_of<ArgumentError>(
                 [&](const Tensor& s) {
-                  return scan(Scan{.spatial_dim = time,
-                                   .cond_dims = {batch},
+                  return scan(Scan{.cond_dims = {batch},
                                    .initial = s,
                                    .cond = [](const Tensor& s) { return s < 1.0; },
                                    .body = body,
@@ -78,8 +77,7 @@ TEST_P(ReturnnErrors, Case108_CondDimsWithoutACondition) {
                       .state;
                 },
                 s0),
-            "scan \"scan\": reverse starts at the known ends of entries, and takes neither cond "
-            "nor max_seq_len");
+            "scan \"scan\": reverse needs a known length");
   EXPECT_EQ(error_of<ShapeError>(
                 [&](const Tensor& s) {
                   return scan(Scan{.cond_dims = {batch},
