@@ -23,7 +23,7 @@ std::uint64_t mix(std::uint64_t hash, std::int64_t number) {
   return mix(hash, static_cast<std::uint64_t>(number));
 }
 
-// What is drawn with a seed: the streams of one epoch differ in it.
+// Numbers of the random streams of an epoch.
 constexpr std::uint64_t kRowOrder = 1, kBatchOrder = 2, kInBatch = 3;
 
 /// Returns 0, 1, ... count - 1 in an order that only the seed determines.

@@ -41,7 +41,7 @@ class BatchOrder {
   const BatchOptions& options() const { return options_; }
   /// Returns the rows of each batch of an epoch.
   std::vector<RowNumbers> batches(std::int64_t epoch) const;
-  /// Returns a seed for what is drawn while a batch is made.
+  /// Returns the seed of random numbers that are drawn while a batch is made.
   std::uint64_t seed_of(std::int64_t epoch, std::int64_t batch) const;
   /// Returns a number that differs, with high probability, for other rows or options that change
   /// the batches.

@@ -77,14 +77,14 @@ struct BatchReader::State {
   std::optional<Maker> own_maker{};  // without a thread
   std::mutex mutex{};
   std::condition_variable_any changed{};
-  std::deque<Made> made{};  // what the thread made
+  std::deque<Made> made{};  // by the thread, in order
   std::jthread thread{};    // last: it uses the other members
 
   State(std::int64_t rows, BatchOptions options, Make make)
       : order(rows, std::move(options)), make(std::move(make)) {}
   ~State() { stop(); }
 
-  /// Ends the thread, and drops what it made.
+  /// Ends the thread, and drops the batches that it made.
   void stop() noexcept {
     if (thread.joinable()) {
       thread.request_stop();
