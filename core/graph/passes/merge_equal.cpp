@@ -7,6 +7,7 @@
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/loop/loop.h"
+#include "reel/core/types/dim_node.h"
 
 namespace reel {
 namespace {
@@ -73,6 +74,7 @@ class Merger {
       visit(r);
     }
     if (boundary) *boundary = *boundary >= from_.records.size() ? emitted_.size() : forward;
+    rename_earlier();
     for (const Emitted& e : emitted_)
       to_->append(*e.op, e.attrs, e.in, e.out, e.source, e.recompute);
     for (const ValueId v : from_.outputs) to_->outputs.push_back(value_[v]);
@@ -111,13 +113,35 @@ class Merger {
     emit(record, std::move(next));
   }
 
-  TensorType renamed(ValueId v) {
-    return merged_.empty() ? from_.types[v] : renamed_.resolve(from_.types[v]);
+  TensorType renamed(const TensorType& type) {
+    if (merged_.empty() || !type.node()->has_symbols) return type;
+    Dims dims;
+    for (const Dim& dim : type.dims()) dims.push_back(renamed(dim));
+    return type.with(dims);
+  }
+  /// A dim whose lengths run over a merged dim becomes a dim over the one that replaces it.
+  Dim renamed(const Dim& dim) {
+    const Dim result = renamed_.resolve(dim);
+    if (!dim.is_symbol() || dim.node() != result.node() || !dim.is_ragged()) return result;
+    Dims length_dims;
+    for (const Dim& of : dim.length_dims()) length_dims.push_back(renamed(of));
+    if (length_dims == dim.length_dims()) return dim;
+    Ref<DimNode> node(new DimNode);
+    node->name = dim.name();
+    node->kind = DimKind::ragged;
+    node->size = dim.raw_size();
+    node->is_full = dim.node()->is_full;
+    node->is_symbol = true;
+    node->length_dims = std::move(length_dims);
+    const Dim made = Dim::of_node(std::move(node));
+    renamed_.bind(dim, made);
+    merged_.emplace_back(dim, made);
+    return made;
   }
 
   void emit(const OpRecord& record, Emitted next) {
     for (const ValueId v : from_.outputs_of(record))
-      next.out.push_back(value_[v] = to_->add_value(renamed(v)));
+      next.out.push_back(value_[v] = to_->add_value(renamed(from_.types[v])));
     if (record.op == &loop_op) loops_.emplace(hash_of_loop(next), emitted_.size());
     known_.emplace(hash(next), emitted_.size());
     emitted_.push_back(std::move(next));
@@ -149,6 +173,15 @@ class Merger {
       renamed_.bind(dim, other);
       merged_.emplace_back(dim, other);
     }
+  }
+
+  /// Renames merged dims where they are mentioned before the record that makes them: an input that
+  /// is added last, such as a cotangent, has dims that records make.
+  void rename_earlier() {
+    if (merged_.empty()) return;
+    for (TensorType& type : to_->types) type = renamed(type);
+    for (Emitted& e : emitted_)
+      if (e.attrs) e.attrs = e.attrs->resolve(renamed_);
   }
 
   static std::size_t hash(const Emitted& e) {
@@ -256,7 +289,8 @@ class Merger {
                               const std::vector<std::size_t>& place) {
       std::vector<ValueId> result(old.begin(), old.end());
       for (std::size_t j = 0; j < more.size(); ++j) {
-        if (place[j] >= result.size()) result.push_back(to_->add_value(renamed(more[j])));
+        if (place[j] >= result.size())
+          result.push_back(to_->add_value(renamed(from_.types[more[j]])));
         alias(more[j], result[place[j]]);
       }
       return result;

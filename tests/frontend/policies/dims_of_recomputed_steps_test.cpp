@@ -112,5 +112,93 @@ TEST(DimsOfRecomputedStepsTest, ListsOfResidualsWithOtherDims) {
   }
 }
 
+/// The second derivative records a reversal of a reversal: a cotangent's dims are those of an
+/// output that is computed twice, and merging both leaves one of them.
+TEST(DimsOfRecomputedStepsTest, TangentsOfTangents) {
+  const Tensor text = text_of_sentences({2, 1}, {2, 1, 1, 0});
+  const Tensor along = mask_padding(sin(text));
+  const auto curvature = [&](const Checkpoint& policy) {
+    const auto loss = [policy](const Tensor& x) {
+      return sum(sin(scan(Scan{.spatial_dim = x.dim("batch"),
+                               .xs = x,
+                               .body = [](const Tensor& sentence) { return sin(sentence); },
+                               .checkpoint = policy})
+                         .ys));
+    };
+    const auto slope = [loss, along](const Tensor& x) { return jvp(loss, x, along).second; };
+    return [slope, along](const Tensor& x) { return jvp(slope, x, along).second; };
+  };
+  // The second derivative of sin(sin(x)) along v.
+  const Tensor v = square(along), s = sin(text), c = cos(text);
+  const Tensor expected = -sum(mask_padding(v * (sin(s) * square(c) + cos(s) * s)));
+  expect_all_close(curvature(Checkpoint())(text), expected, 1e-12);
+  for (const Saving saving : {Saving::by_default, Saving::keep, Saving::recompute, Saving::spill}) {
+    const auto of_rule =
+        curvature(Checkpoint().where([saving](const StepValue&) { return saving; }));
+    expect_all_close(of_rule(text), expected, 1e-12);
+    expect_all_close(jit(of_rule)(text), expected, 1e-12);
+  }
+}
+
+/// max_seq_len makes a Dim, and the words of the result run over it. The loop and its gradient's
+/// forward loop are merged, so that one of two such Dims is left, and words with it.
+TEST(DimsOfRecomputedStepsTest, WordsOverADimThatTheLoopMakes) {
+  const Tensor text = text_of_sentences({2, 1}, {2, 1, 1, 0});
+  const auto slope = [](int most, const Checkpoint& policy) {
+    const auto loss = [most, policy](const Tensor& x) {
+      const Tensor y = scan(Scan{.spatial_dim = x.dim("batch"),
+                                 .xs = x,
+                                 .body = [](const Tensor& sentence) { return sin(sentence); },
+                                 .max_seq_len = scalar(most),
+                                 .checkpoint = policy})
+                           .ys;
+      return sum(0.5 * y + sin(y));
+    };
+    return [loss](const Tensor& x) { return sum(sin(grad(loss)(x))); };
+  };
+  for (const int most : {1, 2, 5})
+    for (const Saving saving :
+         {Saving::by_default, Saving::keep, Saving::recompute, Saving::spill}) {
+      const auto of_rule =
+          slope(most, Checkpoint().where([saving](const StepValue&) { return saving; }));
+      const Tensor expected = mask_padding(grad(slope(most, Checkpoint()))(text));
+      expect_all_close(mask_padding(grad(of_rule)(text)), expected, 1e-12);
+      expect_all_close(mask_padding(jit(grad(of_rule))(text)), expected, 1e-12);
+      expect_gradient_of(of_rule, text, expected, 1e-6);
+    }
+}
+
+/// An iteration is recomputed, and only its list of residuals tells its letters.
+TEST(DimsOfRecomputedStepsTest, RecomputedListsWithOwnDims) {
+  using State = std::pair<Tensor, Tensor>;
+  const Tensor text = text_of_sentences({2, 1}, {2, 1, 1, 0});
+  for (const int steps : {0, 2}) {
+    const auto slope = [&](const Checkpoint& policy) {
+      const auto run = [steps](const Tensor& word) {
+        return while_loop([steps](const State& s) { return s.second < steps; },
+                          [](const State& s) {
+                            return State{tanh(s.first), s.second + 1};
+                          },
+                          State{word, scalar(0)})
+            .first;
+      };
+      const auto loss = [policy, run](const Tensor& x) {
+        const Tensor y =
+            scan(Scan{.spatial_dim = x.dim("words"), .xs = x, .body = run, .checkpoint = policy})
+                .ys;
+        return sum(0.5 * y + sin(y));
+      };
+      return [loss](const Tensor& x) { return jvp(grad(loss), x, x).second; };
+    };
+    const Tensor expected = mask_padding(slope(Checkpoint())(text));
+    for (const int every : {1, 2}) {
+      const auto planned = jit(slope(Checkpoint::every(every)));
+      expect_all_close(mask_padding(planned(text)), expected, 1e-12);
+      EXPECT_EQ(planned.explain().find("its plan failed"), std::string::npos)
+          << planned.explain().substr(0, 600);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace reel

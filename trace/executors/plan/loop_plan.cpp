@@ -39,13 +39,33 @@ bool has_lists_of_other_dims(const Tensor& list) {
   return false;
 }
 
+/// True if the body learns dims from slice i alone, and the slice is a list. The type of residuals
+/// that are recomputed does not tell dims that each iteration makes.
+bool alone_tells_dims(const LoopAttrs& attrs, std::size_t i) {
+  const Graph& body = *attrs.body.graph;
+  const TensorType& formal = body.types[body_inputs(attrs).slices[i]];
+  if (!formal.is_list() || attrs.chunking.over_chunks) return false;
+  Dims known;
+  for (const ValueId input : body.inputs)
+    if (!body.types[input].is_list())
+      for_each_bound(body.types[input], [&](const Dim& dim) { known.push_back(dim); });
+  bool result = false;
+  const DimEnv outside = attrs.body.env();
+  for_each_symbol(formal, [&](const Dim& dim) {
+    result = result || (dim.is_named() && !outside.knows(dim) && !contains(known, dim));
+  });
+  return result;
+}
+
 /// Returns the type of input i; nothing if iterations have different ones. Slices that are lists in
 /// the body (elements of a list of lists, or chunks) may have elements of different types.
 std::optional<TensorType> input_type(const LoopAttrs& attrs, std::size_t i, const Tensor& input) {
   if (!input.type().is_list()) return input.type();
   const LoopLeaf leaf = operand_at(attrs, i);
   if (!leaf.is(LeafKind::slice)) return input.type();
-  if (!saved_value(input) && has_lists_of_other_dims(input)) return std::nullopt;
+  if (saved_value(input) ? !input.type().element().is_known() && alone_tells_dims(attrs, leaf.index)
+                         : has_lists_of_other_dims(input))
+    return std::nullopt;
   if (const auto type = uniform_type(input)) return type;
   const TensorType& formal = attrs.body.graph->types[body_inputs(attrs).slices[leaf.index]];
   return formal.is_list() ? std::optional(input.type()) : std::nullopt;
