@@ -1,4 +1,4 @@
-// frontend/event_graph.h — graph_message, a graph as EventWriter writes it.
+// frontend/events/event_graph.h — graph_message, a graph as EventWriter writes it.
 #pragma once
 
 #include <string>

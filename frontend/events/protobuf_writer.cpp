@@ -1,4 +1,4 @@
-#include "reel/frontend/files/protobuf_writer.h"
+#include "reel/frontend/events/protobuf_writer.h"
 
 #include <bit>
 

@@ -1,4 +1,4 @@
-// frontend/event_writer.h — EventWriter, which writes files that TensorBoard shows.
+// frontend/events/event_writer.h — EventWriter, which writes files that TensorBoard shows.
 #pragma once
 
 #include <cstdint>

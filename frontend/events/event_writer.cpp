@@ -1,4 +1,4 @@
-#include "reel/frontend/event_writer.h"
+#include "reel/frontend/events/event_writer.h"
 
 #include <unistd.h>
 
@@ -14,9 +14,9 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/types/valid_elements.h"
-#include "reel/frontend/event_graph.h"
-#include "reel/frontend/files/protobuf_writer.h"
-#include "reel/frontend/files/record_file.h"
+#include "reel/frontend/events/event_graph.h"
+#include "reel/frontend/events/protobuf_writer.h"
+#include "reel/frontend/events/record_file.h"
 
 namespace reel {
 namespace {

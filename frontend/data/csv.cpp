@@ -1,4 +1,4 @@
-#include "reel/frontend/files/csv.h"
+#include "reel/frontend/data/csv.h"
 
 #ifdef REEL_HAS_CSV
 #include <csv.h>

@@ -1,4 +1,4 @@
-#include "reel/frontend/event_graph.h"
+#include "reel/frontend/events/event_graph.h"
 
 #include <map>
 #include <set>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reel/core/base/str.h"
-#include "reel/frontend/files/protobuf_writer.h"
+#include "reel/frontend/events/protobuf_writer.h"
 #include "reel/frontend/pictures/picture.h"
 
 namespace reel {

@@ -1,4 +1,4 @@
-// frontend/files/protobuf_writer.h — ProtobufWriter, which encodes a message of Protocol Buffers.
+// frontend/events/protobuf_writer.h — ProtobufWriter, which encodes a message of Protocol Buffers.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// frontend/files/lines.h — load_lines, the lines of a text file.
+// frontend/data/lines.h — load_lines, the lines of a text file.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// frontend/files/csv_writer.h — CsvWriter, the measurements of a training run as a plain table.
+// frontend/data/csv_writer.h — CsvWriter, the measurements of a training run as a plain table.
 #pragma once
 
 #include <concepts>

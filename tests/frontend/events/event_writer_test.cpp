@@ -1,5 +1,5 @@
 // Event files, as readers that share no code with the writer see them.
-#include "reel/frontend/event_writer.h"
+#include "reel/frontend/events/event_writer.h"
 
 #include <bit>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "reel/frontend/files/record_file.h"
+#include "reel/frontend/events/record_file.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/own_folder.h"

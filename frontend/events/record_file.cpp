@@ -1,4 +1,4 @@
-#include "reel/frontend/files/record_file.h"
+#include "reel/frontend/events/record_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// frontend/files/record_file.h — RecordFile, a file of records with checksums (TFRecord).
+// frontend/events/record_file.h — RecordFile, a file of records with checksums (TFRecord).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "reel/frontend/files/lines.h"
+#include "reel/frontend/data/lines.h"
 
 #include <string_view>
 

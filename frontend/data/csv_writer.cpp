@@ -1,4 +1,4 @@
-#include "reel/frontend/files/csv_writer.h"
+#include "reel/frontend/data/csv_writer.h"
 
 #include <unistd.h>
 

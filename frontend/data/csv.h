@@ -1,4 +1,4 @@
-// frontend/files/csv.h — load_csv, the table of a CSV file.
+// frontend/data/csv.h — load_csv, the table of a CSV file.
 #pragma once
 
 #include <cstdint>
