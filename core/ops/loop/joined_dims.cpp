@@ -11,10 +11,11 @@ TensorType JoinedDims::of(const TensorType& yes, const TensorType& no) {
 Dim JoinedDims::of(const Dim& yes, const Dim& no) {
   const bool is_known_outside = !yes.is_symbol() || yes.has_size() || env_.knows(yes);
   if (is_known_outside && yes == no) return env_.knows(yes) ? env_.resolve(yes) : yes;
-  if (!yes.is_named() || !no.is_named()) return Dim::unknown();
+  const bool are_plain = !yes.is_named() || !no.is_named();
+  if (are_plain && !(yes.is_symbol() && no.is_symbol())) return Dim::unknown();
   for (const Joined& known : joined_)
     if (known.yes.node() == yes.node() && known.no.node() == no.node()) return known.dim;
-  const Dim dim = join(yes, no);
+  const Dim dim = are_plain ? Dim::unknown() : join(yes, no);
   joined_.push_back({yes, no, dim});
   return dim;
 }

@@ -9,7 +9,7 @@ namespace reel {
 
 /// Finds the outer dim for each pair of dims that two branches return at one place. A dim that both
 /// have from outside stays. Dims that each branch makes become a new symbol, plain axes that differ
-/// an unknown dim. A graph that runs alone is paired with itself.
+/// an unknown dim. One pair always gives one dim. A graph that runs alone is paired with itself.
 class JoinedDims {
  public:
   /// env: the outer dims for symbols of the graph's captures.

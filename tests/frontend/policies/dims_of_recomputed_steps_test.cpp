@@ -200,5 +200,43 @@ TEST(DimsOfRecomputedStepsTest, RecomputedListsWithOwnDims) {
   }
 }
 
+/// A function under checkpoint(f) returns several values over the plain dim that its loop makes.
+/// All of them have one dim, also where a plan runs the function without the call.
+TEST(DimsOfRecomputedStepsTest, PlainDimThatACheckpointedFunctionMakes) {
+  const Tensor xs = tensor({0.3, -0.4, 0.1}), start = tensor({{0.2, 0.5, -0.1}});
+  for (int letter = 0; letter < 4; ++letter)
+    for (const int most : {1, 2, 5}) {
+      const SavingRule rule = [letter](const StepValue& value) {
+        return Saving((value.op[0] + letter) % 4);
+      };
+      const auto loss = [&](bool has_policies) {
+        const auto inner = [=](const std::pair<Tensor, Tensor>& p) {
+          return scan(Scan{.initial = p.first,
+                           .xs = p.second,
+                           .body =
+                               [p](const Tensor&, const Tensor& s) {
+                                 return std::pair{sum(p.second), tanh(s + p.second)};
+                               },
+                           .max_seq_len = scalar(most),
+                           .checkpoint = has_policies ? Checkpoint::every(1) : Checkpoint()})
+              .state;
+        };
+        return [=](const Tensor& xs) {
+          const std::pair argument{start, xs};
+          const auto body = [&](const Tensor& row) {
+            return row + (has_policies ? checkpoint(inner, rule)(argument) : inner(argument));
+          };
+          const Checkpoint policy = has_policies ? Checkpoint().where(rule) : Checkpoint();
+          const Tensor y = scan(Scan{.xs = start, .body = body, .checkpoint = policy}).ys;
+          return sum(0.5 * y + sin(y));
+        };
+      };
+      const Tensor expected = grad(loss(false))(xs);
+      expect_gradient_of(loss(false), xs, expected, 1e-6);
+      expect_all_close(grad(loss(true))(xs), expected, 1e-12);
+      expect_all_close(jit(grad(loss(true)))(xs), expected, 1e-12);
+    }
+}
+
 }  // namespace
 }  // namespace reel

@@ -311,5 +311,27 @@ TEST_F(EndedRowsTest, NobodyIsThere) {
   expect_same_on_threads(everything(), parameters({}));
 }
 
+// Entries end one by one, but no input has their dim: the body alone makes values with rows.
+TEST_F(EndedRowsTest, NoInputHasTheRows) {
+  const auto f = [](const Tensor& ragged, const Tensor& x) {
+    const Dim batch = ragged.dim("batch"), time = ragged.dim("time");
+    return scan(Scan{.spatial_dim = time,
+                     .initial = scalar(0.0),
+                     .xs = x,
+                     .body =
+                         [&](const Tensor& x, const Tensor& s) {
+                           const Tensor rows = tanh(full({batch, time}, 0.5) * x);
+                           return std::pair{Tensors{}, s + max(rows, {batch, time})};
+                         }})
+        .state;
+  };
+  const auto planned = jit(f);
+  for (const std::vector<int>& lengths : std::vector<std::vector<int>>{{1, 2}, {3, 0}, {4, 4}}) {
+    const Dim batch("batch", 2), time("time", tensor(lengths, {batch}));
+    const Tensor x = cumsum(full({time}, 1.0), time), ragged = full({batch, time}, 1.0);
+    expect_all_close(planned(ragged, x), f(ragged, x), 1e-6);
+  }
+}
+
 }  // namespace
 }  // namespace reel

@@ -2,6 +2,8 @@
 
 #include <climits>
 
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
 #include "reel/core/types/sizes.h"
 
 namespace reel {
@@ -16,8 +18,11 @@ Iterations::Iterations(const LoopAttrs& attrs, OpInputs in) : limit(INT64_MAX), 
   }
   if (operands.lengths) lengths_ = *operands.lengths->tensor;
   for (const OpInput& slices : operands.slices)
-    if (const TensorType& type = slices.tensor->type(); !type.is_list())
-      limit = std::min(limit, type.sizes()[0]);
+    if (const TensorType& type = slices.tensor->type(); !type.is_list()) {
+      const std::int64_t size = type.sizes()[0];
+      if (size < 0) throw InternalError(str("no run told the number of slices ", type));
+      limit = std::min(limit, size);
+    }
   // Checks before the first iteration rather than after the last.
   if (const auto known = expected()) checked_i32(*known, "loop", "the number of iterations");
   if (attrs.makes_lengths()) reached_ = zeros(attrs.entries.dims, i32);

@@ -255,6 +255,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
         const char* wrong = mark({LeafKind::capture, i}, operands.captures[i], false))
       return no("capture ", operands.captures[i], ',', wrong, *rows);
 
+  if (std::ranges::count(has_rows, 1) == 0) return no("no input has the rows, ", *rows);
   RowAxes axes(body, formal);
   for (std::size_t i = 0; i < has_rows.size(); ++i)
     if (has_rows[i]) axes.seed(body.inputs[i], 0);
