@@ -254,6 +254,12 @@ Tensor fill_live(const Tensor& x, const Tensor& live) {
   const Tensor valid = mask_padding(x), shown = apply_to_rows(fill_live_op, valid, live);
   return from_live ? in_order_of(x, where(*from_live, shown, valid)) : shown;
 }
+Tensor fill_live_with_padding(const Tensor& x, const Tensor& live) {
+  if (x.type().is_list() || !leaf_mask(x.type(), live)) return x;
+  const std::optional<Tensor> from_live = has_live(x.type(), live);
+  const Tensor shown = apply_to_rows(fill_live_op, x, live);
+  return from_live ? in_order_of(x, where(*from_live, shown, x)) : shown;
+}
 std::optional<Tensor> fill_live_as(const Tensor& x, const Tensor& live, const Dims& dims,
                                    std::shared_ptr<FilledEntries> kept) {
   if (x.type().is_list() || !leaf_mask(x.type(), live)) return std::nullopt;

@@ -16,6 +16,8 @@ namespace reel {
 std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& live);
 /// Returns x with the values of the first running entry in all finished entries.
 Tensor fill_live(const Tensor& x, const Tensor& live);
+/// Returns fill_live(x, live) with the padding of x; finished entries have the running one's.
+Tensor fill_live_with_padding(const Tensor& x, const Tensor& live);
 /// A filled tensor, and the mask of the entries that ran.
 struct FilledEntries {
   Tensor value, mask;

@@ -19,10 +19,13 @@ struct LoopRemark;  // trace/passes/support/remarks.h
 /// The values that finished entries read of a leaf while other entries still run. Results of
 /// finished entries are discarded.
 enum class FinishedFill : std::uint8_t {
-  running,  ///< values of a running entry, so that finished entries cannot cause NaN or 0/0
+  running,  ///< values of a running entry, so that finished entries cannot cause NaN or 0/0; zeros
+            ///< in all padding
   as_is,    ///< the stored values: residuals saved by the same iterations, finished entries
             ///< included; or a carry that the body itself keeps valid
   zero,     ///< zeros: cotangents, which must not count in sums over entries
+  running_padding,  ///< values of a running entry and its padding, which a pass computed outside of
+                    ///< the body, and which readers need: -inf before a maximum, 1 before a product
 };
 
 /// Where the time steps of slices or of a stack are.

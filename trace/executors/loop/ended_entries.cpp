@@ -113,6 +113,7 @@ Tensor EndedEntries::seen(const Tensor& x, std::size_t input) const {
 
 Tensor EndedEntries::filled(const Tensor& x, FinishedFill fill) const {
   if (fill == FinishedFill::running) return dims_.filled(x);
+  if (fill == FinishedFill::running_padding) return fill_live_with_padding(dims_.renamed(x), live_);
   return dims_.renamed(fill == FinishedFill::zero ? zero_ended(x, live_) : x);
 }
 

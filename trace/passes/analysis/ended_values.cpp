@@ -9,6 +9,7 @@
 #include "reel/core/ops/reductions/cumulative.h"
 #include "reel/core/ops/scans/linear_scan.h"
 #include "reel/core/ops/shape/slice.h"
+#include "reel/trace/passes/analysis/filled_padding.h"
 
 namespace reel {
 
@@ -18,7 +19,8 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
       rows_(entry_rows(attrs, inputs)),
       is_live_(body_.types.size(), 1),
       is_zero_(body_.types.size(), 0),
-      is_drawn_(body_.types.size(), 0) {
+      is_drawn_(body_.types.size(), 0),
+      has_filled_padding_(find_filled_padding(attrs)) {
   const auto adds = [](const auto& leaf) { return leaf.adds_finished; };
   draws_count_for_nothing_ = attrs.sums.empty() && std::ranges::none_of(attrs.carries, adds) &&
                              std::ranges::none_of(attrs.stacks, adds);
@@ -26,7 +28,7 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
     const ValueId v = body_.inputs[i];
     if (rows_[v] == RowAxes::kNone) continue;
     const FinishedFill fill = fill_of(attrs, body_input_at(attrs, i));
-    is_live_[v] = fill == FinishedFill::running;
+    is_live_[v] = fill == FinishedFill::running || fill == FinishedFill::running_padding;
     is_zero_[v] = fill == FinishedFill::zero;
   }
   for (const OpRecord& record : body_.records) {
@@ -90,12 +92,11 @@ bool EndedValues::is_zero_in_ended(const OpRecord& record) const {
 std::optional<FinishedFill> EndedValues::fill(ValueId v) const {
   if (is_mixed(v)) return std::nullopt;
   if (is_zero_[v]) return FinishedFill::zero;
-  return is_live_[v] && !is_drawn_[v] ? std::optional(FinishedFill::running) : std::nullopt;
+  return is_live_[v] && !is_drawn_[v] ? std::optional(running(v)) : std::nullopt;
 }
 
 std::optional<FinishedFill> EndedValues::fill_of_saved(ValueId v) const {
-  if (!is_mixed(v) && is_live_[v] && is_drawn_[v] && draws_count_for_nothing_)
-    return FinishedFill::running;
+  if (!is_mixed(v) && is_live_[v] && is_drawn_[v] && draws_count_for_nothing_) return running(v);
   return fill(v);
 }
 

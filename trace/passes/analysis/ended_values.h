@@ -44,10 +44,15 @@ class EndedValues {
   bool is_zero_in_ended(const OpRecord& record) const;
 
  private:
+  FinishedFill running(ValueId v) const {
+    return has_filled_padding_[v] ? FinishedFill::running_padding : FinishedFill::running;
+  }
+
   const Graph& body_;
   Dim entry_;
   RowAxes rows_;
   std::vector<std::uint8_t> is_live_, is_zero_, is_drawn_;  // by value
+  std::vector<std::uint8_t> has_filled_padding_;            // by value; see filled_padding.h
   bool draws_count_for_nothing_ = false;
 };
 

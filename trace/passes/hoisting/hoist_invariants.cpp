@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/ops/loop/loop.h"
+#include "reel/trace/passes/analysis/filled_padding.h"
 #include "reel/trace/passes/support/grows_large.h"
 #include "reel/trace/passes/support/loop_leaves.h"
 #include "reel/trace/passes/support/never_fails.h"
@@ -23,6 +24,7 @@ class Hoist {
       is_outside_[captures[i]] =
           !attrs.has_entries() || fill_of(attrs, {LeafKind::capture, i}) == FinishedFill::running;
     takes_all = takes_all && !attrs.has_entries();
+    has_filled_padding_ = find_filled_padding(attrs);
     moves_.assign(body_.records.size(), 0);
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       const OpRecord& record = body_.records[r];
@@ -76,7 +78,9 @@ class Hoist {
         if (place[v] == ~0u) emit(*constants[v]);
       emit(record);
       remarks.say(LoopRemark::Kind::hoisted, *record.op, {}, {}, "once");
-      add_body_capture(next, inputs, place[out[0]], *body, out[0]);
+      const bool fills = has_filled_padding_[out[0]];
+      add_body_capture(next, inputs, place[out[0]], *body, out[0],
+                       {fills ? FinishedFill::running_padding : FinishedFill::running});
     }
     body->seal();
     next.debug.remarks = remarks.finish();
@@ -89,6 +93,7 @@ class Hoist {
   const LoopAttrs& attrs_;
   const Graph& body_;
   std::vector<std::uint8_t> is_outside_, is_constant_, moves_;
+  std::vector<std::uint8_t> has_filled_padding_;  // by value
 };
 
 template <bool takes_all>
