@@ -8,7 +8,7 @@ function(squeeze text result)
   set(${result} "${text}" PARENT_SCOPE)
 endfunction()
 
-file(GLOB pages ${ROOT}/docs/*.md)
+file(GLOB_RECURSE pages ${ROOT}/docs/*.md)
 foreach(page IN LISTS pages)
   file(READ ${page} text)
   # Semicolons separate the elements of CMake lists, and are frequent in code.

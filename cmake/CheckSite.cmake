@@ -1,0 +1,15 @@
+# cmake -D ROOT=... -D OUTPUT=... -P CheckSite.cmake: builds the site in OUTPUT, where Doxygen is installed.
+cmake_minimum_required(VERSION 3.25)
+
+find_program(doxygen doxygen)
+find_program(python3 python3 PATHS /usr/bin NO_DEFAULT_PATH)
+if(NOT doxygen OR NOT python3)
+  message("the site is not tested: there is no doxygen or no python3; scripts/install brings them")
+  return()
+endif()
+execute_process(COMMAND ${python3} ${ROOT}/docs/site/build.py ${ROOT} ${OUTPUT} COMMAND_ERROR_IS_FATAL ANY)
+foreach(file index.html functions.html group__loops.html search/search.js)
+  if(NOT EXISTS ${OUTPUT}/html/${file})
+    message(FATAL_ERROR "the site has no ${file}")
+  endif()
+endforeach()

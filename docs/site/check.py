@@ -1,0 +1,50 @@
+"""Checks a built site: links lead somewhere, and nothing is loaded from a network."""
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.anchors: set[str] = set()
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        values = {key: value or "" for key, value in attributes}
+        self.anchors.update(values[key] for key in ("id", "name") if key in values)
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        for key in ("src", "href"):
+            if tag != "a" and key in values:
+                self.loaded.append(values[key])
+
+
+def faults(html: Path) -> list[str]:
+    """Returns a sentence for each link without a target, and for each file from a network."""
+    pages: dict[str, _Page] = {}
+    for file in sorted(html.glob("*.html")):
+        page = pages[file.name] = _Page()
+        page.feed(file.read_text())
+    found: list[str] = []
+    for name, page in pages.items():
+        for url in page.loaded:
+            if url.startswith("javascript:"):
+                continue
+            if re.match(r"[a-z]+:|//", url):
+                found.append(f"{name} loads {url}")
+            elif not (html / unquote(url)).exists():
+                found.append(f"{name} loads {url}, which does not exist")
+        for url in page.links:
+            # Doxygen links to a list of nested classes even if all of them are private. style.css hides this link.
+            if re.match(r"[a-z]+:", url) or url == "#nested-classes":
+                continue
+            file, _, anchor = unquote(url).partition("#")
+            target = pages.get(file or name)
+            if target is None and not (html / file).exists():
+                found.append(f"{name} links to {file}, which does not exist")
+            elif target is not None and anchor and anchor not in target.anchors:
+                found.append(f"{name} links to {file}#{anchor}, which does not exist")
+    return sorted(set(found))
