@@ -17,6 +17,7 @@ import functions  # noqa: E402
 import headers  # noqa: E402
 import pages  # noqa: E402
 import reference  # noqa: E402
+import tables  # noqa: E402
 
 
 class Site:
@@ -80,6 +81,8 @@ def main() -> None:
     inputs = site.stage_headers()
     site.run_doxygen(inputs, ["GENERATE_XML = YES", "GENERATE_HTML = NO"])
     names = reference.read(site.output / "xml", site.subjects.list, site.subjects.internal_names)
+    if unknown := tables.unknown_names(site.root, names):
+        raise SystemExit("\n".join(unknown))
     inputs += site.stage_pages(names)
     site.run_doxygen(inputs, ["GENERATE_HTML = YES", "HTML_OUTPUT = html"])
     if found := check.faults(site.output / "html"):

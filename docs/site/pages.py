@@ -71,14 +71,14 @@ class Stager:
 
     def code(self, text: str) -> str:
         """Returns code in quotes, with a link if it is a public name."""
-        name = re.fullmatch(r"(?:reel::)?([A-Za-z_][\w:]*?)(?:\([\w, ]*\))?", text)
+        name = re.fullmatch(r"(?:reel::)?([A-Za-z_][\w:]*?)(?:\([\w, .]*\))?", text)
         # name(): a member of some class, rather than the function of that name.
         is_member = text.endswith("()") and any(n.endswith("::" + text[:-2]) for n in self.names)
         if name and name[1] in self.names and not is_member:
             return f"[{_code(text)}]({self.names[name[1]]})"
         return _code(text)
 
-    def inline(self, page: str, text: str) -> str:
+    def inline(self, page: str, text: str, links_names: bool = True) -> str:
         """Returns a line outside of code, with Doxygen's links and escapes."""
         kept: list[str] = []
 
@@ -96,7 +96,7 @@ class Stager:
 
         text = re.sub(r"!\[([^]]*)\]\(([^)]*)\)", image, text)
         text = re.sub(r"\[((?:[^][]|`[^`]*`)*)\]\(([^)\s]*)\)", link, text)
-        text = re.sub(r"`([^`]+)`", lambda m: keep(self.code(m[1])), text)
+        text = re.sub(r"`([^`]+)`", lambda m: keep(self.code(m[1]) if links_names else _code(m[1])), text)
         text = re.sub(r"([\\@<>&#$%])", r"\\\1", text)
         while "\0" in text:
             text = re.sub("\0(\\d+)\0", lambda m: kept[int(m[1])], text)
@@ -131,7 +131,10 @@ class Stager:
                 result.append(f"{heading[1]} {_escape_heading(title)} {{#{own}}}")
             elif not line.strip() or line.startswith("|"):
                 flush()
-                if line.startswith("|"):
+                if line.startswith("|") and page.startswith("docs/coming_from/"):
+                    theirs, rest = line.split(" | ", 1)  # names of other frameworks
+                    result.append(self.inline(page, theirs, False) + " | " + self.inline(page, rest))
+                elif line.startswith("|"):
                     result.append(self.inline(page, line))
                 else:
                     result.append("")
