@@ -15,9 +15,9 @@ namespace reel {
 /// of a jitted function.
 template <class Tree>
 struct Sharded {
-  std::vector<Tree> parts;
-  int first = 0;  ///< number of parts[0] among all shards
-  int of = 0;     ///< number of all shards
+  std::vector<Tree> parts;  ///< the shards of this rank, in order
+  int first = 0;            ///< number of parts[0] among all shards
+  int of = 0;               ///< number of all shards
 };
 
 namespace detail {

@@ -15,6 +15,7 @@
 
 namespace reel {
 
+/// Options of World.
 struct WorldOptions {
   /// Shards of a batch, for all ranks together. Results depend on this number, but not on the
   /// number of ranks. At least one for each rank.
@@ -57,9 +58,11 @@ class World {
 
   /// Returns the number of this process among all, from 0 on.
   int rank() const;
+  /// Returns the number of processes.
   int size() const;
   /// Returns the number of this process among those on this machine.
   int local_rank() const;
+  /// Returns the number of shards of a batch, for all ranks together.
   int shards() const { return options_.shards; }
 
   /// Waits until all ranks have called it. Collective. Throws TraceError in a trace.

@@ -32,10 +32,11 @@ enum class Executor {
              ///< print() prints when data reaches it, and only if its result is read: x = print(x).
 };
 
+/// Options of jit.
 struct JitOptions {
-  std::string name = "jit";  ///< named in errors and dumps
-  Executor executor = Executor::plan;
-  Passes passes = {};  ///< passes of the plan executor
+  std::string name = "jit";            ///< named in errors and dumps
+  Executor executor = Executor::plan;  ///< runs the graph
+  Passes passes = {};                  ///< passes of the plan executor
   /// Profiles calls, for profile() and pictures. Plan: times every op, for explain() too, at a cost
   /// of about 30 ns each. Dataflow: records the last call. The interpreter does not support it:
   /// jit() throws ArgumentError.

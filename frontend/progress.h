@@ -15,6 +15,7 @@
 
 namespace reel {
 
+/// Options of Progress.
 struct ProgressOptions {
   std::string unit = "steps";          ///< the unit of the rate
   double units_per_step = 1;           ///< units that one step counts for

@@ -22,8 +22,8 @@ struct Program;
 /// An input or output of a model that need not be a tensor: a tensor, a sequence of tensors, or
 /// neither, for an optional without an element. A tree.
 struct OnnxValue {
-  std::optional<Tensor> tensor;
-  std::optional<std::vector<Tensor>> sequence;
+  std::optional<Tensor> tensor;                 ///< present if the value is a tensor
+  std::optional<std::vector<Tensor>> sequence;  ///< present if the value is a sequence
 };
 
 /// A function on tensors with parameters, read from an ONNX model.
@@ -55,7 +55,8 @@ class OnnxModel {
   std::vector<std::string> input_names() const;
   std::vector<std::string> output_names() const;
 
-  std::map<std::string, Tensor> parameters;
+  std::map<std::string, Tensor>
+      parameters;  ///< floating-point initializers of the main graph, by name
 
   // Below: for the library itself.
   auto members() { return std::tie(parameters); }

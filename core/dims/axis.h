@@ -26,6 +26,7 @@ class Axis {
   int in(const TensorType& type, std::string_view op) const;
   /// Returns the position in the tensor's type. Also throws ArgumentError if the tensor is empty.
   int in(const Tensor& x, std::string_view op) const;
+  /// Returns the dim; null if the axis is given by its position.
   const Dim* dim() const { return std::get_if<Dim>(&axis_); }
 
  private:

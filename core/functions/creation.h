@@ -80,12 +80,14 @@ Tensor tensor(const std::vector<T>& values, Type dtype) {
 /// for a bool. Throws ArgumentError for a list.
 Tensor scalar(const NestedList& value, std::optional<DType> dtype = {});
 
+/// Return a tensor over dims with all elements 0, 1 or `value`.
 Tensor zeros(const Dims& dims, DType dtype = f32);
 Tensor ones(const Dims& dims, DType dtype = f32);
 Tensor full(const Dims& dims, const NestedList& value, DType dtype = f32);
 Tensor zeros(const TensorType& type);
 /// Returns zeros with the type of x. Reads only the type of x.
 Tensor zeros_like(const Tensor& x);
+/// Returns ones with the type of x. Reads only the type of x.
 Tensor ones_like(const Tensor& x);
 /// Returns 0, 1, ... size-1 along one dim.
 Tensor range(std::int64_t size, DType dtype = i32);

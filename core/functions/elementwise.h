@@ -9,6 +9,7 @@ namespace reel {
 // Functions of one tensor keep its type. Functions of floats throw DTypeError for other dtypes.
 // Unless stated otherwise, errors in ulp (units in the last place) are for results of about 1.
 
+/// Return -x, and the absolute value of x.
 Tensor neg(const Arg& x);
 Tensor abs(const Arg& x);
 /// Returns -1, 0 or 1; NaN stays NaN. The gradient is 0.
@@ -18,19 +19,23 @@ Tensor sign(const Arg& x);
 Tensor floor(const Arg& x);
 Tensor ceil(const Arg& x);
 Tensor round(const Arg& x);
+/// Returns x².
 Tensor square(const Arg& x);
+/// Returns the square root, NaN for negative numbers.
 Tensor sqrt(const Arg& x);
 /// Return 1 / sqrt(x) and 1 / x, for floats.
 Tensor rsqrt(const Arg& x);
 Tensor reciprocal(const Arg& x);
+/// Return e to the power of x, and the natural logarithm of x.
 Tensor exp(const Arg& x);
+Tensor log(const Arg& x);
 /// Return exp(x) - 1 and log(1 + x), to 2 ulp also near 0.
 Tensor expm1(const Arg& x);
-Tensor log(const Arg& x);
 Tensor log1p(const Arg& x);
 /// Take radians; to 3 ulp. Arguments beyond 1e5 take ten times as long.
 Tensor sin(const Arg& x);
 Tensor cos(const Arg& x);
+/// Return the hyperbolic tangent, and 1 / (1 + exp(-x)).
 Tensor tanh(const Arg& x);
 Tensor sigmoid(const Arg& x);
 /// Returns log(1 + exp(x)), without overflow. The gradient is sigmoid(x).
@@ -43,13 +48,16 @@ enum class GeluForm { exact, tanh };
 /// x > -5 (without FMA to 16 ulp). GeluForm::tanh: x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))), for
 /// models trained with this form. Source: Hendrycks & Gimpel (2016), section 2.
 Tensor gelu(const Arg& x, GeluForm form = GeluForm::exact);
+/// Returns max(x, 0).
 Tensor relu(const Arg& x);
+/// Returns the negation of booleans.
 Tensor logical_not(const Arg& x);
 /// Return booleans over the dims of x. Integers are never NaN or infinite.
 Tensor isnan(const Arg& x);
 Tensor isinf(const Arg& x);
 Tensor isfinite(const Arg& x);
 
+/// Return a + b, a - b and a * b.
 Tensor add(const Arg& a, const Arg& b);
 Tensor sub(const Arg& a, const Arg& b);
 Tensor mul(const Arg& a, const Arg& b);
@@ -62,6 +70,7 @@ Tensor remainder(const Arg& a, const Arg& b);
 /// NaN for mod. Results of floats are exact.
 Tensor floor_divide(const Arg& a, const Arg& b);
 Tensor mod(const Arg& a, const Arg& b);
+/// Returns a to the power of b.
 Tensor pow(const Arg& a, const Arg& b);
 /// Return the larger or the smaller operand; NaN if either is NaN, as in NumPy. The gradient goes
 /// to the selected operand; equal operands share it, and so do two NaN.
@@ -72,13 +81,14 @@ Tensor minimum(const Arg& a, const Arg& b);
 /// is NaN, and to the bound elsewhere.
 Tensor clip(const Arg& x, const Arg& low, const Arg& high);
 
-/// Return booleans.
+/// Compare elements, and return booleans.
 Tensor equal(const Arg& a, const Arg& b);
 Tensor not_equal(const Arg& a, const Arg& b);
 Tensor less(const Arg& a, const Arg& b);
 Tensor less_equal(const Arg& a, const Arg& b);
 Tensor greater(const Arg& a, const Arg& b);
 Tensor greater_equal(const Arg& a, const Arg& b);
+/// Return booleans. a, b: boolean.
 Tensor logical_and(const Arg& a, const Arg& b);
 Tensor logical_or(const Arg& a, const Arg& b);
 Tensor logical_xor(const Arg& a, const Arg& b);
@@ -86,11 +96,14 @@ Tensor logical_xor(const Arg& a, const Arg& b);
 /// Returns a where the condition is true, else b. The result has the dims of all three; one operand
 /// must have all of them. Throws DTypeError unless the condition is boolean.
 Tensor where(const Arg& condition, const Arg& a, const Arg& b);
+/// Returns x with its elements converted to a dtype; x itself if it has this dtype.
 Tensor cast(const Tensor& x, DType dtype);
 
+/// Return -x, and the negation of booleans.
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 inline Tensor operator-(Tensor&& x) { return neg(std::move(x)); }
 inline Tensor operator!(const Tensor& x) { return logical_not(x); }
+/// Return add(a, b), sub(a, b), mul(a, b), div(a, b) and remainder(a, b).
 Tensor operator+(const Arg& a, const Arg& b);
 Tensor operator-(const Arg& a, const Arg& b);
 Tensor operator*(const Arg& a, const Arg& b);
@@ -104,6 +117,8 @@ inline Tensor& operator-=(Tensor& x, const Arg& y) { return x = std::move(x) - y
 inline Tensor& operator*=(Tensor& x, const Arg& y) { return x = std::move(x) * y; }
 inline Tensor& operator/=(Tensor& x, const Arg& y) { return x = std::move(x) / y; }
 
+/// Compare elements, or combine booleans, as equal, not_equal, less, less_equal, greater,
+/// greater_equal, logical_and and logical_or do.
 Tensor operator==(const Arg& a, const Arg& b);
 Tensor operator!=(const Arg& a, const Arg& b);
 Tensor operator<(const Arg& a, const Arg& b);

@@ -51,12 +51,13 @@ Tensor argsort(const Tensor& x, const Axis& axis, bool descending = false);
 struct TopK {
   Tensor values;   ///< in descending order along dim, which replaces the axis
   Tensor indices;  ///< i32: their positions along the axis
-  Dim dim;
+  Dim dim;         ///< the axis of the k results
 };
+/// Result of top_k over several axes: auto [values, indices, dim] = top_k(...).
 struct TopKOverAxes {
   Tensor values;                ///< dim replaces the foremost of the axes
   std::vector<Tensor> indices;  ///< one for each axis, in the order of the axes
-  Dim dim;
+  Dim dim;                      ///< the axis of the k results
 };
 /// Returns the k largest elements along an axis. k: a number, or a named Dim for the result.
 ///

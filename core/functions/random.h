@@ -21,6 +21,7 @@ Tensor random_state();
 /// Sets the state of this thread's stream. Throws TraceError inside a trace, ArgumentError if it is
 /// no state.
 void set_random_state(const Tensor& state);
+/// Draws from the standard normal distribution.
 Tensor random_normal(const Dims& dims, DType dtype = f32);
 /// Draws from [low, high). Throws ArgumentError unless low < high and high - low fits the dtype.
 Tensor random_uniform(const Dims& dims, double low = 0, double high = 1, DType dtype = f32);

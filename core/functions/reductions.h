@@ -24,11 +24,14 @@ enum class Keep { no, yes };
 // axis listed twice. They throw DTypeError for other dtypes than these: any and all take booleans;
 // sum, prod, max, min, argmax and argmin integers and floats; the others floats.
 
+/// Returns the sum of the elements.
 Tensor sum(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor sum(const Tensor& x);
-/// The gradient is correct also where elements are 0. It costs two running products.
+/// Returns the product of the elements. The gradient is correct also where elements are 0. It costs
+/// two running products.
 Tensor prod(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor prod(const Tensor& x);
+/// Returns the mean of the elements.
 Tensor mean(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor mean(const Tensor& x);
 /// Returns the mean of (x - mean(x))²: the population variance, as numpy.var, without Bessel's
@@ -40,6 +43,7 @@ Tensor max(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor max(const Tensor& x);
 Tensor min(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor min(const Tensor& x);
+/// Return true if any element is true, or if all are.
 Tensor any(const Tensor& x, const Axes& axes, Keep keep = Keep::no);
 Tensor any(const Tensor& x);
 Tensor all(const Tensor& x, const Axes& axes, Keep keep = Keep::no);

@@ -18,17 +18,18 @@ namespace reel {
 /// Decision about a value of an iteration that the gradient reads.
 enum class Saving : std::uint8_t {
   by_default,  ///< saved, unless it can be computed element-wise from saved values
-  keep,
-  recompute,  ///< computed again from saved values
-  spill,      ///< saved to SwapMemory's file; if iterations run again from checkpoints, in memory
+  keep,        ///< saved
+  recompute,   ///< computed again from saved values
+  spill,       ///< saved to SwapMemory's file; if iterations run again from checkpoints, in memory
 };
 
 /// A value that an op of an iteration makes.
 struct StepValue {
   std::string_view op;    ///< the op's name: "dot", "tanh"
   std::string_view name;  ///< given by checkpoint_name; else empty
-  TensorType type;
+  TensorType type;        ///< its type
 };
+/// A rule for Checkpoint::where.
 using SavingRule = std::function<Saving(const StepValue&)>;
 
 /// The residuals that a loop saves for its gradient. By default, each iteration saves the values
@@ -90,6 +91,7 @@ class Checkpoint {
   ///   })
   Checkpoint where(SavingRule rule) const;
 
+  /// Returns true for the default policy.
   bool keeps_all() const { return !steps_ && !bytes_ && !rule_; }
   const std::shared_ptr<const SavingRule>& rule() const { return rule_; }  ///< null: by default
   std::int64_t steps() const { return steps_; }                            ///< 0: not by iterations
@@ -107,7 +109,7 @@ struct Spill {
   /// Folder of the file. Empty: the system's folder for temporary files, TMPDIR or /tmp. A folder
   /// that the system keeps in memory (tmpfs, as /tmp often is) saves no memory.
   std::string folder = {};
-  std::int64_t bytes_in_memory = std::int64_t{64} << 20;
+  std::int64_t bytes_in_memory = std::int64_t{64} << 20;  ///< residuals beyond it go to the file
 };
 
 /// Whether residuals of a loop may be swapped to a file: true, or a Spill. The latest residuals
@@ -140,6 +142,7 @@ class SwapMemory {
     if (swaps) spill_.emplace();
   }
   SwapMemory(Spill spill);
+  /// Returns the file's options; none if residuals stay in memory.
   const std::optional<Spill>& spill() const { return spill_; }
 
  private:

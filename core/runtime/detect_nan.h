@@ -12,6 +12,7 @@ class NumericsError : public Error {
   using Error::Error;
 };
 
+/// Options of DetectNan.
 struct DetectNanOptions {
   /// True: an infinity made from finite numbers is an error too, as in exp(100) of f32, 1 / 0 and
   /// log(0). Infinities that an op receives and passes on, as in masks of -inf, never are.

@@ -20,7 +20,7 @@ class MemoryError : public Error {
 
 /// Bytes of data: now, and the maximum since reset_peak_memory().
 struct MemoryUse {
-  std::int64_t current = 0, peak = 0;
+  std::int64_t current = 0, peak = 0;  ///< now, and the maximum since reset_peak_memory()
 };
 
 /// Bytes of tensors' data, by purpose. Each byte is counted once. Data in the memory of another
@@ -31,7 +31,7 @@ struct Memory {
   MemoryUse checkpoints;  ///< states of loops that a Checkpoint saves
   MemoryUse buffers;      ///< of plans, also between calls; without residuals in them
   MemoryUse parameters;   ///< optimisers' parameters and moments
-  MemoryUse all;
+  MemoryUse all;          ///< of all classes together
 };
 
 /// Returns the bytes in use. Exact for this thread; for each other thread the last 64 KiB of

@@ -13,6 +13,7 @@ namespace reel {
 ///
 /// Throws ArgumentError unless 1 <= threads <= 1024. Thread-safe.
 void set_threads(int threads);
+/// Returns the number of threads that parallel_for uses.
 int threads();
 
 /// Calls part(i, context) once for every i in [0, count), several at once. Parts begin in order of

@@ -15,10 +15,12 @@ namespace reel {
 
 class Tensor;
 
+/// The dims of a tensor, in order.
 using Dims = std::vector<Dim>;
 
 /// A plain size that is not known: in PartialShape{unknown, 2} and TensorType{f32, {unknown, 4}}.
 struct Unknown {};
+/// The size that is not known, in a list of dims.
 inline constexpr Unknown unknown{};
 
 /// One axis: a plain size, or a named identity by which axes are matched.
@@ -53,12 +55,15 @@ class Dim {
   /// Returns a new plain axis; a trace does not know its size.
   static Dim unknown();
 
+  /// Returns true for all but plain sizes.
   bool is_named() const;
+  /// Returns true if the dim has a length for every entry of other dims.
   bool is_ragged() const;
   /// Returns true if the dim has a name without a size.
   bool is_undefined() const;
   /// Returns false for undefined dims, and while tracing for sizes that are known only at run time.
   bool has_size() const { return size_ >= 0; }
+  /// Returns the name; empty for a plain size.
   const std::string& name() const;
   /// Returns the extent. Throws ArgumentError for an undefined dim, TraceError if it is known
   /// only when the graph runs.
@@ -93,6 +98,7 @@ std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
 /// Returns the position of a dim in a list, or -1.
 int find(const Dims& dims, const Dim& dim);
+/// Returns true if the list has the dim.
 bool contains(const Dims& dims, const Dim& dim);
 
 }  // namespace reel

@@ -8,6 +8,7 @@
 
 namespace reel {
 
+/// The type of a tensor's elements.
 enum class DType : std::uint8_t { f32, f64, i32, i64, boolean };
 
 inline constexpr DType f32 = DType::f32;
@@ -20,8 +21,10 @@ inline constexpr DType boolean = DType::boolean;
 inline constexpr std::uint8_t kSizesOfDTypes[] = {4, 8, 4, 8, 1};
 inline constexpr const char* kNamesOfDTypes[] = {"f32", "f64", "i32", "i64", "boolean"};
 
+/// Return the bytes of an element, and the name of a dtype.
 constexpr std::size_t size_of(DType dtype) { return kSizesOfDTypes[static_cast<int>(dtype)]; }
 constexpr const char* name_of(DType dtype) { return kNamesOfDTypes[static_cast<int>(dtype)]; }
+/// Return true for f32 and f64, or for i32 and i64.
 constexpr bool is_float(DType dtype) { return dtype == f32 || dtype == f64; }
 constexpr bool is_integer(DType dtype) { return dtype == i32 || dtype == i64; }
 inline std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }

@@ -15,13 +15,16 @@ class PartialShape {
   PartialShape() = default;
   PartialShape(std::initializer_list<Dim> dims) : dims_(dims) {}
   PartialShape(const Dims& dims) : dims_(dims) {}
+  /// Returns a shape that allows every rank.
   static PartialShape unknown_rank() {
     PartialShape shape;
     shape.has_rank_ = false;
     return shape;
   }
 
+  /// Returns false for unknown_rank().
   bool has_rank() const { return has_rank_; }
+  /// Returns the dims; none if the rank is unknown.
   const Dims& dims() const { return dims_; }
   /// Returns true if the dims have the same rank and equal every known dim of this shape.
   bool allows(const Dims& dims) const;

@@ -32,10 +32,12 @@ class Tensor {
   Tensor() = default;
   explicit Tensor(Ref<TensorBlock> block) : block_(std::move(block)) {}
 
+  /// Returns false for an empty Tensor.
   bool is_defined() const { return static_cast<bool>(block_); }
   /// Returns true if the value is a promise in a trace; access to its data then throws.
   bool is_traced() const { return block_ && block_->kind == BlockKind::promise; }
 
+  /// Return the type, and parts of it.
   const TensorType& type() const { return checked().type; }
   DType dtype() const { return type().dtype(); }
   int rank() const { return type().rank(); }
@@ -48,6 +50,7 @@ class Tensor {
   /// Returns the sizes. Throws TraceError if one is known only when the graph runs, as numel()
   /// does.
   std::vector<std::int64_t> shape() const;
+  /// Returns the number of elements, padding included.
   std::int64_t numel() const;
 
   /// Returns the element at an index of the first axis, without that axis: x[2], x[-1]. A tensor
@@ -108,6 +111,7 @@ class Tensor {
   Ref<TensorBlock> block_;
 };
 
+/// A list of tensors.
 using Tensors = std::vector<Tensor>;
 
 extern template std::vector<float> Tensor::to_vector<float>() const;

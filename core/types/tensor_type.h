@@ -43,20 +43,27 @@ class TensorType {
   }
   ~TensorType() { release(); }
 
+  /// Return the dtype, the dims, their number, and their sizes.
   DType dtype() const { return node_->dtype; }
   const Dims& dims() const { return node_->dims; }
   int rank() const { return static_cast<int>(node_->dims.size()); }
   const std::vector<std::int64_t>& sizes() const { return node_->sizes; }
+  /// Return the number of elements, padding included, and their bytes.
   std::int64_t numel() const { return node_->numel; }
   std::int64_t bytes() const {
     return node_->numel * static_cast<std::int64_t>(size_of(node_->dtype));
   }
+  /// Returns true for the type of a TensorArray.
   bool is_list() const { return node_->is_list; }
+  /// Returns true if the dims are named.
   bool is_named() const { return node_->is_named; }
+  /// Returns true if all sizes are known.
   bool is_known() const { return node_->is_known; }
+  /// Returns true if a dim is ragged.
   bool is_ragged() const { return node_->is_ragged; }
   bool operator==(const TensorType& other) const { return node_ == other.node_; }
 
+  /// Returns the type with another dtype, or with other dims.
   TensorType with(DType dtype) const;
   TensorType with(const Dims& dims) const;
   /// Return the type of a TensorArray with such elements, and the element type of a list.

@@ -2,8 +2,8 @@
 """Builds the site: stages headers and pages, and runs Doxygen on them twice.
 
 The first run lists the public names, as XML, for links in pages and for the index of functions. The second one makes the site.
-Usage: build.py ROOT OUTPUT. Writes OUTPUT/html/index.html. An error if Doxygen warns, or if a link leads
-nowhere.
+Usage: build.py ROOT OUTPUT. Writes OUTPUT/html/index.html. An error if a public name has no contract, if
+Doxygen warns, or if a link leads nowhere.
 """
 import shutil
 import subprocess
@@ -81,6 +81,9 @@ def main() -> None:
     inputs = site.stage_headers()
     site.run_doxygen(inputs, ["GENERATE_XML = YES", "GENERATE_HTML = NO"])
     names = reference.read(site.output / "xml", site.subjects.list, site.subjects.internal_names)
+    if lacking := reference.without_contract(names):
+        raise SystemExit("\n".join(["public names without a contract (a comment in the header):",
+                                    *(f"  {n.kind} {n.name}{n.arguments}, {n.subject}" for n in lacking)]))
     if unknown := tables.unknown_names(site.root, names):
         raise SystemExit("\n".join(unknown))
     inputs += site.stage_pages(names)

@@ -13,7 +13,7 @@ ALONE = ["frontend/xtensor.h"]
 
 # A comment that begins with a verb in the plural covers all declarations up to a blank line or the next comment. Any other
 # comment covers the declaration behind it, and directly following overloads of it.
-PLURALS = {"Add", "Assign", "Divide", "Draw", "Implement", "Make", "Print", "Read", "Remove", "Return", "Round", "Select",
+PLURALS = {"Add", "Assign", "Compare", "Divide", "Draw", "Implement", "Make", "Print", "Read", "Remove", "Return", "Round", "Select",
            "Set", "Split", "Store", "Take", "Write"}
 
 

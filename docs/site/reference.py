@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 # Members that need no contract: they do what the language says.
-SPECIAL = re.compile(r"~.*|operator=|operator==|operator!=|members|member_names|destroy")
+SPECIAL = re.compile(r"~.*|Error|operator=|operator==|operator!=|members|member_names|destroy")
 
 
 @dataclass
@@ -19,6 +19,9 @@ class Name:
     result: str = ""
     text: list[str] = field(default_factory=list)   # the paragraphs of the first contract; the first is its first sentence
     is_special: bool = False
+
+    def owner(self) -> str:
+        return self.name.rpartition("::")[0]
 
     def link(self) -> str:
         """Returns the name's place in the site."""
@@ -48,9 +51,18 @@ def _class(xml: Path, refid: str, subject: str) -> list[Name]:
     if compound.get("prot") != "public" or "<" in name:
         return []
     names = [Name("type", name, subject, refid, text=_text(compound))]
+    options_of_line: dict[str, list[Name]] = {}
     for member in compound.iter("memberdef"):
         if member.get("prot") == "public":
-            names += _member(member, name + "::", subject)
+            found = _member(member, name + "::", subject)
+            names += found
+            place = member.find("location")
+            if place is not None:
+                options_of_line.setdefault(place.get("line", ""), []).extend(n for n in found if n.kind == "option")
+    for options in options_of_line.values():  # options of one declaration share its comment
+        text = next((n.text for n in options if n.text), [])
+        for option in options:
+            option.text = option.text or text
     for inner in compound.findall("innerclass"):
         if inner.get("prot") == "public":
             names += _class(xml, inner.get("refid", ""), subject)
@@ -61,7 +73,7 @@ def _member(member: ElementTree.Element, owner: str, subject: str) -> list[Name]
     kinds = {"function": "function", "enum": "enum", "typedef": "type", "variable": "option" if owner else "constant"}
     kind = kinds.get(member.get("kind", ""))
     name = member.findtext("name", "")
-    if not kind or name.startswith("@"):
+    if not kind or name.startswith("@") or "<" in name:  # an instantiation
         return []
     arguments = ", ".join(p.findtext("declname", "") or "..." for p in member.findall("param"))
     constructor = owner.rstrip(":").split("::")[-1] == name
@@ -97,3 +109,15 @@ def _merge_overloads(names: list[Name]) -> list[Name]:
         if known is not None:
             known.is_special = known.is_special and name.is_special
     return list(merged.values())
+
+
+def without_contract(names: list[Name]) -> list[Name]:
+    """Returns the functions, types and options that lack a comment. Constants and enumerators need none."""
+    types = {n.name for n in names if n.kind in ("type", "enum")}
+    enums = {n.name for n in names if n.kind == "enum"}
+
+    def needs_none(name: Name) -> bool:
+        is_guide = name.kind == "function" and name.name in types   # a deduction guide
+        return name.is_special or is_guide or name.kind == "constant" or name.owner() in enums
+
+    return [n for n in names if not n.text and not needs_none(n)]

@@ -7,6 +7,7 @@
 
 namespace reel {
 
+/// Options of Batches.
 struct BatchOptions {
   std::int64_t rows = 0;  ///< the largest number of rows of a batch; 0: as many as `tokens` allows
   /// The largest number of elements of a batch, padding included: its rows times the length of the

@@ -14,7 +14,7 @@ namespace reel {
 
 /// The place of Batches, a tree for checkpoints. A new one is the beginning.
 struct BatchPosition {
-  Tensor epoch = scalar(0, i64);
+  Tensor epoch = scalar(0, i64);        ///< the number of epochs that are over
   Tensor batch = scalar(0, i64);        ///< the number of batches of the epoch that were handed out
   Tensor fingerprint = scalar(0, i64);  ///< of the rows and the options; 0 for a new position
 };

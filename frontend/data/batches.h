@@ -113,6 +113,7 @@ class Batches {
   /// Returns the number of batches of the present epoch.
   std::int64_t size() const { return reader_.size(); }
 
+  /// An input iterator over batches.
   class Iterator {
    public:
     using value_type = Batch;
@@ -139,6 +140,7 @@ class Batches {
     reader_.begin_loop();
     return Iterator(reader_);
   }
+  /// Returns the end of a loop.
   std::default_sentinel_t end() const { return {}; }
 
  private:

@@ -10,14 +10,16 @@
 
 namespace reel {
 
+/// Options of load_csv.
 struct CsvOptions {
-  char separator = ',';
+  char separator = ',';    ///< between fields
   bool has_header = true;  ///< false: columns are called "0", "1", ...
 };
 
 /// The table of a CSV file: columns of texts, which are read as numbers on request.
 class CsvTable {
  public:
+  /// Returns the number of rows, without the header.
   std::int64_t rows() const { return static_cast<std::int64_t>(lines_.size()); }
   /// Returns the names of the columns in their order.
   const std::vector<std::string>& columns() const { return names_; }

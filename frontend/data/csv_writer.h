@@ -27,6 +27,7 @@ class CsvField {
   CsvField(std::string text) : text_(std::move(text)) {}
   CsvField(const char* text) : text_(text) {}
 
+  /// Returns the text of the field, without quotes.
   const std::string& text() const { return text_; }
 
  private:

@@ -11,6 +11,7 @@
 
 namespace reel {
 
+/// Options of EventWriter.
 struct EventWriterOptions {
   std::function<double()> clock = {};  ///< seconds since 1970; default: the system's
 };

@@ -42,10 +42,12 @@ class SafetensorsFile {
   /// kind.
   explicit SafetensorsFile(const std::string& path);
 
+  /// Returns the path that was opened.
   const std::string& path() const;
 
   /// Returns the names of all tensors, in alphabetical order.
   std::vector<std::string> names() const;
+  /// Returns true if the file has a tensor of this name.
   bool contains(const std::string& name) const;
   /// Returns the type that tensor() returns, with plain sizes. Throws IoError for an unknown name;
   /// DTypeError for U64, F8 and dtypes that this library does not know.
@@ -54,6 +56,7 @@ class SafetensorsFile {
   /// gives a name only, and is replaced by one with the size in the file. Throws as type() does;
   /// ShapeError if dims do not fit; IoError if the file cannot be read.
   Tensor tensor(const std::string& name, const Dims& dims = {}) const;
+  /// Returns the strings beside the tensors, by name.
   const Metadata& metadata() const;
 
  private:
@@ -66,6 +69,7 @@ class SafetensorsFile {
   std::shared_ptr<const SafetensorsContents> contents_;
 };
 
+/// Options of load_safetensors.
 struct LoadOptions {
   std::string prefix{};        ///< path of the tree in the file: "model.encoder"
   bool allow_missing = false;  ///< true: a tensor that is missing in the file keeps its value

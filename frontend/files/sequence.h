@@ -30,8 +30,10 @@ class Sequence {
   Sequence(Sequence&&) noexcept;
   Sequence& operator=(Sequence&&) noexcept;
 
+  /// Returns the number of time steps in the file.
   std::int64_t steps() const;
   std::int64_t position() const;  ///< of the next time step
+  /// Returns the number of time steps behind the position.
   std::int64_t left() const { return steps() - position(); }
   /// Continues at this time step. Throws IndexError unless 0 <= position <= steps().
   void seek(std::int64_t position);

@@ -8,6 +8,7 @@
 
 namespace reel {
 
+/// Options of attention.
 struct AttentionOptions {
   std::optional<Dim> causal{};    ///< a dim of q: its position i sees keys 0 ... i only
   std::optional<double> scale{};  ///< of the products; default: 1 / sqrt(size of features)

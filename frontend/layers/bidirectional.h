@@ -8,6 +8,7 @@
 
 namespace reel {
 
+/// Options of bidirectional.
 struct BidirectionalOptions {
   std::optional<Dim> out{};     ///< the concatenated features; default: a new dim
   Checkpoint checkpoint = {};   ///< selects each cell's saved residuals, as for scan
@@ -17,8 +18,8 @@ struct BidirectionalOptions {
 /// The result of bidirectional: auto [outputs, forward, backward] = bidirectional(...).
 template <class Forward, class Backward>
 struct Bidirectional {
-  Tensor outputs;
-  Forward forward;
+  Tensor outputs;     ///< of both directions
+  Forward forward;    ///< the final state of the forward direction
   Backward backward;  ///< final state: at the beginning of each entry
 };
 

@@ -13,6 +13,7 @@
 
 namespace reel {
 
+/// Options of bidirectional_stack.
 struct BidirectionalStackOptions {
   std::optional<Dim> out{};     ///< the features of the last layer; default: a new dim
   Dropout between{.rate = 0};   ///< dropout between layers
@@ -23,9 +24,9 @@ struct BidirectionalStackOptions {
 /// The result of bidirectional_stack; final states by layer, the lowest first.
 template <class Forward, class Backward>
 struct BidirectionalLayers {
-  Tensor outputs;
-  std::vector<Forward> forward;
-  std::vector<Backward> backward;
+  Tensor outputs;                  ///< of the last layer
+  std::vector<Forward> forward;    ///< final states, from the first layer to the last
+  std::vector<Backward> backward;  ///< final states, from the first layer to the last
 };
 
 /// Runs bidirectional layers, each over the outputs of the layer below: both cells of a layer see

@@ -13,8 +13,8 @@ namespace reel {
 /// expectation stays. Returns its input if `training` is false.
 /// Source: Srivastava et al. (2014), in its inverted form.
 struct Dropout {
-  double rate = 0.5;
-  bool training = true;
+  double rate = 0.5;     ///< the probability of dropping an element
+  bool training = true;  ///< false: returns x unchanged; see set_training
 
   /// x: floating, any dims. Throws ArgumentError if it is training and rate is not in [0, 1].
   Tensor operator()(const Tensor& x) const;

@@ -12,14 +12,18 @@ namespace reel {
 /// Source: Zaremba et al. (2014), "Recurrent neural network regularization".
 template <class Cell>
 struct DropoutCell {
+  /// The state of the cell.
   using State = typename Cell::State;
 
-  Cell cell;
-  Dropout dropout;
+  Cell cell;        ///< computes y and the next state
+  Dropout dropout;  ///< applied to y, not to the state
 
+  /// Return the dims of x and of y.
   const Dim& in_dim() const { return cell.in_dim(); }
   const Dim& out_dim() const { return cell.out_dim(); }
+  /// Returns the initial state of the cell.
   State initial_state(const Dims& dims) const { return cell.initial_state(dims); }
+  /// Runs one time step. Drops elements of y, not of the state.
   std::pair<Tensor, State> operator()(const Tensor& x, const State& state) const {
     auto [y, next] = cell(x, state);
     return {dropout(y), std::move(next)};

@@ -8,14 +8,15 @@
 
 namespace reel {
 
+/// Options of Embedding::init and SparseEmbedding::init.
 struct EmbeddingOptions {
-  DType dtype = f32;
+  DType dtype = f32;  ///< of the parameters
 };
 
 /// A table of vectors, one for every index along `vocab`.
 struct Embedding {
-  Tensor weight;  ///< {vocab, feature}
-  Dim vocab = 0, feature = 0;
+  Tensor weight;               ///< {vocab, feature}
+  Dim vocab = 0, feature = 0;  ///< dims of symbols and vectors
 
   /// Returns a table drawn from the standard normal distribution. Throws ArgumentError if a dim has
   /// no name or no known size, or if both are the same; DTypeError for a dtype that is not
@@ -31,11 +32,13 @@ struct Embedding {
 /// An Embedding for large vocabularies: the gradient of its table consists of the rows that were
 /// read.
 struct SparseEmbedding {
-  EmbeddingTable weight;  ///< {vocab, feature}
-  Dim vocab = 0, feature = 0;
+  EmbeddingTable weight;       ///< {vocab, feature}
+  Dim vocab = 0, feature = 0;  ///< dims of symbols and vectors
 
+  /// Returns a table as Embedding::init does.
   static SparseEmbedding init(const Dim& vocab, const Dim& feature,
                               const EmbeddingOptions& options = {});
+  /// Returns the vectors of symbols, as Embedding does.
   Tensor operator()(const Tensor& symbols) const;
 };
 

@@ -10,9 +10,10 @@
 
 namespace reel {
 
+/// Options of GruCell::init.
 struct GruCellOptions {
   bool reset_after = true;  ///< applies the reset gate after the product: see GruCell
-  DType dtype = f32;
+  DType dtype = f32;        ///< of the parameters
 };
 
 /// Gated recurrent unit: r = σ(x·W_r + h·U_r + b_r), z = σ(x·W_z + h·U_z + b_z),
@@ -30,14 +31,15 @@ struct GruCell {
   Tensor recurrent_weight;               ///< U: {hidden, gate}
   Tensor bias;                           ///< b: {gate}
   std::optional<Tensor> candidate_bias;  ///< d: {hidden}; present if reset_after
-  Dim in = 0, hidden = 0;
-  Dim gate = 0;  ///< 3·hidden
+  Dim in = 0, hidden = 0;                ///< dims of x and h
+  Dim gate = 0;                          ///< 3·hidden
 
   /// Returns a cell with weights from glorot_uniform, each gate as a matrix of its own, and zero
   /// biases. Throws ArgumentError if a dim has no name or no known size; DTypeError for a dtype
   /// that is not floating.
   static GruCell init(const Dim& in, const Dim& hidden, const GruCellOptions& options = {});
 
+  /// Return the dims of x and of y.
   const Dim& in_dim() const { return in; }
   const Dim& out_dim() const { return hidden; }
   /// Returns zeros over the given dims and `hidden`.

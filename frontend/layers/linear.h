@@ -9,16 +9,17 @@
 
 namespace reel {
 
+/// Options of Linear::init.
 struct LinearOptions {
-  bool has_bias = true;
-  DType dtype = f32;
+  bool has_bias = true;  ///< false: without `bias`
+  DType dtype = f32;     ///< of the parameters
 };
 
 /// y = x·W + b.
 struct Linear {
   Tensor weight;               ///< {in, out}
   std::optional<Tensor> bias;  ///< {out}
-  Dim in = 0, out = 0;
+  Dim in = 0, out = 0;         ///< dims of arguments and results
 
   /// Returns a layer with W from glorot_uniform and b = 0. Throws ArgumentError if a dim has no
   /// name or no known size, or if both are the same; DTypeError for a dtype that is not floating.

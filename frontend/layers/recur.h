@@ -15,6 +15,7 @@ namespace reel {
 // call operator. The call (x, state) -> std::pair{y, state} runs one time step; x has in_dim(), y
 // has out_dim().
 
+/// Options of recur.
 template <class State>
 struct RecurOptions {
   std::optional<State> initial{};  ///< default: cell.initial_state
@@ -28,8 +29,8 @@ struct RecurOptions {
 /// The result of recur: auto [outputs, state] = recur(...).
 template <class State>
 struct Recurred {
-  Tensor outputs;
-  State state;
+  Tensor outputs;  ///< y of all steps, stacked
+  State state;     ///< the final state of each entry
 };
 
 namespace detail {

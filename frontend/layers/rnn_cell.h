@@ -9,8 +9,9 @@
 
 namespace reel {
 
+/// Options of RnnCell::init.
 struct RnnCellOptions {
-  DType dtype = f32;
+  DType dtype = f32;  ///< of the parameters
 };
 
 /// h' = tanh(x·W + h·U + b). Source: Elman (1990).
@@ -20,13 +21,14 @@ struct RnnCell {
   Tensor input_weight;      ///< W: {in, gate}
   Tensor recurrent_weight;  ///< U: {hidden, gate}
   Tensor bias;              ///< b: {gate}
-  Dim in = 0, hidden = 0;
-  Dim gate = 0;  ///< has hidden's size: the dim of h' in U
+  Dim in = 0, hidden = 0;   ///< dims of x and h
+  Dim gate = 0;             ///< has hidden's size: the dim of h' in U
 
   /// Returns a cell with weights from glorot_uniform and b = 0. Throws ArgumentError if a dim has
   /// no name or no known size; DTypeError for a dtype that is not floating.
   static RnnCell init(const Dim& in, const Dim& hidden, const RnnCellOptions& options = {});
 
+  /// Return the dims of x and of y.
   const Dim& in_dim() const { return in; }
   const Dim& out_dim() const { return hidden; }
   /// Returns zeros over the given dims and `hidden`.

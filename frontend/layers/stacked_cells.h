@@ -14,16 +14,20 @@ namespace reel {
 /// Cells that each take the outputs of the cell below. The state is a tuple of their states.
 template <class... Cells>
 struct StackedCells {
+  /// The states of all cells.
   using State = std::tuple<typename Cells::State...>;
 
-  std::tuple<Cells...> cells;
+  std::tuple<Cells...> cells;  ///< from the first layer to the last
 
+  /// Return the dims of x and of y.
   const Dim& in_dim() const { return std::get<0>(cells).in_dim(); }
   const Dim& out_dim() const { return std::get<sizeof...(Cells) - 1>(cells).out_dim(); }
+  /// Returns the initial states of all cells.
   State initial_state(const Dims& dims) const {
     return std::apply([&](const auto&... cell) { return State{cell.initial_state(dims)...}; },
                       cells);
   }
+  /// Runs one time step of each cell, on the outputs of the cell before.
   std::pair<Tensor, State> operator()(const Tensor& x, const State& state) const {
     std::pair<Tensor, State> result{x, state};
     [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -39,17 +43,21 @@ struct StackedCells {
 /// Cells of one type, as many as the vector has. The state is a vector of their states.
 template <class Cell>
 struct StackedCells<std::vector<Cell>> {
+  /// The states of all cells.
   using State = std::vector<typename Cell::State>;
 
-  std::vector<Cell> cells;
+  std::vector<Cell> cells;  ///< from the first layer to the last
 
+  /// Return the dims of x and of y.
   const Dim& in_dim() const { return cells.front().in_dim(); }
   const Dim& out_dim() const { return cells.back().out_dim(); }
+  /// Returns the initial states of all cells.
   State initial_state(const Dims& dims) const {
     State state;
     for (const Cell& cell : cells) state.push_back(cell.initial_state(dims));
     return state;
   }
+  /// Runs one time step of each cell, on the outputs of the cell before.
   std::pair<Tensor, State> operator()(const Tensor& x, const State& state) const {
     std::pair<Tensor, State> result{x, state};
     for (std::size_t i = 0; i < cells.size(); ++i)

@@ -11,12 +11,14 @@
 
 namespace reel {
 
+/// Options of fori_loop.
 struct ForiOptions {
-  int unroll = 1;               ///< at least 1; ignored: it never changes a result
-  Checkpoint checkpoint = {};   ///< selects the residuals that are saved, as for scan
-  SwapMemory swap_memory = {};  ///< true: residuals may be spilled to a file
-  std::string name = "fori_loop";
+  int unroll = 1;                  ///< at least 1; ignored: it never changes a result
+  Checkpoint checkpoint = {};      ///< selects the residuals that are saved, as for scan
+  SwapMemory swap_memory = {};     ///< true: residuals may be spilled to a file
+  std::string name = "fori_loop";  ///< named in errors
 };
+/// Options of map, foldl and foldr.
 struct FoldOptions {
   std::optional<Dim> spatial_dim = {};  ///< the dim of xs to scan; leave out for plain tensors
   Checkpoint checkpoint = {};           ///< selects the residuals that are saved, as for scan

@@ -18,6 +18,7 @@ namespace reel {
 class CondDims {
  public:
   CondDims() : dims_(Dims()) {}
+  /// Returns the value for dims that are not given.
   static CondDims none() {
     CondDims result;
     result.dims_.reset();
@@ -25,6 +26,7 @@ class CondDims {
   }
   CondDims(std::initializer_list<Dim> dims) : dims_(Dims(dims)) {}
   CondDims(const Dims& dims) : dims_(dims) {}
+  /// Returns the dims; nullopt if they are not given.
   const std::optional<Dims>& dims() const { return dims_; }
 
  private:
@@ -35,10 +37,10 @@ class CondDims {
 template <class State = None, class Xs = None, class Ys = None, class Cond = None,
           class Body = None, class Arrays = std::false_type>
 struct Scan {
-  std::optional<Dim> spatial_dim{};  ///< a dim with a size; an undefined one, which names the
-                                     ///< result's dim; or a plain size
-  CondDims cond_dims = CondDims::none();
-  bool cond_before_body = true;  ///< false: cond is not called on the initial state
+  std::optional<Dim> spatial_dim{};       ///< a dim with a size; an undefined one, which names the
+                                          ///< result's dim; or a plain size
+  CondDims cond_dims = CondDims::none();  ///< the dims of the condition: an end for each entry
+  bool cond_before_body = true;           ///< false: cond is not called on the initial state
   /// A tree; numbers in a tuple, a pair or alone become tensors. Or a function of the first slice
   /// of xs that returns it.
   State initial{};
@@ -48,22 +50,23 @@ struct Scan {
   /// (x, State) -> std::pair{y, State}; without xs (State); without state (x) -> y. It may take the
   /// index of x first: (i, x, State), (i, State), (i, x).
   Body body{};
-  std::optional<IterationCount> max_seq_len{};
+  std::optional<IterationCount>
+      max_seq_len{};  ///< the largest number of iterations; a number, a scalar, or one per entry
   Arrays return_tensor_arrays{};  ///< std::true_type{}: ys are TensorArrays
-  bool reverse = false;
-  Checkpoint checkpoint{};    ///< selects the residuals that are saved
-  SwapMemory swap_memory{};   ///< true: residuals may be spilled to a file
+  bool reverse = false;           ///< true: from the end of each entry to its beginning
+  Checkpoint checkpoint{};        ///< selects the residuals that are saved
+  SwapMemory swap_memory{};       ///< true: residuals may be spilled to a file
   std::int64_t truncate = 0;  ///< the number of iterations that gradients reach back; 0: all. Saves
                               ///< no memory by itself
-  std::string name = "scan";
+  std::string name = "scan";  ///< named in errors
 };
 
 /// The result of scan: auto [ys, state, dim] = scan(...).
 template <class Ys, class State>
 struct Scanned {
-  Ys ys;
-  State state;
-  Dim dim;
+  Ys ys;        ///< the returned y of all iterations, stacked
+  State state;  ///< the final state of each entry
+  Dim dim;      ///< the first dim of ys
 };
 
 namespace detail {

@@ -35,8 +35,8 @@ struct WhileOptions {
   bool back_prop = true;        ///< false: no gradient flows through the loop
   Checkpoint checkpoint = {};   ///< selects the residuals that are saved, as for scan
   SwapMemory swap_memory = {};  ///< true: residuals may be spilled to a file
-  std::optional<IterationCount> maximum_iterations = {};
-  std::string name = "while";
+  std::optional<IterationCount> maximum_iterations = {};  ///< the bound is checked before cond
+  std::string name = "while";                             ///< named in errors
 };
 
 namespace detail {

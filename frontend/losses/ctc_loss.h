@@ -15,6 +15,7 @@ struct CtcDims {
   Dim vocab;       ///< labels and blank; in logits only
 };
 
+/// Options of ctc_loss and ctc_log_likelihood.
 struct CtcOptions {
   std::int64_t blank = 0;      ///< index along vocab; negative ones count from the end
   bool zero_infinity = false;  ///< true: an entry without a possible alignment counts as 0, not

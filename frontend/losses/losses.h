@@ -13,6 +13,7 @@
 
 namespace reel {
 
+/// Options of cross_entropy.
 struct CrossEntropyOptions {
   double label_smoothing = 0;  ///< ε: the share of each target that is spread evenly over all
                                ///< classes

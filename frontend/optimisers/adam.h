@@ -10,24 +10,26 @@
 
 namespace reel {
 
+/// Options of Adam.
 struct AdamOptions {
-  double learning_rate = 1e-3;
-  double beta1 = 0.9;     ///< weight of the old first moment in a step, in [0, 1)
-  double beta2 = 0.999;   ///< weight of the old second moment in a step, in [0, 1)
-  double epsilon = 1e-8;  ///< added to the root, for gradients near zero; positive
-  std::vector<ParameterGroup> groups{};
-  double clip_norm = 0;  ///< the largest global norm of a gradient; 0: not clipped
+  double learning_rate = 1e-3;           ///< of the first step; set_learning_rate changes it
+  double beta1 = 0.9;                    ///< weight of the old first moment in a step, in [0, 1)
+  double beta2 = 0.999;                  ///< weight of the old second moment in a step, in [0, 1)
+  double epsilon = 1e-8;                 ///< added to the root, for gradients near zero; positive
+  std::vector<ParameterGroup> groups{};  ///< parameters with options of their own
+  double clip_norm = 0;                  ///< the largest global norm of a gradient; 0: not clipped
 };
 
+/// Options of AdamW.
 struct AdamWOptions {
-  double learning_rate = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 1e-2;  ///< times the learning rate: the fraction of a weight that a step
-                               ///< removes
-  std::vector<ParameterGroup> groups{};
-  double clip_norm = 0;
+  double learning_rate = 1e-3;  ///< of the first step; set_learning_rate changes it
+  double beta1 = 0.9;           ///< weight of the old first moment in a step, in [0, 1)
+  double beta2 = 0.999;         ///< weight of the old second moment in a step, in [0, 1)
+  double epsilon = 1e-8;        ///< added to the root, for gradients near zero; positive
+  double weight_decay = 1e-2;   ///< times the learning rate: the fraction of a weight that a step
+                                ///< removes
+  std::vector<ParameterGroup> groups{};  ///< parameters with options of their own
+  double clip_norm = 0;                  ///< the largest global norm of a gradient; 0: not clipped
 };
 
 namespace detail {

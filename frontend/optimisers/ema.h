@@ -10,6 +10,7 @@
 
 namespace reel {
 
+/// Options of Ema.
 struct EmaOptions {
   double decay = 0.999;  ///< weight of the old average in a step, in [0, 1)
 };
@@ -55,6 +56,7 @@ class Ema {
     step_ = std::move(step);
   }
 
+  /// Returns the average of the parameters.
   const Params& average() const { return average_; }
   /// Returns the number of updates so far, an i64 scalar.
   const Tensor& step() const { return step_; }

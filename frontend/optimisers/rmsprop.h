@@ -11,14 +11,15 @@
 
 namespace reel {
 
+/// Options of RmsProp.
 struct RmsPropOptions {
-  double learning_rate = 1e-3;
-  double decay = 0.9;     ///< weight of the old mean of squares in a step, in [0, 1)
-  double epsilon = 1e-8;  ///< added to the root, for gradients near zero; positive
-  double momentum = 0;    ///< weight of the old velocity in a step, in [0, 1); 0: no velocity
-  bool centered = false;  ///< true: divides by an estimate of the standard deviation
-  std::vector<ParameterGroup> groups{};
-  double clip_norm = 0;  ///< the largest global norm of a gradient; 0: not clipped
+  double learning_rate = 1e-3;  ///< of the first step; set_learning_rate changes it
+  double decay = 0.9;           ///< weight of the old mean of squares in a step, in [0, 1)
+  double epsilon = 1e-8;        ///< added to the root, for gradients near zero; positive
+  double momentum = 0;          ///< weight of the old velocity in a step, in [0, 1); 0: no velocity
+  bool centered = false;        ///< true: divides by an estimate of the standard deviation
+  std::vector<ParameterGroup> groups{};  ///< parameters with options of their own
+  double clip_norm = 0;                  ///< the largest global norm of a gradient; 0: not clipped
 };
 
 namespace detail {

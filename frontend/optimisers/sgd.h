@@ -10,12 +10,13 @@
 
 namespace reel {
 
+/// Options of Sgd.
 struct SgdOptions {
-  double learning_rate = 1e-2;
-  double momentum = 0;    ///< weight of the old velocity in a step, in [0, 1); 0: no velocity
-  bool nesterov = false;  ///< looks ahead along the velocity; requires momentum
-  std::vector<ParameterGroup> groups{};
-  double clip_norm = 0;  ///< the largest global norm of a gradient; 0: not clipped
+  double learning_rate = 1e-2;  ///< of the first step; set_learning_rate changes it
+  double momentum = 0;          ///< weight of the old velocity in a step, in [0, 1); 0: no velocity
+  bool nesterov = false;        ///< looks ahead along the velocity; requires momentum
+  std::vector<ParameterGroup> groups{};  ///< parameters with options of their own
+  double clip_norm = 0;                  ///< the largest global norm of a gradient; 0: not clipped
 };
 
 namespace detail {

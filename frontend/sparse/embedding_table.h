@@ -34,6 +34,7 @@ class EmbeddingTable {
   /// Makes a gradient: rows of a table with these dims.
   EmbeddingTable(IndexedSlices slices, const Dims& dims);
 
+  /// Return true for a whole table, or for rows of one.
   bool is_dense() const { return dense_ && dense_->is_defined(); }
   bool is_sparse() const { return slices_.has_value(); }
   /// Returns the dense table. Throws ArgumentError for a table of rows.

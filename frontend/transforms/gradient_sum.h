@@ -32,8 +32,8 @@ namespace reel {
 /// the same parts it has the same bits in every run and on any number of threads.
 template <class Params>
 struct GradientSum {
-  Params gradient;  ///< of the total
-  Tensor total, weight;
+  Params gradient;       ///< of the total
+  Tensor total, weight;  ///< sums over the micro-batches, as in Weighted
 
   /// Sums of nothing, as large as the parameters. dtype: of the losses.
   explicit GradientSum(const Params& parameters, DType dtype = f32)

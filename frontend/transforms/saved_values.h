@@ -50,13 +50,15 @@ struct KeptByLoop {
   bool has_arrays;     ///< true: `checkpoints` excludes elements that iterations put into arrays
 };
 
+/// The values that a function's gradient needs; print them with <<.
 struct KeptValues {
   std::vector<KeptValue> values;
   std::vector<KeptByLoop> loops;  ///< loops under a Checkpoint, without nested ones
   /// Returns the sum of the known sizes.
   std::int64_t bytes() const;
+  /// Returns true if a size is known only during a run.
   bool has_unknown() const;
-  /// Returns the largest part of bytes() that is in memory at a time, or in files.
+  /// Return the largest part of bytes() that is in memory at a time, or in files.
   std::int64_t bytes_in_memory() const;
   std::int64_t bytes_in_files() const;
 };

@@ -58,6 +58,7 @@ Tree gradient_of_tree(RecordingTape& tape, const Tensors& targets, const Tensors
 
 }  // namespace detail
 
+/// Options of Tape.
 struct TapeOptions {
   bool persistent = false;  ///< true: gradient() may be called more than once
 };

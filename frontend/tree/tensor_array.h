@@ -8,6 +8,7 @@
 
 namespace reel {
 
+/// Options of TensorArray.
 struct TensorArrayOptions {
   std::int64_t size = 0;  ///< initial number of elements; they read as zeros until written
   /// true: a write beyond the end grows the array; false: it throws IndexError.
@@ -54,6 +55,7 @@ class TensorArray {
   /// does not know its shape.
   Tensor read(const Tensor& index) const;
   Tensor read(std::int64_t index) const;
+  /// Returns the element at an index, as read does.
   Tensor operator[](const Tensor& index) const { return read(index); }
   Tensor operator[](std::int64_t index) const { return read(index); }
   /// Returns the elements at indices, stacked along the dim of the indices: [k, ...]. indices:
@@ -70,7 +72,9 @@ class TensorArray {
   /// Returns the number of elements (an i32 scalar).
   Tensor size() const;
 
+  /// Returns the type of the elements.
   TensorType element_type() const { return list_.type().element(); }
+  /// Returns false for an empty array without a type.
   bool is_defined() const { return list_.is_defined(); }
 
   // For the library itself:
