@@ -69,7 +69,8 @@ def markup(lines: list[str]) -> list[str]:
             result.append(line[2:])
             continue
         # A line that describes an argument, or that gives the result, begins a paragraph.
-        if re.match(r"(\.?[a-z_]\w*(, \.?\w+)*: |Throws |Source: |Cost: |Memory: |  -> )", line):
+        ends = not result or not result[-1] or result[-1][-1] in ".;:"
+        if (ends or line.startswith("  ")) and re.match(r"(\.?[a-z_]\w*(, \.?\w+)*: |Throws |Source: |Cost: |Memory: |  -> )", line):
             result.append("")
         result.append(escape(line))
     if in_code:

@@ -73,7 +73,7 @@ def _member(member: ElementTree.Element, owner: str, subject: str) -> list[Name]
     kinds = {"function": "function", "enum": "enum", "typedef": "type", "variable": "option" if owner else "constant"}
     kind = kinds.get(member.get("kind", ""))
     name = member.findtext("name", "")
-    if not kind or name.startswith("@") or "<" in name:  # an instantiation
+    if not kind or name.startswith("@") or re.search(r"\w *<", name):  # an instantiation
         return []
     arguments = ", ".join(p.findtext("declname", "") or "..." for p in member.findall("param"))
     constructor = owner.rstrip(":").split("::")[-1] == name
