@@ -4,6 +4,8 @@ import re
 from headers import escape
 from reference import Name
 
+# Results that hold no elements of tensors.
+_PLAIN = r"(const |constexpr )*(bool|int|Dims?|TensorType|std::(int64_t|size_t|string))( ?&)?"
 TITLE = "Index of functions"
 
 
@@ -52,13 +54,15 @@ def _link(name: Name, arguments: str) -> str:
 def _first_sentence(name: Name) -> str:
     if not name.text:
         return ""
-    sentence = re.match(r".*?[.:](?= |$)(?! \.\.\.)", name.text[0])
+    sentence = re.match(r".*?(?<!\.)\.(?= [A-Z]|$)", name.text[0])
     text = (sentence[0] if sentence else name.text[0]).rstrip(":.") + "."
-    return _cell(text)
+    return _cell(text[:1].upper() + text[1:] if re.match(r"[a-z]+[ ,]", text) else text)
 
 
 def _shapes(name: Name, subject: dict) -> str:
-    """Returns the sentences of the contract that give shapes: a: [M, K], b: [K, N] -> [M, N]."""
+    """Returns the shapes that subjects.toml gives, or the sentence of the contract with them: a: [M, K], b: [K, N] -> [M, N]."""
+    if name.name in (given := subject.get("shapes_of", {})):
+        return _cell(given[name.name])
     for paragraph in name.text:
         if found := re.search(r"\b([a-z_]\w*(?:, \w+)*: [^.]*? -> [^.;]*)", paragraph):
             if len(found[1]) < 160:
@@ -68,10 +72,14 @@ def _shapes(name: Name, subject: dict) -> str:
 
 def _use(name: Name, subject: dict) -> str:
     use = subject.get("uses", {}).get(name.name, subject["use"])
+    if re.fullmatch(_PLAIN, name.result):
+        use = use.replace("all modes; gradient of any order", "everywhere")
     if name.name in subject.get("without_gradient", []):
         use = use.split(";")[0] + "; no gradient"
-    said = [s for p in name.text for s in re.findall(r"[A-Z][^.]*\b[Gg]radients?\b[^.]*\.", p)]
-    if said and "no gradient" not in use:
+    if name.name in subject.get("zero_gradient", []):
+        use = use.split(";")[0] + "; gradient 0"
+    said = [s for p in name.text for s in re.findall(r"(?:^|\. )((?:The gradients?|Gradients?|Ties) [^.]*\bgradients?\b[^.]*\.|(?:The g|G)radients? [^.]*\.)", p)]
+    if said and "gradient of any order" in use:
         use += ". " + said[0]
     return _cell(use)
 
