@@ -12,7 +12,7 @@ from headers import Subjects
 ROOT_PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 # Pages about the site itself.
 LEFT_OUT = re.compile(r"docs/site/.*")
-# A page that functions.py makes; the docs page names it.
+# A page that functions.py makes.
 MADE = "docs/functions.md"
 
 
