@@ -30,23 +30,23 @@ class Site:
         (self.staged / path).parent.mkdir(parents=True, exist_ok=True)
         (self.staged / path).write_text(text)
 
-    def stage_headers(self) -> list[str]:
-        """Writes the headers and the subjects. Returns their paths."""
+    def stage_headers(self, links: dict[str, str]) -> list[str]:
+        """Writes the headers and the subjects. Returns their paths. links: the places of public names in the site."""
         for header, subject in self.subjects.of_header.items():
-            self.stage(f"reel/{header}", headers.staged(self.root, header, subject["id"]))
+            self.stage(f"reel/{header}", headers.staged(self.root, header, subject["id"], links))
         groups = []
         for subject in self.subjects.list:
             lines = [f"\\defgroup {subject['id']} {subject['title']}", "\\details"]
             for header in subject["headers"]:
-                lines += [*headers.description(self.root, header), ""]
+                lines += [*headers.description(self.root, header, links), ""]
             groups.append("\n".join(f"/// {line}".rstrip() for line in lines))
         self.stage("groups.dox", "\n\n".join(groups) + "\n")
         self.stage("namespace.dox", "/// \\namespace reel\n/// \\brief All public names of Reel.\n")
         return ["namespace.dox", "groups.dox", *(f"reel/{header}" for header in self.subjects.of_header)]
 
-    def stage_pages(self, names: list[reference.Name]) -> list[str]:
+    def stage_pages(self, names: list[reference.Name], links: dict[str, str]) -> list[str]:
         """Writes the pages and the index of functions. Returns their paths."""
-        stager = pages.Stager(self.root, self.subjects, {n.name: n.link() for n in names if n.text})
+        stager = pages.Stager(self.root, self.subjects, links)
         paths = pages.pages(self.root)
         for page in paths:
             self.stage(page, stager.staged(page))
@@ -78,7 +78,7 @@ class Site:
 
 def main() -> None:
     site = Site(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve())
-    inputs = site.stage_headers()
+    inputs = site.stage_headers({})
     site.run_doxygen(inputs, ["GENERATE_XML = YES", "GENERATE_HTML = NO"])
     names = reference.read(site.output / "xml", site.subjects.list, site.subjects.internal_names)
     if lacking := reference.without_contract(names):
@@ -86,7 +86,9 @@ def main() -> None:
                                     *(f"  {n.kind} {n.name}{n.arguments}, {n.subject}" for n in lacking)]))
     if unknown := tables.unknown_names(site.root, names):
         raise SystemExit("\n".join(unknown))
-    inputs += site.stage_pages(names)
+    links = {n.name: n.link() for n in names if n.text}
+    site.stage_headers(links)
+    inputs += site.stage_pages(names, links)
     site.run_doxygen(inputs, ["GENERATE_HTML = YES", "HTML_OUTPUT = html"])
     if found := check.faults(site.output / "html"):
         raise SystemExit("\n".join(found))

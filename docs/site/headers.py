@@ -51,7 +51,14 @@ def escape(text: str) -> str:
     return re.sub(r"([\\@<>&#$%*])", r"\\\1", text)
 
 
-def markup(lines: list[str]) -> list[str]:
+def linked(text: str, links: dict[str, str]) -> str:
+    """Returns plain text as Doxygen's Markdown, with links from names of members and of errors. Other names are words, too."""
+    def link(match: re.Match[str]) -> str:
+        return f"[{match[0]}]({links[match[0]]})" if match[0] in links else match[0]
+    return re.sub(r"(?<![\w:])[A-Z]\w*(?:(?:::\w+)+|Error)(?!\w|::)", link, escape(text))
+
+
+def markup(lines: list[str], links: dict[str, str]) -> list[str]:
     """Returns the lines of a comment as Doxygen's Markdown. Indented lines become a block of code."""
     result: list[str] = []
     in_code = False
@@ -72,7 +79,7 @@ def markup(lines: list[str]) -> list[str]:
         ends = not result or not result[-1] or result[-1][-1] in ".;:"
         if (ends or line.startswith("  ")) and re.match(r"(\.?[a-z_]\w*(, \.?\w+)*: |Throws |Source: |Cost: |Memory: |  -> )", line):
             result.append("")
-        result.append(escape(line))
+        result.append(linked(line, links))
     if in_code:
         result += ["~~~", ""]
     return result
@@ -159,7 +166,7 @@ def head_of(lines: list[str]) -> list[str]:
     return text
 
 
-def description(root: Path, header: str) -> list[str]:
+def description(root: Path, header: str, links: dict[str, str]) -> list[str]:
     """Returns the purpose of a header and its remarks between declarations, for the page of its subject."""
     lines = (root / header).read_text().splitlines()
     head = head_of(lines)
@@ -172,10 +179,10 @@ def description(root: Path, header: str) -> list[str]:
             remarks += [] if previous.startswith("//") else [""]
             remarks.append(line[2:].removeprefix(" "))
         previous = line
-    return [f"**{escape(purpose)}** <code>reel/{header}</code>", "", *markup(rest), "", *markup(remarks)]
+    return [f"**{escape(purpose)}** <code>reel/{header}</code>", "", *markup(rest, links), "", *markup(remarks, links)]
 
 
-def staged(root: Path, header: str, subject: str) -> str:
+def staged(root: Path, header: str, subject: str, links: dict[str, str]) -> str:
     """Returns the text of a header for Doxygen, as a part of the page of its subject."""
     lines = (root / header).read_text().splitlines()
     purpose = " ".join(head_of(lines))
@@ -199,7 +206,7 @@ def staged(root: Path, header: str, subject: str) -> str:
                 block.append(lines[at].strip()[3:].removeprefix(" "))
                 at += 1
             indent = re.match(r"\s*", lines[at])[0]
-            result += [f"{indent}/// {text}".rstrip() for text in markup(block)]
+            result += [f"{indent}/// {text}".rstrip() for text in markup(block, links)]
             comment, name = block, ""
             continue
         if stripped.startswith("// Below: for the library itself."):
@@ -213,7 +220,7 @@ def staged(root: Path, header: str, subject: str) -> str:
             if not name:
                 name = declared or "-"
             elif declared and (declared == name or (plural and plural[0] in PLURALS)):
-                result += [f"{indent}/// {text}".rstrip() for text in markup(comment)]
+                result += [f"{indent}/// {text}".rstrip() for text in markup(comment, links)]
         if stripped == "}  // namespace reel":
             result.append("/// @}")
         scanner.feed(line)
