@@ -2,3 +2,4 @@
 #pragma once
 
 #include "reel/onnx/model.h"
+#include "reel/onnx/save_onnx.h"

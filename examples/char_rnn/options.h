@@ -25,6 +25,7 @@ struct Options : TrainingOptions {
 
   // Apply to this run only.
   bool sample = false;
+  std::string onnx;  ///< file for the model; empty: none is written
 };
 
 /// Returns the options that a checkpoint keeps.

@@ -9,6 +9,7 @@
 #include "reel/core/types/mode.h"
 #include "reel/frontend/loops/loop_leaves.h"
 #include "reel/onnx/ops/loop_state.h"
+#include "reel/onnx/plain_dims.h"
 #include "reel/onnx/registry.h"
 #include "reel/onnx/run_graph.h"
 
@@ -300,7 +301,7 @@ class OnnxLoop {
     }
     Values results = layout.values(state, first);
     for (std::size_t s = 0; s < stacks_; ++s)
-      results.push_back(Value::of(stacks[s].tensor, elements[s].type));
+      results.push_back(Value::of(with_plain_dims(stacks[s].tensor), elements[s].type));
     return results;
   }
 

@@ -9,6 +9,7 @@
 #include "reel/frontend/loops/loop_leaves.h"
 #include "reel/onnx/ops/loop_state.h"
 #include "reel/onnx/ops/rows.h"
+#include "reel/onnx/plain_dims.h"
 #include "reel/onnx/registry.h"
 #include "reel/onnx/run_graph.h"
 
@@ -79,7 +80,7 @@ Values scanned(const Call& call, const ScanRun& run) {
   const ScanResult result = scan_leaves(spec);
   Values results = layout.values(result.state);
   for (std::size_t i = 0; i < elements.size(); ++i)
-    results.push_back(Value::of(result.ys[i].tensor, elements[i].type));
+    results.push_back(Value::of(with_plain_dims(result.ys[i].tensor), elements[i].type));
   return results;
 }
 

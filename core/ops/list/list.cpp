@@ -24,26 +24,14 @@ void check_index(const TensorType& index, std::string_view op) {
     throw ShapeError(str(op, ": a TensorArray index must be a scalar, got ", index));
 }
 
-struct NewAttrs {
-  ListType list;
-  std::int64_t size = 0;
-  bool may_grow = false;
-  template <class F>
-  static void fields(F&& f) {
-    f("list", &NewAttrs::list);
-    f("size", &NewAttrs::size);
-    f("may_grow", &NewAttrs::may_grow);
-  }
-};
-
 const Op list_new_op{
     .name = "list_new",
-    .type = [](TypeArgs& a) { a.out.push_back(a.attr<NewAttrs>().list.type); },
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<ListNewAttrs>().list.type); },
     .kernel =
         [](KernelArgs& a) {
           Ref<ListData> data(new ListData);
-          data->items.resize(a.attr<NewAttrs>().size);
-          data->may_grow = a.attr<NewAttrs>().may_grow;
+          data->items.resize(a.attr<ListNewAttrs>().size);
+          data->may_grow = a.attr<ListNewAttrs>().may_grow;
           a.out[0] = Tensor(allocate_list(a.types[0], data));
         },
     .no_vjp = "has no inputs",
@@ -116,14 +104,6 @@ const Op list_drop_op{
     .samples = [] { return OpSamples{}; },
 };
 
-struct ReadAttrs {
-  bool is_lenient = false;
-  template <class F>
-  static void fields(F&& f) {
-    f("is_lenient", &ReadAttrs::is_lenient);
-  }
-};
-
 const Op list_read_op{
     .name = "list_read",
     .type =
@@ -134,7 +114,7 @@ const Op list_read_op{
     .kernel =
         [](KernelArgs& a) {
           const std::int64_t index = index_at(a.input(1), 0), size = items_of(a.input(0)).size();
-          if (!a.attr<ReadAttrs>().is_lenient && (index < 0 || index >= size))
+          if (!a.attr<ListReadAttrs>().is_lenient && (index < 0 || index >= size))
             throw IndexError(
                 str("TensorArray read: index ", index, " is out of range for ", size, " elements"));
           a.decided->push_back(element_or_zeros(a.input(0), index));
@@ -215,27 +195,17 @@ const Op list_index_op{
     .samples = [] { return OpSamples{}; },
 };
 
-struct StackAttrs {
-  std::optional<Dim> dim;
-  bool is_lenient = false;
-  template <class F>
-  static void fields(F&& f) {
-    f("dim", &StackAttrs::dim);
-    f("is_lenient", &StackAttrs::is_lenient);
-  }
-};
-
 const Op list_stack_op{
     .name = "list_stack",
     .type =
         [](TypeArgs& a) {
           const TensorType element = any_element(a.in[0]);
           a.out.push_back(
-              element.with(behind(a.attr<StackAttrs>().dim.value_or(Dim::unknown()), element)));
+              element.with(behind(a.attr<ListStackAttrs>().dim.value_or(Dim::unknown()), element)));
         },
     .kernel =
         [](KernelArgs& a) {
-          const StackAttrs& attrs = a.attr<StackAttrs>();
+          const ListStackAttrs& attrs = a.attr<ListStackAttrs>();
           const PersistentList& items = items_of(a.input(0));
           const bool has_size = attrs.dim && attrs.dim->has_size();
           const std::int64_t count = has_size ? attrs.dim->size() : items.size();
@@ -327,7 +297,7 @@ const Op list_size_op{
 }  // namespace
 
 Tensor list_new(const TensorType& element, std::int64_t size, bool may_grow) {
-  return bind(list_new_op, {}, make_attrs(NewAttrs{{element.as_list()}, size, may_grow}));
+  return bind(list_new_op, {}, make_attrs(ListNewAttrs{{element.as_list()}, size, may_grow}));
 }
 Tensor empty_list(const TensorType& list_type) { return list_new(list_type.element(), 0); }
 
@@ -346,14 +316,14 @@ Tensor list_drop(Tensor list, const Tensor& indices) {
 Tensor list_read(const Tensor& list, const Tensor& index, bool is_lenient) {
   check_index(index.type(), "TensorArray read");
   return bind(list_read_op, {list, is_lenient ? index : list_index(list, index)},
-              make_attrs(ReadAttrs{is_lenient}));
+              make_attrs(ListReadAttrs{is_lenient}));
 }
 Tensor list_index(const Tensor& list, const Tensor& indices, const std::string& method) {
   return bind(list_index_op, {list, indices}, make_attrs(IndexAttrs{method}));
 }
 Tensor list_stack(const Tensor& list, const std::optional<Dim>& dim, bool is_lenient) {
   return bind(list_stack_op, {list},
-              make_attrs(StackAttrs{dim ? std::optional(canonical(*dim)) : dim, is_lenient}));
+              make_attrs(ListStackAttrs{dim ? std::optional(canonical(*dim)) : dim, is_lenient}));
 }
 Tensor list_unstack(const Tensor& x) { return bind(list_unstack_op, {x}); }
 Tensor list_size(const Tensor& list) { return bind(list_size_op, {list}); }

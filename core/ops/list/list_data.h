@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "reel/core/op/op.h"
@@ -66,6 +67,58 @@ inline void each_symbol(const ListType& list, const attr::SymbolFn& fn) {
     if (dim.is_named()) fn(dim);
   });
 }
+/// Attributes of list_new: the number of unwritten elements.
+struct ListNewAttrs {
+  ListType list;
+  std::int64_t size = 0;
+  bool may_grow = false;
+  template <class F>
+  static void fields(F&& f) {
+    f("list", &ListNewAttrs::list);
+    f("size", &ListNewAttrs::size);
+    f("may_grow", &ListNewAttrs::may_grow);
+  }
+};
+/// Attributes of list_read. is_lenient: an index beyond the end reads zeros.
+struct ListReadAttrs {
+  bool is_lenient = false;
+  template <class F>
+  static void fields(F&& f) {
+    f("is_lenient", &ListReadAttrs::is_lenient);
+  }
+};
+/// Attributes of list_stack. is_lenient: missing elements are zeros.
+struct ListStackAttrs {
+  std::optional<Dim> dim;
+  bool is_lenient = false;
+  template <class F>
+  static void fields(F&& f) {
+    f("dim", &ListStackAttrs::dim);
+    f("is_lenient", &ListStackAttrs::is_lenient);
+  }
+};
+/// Attributes of list_gather.
+struct ListGatherAttrs {
+  /// For cotangents: elements beyond the end, and unwritten ones, are zeros.
+  bool is_lenient = false;
+  bool last_only =
+      false;  ///< of equal indices only the last gets its element; the others get zeros
+  template <class F>
+  static void fields(F&& f) {
+    f("is_lenient", &ListGatherAttrs::is_lenient);
+    f("last_only", &ListGatherAttrs::last_only);
+  }
+};
+/// Attributes of list_spread.
+struct ListSpreadAttrs {
+  ListType list;
+  bool last_only = false;  ///< of equal indices only the last one writes
+  template <class F>
+  static void fields(F&& f) {
+    f("list", &ListSpreadAttrs::list);
+    f("last_only", &ListSpreadAttrs::last_only);
+  }
+};
 /// Attributes of ops that return a list of the given type.
 struct ListTypeAttrs {
   ListType list;

@@ -56,18 +56,6 @@ void each_slice(const Tensor& x, Fn&& fn) {
 
 // ---- gather and scatter -------------------------------------------------------------------------
 
-struct GatherAttrs {
-  /// For cotangents: elements beyond the end, and unwritten ones, are zeros.
-  bool is_lenient = false;
-  bool last_only =
-      false;  ///< of equal indices only the last gets its element; the others get zeros
-  template <class F>
-  static void fields(F&& f) {
-    f("is_lenient", &GatherAttrs::is_lenient);
-    f("last_only", &GatherAttrs::last_only);
-  }
-};
-
 /// Returns a flag for each place: true if its index occurs again later.
 std::vector<std::uint8_t> overwritten_by_later(const Tensor& indices) {
   std::vector<std::uint8_t> result(static_cast<std::size_t>(indices.numel()));
@@ -99,7 +87,7 @@ const Op list_gather_op{
         },
     .kernel =
         [](KernelArgs& a) {
-          const auto& [is_lenient, last_only] = a.attr<GatherAttrs>();
+          const auto& [is_lenient, last_only] = a.attr<ListGatherAttrs>();
           const Tensor &list = a.input(0), &indices = a.input(1);
           const std::int64_t count = indices.numel();
           Tensors found;
@@ -132,7 +120,7 @@ const Op list_gather_op{
     .vjp =
         [](Vjp& at) {
           at.add(0, list_spread(at.cotangent(), at.input(1), at.input_type(0),
-                                at.attr<GatherAttrs>().last_only));
+                                at.attr<ListGatherAttrs>().last_only));
         },
     .reads = {.inputs = 0b10},
     .samples = [] { return OpSamples{}; },
@@ -141,29 +129,19 @@ const Op list_gather_op{
 
 Tensor gather_cotangents(const Tensor& list, const Tensor& indices, const Tensor* like,
                          bool last_only) {
-  const AttrsRef attrs = make_attrs(GatherAttrs{true, last_only});
+  const AttrsRef attrs = make_attrs(ListGatherAttrs{true, last_only});
   return like ? bind(list_gather_op, {list, indices, *like}, attrs)
               : bind(list_gather_op, {list, indices}, attrs);
 }
 
-struct SpreadAttrs {
-  ListType list;
-  bool last_only = false;  ///< of equal indices only the last one writes
-  template <class F>
-  static void fields(F&& f) {
-    f("list", &SpreadAttrs::list);
-    f("last_only", &SpreadAttrs::last_only);
-  }
-};
-
 /// Returns a list with the slices of x at indices; slices of a repeated index are added.
 const Op list_spread_op{
     .name = "list_spread",
-    .type = [](TypeArgs& a) { a.out.push_back(a.attr<SpreadAttrs>().list.type); },
+    .type = [](TypeArgs& a) { a.out.push_back(a.attr<ListSpreadAttrs>().list.type); },
     .kernel =
         [](KernelArgs& a) {
           const ModeScope plain({});
-          const bool last_only = a.attr<SpreadAttrs>().last_only;
+          const bool last_only = a.attr<ListSpreadAttrs>().last_only;
           Ref<ListData> data(new ListData);
           std::unordered_map<std::int64_t, CountedTermSum> sums;  // by index that is repeated
           each_slice(a.input(0), [&](std::int64_t i, Tensor slice) {
@@ -179,21 +157,21 @@ const Op list_spread_op{
         },
     .vjp =
         [](Vjp& at) {
-          const SpreadAttrs& attrs = at.attr<SpreadAttrs>();
+          const ListSpreadAttrs& attrs = at.attr<ListSpreadAttrs>();
           at.add(0, gather_cotangents(at.cotangent(), at.input(1),
                                       is_open(attrs.list.type) ? &at.input(0) : nullptr,
                                       attrs.last_only));
         },
     .reads_by =
         [](const Attrs* attrs, std::uint32_t) {
-          return OpReads{.inputs = is_open(get<SpreadAttrs>(attrs).list.type) ? 0b11u : 0b10u};
+          return OpReads{.inputs = is_open(get<ListSpreadAttrs>(attrs).list.type) ? 0b11u : 0b10u};
         },
     .samples = [] { return OpSamples{}; },
 };
 
 Tensor list_spread(const Tensor& x, const Tensor& indices, const TensorType& list_type,
                    bool last_only) {
-  return bind(list_spread_op, {x, indices}, make_attrs(SpreadAttrs{{list_type}, last_only}));
+  return bind(list_spread_op, {x, indices}, make_attrs(ListSpreadAttrs{{list_type}, last_only}));
 }
 
 struct ScatterAttrs {
@@ -461,7 +439,7 @@ Tensor list_gather(const Tensor& list, const Tensor& indices) {
     throw ShapeError(str("TensorArray gather: indices ", indices.type(), " and elements ", element,
                          " mix named and plain dims; name the dim of the indices as well"));
   return bind(list_gather_op, {list, list_index(list, indices, "gather")},
-              make_attrs(GatherAttrs{}));
+              make_attrs(ListGatherAttrs{}));
 }
 Tensor list_scatter(Tensor list, const Tensor& x, const Tensor& indices) {
   const AttrsRef attrs = make_attrs(ScatterAttrs{is_open(list.type())});

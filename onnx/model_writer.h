@@ -1,0 +1,83 @@
+// onnx/model_writer.h — ModelWriter, the parts of a model being written that all its graphs share:
+// names, constants, and the list of ops that ONNX cannot express.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "reel/core/graph/graph.h"
+#include "reel/onnx/program.h"
+#include "reel/onnx/save_options.h"
+
+namespace reel::exported {
+
+using imported::Attribute;
+using imported::Node;
+using Attributes = std::map<std::string, Attribute>;
+
+/// The name of a value in an ONNX graph. Empty for a value that ONNX does not need, such as the
+/// token of a dim.
+using Name = std::string;
+using Names = std::vector<Name>;
+
+Attribute integer(std::int64_t value);
+Attribute integers(std::vector<std::int64_t> values);
+Attribute integers(const std::vector<int>& values);
+Attribute number(double value);
+Attribute text(std::string value);
+Attribute graph(std::shared_ptr<const imported::Graph> value);
+
+/// Thrown by a writer: ONNX cannot express this application of the op.
+struct NotExpressible {
+  std::string reason;
+};
+
+/// An input of the model for random numbers that are drawn outside it.
+struct DrawnInput {
+  Name name;
+  TensorType type;
+};
+
+class ModelWriter {
+ public:
+  explicit ModelWriter(const SaveOnnxOptions& options) : options_(options) {}
+  const SaveOnnxOptions& options() const { return options_; }
+
+  /// Returns a name that no other value has: `wanted`, or `wanted` with a number.
+  Name unique(const std::string& wanted);
+  /// Returns the name of a symbolic size, for the declared shapes of inputs and outputs.
+  std::string size_name(const Dim& dim);
+
+  /// Return the name of a constant. Equal constants have one name.
+  Name constant(const Tensor& value);
+  Name integers(const std::vector<std::int64_t>& values);  ///< i64, a vector
+  Name integer(std::int64_t value, DType dtype = i64);     ///< a scalar
+  Name number(double value, DType dtype);                  ///< a scalar
+  /// Returns the nodes of all constants. They precede the nodes of the main graph.
+  const std::vector<Node>& constants() const { return constants_; }
+
+  /// Adds an op to the list of those that ONNX cannot express.
+  void refuse(const OpRecord& record, const std::string& reason);
+  /// Throws OnnxError with all refused ops and their lines, if there are any.
+  void check() const;
+
+  /// Lists that never grow: writes need no room behind their elements.
+  std::set<Name> fixed_lists;
+  std::vector<DrawnInput> drawn;  ///< inputs for random numbers (SaveOnnxOptions::draws)
+
+ private:
+  const SaveOnnxOptions& options_;
+  std::set<std::string> names_;
+  std::unordered_map<std::string, int> counts_;
+  std::map<std::string, Name> known_constants_;  ///< by type and bytes
+  std::vector<Node> constants_;
+  std::unordered_map<const DimNode*, std::string> size_names_;
+  std::set<std::string> size_names_taken_;
+  std::vector<std::string> refused_;
+};
+
+}  // namespace reel::exported

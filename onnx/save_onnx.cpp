@@ -1,0 +1,216 @@
+// save_onnx: records a function and writes its graph.
+#include "reel/onnx/save_onnx.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "reel/core/base/str.h"
+#include "reel/core/graph/passes/inline_checkpointed.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/runtime/no_memory.h"
+#include "reel/frontend/files/replace_file.h"
+#include "reel/onnx/borders.h"
+#include "reel/onnx/graph_writer.h"
+#include "reel/onnx/write_model.h"
+#include "reel/trace/executors/interpreter.h"
+
+namespace reel {
+namespace exported {
+namespace {
+
+/// The path of a leaf, such as "argument 0.cell.w": the position of its argument, and the rest.
+struct LeafPath {
+  std::size_t position = 0;
+  std::string rest;
+};
+/// prefix: "argument" or "result". has_position: the path begins with a position.
+LeafPath parse_path(std::string_view path, std::string_view prefix, bool has_position) {
+  if (path.starts_with(prefix)) path.remove_prefix(prefix.size());
+  if (path.starts_with(' ')) path.remove_prefix(1);
+  LeafPath result;
+  if (has_position)
+    while (!path.empty() && std::isdigit(static_cast<unsigned char>(path[0]))) {
+      result.position = result.position * 10 + static_cast<std::size_t>(path[0] - '0');
+      path.remove_prefix(1);
+    }
+  if (path.starts_with('.')) path.remove_prefix(1);
+  result.rest = path;
+  return result;
+}
+
+/// Returns the name of a leaf. letter: of default names: x0, y0.
+std::string name_of(const LeafPath& path, const std::vector<std::string>& names, bool is_only,
+                    char letter) {
+  std::string name;
+  if (path.position < names.size())
+    name = names[path.position];
+  else if (!is_only)
+    name = str(letter, path.position);
+  if (name.empty() && path.rest.empty()) return std::string(1, letter);
+  if (name.empty() || path.rest.empty()) return name + path.rest;
+  return str(name, '.', path.rest);
+}
+
+/// Writes the graph of a recorded function.
+class FunctionWriter {
+ public:
+  /// inputs: the values of all inputs and captures in the example call.
+  FunctionWriter(const Graph& graph, const Tensors& inputs, const detail::FunctionToSave& function,
+                 const SaveOnnxOptions& options)
+      : graph_(graph),
+        inputs_(inputs),
+        function_(function),
+        options_(options),
+        model_(options),
+        writer_(model_, nodes_, graph) {}
+
+  imported::Graph write() {
+    result_.name = options_.name;
+    add_arguments();
+    add_captures();
+    writer_.write_records();
+    add_results();
+    model_.check();
+    for (const DrawnInput& drawn : model_.drawn)
+      result_.inputs.push_back(writer_.declared(drawn.name, drawn.type, true));
+    result_.nodes = model_.constants();
+    result_.nodes.insert(result_.nodes.end(), std::make_move_iterator(nodes_.begin()),
+                         std::make_move_iterator(nodes_.end()));
+    return std::move(result_);
+  }
+
+ private:
+  /// Inputs of the graph: tokens of dims, tensors, then the stream of random numbers.
+  void add_arguments() {
+    for (std::size_t i = 0; i + 1 < graph_.formal_count; ++i) {
+      const std::string& path = graph_.input_names[i];
+      if (path.starts_with("argument")) add_argument(graph_.inputs[i], inputs_[i], path);
+    }
+    for (std::size_t i = 0; i + 1 < graph_.formal_count; ++i)
+      if (!graph_.input_names[i].starts_with("argument")) add_dim(graph_.inputs[i]);
+  }
+
+  void add_argument(ValueId value, const Tensor& example, const std::string& path) {
+    const LeafPath leaf = parse_path(path, "argument", true);
+    const Name name =
+        model_.unique(name_of(leaf, options_.arguments, function_.argument_count == 1, 'x'));
+    writer_.set(value, name);
+    const bool is_parameter =
+        std::count(options_.parameters.begin(), options_.parameters.end(), leaf.position) > 0;
+    if (is_parameter)
+      add_initializer(name, example);
+    else
+      result_.inputs.push_back(writer_.declared(name, writer_.type(value), true));
+  }
+
+  /// Adds an input for the lengths of a dim if no tensor shows its size.
+  void add_dim(ValueId token) {
+    const Dim& dim = writer_.type(token).dims()[1];
+    if (expression_of(dim) || known_size(dim) >= 0) return;
+    const auto has_dim = [&](ValueId value) {
+      return value != token && contains(writer_.type(value).dims(), dim);
+    };
+    if (!dim.is_ragged() &&
+        std::any_of(graph_.inputs.begin(),
+                    graph_.inputs.begin() + static_cast<std::ptrdiff_t>(graph_.formal_count),
+                    has_dim))
+      return;
+    const Name name = model_.unique(dim.name() + "_lengths");
+    result_.inputs.push_back(writer_.declared(name, TensorType(i32, dim.length_dims()), true));
+    writer_.set_lengths(dim, name);
+  }
+
+  void add_captures() {
+    for (std::size_t i = graph_.formal_count; i < graph_.inputs.size(); ++i) {
+      const ValueId value = graph_.inputs[i];
+      const TensorType& type = writer_.type(value);
+      if (type.is_list())
+        throw OnnxError("save_onnx: the function captures a TensorArray; pass it as an argument");
+      if (is_token(type)) {
+        const Dim& dim = type.dims()[1];
+        if (dim.is_ragged())
+          writer_.set_lengths(dim, model_.constant(inputs_[i].dims()[1].lengths()));
+        continue;
+      }
+      const Name name = model_.unique("captured");
+      writer_.set(value, name);
+      add_initializer(name, inputs_[i]);
+    }
+  }
+  void add_initializer(const Name& name, const Tensor& value) {
+    result_.constants.emplace(name, imported::Value::of(value));
+  }
+
+  void add_results() {
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+      const bool is_tuple = function_.has_tuple_result;
+      const LeafPath leaf = parse_path(graph_.output_names[i], "result", is_tuple);
+      const ValueId value = graph_.outputs[i];
+      const TensorType& type = writer_.type(value);
+      if (is_token(type) && known_size(type.dims()[1]) >= 0) continue;  // a dim of one size
+      const Name name = model_.unique(name_of(leaf, options_.results, !is_tuple, 'y'));
+      try {
+        writer_.add_identity(leaving(writer_, value), name);
+      } catch (const NotExpressible& error) {
+        throw OnnxError(str("save_onnx: result ", name, " ", error.reason));
+      }
+      result_.outputs.push_back(writer_.declared(name, leaving_type(type), true));
+    }
+  }
+
+  const Graph& graph_;
+  const Tensors& inputs_;
+  const detail::FunctionToSave& function_;
+  const SaveOnnxOptions& options_;
+  ModelWriter model_;
+  std::vector<Node> nodes_;
+  GraphWriter writer_;
+  imported::Graph result_;
+};
+
+/// Returns the graph with calls of checkpointed functions inlined.
+GraphRef without_checkpointed(const GraphRef& graph) {
+  if (!has_checkpointed(*graph)) return graph;
+  Ref<Graph> result = inline_checkpointed(*graph);
+  result->input_names = graph->input_names;
+  result->output_names = graph->output_names;
+  return result;
+}
+
+void check_options(const detail::FunctionToSave& function, const SaveOnnxOptions& options) {
+  for (const std::size_t position : options.parameters)
+    if (position >= function.argument_count)
+      throw ArgumentError(str("save_onnx: parameters lists argument ", position,
+                              ", but the function has ", function.argument_count));
+  if (options.arguments.size() > function.argument_count)
+    throw ArgumentError(str("save_onnx: there are ", options.arguments.size(),
+                            " names for arguments, but the function has ",
+                            function.argument_count));
+}
+
+}  // namespace
+}  // namespace exported
+
+std::string detail::bytes_of_function(FunctionToSave function, const SaveOnnxOptions& options) {
+  exported::check_options(function, options);
+  return as_memory_error("save_onnx", [&] {
+    imported::Graph result;
+    const auto run = [&](const GraphRef& graph, Tensors&& inputs) {
+      result = exported::FunctionWriter(*exported::without_checkpointed(graph), inputs, function,
+                                        options)
+                   .write();
+      return interpret(graph, std::move(inputs));
+    };
+    const auto explain = [](const Graph&) { return std::string(); };
+    TracedFunction traced(options.name, run, explain);
+    traced(function.type, function.arguments, function.function, function.of_any_length);
+    return exported::bytes_of_model(result);
+  });
+}
+
+void detail::write_bytes(const std::string& path, const std::string& bytes) {
+  const std::string_view parts[] = {bytes};
+  replace_file(path, parts, "save_onnx");
+}
+
+}  // namespace reel

@@ -1,0 +1,88 @@
+// onnx/save_onnx.h — save_onnx: writes a function on tensors as a model in the format of ONNX.
+#pragma once
+
+#include <string>
+#include <tuple>
+#include <typeindex>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "reel/frontend/jit.h"
+#include "reel/frontend/tree/tree.h"
+#include "reel/onnx/onnx_error.h"
+#include "reel/onnx/save_options.h"
+#include "reel/trace/traced_function.h"
+
+namespace reel {
+
+namespace detail {
+
+template <class T>
+inline constexpr bool kIsTuple = false;
+template <class... T>
+inline constexpr bool kIsTuple<std::tuple<T...>> = true;
+template <class A, class B>
+inline constexpr bool kIsTuple<std::pair<A, B>> = true;
+
+/// A function to be written, and its arguments as leaves.
+struct FunctionToSave {
+  std::type_index type;
+  TreeLeaves arguments;
+  std::size_t argument_count = 0;
+  bool has_tuple_result = false;
+  TracedFunction::Function function;
+  std::vector<std::size_t> of_any_length;
+};
+/// Returns the bytes of the model.
+std::string bytes_of_function(FunctionToSave function, const SaveOnnxOptions& options);
+void write_bytes(const std::string& path, const std::string& bytes);
+
+template <class F, class... Args>
+FunctionToSave function_to_save(const F& f, const std::tuple<Args...>& arguments,
+                                const SaveOnnxOptions& options) {
+  using Arguments = std::tuple<std::decay_t<Args>...>;
+  using R = std::decay_t<std::invoke_result_t<const F&, const std::decay_t<Args>&...>>;
+  const auto function = [&f, &arguments](const TreeLeaves& promises) {
+    const R result = std::apply(f, unflatten(Arguments(arguments), promises));
+    return TracedFunction::Recorded{
+        {flatten(result), prototype_of(result)}, leaf_paths(arguments), leaf_paths(result)};
+  };
+  return {typeid(Arguments), flatten(arguments),
+          sizeof...(Args),   kIsTuple<R>,
+          function,          leaves_with_any_length(arguments, options.any_length)};
+}
+
+}  // namespace detail
+
+/// Returns the bytes of an ONNX model that computes f: op set 17, IR version 8.
+///
+/// f: takes and returns trees of tensors; it may be the result of grad, value_and_grad, vmap or
+/// jit. It is recorded once, for arguments like these, and runs once on them.
+/// arguments: a std::tuple with an example for each argument of f, or the only argument. A model
+/// holds for arguments of the same structure, dtypes and static sizes. Dims with a size or length
+/// that a trace does not know become symbolic sizes; the lengths of a ragged Dim "time" are the
+/// input "time_lengths".
+///
+/// Inputs and outputs are named after the leaves (SaveOnnxOptions). Tensors that f captures are
+/// initializers. Loops become Loop, conds If. Prints and checks of values are left out.
+///
+/// Throws OnnxError if ONNX cannot express some ops: one error lists all of them with their lines.
+/// Throws ArgumentError for positions or names beyond the arguments; the errors of f.
+template <class F, class Arguments>
+std::string onnx_bytes(const F& f, const Arguments& arguments,
+                       const SaveOnnxOptions& options = {}) {
+  if constexpr (detail::kIsTuple<Arguments>)
+    return detail::bytes_of_function(detail::function_to_save(f, arguments, options), options);
+  else
+    return onnx_bytes(f, std::tuple<Arguments>(arguments), options);
+}
+
+/// Writes the model to a file. Throws IoError, and leaves the file unchanged, if that fails.
+template <class F, class Arguments>
+void save_onnx(const std::string& path, const F& f, const Arguments& arguments,
+               const SaveOnnxOptions& options = {}) {
+  detail::write_bytes(path, onnx_bytes(f, arguments, options));
+}
+
+}  // namespace reel

@@ -1,0 +1,32 @@
+// onnx/save_options.h — SaveOnnxOptions, the options of save_onnx.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace reel {
+
+/// How a saved model gets its random numbers. ONNX has no counterpart of Reel's keys.
+enum class OnnxDraws {
+  nodes,   ///< from nodes of ONNX: the runtime draws, other numbers than Reel
+  inputs,  ///< as inputs of the model, one for each draw; not for draws in loops and branches
+};
+
+struct SaveOnnxOptions {
+  /// Names of the arguments of f, by position. An input has the name of its argument, followed by
+  /// the path of the leaf: "model.cell.w". An argument with an empty name adds nothing: "cell.w".
+  /// Without names, a single argument adds nothing, and others are called "x0", "x1" and so on.
+  std::vector<std::string> arguments = {};
+  /// Names of the results of f, by position if f returns a tuple or a pair, as for arguments.
+  std::vector<std::string> results = {};
+  /// Positions of arguments that become initializers: their example values are part of the model,
+  /// and the model has no inputs for them.
+  std::vector<std::size_t> parameters = {};
+  /// Positions of arguments whose tensors may have any number of rows, as JitOptions::any_length.
+  std::vector<std::size_t> any_length = {};
+  OnnxDraws draws = OnnxDraws::nodes;
+  std::string name = "reel";  ///< of the graph, and of the function in errors
+};
+
+}  // namespace reel

@@ -1,0 +1,79 @@
+#include "reel/onnx/writer_registry.h"
+
+#include <map>
+
+namespace reel::exported {
+namespace {
+
+constexpr const char* kUnderPolicy =
+    "residuals are computed again; leave checkpoint and swap_memory out for ONNX";
+constexpr const char* kRows = "a gradient as rows of a table; make it whole with with_dense_tables";
+constexpr const char* kSparse = "a SparseTensor";
+constexpr const char* kUneven = "a TensorArray with elements of different sizes";
+constexpr const char* kOfPlans = "made by passes of plans only";
+
+const Refused kRefused[] = {
+    {"recompute", kUnderPolicy},
+    {"checkpointed", "inlined before"},
+    {"coalesce_rows", kRows},
+    {"put_rows", kRows},
+    {"add_rows", kRows},
+    {"take_rows", kRows},
+    {"take_rows_unknown", kRows},
+    {"check_rows", kRows},
+    {"row_numbers", kRows},
+    {"shape_of", kSparse},
+    {"scatter_places", kSparse},
+    {"gather_places", kSparse},
+    {"matrix_places", kSparse},
+    {"list_concat", kUneven},
+    {"list_split", kUneven},
+    {"list_join", kUneven},
+    {"list_resize", kUneven},
+    {"scatter_max", "ONNX takes maxima of updates from op set 18 on"},
+    {"fill_live", "an entry of a loop that has finished"},
+    {"collect_live", "an entry of a loop that has finished"},
+    {"fused", kOfPlans},
+    {"sum_blocks", kOfPlans},
+    {"draw_rows", kOfPlans},
+    {"pack", kOfPlans},
+    {"pack_turned", kOfPlans},
+    {"packed_dot", kOfPlans},
+    {"packed_turned_dot", kOfPlans},
+};
+
+std::map<std::string_view, const Writer*> make_table() {
+  std::map<std::string_view, const Writer*> table;
+  for (const auto writers :
+       {elementwise_writers(), reduction_writers(), product_writers(), shape_writers(),
+        join_writers(), creation_writers(), indexing_writers(), dim_writers(), identity_writers(),
+        control_writers(), random_writers(), list_writers(), scan_writers()})
+    for (const Writer& writer : writers) table.emplace(writer.op, &writer);
+  return table;
+}
+
+const auto& table() {
+  static const auto& table = *new auto(make_table());  // never destroyed: see registry.cpp
+  return table;
+}
+
+}  // namespace
+
+const Writer* find_writer(std::string_view op) {
+  const auto found = table().find(op);
+  return found == table().end() ? nullptr : found->second;
+}
+
+std::string_view reason_against(std::string_view op) {
+  for (const Refused& refused : kRefused)
+    if (refused.op == op) return refused.reason;
+  return "";
+}
+
+std::vector<const Writer*> all_writers() {
+  std::vector<const Writer*> all;
+  for (const auto& [name, writer] : table()) all.push_back(writer);
+  return all;
+}
+
+}  // namespace reel::exported

@@ -1,0 +1,101 @@
+#include "reel/onnx/writers/entries.h"
+
+#include <algorithm>
+
+#include "reel/core/ops.h"
+
+namespace reel::exported {
+
+std::optional<EntryWriter::Mask> EntryWriter::mask_of(const TensorType& type) {
+  if (type.is_list() || !type.is_named()) return std::nullopt;
+  Mask mask{live_, {}};
+  std::vector<int> missing;
+  for (std::size_t i = 0; i < dims_.size(); ++i) {
+    if (contains(type.dims(), dims_[i]))
+      mask.dims.push_back(dims_[i]);
+    else
+      missing.push_back(static_cast<int>(i));
+  }
+  if (mask.dims.empty()) return std::nullopt;
+  mask.name = to_.any(live_, missing);
+  return mask;
+}
+
+EntryWriter::Rows EntryWriter::rows_of(const Name& x, const TensorType& type, const Mask& mask) {
+  Rows rows;
+  for (const Dim& dim : mask.dims) rows.order.push_back(find(type.dims(), dim));
+  for (int axis = 0; axis < type.rank(); ++axis)
+    if (!std::count(rows.order.begin(), rows.order.end(), axis)) rows.order.push_back(axis);
+  rows.x = to_.transpose(x, rows.order);
+  rows.mask = mask.name;
+  const auto entries = static_cast<int>(mask.dims.size());
+  if (entries > 1) {
+    rows.shape = to_.add("Shape", {rows.x});
+    Names sizes{to_.model().integers({-1})};
+    if (type.rank() > entries)
+      sizes.push_back(to_.add("Shape", {rows.x}, {{"start", integer(entries)}}));
+    rows.x = to_.add("Reshape", {rows.x, to_.concat(sizes, 0)});
+    rows.mask = to_.add("Reshape", {rows.mask, to_.model().integers({-1})});
+  }
+  rows.rank = type.rank() - entries + 1;
+  rows.first = to_.add("ArgMax", {to_.cast(rows.mask, i32)}, {{"axis", integer(0)}});
+  std::vector<int> behind;
+  for (int i = 1; i < rows.rank; ++i) behind.push_back(i);
+  rows.mask = to_.unsqueeze(rows.mask, behind);
+  return rows;
+}
+
+Name EntryWriter::from_rows(const Rows& rows, const Name& result) {
+  const Name split = rows.shape.empty()
+                         ? result
+                         : to_.add("Reshape", {result, rows.shape}, {{"allowzero", integer(1)}});
+  std::vector<int> back(rows.order.size());
+  for (std::size_t i = 0; i < back.size(); ++i)
+    back[static_cast<std::size_t>(rows.order[i])] = static_cast<int>(i);
+  return to_.transpose(split, back);
+}
+
+Name EntryWriter::seen(const Name& x, const TensorType& type, FinishedFill fill) {
+  if (fill == FinishedFill::as_is) return x;
+  if (fill == FinishedFill::zero) return zero_finished(x, type);
+  const std::optional<Mask> mask = mask_of(type);
+  if (!mask) return x;
+  const Rows rows = rows_of(x, type, *mask);
+  const Name row = to_.add("Gather", {rows.x, rows.first}, {{"axis", integer(0)}});
+  return from_rows(rows, to_.where(rows.mask, rows.x, row, type.dtype()));
+}
+
+Name EntryWriter::collected(const Name& x, const TensorType& type) {
+  const std::optional<Mask> mask = mask_of(type);
+  if (!mask) return x;
+  const Rows rows = rows_of(x, type, *mask);
+  const Name own = to_.add("Where", {rows.mask, rows.x, zero(type)});
+  const Name others = to_.add("Where", {rows.mask, zero(type), rows.x});
+  const Name total = to_.add("ReduceSum", {others, to_.model().integers({0})});
+  // Adds the sum to one row: updates at the first running entry.
+  const Name count = to_.add("Shape", {rows.x}, {{"end", integer(1)}});
+  const Name places =
+      to_.add("Range", {to_.model().integer(0), to_.squeeze(count, {0}), to_.model().integer(1)});
+  std::vector<int> behind;
+  for (int i = 1; i < rows.rank; ++i) behind.push_back(i);
+  const Name is_first = to_.unsqueeze(to_.add("Equal", {places, rows.first}), behind);
+  const Name moved = to_.add("Where", {is_first, total, zero(type)});
+  return from_rows(rows, to_.add("Add", {own, moved}));
+}
+
+Name EntryWriter::zero_finished(const Name& x, const TensorType& type) {
+  const std::optional<Mask> mask = mask_of(type);
+  if (!mask) return x;
+  return to_.where(
+      to_.aligned(mask->name, mask->dims, type.dims()), x,
+      type.dtype() == boolean ? to_.model().constant(full({}, false, boolean)) : zero(type),
+      type.dtype());
+}
+
+Name EntryWriter::keep_finished(const Name& next, const Name& before, const TensorType& type) {
+  const std::optional<Mask> mask = mask_of(type);
+  if (!mask) return next;
+  return to_.where(to_.aligned(mask->name, mask->dims, type.dims()), next, before, type.dtype());
+}
+
+}  // namespace reel::exported

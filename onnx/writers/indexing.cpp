@@ -1,0 +1,253 @@
+// Writers of ops that take, add or order elements by index.
+#include <algorithm>
+#include <limits>
+
+#include "reel/core/ops/indexing/index.h"
+#include "reel/core/ops/indexing/sort.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/onnx/writer_registry.h"
+#include "reel/onnx/writers/positions.h"
+
+namespace reel::exported {
+
+Name take_elements(GraphWriter& to, const Name& x, const Name& positions, int axis) {
+  return to.add("GatherElements", {x, positions}, {{"axis", integer(axis)}});
+}
+
+namespace {
+
+/// A gather or scatter in the form of GatherElements: one axis of x, and a position for every
+/// element of the result.
+///
+///   x:          the axes before, one axis for all indexed ones, the axes behind
+///   positions:  the axes before, one axis for all new ones, the axes behind
+class Indexing {
+ public:
+  explicit Indexing(const WriteCall& call)
+      : call_(call),
+        to_(call.to),
+        attrs_(call.attr<GatherAttrs>()),
+        x_(call.type_in(0)),
+        indices_(call.type_in(1)),
+        result_(x_.with(gathered_dims(x_, indices_, attrs_)).dims()) {}
+
+  /// Returns the indices as positions, i64 with the dims of the indices, not negative unless they
+  /// mean no element.
+  Name places() {
+    Name places = to_.cast(call_.in(1), i64);
+    const Name zero = to_.model().integer(0);
+    places = to_.mask_padding(places, indices_.with(i64),
+                              attrs_.rule == IndexRule::optional ? to_.model().integer(-1) : zero);
+    if (attrs_.rule == IndexRule::clip)
+      return to_.add("Max", {to_.add("Min", {places, to_.add("Sub", {length(), one()})}), zero});
+    if (attrs_.rule != IndexRule::from_end) return places;
+    const Name is_negative = to_.add("Less", {places, zero});
+    return to_.add("Where", {is_negative, to_.add("Add", {places, length()}), places});
+  }
+
+  /// Returns x with its indexed axes merged into one.
+  Name merged(const Name& x) {
+    if (attrs_.count == 1) return x;
+    return to_.add("Reshape",
+                   {x, sizes_with({x_.dims().begin() + attrs_.axis,
+                                   x_.dims().begin() + attrs_.axis + attrs_.count},
+                                  x_.dims(), attrs_.count)},
+                   {{"allowzero", integer(1)}});
+  }
+  /// Returns a tensor with the dims of the result with its new axes merged into one.
+  Name flat(const Name& x) {
+    if (new_count() == 1) return x;
+    const Dims added(result_.begin() + attrs_.axis, result_.begin() + attrs_.axis + new_count());
+    return to_.add("Reshape", {x, sizes_with(added, result_, new_count())},
+                   {{"allowzero", integer(1)}});
+  }
+  /// Returns a value over the dims of the indices, with the dims of the result.
+  Name spread(const Name& over_indices) {
+    std::vector<int> order, missing;
+    std::vector<int> places_of(indices_.dims().size());
+    int next = attrs_.axis;
+    for (std::size_t k = 0; k < places_of.size(); ++k)
+      places_of[k] = attrs_.matched[k] < 0 ? next++
+                     : attrs_.matched[k] < attrs_.axis
+                         ? attrs_.matched[k]
+                         : attrs_.matched[k] - attrs_.count + new_count();
+    for (std::size_t k = 0; k < places_of.size(); ++k) order.push_back(static_cast<int>(k));
+    std::sort(order.begin(), order.end(), [&](int a, int b) {
+      return places_of[static_cast<std::size_t>(a)] < places_of[static_cast<std::size_t>(b)];
+    });
+    for (int axis = 0; axis < static_cast<int>(result_.size()); ++axis)
+      if (!std::count(places_of.begin(), places_of.end(), axis)) missing.push_back(axis);
+    return to_.expand(to_.unsqueeze(to_.transpose(over_indices, order), missing), result_);
+  }
+  bool is_matched() const {
+    return std::any_of(attrs_.matched.begin(), attrs_.matched.end(), [](int i) { return i >= 0; });
+  }
+  const Dims& result() const { return result_; }
+  bool may_be_none() const { return attrs_.rule == IndexRule::optional; }
+  Name is_element(const Name& places) {
+    return to_.add("GreaterOrEqual", {places, to_.model().integer(0)});
+  }
+  Name not_negative(const Name& places) {
+    return may_be_none() ? to_.add("Max", {places, to_.model().integer(0)}) : places;
+  }
+
+ private:
+  Name one() { return to_.model().integer(1); }
+  int new_count() const {
+    return static_cast<int>(
+        std::count_if(attrs_.matched.begin(), attrs_.matched.end(), [](int i) { return i < 0; }));
+  }
+  /// Returns the number of positions that an index counts from the end of, for each index.
+  Name length() {
+    const Dim& dim = x_.dims()[static_cast<std::size_t>(attrs_.axis)];
+    if (is_masked(x_, attrs_.axis) && attrs_.count == 1)
+      return to_.aligned(to_.cast(to_.lengths(dim), i64), dim.length_dims(), indices_.dims());
+    Name size = to_.size(dim);
+    for (int i = 1; i < attrs_.count; ++i)
+      size = to_.add("Mul", {size, to_.size(x_.dims()[static_cast<std::size_t>(attrs_.axis + i)])});
+    return to_.squeeze(size, {0});
+  }
+  /// Returns the sizes of `all` with `count` axes from the indexed one replaced by one axis for
+  /// `merged`.
+  Name sizes_with(const Dims& merged, const Dims& all, int count) {
+    Names parts;
+    const auto add = [&](auto begin, auto end) {
+      if (begin != end) parts.push_back(to_.shape(Dims(begin, end)));
+    };
+    add(all.begin(), all.begin() + attrs_.axis);
+    Name product = to_.model().integers({1});
+    for (const Dim& dim : merged) product = to_.add("Mul", {product, to_.size(dim)});
+    parts.push_back(product);
+    add(all.begin() + attrs_.axis + count, all.end());
+    return to_.concat(parts, 0);
+  }
+
+  const WriteCall& call_;
+  GraphWriter& to_;
+  const GatherAttrs& attrs_;
+  const TensorType &x_, &indices_;
+  Dims result_;
+};
+
+Names write_gather(const WriteCall& call) {
+  GraphWriter& to = call.to;
+  const GatherAttrs& attrs = call.attr<GatherAttrs>();
+  Indexing indexing(call);
+  const Name places = indexing.places(), valid = indexing.not_negative(places);
+  const Name x = indexing.merged(call.in(0));
+  Name result;
+  if (indexing.is_matched()) {
+    const Name elements = take_elements(to, x, indexing.flat(indexing.spread(valid)), attrs.axis);
+    result = to.reshape(elements, indexing.result());
+  } else {
+    result = to.add("Gather", {x, valid}, {{"axis", integer(attrs.axis)}});
+  }
+  if (!indexing.may_be_none()) return {result};
+  const Name is_element = indexing.spread(indexing.is_element(places));
+  const DType dtype = call.type_out().dtype();
+  return {to.where(is_element, result, to.model().number(0, dtype), dtype)};
+}
+
+/// Updates at indices that mean no element become zeros at position 0.
+Names write_scatter_add(const WriteCall& call) {
+  GraphWriter& to = call.to;
+  const GatherAttrs& attrs = call.attr<GatherAttrs>();
+  Indexing indexing(call);
+  const TensorType& indices = call.type_in(1);
+  const Name places = indexing.places();
+  Name updates = call.in(2);
+  const DType dtype = call.type_in(2).dtype();
+  const Name zero = to.model().number(0, dtype);
+  if (indexing.may_be_none())
+    updates = to.where(indexing.spread(indexing.is_element(places)), updates, zero, dtype);
+  if (indices.is_ragged())  // the op skips updates at padding of the indices
+    updates = to.mask_padding(updates, call.type_in(2), zero);
+  const Name summed = to.add(
+      "ScatterElements",
+      {indexing.merged(call.in(0)), indexing.flat(indexing.spread(indexing.not_negative(places))),
+       indexing.flat(updates)},
+      {{"axis", integer(attrs.axis)}, {"reduction", text("add")}});
+  return {attrs.count == 1 ? summed : to.reshape(summed, call.type_out().dims())};
+}
+
+/// Returns all positions along an axis, by their elements.
+Names write_argsort(const WriteCall& call) {
+  GraphWriter& to = call.to;
+  const SortAttrs& attrs = call.attr<SortAttrs>();
+  const TensorType& x = call.type_in(0);
+  if (reduces_padding(x, {attrs.axis})) throw NotExpressible{"along a dim with padding"};
+  const Name in = x.dtype() == boolean ? to.cast(call.in(0), i32) : call.in(0);
+  const Name count = to.size(x.dims()[static_cast<std::size_t>(attrs.axis)]);
+  const Names sorted =
+      to.add("TopK", {in, count}, 2,
+             {{"axis", integer(attrs.axis)}, {"largest", integer(attrs.descending)}});
+  return {to.cast(sorted[1], i32)};
+}
+
+/// Results: the position along all axes together, then along each axis.
+Names write_top_k(const WriteCall& call) {
+  GraphWriter& to = call.to;
+  ModelWriter& model = to.model();
+  const TopKAttrs& attrs = call.attr<TopKAttrs>();
+  const TensorType& x = call.type_in(0);
+  if (reduces_padding(x, attrs.axes())) throw NotExpressible{"along a dim with padding"};
+  Name in = x.dtype() == boolean ? to.cast(call.in(0), i32) : call.in(0);
+  if (attrs.count != 1) {
+    Dims before(x.dims().begin(), x.dims().begin() + attrs.axis),
+        behind(x.dims().begin() + attrs.axis + attrs.count, x.dims().end());
+    Names sizes{model.integers({-1})};
+    if (!before.empty()) sizes.insert(sizes.begin(), to.shape(before));
+    if (!behind.empty()) sizes.push_back(to.shape(behind));
+    in = to.add("Reshape", {in, to.concat(sizes, 0)});
+  }
+  const Names best = to.add("TopK", {in, to.size(attrs.k)}, 2, {{"axis", integer(attrs.axis)}});
+  Names result{to.cast(best[1], i32)};
+  Name rest = best[1];
+  for (int i = attrs.count; i-- > 0;) {
+    const Name size = to.size(x.dims()[static_cast<std::size_t>(attrs.axis + i)]);
+    const Name quotient = i ? to.add("Div", {rest, size}) : rest;
+    const Name place = i ? to.add("Sub", {rest, to.add("Mul", {quotient, size})}) : rest;
+    result.insert(result.begin() + 1, to.cast(place, i32));
+    rest = quotient;
+  }
+  return result;
+}
+
+/// Returns the positions of true elements along the axis that the result has another dim for. TopK
+/// takes the positions with the largest numbers: the earliest true ones. Missing ones are 0.
+Names write_true_positions(const WriteCall& call) {
+  GraphWriter& to = call.to;
+  const TensorType &mask = call.type_in(0), &out = call.type_out();
+  int axis = 0;
+  while (axis + 1 < mask.rank() &&
+         mask.dims()[static_cast<std::size_t>(axis)] == out.dims()[static_cast<std::size_t>(axis)])
+    ++axis;
+  const Dim &from = mask.dims()[static_cast<std::size_t>(axis)],
+            &dim = out.dims()[static_cast<std::size_t>(axis)];
+  const Name zero = to.model().integer(0);
+  const Name left = to.add("Sub", {to.squeeze(to.size(from), {0}), to.range(from, i64)});
+  std::vector<int> behind;
+  for (int i = 1; i < mask.rank() - axis; ++i) behind.push_back(i);
+  const Name numbers = to.add("Where", {call.in(0), to.unsqueeze(left, behind), zero});
+  const Name count =
+      dim.is_named() ? to.size(dim)
+                     : to.add("ReduceSum", {to.cast(call.in(0), i64), to.model().integers({0})});
+  const Names largest = to.add("TopK", {numbers, count}, 2, {{"axis", integer(axis)}});
+  const Name places = to.add("Where", {to.add("Greater", {largest[0], zero}), largest[1], zero});
+  return {to.cast(places, i32)};
+}
+
+const Writer kWriters[] = {
+    {"true_positions", write_true_positions},
+    {"gather", write_gather},
+    {"gather_unknown", write_gather},
+    {"scatter_add", write_scatter_add},
+    {"argsort", write_argsort},
+    {"top_k", write_top_k},
+};
+
+}  // namespace
+
+std::span<const Writer> indexing_writers() { return kWriters; }
+
+}  // namespace reel::exported

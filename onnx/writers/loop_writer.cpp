@@ -1,0 +1,344 @@
+#include "reel/onnx/writers/loop_writer.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "reel/core/ops.h"
+#include "reel/core/ops/loop/loop.h"
+#include "reel/onnx/borders.h"
+#include "reel/onnx/writers/entries.h"
+#include "reel/onnx/writers/lists.h"
+
+namespace reel::exported {
+namespace {
+
+class LoopWriter {
+ public:
+  explicit LoopWriter(const WriteCall& call)
+      : call_(call),
+        to_(call.to),
+        model_(call.to.model()),
+        attrs_(call.attr<LoopAttrs>()),
+        values_(operands_of(attrs_, call.to.graph().inputs_of(call.record))),
+        results_(results_of(attrs_, call.to.graph().outputs_of(call.record))),
+        operand_types_(call.to.graph().types_of(call.to.graph().inputs_of(call.record))),
+        types_(operands_of(attrs_, operand_types_)),
+        inner_(model_, "body"),
+        body_(model_, inner_.nodes(), *attrs_.body.graph, &to_, body_env(attrs_, operand_types_)) {}
+
+  Names write() {
+    check();
+    set_limit();
+    begin();
+    write_body();
+    return finish();
+  }
+
+ private:
+  /// One state of the Loop.
+  struct State {
+    TensorType type;
+    Name initial, inside, next;
+  };
+
+  void check() const {
+    if (attrs_.keeps_few_steps() || attrs_.has_windows())
+      throw NotExpressible{std::string(reason_against("recompute"))};
+    for (const LoopStack& stack : attrs_.stacks)
+      if (stack.role == StackRole::inner_checkpoints)
+        throw NotExpressible{std::string(reason_against("recompute"))};
+  }
+
+  // ---- The trip count ---------------------------------------------------------------------------
+
+  /// Sets limit_ to the largest number of iterations (i64), or leaves it empty.
+  void set_limit() {
+    Names limits;
+    if (values_.bound) {
+      const Name bound = to_.cast(to_.name(*values_.bound), i64);
+      limits.push_back(to_.add("Max", {bound, model_.integer(0)}));
+    }
+    std::vector<Dim> dims;
+    for (std::size_t i = 0; i < values_.slices.size(); ++i) {
+      if (types_.slices[i].is_list()) continue;
+      const Dim& dim = types_.slices[i].dims()[0];
+      if (std::find(dims.begin(), dims.end(), dim) != dims.end()) continue;
+      dims.push_back(dim);
+      limits.push_back(to_.squeeze(to_.size(dim), {0}));
+    }
+    for (std::size_t i = 0; i < values_.slices.size() && limits.empty(); ++i)
+      limits.push_back(to_.squeeze(list_size(to_, to_.name(values_.slices[i])), {0}));
+    if (limits.size() == 1)
+      limit_ = limits[0];
+    else if (!limits.empty())
+      limit_ = to_.add("Min", limits);
+  }
+
+  // ---- State ------------------------------------------------------------------------------------
+
+  State& add_state(const TensorType& type, const Name& initial, const std::string& name) {
+    const Name inside = inner_.add_input(body_, name, type);
+    if (model_.fixed_lists.count(initial)) model_.fixed_lists.insert(inside);
+    return states_.emplace_back(State{type, initial, inside, {}});
+  }
+  bool wants_trips() const { return to_.is_read(results_.trips) || results_.token; }
+  bool has_cond() const { return attrs_.cond && !attrs_.trips.is_reverse; }
+  bool counts() const { return wants_trips() && (has_cond() || limit_.empty()); }
+  bool is_active_carried() const { return has_cond() && attrs_.trips.is_scan; }
+
+  /// Adds all states, with their values before the first iteration.
+  void begin() {
+    states_.reserve(attrs_.carries.size() + attrs_.sums.size() + 3);
+    iteration_ = inner_.add_input(body_, "iteration", TensorType(i64));
+    inner_.add_input(body_, "condition", TensorType(boolean));
+    for (std::size_t i = 0; i < values_.carries.size(); ++i)
+      add_state(leaving_type(types_.carries[i]), leaving(to_, values_.carries[i]), "state");
+    for (const ValueId sum : results_.sums) {
+      const TensorType& type = to_.type(sum);
+      const Name zero = type.is_list() ? empty_list(to_, type)
+                        : type.rank()  ? to_.expand(model_.number(0, type.dtype()), type.dims())
+                                       : model_.number(0, type.dtype());
+      add_state(type, zero, "sum");
+    }
+    if (counts()) count_ = &add_state(TensorType(i32), model_.integer(0, i32), "count");
+    if (attrs_.makes_lengths()) {
+      const TensorType type(i32, attrs_.entries.dims);
+      reached_ = &add_state(type, to_.expand(model_.integer(0, i32), type.dims()), "reached");
+    }
+    if (has_cond()) begin_condition();
+  }
+
+  void begin_condition() {
+    Names carries;
+    for (std::size_t i = 0; i < values_.carries.size(); ++i) carries.push_back(states_[i].initial);
+    if (!is_active_carried()) {
+      go_ = as_scalar(to_, condition(to_.nodes(), model_.integer(0), carries));
+      return;
+    }
+    const TensorType type(boolean, attrs_.entries.dims);
+    const Name yes = model_.constant(full({}, true, boolean));
+    Name active = type.rank() ? to_.expand(yes, type.dims()) : yes;
+    if (attrs_.trips.cond_before_body)
+      active = ordered_condition(to_, condition(to_.nodes(), model_.integer(0), carries));
+    active_ = &add_state(type, active, "active");
+    Name live = active;
+    if (values_.lengths) live = to_.add("And", {live, is_within(to_, model_.integer(0))});
+    go_ = any_of(to_, live);
+  }
+
+  /// Adds the nodes of the condition to a list and returns its result.
+  Name condition(std::vector<Node>& nodes, const Name& trips, const Names& carries) {
+    const Graph& graph = *attrs_.cond.graph;
+    GraphWriter writer(model_, nodes, graph, &to_, cond_env(attrs_, operand_types_));
+    const auto inputs = cond_inputs(attrs_);
+    writer.set(inputs.trips, trips);
+    for (std::size_t i = 0; i < inputs.carries.size(); ++i)
+      enter(writer, inputs.carries[i], carries[i]);
+    for (std::size_t i = 0; i < inputs.captures.size(); ++i)
+      writer.set(
+          inputs.captures[i],
+          to_.name_or_none(values_.captures[static_cast<std::size_t>(attrs_.cond_captures[i])]));
+    writer.write_records();
+    condition_type_ = writer.type(graph.outputs[0]);
+    return writer.name(graph.outputs[0]);
+  }
+  /// Returns the condition with the dims of the entries in their order.
+  Name ordered_condition(GraphWriter& at, const Name& condition) {
+    if (!attrs_.has_entries()) return as_scalar(at, condition);
+    const Dims& dims = condition_type_.dims();
+    std::vector<int> order;
+    for (const Dim& dim : attrs_.entries.dims) order.push_back(find(dims, dim));
+    const bool is_known = std::find(order.begin(), order.end(), -1) == order.end();
+    return is_known ? at.transpose(condition, order) : condition;
+  }
+  Name as_scalar(GraphWriter& at, const Name& condition) {
+    if (!condition_type_.rank()) return condition;
+    return at.add("Reshape", {condition, model_.integers(std::vector<std::int64_t>{})});
+  }
+  /// Returns the mask of entries whose lengths are above a position.
+  Name is_within(GraphWriter& at, const Name& position) {
+    const TensorType& lengths = *types_.lengths;
+    return at.add("Less", {at.cast(position, lengths.dtype()), to_.name(*values_.lengths)});
+  }
+  Name any_of(GraphWriter& at, const Name& live) {
+    std::vector<int> axes(attrs_.entries.dims.size());
+    std::iota(axes.begin(), axes.end(), 0);
+    return at.any(live, axes);
+  }
+
+  // ---- The body ---------------------------------------------------------------------------------
+
+  void write_body() {
+    position_ = iteration_;
+    if (attrs_.trips.is_reverse)
+      position_ = body_.add("Sub", {to_.add("Sub", {limit_, model_.integer(1)}), iteration_});
+    if (attrs_.has_entries()) set_live();
+    enter_inputs();
+    body_.write_records();
+    const auto outputs = body_outputs(attrs_);
+    write_carries(outputs.carries);
+    for (std::size_t i = 0; i < outputs.sums.size(); ++i) {
+      const TensorType& type = to_.type(results_.sums[i]);
+      const Name term = this->term(outputs.sums[i], type, attrs_.sums[i].adds_finished, false);
+      State& sum = states_[attrs_.carries.size() + i];
+      sum.next = type.is_list() ? add_lists(body_, sum.inside, term, type)
+                                : body_.add("Add", {sum.inside, term});
+    }
+    if (count_) count_->next = body_.add("Add", {count_->inside, model_.integer(1, i32)});
+    if (reached_) reached_->next = body_.add("Add", {reached_->inside, body_.cast(live_, i32)});
+    const Name again = write_condition();
+    inner_.add_output(body_, again, TensorType(boolean));
+    for (const State& state : states_) inner_.add_output(body_, state.next, state.type);
+    for (std::size_t i = 0; i < outputs.stacks.size(); ++i) {
+      const TensorType type = slice_type(to_.type(results_.stacks[i]));
+      inner_.add_output(
+          body_,
+          term(outputs.stacks[i], type, attrs_.stacks[i].adds_finished, attrs_.stacks[i].is_raw()),
+          leaving_type(type));
+    }
+  }
+
+  /// Sets the mask of running entries.
+  void set_live() {
+    if (values_.lengths) live_ = is_within(body_, position_);
+    if (active_)
+      live_ = live_.empty() ? active_->inside : body_.add("And", {live_, active_->inside});
+    entries_.emplace(body_, live_, attrs_.entries.dims);
+  }
+
+  Name seen(const Name& x, const TensorType& type, FinishedFill fill) {
+    return entries_ ? entries_->seen(x, type, fill) : x;
+  }
+
+  void enter_inputs() {
+    const auto inputs = body_inputs(attrs_);
+    body_.set(inputs.position, position_);
+    for (std::size_t i = 0; i < inputs.carries.size(); ++i)
+      enter(body_, inputs.carries[i],
+            seen(states_[i].inside, states_[i].type, attrs_.carries[i].fill));
+    for (std::size_t i = 0; i < inputs.slices.size(); ++i) {
+      Name slices = to_.name(values_.slices[i]);
+      if (types_.slices[i].is_list())
+        slices =
+            padded_list(to_, slices, leaving_type(types_.slices[i]), to_.unsqueeze(limit_, {0}));
+      const Name slice = body_.add("Gather", {slices, position_}, {{"axis", integer(0)}});
+      enter(body_, inputs.slices[i],
+            seen(slice, leaving_type(slice_type(types_.slices[i])), attrs_.slices[i].fill));
+    }
+    for (std::size_t i = 0; i < inputs.captures.size(); ++i) {
+      const auto from = static_cast<std::size_t>(attrs_.body_captures[i]);
+      const Name name = to_.name_or_none(values_.captures[from]);
+      body_.set(
+          inputs.captures[i],
+          name.empty() ? name : seen(name, types_.captures[from], attrs_.captures[from].fill));
+    }
+  }
+
+  void write_carries(std::span<const ValueId> outputs) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      State& state = states_[i];
+      state.next = leaving(body_, outputs[i]);
+      if (model_.fixed_lists.count(state.inside) && !model_.fixed_lists.count(state.next))
+        throw NotExpressible{"an array that cannot grow is replaced by another one"};
+      if (!entries_) continue;
+      const LoopCarry& carry = attrs_.carries[i];
+      if (carry.adds_finished) state.next = entries_->collected(state.next, state.type);
+      if (carry.fill != FinishedFill::as_is)
+        state.next = entries_->keep_finished(state.next, state.inside, state.type);
+    }
+  }
+
+  /// Returns the term of a stack or sum.
+  Name term(ValueId value, const TensorType& type, bool adds_finished, bool is_raw) {
+    const Name made = leaving(body_, value);
+    if (!entries_) return made;
+    const TensorType outside = leaving_type(type);
+    if (adds_finished) return entries_->collected(made, outside);
+    return is_raw ? made : entries_->zero_finished(made, outside);
+  }
+
+  /// Returns whether there is another iteration.
+  Name write_condition() {
+    if (!has_cond()) return model_.constant(full({}, true, boolean));
+    const Name trips = body_.add("Add", {iteration_, model_.integer(1)});
+    Names carries;
+    for (std::size_t i = 0; i < attrs_.carries.size(); ++i) carries.push_back(states_[i].next);
+    const Name holds = condition(inner_.nodes(), trips, carries);
+    if (!is_active_carried()) return as_scalar(body_, holds);
+    active_->next = body_.add("And", {active_->inside, ordered_condition(body_, holds)});
+    Name live = active_->next;
+    if (values_.lengths) live = body_.add("And", {live, is_within(body_, trips)});
+    return any_of(body_, live);
+  }
+
+  // ---- Results ----------------------------------------------------------------------------------
+
+  Names finish() {
+    Names inputs{limit_, go_};
+    for (const State& state : states_) inputs.push_back(state.initial);
+    const std::size_t count = states_.size() + attrs_.stacks.size();
+    // A loop without results, whose prints are left out here, needs no node.
+    const Names made =
+        count ? to_.add("Loop", inputs, count, {{"body", graph(inner_.graph())}}) : Names{};
+    std::size_t next = 0;
+    Names names;
+    for (const ValueId result : results_.carries) {
+      if (model_.fixed_lists.count(states_[next].inside)) model_.fixed_lists.insert(made[next]);
+      names.push_back(left(result, made[next++]));
+    }
+    const std::size_t begin_of_sums = next;
+    next = states_.size();
+    for (std::size_t i = 0; i < results_.stacks.size(); ++i) names.push_back(stacked(made[next++]));
+    for (std::size_t i = 0; i < results_.sums.size(); ++i) names.push_back(made[begin_of_sums + i]);
+    const auto behind = [&](const State* state) {
+      return made[static_cast<std::size_t>(state - states_.data())];
+    };
+    Name trips;
+    if (wants_trips()) trips = count_ ? behind(count_) : to_.cast(limit_, i32);
+    names.push_back(trips);
+    if (results_.lengths) names.push_back(behind(reached_));
+    if (results_.token) {
+      const Dim& dim = to_.type(*results_.token).dims()[1];
+      if (dim.node()) to_.set_lengths(dim, reached_ ? behind(reached_) : trips);
+      names.emplace_back();
+    }
+    return names;
+  }
+  Name left(ValueId result, const Name& name) {
+    const TensorType& type = to_.type(result);
+    if (!is_token(type) || type.is_list()) return name;
+    to_.set_lengths(type.dims()[1], name);
+    return "";
+  }
+  /// A loop that runs backwards makes the last element first.
+  Name stacked(const Name& name) {
+    if (!attrs_.trips.is_reverse) return name;
+    return to_.add("Slice", {name, model_.integers({-1}),
+                             model_.integers({std::numeric_limits<std::int64_t>::min() + 1}),
+                             model_.integers({0}), model_.integers({-1})});
+  }
+
+  const WriteCall& call_;
+  GraphWriter& to_;
+  ModelWriter& model_;
+  const LoopAttrs& attrs_;
+  LoopOperands<const ValueId> values_;
+  LoopResults<const ValueId> results_;
+  std::vector<TensorType> operand_types_;
+  LoopOperands<TensorType> types_;
+  InnerGraph inner_;
+  GraphWriter body_;
+  std::vector<State> states_;
+  State *count_ = nullptr, *reached_ = nullptr, *active_ = nullptr;
+  Name limit_, go_, iteration_, position_, live_;
+  TensorType condition_type_{boolean};
+  std::optional<EntryWriter> entries_;
+};
+
+}  // namespace
+
+Names write_loop(const WriteCall& call) { return LoopWriter(call).write(); }
+
+}  // namespace reel::exported

@@ -1,0 +1,205 @@
+// Writers of recurrences along an axis_, as nodes Scan.
+#include <functional>
+
+#include "reel/core/ops/reductions/cumulative.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/scans/linear_scan.h"
+#include "reel/onnx/borders.h"
+#include "reel/onnx/writer_registry.h"
+
+namespace reel::exported {
+namespace {
+
+/// A recurrence with one state, which has the dims of a row: the tensors without the axis.
+class Recurrence {
+ public:
+  /// full: the type with the axis.
+  Recurrence(TensorType full, int axis, bool reverse)
+      : full_(std::move(full)), axis_(axis), reverse_(reverse) {}
+
+  /// The results of a step: the next state, and the row of the result.
+  struct Step {
+    Name next, row;
+  };
+  using StepFn = std::function<Step(GraphWriter& in, const Names& rows, const Name& state)>;
+
+  TensorType row() const { return reduced_type(full_, {axis_}); }
+  /// Returns the rows of the result along the axis. xs: with the axis.
+  Name write(GraphWriter& to, const Names& xs, const Name& initial, const StepFn& step) const {
+    InnerGraph inner(to.model(), "step");
+    GraphWriter in(to.model(), inner.nodes(), to.graph(), &to);
+    const Name state = inner.add_input(in, "state", row());
+    Names rows, inputs{initial};
+    for (const Name& x : xs) {
+      rows.push_back(inner.add_input(in, "row", row()));
+      inputs.push_back(x);
+    }
+    const Step made = step(in, rows, state);
+    inner.add_output(in, made.next, row());
+    inner.add_output(in, made.row, row());
+    const std::vector<int> axes(xs.size(), axis_), directions(xs.size(), reverse_);
+    const Names results =
+        to.add("Scan", inputs, 2,
+               {{"body", graph(inner.graph())},
+                {"num_scan_inputs", integer(static_cast<std::int64_t>(xs.size()))},
+                {"scan_input_axes", integers(axes)},
+                {"scan_input_directions", integers(directions)},
+                {"scan_output_axes", integers(std::vector<int>{axis_})},
+                {"scan_output_directions", integers(std::vector<int>{reverse_})}});
+    return results[1];
+  }
+  /// Returns a row of one number.
+  Name constant_row(GraphWriter& to, double value) const {
+    const Name number = to.model().number(value, full_.dtype());
+    return row().rank() ? to.expand(number, row().dims()) : number;
+  }
+  /// Returns the row at which the recurrence begins, or zeros if the axis is empty.
+  Name first_row(GraphWriter& to, const Name& x) const {
+    return to.sum(reverse_ ? part(to, x, -1, INT64_MAX) : part(to, x, 0, 1), {axis_});
+  }
+  /// Returns x with each row at the next step. The first step has `first`.
+  Name lagged(GraphWriter& to, const Name& x, const Name& first) const {
+    const Name edge = to.unsqueeze(first, {axis_});
+    return reverse_ ? part(to, to.concat({x, edge}, axis_), 1, INT64_MAX)
+                    : part(to, to.concat({edge, x}, axis_), 0, -1);
+  }
+
+ private:
+  /// Returns some rows, from begin to end.
+  Name part(GraphWriter& to, const Name& x, std::int64_t begin, std::int64_t end) const {
+    ModelWriter& model = to.model();
+    return to.add("Slice",
+                  {x, model.integers({begin}), model.integers({end}), model.integers({axis_})});
+  }
+
+  const TensorType full_;
+  const int axis_;
+  const bool reverse_;
+};
+
+/// y_k is the product of all x before k.
+Names write_product_before(const WriteCall& call) {
+  const auto& attrs = call.attr<CumulativeAttrs>();
+  const Recurrence walk(call.type_in(0), attrs.axis, attrs.reverse);
+  return {walk.write(call.to, {call.in(0)}, walk.constant_row(call.to, 1),
+                     [](GraphWriter& in, const Names& rows, const Name& state) {
+                       return Recurrence::Step{in.add("Mul", {state, rows[0]}), state};
+                     })};
+}
+
+/// t_0 = 0, t_{i+1} = c_i + x_i t_i.
+Names write_recurrence(const WriteCall& call) {
+  const auto& attrs = call.attr<CumulativeAttrs>();
+  const Recurrence walk(call.type_in(0), attrs.axis, attrs.reverse);
+  return {walk.write(call.to, {call.in(0), call.in(1)}, walk.constant_row(call.to, 0),
+                     [](GraphWriter& in, const Names& rows, const Name& state) {
+                       const Name product = in.add("Mul", {rows[0], state});
+                       return Recurrence::Step{in.add("Add", {rows[1], product}), state};
+                     })};
+}
+
+/// The operands of a linear recurrence: some lack the time axis.
+struct ScanOperands {
+  const LinearScanAttrs& attrs;
+  const TensorType& full;
+  GraphWriter& to;
+
+  bool is_over_time(ScanOperand which) const { return attrs.over_time & which; }
+  /// Returns a value such that it broadcasts to the result.
+  Name broadcast(const Name& x, ScanOperand which) const {
+    return is_over_time(which) ? x : to.unsqueeze(x, {attrs.axis});
+  }
+  /// Sums a cotangent over time if its operand lacks the axis.
+  Name summed(const Name& x, ScanOperand which) const {
+    return is_over_time(which) ? x : to.sum(x, {attrs.axis});
+  }
+};
+
+/// h_t = a_t h_{t-1} + b_t x_t
+Names write_linear_scan(const WriteCall& call) {
+  GraphWriter& to = call.to;
+  const auto& attrs = call.attr<LinearScanAttrs>();
+  const TensorType& full = call.type_out();
+  const ScanOperands operands{attrs, full, to};
+  const Recurrence walk(full, attrs.axis, attrs.reverse);
+  const bool has_x = attrs.operands & kScanX, has_initial = attrs.operands & kScanInitial;
+  Name term = operands.broadcast(call.in(1), kScanB);
+  if (has_x) term = to.add("Mul", {term, operands.broadcast(call.in(2), kScanX)});
+  if (!operands.is_over_time(kScanB) && !(has_x && operands.is_over_time(kScanX)))
+    term = to.expand(term, full.dims());
+  const Name initial = has_initial ? call.in(has_x ? 3 : 2) : walk.constant_row(to, 0);
+  const bool has_times = operands.is_over_time(kScanA);
+  const Name a = call.in(0);
+  return {walk.write(to, has_times ? Names{term, a} : Names{term}, initial,
+                     [&](GraphWriter& in, const Names& rows, const Name& state) {
+                       const Name kept = in.add("Mul", {has_times ? rows[1] : a, state});
+                       const Name next = in.add("Add", {kept, rows[0]});
+                       return Recurrence::Step{next, next};
+                     })};
+}
+
+/// g = h̄ + (a g) of the next row; ā = g h', b̄ = g x, x̄ = g b, summed over time if the operand lacks
+/// the axis, and a_0 g_0 for the initial h. h' is the row before.
+Names write_linear_scan_grad(const WriteCall& call) {
+  GraphWriter& to = call.to;
+  const auto& attrs = call.attr<LinearScanAttrs>();
+  const TensorType& full = call.type_in(1);
+  const ScanOperands operands{attrs, full, to};
+  const ScanGradOperands order(attrs);
+  const auto in = [&](int place) { return call.in(static_cast<std::size_t>(place)); };
+  const Recurrence walk(full, attrs.axis, attrs.reverse);
+  const Recurrence back(full, attrs.axis, !attrs.reverse);
+  const bool has_times = operands.is_over_time(kScanA);
+  const Name a = call.in(0), h = call.in(1);
+  const Name g = back.write(to, has_times ? Names{h, a} : Names{h}, walk.constant_row(to, 0),
+                            [&](GraphWriter& inside, const Names& rows, const Name& state) {
+                              const Name row = inside.add("Add", {rows[0], state});
+                              const Name factor = has_times ? rows[1] : a;
+                              return Recurrence::Step{inside.add("Mul", {factor, row}), row};
+                            });
+  Names results;
+  if (attrs.wanted & kScanA) {
+    const Name first = order.initial < 0 ? walk.constant_row(to, 0) : in(order.initial);
+    const Name before = walk.lagged(to, in(order.h), first);
+    results.push_back(operands.summed(to.add("Mul", {g, before}), kScanA));
+  }
+  if (attrs.wanted & kScanB) {
+    const Name factor =
+        order.x < 0 ? g : to.add("Mul", {g, operands.broadcast(in(order.x), kScanX)});
+    results.push_back(operands.summed(factor, kScanB));
+  }
+  if (attrs.wanted & kScanX)
+    results.push_back(
+        operands.summed(to.add("Mul", {g, operands.broadcast(in(order.b), kScanB)}), kScanX));
+  if (attrs.wanted & kScanInitial)
+    results.push_back(
+        to.add("Mul", {has_times ? walk.first_row(to, a) : a, walk.first_row(to, g)}));
+  return results;
+}
+
+Names write_scan_lag(const WriteCall& call) {
+  const auto& attrs = call.attr<ScanWalkAttrs>();
+  const Recurrence walk(call.type_in(0), attrs.axis, attrs.reverse);
+  const Name first = call.count_in() > 1 ? call.in(1) : walk.constant_row(call.to, 0);
+  return {walk.lagged(call.to, call.in(0), first)};
+}
+Names write_scan_edge(const WriteCall& call) {
+  const auto& attrs = call.attr<ScanWalkAttrs>();
+  const Recurrence walk(call.type_in(0), attrs.axis, attrs.reverse);
+  return {walk.first_row(call.to, call.in(0))};
+}
+
+const Writer kWriters[] = {
+    {"product_before", write_product_before},
+    {"recurrence", write_recurrence},
+    {"linear_scan", write_linear_scan},
+    {"linear_scan_grad", write_linear_scan_grad},
+    {"scan_lag", write_scan_lag},
+    {"scan_edge", write_scan_edge},
+};
+
+}  // namespace
+
+std::span<const Writer> scan_writers() { return kWriters; }
+
+}  // namespace reel::exported

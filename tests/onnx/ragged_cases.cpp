@@ -1,0 +1,125 @@
+// Functions on ragged and dynamic dims, as models.
+#include "reel/tests/onnx/saved_case.h"
+
+namespace reel {
+namespace {
+
+struct Batch {
+  Dim batch{"batch", 3}, time{"time", tensor({3, 1, 2}, {batch})}, feature{"feature", 2};
+  Tensor xs() const {
+    manual_seed(5);
+    return random_normal({batch, time, feature});
+  }
+};
+
+Tensor time_sum(const Tensor& xs) {
+  auto [ys, state, dim] = scan(Scan{.spatial_dim = xs.dim("time"),
+                                    .initial = zeros({xs.dim("batch"), xs.dim("feature")}),
+                                    .xs = xs,
+                                    .body = [](const Tensor& x, const Tensor& s) {
+                                      const Tensor next = tanh(s * 0.5 + x);
+                                      return std::pair{next * x, next};
+                                    }});
+  return sum(ys) + sum(square(state));
+}
+
+/// Attention to all frames so far: the Dim of the history grows in each iteration.
+struct History {
+  Tensor frames;
+  Dim hist;
+};
+
+Tensor attention_so_far(const Tensor& xs) {
+  const Dim time = xs.dim("time"), feature = xs.dim("feature"), none("hist", 0);
+  auto [ys, last, dim] =
+      scan(Scan{.spatial_dim = time,
+                .initial = History{zeros({xs.dim("batch"), none, feature}), none},
+                .xs = xs,
+                .body = [&](const Tensor& x, const History& s) {
+                  auto [frames, hist] = cum_concat(x, s.frames, s.hist);
+                  const Tensor weights = softmax(matmul(frames, x, feature), hist);
+                  return std::pair{matmul(weights, frames, hist), History{frames, hist}};
+                }});
+  return ys;
+}
+
+}  // namespace
+
+std::vector<SavedCase> ragged_cases() {
+  std::vector<SavedCase> cases;
+  const Batch in;
+  const Tensor xs = in.xs();
+  cases.push_back(saved_case(
+      "reductions over a ragged dim",
+      [](const Tensor& xs) {
+        const Dim time = xs.dim("time");
+        return std::tuple{sum(xs, time),       mean(xs, time), max(xs, time),   softmax(xs, time),
+                          logsumexp(xs, time), mean(xs),       cumsum(xs, time)};
+      },
+      xs));
+  cases.push_back(saved_case(
+      "lengths and masks",
+      [](const Tensor& xs) {
+        const Dim time = xs.dim("time");
+        return std::tuple{time.lengths(), mask(time), mask_padding(xs, -1)};
+      },
+      xs));
+  cases.push_back(saved_case(
+      "scan over a ragged dim",
+      [](const Tensor& xs) {
+        auto [ys, state, dim] = scan(Scan{.spatial_dim = xs.dim("time"),
+                                          .initial = zeros({xs.dim("batch"), xs.dim("feature")}),
+                                          .xs = xs,
+                                          .body = [](const Tensor& x, const Tensor& s) {
+                                            return std::pair{s * x, s * 0.5 + x};
+                                          }});
+        return std::pair{ys, state};
+      },
+      xs));
+  cases.push_back(saved_case(
+      "the gradient over a ragged dim",
+      [](const Tensor& xs) { return value_and_grad(time_sum)(xs); }, xs));
+  cases.push_back(saved_case(
+      "entries that end by a condition",
+      [](const Tensor& x) {
+        const Dim batch = x.dim("batch");
+        auto [ys, state, dim] = scan(Scan{.cond_dims = {batch},
+                                          .initial = x,
+                                          .cond = [](const Tensor& s) { return s < 20; },
+                                          .body =
+                                              [](const Tensor& s) {
+                                                return std::pair{s, s * 2};
+                                              }});
+        return std::tuple{ys, state, dim};
+      },
+      tensor({1., 7., 30.}, {in.batch})));
+  cases.push_back(saved_case(
+      "packed entries",
+      [=](const Tensor& xs) {
+        const Tensor packed = pack(xs, {in.batch, xs.dim("time")});
+        return std::pair{sum(packed), mean(square(packed))};
+      },
+      xs));
+  manual_seed(12);
+  const Dim steps("time", 4);
+  cases.push_back(saved_case("a history in the state", attention_so_far,
+                             random_normal({in.batch, steps, in.feature})));
+  const Dim any("any", scalar(4));
+  manual_seed(6);
+  cases.push_back(saved_case(
+      "a dim of any size",
+      [](const Tensor& x) {
+        const Dim any = x.dim("any");
+        return std::tuple{x + range(any, f32), mean(x), zeros({any}), cumsum(x, any)};
+      },
+      random_normal({any})));
+  cases.push_back(saved_case("any number of rows",
+                             [](const Tensor& x) {
+                               return std::tuple{mean(x, {0}), x - max(x, {0}, Keep::yes),
+                                                 matmul(x, transpose(x, {1, 0}))};
+                             },
+                             random_normal({4, 2}), {.any_length = {0}}));
+  return cases;
+}
+
+}  // namespace reel

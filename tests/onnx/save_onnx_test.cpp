@@ -1,0 +1,200 @@
+// save_onnx: names of inputs and outputs, files, options, and its errors.
+#include "reel/onnx/save_onnx.h"
+
+#include <algorithm>
+
+#include "reel/onnx/model.h"
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+#include "reel/tests/own_folder.h"
+
+namespace reel {
+namespace {
+
+struct Layer {
+  Tensor weight, bias;
+};
+struct Layers {
+  std::vector<Layer> layers;
+  Layer readout;
+};
+
+Layer some_layer() { return {tensor({{1., -1.}, {0.5, 2.}}), tensor({0.1, 0.2})}; }
+Tensor some_input() { return tensor({{1., 2.}, {3., 4.}}); }
+Tensor apply(const Layer& layer, const Tensor& x) { return matmul(x, layer.weight) + layer.bias; }
+
+using Names = std::vector<std::string>;
+
+TEST(SaveOnnxTest, InputsAndOutputsHaveTheNamesOfMembers) {
+  const Layers model{{some_layer(), some_layer()}, some_layer()};
+  const auto f = [](const Layers& m, const Tensor& x) {
+    Tensor y = x;
+    for (const Layer& layer : m.layers) y = apply(layer, y);
+    return apply(m.readout, y);
+  };
+  const OnnxModel saved = load_onnx_bytes(
+      onnx_bytes(f, std::tuple{model, some_input()}, {.arguments = {"model", "x"}}));
+  EXPECT_EQ(saved.input_names(),
+            (Names{"model.layers.0.weight", "model.layers.0.bias", "model.layers.1.weight",
+                   "model.layers.1.bias", "model.readout.weight", "model.readout.bias", "x"}));
+  EXPECT_EQ(saved.output_names(), Names{"y"});
+}
+
+TEST(SaveOnnxTest, WithoutNamesArgumentsAndResultsAreNumbered) {
+  const auto f = [](const Tensor& a, const Tensor& b) { return std::pair{a + b, a - b}; };
+  const OnnxModel saved = load_onnx_bytes(onnx_bytes(f, std::tuple{some_input(), some_input()}));
+  EXPECT_EQ(saved.input_names(), (Names{"x0", "x1"}));
+  EXPECT_EQ(saved.output_names(), (Names{"y0", "y1"}));
+  const auto g = [](const Tensor& a) { return a * 2; };
+  EXPECT_EQ(load_onnx_bytes(onnx_bytes(g, some_input())).input_names(), Names{"x"});
+}
+
+TEST(SaveOnnxTest, AnArgumentAndAResultOfOneNameStayApart) {
+  const auto f = [](const Layer& layer) { return Layer{layer.weight * 2, layer.bias}; };
+  const OnnxModel saved = load_onnx_bytes(onnx_bytes(f, some_layer()));
+  EXPECT_EQ(saved.input_names(), (Names{"weight", "bias"}));
+  EXPECT_EQ(saved.output_names(), (Names{"weight_1", "bias_1"}));
+}
+
+TEST(SaveOnnxTest, ParametersBecomeInitializersUnderTheirNames) {
+  const OnnxModel saved = load_onnx_bytes(onnx_bytes(apply, std::tuple{some_layer(), some_input()},
+                                                     {.arguments = {"", "x"}, .parameters = {0}}));
+  EXPECT_EQ(saved.input_names(), Names{"x"});
+  EXPECT_EQ(tree_paths(saved), (Names{"bias", "weight"}));
+  expect_values(saved.parameters.at("bias"), {0.1, 0.2}, 1e-7);
+  expect_values(saved({{"x", some_input()}}).at("y"), {2.1, 3.2, 5.1, 5.2}, 1e-6);
+}
+
+TEST(SaveOnnxTest, AModelOfOneNumberOfRowsTakesOthersWithAnyLength) {
+  const auto f = [](const Tensor& x) { return sum(x, {0}); };
+  const OnnxModel fixed = load_onnx_bytes(onnx_bytes(f, some_input()));
+  EXPECT_THROW(fixed({{"x", zeros({3, 2})}}), ShapeError);
+  const OnnxModel any = load_onnx_bytes(onnx_bytes(f, some_input(), {.any_length = {0}}));
+  expect_values(any({{"x", ones({5, 2})}}).at("y"), {5, 5});
+}
+
+TEST(SaveOnnxTest, AModelOfADynamicDimTakesAnySize) {
+  const Dim time("time", scalar(2));
+  const auto f = [](const Tensor& x) { return cumsum(x, x.dim("time")); };
+  const OnnxModel saved = load_onnx_bytes(onnx_bytes(f, ones({time})));
+  expect_values(saved({{"x", ones({4})}}).at("y"), {1, 2, 3, 4});
+}
+
+TEST(SaveOnnxTest, DrawsAreInputsOnRequest) {
+  const auto f = [](const Tensor& x) { return x + random_normal({2, 2}); };
+  const OnnxModel saved =
+      load_onnx_bytes(onnx_bytes(f, some_input(), {.draws = OnnxDraws::inputs}));
+  EXPECT_EQ(saved.input_names(), (Names{"x", "draw"}));
+  expect_values(saved({{"x", zeros({2, 2})}, {"draw", some_input()}}).at("y"), {1, 2, 3, 4});
+}
+
+TEST(SaveOnnxTest, DrawsAreNodesOtherwise) {
+  const auto f = [](const Tensor& x) { return x + random_uniform({2, 2}, 3, 4); };
+  const OnnxModel saved = load_onnx_bytes(onnx_bytes(f, zeros({2, 2})));
+  EXPECT_EQ(saved.input_names(), Names{"x"});
+  const std::vector<double> values = values_of(saved({{"x", zeros({2, 2})}}).at("y"));
+  for (const double value : values) EXPECT_TRUE(value >= 3 && value < 4) << value;
+}
+
+TEST(SaveOnnxTest, ATrainedModelLearnsOn) {
+  Layer layer = some_layer();
+  OnnxModel saved = load_onnx_bytes(onnx_bytes(apply, std::tuple{layer, some_input()},
+                                               {.arguments = {"", "x"}, .parameters = {0}}));
+  const auto loss_of = [](const Tensor& y) { return mean(square(y)); };
+  const auto of_layer =
+      value_and_grad([&](const Layer& m) { return loss_of(apply(m, some_input())); });
+  const auto of_saved = value_and_grad([&](const OnnxModel& m) {
+    return loss_of(m({{"x", some_input()}}).at("y"));
+  });
+  Adam adam(layer, {.learning_rate = 0.1});
+  Adam other(saved, {.learning_rate = 0.1});
+  for (int step = 0; step < 5; ++step) {
+    const auto [loss, gradient] = of_layer(layer);
+    const auto [same_loss, same_gradient] = of_saved(saved);
+    EXPECT_NEAR(loss.item<float>(), same_loss.item<float>(), 1e-4) << "step " << step;
+    adam.update(layer, gradient);
+    other.update(saved, same_gradient);
+  }
+}
+
+// ---- Errors -------------------------------------------------------------------------------------
+
+/// Returns a message without the lines of this file.
+std::string without_lines(std::string text) {
+  for (std::size_t at = text.find(" at /"); at != std::string::npos; at = text.find(" at /"))
+    text.erase(at, text.find_first_of(":\n", text.find(".cpp:", at) + 5) - at);
+  return text;
+}
+
+TEST(SaveOnnxTest, AllOpsThatOnnxCannotExpressAreInOneError) {
+  const auto f = [](const Tensor& x) {
+    const Tensor drawn = fori_loop(
+        0, 2,
+        [](const Tensor&, const Tensor& s) {
+          return s + random_normal({2, 2});
+        },
+        x);
+    return drawn + truncated_normal({2, 2});
+  };
+  const std::string message = message_of<OnnxError>(
+      [&] { onnx_bytes(f, some_input(), {.draws = OnnxDraws::inputs, .name = "noise"}); });
+  EXPECT_EQ(without_lines(message),
+            "save_onnx: ONNX cannot express 1 op of \"noise\":\n"
+            "  random_normal: a draw in a loop or branch cannot be an input of the model");
+  const std::string other =
+      message_of<OnnxError>([&] { onnx_bytes(f, some_input(), {.name = "noise"}); });
+  EXPECT_EQ(without_lines(other),
+            "save_onnx: ONNX cannot express 1 op of \"noise\":\n"
+            "  truncated_normal: ONNX has no such distribution; OnnxDraws::inputs makes the draw "
+            "an input");
+}
+
+TEST(SaveOnnxTest, ErrorsNameTheLinesOfTheOps) {
+  const auto f = [](const Tensor& x) {
+    const Dim batch("batch", 2);
+    const Tensor a = truncated_normal({2, 2}), b = truncated_normal({2, 2});
+    return x + a + b;
+  };
+  const std::string message = message_of<OnnxError>([&] { onnx_bytes(f, some_input()); });
+  EXPECT_NE(message.find("cannot express 2 ops"), std::string::npos) << message;
+  EXPECT_NE(message.find("save_onnx_test.cpp:"), std::string::npos) << message;
+}
+
+TEST(SaveOnnxTest, ArgumentsThatDoNotExistAreErrors) {
+  const auto f = [](const Tensor& x) { return x; };
+  EXPECT_EQ(message_of<ArgumentError>([&] { onnx_bytes(f, some_input(), {.parameters = {1}}); }),
+            "save_onnx: parameters lists argument 1, but the function has 1");
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              onnx_bytes(f, some_input(), {.arguments = {"a", "b"}});
+            }),
+            "save_onnx: there are 2 names for arguments, but the function has 1");
+}
+
+// ---- Files --------------------------------------------------------------------------------------
+
+class SaveOnnxFileTest : public InOwnFolder {
+ protected:
+  SaveOnnxFileTest() : InOwnFolder("model.onnx") {}
+};
+
+TEST_F(SaveOnnxFileTest, WritesWhatLoadOnnxReads) {
+  save_onnx(
+      path, [](const Tensor& x) { return x * 2; }, some_input());
+  expect_values(load_onnx(path)({{"x", some_input()}}).at("y"), {2, 4, 6, 8});
+  EXPECT_EQ(files().size(), 1U);
+}
+
+TEST_F(SaveOnnxFileTest, AFunctionThatCannotBeSavedLeavesTheFile) {
+  write(path, "as before");
+  EXPECT_THROW(save_onnx(
+                   path,
+                   [](const Tensor& x) {
+                     return x + truncated_normal({2, 2});
+                   },
+                   some_input()),
+               OnnxError);
+  EXPECT_EQ(bytes_of(path), "as before");
+}
+
+}  // namespace
+}  // namespace reel
