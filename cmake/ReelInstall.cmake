@@ -13,7 +13,7 @@ endif()
 
 if(REEL_HAS_ONNX)
   install(FILES onnx.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel)
-  install(FILES onnx/model.h onnx/onnx_error.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel/onnx)
+  install(FILES onnx/model.h onnx/onnx_error.h onnx/save_onnx.h onnx/save_options.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel/onnx)
 endif()
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/reel)
