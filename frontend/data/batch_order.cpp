@@ -48,14 +48,14 @@ BatchOrder::BatchOrder(std::int64_t rows, BatchOptions options)
   check_not_negative("epochs", options_.epochs);
   check_not_negative("ahead", options_.ahead);
   if (!options_.rows && !options_.tokens)
-    throw ArgumentError("Batches: give the size of a batch, in rows or in tokens");
+    throw ArgumentError("Batches: give the size of a batch: {.rows = 32}, or {.tokens = 4096}");
   if (options_.drop_last && !options_.rows)
     throw ArgumentError("Batches: drop_last leaves out batches of fewer than `rows` rows; give it");
   if (!options_.tokens && !options_.bucket) return;
   const auto given = static_cast<std::int64_t>(options_.lengths.size());
   if (given != rows)
     throw ArgumentError(str("Batches: tokens and bucket need the length of each row: there are ",
-                            rows, " rows, and ", given, " lengths"));
+                            rows, " rows, and ", given, " lengths; give them as .lengths"));
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t length = options_.lengths[static_cast<std::size_t>(row)];
     if (length < 0)

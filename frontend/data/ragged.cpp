@@ -124,10 +124,12 @@ template Tensor tensor_of_rows(const std::vector<bool>&, const RowLayout&, std::
 RowReader::RowReader(const Tensor& x, int depth, DType stored)
     : data_(x.checked_data(stored, "rows_of")) {
   if (x.rank() != depth)
-    throw ShapeError(str("rows_of: the rows asked for are nested ", depth, " deep, but ", x.type(),
-                         " has ", x.rank(),
-                         " axes; give the type of a row, as in "
-                         "rows_of<std::vector<std::vector<float>>>(x) for three axes"));
+    throw ShapeError(str("rows_of: rows nested ", depth, " deep have ", depth, " axes, but ",
+                         x.type(), " has ", x.rank(),
+                         x.rank() < 2 ? "; to_vector returns its elements"
+                                      : "; give the type of a row, as in "
+                                        "rows_of<std::vector<std::vector<float>>>(x) for three "
+                                        "axes"));
   const ModeScope plain({});
   std::int64_t stride = x.numel();
   for (int axis = 0; axis < depth; ++axis) {

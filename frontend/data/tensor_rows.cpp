@@ -2,6 +2,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
 #include "reel/core/types/mode.h"
 #include "reel/frontend/data/batches.h"
@@ -13,6 +14,15 @@ namespace {
 int axis_of(const Tensor& x, const Axis& axis) {
   check_defined("Batches", x);
   return axis.dim() && axis.dim()->is_named() ? find(x.dims(), *axis.dim()) : axis.in(x, "Batches");
+}
+
+[[noreturn]] void refuse_axis(const Tensors& tensors, const Dim& dim) {
+  for (const Tensor& x : tensors)
+    if (const std::string hint = one_dim_hint({dim}, x.dims()); !hint.empty())
+      throw ShapeError(
+          str("Batches: no tensor has the dim of the rows, ", dim, "; one is ", x.type(), hint));
+  throw ShapeError(str("Batches: no tensor has the dim of the rows, ", dim, "; the first one is ",
+                       tensors[0].type()));
 }
 
 }  // namespace
@@ -33,8 +43,10 @@ TensorRows::TensorRows(const Tensors& tensors, const Axis& axis) : tensors_(tens
                            dim, ", the latter in ", x.type()));
     along = &dim;
   }
-  if (!along) throw ShapeError("Batches: no tensor has the axis of the rows");
+  if (tensors_.empty()) throw ShapeError("Batches: the data holds no tensor");
+  if (!along) refuse_axis(tensors_, *axis_.dim());
   count_ = along->size();
+  if (along->is_named()) axis_ = Axis(*along);  // batches get its name, also if it is a position
 }
 
 BatchOptions TensorRows::with_lengths(BatchOptions options) const {

@@ -414,14 +414,25 @@ TEST_F(BatchesOfFilesTest, PositionsAreSavedInCheckpoints) {
   expect_same_bits(train(99), whole);  // nothing is left to do
 }
 
+TEST(BatchesTest, ThePositionOfANamedAxisStandsForItsDim) {
+  const Dim batch("batch", 3), time("time", tensor({1, 3, 2}, {batch}));
+  const Tensor x = ones({batch, time});
+  std::vector<std::string> types;
+  for (const Tensor& part : Batches(x, 0, {.tokens = 3, .bucket = 3, .ahead = 0}))
+    types.push_back(str(part.type()));
+  EXPECT_EQ(types,
+            (std::vector<std::string>{"f32[batch=1,time[batch=1]]", "f32[batch=1,time[batch=1]]",
+                                      "f32[batch=1,time[batch=1]]"}));
+}
+
 TEST(BatchesErrorsTest, SayWhatToChange) {
   EXPECT_EQ(message_of<ArgumentError>([] { numbers(3, {}); }),
-            "Batches: give the size of a batch, in rows or in tokens");
+            "Batches: give the size of a batch: {.rows = 32}, or {.tokens = 4096}");
   EXPECT_EQ(message_of<ArgumentError>([] { numbers(3, {.rows = -1}); }),
             "Batches: rows must not be negative, got -1");
   EXPECT_EQ(message_of<ArgumentError>([] { numbers(3, {.tokens = 5}); }),
             "Batches: tokens and bucket need the length of each row: there are 3 rows, and 0 "
-            "lengths");
+            "lengths; give them as .lengths");
   EXPECT_EQ(message_of<ArgumentError>([] {
               numbers(2, {.tokens = 5, .lengths = {1, 6}});
             }),
@@ -447,7 +458,11 @@ TEST(BatchesErrorsTest, SayWhatToChange) {
   const Dim batch("batch", 2);
   EXPECT_EQ(message_of<ShapeError>(
                 [&] { return Batches(ones({batch}), Dim("other", 2), {.rows = 1}).size(); }),
-            "Batches: no tensor has the axis of the rows");
+            "Batches: no tensor has the dim of the rows, other=2; the first one is f32[batch=2]");
+  EXPECT_EQ(message_of<ShapeError>(
+                [&] { return Batches(ones({batch}), Dim("batch", 2), {.rows = 1}).size(); }),
+            "Batches: no tensor has the dim of the rows, batch=2; one is f32[batch=2]; the two "
+            "called batch are not one Dim: use one Dim for both, as x.dim(\"batch\") gives it");
   EXPECT_EQ(message_of<ShapeError>([] {
               return Batches(std::pair{ones({2}), ones({3})}, 0, {.rows = 1}).size();
             }),

@@ -127,8 +127,13 @@ TEST(RaggedErrorsTest, NameTheRow) {
             "or ask for f32");
   EXPECT_EQ(
       message_of<ShapeError>([&] { return rows_of(ones({2})); }),
-      "rows_of: the rows asked for are nested 2 deep, but f32[2] has 1 axes; give the type of "
-      "a row, as in rows_of<std::vector<std::vector<float>>>(x) for three axes");
+      "rows_of: rows nested 2 deep have 2 axes, but f32[2] has 1; to_vector returns its elements");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              return rows_of(ones({2, 2, 2}));
+            }),
+            "rows_of: rows nested 2 deep have 2 axes, but f32[2,2,2] has 3; give the type of a "
+            "row, as in "
+            "rows_of<std::vector<std::vector<float>>>(x) for three axes");
   EXPECT_EQ(
       message_of<ShapeError>([&] {
         return rows_of(transpose(ones({batch, time}), {time, batch}));
