@@ -9,6 +9,7 @@
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
+#include "reel/core/runtime/random.h"
 #include "reel/frontend/loops/while_loop.h"
 
 namespace reel::detail {
@@ -34,8 +35,12 @@ class Doubling {
   TreeLeaves run() const {
     TreeLeaves ys = spec_.xs;
     if (const std::optional<std::int64_t> count = known_count()) {
-      for (std::int64_t distance = 1; distance < *count; distance *= 2)
+      RandomScope random;  // as the loop has: later draws are the same
+      std::int64_t number = 0;
+      for (std::int64_t distance = 1; distance < *count; distance *= 2) {
+        random.begin(number++);
         ys = round(ys, Distance{distance, Tensor()});
+      }
     } else {
       ys = run_as_loop(std::move(ys));
     }

@@ -163,6 +163,19 @@ TEST_P(AssociativeScanTest, InTheBodyOfALoopAndUnderPolicies) {
   expect_all_close(mask_padding(run(grad(recomputed))(x)), mask_padding(grad(kept)(x)), 1e-12);
 }
 
+TEST_P(AssociativeScanTest, LaterDrawsAreThoseOfEagerCode) {
+  const auto f = [](const Tensor& x) {
+    const auto add = [](const Tensor& a, const Tensor& b) { return a + b; };
+    return sum(associative_scan(add, x, x.dim("time"))) + random_uniform({}, 0, 1, f64);
+  };
+  const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
+  const Tensor x = ones({batch, time}, f64);
+  manual_seed(3);
+  const Tensor expected = f(x);
+  manual_seed(3);
+  expect_same_bits(run(f)(x), expected);
+}
+
 TEST_P(AssociativeScanTest, TheDirectionalDerivativeOfAProduct) {
   const Tensor x = tensor({2., 3., 5., 7.}, {}, f64), v = tensor({1., 0., 1., 0.}, {}, f64);
   expect_values(
