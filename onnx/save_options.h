@@ -13,6 +13,7 @@ enum class OnnxDraws {
   inputs,  ///< as inputs of the model, one for each draw; not for draws in loops and branches
 };
 
+/// Options of save_onnx and onnx_bytes.
 struct SaveOnnxOptions {
   /// Names of the arguments of f, by position. An input has the name of its argument, followed by
   /// the path of the leaf: "model.cell.w". An argument with an empty name adds nothing: "cell.w".
@@ -25,6 +26,7 @@ struct SaveOnnxOptions {
   std::vector<std::size_t> parameters = {};
   /// Positions of arguments whose tensors may have any number of rows, as JitOptions::any_length.
   std::vector<std::size_t> any_length = {};
+  /// Where the random numbers of the model come from.
   OnnxDraws draws = OnnxDraws::nodes;
   std::string name = "reel";  ///< of the graph, and of the function in errors
 };
