@@ -121,8 +121,11 @@ TEST(SaveOnnxTest, ATrainedModelLearnsOn) {
 
 /// Returns a message without the lines of this file.
 std::string without_lines(std::string text) {
-  for (std::size_t at = text.find(" at /"); at != std::string::npos; at = text.find(" at /"))
-    text.erase(at, text.find_first_of(":\n", text.find(".cpp:", at) + 5) - at);
+  // " at FILE.cpp:LINE", with a path as the build has it
+  for (std::size_t end; (end = text.find(".cpp:")) != std::string::npos;) {
+    const std::size_t at = text.rfind(" at ", end);
+    text.erase(at, text.find_first_of(":\n", end + 5) - at);
+  }
   return text;
 }
 
