@@ -80,6 +80,17 @@ TEST_P(FilledPaddingTest, OfACapturedTensorAndASlice) {
     }
 }
 
+// A masked residual is saved by a loop that runs all entries, as its maximum mixes them; the
+// gradient reads it along another dim.
+TEST_P(FilledPaddingTest, OfAValueThatTwoReductionsRead) {
+  expect_planned([&](const Tensor&, const Tensor& tick, const Tensor& s) {
+    return 0.9 * s + tick + 0.2 * max(logsumexp(s, width) + s, batch);
+  });
+  expect_planned([&](const Tensor& x, const Tensor& tick, const Tensor& s) {
+    return 0.9 * s + 0.2 * prod(softmax(s, width) + x * tick, batch);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Lengths, FilledPaddingTest,
                          ::testing::Values(std::vector<int>{2, 1, 3}, std::vector<int>{0, 2, 1},
                                            std::vector<int>{3, 3, 1}, std::vector<int>{0, 0, 2}));

@@ -39,6 +39,10 @@ class EndedValues {
   /// entries are discarded and their cotangents are zero, so either draw gives the same gradient.
   std::optional<FinishedFill> fill_of_saved(ValueId v) const;
 
+  /// Returns true if the padding of the value counts (find_filled_padding). A loop does not keep
+  /// such padding in a stack if it is beyond the ends of all running entries.
+  bool has_filled_padding(ValueId v) const { return has_filled_padding_[v]; }
+
   /// Returns true if the record gives zero for finished entries, or, for a sum over entries, if
   /// they add zero to it.
   bool is_zero_in_ended(const OpRecord& record) const;

@@ -149,6 +149,8 @@ LoopFission::LoopFission(const LoopAttrs& attrs, std::span<const TensorType> inp
     // those outside.
     for (const ValueId v : body_.inputs)
       if (ended_->is_mixed(v)) placement_[v] = Placement::in_loop;
+    for (const ValueId v : formals.slices)
+      if (ended_->has_filled_padding(v)) placement_[v] = Placement::in_loop;
   }
   is_needed_ = find_needed(false);
   is_term_ = find_terms_inside();
@@ -432,6 +434,10 @@ void LoopFission::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
     if (is_hoisted_[r] || in.empty() || !can_leave(record) || must_stay(record) ||
         !(keeps_rows(record, is_left_if_kept[r]) || is_sum_over_entries(record, is_only_summed)) ||
         std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed_[v]; }))
+      continue;
+    if (ended_ && std::any_of(in.begin(), in.end(), [&](ValueId v) {
+          return placement_[v] == Placement::in_loop && ended_->has_filled_padding(v);
+        }))
       continue;
     const std::vector<std::uint8_t>& is_reason =
         record.recompute == Recompute::no ? is_after : is_behind;

@@ -14,7 +14,7 @@ namespace reel {
 ///
 ///   Before: stack r (residual); gradient loop reads slices r with FinishedFill::as_is
 ///   After:  stack r (residual, finished_unread); gradient loop reads slices r with
-///           FinishedFill::running or FinishedFill::zero
+///           FinishedFill::running, running_padding or zero
 ///
 /// Random draws of each entry are relaxed as well if no op mixes entries, as no cotangent flows to
 /// them. Outputs that are zero for finished entries no longer collect them. Recomputed residuals
