@@ -6,7 +6,7 @@
 namespace reel {
 namespace {
 
-/// A scan whose slices have letters of their own, so that each iteration makes a dim.
+/// A scan over words. Each word has letters of its own, so each iteration makes a dim.
 struct WordsOf {
   explicit WordsOf(std::int64_t count)
       : words("words", count),
@@ -31,7 +31,7 @@ struct WordsOf {
   Tensor x;
 };
 
-/// Handles each value whose op's name begins with one of these letters so.
+/// Returns a policy that gives `saving` to the values of all ops with these first letters.
 Checkpoint saving_so(Saving saving, const std::string& letters) {
   return Checkpoint::every(3).where([saving, letters](const StepValue& value) {
     return letters.find(value.op[0]) == std::string::npos ? Saving::by_default : saving;
@@ -112,8 +112,8 @@ TEST(DimsOfRecomputedStepsTest, ListsOfResidualsWithOtherDims) {
   }
 }
 
-/// The second derivative records a reversal of a reversal: a cotangent's dims are those of an
-/// output that is computed twice, and merging both leaves one of them.
+/// The second derivative reverses a reversed graph. That graph computes an output twice, and merges
+/// both with their dims. A cotangent of the output must get the dims that are left.
 TEST(DimsOfRecomputedStepsTest, TangentsOfTangents) {
   const Tensor text = text_of_sentences({2, 1}, {2, 1, 1, 0});
   const Tensor along = mask_padding(sin(text));
@@ -140,8 +140,8 @@ TEST(DimsOfRecomputedStepsTest, TangentsOfTangents) {
   }
 }
 
-/// max_seq_len makes a Dim, and the words of the result run over it. The loop and its gradient's
-/// forward loop are merged, so that one of two such Dims is left, and words with it.
+/// max_seq_len makes a Dim, and the lengths of the result's words run over it. The loop and its
+/// gradient's forward loop are merged, with both Dims and both dims of words.
 TEST(DimsOfRecomputedStepsTest, WordsOverADimThatTheLoopMakes) {
   const Tensor text = text_of_sentences({2, 1}, {2, 1, 1, 0});
   const auto slope = [](int most, const Checkpoint& policy) {
