@@ -9,6 +9,7 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/types/dim_expression.h"
 #include "reel/core/types/dim_node.h"
+#include "reel/core/types/dim_symbol.h"
 
 namespace reel {
 namespace {
@@ -81,20 +82,17 @@ Dim GraphBuilder::in_body(const Dim& given) {
     return of_operands(dim, *expression, [&](const Dim& of) { return in_body(of); });
   for (const auto& [actual, symbol] : body_dims_)
     if (actual.node() == dim.node()) return symbol;
-  Ref<DimNode> node(new DimNode);
+  Dims length_dims;
   bool is_other = false;
   for (const Dim& of : dim.length_dims()) {
     const Dim here = in_body(root().renamed(of));
-    node->length_dims.push_back(here);
+    length_dims.push_back(here);
     is_other = is_other || (here.is_ragged() && here.is_symbol());
     for (const Dim& entry : entry_dims_) is_other = is_other || entry.node() == here.node();
   }
   for (const Dim& entry : entry_dims_) is_other = is_other && entry.node() != dim.node();
   if (!is_other) return dim;
-  node->name = dim.name();
-  node->kind = DimKind::ragged;
-  node->is_symbol = true;
-  body_dims_.emplace_back(dim, Dim::of_node(node));
+  body_dims_.emplace_back(dim, dim_symbol(dim.name(), std::move(length_dims)));
   copy_slice(dim, body_dims_.back().second);
   return body_dims_.back().second;
 }
@@ -112,12 +110,9 @@ Dim GraphBuilder::renamed(const Dim& dim) {
 }
 
 Dim GraphBuilder::captured_dim(const Dim& dim) {
-  Ref<DimNode> node(new DimNode);
-  node->name = dim.name();
-  node->kind = DimKind::ragged;
-  node->is_symbol = true;
-  for (const Dim& of : dim.length_dims()) node->length_dims.push_back(renamed(of));
-  const Dim symbol = Dim::of_node(node);
+  Dims length_dims;
+  for (const Dim& of : dim.length_dims()) length_dims.push_back(renamed(of));
+  const Dim symbol = dim_symbol(dim.name(), std::move(length_dims));
   copy_slice(dim, symbol);
   rename(dim, symbol);
   capture_values_.push_back(graph_->add_value(token_type(symbol)));

@@ -4,10 +4,11 @@
 #include <optional>
 #include <unordered_map>
 
+#include "reel/core/dims/dim_slices.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/loop/loop.h"
-#include "reel/core/types/dim_node.h"
+#include "reel/core/types/dim_symbol.h"
 
 namespace reel {
 namespace {
@@ -126,14 +127,8 @@ class Merger {
     Dims length_dims;
     for (const Dim& of : dim.length_dims()) length_dims.push_back(renamed(of));
     if (length_dims == dim.length_dims()) return dim;
-    Ref<DimNode> node(new DimNode);
-    node->name = dim.name();
-    node->kind = DimKind::ragged;
-    node->size = dim.raw_size();
-    node->is_full = dim.node()->is_full;
-    node->is_symbol = true;
-    node->length_dims = std::move(length_dims);
-    const Dim made = Dim::of_node(std::move(node));
+    const Dim made = dim_symbol(dim.name(), std::move(length_dims));
+    copy_slice(dim, made);
     renamed_.bind(dim, made);
     merged_.emplace_back(dim, made);
     return made;

@@ -5,18 +5,14 @@
 
 #include "reel/core/ops/registry.h"
 #include "reel/core/types/dim_expression.h"
+#include "reel/core/types/dim_symbol.h"
 
 namespace reel {
 namespace {
 
 Dim new_symbol(const LoopAttrs& attrs) {
   if (attrs.trips.new_dim.empty()) return Dim::unknown();
-  Ref<DimNode> node(new DimNode);
-  node->name = attrs.trips.new_dim;
-  node->kind = attrs.entries.dims.empty() ? DimKind::dynamic : DimKind::ragged;
-  node->is_symbol = true;
-  node->length_dims = attrs.entries.dims;
-  return Dim::of_node(node);
+  return dim_symbol(attrs.trips.new_dim, attrs.entries.dims);
 }
 
 /// Makes a new symbol for each dim that a loop's iterations change.
@@ -44,12 +40,9 @@ class NewDims {
 
  private:
   void make(const Dim& dim) {
-    Ref<DimNode> node(new DimNode);
-    node->name = dim.name();
-    node->kind = dim.is_ragged() ? DimKind::ragged : DimKind::dynamic;
-    node->is_symbol = true;
-    for (const Dim& over : dim.length_dims()) node->length_dims.push_back(of(over));
-    made_.push_back(Dim::of_node(node));
+    Dims length_dims;
+    for (const Dim& over : dim.length_dims()) length_dims.push_back(of(over));
+    made_.push_back(dim_symbol(dim.name(), std::move(length_dims)));
   }
 
   Dims changing_, made_;
@@ -81,12 +74,7 @@ class ElementDims {
     Dims over;
     for (const Dim& length_dim : dim.length_dims()) over.push_back(of(length_dim));
     if (over == dim.length_dims()) return dim;
-    Ref<DimNode> node(new DimNode);
-    node->name = dim.name();
-    node->kind = DimKind::ragged;
-    node->is_symbol = true;
-    node->length_dims = over;
-    return made_.emplace_back(dim, Dim::of_node(node)).second;
+    return made_.emplace_back(dim, dim_symbol(dim.name(), std::move(over))).second;
   }
 
   const NewDims& last_;

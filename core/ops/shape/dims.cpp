@@ -16,6 +16,7 @@
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/dim_node.h"
+#include "reel/core/types/dim_symbol.h"
 #include "reel/core/types/mode.h"
 #include "reel/core/types/sizes.h"
 
@@ -74,12 +75,7 @@ const Op define_dim_op{
     .name = "define_dim",
     .type =
         [](TypeArgs& a) {
-          Ref<DimNode> node(new DimNode);
-          node->name = a.attr<NameAttrs>().name;
-          node->kind = a.in[0].rank() ? DimKind::ragged : DimKind::dynamic;
-          node->is_symbol = true;
-          node->length_dims = a.in[0].dims();
-          a.out.push_back(token_type(Dim::of_node(node)));
+          a.out.push_back(token_type(dim_symbol(a.attr<NameAttrs>().name, a.in[0].dims())));
         },
     .kernel =
         [](KernelArgs& a) {

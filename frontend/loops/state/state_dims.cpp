@@ -6,6 +6,7 @@
 #include "reel/core/dims/dim_slices.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/types/dim_symbol.h"
 #include "reel/frontend/tree/tree.h"
 
 namespace reel {
@@ -13,12 +14,7 @@ namespace {
 
 /// Returns a dim of a trace; its size is known only during a run.
 Dim formal_dim(const Dim& like, const DimChanges& formal) {
-  Ref<DimNode> node(new DimNode);
-  node->name = like.name();
-  node->kind = like.is_ragged() ? DimKind::ragged : DimKind::dynamic;
-  node->is_symbol = true;
-  node->length_dims = canonical(formal(like.length_dims()));
-  const Dim result = Dim::of_node(node);
+  const Dim result = dim_symbol(like.name(), canonical(formal(like.length_dims())));
   copy_slice(like, result);
   return result;
 }

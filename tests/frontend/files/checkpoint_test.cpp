@@ -5,25 +5,18 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
 
 #include "reel/core/ops.h"
 #include "reel/frontend/jit.h"
 #include "reel/tests/check.h"
+#include "reel/tests/own_folder.h"
 
 namespace reel {
 namespace {
 
-namespace fs = std::filesystem;
-
-/// Gives each test a file of its own in the working directory, and removes it in the end.
-class CheckpointTest : public ::testing::Test {
+class CheckpointTest : public InOwnFolder {
  protected:
-  void TearDown() override { fs::remove(path); }
-
-  const std::string path = std::string("checkpoint_test_") +
-                           ::testing::UnitTest::GetInstance()->current_test_info()->name() +
-                           ".safetensors";
+  CheckpointTest() : InOwnFolder("checkpoint.safetensors") {}
 };
 
 /// An optimiser: gradient descent with momentum.

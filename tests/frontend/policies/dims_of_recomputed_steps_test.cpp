@@ -63,12 +63,15 @@ Tensor text_of_sentences(const std::vector<int>& words_of, const std::vector<int
   return mask_padding(cumsum(full({batch, words, letters}, 0.3, f64), letters));
 }
 
+class DimsInEveryMode : public InEveryMode {};
+REEL_IN_EVERY_MODE(DimsInEveryMode);
+
 /// The scan runs over the sentences, so each iteration has words and letters of its own. A rule
 /// runs the iteration again: it makes its letters twice, and a residual may have either Dim.
-TEST(DimsOfRecomputedStepsTest, LettersThatAnEagerIterationMakesTwice) {
+TEST_P(DimsInEveryMode, LettersThatAnIterationMakesTwice) {
   const Tensor text = text_of_sentences({2, 1}, {2, 1, 1, 0});
-  const auto slope = [](const Checkpoint& policy) {
-    const auto loss = [policy](const Tensor& x) {
+  const auto loss = [](const Checkpoint& policy) {
+    return [policy](const Tensor& x) {
       const Tensor y = scan(Scan{.spatial_dim = x.dim("batch"),
                                  .xs = x,
                                  .body = [](const Tensor& sentence) { return sin(sentence); },
@@ -76,13 +79,15 @@ TEST(DimsOfRecomputedStepsTest, LettersThatAnEagerIterationMakesTwice) {
                            .ys;
       return sum(0.5 * y + sin(y));
     };
-    return [loss](const Tensor& x) { return sum(sin(grad(loss)(x))); };
   };
-  const Tensor expected = mask_padding(grad(slope(Checkpoint()))(text));
+  const auto slope = [](const auto& f) {
+    return [f](const Tensor& x) { return sum(sin(grad(f)(x))); };
+  };
+  const Tensor expected = mask_padding(grad(slope(loss(Checkpoint())))(text));
   for (const Saving saving : {Saving::by_default, Saving::keep, Saving::recompute, Saving::spill}) {
-    const auto of_rule = slope(Checkpoint().where([saving](const StepValue&) { return saving; }));
-    expect_all_close(mask_padding(grad(of_rule)(text)), expected, 1e-12);
-    expect_all_close(mask_padding(jit(grad(of_rule))(text)), expected, 1e-12);
+    const auto of_rule = loss(Checkpoint().where([saving](const StepValue&) { return saving; }));
+    expect_all_close(mask_padding(run(grad(slope(of_rule)))(text)), expected, 1e-12);
+    expect_all_close(mask_padding(grad(slope(run(of_rule)))(text)), expected, 1e-12);
   }
 }
 
@@ -109,6 +114,34 @@ TEST(DimsOfRecomputedStepsTest, ListsOfResidualsWithOtherDims) {
     expect_all_close(mask_padding(planned(x)), mask_padding(grad(loss)(x)), 1e-12);
     EXPECT_EQ(planned.explain().find("its plan failed"), std::string::npos)
         << planned.explain().substr(0, 600);
+  }
+}
+
+/// The gradient's body reads an element of a list and a capture. Each has letters that another run
+/// made, and the dataflow executor named them after the value that arrived first.
+TEST_P(DimsInEveryMode, ElementsAndCapturesHaveTheSameLetters) {
+  const auto loss = [](const Tensor& x) {
+    const auto twice = [](const Tensor& sentence) {
+      const auto step = [&](const Tensor& s) {
+        return tanh(s + matmul(sentence, sentence, sentence.dim("words")));
+      };
+      return while_loop([](const Tensor&) { return true; }, step, sentence,
+                        {.maximum_iterations = 2});
+    };
+    const Tensor y =
+        scan(Scan{.spatial_dim = x.dim("batch"), .xs = x, .body = twice, .reverse = true}).ys;
+    return sum(y + sin(y));
+  };
+  const auto in_mode = run(loss);
+  const auto slope = [](const auto& f) {
+    return [&f](const Tensor& x) { return sum(sin(grad(f)(x))); };
+  };
+  for (const auto& [words_of, letters_of] :
+       std::vector<std::pair<std::vector<int>, std::vector<int>>>{
+           {{2, 1}, {2, 1, 1, 0}}, {{0, 2}, {0, 0, 3, 1}}, {{0, 0}, {}}}) {
+    const Tensor text = text_of_sentences(words_of, letters_of);
+    expect_all_close(mask_padding(grad(slope(in_mode))(text)),
+                     mask_padding(grad(slope(loss))(text)), 1e-12);
   }
 }
 

@@ -304,15 +304,22 @@ class Lowering::Loop {
     return !type.is_list() && std::none_of(type.dims().begin(), type.dims().end(), is_theirs);
   }
 
-  /// Elements of lists take the dims of earlier inputs of the body, as name_alike() does in other
-  /// executors. Each element tells its own dims; an identity behind it waits for those of all.
+  /// Elements of lists take the dims of the body's other inputs, and of earlier elements, as
+  /// name_alike() does in other executors. Each element tells the dims that no other input tells; an
+  /// identity behind it waits for those of all.
   void name_alike(Scope& body, const Ports& inputs) {
     std::vector<TensorType> types;
     for (const ValueId v : around_.graph->inputs_of(record_))
       types.push_back(around_.graph->types[v]);
+    const std::vector<std::size_t> made = slices_with_own_dims(attrs_, types);
     const auto slices = body_inputs_of(attrs_, inputs).slices;
-    for (const std::size_t i : slices_with_own_dims(attrs_, types)) {
+    const Dims told_by_others = tell_by_others(body, made);
+    for (const std::size_t i : made) {
       const ValueId v = body_inputs(attrs_).slices[i];
+      for_each_symbol(body_.types[v], [&](const Dim& symbol) {
+        if (contains(told_by_others, symbol))
+          all_.wait(slices[i].node, *all_.dim_known(body, symbol));
+      });
       LoweredOutput& element = all_.node(slices[i].node).outputs[0];
       element.binds = true;
       element.value = LoweredOutput::kNone;
@@ -327,6 +334,26 @@ class Lowering::Loop {
       });
       body.values[v] = named;
     }
+  }
+
+  /// Lets the body's other inputs, not elements of lists, tell the dims that both have: an element
+  /// may come with a dim of its own. Returns these dims.
+  ///
+  /// made: the slices that are such elements.
+  Dims tell_by_others(Scope& body, const std::vector<std::size_t>& made) const {
+    std::vector<std::uint8_t> is_made(body_.inputs.size());
+    for (const std::size_t i : made) body_inputs_of(attrs_, is_made).slices[i] = true;
+    Dims result;
+    for (std::size_t k = 0; k < is_made.size(); ++k) {
+      const ValueId v = body_.inputs[k];
+      if (is_made[k] || body_.types[v].is_list()) continue;
+      for_each_bound(body_.types[v], [&](const Dim& symbol) {
+        if (contains(result, symbol)) return;
+        body.tells[symbol.node()] = v;
+        result.push_back(symbol);
+      });
+    }
+    return result;
   }
 
   /// outputs: of the body.

@@ -1,0 +1,14 @@
+// core/types/dim_symbol.h — makes symbols, the named dims of a trace.
+#pragma once
+
+#include <string>
+
+#include "reel/core/types/dim.h"
+
+namespace reel {
+
+/// Returns a new symbol, a dim that belongs to a trace. Only a run knows its size, or its lengths if
+/// length_dims is not empty: then it is ragged.
+Dim dim_symbol(std::string name, Dims length_dims = {});
+
+}  // namespace reel
