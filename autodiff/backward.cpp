@@ -256,7 +256,7 @@ void Backward::take_rows(ValueId number, ValueId source) {
   if (is_source_[source]) tables_.emplace(number, source);
 }
 
-Tensor Backward::rows(ValueId number, Tensor& cotangent) const {
+TableRows Backward::rows(ValueId number) const {
   const auto found = rows_.find(number);
   if (found == rows_.end()) return {};
   Tensors values, numbers;
@@ -264,15 +264,8 @@ Tensor Backward::rows(ValueId number, Tensor& cotangent) const {
     values.push_back(rows->values);
     numbers.push_back(rows->numbers);
   }
-  const bool is_one = values.size() == 1;
-  const Tensor all = is_one ? values[0] : concat(values, 0);
-  const Tensor all_numbers = is_one ? numbers[0] : concat(numbers, 0);
-  if (!cotangent.is_defined()) {
-    cotangent = all;
-    return all_numbers;
-  }
-  cotangent = reel::add_rows(std::move(cotangent), all_numbers, all);
-  return {};
+  if (values.size() == 1) return {values[0], numbers[0]};
+  return {concat(values, 0), concat(numbers, 0)};
 }
 
 void Backward::leave_iteration(Loop& loop, std::int64_t next) {

@@ -55,11 +55,9 @@ class Backward {
     finish_sum(number);
     return cotangents_[number];
   }
-  /// Puts the rows that arrived for a value into `cotangent`, concatenated in the order in which
-  /// they were read. Returns their numbers. If a whole contribution arrived as well, adds the rows
-  /// to it and returns an undefined Tensor.
-  Tensor rows(ValueId number, Tensor& cotangent) const;
-  bool has_rows(ValueId number) const { return rows_.count(number); }
+  /// Returns the rows that arrived for a value, concatenated in the order in which they were read.
+  /// cotangent() does not have them.
+  TableRows rows(ValueId number) const;
   /// Returns a boolean that says whether a run has the cotangent; undefined if that is certain.
   Tensor presence(ValueId number) const {
     const auto found = presences_.find(number);
@@ -91,9 +89,6 @@ class Backward {
   struct Presence {
     Tensor present;
     bool is_exact;
-  };
-  struct Rows {
-    Tensor values, numbers;
   };
   bool is_needed(std::span<const TapeOperand> inputs) const;
   void visit(const OpRecord& record, const TapeOperand* operands);
@@ -134,7 +129,8 @@ class Backward {
   std::unordered_map<ValueId, TermSum> blocks_;  ///< the earlier blocks, which cotangents_ lacks
   std::vector<std::uint8_t> is_needed_, is_source_;
   std::unordered_map<ValueId, ValueId> tables_;  ///< values that may be rows -> their source
-  std::unordered_map<ValueId, std::vector<Rows>> rows_;  ///< by source: rows read last come first
+  std::unordered_map<ValueId, std::vector<TableRows>>
+      rows_;  ///< by source: rows read last come first
   std::vector<Loop> loops_;
   std::unordered_map<ValueId, Presence> presences_;
   std::optional<Presence> arriving_;  ///< of all cotangents of the visited record

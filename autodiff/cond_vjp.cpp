@@ -1,6 +1,7 @@
 // The vjp of a cond is a cond: each branch recomputes its own residuals, then runs backwards.
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "reel/autodiff/reverse_graph.h"
 #include "reel/autodiff/run_again.h"
@@ -10,7 +11,6 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/replay.h"
-#include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/loop/capture_list.h"
 #include "reel/core/ops/loop/loop_types.h"
@@ -44,12 +44,12 @@ ReversedGraph reverse_branch(const SubGraph& branch, const std::vector<int>& pla
   return reverse_graph(forward, spec);
 }
 
-/// Returns the output that is the cotangent of a capture of the cond; nothing if the branch has no
-/// path to it.
+/// Returns the output that is the cotangent of a capture of the cond, or the rows of it; nothing if
+/// the branch has no path to these.
 std::optional<std::size_t> output_for(const ReversedGraph& reversed, const std::vector<int>& places,
-                                      int capture) {
+                                      int capture, bool rows = false) {
   for (std::size_t k = 0; k < reversed.wanted.size(); ++k)
-    if (places[reversed.wanted[k]] == capture) return k;
+    if (places[reversed.wanted[k]] == capture && rows == (reversed.row_numbers[k] >= 0)) return k;
   return std::nullopt;
 }
 
@@ -59,16 +59,10 @@ bool is_uncertain(const ReversedGraph& reversed, const std::vector<int>& places,
   return k && reversed.presences[*k] >= 0;
 }
 
-/// Returns true if the branch has no path to the capture, or only to rows of it.
-bool gives_rows(const ReversedGraph& reversed, const std::vector<int>& places, int capture) {
-  const auto k = output_for(reversed, places, capture);
-  return !k || reversed.row_numbers[*k] >= 0;
-}
-
 /// Returns the rows that a branch gives for a capture, and their numbers. Their count is unknown.
 Tensors rows_of(const ReversedGraph& reversed, const std::vector<int>& places, const Tensors& given,
                 int capture, const TensorType& table) {
-  const auto k = output_for(reversed, places, capture);
+  const auto k = output_for(reversed, places, capture, true);
   Dims dims(table.sizes().begin(), table.sizes().end());
   dims[0] = Dim(0);
   const Tensor values = k ? given[*k] : zeros(dims, table.dtype());
@@ -106,15 +100,12 @@ WrappedBranch wrap(const SubGraph& branch, const ReversedGraph& reversed,
   const Tensors gradients = replay(*reversed.graph, inputs, env);
   Tensors outputs;
   for (const int capture : wanted) {
-    const auto k = output_for(reversed, places, capture);
-    const int numbers = k ? reversed.row_numbers[*k] : -1;
-    if (k && numbers < 0) {
+    if (const auto k = output_for(reversed, places, capture)) {
       outputs.push_back(gradients[*k]);
       continue;
     }
     const Tensor& like = at.input(1 + capture);
-    Tensor whole = like.type().is_list() ? empty_list(like.type()) : zeros_like(like);
-    outputs.push_back(k ? add_rows(whole, gradients[numbers], gradients[*k]) : whole);
+    outputs.push_back(like.type().is_list() ? empty_list(like.type()) : zeros_like(like));
   }
   for (const int capture : uncertain) {
     const auto k = output_for(reversed, places, capture);
@@ -135,17 +126,15 @@ void cond_vjp(Vjp& at) {
   const ReversedGraph yes_reversed = reverse_branch(attrs.on_true, attrs.true_captures, at);
   const ReversedGraph no_reversed = reverse_branch(attrs.on_false, attrs.false_captures, at);
   // Captures without a path in either branch get no cotangent, rather than zeros.
-  std::vector<int> wanted;
-  for (const std::size_t i : yes_reversed.wanted) wanted.push_back(attrs.true_captures[i]);
-  for (const std::size_t i : no_reversed.wanted) wanted.push_back(attrs.false_captures[i]);
-  std::sort(wanted.begin(), wanted.end());
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-  std::vector<int> tables;
-  for (const int capture : wanted)
-    if (gives_rows(yes_reversed, attrs.true_captures, capture) &&
-        gives_rows(no_reversed, attrs.false_captures, capture))
-      tables.push_back(capture);
-  for (const int capture : tables) wanted.erase(std::find(wanted.begin(), wanted.end(), capture));
+  std::vector<int> wanted, tables;
+  for (const auto& [reversed, captures] :
+       {std::tie(yes_reversed, attrs.true_captures), std::tie(no_reversed, attrs.false_captures)})
+    for (std::size_t k = 0; k < reversed.wanted.size(); ++k)
+      (reversed.row_numbers[k] < 0 ? wanted : tables).push_back(captures[reversed.wanted[k]]);
+  for (std::vector<int>* list : {&wanted, &tables}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
   std::vector<int> uncertain;
   for (const int capture : wanted)
     if (is_uncertain(yes_reversed, attrs.true_captures, capture) ||

@@ -66,18 +66,26 @@ RecordedReversal record_reversal(const Graph& forward, const ReversalSpec& spec)
   // The last output first, as on the eager tape.
   std::reverse(targets.begin(), targets.end());
   std::reverse(cotangents.begin(), cotangents.end());
-  Tensors presences, row_numbers;
+  Tensors presences;
+  std::vector<TableRows> rows;
   const AssumptionScope scope_of_vjps(spec.assumes_cotangents);
-  const Tensors gradients = tape.gradient(targets, cotangents, sources, &presences, &row_numbers);
+  const Tensors gradients = tape.gradient(targets, cotangents, sources, &presences, &rows);
   // No path, no cotangent: zeros would meet infinite derivatives. A carry always has one.
   const std::vector<std::size_t> asked = std::exchange(both.wanted, {});
   Tensors found, paths, numbers;
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (!gradients[i].is_defined() && spec.is_free[asked[i]]) continue;
+  const auto add = [&](std::size_t i, const Tensor& cotangent, const Tensor& path,
+                       const Tensor& of_rows) {
     both.wanted.push_back(asked[i]);
-    found.push_back(gradients[i].is_defined() ? gradients[i] : zeros_of(sources[i]));
-    paths.push_back(presences[i]);
-    numbers.push_back(row_numbers[i]);
+    found.push_back(cotangent);
+    paths.push_back(path);
+    numbers.push_back(of_rows);
+  };
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (gradients[i].is_defined())
+      add(i, gradients[i], presences[i], {});
+    else if (!spec.is_free[asked[i]])
+      add(i, zeros_of(sources[i]), {}, {});
+    if (rows[i].values.is_defined()) add(i, rows[i].values, {}, rows[i].numbers);
   }
   for (const Tensor& path : paths) {
     both.presences.push_back(path.is_defined() ? static_cast<int>(found.size()) : -1);

@@ -17,12 +17,10 @@ struct ReversibleGraph {
   Ref<Graph> reverse;
   std::vector<std::size_t> cotangents;  ///< outputs of the graph with cotangents in `reverse`
   std::vector<std::size_t> inputs;      ///< inputs of the graph that `reverse` takes
-  std::vector<std::size_t> wanted;      ///< inputs with cotangents among the outputs of `reverse`
-  std::vector<int> presences;  ///< by wanted input: the output of `reverse` that says whether there
-                               ///< is a cotangent, or -1
-  std::vector<int> row_numbers;  ///< by wanted input: the output with row numbers if the cotangent
-                                 ///< is rows, or -1
-  Tensors captured;              ///< values from outside, the last inputs of `reverse`
+  // As in ReversedGraph.
+  std::vector<std::size_t> wanted;
+  std::vector<int> presences, row_numbers;
+  Tensors captured;  ///< values from outside, the last inputs of `reverse`
 };
 
 /// A graph derived from another graph: calls of the latter run it if tapes record them.

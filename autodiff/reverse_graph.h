@@ -44,9 +44,10 @@ struct ReversedGraph {
   std::vector<std::size_t> inputs;      ///< it takes these (free) inputs of the forward graph
   std::vector<std::size_t> kept;        ///< it takes these outputs of the forward graph
   std::vector<Saved> saved;
-  Tensors captured;                 ///< constants that a vjp took from outside
-  std::vector<std::size_t> wanted;  ///< its outputs are cotangents of these inputs: all wanted ones
-                                    ///< that are not free, and free ones with a path
+  Tensors captured;  ///< constants that a vjp took from outside
+  /// Its first outputs are cotangents of these inputs: all wanted ones that are not free, and free
+  /// ones with a path. A table that is read whole and by rows occurs twice.
+  std::vector<std::size_t> wanted;
   /// By wanted input: the output that is 1 (i32) if a run has a path to it; -1 if that is certain.
   std::vector<int> presences;
   /// By wanted input: the output with the row numbers if the cotangent is rows; otherwise -1.

@@ -20,20 +20,21 @@ Tensor with_named_dims_of(const Tensor& x, const TensorType& again) {
 void add_cotangents_of(Vjp& at, RecordingTape& tape, const Tensors& outputs,
                        const Tensors& cotangents, const Tensors& sources,
                        const std::vector<std::size_t>& places) {
-  Tensors targets, given, presences, row_numbers;
+  Tensors targets, given, presences;
+  std::vector<TableRows> rows;
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     if (!cotangents[k].is_defined()) continue;
     targets.push_back(outputs[k]);
     given.push_back(cotangents[k]);
   }
-  const Tensors gradients = tape.gradient(targets, given, sources, &presences, &row_numbers);
-  for (std::size_t k = 0; k < places.size(); ++k)
-    if (row_numbers[k].is_defined())
-      at.add_rows(places[k], gradients[k], row_numbers[k]);
-    else if (gradients[k].is_defined() && presences[k].is_defined())
+  const Tensors gradients = tape.gradient(targets, given, sources, &presences, &rows);
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    if (rows[k].values.is_defined()) at.add_rows(places[k], rows[k].values, rows[k].numbers);
+    if (gradients[k].is_defined() && presences[k].is_defined())
       at.add(places[k], gradients[k], presences[k]);
     else if (gradients[k].is_defined())
       at.add(places[k], gradients[k]);
+  }
 }
 
 }  // namespace reel

@@ -366,7 +366,8 @@ Tensor seed(const Tensor& target, const Tensor& cotangent) {
 }
 
 Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangents,
-                                const Tensors& sources, Tensors* presences, Tensors* row_numbers) {
+                                const Tensors& sources, Tensors* presences,
+                                std::vector<TableRows>* rows) {
   if (is_spent_)
     throw ArgumentError(
         "Tape: gradient was asked twice of a tape that is not persistent; make it with "
@@ -395,7 +396,7 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
                          : kUntracked);
   for (const Tensor& target : targets) given.push_back(number(target, "for"));
   backward.want(wanted);
-  if (row_numbers)
+  if (rows)
     for (const Table& table : tables_) backward.take_rows(table.number, table.source);
   for (std::size_t i = 0; i < targets.size(); ++i)
     if (given[i] != kUntracked)
@@ -407,13 +408,10 @@ Tensors RecordingTape::gradient(const Tensors& targets, const Tensors& cotangent
   Tensors result;
   for (const ValueId number : wanted)
     result.push_back(number == kUntracked ? Tensor() : backward.cotangent(number));
-  if (row_numbers)
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-      row_numbers->push_back(backward.rows(wanted[i], result[i]));
-  // Rows that were read exist, even if a run finds no path to the rest.
+  if (rows)
+    for (const ValueId number : wanted) rows->push_back(backward.rows(number));
   if (presences)
-    for (const ValueId number : wanted)
-      presences->push_back(backward.has_rows(number) ? Tensor() : backward.presence(number));
+    for (const ValueId number : wanted) presences->push_back(backward.presence(number));
   return result;
 }
 

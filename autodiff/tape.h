@@ -90,6 +90,11 @@ class TapeOperand {
   alignas(Tensor) std::byte bytes_[sizeof(Tensor)];
 };
 
+/// Rows that a table's cotangent has, and their numbers. Both are undefined if there are none.
+struct TableRows {
+  Tensor values, numbers;
+};
+
 /// Records the ops applied on this thread to watched tensors, and to values computed from them,
 /// until it is destroyed.
 ///
@@ -123,16 +128,16 @@ class RecordingTape final : public Recorder {
   ///
   /// presences: if given, by source, a boolean if only a run tells whether there is a path;
   /// otherwise undefined.
-  /// row_numbers: if given, by source, the row numbers if the cotangent is rows, concatenated in
-  /// the order in which they were read; otherwise undefined. A cotangent is rows only for a table
-  /// given to watch_rows() that is read by rows alone.
+  /// rows: if given, by source, the rows of a table given to watch_rows(), concatenated in the
+  /// order in which they were read. The cotangent is the sum of the returned tensor, which is
+  /// undefined if the table was read by rows alone, and of these.
   ///
   /// Throws ArgumentError if a tape that is not persistent is used a second time. This is allowed
   /// inside another body, branch or trace, since bodies may be recorded more than once. Throws
   /// TraceError if the tape's own trace has ended, or if a target or a floating source was made
   /// inside.
   Tensors gradient(const Tensors& targets, const Tensors& cotangents, const Tensors& sources,
-                   Tensors* presences = nullptr, Tensors* row_numbers = nullptr);
+                   Tensors* presences = nullptr, std::vector<TableRows>* rows = nullptr);
 
   void record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
               std::span<const Tensor> outputs) override;

@@ -1,5 +1,6 @@
 #include "reel/frontend/sparse/embedding_table.h"
 
+#include "reel/autodiff/tape.h"
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/rows.h"
@@ -44,18 +45,17 @@ Tensor EmbeddingTable::to_dense() const {
   return slices_ ? reel::to_dense(*slices_, dims_) : dense();
 }
 
-EmbeddingTable detail::rows_of_table(const Tensor& values, const Tensor& numbers,
-                                     const TensorType& table) {
+EmbeddingTable detail::rows_of_table(const TableRows& rows, const TensorType& table) {
   Dims dims(table.sizes().begin(), table.sizes().end());
   dims[0] = Dim(0);
-  return EmbeddingTable({values.is_defined() ? values : zeros(dims, table.dtype()),
-                         numbers.is_defined() ? numbers : zeros({0}, i64),
+  return EmbeddingTable({rows.values.is_defined() ? rows.values : zeros(dims, table.dtype()),
+                         rows.numbers.is_defined() ? rows.numbers : zeros({0}, i64),
                          tensor(table.sizes(), {Dim(table.rank())})},
                         table.dims());
 }
 
-Tensor detail::whole_of_rows(const Tensor& values, const Tensor& numbers, const TensorType& table) {
-  return add_rows(zeros(table), numbers, values);
+Tensor detail::with_rows(Tensor whole, const TableRows& rows) {
+  return rows.values.is_defined() ? add_rows(std::move(whole), rows.numbers, rows.values) : whole;
 }
 
 EmbeddingTable EmbeddingTable::coalesced() const {

@@ -66,6 +66,8 @@ EmbeddingTable operator+(const EmbeddingTable& a, const EmbeddingTable& b);
 Tensor gather(const EmbeddingTable& table, const Tensor& indices,
               const GatherOptions& options = {});
 
+struct TableRows;
+
 namespace detail {
 
 /// A table in a tree, with the numbers of tensors and leaves that the tree has before it.
@@ -96,11 +98,10 @@ std::vector<FoundTable> tables_of(Tree& tree) {
   return found;
 }
 
-/// Returns the gradient of a table with these dims, given its rows and their numbers; both empty:
-/// no rows.
-EmbeddingTable rows_of_table(const Tensor& values, const Tensor& numbers, const TensorType& table);
-/// Returns the dense sum of numbered rows.
-Tensor whole_of_rows(const Tensor& values, const Tensor& numbers, const TensorType& table);
+/// Returns the gradient of a table with these dims that is rows only.
+EmbeddingTable rows_of_table(const TableRows& rows, const TensorType& table);
+/// Returns a dense gradient with the rows, if there are any, added.
+Tensor with_rows(Tensor whole, const TableRows& rows);
 
 /// Returns the tree with each row once in all of its tables.
 template <class Tree>

@@ -31,24 +31,21 @@ Tree gradient_of_tree(RecordingTape& tape, const Tensors& targets, const Tensors
                       const Tree& tree) {
   const TreeLeaves leaves = flatten(tree);
   const Tensors sources = tensors_of(leaves);
-  Tensors numbers;
-  Tensors gradient = tape.gradient(targets, cotangents, sources, nullptr, &numbers);
+  std::vector<TableRows> found;
+  Tensors gradient = tape.gradient(targets, cotangents, sources, nullptr, &found);
   // Table rows are put in last, because they change the leaves of a table.
   const auto tables = tables_of(tree);
   std::vector<EmbeddingTable> rows(tables.size());
   for (std::size_t k = 0; k < tables.size(); ++k) {
     const std::size_t i = tables[k].tensors;
-    if (!tables[k].table->is_dense() || (gradient[i].is_defined() && !numbers[i].is_defined()))
-      continue;
-    rows[k] = rows_of_table(gradient[i], numbers[i], sources[i].type());
+    if (!tables[k].table->is_dense() || gradient[i].is_defined()) continue;
+    rows[k] = rows_of_table(found[i], sources[i].type());
+    found[i] = {};
     gradient[i] = sources[i];
-    numbers[i] = Tensor();
   }
-  // A tensor that is watched as a table may also be requested as a plain tensor.
+  // A table may also be read whole, or be requested as a plain tensor too.
   for (std::size_t i = 0; i < sources.size(); ++i)
-    gradient[i] = numbers[i].is_defined()
-                      ? whole_of_rows(gradient[i], numbers[i], sources[i].type())
-                      : whole_gradient(std::move(gradient[i]), sources[i]);
+    gradient[i] = with_rows(whole_gradient(std::move(gradient[i]), sources[i]), found[i]);
   Tree result = unflatten(tree, with_tensors(leaves, gradient));
   const auto places = tables_of(result);
   for (std::size_t k = 0; k < rows.size(); ++k)

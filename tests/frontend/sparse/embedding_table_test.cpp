@@ -410,6 +410,49 @@ TEST_P(EmbeddingTableTest, RowsHaveTheBitsOfEagerMode) {
   expect_same_bits(here.words.to_dense(), eager.words.to_dense());
 }
 
+/// Rows are added to what other reads gave in the end. A body added its rows in each iteration.
+TEST_P(EmbeddingTableTest, ATableReadWholeAndByRowsHasTheBitsOfEagerMode) {
+  if (!is_exact()) return;
+  const Model at{EmbeddingTable(random_normal({6, 3})), random_normal({3})};
+  const Tensor ids = cast(floor(random_uniform({40, 2}) * 6.), i32);
+  const auto next = [](const Model& m, const Tensor& id, const Tensor& s) {
+    const Tensor scores = matmul(m.words.dense(), s);  // tied: the table is the output layer too
+    return tanh(s + sum(gather(m.words, id), 0) * m.output + mean(scores));
+  };
+  const auto along = [](const Tensor& ids, const auto& step) {
+    return sum(scan(Scan{.initial = ones({3}), .xs = ids, .body = step}).state);
+  };
+  const auto expect_bits = [&](const auto& f) {
+    const Model eager = grad(f)(at, ids), here = run(grad(f))(at, ids);
+    EXPECT_FALSE(eager.words.is_sparse());
+    expect_same_bits(here.words.dense(), eager.words.dense());
+    if (is_eager()) return;
+    const auto traced = jit(f, options_of(GetParam()));
+    const auto under_tape = [&](const Model& m) { return traced(m, ids); };
+    expect_same_bits(grad(under_tape)(at).words.dense(), eager.words.dense());
+  };
+  expect_bits([&](const Model& m, const Tensor& ids) {
+    return along(ids, [&](const Tensor& id, const Tensor& s) {
+      return std::pair{None{}, next(m, id, s)};
+    });
+  });
+  expect_bits([&](const Model& m, const Tensor& ids) {
+    return along(ids, [&](const Tensor& id, const Tensor& s) {
+      const Tensor by_rows = sum(gather(m.words, id), 0);
+      return std::pair{None{}, cond(
+                                   sum(id) % 2 == 0, [&] { return tanh(s + by_rows); },
+                                   [&] { return next(m, id, s); })};
+    });
+  });
+  expect_bits([&](const Model& m, const Tensor& ids) {
+    return along(ids, [&](const Tensor& id, const Tensor& s) {
+      return std::pair{None{}, cond(
+                                   sum(id) % 2 == 0, [&] { return next(m, id, s); },
+                                   [&] { return s * sum(gather(m.words, id)); })};
+    });
+  });
+}
+
 TEST_P(EmbeddingTableTest, ClippingCountsRowsOfOneIndexAsTheirSum) {
   const auto f = [](const EmbeddingTable& t) { return sum(gather(t, tensor({2, 0, 2}))); };
   const auto whole = [](const Tensor& t) { return sum(gather(t, tensor({2, 0, 2}), 0)); };

@@ -86,6 +86,20 @@ struct Params {
   int layers;
 };
 
+/// The state of the while loop has as many elements as the scan had iterations, and never changes.
+/// A pass then dropped the loop's result, whose size other ops mention.
+TEST_P(JvpTest, TangentsOfTangentsThroughAStateOfUnknownSizeThatIsHandedOn) {
+  const auto f = [](const In& x) {
+    const auto step = [&](const Tensor& at) { return sin(at) * x[0]; };
+    const Tensor limit = cast(floor(sum(x[0] * 0.)), i32) + 2;
+    const Tensor many = scan(Scan{.xs = x[0], .body = step, .max_seq_len = limit}).ys;
+    const Tensor same = while_loop([](const Tensor& s) { return sum(s) < -100.; },
+                                   [](const Tensor& s) { return s; }, sum(many, 1));
+    return In{sum(0.5 * same + sin(same))};
+  };
+  expect_tangents(f, {tensor({0.3, 0.5, -0.2}, {}, f64)});
+}
+
 TEST_P(JvpTest, KnowsTreesAndIntegerLeaves) {
   const auto f = [](const Params& p) {
     return std::tuple{Params{square(p.w), p.count + 1, p.layers}, p.w > 1.0, scalar(3.0), 2};

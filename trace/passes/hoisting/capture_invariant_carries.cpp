@@ -14,7 +14,11 @@ struct Loop {
 
 /// Turns carries that the body returns unchanged into captures. Returns the outputs that the record
 /// loses, and the inputs that they equal.
-std::vector<std::pair<ValueId, ValueId>> capture_carries(Loop& loop) {
+///
+/// types: of the graph around. An output with a dim of its own, of unknown size, stays: other
+/// records may mention that dim.
+std::vector<std::pair<ValueId, ValueId>> capture_carries(Loop& loop,
+                                                         const std::vector<TensorType>& types) {
   LoopAttrs& attrs = loop.attrs;
   Ref<Graph> body(new Graph(*attrs.body.graph));
   Ref<Graph> cond(attrs.cond ? new Graph(*attrs.cond.graph) : nullptr);
@@ -22,9 +26,11 @@ std::vector<std::pair<ValueId, ValueId>> capture_carries(Loop& loop) {
   for (std::size_t i = 0; i < attrs.carries.size();) {
     const auto formals = body_inputs_of(attrs, body->inputs).carries;
     const auto returned = body_outputs_of(attrs, body->outputs).carries;
+    const ValueId before = operands_of(attrs, loop.inputs).carries[i],
+                  after = results_of(attrs, loop.outputs).carries[i];
     // Finished entries keep their value, which is the one that the body returns, so lengths make no
     // difference.
-    const bool is_unchanged = returned[i] == formals[i] &&
+    const bool is_unchanged = returned[i] == formals[i] && types[before] == types[after] &&
                               attrs.carries[i].fill == FinishedFill::running &&
                               !attrs.carries[i].adds_finished;
     if (!is_unchanged) {
@@ -76,7 +82,7 @@ Ref<Graph> capture_invariant_carries(const Graph& graph) {
     Loop loop{get<LoopAttrs>(record.attrs.get()), std::move(in), {out.begin(), out.end()}};
     DimEnv names = loop.attrs.body.env();
     loop.attrs.body = make_sub_graph(capture_invariant_carries(*loop.attrs.body.graph), names);
-    for (const auto& [output, input] : capture_carries(loop)) value[output] = input;
+    for (const auto& [output, input] : capture_carries(loop, graph.types)) value[output] = input;
     result->append(record, make_attrs(std::move(loop.attrs)), loop.inputs, loop.outputs);
   }
   for (const ValueId v : graph.outputs) result->outputs.push_back(value[v]);
