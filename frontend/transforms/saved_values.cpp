@@ -71,11 +71,25 @@ Maker maker_of(const Graph& graph, ValueId v) {
   return result;
 }
 
+/// True if the type has an axis of size 0. The token of a dim has one, though its dim may be known
+/// only to a run.
+bool is_empty(const TensorType& type) {
+  return std::ranges::any_of(type.dims(), [](const Dim& dim) { return dim.raw_size() == 0; });
+}
+
 class Finder {
  public:
-  /// numbers: known numbers among its inputs.
-  Finder(const Graph& graph, const std::vector<TensorType>& inputs, KnownNumbers numbers = {})
-      : numbers_(std::move(numbers)), graph_(graph), types_(plan_types(graph, inputs, DimEnv())) {}
+  /// numbers: known numbers among its inputs. env: dims that are known already.
+  Finder(const Graph& graph, const std::vector<TensorType>& inputs, KnownNumbers numbers = {},
+         DimEnv env = {})
+      : numbers_(std::move(numbers)),
+        graph_(graph),
+        types_(plan_types(graph, inputs, std::move(env))) {
+    // A type that only a run knows, such as of a loop whose trip count is a tensor, names the known
+    // dims as all other types do: a tensor has one Dim in both graphs.
+    for (ValueId v = 0; v < types_.types.size(); ++v)
+      if (!types_.is_known[v]) types_.types[v] = with_known_dims(graph.types[v]);
+  }
 
   /// Describes the outputs of the graph, beginning with number `first`.
   KeptValues find(std::size_t first) const {
@@ -108,8 +122,17 @@ class Finder {
     for (const ValueId v : values) result.push_back(types_.types[v]);
     return result;
   }
+  /// Returns the dims that symbols of the graph stand for, as far as known.
+  const DimEnv& env() const { return types_.env; }
 
  private:
+  TensorType with_known_dims(const TensorType& type) {
+    bool knows_all = true;
+    for_each_symbol(type, [&](const Dim& dim) {
+      knows_all = knows_all && (types_.env.knows(dim) || dim.raw_size() >= 0);
+    });
+    return knows_all ? types_.env.resolve(type) : DimEnv::renaming(types_.env).resolve(type);
+  }
   bool is_input(ValueId v) const {
     return std::find(graph_.inputs.begin(), graph_.inputs.end(), v) != graph_.inputs.end();
   }
@@ -123,6 +146,7 @@ class Finder {
       kept.type = kept.type.element();
     }
     if (is_known && kept.count >= 0) kept.bytes = kept.count * kept.type.bytes();
+    if (is_empty(kept.type)) kept.bytes = 0;
     kept.in_memory = kept.bytes;
     if (is_spilled_output(record, output)) describe_file(record, v, output, kept);
     return kept;
@@ -260,7 +284,8 @@ KeptValues find_kept(TreeLeaves arguments,
           back.push_back(forward.types_of({&v, 1})[0]);
         }
         for (const Tensor& captured : reversible.captured) back.push_back(captured.type());
-        found.kept.loops = Finder(*reversible.reverse, back, std::move(numbers)).recomputed();
+        found.kept.loops =
+            Finder(*reversible.reverse, back, std::move(numbers), forward.env()).recomputed();
         throw found;
       },
       [](const Graph&) { return std::string(); });

@@ -258,6 +258,46 @@ TEST(SavedValuesTest, TellsTheNamesThatTheUserGave) {
   EXPECT_EQ(names(of_rule), "gates: " + std::to_string(kState) + "; ") << str(of_rule);
 }
 
+// Named dims are symbols in a trace. Results of a loop whose trip count is a tensor have the same
+// dims as all other values.
+TEST(SavedValuesTest, KnowsTheDimsOfALoopWithACountThatIsATensor) {
+  const Dim rows("rows", 3), cols("cols", 2);
+  const auto f = [](const Checkpoint& policy) {
+    return [policy](const Tensor& x) {
+      const auto body = [](const Tensor&, const Tensor& h) { return sin(h); };
+      return sum(fori_loop(0, cast(sum(x), i32), body, x, {.checkpoint = policy}) * x);
+    };
+  };
+  const Tensor x = ones({rows, cols}, f64);
+  const auto last = [&](const Checkpoint& policy) {
+    for (const KeptValue& value : saved_values(f(policy))(x).values)
+      if (value.op == "fori_loop \"fori_loop\": sin") return value.bytes;
+    return std::int64_t{-1};
+  };
+  EXPECT_EQ(last({}), 3 * 2 * 8);
+  EXPECT_EQ(last(Checkpoint::budget(10'000)), 3 * 2 * 8);
+  EXPECT_EQ(saved_values(f(Checkpoint::budget(10'000)))(x).loops.at(0).checkpoints, 5000);
+}
+
+TEST(SavedValuesTest, OfAttention) {
+  const Dim queries("queries", 3), keys("keys", 4), features("features", 2), batch("batch", 2);
+  const Tensor k = ones({keys, features}, f64);
+  const auto plain = [&](const Tensor& q) { return sum(attention(q, k, k, keys, features)); };
+  // The result and the logarithm of the denominator; no weights of 3 x 4.
+  EXPECT_EQ(str(saved_values(plain)(ones({queries, features}, f64))),
+            "div: f64[queries=3,features=2], 48 B\n"
+            "add: f64[queries=3], 24 B\n"
+            "in all: 72 B\n");
+  const Dim rows("rows", tensor({3, 2}, {batch}, i32)), cols("cols", tensor({1, 4}, {batch}, i32));
+  const auto ragged = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+    return sum(attention(q, k, v, cols, features, {.causal = rows}));
+  };
+  const Tensor q = ones({batch, rows, features}, f64), c = ones({batch, cols, features}, f64);
+  const KeptValues all = saved_values(ragged)(q, c, c);
+  EXPECT_EQ(all.bytes(), 2 * 3 * 2 * 8 + 2 * 3 * 8) << str(all);
+  EXPECT_FALSE(all.has_unknown()) << str(all);
+}
+
 TEST(SavedValuesTest, RunsNothing) {
   testing::internal::CaptureStdout();
   saved_values([](const Tensor& x) { return sum(square(print(x, "x"))); })(ones({3}));
