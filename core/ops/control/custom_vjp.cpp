@@ -10,6 +10,7 @@
 #include "reel/core/ops/control/custom_vjp_parts.h"
 #include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/runtime/random.h"
 
 namespace reel {
 namespace {
@@ -83,6 +84,9 @@ const Op custom_vjp_op{
 
 Tensors with_custom_vjp(const Tensors& arguments, const Tensors& results, const Tensors& residuals,
                         const CustomBackward& backward) {
+  // In eager mode `backward` runs later, if at all, and in a trace here. So that its draws and
+  // loops are the same and move no other draws, it has a scope of its own, at this place.
+  RandomScope random;
   CustomVjpAttrs attrs;
   attrs.residuals = residuals.size();
   attrs.arguments = arguments.size();
@@ -92,6 +96,7 @@ Tensors with_custom_vjp(const Tensors& arguments, const Tensors& results, const 
     for (const Tensors* given : {&residuals, &results})
       for (const Tensor& x : *given) types.push_back(x.type().with(x.dims()));
     const RecordedGraph recorded = record_graph("custom_vjp", types, [&](const Tensors& given) {
+      random.begin(0);
       const auto cotangents = given.begin() + static_cast<std::ptrdiff_t>(residuals.size());
       Tensors gradients =
           backward(Tensors(given.begin(), cotangents), Tensors(cotangents, given.end()));
@@ -107,7 +112,14 @@ Tensors with_custom_vjp(const Tensors& arguments, const Tensors& results, const 
     attrs.captures = recorded.captured.size();
     inputs.insert(inputs.end(), recorded.captured.begin(), recorded.captured.end());
   } else {
-    attrs.function = std::make_shared<const CustomBackward>(backward);
+    random.begin(0);
+    attrs.function = std::make_shared<const CustomBackward>(
+        !thread_mode.tape ? backward
+                          : [backward, stream = current_random_stream()](
+                                const Tensors& residuals, const Tensors& cotangents) {
+                              RandomScope scope(stream);
+                              return backward(residuals, cotangents);
+                            });
   }
   inputs.insert(inputs.end(), arguments.begin(), arguments.end());
   inputs.insert(inputs.end(), results.begin(), results.end());

@@ -16,7 +16,8 @@ using CustomBackward = std::function<Tensors(const Tensors& residuals, const Ten
 /// that computed the results take no part in the gradient.
 ///
 /// In a trace `backward` is recorded at once; in eager mode it is called when a gradient is
-/// computed.
+/// computed. It has a random stream of its own, for which the call takes one number: its draws are
+/// the same in each mode, and for each gradient.
 Tensors with_custom_vjp(const Tensors& arguments, const Tensors& results, const Tensors& residuals,
                         const CustomBackward& backward);
 

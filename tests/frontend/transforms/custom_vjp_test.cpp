@@ -49,6 +49,43 @@ TEST_P(CustomVjpTest, AResidualMayBeComputed) {
                    run(second([](const Tensor& x) { return tanh(x); }))(scalar(0.4, f64)), 1e-12);
 }
 
+// A loop or a draw in backward takes numbers of the stream. In a trace backward is recorded with
+// the call, in eager mode it runs later.
+TEST_P(CustomVjpTest, BackwardDrawsTheSameInEveryModeAndMovesNoOtherDraw) {
+  const auto noisy = custom_vjp(
+      [](const Tensor& x) {
+        return std::pair{x * x, x};
+      },
+      [](const Tensor& x, const Tensor& g) {
+        const auto body = [&](const Tensor&, const Tensor& s) { return s * 0.5; };
+        return fori_loop(0, 2, body, g) * x + random_normal(x.dims(), x.dtype());
+      });
+  const auto f = [&](const Tensor& x) {
+    const Tensor y = noisy(x), z = noisy(y);
+    return sum(z * random_uniform({3}, 0, 1, f64));
+  };
+  const Tensor x = tensor({1., 2., 3.}, f64);
+  const auto drawn = [&](auto g) {
+    manual_seed(7);
+    const auto [value, gradient] = g(x);
+    return Tensors{value, gradient, random_uniform({2}, 0, 1, f64)};
+  };
+  const Tensors expected = drawn(value_and_grad(f)), actual = drawn(run(value_and_grad(f)));
+  for (std::size_t i = 0; i < expected.size(); ++i) expect_same_bits(actual[i], expected[i]);
+  manual_seed(7);
+  const Tensor value = run(f)(x);  // without a gradient
+  expect_same_bits(value, expected[0]);
+  expect_same_bits(random_uniform({2}, 0, 1, f64), expected[2]);
+  // The draws of two calls differ; those of one call are the same in each of its gradients.
+  manual_seed(7);
+  const auto [y, pull] = vjp([&](const Tensor& x) { return noisy(x) + noisy(x); }, x);
+  const Tensor once = pull(zeros_like(x)), again = pull(zeros_like(x));
+  expect_same_bits(once, again);
+  manual_seed(7);
+  const auto [half, pull_half] = vjp(noisy, x);
+  EXPECT_GT(max(abs(once - 2.0 * pull_half(zeros_like(x)))).item<double>(), 1e-3);
+}
+
 struct Affine {
   Tensor weight, bias;
 };
