@@ -25,15 +25,12 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--length", options.length,
                  "characters over which the gradient of a step reaches back")
       ->check(CLI::Range(2, 100'000));
-  std::string kept = "--task, --length";
-#ifdef REEL_HAS_DISTRIBUTED
-  kept += ", --shards";
   app.add_option("--shards", options.shards,
                  "parts of a batch whose gradients are added; mpirun -n 2 char_rnn --shards 4 "
                  "computes two on each of two ranks, with the results of one rank")
       ->check(CLI::Range(1, 100'000));
-#endif
-  add_training_flags(app, options, "places in the text that are read in parallel", kept);
+  add_training_flags(app, options, "places in the text that are read in parallel",
+                     "--task, --length, --shards");
   app.add_flag("--sample", options.sample,
                "write text with the model in the checkpoint, without training")
       ->excludes("--resume");

@@ -125,6 +125,11 @@ std::unique_ptr<Task> make_task_on(const Options& options, [[maybe_unused]] cons
   if (options.shards > 1)
     return make_task<ShardedTask>(options, options, alphabet, std::move(text),
                                   ShardedGradient{&ranks.world()});
+#else
+  if (options.shards > 1)
+    throw UserError(
+        "--shards needs reel::distributed, which this build lacks: there was no MPI for C (Debian: "
+        "libopenmpi-dev openmpi-bin)");
 #endif
   return make_task<PlainTask>(options, options, alphabet, std::move(text));
 }

@@ -228,6 +228,14 @@ TEST_F(CharRnnErrorTest, TextsThatAreNone) {
   expect_error(run({"--task", "adding", "--data", "text"}), "the adding problem needs no --data");
 }
 
+#ifndef REEL_HAS_DISTRIBUTED
+TEST_F(CharRnnErrorTest, ShardsInABuildWithoutThem) {
+  expect_error(run(small({"--shards", "3"})),
+               "--shards needs reel::distributed, which this build lacks: there was no MPI for C "
+               "(Debian: libopenmpi-dev openmpi-bin)");
+}
+#endif
+
 TEST_F(CharRnnErrorTest, AnotherTextOfTheSameBytes) {
   train("a", small({"--steps", "5"}));
   std::string text = file("text");
