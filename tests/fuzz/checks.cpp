@@ -183,20 +183,28 @@ class Check {
   }
 
   /// Compares plans with and without policies: their gradients add up in another order than eager
-  /// ones.
+  /// ones. A loop that only one of the two cuts into row blocks adds up its rows in another order.
   void check_checkpoints_of_plans(const Function& f) const {
     if (!has_policies(program_)) return;
     const Tensors x = passed(arguments_);
     for (const Mode& mode : all_modes(program_)) {
       if (mode.is_exact || !has_all_passes(mode.passes)) continue;
       const std::string name = str(mode.name, " gradients");
-      const Function kept =
-                         mode.run(with_gradient(variant(without_policies(program_))), mode.passes)
-                             .call,
-                     again = mode.run(with_gradient(f), mode.passes).call;
-      expect_same(name + ", checkpoints of loops", call(name + " that keep all", kept, x),
-                  call(name, again, x), kAnyZero, arguments_);
+      const Runner kept = mode.run(with_gradient(variant(without_policies(program_))), mode.passes),
+                   again = mode.run(with_gradient(f), mode.passes);
+      const Tensors expected = call(name + " that keep all", kept.call, x),
+                    actual = call(name, again.call, x);
+      const bool cuts_alike = cut_loops(kept.explain()) == cut_loops(again.explain());
+      expect_same(name + ", checkpoints of loops", expected, actual,
+                  cuts_alike ? kAnyZero : close(), arguments_);
     }
+  }
+  /// Returns the number of loops that a plan cuts into row blocks.
+  static std::size_t cut_loops(const std::string& explanation) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = explanation.find("  cut: ", at)) != std::string::npos; ++at)
+      ++count;
+    return count;
   }
   static bool has_all_passes(const Passes& passes) {
     Passes all;
