@@ -79,6 +79,11 @@ Tensor tensor(const std::vector<T>& values, Type dtype) {
 /// Returns a tensor without dims. Default dtype: i32 for an integer, f32 for a fraction, boolean
 /// for a bool. Throws ArgumentError for a list.
 Tensor scalar(const NestedList& value, std::optional<DType> dtype = {});
+/// Returns scalar(value, dtype). A template, so that tensor({2}) has one element along one dim.
+template <class T>
+requires std::is_arithmetic_v<T> Tensor tensor(T value, std::optional<DType> dtype = {}) {
+  return scalar(value, dtype);
+}
 
 /// Return a tensor over dims with all elements 0, 1 or `value`.
 Tensor zeros(const Dims& dims, DType dtype = f32);

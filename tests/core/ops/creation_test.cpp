@@ -22,6 +22,13 @@ TEST(TensorFromListsTest, TakesSizesAndDtypeFromTheLists) {
   expect_values(tensor({{1, 2.5}, {true, -3}}), {1, 2.5, 1, -3});
 }
 
+TEST(TensorFromListsTest, ANumberBecomesAScalarAndAListOfOneDoesNot) {
+  EXPECT_EQ(str(tensor(0.5f)), "f32[] 0.5");
+  EXPECT_EQ(str(tensor(3)), "i32[] 3");
+  EXPECT_EQ(str(tensor(3, f64)), "f64[] 3.0");
+  EXPECT_EQ(str(tensor(true)), "boolean[] True");
+  EXPECT_EQ(tensor({3}).type(), TensorType(i32, {1}));
+}
 TEST(TensorFromListsTest, KeepsNumbersExactlyUntilTheDtypeIsKnown) {
   EXPECT_EQ(tensor({0.1}, {}, f64).item<double>(), 0.1);
   EXPECT_EQ(tensor({0.1}, f64).item<double>(), 0.1);
