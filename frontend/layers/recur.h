@@ -53,12 +53,15 @@ Recurred<typename Cell::State> recur(const Cell& cell, const Tensor& xs, const D
                                      const RecurOptions<typename Cell::State>& options = {}) {
   using State = typename Cell::State;
   detail::check_xs(xs, dim, cell.in_dim(), options.name);
-  auto scanned = scan(Scan{
+  auto body = [&](const Tensor& x, const State& state) { return cell(x, state); };
+  // clang 14 does not deduce these.
+  using Arguments = Scan<State, Tensor, None, None, decltype(body)>;
+  auto scanned = scan(Arguments{
       .spatial_dim = dim,
       .initial = options.initial ? *options.initial
                                  : cell.initial_state(detail::state_dims(xs, dim, cell.in_dim())),
       .xs = xs,
-      .body = [&](const Tensor& x, const State& state) { return cell(x, state); },
+      .body = body,
       .reverse = options.reverse,
       .checkpoint = options.checkpoint,
       .swap_memory = options.swap_memory,

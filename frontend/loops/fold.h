@@ -94,17 +94,18 @@ auto fold(F& f, const Xs& xs, const State& initial, const FoldOptions& options, 
   if constexpr (!can_be_folded<F&, Xs, S>()) {
     return as_state(initial);
   } else {
-    const auto body = [&](const Xs& x, const S& state) {
+    auto body = [&](const Xs& x, const S& state) {
       return std::pair{None{}, as_state(f(state, x))};
     };
-    return scan_as(function_of(from_end), Scan{.spatial_dim = options.spatial_dim,
-                                               .initial = initial,
-                                               .xs = xs,
-                                               .body = body,
-                                               .reverse = from_end,
-                                               .checkpoint = options.checkpoint,
-                                               .swap_memory = options.swap_memory,
-                                               .name = options.name})
+    using Arguments = Scan<State, Xs, None, None, decltype(body)>;  // clang 14 does not deduce them
+    return scan_as(function_of(from_end), Arguments{.spatial_dim = options.spatial_dim,
+                                                    .initial = initial,
+                                                    .xs = xs,
+                                                    .body = body,
+                                                    .reverse = from_end,
+                                                    .checkpoint = options.checkpoint,
+                                                    .swap_memory = options.swap_memory,
+                                                    .name = options.name})
         .state;
   }
 }
@@ -169,13 +170,14 @@ auto map(F&& f, const Xs& xs, const FoldOptions& options = {}) {
   if constexpr (!detail::can_be_mapped<F&, Xs>()) {
     return Tensor();
   } else {
-    const auto body = [&](const Xs& x) { return std::pair{detail::as_state(f(x)), None{}}; };
-    return detail::scan_as("map", Scan{.spatial_dim = options.spatial_dim,
-                                       .xs = xs,
-                                       .body = body,
-                                       .checkpoint = options.checkpoint,
-                                       .swap_memory = options.swap_memory,
-                                       .name = detail::named(options, "map").name})
+    auto body = [&](const Xs& x) { return std::pair{detail::as_state(f(x)), None{}}; };
+    using Arguments = Scan<None, Xs, None, None, decltype(body)>;  // clang 14 does not deduce them
+    return detail::scan_as("map", Arguments{.spatial_dim = options.spatial_dim,
+                                            .xs = xs,
+                                            .body = body,
+                                            .checkpoint = options.checkpoint,
+                                            .swap_memory = options.swap_memory,
+                                            .name = detail::named(options, "map").name})
         .ys;
   }
 }

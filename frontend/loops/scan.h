@@ -61,6 +61,19 @@ struct Scan {
   std::string name = "scan";  ///< named in errors
 };
 
+#if defined(__clang__) && __clang_major__ < 17
+namespace detail {
+template <class State>
+struct DeducedByClang17 {
+  static_assert(!std::is_same_v<State, State>,
+                "clang before 17 cannot deduce the template arguments of Scan{...}: write "
+                "Scan<State, Xs, Ys, Cond, decltype(body)>{...}, with None for each that is not "
+                "given, or use clang 17 or GCC");
+};
+}  // namespace detail
+Scan(...)->Scan<detail::DeducedByClang17<None>>;
+#endif
+
 /// The result of scan: auto [ys, state, dim] = scan(...).
 template <class Ys, class State>
 struct Scanned {

@@ -100,16 +100,19 @@ struct NeverMadeObject {
   static inline NeverMade<T> object{};
 };
 
-template <class T, std::size_t I>
-constexpr auto field_address() {
-  return &field<I>(NeverMadeObject<T>::object.value);
-}
+/// The address of a field as a template argument. A plain pointer will not do: clang before 18
+/// takes none to a part of an object.
+template <class T>
+struct FieldAddress {
+  const T* address;
+};
 
-template <auto Address>
+template <class T, FieldAddress<T> Address>
 constexpr std::string_view name_at_address() {
-  // GCC prints [with auto Address = (& ...value.State::h); ...], Clang [Address = &...value.h].
+  // GCC prints [with ... Address = ...{((const T*)(& ...value.State::h))}; ...],
+  // Clang [..., Address = ...{&object.value.h}].
   std::string_view text = __PRETTY_FUNCTION__;
-  text = text.substr(0, text.find_first_of(";]", text.find("Address = ")));
+  text = text.substr(0, text.find_last_of("}"));
   const std::size_t end = text.find_last_not_of(")");
   text = text.substr(0, end + 1);
   return text.substr(text.find_last_of(":.") + 1);
@@ -117,13 +120,14 @@ constexpr std::string_view name_at_address() {
 
 /// A constant, because loops of eager mode flatten their state in every iteration: searching for
 /// the name each time took a tenth of the time of small loops.
-template <auto Address>
-inline constexpr std::string_view kNameAtAddress = name_at_address<Address>();
+template <class T, FieldAddress<T> Address>
+inline constexpr std::string_view kNameAtAddress = name_at_address<T, Address>();
 
 /// Returns the name of field I of the aggregate T.
 template <class T, std::size_t I>
 constexpr std::string_view field_name() {
-  return kNameAtAddress<field_address<T, I>()>;
+  using Field = std::remove_reference_t<decltype(field<I>(NeverMadeObject<T>::object.value))>;
+  return kNameAtAddress<Field, FieldAddress<Field>{&field<I>(NeverMadeObject<T>::object.value)}>;
 }
 
 }  // namespace reel::detail
