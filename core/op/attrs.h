@@ -233,7 +233,7 @@ void each_symbol(const T& value, const SymbolFn& fn) {
 template <class T>
 struct AttrsOf final : Attrs {
   T value;
-  explicit AttrsOf(T value) : value(std::move(value)) {}
+  explicit AttrsOf(T given) : value(std::move(given)) {}
 
   std::size_t hash() const override {
     using attr::hash_of;  // and, by argument-dependent lookup, the overloads next to a field's type

@@ -20,8 +20,8 @@ namespace reel {
 struct OpInput {
   const Tensor* tensor;
   bool temporary = false;
-  OpInput(const Tensor& tensor) : tensor(&tensor) {}
-  OpInput(Tensor&& tensor) : tensor(&tensor), temporary(true) {}
+  OpInput(const Tensor& argument) : tensor(&argument) {}
+  OpInput(Tensor&& argument) : tensor(&argument), temporary(true) {}
 };
 using OpInputs = std::span<const OpInput>;
 

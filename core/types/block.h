@@ -24,7 +24,7 @@ struct Op;
 /// The recording that a promise belongs to, as errors name it: the body of scan "encoder".
 struct Recording : BlockAttachment {
   std::string place;
-  explicit Recording(std::string place) : place(std::move(place)) {}
+  explicit Recording(std::string named) : place(std::move(named)) {}
 };
 
 enum class BlockKind : std::uint8_t {
@@ -52,7 +52,7 @@ struct alignas(64) TensorBlock : RefCounted {
   Ref<const BlockAttachment> attachment;  ///< promise: its Recording
   std::uint64_t builder = 0;              ///< promise: serial number of the GraphBuilder
 
-  explicit TensorBlock(TensorType type) : type(std::move(type)) {}
+  explicit TensorBlock(TensorType of) : type(std::move(of)) {}
   static void destroy(TensorBlock* block);
 };
 static_assert(sizeof(TensorBlock) == 64);

@@ -23,7 +23,7 @@ std::string FixedValue::text() const {
     case Kind::integer:
       return print(static_cast<std::int64_t>(bits));
     case Kind::natural:
-    case Kind::boolean:
+    case Kind::logical:
       return print(bits);
     case Kind::character:
       return {static_cast<char>(bits)};

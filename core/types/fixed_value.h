@@ -24,7 +24,7 @@ class FixedValue {
     none,
     integer,
     natural,  ///< an unsigned integer
-    boolean,
+    logical,  ///< a bool
     character,
     number,
     long_number,  ///< a long double
@@ -80,7 +80,7 @@ class FixedValue {
   template <class T>
   static FixedValue of_integer(T value) {
     static_assert(sizeof(T) <= sizeof(std::uint64_t), "an integer in a tree has at most 64 bits");
-    constexpr Kind kind = std::is_same_v<T, bool>   ? Kind::boolean
+    constexpr Kind kind = std::is_same_v<T, bool>   ? Kind::logical
                           : std::is_same_v<T, char> ? Kind::character
                           : std::is_unsigned_v<T>   ? Kind::natural
                                                     : Kind::integer;

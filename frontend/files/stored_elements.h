@@ -13,6 +13,10 @@
 
 namespace reel {
 
+// GCC's -Wshadow takes an enumerator f32 for one that hides reel::f32, although its name needs
+// StoredDType::.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 /// The type of elements in a file.
 enum class StoredDType : std::uint8_t {
   boolean,
@@ -30,6 +34,7 @@ enum class StoredDType : std::uint8_t {
   f32,
   f64
 };
+#pragma GCC diagnostic pop
 
 /// Returns the size of an element in bytes.
 std::uint64_t size_of(StoredDType stored);

@@ -75,9 +75,8 @@ auto custom_vjp(Forward forward, Backward backward) {
     const auto on_leaves = [backward, expected = detail::custom_arguments(leaves, leaf_paths(all)),
                             result_like = detail::without_tensors(result),
                             residuals_like = detail::without_tensors(residuals)](
-                               const Tensors& residuals, const Tensors& cotangents) {
-      const Residuals r =
-          unflatten(residuals_like, with_tensors(flatten(residuals_like), residuals));
+                               const Tensors& saved, const Tensors& cotangents) {
+      const Residuals r = unflatten(residuals_like, with_tensors(flatten(residuals_like), saved));
       const Result c = unflatten(result_like, with_tensors(flatten(result_like), cotangents));
       return detail::custom_cotangents(flatten(backward(r, c)), expected);
     };

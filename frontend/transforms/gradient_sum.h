@@ -47,8 +47,8 @@ struct GradientSum {
   /// value_and_grad does; the sums are then unchanged.
   template <class F, class... Rest>
   void add(F&& f, const Params& parameters, const Rest&... rest) {
-    const auto of_total = [&](const Params& p, const Rest&... rest) {
-      const auto loss = f(p, rest...);
+    const auto of_total = [&](const Params& p, const Rest&... others) {
+      const auto loss = f(p, others...);
       return std::pair{loss.total, loss.weight};
     };
     auto [loss, own] = value_and_grad(of_total)(parameters, rest...);

@@ -125,7 +125,7 @@ auto jacfwd(F f) {
 template <class F>
 auto hessian(F f) {
   return [gradient = grad(std::move(f))](const Tensor& x) -> Tensor {
-    return jacobian([&](const Tensor& x) -> Tensor { return gradient(x); })(x);
+    return jacobian([&](const Tensor& at) -> Tensor { return gradient(at); })(x);
   };
 }
 

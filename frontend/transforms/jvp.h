@@ -95,8 +95,8 @@ X hvp(F f, const X& x, const X& v) {
   detail::check_tangents(
       "hvp", flatten(x), [&] { return leaf_paths(x, "x"); }, flatten(v),
       [&] { return leaf_paths(v, "x"); });
-  const auto gradient = [g = detail::grad_as("hvp", std::move(f))](const X& x) {
-    return with_dense_tables(g(x));  // has the type of v
+  const auto gradient = [g = detail::grad_as("hvp", std::move(f))](const X& at) {
+    return with_dense_tables(g(at));  // has the type of v
   };
   return vjp(gradient, x).second(v);
 }
