@@ -1,7 +1,6 @@
 #include "reel/core/ops/products/gemm.h"
 
 #include <dnnl.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,7 @@
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
 #include "reel/core/ops/kernels/isa.h"
 #include "reel/core/ops/kernels/quiet_exceptions.h"
+#include "reel/core/ops/products/one_thread.h"
 #include "reel/core/ops/shape/strided.h"
 #include "reel/core/runtime/instruction_set.h"
 #include "reel/core/runtime/parallel.h"
@@ -62,22 +62,6 @@ class Scratch {
   Ref<TensorBlock> block_;
 };
 
-/// Limits oneDNN to one thread. It would use all of OpenMP's; multiply() has its own shares.
-class OneThread {
- public:
-  OneThread() : before_(omp_get_max_threads()) {
-    if (before_ != 1) omp_set_num_threads(1);
-  }
-  ~OneThread() {
-    if (before_ != 1) omp_set_num_threads(before_);
-  }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  int before_;
-};
-
 /// Thresholds of elements of a and columns above which copies of the operands for the cache pay.
 /// Below them the kernel that reads them in place is as fast or faster.
 constexpr std::int64_t kMostOurs = 128 * 1024, kNarrow = 64;
@@ -111,8 +95,8 @@ void slice_by_onednn(const MatrixSizes& s, const float* a, const float* b, float
   // With a single row or column the step is arbitrary, and may be below oneDNN's minimum.
   const bool is_transposed = s.a_step != 1;
   const std::int64_t a_row = is_transposed ? std::max(s.a_step, s.m) : std::max(s.a_row, s.k);
-  instruction_set();  // limits oneDNN too, before it is called
-  const OneThread one_thread;
+  instruction_set();            // limits oneDNN too, before it is called
+  const OneThread one_thread;   // it would use all of OpenMP's; multiply() has its own shares
   const QuietExceptions quiet;  // it multiplies by zeros in lanes behind the last column
   const dnnl_status_t status =
       dnnl_sgemm(is_transposed ? 'T' : 'N', 'N', s.m, s.n, s.k, 1.0f, a, a_row, b,
