@@ -1,12 +1,20 @@
 # Settings of all targets: build type, ccache, the reel/ include prefix, warnings, packages' flags.
 include(GNUInstallDirs)
 
-if(PROJECT_IS_TOP_LEVEL)
-  get_property(is_multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
-  if(NOT is_multi_config AND NOT CMAKE_BUILD_TYPE)
+get_property(is_multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+if(NOT is_multi_config AND NOT CMAKE_BUILD_TYPE)
+  if(PROJECT_IS_TOP_LEVEL)
     set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+  elseif(NOT CMAKE_CXX_FLAGS MATCHES "-O")
+    # Without optimisation Reel is tens of times slower. These variables hold in this folder only: the flags of the
+    # project that contains it stay as they are.
+    message(STATUS "reel: CMAKE_BUILD_TYPE is not set; Reel itself is compiled as Release")
+    set(CMAKE_BUILD_TYPE Release)
+    set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
   endif()
+endif()
 
+if(PROJECT_IS_TOP_LEVEL)
   find_program(CCACHE_PROGRAM ccache)
   if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     # With the base directory, clones in other folders share the cache. Without the sloppiness, files that use a
@@ -34,7 +42,9 @@ target_include_directories(reel_headers INTERFACE ${PROJECT_BINARY_DIR}/include)
 
 add_library(reel_warnings INTERFACE)
 add_library(reel::warnings ALIAS reel_warnings)
-target_compile_options(reel_warnings INTERFACE -Wall -Wextra)
+target_compile_options(reel_warnings INTERFACE -Wall -Wextra
+  # Hints for GCC's vectoriser, and GCC's names of warnings. Clang vectorises without them.
+  "$<$<CXX_COMPILER_ID:Clang>:-Wno-unknown-attributes;-Wno-unknown-pragmas;-Wno-unknown-warning-option>")
 
 # In C++20, xtensor 0.24 mistakes an xarray's dynamic shape for one of rank 4, unless template template parameters match
 # as in C++14. No public header includes xtensor, so users need no flag.
