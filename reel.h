@@ -1,6 +1,8 @@
 // reel.h — includes all public headers of Reel.
 #pragma once
 
+#include "reel/core/base/compiler.h"  // first: its errors come before all others
+
 #include "reel/core/base/errors.h"
 #include "reel/core/functions/checks.h"
 #include "reel/core/functions/scans.h"

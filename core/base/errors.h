@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "reel/core/base/compiler.h"
 #include "reel/core/base/source.h"
 
 namespace reel {
