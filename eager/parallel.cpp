@@ -132,7 +132,7 @@ class Call {
   struct Part {
     Call* call;
     Arena* arena;
-    [[gnu::no_sanitize("thread")]] void operator()(int) const { call->run_next(*arena); }
+    __attribute__((no_sanitize("thread"))) void operator()(int) const { call->run_next(*arena); }
   };
 
   /// oneTBB halves the range repeatedly, so that a helping thread begins in its middle. Parts begin
@@ -209,7 +209,7 @@ struct Helpers::State {
   /// Copied by oneTBB, like the parts of a Call.
   struct Task {
     State* state;
-    [[gnu::no_sanitize("thread")]] void operator()() const { state->run(); }
+    __attribute__((no_sanitize("thread"))) void operator()() const { state->run(); }
   };
   [[gnu::noinline]] void run() noexcept {
     happens_after(&begin);

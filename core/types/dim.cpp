@@ -18,8 +18,12 @@ union Lasting {
   constexpr Lasting() : value() {}
   constexpr ~Lasting() {}
 };
-constinit const Lasting<std::string> kNoName;
 constinit const Lasting<Dims> kNoDims;
+/// No constinit object: for clang, the std::string of libstdc++ 12 is no constant.
+const std::string& no_name() {
+  static const Lasting<std::string> none;
+  return none.value;
+}
 
 Ref<DimNode> new_node(std::string name, DimKind kind, std::int64_t size) {
   Ref<DimNode> node(new DimNode);
@@ -63,7 +67,7 @@ bool Dim::is_named() const { return node_ && node_->kind != DimKind::plain; }
 bool Dim::is_ragged() const { return node_ && node_->kind == DimKind::ragged; }
 bool Dim::is_undefined() const { return node_ && node_->kind == DimKind::undefined; }
 bool Dim::is_symbol() const { return node_ && node_->is_symbol; }
-const std::string& Dim::name() const { return node_ ? node_->name : kNoName.value; }
+const std::string& Dim::name() const { return node_ ? node_->name : no_name(); }
 const Dims& Dim::length_dims() const { return node_ ? node_->length_dims : kNoDims.value; }
 
 std::int64_t Dim::size() const {

@@ -57,7 +57,8 @@ const Op true_positions_op{
           std::fill_n(places, out.type().numel(), 0);
           for_each_entry(
               out.type(), axis, dim.lengths(),
-              [&](std::int64_t outer, std::int64_t first, std::int64_t run, std::int64_t length) {
+              [&, is_inverse = is_inverse](std::int64_t outer, std::int64_t first, std::int64_t run,
+                                           std::int64_t length) {
                 for (std::int64_t inner = first; inner < first + run; ++inner) {
                   std::int64_t count = 0;
                   for (std::int64_t p = 0; p < view.size; ++p) {

@@ -199,7 +199,7 @@ void truncate(const From* from, To* to, std::int64_t count) {
   for (std::int64_t first = 0; first < count; first += kBlock, from += kBlock, to += kBlock) {
     const std::int64_t block = count - first < kBlock ? count - first : kBlock;
     for (std::int64_t i = 0; i < block; ++i)
-      in_range[i] = (from[i] >= kLow) & (from[i] < -kLow) ? from[i] : From{0};
+      in_range[i] = ((from[i] >= kLow) & (from[i] < -kLow)) ? from[i] : From{0};
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < block; ++i)
       to[i] = from[i] >= -kLow ? std::numeric_limits<To>::max()

@@ -267,8 +267,8 @@ const Op rename_op{
           if (to.is_named() && !(from == to) && contains(x.dims(), to))
             throw ShapeError(str("rename: ", axis_name(x, axis), " cannot be called ", to,
                                  ", which is there already; make a second Dim"));
-          const Dim dim =
-              checked_dim("rename", to, from.raw_size(), [&] { return axis_name(x, axis); });
+          const Dim dim = checked_dim("rename", to, from.raw_size(),
+                                      [&, axis = axis] { return axis_name(x, axis); });
           a.out.push_back(x.with(with_dim(x.dims(), axis, dim)));
         },
     .kernel = same_elements,
