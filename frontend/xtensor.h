@@ -1,7 +1,7 @@
 // frontend/xtensor.h — conversions from and to xtensor's containers, without a copy if possible.
 //
 // Not part of reel.h: only programs that include this header need xtensor (0.24 or later). It needs
-// no flags.
+// no flags; xtensor 0.24 itself needs -fno-relaxed-template-template-args with clang 19.
 #pragma once
 
 #include <algorithm>
