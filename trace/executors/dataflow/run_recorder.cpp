@@ -155,7 +155,7 @@ void RunRecorder::finish(std::optional<std::string> message) {
   if (run_.gap.left_out) instances_ = instances_of_what_is_kept();
   renumber_instances();
   if (!message) return;
-  if (!run_.failure) run_.failure.emplace();
+  if (!run_.failure) run_.failure.emplace(RecordedRun::Failure{});
   run_.failure->message = std::move(*message);
 }
 

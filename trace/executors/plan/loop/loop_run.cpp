@@ -271,7 +271,9 @@ void LoopRun::step_with_ended(const Tensor& live) {
   auto& [before, seen, places, made, types] = ended_step_;
   seen.clear();
   before.clear();
-  const auto add = [&](const Tensor& x) { seen.push_back(ended_->seen(x, seen.size())); };
+  const auto add = [&, &inputs = seen](const Tensor& x) {
+    inputs.push_back(ended_->seen(x, inputs.size()));
+  };
   for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
     before.push_back(loop_.carries[i].is_list ? carried_lists_[i]
                                               : placed(carry_type(i), carries_[i]));
