@@ -22,7 +22,7 @@ namespace {
 /// Finds dims_with_lengths_along().
 class SlicedDims {
  public:
-  explicit SlicedDims(const Tensors& xs) : xs_(xs) {
+  explicit SlicedDims(const Tensors& xs) {
     for (const Tensor& x : xs)
       if (has_lengths_along(x.type(), 0))
         for (const Dim& dim : x.dims()) add(dim, x.dims());
@@ -47,7 +47,6 @@ class SlicedDims {
     return true;
   }
 
-  const Tensors& xs_;
   Dims dims_;
 };
 
