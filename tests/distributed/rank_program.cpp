@@ -1,6 +1,10 @@
 // A small training program with a fault that its first argument names, for programs_test.cpp.
 //
 //   rank_program CASE SECONDS [OPTION]   SECONDS: the World's timeout
+//
+// It locks the file that REEL_ALIVE names, until its process is gone.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -165,6 +169,10 @@ void run(const World& world, const std::string& name, const std::string& option)
     reduce(world, 2);
     if (world.rank() == 0) save_safetensors("/dev/full", std::vector<Tensor>{zeros({100})});
     reduce(world, 1);
+  } else if (name == "dead") {  // rank 0 saves to a file system that does not answer
+    reduce(world, 2);
+    if (world.rank() == 0) save_safetensors(option, std::vector<Tensor>{zeros({100})});
+    reduce(world, 1);
   } else if (name == "threads") {
     std::printf("threads %d\n", threads());
   }
@@ -175,6 +183,8 @@ void run(const World& world, const std::string& name, const std::string& option)
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const std::string name = argv[1], option = argc > 3 ? argv[3] : "";
+  if (const char* const alive = std::getenv("REEL_ALIVE"))
+    ::flock(::open(alive, O_RDWR | O_CLOEXEC), LOCK_SH);
   WorldOptions options{.timeout = std::chrono::duration<double>(std::atof(argv[2]))};
   if (const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK"); rank && name == "options")
     options.shards = 4 + std::atoi(rank);
