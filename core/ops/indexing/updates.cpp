@@ -44,6 +44,16 @@ Tensor spread(const Tensor& x, const Dims& dims) {
   return dims.empty() || x.dims() == dims ? x : expand(x, dims);
 }
 
+/// Returns the dims of x that have places of their own along `dim`: the dims of its lengths, and
+/// those of the index.
+Dims entries_of(const Tensor& x, const Dim& dim, const Dims& of_index) {
+  Dims result;
+  for (const Dims& dims : {dim.length_dims(), of_index})
+    for (const Dim& of : dims)
+      if (contains(x.dims(), of) && !contains(result, of)) result.push_back(of);
+  return result;
+}
+
 /// Returns a mask of x: true at the place that the index names in each entry. Throws as gather.
 Tensor mask_of_place(const Tensor& x, const Tensor& index, int axis) {
   const Dim dim = x.dims()[static_cast<std::size_t>(axis)];
@@ -54,9 +64,7 @@ Tensor mask_of_place(const Tensor& x, const Tensor& index, int axis) {
     dims[0] = dim;
     return expand(reshape(is_place, dims), x.dims());
   }
-  Dims entries = dim.length_dims();
-  for (const Dim& of : index.dims())
-    if (!contains(entries, of)) entries.push_back(of);
+  Dims entries = entries_of(x, dim, index.dims());
   Dims all = entries;
   all.push_back(dim);
   const Tensor positions = spread(range(dim, i64), all);
@@ -74,6 +82,34 @@ Tensor set_in_entries(const Tensor& x, const Tensor& index, const Tensor& value,
     along = reshape(value, dims);
   }
   return where(mask_of_place(x, index, axis), expand(along, x.dims()), x);
+}
+
+/// Replaces the places along a dim of the index in every entry. x may be ragged.
+Tensor set_places(const Tensor& x, const Tensor& index, const Tensor& value, int axis,
+                  int axis_of_places) {
+  const Dim dim = x.dims()[static_cast<std::size_t>(axis)];
+  const Dim places = index.dims()[static_cast<std::size_t>(axis_of_places)];
+  Dims matched = index.dims();
+  std::erase(matched, places);
+  const Dims entries = dim.is_named() ? entries_of(x, dim, matched) : Dims();
+  Dims all = entries, with_places = entries;
+  all.push_back(dim);
+  with_places.push_back(places);
+  const Axis along = static_cast<int>(entries.size());
+  const Tensor place =
+      gather_for("set_at", spread(range(dim, i64), all), spread(index, with_places), along);
+  // The number of the value at each position, the last one if there are several; -1 without a
+  // value.
+  const Tensor number =
+      scatter_max(full(all, -1, i32), place, spread(range(places, i32), with_places), along);
+  const Tensor values = gather(value, number, Axis(axis), {.clip = true});
+  Tensor is_replaced = number >= 0;
+  if (!dim.is_named()) {
+    Dims dims(static_cast<std::size_t>(x.rank() - axis), Dim(1));
+    dims[0] = dim;
+    is_replaced = reshape(is_replaced, dims);
+  }
+  return where(expand(is_replaced, x.dims()), values, x);
 }
 
 bool is_known(const Tensor& x) {
@@ -117,12 +153,14 @@ Tensor set_at(Tensor x, const Arg& given_index, const Arg& given_value, const Ax
   const bool any_match = std::any_of(attrs.matched.begin(), attrs.matched.end(), is_matched);
   if (!any_match && !x.type().is_ragged() && is_known(x) && is_known(index))
     return set_rows(std::move(x), index, value, axis);
-  if (!all_match)
-    throw ShapeError(str("set_at: index ", index.type(), " names several places in each entry of ",
+  if (all_match) return set_in_entries(x, index, value, axis);
+  if (std::count_if(attrs.matched.begin(), attrs.matched.end(), is_matched) + 1 != index.rank())
+    throw ShapeError(str("set_at: index ", index.type(), " names places along several dims in ",
                          x.type(),
                          ", which has ragged dims, dims of the index, or sizes that only a "
-                         "run knows; give one place for each entry"));
-  return set_in_entries(x, index, value, axis);
+                         "run knows; merge these dims of index and value"));
+  const auto places = std::find_if_not(attrs.matched.begin(), attrs.matched.end(), is_matched);
+  return set_places(x, index, value, axis, static_cast<int>(places - attrs.matched.begin()));
 }
 
 Tensor set_slice(Tensor x, const Arg& given_begin, const Tensor& value, const Axis& given_axis) {

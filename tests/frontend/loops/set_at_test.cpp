@@ -65,6 +65,62 @@ TEST_P(SetAtTest, NamedDimsOfTheIndexStandForPlaces) {
   expect_gradients(f, {x, v});
 }
 
+// Along a dim with a size beside a ragged one, and along the ragged dim itself.
+TEST_P(SetAtTest, ReplacesSeveralPlacesOfRaggedTensors) {
+  const Dim batch("batch", 2), time("time", tensor({3, 2}, {batch}));
+  const Dim feature("feature", 3), picked("picked", 2);
+  const Tensor x = random_uniform({batch, time, feature}, -1, 1, f64);
+  const Tensor v = random_uniform({batch, time, picked}, -1, 1, f64);
+  const auto features = [&](const Tensor& x, const Tensor& v) {
+    return set_at(x, tensor({2, 0}, {picked}), v, feature);
+  };
+  const auto part = [&](const Tensor& v, int i) { return v.at(picked, i); };
+  const Tensor y = run(features)(x, v);
+  const Tensor parts = stack({part(v, 1), x.at(feature, 1), part(v, 0)}, feature);
+  expect_all_close(y, transpose(parts, {batch, time, feature}), 1e-12);
+  expect_gradients(features, {x, v});
+  // Two places for each entry, from its end; the last of equal ones stays.
+  const Tensor ends = tensor({{-1, 0}, {1, 1}}, {batch, picked});
+  const Tensor w = tensor({{7.0, 8.0}, {5.0, 6.0}}, {batch, picked});
+  const auto times = [&](const Tensor& x, const Tensor& w) { return set_at(x, ends, w, time); };
+  expect_values(mask_padding(run(times)(tensor({1.0, 2.0, 3.0, 4.0, 5.0, NAN}, {batch, time}), w)),
+                {8, 2, 7, 4, 6, 0});
+  expect_gradients(times, {x.at(feature, 0), cast(w, f64)});
+}
+
+// An index along a ragged dim, and a ragged x, without the dim of the lengths.
+TEST_P(SetAtTest, LengthsOverADimThatIsNotThereDoNotMatter) {
+  const Dim batch("batch", 2), time("time", tensor({3, 2}, {batch}));
+  const Tensor x = tensor({1.0, 2.0}, {batch}, f64), index = tensor({0, 0, 0}, {time});
+  const Tensor v = tensor({3.0, 4.0, 5.0}, {time}, f64);
+  const auto f = [&](const Tensor& x, const Tensor& v) { return set_at(x, index, v, batch); };
+  expect_values(run(f)(x, v), {5, 2});
+  const auto g = [&](const Tensor& v, const Tensor& x) {
+    return set_at(v, tensor({0, 1}, {batch}), x, time);
+  };
+  const auto h = [&](const Tensor& v) { return set_at(v, 1, 7.0, time); };
+  expect_values(run(h)(v), {3, 7, 5});
+  expect_values(run(g)(v, x), {1, 2, 5});
+}
+
+TEST_P(SetAtTest, ReplacesSlicesOfTensorsWhoseSizesOnlyARunKnows) {
+  const auto columns = [](const Tensor& x, const Tensor& v) { return set_slice(x, 1, v, 1); };
+  const auto f = jit(columns, {.any_length = {0, 1}});
+  for (const int n : {3, 0, 2}) {
+    const Tensor x = random_uniform({n, 4}, -1, 1, f64), v = random_uniform({n, 2}, -1, 1, f64);
+    const Tensor expected = concat({slice(x, 1, 0, 1), v, slice(x, 1, 3)}, 1);
+    expect_all_close(f(x, v), expected, 1e-12);
+    expect_all_close(run(columns)(x, v), expected, 1e-12);
+  }
+  EXPECT_EQ(f.trace_count(), 1);
+  const Dim n("n", scalar(3)), feature("feature", 4), two("two", 2);
+  const Tensor x = random_uniform({feature, n}, -1, 1, f64);
+  const Tensor v = random_uniform({two, n}, -1, 1, f64);
+  const auto g = [](const Tensor& x, const Tensor& v) { return set_slice(x, 2, v); };
+  expect_all_close(run(g)(x, v), concat({slice(x, feature, 0, 2), v}, 0, feature), 1e-12);
+  expect_gradients(g, {x, v});
+}
+
 TEST_P(SetAtTest, SlicesAreReplacedAlike) {
   const Tensor x = zeros({2, 5}, f64), v = tensor({{1.0, 2.0}, {3.0, 4.0}}, f64);
   const auto f = [](const Tensor& x, const Tensor& v) { return set_slice(x, 3, v, 1); };
@@ -99,6 +155,14 @@ TEST(SetAtErrorTest, NamesTheIndexAndTheTypes) {
             "set_at: dtypes differ: x f32[3,2], value i32[]; cast one of them");
   EXPECT_EQ(message_of<ShapeError>([&] { set_at(x, 0, zeros({3})); }),
             "set_at: value is f32[3], but x f32[3,2] has elements f32[2] there");
+  const Dim batch("batch", 2), time("time", tensor({3, 2}, {batch})), a("a", 1), b("b", 2);
+  EXPECT_EQ(
+      message_of<ShapeError>([&] {
+        set_at(zeros({batch, time}), zeros({a, b}, i32), 1.0, time);
+      }),
+      "set_at: index i32[a=1,b=2] names places along several dims in f32[batch=2,time[batch=2]], "
+      "which has ragged dims, dims of the index, or sizes that only a run knows; merge these "
+      "dims of index and value");
 }
 
 TEST(SetAtInPlaceTest, ATemporaryIsWrittenInPlace) {
