@@ -23,7 +23,7 @@ struct WhileOptions {
   /// every iteration are checked. In a trace, cond, body and the code after the loop know only the
   /// invariant; it is an error if body returns a less specific size, which ensure_shape can fix.
   /// PartialShape::unknown_rank() allows every shape in eager mode, and every size of the initial
-  /// value's rank in a trace.
+  /// value's rank in a trace, where another rank is a TraceError.
   ///
   /// An IndexedSlices has one entry, the invariant of its values; the first size also applies to
   /// its indices. A SparseTensor has one entry, the invariant of its dense_shape: {2} for matrices.

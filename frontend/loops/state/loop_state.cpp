@@ -237,7 +237,8 @@ void StateRule::refuse_structure(const TreeLeaves& returned) const {
 
 TreeLeaves StateRule::checked(TreeLeaves returned) const {
   if (!detail::same_structure(initial_, returned)) refuse_structure(returned);
-  enum { fine, shape, dtype, structure } worst = fine;
+  // A rank that changes is right in eager mode, if the invariant allows it.
+  enum { fine, rank_in_trace, shape, dtype, structure } worst = fine;
   std::string lines;
   bool has_size_change = false, has_rank_change = false, has_less_known = false;
   std::vector<std::size_t> wrong;
@@ -272,12 +273,13 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
         after.tensor = transpose(after.tensor, wanted);
         continue;
       }
-      has_rank_change = has_rank_change || (invariants_[i] && !invariants_[i]->has_rank());
+      const bool changes_rank = invariants_[i] && !invariants_[i]->has_rank();
+      has_rank_change = has_rank_change || changes_rank;
       has_less_known = has_less_known || is_more_general(to.dims(), invariant(i).dims());
       has_size_change =
           has_size_change || (takes_invariants_ && !from.is_named() && !to.is_named() &&
                               from.rank() == to.rank() && invariant(i).has_rank());
-      complain(i, shape, why_not(i, to, changes));
+      complain(i, changes_rank ? rank_in_trace : shape, why_not(i, to, changes));
     } else if (to.is_list()) {
       after.tensor = relax_elements(after.tensor, invariant(i));
     }
@@ -296,7 +298,8 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
           worst == shape ? advice(returned, wrong) : "");
   if (worst == structure) throw StructureError(text);
   if (worst == dtype) throw DTypeError(text);
-  throw ShapeError(text);
+  if (worst == shape) throw ShapeError(text);
+  throw TraceError(text);
 }
 
 Tensor checked_condition(const std::string& what, const Tensor& condition) {

@@ -205,7 +205,7 @@ TEST_P(TensorFlowShapes, UnknownRankAllowsAnyShapeEagerlyAndAnySizesTraced) {
   if (is_eager())
     EXPECT_EQ(str(f(ones({2})).type()), "f32[2,2,2,2]");
   else
-    EXPECT_EQ(message_of<ShapeError>([&] { f(ones({2})); }),
+    EXPECT_EQ(message_of<TraceError>([&] { f(ones({2})); }),
               kDiffers +
                   "  state.1: f32[2] going in, f32[2,?] coming out (its rank changes)\nReturn "
                   "every leaf with the type it had on entry. A trace knows the rank of every "
