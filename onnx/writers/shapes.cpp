@@ -1,6 +1,7 @@
 // Writers of ops that arrange elements: reshapes, slices, padding.
 #include <limits>
 
+#include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/merge.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/ops/shape/slice.h"
@@ -115,9 +116,21 @@ Names write_pad(const WriteCall& call) {
   return {padded(call.to, call.in(0), call.type_in(0).dtype(), pads, attrs.value)};
 }
 
+/// Along a ragged dim, each entry is reversed within its own length, and padding stays in place.
 Names write_reverse(const WriteCall& call) {
-  return {slice(call.to, call.in(0), call.attr<ReverseAttrs>().axis, -1,
-                std::numeric_limits<std::int64_t>::min() + 1, -1)};
+  GraphWriter& to = call.to;
+  const int axis = call.attr<ReverseAttrs>().axis;
+  const TensorType& type = call.type_in(0);
+  if (!is_masked(type, axis))
+    return {slice(to, call.in(0), axis, -1, std::numeric_limits<std::int64_t>::min() + 1, -1)};
+  const Dim& dim = dim_of(type, axis);
+  const Name own = to.aligned(to.range(dim, i64), {dim}, type.dims());
+  const Name lengths = to.aligned(to.cast(to.lengths(dim), i64), dim.length_dims(), type.dims());
+  const Name left = to.add("Sub", {lengths, own});
+  const Name opposite = to.add("Sub", {left, to.model().integer(1)});
+  const Name is_inside = to.add("Greater", {left, to.model().integer(0)});
+  const Name places = to.add("Where", {is_inside, opposite, own});
+  return {take_elements(to, call.in(0), to.expand(places, type.dims()), axis)};
 }
 
 /// Returns x with one more element, the value, at the end of an axis.
