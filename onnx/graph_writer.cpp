@@ -44,6 +44,17 @@ void GraphWriter::write_records() {
   for (const OpRecord& record : graph_.records) write(record);
 }
 
+Name GraphWriter::name_after_writing(ValueId value) {
+  if (names_.count(value)) return name(value);
+  for (const OpRecord& record : graph_.records) {
+    const auto outputs = graph_.outputs_of(record);
+    if (std::find(outputs.begin(), outputs.end(), value) == outputs.end()) continue;
+    for (const ValueId input : graph_.inputs_of(record)) name_after_writing(input);
+    write(record);
+  }
+  return name(value);
+}
+
 void GraphWriter::write(const OpRecord& record) {
   const auto outputs = graph_.outputs_of(record);
   Names names;

@@ -39,6 +39,9 @@ class GraphWriter {
   /// Returns the name, or an empty one.
   Name name_or_none(ValueId value) const;
   const TensorType& type(ValueId value) const { return graph_.types[value]; }
+  /// Returns the name of a value. Before, writes the records from which it is made, unless its name
+  /// is known.
+  Name name_after_writing(ValueId value);
   /// Returns true if a record or an output of the graph reads the value.
   bool is_read(ValueId value) const;
   /// Writes all records. Lists those that ONNX cannot express in the model.

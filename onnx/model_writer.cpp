@@ -38,6 +38,11 @@ Attribute text(std::string value) {
   result.text = std::move(value);
   return result;
 }
+Attribute texts(std::vector<std::string> values) {
+  Attribute result = of_kind(Attribute::Kind::texts);
+  result.texts = std::move(values);
+  return result;
+}
 Attribute graph(std::shared_ptr<const imported::Graph> value) {
   Attribute result = of_kind(Attribute::Kind::graph);
   result.graph = std::move(value);

@@ -29,6 +29,7 @@ Attribute integers(std::vector<std::int64_t> values);
 Attribute integers(const std::vector<int>& values);
 Attribute number(double value);
 Attribute text(std::string value);
+Attribute texts(std::vector<std::string> values);
 Attribute graph(std::shared_ptr<const imported::Graph> value);
 
 /// Thrown by a writer: ONNX cannot express this application of the op.

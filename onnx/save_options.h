@@ -28,6 +28,9 @@ struct SaveOnnxOptions {
   std::vector<std::size_t> any_length = {};
   /// Where the random numbers of the model come from.
   OnnxDraws draws = OnnxDraws::nodes;
+  /// True if a loop becomes RNN, GRU or LSTM where such a node computes exactly the loop. False: a
+  /// Loop of its ops.
+  bool recurrent_nodes = true;
   std::string name = "reel";  ///< of the graph, and of the function in errors
 };
 

@@ -62,6 +62,10 @@ void write_attribute(AttributeProto& to, const std::string& name, const Attribut
       to.set_type(AttributeProto::STRING);
       to.set_s(attribute.text);
       break;
+    case Attribute::Kind::texts:
+      to.set_type(AttributeProto::STRINGS);
+      for (const std::string& text : attribute.texts) to.add_strings(text);
+      break;
     case Attribute::Kind::tensor:
       to.set_type(AttributeProto::TENSOR);
       write_tensor(*to.mutable_t(), attribute.tensor);

@@ -3,6 +3,7 @@
 #include "reel/onnx/borders.h"
 #include "reel/onnx/writer_registry.h"
 #include "reel/onnx/writers/loop_writer.h"
+#include "reel/onnx/writers/recurrent_writer.h"
 
 namespace reel::exported {
 namespace {
@@ -47,7 +48,12 @@ Names write_cond(const WriteCall& call) {
   return results;
 }
 
-const Writer kWriters[] = {{"cond", write_cond}, {"loop", write_loop}};
+Names write_any_loop(const WriteCall& call) {
+  if (const auto names = write_recurrent(call)) return *names;
+  return write_loop(call);
+}
+
+const Writer kWriters[] = {{"cond", write_cond}, {"loop", write_any_loop}};
 
 }  // namespace
 

@@ -1,4 +1,6 @@
 // Writers of ops that return an input unchanged: names, marks for gradients, checks, prints.
+#include "reel/onnx/writers/identity.h"
+
 #include "reel/onnx/writer_registry.h"
 
 namespace reel::exported {
@@ -48,5 +50,10 @@ const Writer kWriters[] = {
 }  // namespace
 
 std::span<const Writer> identity_writers() { return kWriters; }
+
+bool returns_first_input(std::string_view op) {
+  const Writer* const writer = find_writer(op);
+  return writer && writer->write == write_first;
+}
 
 }  // namespace reel::exported

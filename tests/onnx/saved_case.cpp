@@ -95,7 +95,7 @@ void expect_outputs(const SavedCase& saved, const std::map<std::string, Tensor>&
 const std::vector<SavedCase>& all_saved_cases() {
   static const std::vector<SavedCase>& cases = *[] {
     auto* all = new std::vector<SavedCase>;
-    for (const auto make : {plain_cases, loop_cases, ragged_cases, training_cases})
+    for (const auto make : {plain_cases, loop_cases, ragged_cases, recurrent_cases, training_cases})
       for (SavedCase& saved : make()) all->push_back(std::move(saved));
     return all;
   }();

@@ -65,6 +65,7 @@ void expect_outputs(const SavedCase& saved, const std::map<std::string, Tensor>&
 std::vector<SavedCase> plain_cases();
 std::vector<SavedCase> loop_cases();
 std::vector<SavedCase> ragged_cases();
+std::vector<SavedCase> recurrent_cases();
 std::vector<SavedCase> training_cases();
 /// Returns all of them.
 const std::vector<SavedCase>& all_saved_cases();
