@@ -6,10 +6,25 @@
 
 namespace reel::imported {
 
-Value Value::of(Tensor tensor, ElementType type) {
+namespace {
+
+Value of_kind(Value::Kind kind, ElementType type) {
   Value value;
-  value.kind = Kind::tensor;
+  value.kind = kind;
   value.type = type;
+  return value;
+}
+/// Returns a constant that `make` makes aside of a trace, which would record its creation.
+template <class Make>
+Value constant_aside(const Make& make, ElementType type) {
+  const ModeScope aside({});
+  return Value::constant(make(), type);
+}
+
+}  // namespace
+
+Value Value::of(Tensor tensor, ElementType type) {
+  Value value = of_kind(Kind::tensor, type);
   value.tensor = std::move(tensor);
   return value;
 }
@@ -18,30 +33,22 @@ Value Value::constant(Tensor tensor, ElementType type) {
   value.is_constant = true;
   return value;
 }
-// Aside of a trace, which would record the tensor's creation.
 Value Value::integers(const std::vector<std::int64_t>& numbers) {
-  const ModeScope aside({});
-  return constant(reel::tensor(numbers), ElementType::int64);
+  return constant_aside([&] { return reel::tensor(numbers); }, ElementType::int64);
 }
 Value Value::integer(std::int64_t number) {
-  const ModeScope aside({});
-  return constant(scalar(number, i64), ElementType::int64);
+  return constant_aside([&] { return scalar(number, i64); }, ElementType::int64);
 }
 Value Value::truth(bool is_true) {
-  const ModeScope aside({});
-  return constant(scalar(is_true), ElementType::boolean);
+  return constant_aside([&] { return scalar(is_true); }, ElementType::boolean);
 }
 Value Value::sequence(std::vector<Value> elements, ElementType type) {
-  Value value;
-  value.kind = Kind::sequence;
-  value.type = type;
+  Value value = of_kind(Kind::sequence, type);
   value.elements = std::move(elements);
   return value;
 }
 Value Value::sequence(TensorArray array, ElementType type) {
-  Value value;
-  value.kind = Kind::array;
-  value.type = type;
+  Value value = of_kind(Kind::array, type);
   value.array = std::move(array);
   return value;
 }
