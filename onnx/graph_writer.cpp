@@ -207,13 +207,7 @@ Name GraphWriter::size(const Dim& dim) {
   if (!result.empty()) {
     // found
   } else if (const auto lengths = lengths_.find(dim.node()); lengths != lengths_.end()) {
-    std::vector<int> axes(dim.length_dims().size());
-    std::iota(axes.begin(), axes.end(), 0);
-    const Name wide = cast(lengths->second, i64);
-    const Name largest = axes.empty() ? wide
-                                      : add("ReduceMax", {wide},
-                                            {{"axes", integers(axes)}, {"keepdims", integer(0)}});
-    result = unsqueeze(largest, {0});
+    result = largest(lengths->second);
   } else if (expression && !(dim.is_ragged() && expression->operands.size() > 1)) {
     result = computed(*expression, true);
   } else if (expression) {
@@ -299,6 +293,11 @@ Name GraphWriter::lengths(const Dim& dim) {
   return result;
 }
 
+Name GraphWriter::largest(const Name& lengths) {
+  const Name flat = add("Reshape", {cast(lengths, i64), model_.integers({-1})});
+  return add("ReduceMax", {concat({model_.integers({0}), flat}, 0)});
+}
+
 Name GraphWriter::mask(const Dim& dim) {
   if (const auto found = masks_.find(dim.node()); dim.node() && found != masks_.end())
     return found->second;
@@ -321,9 +320,10 @@ imported::Declared GraphWriter::declared(const Name& name, const TensorType& typ
   if (type.is_list()) result.shape->emplace_back();  // the elements, along the first axis
   for (const Dim& dim : type.dims()) {
     imported::Declared::Size size;
-    if (known_size(dim) >= 0)
+    // A size of 0 is left out: ONNX's inference takes 1 for the broadcast of 0 and 1.
+    if (known_size(dim) > 0)
       size.size = known_size(dim);
-    else if (with_names)
+    else if (with_names && known_size(dim) < 0)
       size.name = model_.size_name(dim);
     result.shape->push_back(std::move(size));
   }

@@ -86,6 +86,9 @@ class GraphWriter {
   Name shape(const Dims& dims);
   /// Returns the lengths of a dim: i32 over its length dims.
   Name lengths(const Dim& dim);
+  /// Returns the largest of lengths of one or more entries: i64[1]; 0 without entries, for which
+  /// ReduceMax is open.
+  Name largest(const Name& lengths);
   /// Returns the mask of a dim: boolean over its length dims and the dim.
   Name mask(const Dim& dim);
   /// Sets the lengths of a dim that a record or an input makes.

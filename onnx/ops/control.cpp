@@ -112,7 +112,7 @@ class OnnxLoop {
       return run_in_steps();
     if (!knows_begin) ends_early_ = true;
     // Sizes may change. Without an iteration, the initial state gives the sizes of the results.
-    if (!is_tracing()) return recorded(!is_known(trips_) || known_trips() > 0);
+    if (!is_tracing()) return run_eagerly();
     try {
       return recorded(false);
     } catch (const ShapeError& error) {
@@ -174,6 +174,22 @@ class OnnxLoop {
       for (const auto& [size, name] : *declared.shape)
         dims.emplace_back(std::max<std::int64_t>(size, 0));
     return Value::of(zeros(dims, dtype_of(declared.type).value_or(f32)), declared.type);
+  }
+
+  /// Runs the loop as a loop of Reel. If sizes of its state or elements change as no such loop
+  /// allows, or if a loop in the body needs values that only a run knows, runs it as a C++ loop.
+  Values run_eagerly() const {
+    const auto fits = [&](const auto& run) -> std::optional<Values> {
+      try {
+        return run();
+      } catch (const ShapeError&) {
+        return {};
+      } catch (const TraceError&) {
+        return {};
+      }
+    };
+    const auto done = fits([&] { return recorded(!is_known(trips_) || known_trips() > 0); });
+    return done ? *done : run_in_steps();
   }
 
   /// Returns shape invariants of the carried values: none, or sizes that may change.

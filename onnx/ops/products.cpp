@@ -123,8 +123,9 @@ Operand contracted(Operand a, Operand b, const Labels& kept) {
   std::map<int, std::int64_t> sizes;
   const auto note = [&](const Operand& x) {
     for (std::size_t i = 0; i < x.labels.size(); ++i) {
-      std::int64_t& size = sizes.emplace(x.labels[i], 1).first->second;
-      size = std::max(size, x.tensor.dim(static_cast<int>(i)).size());
+      // A size of 1 broadcasts to any other, 0 included.
+      const std::int64_t size = x.tensor.dim(static_cast<int>(i)).size();
+      if (size != 1 || !sizes.count(x.labels[i])) sizes[x.labels[i]] = size;
     }
   };
   note(a), note(b);

@@ -38,8 +38,8 @@ class Indexing {
     const Name zero = to_.model().integer(0);
     places = to_.mask_padding(places, indices_.with(i64),
                               attrs_.rule == IndexRule::optional ? to_.model().integer(-1) : zero);
-    if (attrs_.rule == IndexRule::clip)
-      return to_.add("Max", {to_.add("Min", {places, to_.add("Sub", {length(), one()})}), zero});
+    if (attrs_.rule == IndexRule::clip)  // -1 in an entry without elements
+      return to_.add("Min", {to_.add("Max", {places, zero}), to_.add("Sub", {length(), one()})});
     if (attrs_.rule != IndexRule::from_end) return places;
     const Name is_negative = to_.add("Less", {places, zero});
     return to_.add("Where", {is_negative, to_.add("Add", {places, length()}), places});
@@ -83,7 +83,10 @@ class Indexing {
     return std::any_of(attrs_.matched.begin(), attrs_.matched.end(), [](int i) { return i >= 0; });
   }
   const Dims& result() const { return result_; }
-  bool may_be_none() const { return attrs_.rule == IndexRule::optional; }
+  bool may_be_none() const {
+    const bool clips_in_entries = attrs_.rule == IndexRule::clip && is_masked(x_, attrs_.axis);
+    return attrs_.rule == IndexRule::optional || clips_in_entries;
+  }
   Name is_element(const Name& places) {
     return to_.add("GreaterOrEqual", {places, to_.model().integer(0)});
   }

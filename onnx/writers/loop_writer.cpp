@@ -49,6 +49,20 @@ class LoopWriter {
     for (const LoopStack& stack : attrs_.stacks)
       if (stack.role == StackRole::inner_checkpoints)
         throw NotExpressible{std::string(reason_against("recompute"))};
+    const auto terms = body_outputs(attrs_).stacks;
+    for (std::size_t i = 0; i < terms.size(); ++i)
+      if (attrs_.stacks[i].is_list && !is_even(body_.type(terms[i])))
+        throw NotExpressible{
+            "a gradient reads values of each iteration whose sizes change from iteration to "
+            "iteration; a tensor of ONNX has elements of one size"};
+  }
+
+  /// True if the values of all iterations have one size, as far as the type tells.
+  static bool is_even(const TensorType& type) {
+    if (is_token(type)) return !type.is_list();
+    const Dims& dims = type.dims();
+    return !type.is_list() && std::all_of(dims.begin(), dims.end(),
+                                          [](const Dim& dim) { return known_size(dim) >= 0; });
   }
 
   // ---- The trip count ---------------------------------------------------------------------------
@@ -70,6 +84,8 @@ class LoopWriter {
     }
     for (std::size_t i = 0; i < values_.slices.size() && limits.empty(); ++i)
       limits.push_back(to_.squeeze(list_size(to_, to_.name(values_.slices[i])), {0}));
+    if (values_.lengths && !has_cond())
+      limits.push_back(to_.squeeze(to_.largest(to_.name(*values_.lengths)), {0}));
     if (limits.size() == 1)
       limit_ = limits[0];
     else if (!limits.empty())
@@ -290,7 +306,8 @@ class LoopWriter {
     }
     const std::size_t begin_of_sums = next;
     next = states_.size();
-    for (std::size_t i = 0; i < results_.stacks.size(); ++i) names.push_back(stacked(made[next++]));
+    for (std::size_t i = 0; i < results_.stacks.size(); ++i)
+      names.push_back(stacked(i, made[next++]));
     for (std::size_t i = 0; i < results_.sums.size(); ++i) names.push_back(made[begin_of_sums + i]);
     const auto behind = [&](const State* state) {
       return made[static_cast<std::size_t>(state - states_.data())];
@@ -312,12 +329,25 @@ class LoopWriter {
     to_.set_lengths(type.dims()[1], name);
     return "";
   }
-  /// A loop that runs backwards makes the last element first.
-  Name stacked(const Name& name) {
-    if (!attrs_.trips.is_reverse) return name;
-    return to_.add("Slice", {name, model_.integers({-1}),
-                             model_.integers({std::numeric_limits<std::int64_t>::min() + 1}),
-                             model_.integers({0}), model_.integers({-1})});
+  /// Returns a stack given the elements in the order of the iterations. A loop that runs backwards
+  /// makes the last element first. Behind a loop that ended early, there are zeros.
+  Name stacked(std::size_t i, const Name& name) {
+    Name result = name;
+    if (attrs_.trips.is_reverse)
+      result = to_.add("Slice", {name, model_.integers({-1}),
+                                 model_.integers({std::numeric_limits<std::int64_t>::min() + 1}),
+                                 model_.integers({0}), model_.integers({-1})});
+    const LoopStack& stack = attrs_.stacks[i];
+    const bool is_whole = attrs_.trips.is_full || attrs_.trips.makes_dim || stack.is_list;
+    if (is_whole || !(stack.dim.is_named() || known_size(stack.dim) > 0)) return result;
+    const TensorType& type = to_.type(results_.stacks[i]);
+    const Name missing = to_.add("Sub", {to_.shape(type.dims()), to_.add("Shape", {result})});
+    const std::vector<std::int64_t> before(static_cast<std::size_t>(type.rank()));
+    const Name pads = to_.concat({model_.integers(before), missing}, 0);
+    const DType dtype = type.dtype() == boolean ? i32 : type.dtype();
+    if (dtype != type.dtype()) result = to_.cast(result, dtype);
+    result = to_.add("Pad", {result, pads, model_.number(0, dtype)});
+    return dtype == type.dtype() ? result : to_.cast(result, boolean);
   }
 
   const WriteCall& call_;

@@ -1,4 +1,5 @@
 // Writers of reductions, softmax and running sums.
+#include <algorithm>
 #include <limits>
 
 #include "reel/core/ops/reductions/cumulative.h"
@@ -25,9 +26,54 @@ Name sum_kept(GraphWriter& to, const Name& x, const std::vector<int>& axes) {
 
 Names write_sum(const WriteCall& call) { return {call.to.sum(call.in(0), axes_of(call))}; }
 
-template <const auto& kOp>
+std::int64_t lowest_of(DType dtype) {
+  return dtype == i32 ? std::numeric_limits<std::int32_t>::min()
+                      : std::numeric_limits<std::int64_t>::min();
+}
+std::int64_t highest_of(DType dtype) {
+  return dtype == i32 ? std::numeric_limits<std::int32_t>::max()
+                      : std::numeric_limits<std::int64_t>::max();
+}
+
+/// True if a row of a reduction may have no elements.
+bool may_be_empty(const WriteCall& call) {
+  return std::any_of(axes_of(call).begin(), axes_of(call).end(), [&](int axis) {
+    return known_size(call.type_in(0).dims()[static_cast<std::size_t>(axis)]) <= 0;
+  });
+}
+/// Returns x with one more element along each axis of the reduction, which does not change it.
+Name with_neutral_element(const WriteCall& call, double neutral) {
+  const TensorType& type = call.type_in(0);
+  const auto rank = static_cast<std::size_t>(type.rank());
+  std::vector<std::int64_t> pads(2 * rank);
+  for (const int axis : axes_of(call)) pads[rank + static_cast<std::size_t>(axis)] = 1;
+  ModelWriter& model = call.to.model();
+  const Name value = is_integer(type.dtype())
+                         ? model.integer(neutral < 0   ? lowest_of(type.dtype())
+                                         : neutral > 1 ? highest_of(type.dtype())
+                                                       : 1,
+                                         type.dtype())
+                         : model.number(neutral, type.dtype());
+  return call.to.add("Pad", {call.in(0), model.integers(pads), value});
+}
+
+/// kNeutral: the result for no elements, which is open in ONNX.
+template <const auto& kOp, const double& kNeutral>
 Names write_reduction(const WriteCall& call) {
-  return {reduce(call.to, kOp, call.in(0), axes_of(call))};
+  const Name x = may_be_empty(call) ? with_neutral_element(call, kNeutral) : call.in(0);
+  return {reduce(call.to, kOp, x, axes_of(call))};
+}
+
+/// onnxruntime makes NaN of one element -inf, the neutral one.
+Names write_logsumexp(const WriteCall& call) {
+  const Name op = "ReduceLogSumExp";
+  if (!may_be_empty(call)) return {reduce(call.to, op, call.in(0), axes_of(call))};
+  GraphWriter& to = call.to;
+  const Name x = with_neutral_element(call, -kInfinity);
+  const Name most = reduce(to, "ReduceMax", x, axes_of(call));
+  const Name nothing = to.model().number(-kInfinity, call.type_in(0).dtype());
+  return {
+      to.add("Where", {to.add("Equal", {most, nothing}), most, reduce(to, op, x, axes_of(call))})};
 }
 
 Names write_any(const WriteCall& call) { return {call.to.any(call.in(0), axes_of(call))}; }
@@ -60,12 +106,20 @@ bool is_plain(const WriteCall& call) {
   return axes_of(call).size() == 1 && !call.type_in(0).is_ragged();
 }
 
+/// Returns y, but `value` for elements of x that are -inf: in a row of only -inf, ONNX makes NaN.
+Name unless_nothing(const WriteCall& call, const Name& y, const Name& value) {
+  const Name nothing = call.to.model().number(-kInfinity, call.type_in(0).dtype());
+  return call.to.add("Where", {call.to.add("Equal", {call.in(0), nothing}), value, y});
+}
+
 Names write_softmax(const WriteCall& call) {
   if (axes_of(call).empty()) return {call.in(0)};
-  if (is_plain(call))
-    return {call.to.add("Softmax", {call.in(0)}, {{"axis", integer(axes_of(call)[0])}})};
   GraphWriter& to = call.to;
   const DType dtype = call.type_in(0).dtype();
+  if (is_plain(call)) {
+    const Name y = to.add("Softmax", {call.in(0)}, {{"axis", integer(axes_of(call)[0])}});
+    return {unless_nothing(call, y, to.model().number(0, dtype))};
+  }
   const Name parts = exponentials(call), total = sum_kept(to, parts, axes_of(call));
   const Name is_nothing = to.add("Equal", {total, to.model().number(0, dtype)});
   const Name divisor = to.add("Where", {is_nothing, to.model().number(1, dtype), total});
@@ -73,11 +127,13 @@ Names write_softmax(const WriteCall& call) {
 }
 
 Names write_log_softmax(const WriteCall& call) {
-  if (is_plain(call))
-    return {call.to.add("LogSoftmax", {call.in(0)}, {{"axis", integer(axes_of(call)[0])}})};
   GraphWriter& to = call.to;
+  if (is_plain(call)) {
+    const Name y = to.add("LogSoftmax", {call.in(0)}, {{"axis", integer(axes_of(call)[0])}});
+    return {unless_nothing(call, y, call.in(0))};
+  }
   const Name whole = reduce(to, "ReduceLogSumExp", call.in(0), axes_of(call), true);
-  return {to.add("Sub", {call.in(0), whole})};
+  return {unless_nothing(call, to.add("Sub", {call.in(0), whole}), call.in(0))};
 }
 
 /// Repeats the input along new axes.
@@ -138,17 +194,19 @@ Names write_sum_to(const WriteCall& call) {
 constexpr char kProd[] = "ReduceProd", kMax[] = "ReduceMax", kMin[] = "ReduceMin",
                kArgMax[] = "ArgMax", kArgMin[] = "ArgMin", kLogSumExp[] = "ReduceLogSumExp";
 
+constexpr double kOne = 1, kLowest = -kInfinity, kHighest = kInfinity;
+
 const Writer kWriters[] = {
     {"sum", write_sum},
     {"sum_to", write_sum_to},
-    {"prod", write_reduction<kProd>},
-    {"max", write_reduction<kMax>},
-    {"min", write_reduction<kMin>},
+    {"prod", write_reduction<kProd, kOne>},
+    {"max", write_reduction<kMax, kLowest>},
+    {"min", write_reduction<kMin, kHighest>},
     {"any", write_any},
     {"all", write_all},
     {"argmax", write_position<kArgMax>},
     {"argmin", write_position<kArgMin>},
-    {"logsumexp", write_reduction<kLogSumExp>},
+    {"logsumexp", write_logsumexp},
     {"softmax", write_softmax},
     {"log_softmax", write_log_softmax},
     {"spread", write_spread},

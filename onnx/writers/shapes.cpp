@@ -1,5 +1,6 @@
 // Writers of ops that arrange elements: reshapes, slices, padding.
 #include <limits>
+#include <numeric>
 
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/merge.h"
@@ -149,7 +150,9 @@ Names write_shift(const WriteCall& call) {
   const Dims& dims = call.type_out().dims();
   const Dim& dim = dim_of(call.type_out(), attrs.axis);
   const Name offsets = to.aligned(to.cast(call.in(1), i64), call.type_in(1).dims(), dims);
-  const Name own = to.aligned(to.range(dim, i64), {dim}, dims);
+  std::vector<int> behind(dims.size() - 1 - static_cast<std::size_t>(attrs.axis));
+  std::iota(behind.begin(), behind.end(), 1);
+  const Name own = to.unsqueeze(to.range(dim, i64), behind);
   const Name places = to.add("Add", {own, offsets});
   const Name size = to.size(dim_of(x, attrs.axis)), zero = to.model().integers({0});
   const Name is_inside =

@@ -49,6 +49,14 @@ TEST(OnnxDifferencesTest, NegativeAxesCountFromTheEnd) {
                 {3, 7});
 }
 
+TEST(OnnxDifferencesTest, ARowOfMinusInfinityHasNoNan) {
+  const Tensor x = tensor({{-kInf, -kInf}, {0., -kInf}});
+  expect_values(y_of("g (float[2, 2] x) => (float[2, 2] y) { y = Softmax <axis = 1> (x) }", x),
+                {0, 0, 1, 0});
+  expect_values(y_of("g (float[2, 2] x) => (float[2, 2] y) { y = LogSoftmax <axis = 1> (x) }", x),
+                {-kInf, -kInf, 0, -kInf});
+}
+
 TEST(OnnxDifferencesTest, ReductionsOverNoElements) {
   const Tensor none = zeros({0, 2});
   const auto reduce = [&](const std::string& op) {

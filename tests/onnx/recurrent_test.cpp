@@ -2,7 +2,7 @@
 // recurrent_cases.cpp has their values.
 #include "reel/onnx/proto.h"
 #include "reel/tests/check.h"
-#include "reel/tests/onnx/saved_case.h"
+#include "reel/tests/onnx/saved/saved_case.h"
 
 namespace reel {
 namespace {

@@ -152,6 +152,20 @@ TEST(SaveOnnxTest, AllOpsThatOnnxCannotExpressAreInOneError) {
             "an input");
 }
 
+TEST(SaveOnnxTest, ResidualsOfDifferentSizesAreAnError) {
+  const auto f = [](const Tensor& x) {
+    return grad([](const Tensor& x) {
+      return sum(while_loop([](const Tensor& s) { return sum(s) < 10; },
+                            [](const Tensor& s) {
+                              return concat({s * s, s}, 0);
+                            },
+                            x, {.shape_invariants = {PartialShape{unknown}}}));
+    })(x);
+  };
+  const std::string message = message_of<OnnxError>([&] { onnx_bytes(f, tensor({1., 2.})); });
+  EXPECT_NE(message.find("sizes change from iteration to iteration"), std::string::npos) << message;
+}
+
 TEST(SaveOnnxTest, ErrorsNameTheLinesOfTheOps) {
   const auto f = [](const Tensor& x) {
     const Dim batch("batch", 2);

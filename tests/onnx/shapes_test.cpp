@@ -181,6 +181,31 @@ TEST_P(OnnxShapesTest, ASequenceInALoopHasAGradient) {
   expect_values(f(tensor({1., 2.}), scalar(2, i64)), {26, 52});
 }
 
+TEST(OnnxShapesTest, EinsumOfEmptyAxes) {
+  const OnnxModel model = model_of(R"(
+    g (float[2, 0] a, float[0, 3] b) => (float[2, 3] y, float[0, 2, 3] z) {
+      y = Einsum <equation = "ij,jk->ik"> (a, b)
+      z = Einsum <equation = "ij,jk->jik"> (a, b)
+    })");
+  const auto outputs = model({{"a", zeros({2, 0})}, {"b", zeros({0, 3})}});
+  expect_values(outputs.at("y"), {0, 0, 0, 0, 0, 0});
+  EXPECT_EQ(outputs.at("z").type(), TensorType(f32, {0, 2, 3}));
+}
+
+TEST(OnnxShapesTest, ALoopWithScanOutputsMayHaveAStateThatGrows) {
+  const OnnxModel model = model_of(R"(
+    g (int64 trips, float[n] x) => (float[m] last, float[t] sums) {
+      last, sums = Loop <body = b (int64 i, bool go, float[k] state) => (bool next_go, float[l] next, float sum) {
+        next_go = Identity(go)
+        next = Concat <axis = 0> (state, state)
+        sum = ReduceSum <keepdims = 0> (state)
+      }> (trips, , x)
+    })");
+  const auto outputs = model({{"trips", scalar(2, i64)}, {"x", tensor({1., 2.})}});
+  expect_values(outputs.at("last"), {1, 2, 1, 2, 1, 2, 1, 2});
+  expect_values(outputs.at("sums"), {3, 6});
+}
+
 TEST(OnnxShapesErrorTest, AnArgumentOfATraceGivesNoSize) {
   const OnnxModel model = model_of(R"(
     g (float[4] x, int64[2] shape) => (float[a, b] y) { y = Reshape(x, shape) })");

@@ -1,6 +1,8 @@
 // Functions without loops, as models.
+#include <limits>
 #include "reel/core/ops/reductions/norm.h"
-#include "reel/tests/onnx/saved_case.h"
+
+#include "reel/tests/onnx/saved/saved_case.h"
 
 namespace reel {
 namespace {
@@ -88,6 +90,31 @@ void add_reductions(std::vector<SavedCase>& cases) {
                           cumsum(x, 1, {.reverse = true})};
       },
       matrix()));
+  cases.push_back(saved_case(
+      "shifts along each axis",
+      [](const Tensor& x) {
+        return std::tuple{shift(x, 0, 1, -1.25), shift(x, 1, -1), shift(x, 2, 2, 7)};
+      },
+      reshape(range(12, f32), {2, 3, 2})));
+  constexpr double kNothing = -std::numeric_limits<double>::infinity();
+  cases.push_back(saved_case(
+      "rows of -inf",
+      [](const Tensor& x) {
+        return std::tuple{softmax(x, {1}),     softmax(x, {0, 1}),     softmax(x, {0}),
+                          log_softmax(x, {1}), log_softmax(x, {0}),    logsumexp(x, {1}),
+                          max(x, {1}),         log_softmax(x, {0, 1}), logsumexp(x, {0, 1})};
+      },
+      tensor({{kNothing, kNothing, kNothing}, {1., kNothing, 2.}})));
+  const Dim batch("batch", 2), time("time", tensor({2, 0}, {batch}));
+  cases.push_back(saved_case(
+      "rows of -inf along a ragged dim",
+      [](const Tensor& x) {
+        const Dim time = x.dim("time");
+        const Tensor nothing = where(x > 0, x, kNothing);
+        return std::tuple{softmax(nothing, time), log_softmax(nothing, time),
+                          logsumexp(nothing, time)};
+      },
+      tensor({-1., -2., 0., 0.}, {batch, time})));
 }
 
 void add_products(std::vector<SavedCase>& cases) {

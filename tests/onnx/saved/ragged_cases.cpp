@@ -1,5 +1,5 @@
 // Functions on ragged and dynamic dims, as models.
-#include "reel/tests/onnx/saved_case.h"
+#include "reel/tests/onnx/saved/saved_case.h"
 
 namespace reel {
 namespace {
@@ -104,6 +104,46 @@ std::vector<SavedCase> ragged_cases() {
   const Dim steps("time", 4);
   cases.push_back(saved_case("a history in the state", attention_so_far,
                              random_normal({in.batch, steps, in.feature})));
+  cases.push_back(saved_case(
+      "the gradient of a scan that a condition ends early",
+      [](const Tensor& xs) {
+        return grad([](const Tensor& xs) {
+          const Dim feature = xs.dim("feature");
+          auto [ys, state, dim] = scan(Scan{.spatial_dim = feature,
+                                            .cond_dims = {},
+                                            .initial = scalar(1.),
+                                            .xs = xs,
+                                            .cond = [](const Tensor& s) { return s < 2; },
+                                            .body =
+                                                [](const Tensor& x, const Tensor& s) {
+                                                  return std::pair{x * s, s + 2};
+                                                }});
+          return sum(ys);
+        })(xs);
+      },
+      random_normal({in.batch, in.feature})));
+  const Dim empty("time", tensor({2, 0, 1}, {in.batch}));
+  cases.push_back(saved_case(
+      "positions in entries without elements",
+      [](const Tensor& xs) {
+        const Dim time = xs.dim("time");
+        return std::tuple{gather(xs, scalar(1), time, {.clip = true}), reverse(xs, time)};
+      },
+      tensor({1., 2., 3., 4., 5., 6.}, {in.batch, empty})));
+  const Dim none("none", scalar(0)), nobody("nobody", 0), length("length", zeros({nobody}, i32));
+  cases.push_back(saved_case(
+      "reductions without elements",
+      [](const Tensor& x, const Tensor& y) {
+        const Dim none = x.dim("none"), length = y.dim("length");
+        return std::tuple{max(x, none),
+                          min(x, none),
+                          prod(x, none),
+                          logsumexp(x, none),
+                          max(cast(x, i32), none),
+                          max(y, length),
+                          zeros({length})};
+      },
+      std::tuple{zeros({none, in.feature}), zeros({nobody, length})}));
   const Dim any("any", scalar(4));
   manual_seed(6);
   cases.push_back(saved_case(

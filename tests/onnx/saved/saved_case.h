@@ -1,4 +1,4 @@
-// tests/onnx/saved_case.h — SavedCase, a function saved as a model, with an example call.
+// tests/onnx/saved/saved_case.h — SavedCase, a function saved as a model, with an example call.
 #pragma once
 
 #include <map>
@@ -57,9 +57,13 @@ SavedCase saved_case(const std::string& name, const F& f, const Tensor& argument
   return saved_case(name, f, std::tuple{argument}, options);
 }
 
+/// Sizes of outputs. A runtime may not know all sizes of a tensor without elements, such as the
+/// stack of a loop without iterations.
+enum class Sizes { equal, any_if_empty };
+
 /// Expects that these are the outputs of the case, by name. what: in messages.
 void expect_outputs(const SavedCase& saved, const std::map<std::string, Tensor>& actual,
-                    const std::string& what);
+                    const std::string& what, Sizes sizes = Sizes::equal);
 
 // Functions of each kind, as models.
 std::vector<SavedCase> plain_cases();
@@ -67,6 +71,7 @@ std::vector<SavedCase> loop_cases();
 std::vector<SavedCase> ragged_cases();
 std::vector<SavedCase> recurrent_cases();
 std::vector<SavedCase> training_cases();
+std::vector<SavedCase> example_cases();
 /// Returns all of them.
 const std::vector<SavedCase>& all_saved_cases();
 

@@ -1,5 +1,5 @@
 // Layers, losses and whole training steps, as models.
-#include "reel/tests/onnx/saved_case.h"
+#include "reel/tests/onnx/saved/saved_case.h"
 
 namespace reel {
 namespace {

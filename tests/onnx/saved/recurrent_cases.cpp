@@ -1,5 +1,5 @@
 // Loops that are nodes RNN, GRU or LSTM in a model.
-#include "reel/tests/onnx/saved_case.h"
+#include "reel/tests/onnx/saved/saved_case.h"
 
 namespace reel {
 namespace {
