@@ -302,11 +302,14 @@ Name GraphWriter::mask(const Dim& dim) {
   if (const auto found = masks_.find(dim.node()); dim.node() && found != masks_.end())
     return found->second;
   const Name places = range(dim, i32);
-  const Name result =
-      dim.is_ragged()
-          ? add("Less",
-                {places, unsqueeze(lengths(dim), {static_cast<int>(dim.length_dims().size())})})
-          : add("GreaterOrEqual", {places, model_.integer(0, i32)});
+  // lengths() may throw. GCC 12 then destroys strings of a list in ?: that were never made.
+  Name result;
+  if (dim.is_ragged()) {
+    const Name ends = unsqueeze(lengths(dim), {static_cast<int>(dim.length_dims().size())});
+    result = add("Less", {places, ends});
+  } else {
+    result = add("GreaterOrEqual", {places, model_.integer(0, i32)});
+  }
   if (dim.node()) masks_.emplace(dim.node(), result);
   return result;
 }
