@@ -35,6 +35,14 @@ bool has_lengths_over(const TensorType& type, const Dim& dim) {
                      [&](const Dim& axis) { return contains(axis.length_dims(), dim); });
 }
 
+bool has_lengths_of_absent(const TensorType& type, const Dim& dim) {
+  return dim.is_named() && std::ranges::any_of(type.dims(), [&](const Dim& axis) {
+           const auto is_absent = [&](const Dim& of) { return !contains(type.dims(), of); };
+           return contains(axis.length_dims(), dim) &&
+                  std::ranges::any_of(axis.length_dims(), is_absent);
+         });
+}
+
 RowAxes::RowAxes(const Graph& graph, const Dim& rows, Joint joint)
     : graph_(graph),
       rows_(rows),
@@ -85,7 +93,7 @@ void RowAxes::follow_records() {
       const bool has_others =
           axis == kNone && !is_uniform_[v] && rows_.is_named() && contains(type(v).dims(), rows_);
       const bool has_lengths =
-          (axis < 0 && has_lengths_over(type(v), rows_)) || has_kept_lengths(type(v));
+          has_lengths_of_absent(type(v), rows_) || has_kept_lengths(type(v));
       axes_[v] = (has_others || has_lengths) && record.op != &fused_op ? kMixed
                  : is_linear_scan(record.op) ? of_scan_result(record, v, axis)
                                              : axis;
@@ -367,7 +375,7 @@ RowAxes entry_rows(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   // A ragged dim over the entries belongs to the rows of a value that has them.
   const auto kind = [](const TensorType& type, const Dim& rows) {
     const int axis = find(type.dims(), rows);
-    return type.is_list() || (axis < 0 && has_lengths_over(type, rows)) ? RowAxes::kMixed : axis;
+    return type.is_list() || has_lengths_of_absent(type, rows) ? RowAxes::kMixed : axis;
   };
   const auto axis_in = [&](ValueId v) { return kind(env.resolve(body.types[v]), entry); };
   Dim rows = entry;

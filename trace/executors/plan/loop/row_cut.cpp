@@ -230,6 +230,8 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
     if (inputs[i].is_list()) return " is a list, without the rows, ";
     if (has_lengths_over(seen, *rows) && !(ends && contains(seen.dims(), *rows)))
       return " has a dim with lengths over the rows, ";
+    if (has_lengths_of_absent(seen, *rows))
+      return " has a dim with lengths over dims that it lacks beside the rows, ";
     if (!find_ragged(seen.dims(), *rows, cut.ragged))
       return " has a dim whose lengths run over a ragged dim of the rows, ";
     const ValueId v = body.inputs[types.size()];
