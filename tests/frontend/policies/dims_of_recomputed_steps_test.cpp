@@ -91,6 +91,43 @@ TEST_P(DimsInEveryMode, LettersThatAnIterationMakesTwice) {
   }
 }
 
+/// The carry of the innermost gradient has one element more than the history that it reads from a
+/// list. Each comes from another run, with a Dim of its own.
+TEST_P(DimsInEveryMode, CarriesWithADimComputedFromAnother) {
+  const auto loss = [](const Tensor& x) {
+    const Tensor start = full({x.dim("time")}, 0.5, f64);
+    const auto of_row = [&](const Tensor& row, const Tensor& s) {
+      const auto of_step = [&](const Tensor&, const Tensor&) {
+        const Dim none("hist", scalar(1));
+        const auto grow = [](const Tensor& x_t, const std::pair<Tensor, Dim>& s) {
+          const auto longer = cum_concat(x_t * 0.5, tanh(s.first), s.second);
+          return std::pair{sum(square(longer.first)), longer};
+        };
+        const auto made = scan(Scan{.spatial_dim = row.dim("time"),
+                                    .initial = std::pair{full({none}, 0.25, f64), none},
+                                    .xs = row,
+                                    .body = grow});
+        return std::pair{None{}, s + sum(made.state.first) + sum(made.ys)};
+      };
+      const Tensor last =
+          scan(Scan{.spatial_dim = row.dim("time"), .initial = start, .xs = row, .body = of_step})
+              .state;
+      return std::pair{None{}, last};
+    };
+    const Tensor last =
+        scan(Scan{.spatial_dim = x.dim("batch"), .initial = start, .xs = x, .body = of_row}).state;
+    return sum(0.5 * last + sin(last));
+  };
+  const auto slope = [](const auto& f) {
+    return [f](const Tensor& x) { return sum(sin(grad(f)(x))); };
+  };
+  const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
+  const Tensor x = mask_padding(cumsum(full({batch, time}, 0.3, f64), time));
+  const Tensor expected = mask_padding(grad(slope(loss))(x));
+  expect_all_close(mask_padding(grad(slope(run(loss)))(x)), expected, 1e-12);
+  expect_all_close(mask_padding(run(grad(slope(loss)))(x)), expected, 1e-12);
+}
+
 /// The residuals of the inner loop are a list for each sentence, and only this list tells the
 /// gradient of an iteration how many words it has.
 TEST(DimsOfRecomputedStepsTest, ListsOfResidualsWithOtherDims) {

@@ -305,28 +305,28 @@ class Lowering::Loop {
   }
 
   /// Elements of lists take the dims of the body's other inputs, and of earlier elements, as
-  /// name_alike() does in other executors. Each element tells the dims that no other input tells; an
-  /// identity behind it waits for those of all.
+  /// name_alike() does in other executors. Each element tells the dims that no other input tells;
+  /// an identity behind it waits for those of all.
   void name_alike(Scope& body, const Ports& inputs) {
     std::vector<TensorType> types;
     for (const ValueId v : around_.graph->inputs_of(record_))
       types.push_back(around_.graph->types[v]);
     const std::vector<std::size_t> made = slices_with_own_dims(attrs_, types);
     const auto slices = body_inputs_of(attrs_, inputs).slices;
-    const Dims told_by_others = tell_by_others(body, made);
+    const ToldByOthers others = tell_by_others(body, made);
     for (const std::size_t i : made) {
       const ValueId v = body_inputs(attrs_).slices[i];
       for_each_symbol(body_.types[v], [&](const Dim& symbol) {
-        if (contains(told_by_others, symbol))
+        if (contains(others.bound, symbol))
           all_.wait(slices[i].node, *all_.dim_known(body, symbol));
       });
+      for (const Dim& dim : body_.types[v].dims())
+        if (const auto told = others.computed.find(dim.node()); told != others.computed.end())
+          all_.wait(slices[i].node, all_.tell(body, told->second));
       LoweredOutput& element = all_.node(slices[i].node).outputs[0];
       element.binds = true;
       element.value = LoweredOutput::kNone;
       body.told[v] = slices[i].node;
-      for (const Dim& dim : body_.types[v].dims())
-        if (expression_of(dim))
-          for_each_symbol(dim, [&](const Dim& of) { body.computed_in[of.node()].push_back(v); });
       const Port named = all_.identity(body, slices[i], v);
       all_.node(named.node).outputs[0].has_known_dims = true;
       for_each_symbol(body_.types[v], [&](const Dim& symbol) {
@@ -336,21 +336,28 @@ class Lowering::Loop {
     }
   }
 
+  /// Dims that a body's inputs tell, without elements of lists.
+  struct ToldByOthers {
+    Dims bound;
+    std::unordered_map<const DimNode*, ValueId> computed;  ///< by hist + 1, the first such input
+  };
   /// Lets the body's other inputs, not elements of lists, tell the dims that both have: an element
-  /// may come with a dim of its own. Returns these dims.
+  /// may come with a dim of its own.
   ///
   /// made: the slices that are such elements.
-  Dims tell_by_others(Scope& body, const std::vector<std::size_t>& made) const {
+  ToldByOthers tell_by_others(Scope& body, const std::vector<std::size_t>& made) const {
     std::vector<std::uint8_t> is_made(body_.inputs.size());
     for (const std::size_t i : made) body_inputs_of(attrs_, is_made).slices[i] = true;
-    Dims result;
+    ToldByOthers result;
     for (std::size_t k = 0; k < is_made.size(); ++k) {
       const ValueId v = body_.inputs[k];
       if (is_made[k] || body_.types[v].is_list()) continue;
+      for (const Dim& dim : body_.types[v].dims())
+        if (expression_of(dim)) result.computed.emplace(dim.node(), v);
       for_each_bound(body_.types[v], [&](const Dim& symbol) {
-        if (contains(result, symbol)) return;
+        if (contains(result.bound, symbol)) return;
         body.tells[symbol.node()] = v;
-        result.push_back(symbol);
+        result.bound.push_back(symbol);
       });
     }
     return result;

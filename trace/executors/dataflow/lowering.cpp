@@ -134,8 +134,13 @@ void Lowering::note_symbols(Scope& scope, ValueId value) {
 
 void Lowering::take_inputs(Scope& scope, const Ports& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    scope.values[scope.graph->inputs[i]] = inputs[i];
-    note_symbols(scope, scope.graph->inputs[i]);
+    const ValueId v = scope.graph->inputs[i];
+    scope.values[v] = inputs[i];
+    note_symbols(scope, v);
+    if (scope.id == 0 || scope.graph->types[v].is_list()) continue;
+    for (const Dim& dim : scope.graph->types[v].dims())
+      if (expression_of(dim))
+        for_each_symbol(dim, [&](const Dim& of) { scope.computed_in[of.node()].push_back(v); });
   }
 }
 
@@ -186,7 +191,6 @@ std::optional<int> Lowering::dim_known(Scope& scope, const Dim& symbol) {
 void Lowering::wait_for_dim(Scope& scope, int at, const Dim& symbol) {
   if (const std::optional<int> known = dim_known(scope, symbol); known && *known != at)
     wait(at, *known);
-  if (scope.tells.count(symbol.node())) return;
   const auto found = scope.computed_in.find(symbol.node());
   if (found == scope.computed_in.end()) return;
   for (const ValueId v : found->second)
