@@ -19,6 +19,27 @@ bool same_numbers(const Tensor& a, const Tensor& b) {
          !std::memcmp(a.data<char>(), b.data<char>(), static_cast<std::size_t>(a.type().bytes()));
 }
 
+/// Returns a dim with other lengths and the same size: a finished entry may have more elements than
+/// all running ones, and keeps them.
+Dim with_lengths(const Dim& dim, const Tensor& lengths) {
+  const Dim other(dim.name(), lengths);
+  Ref<DimNode> node(new DimNode);
+  node->name = dim.name();
+  node->kind = DimKind::ragged;
+  node->size = dim.size();
+  node->lengths = other.node()->lengths;
+  node->length_dims = other.length_dims();
+  node->is_full = other.node()->is_full && other.size() == dim.size();
+  return Dim::of_node(std::move(node));
+}
+
+/// Returns the length of the longest entry.
+std::int64_t longest(const Dim& dim) {
+  const ModeScope plain({});
+  const Tensor lengths(dim.node()->lengths);
+  return lengths.numel() ? max(lengths).item<std::int32_t>() : 0;
+}
+
 }  // namespace
 
 void SubstituteDims::set_live(const Tensor& live) {
@@ -55,13 +76,13 @@ void SubstituteDims::find(const Dim& dim) {
   for (auto& [from, last] : shown_)
     if (from == dim) {
       if (!same_numbers(seen, Tensor(last.node()->lengths))) {
-        last = Dim(dim.name(), seen);
+        last = with_lengths(dim, seen);
         copy_slice(dim, last);
       }
       shown = last;
     }
   if (shown == dim) {
-    shown = Dim(dim.name(), seen);
+    shown = with_lengths(dim, seen);
     shown_.emplace_back(dim, shown);
     copy_slice(dim, shown);
   }
@@ -83,8 +104,9 @@ Tensor SubstituteDims::completed(const Tensor& made, const Tensor& before) const
   Tensor result = made;
   for (const Dim& dim : before.dims()) {
     const Dim shown = to_(dim);
-    if (shown == dim || shown.size() >= dim.size() || !contains(made.dims(), dim)) continue;
-    result = where(range(dim) < shown.size(), result, before);
+    if (shown == dim || !contains(made.dims(), dim)) continue;
+    if (const std::int64_t covered = longest(shown); covered < dim.size())
+      result = where(range(dim) < covered, result, before);
   }
   return result;
 }

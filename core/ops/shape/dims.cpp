@@ -341,6 +341,11 @@ Tensor mask_padding(const Tensor& x, const NestedList& value) {
   return apart_from(x, all, std::move(result));
 }
 
+Tensor mask_padding_along(const Tensor& x, int axis) {
+  const Tensor valid = in_order_of(mask(dim_at(x.type(), axis)), x);
+  return where(valid, x, full({}, 0, x.dtype()));
+}
+
 namespace {
 const Op* const kDimOps[] = {&dim_lengths_op, &define_dim_op, &dim_token_op, &mask_op};
 }

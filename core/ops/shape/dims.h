@@ -57,5 +57,8 @@ bool lengths_run_over(const TensorType& type, const std::vector<int>& axes);
 /// True if some masked dim of the type is among the axes, or has a length dim among them. A sum
 /// over the axes must first set padding to zero.
 bool reduces_padding(const TensorType& type, const std::vector<int>& axes);
+/// Returns x with zeros in the padding of the dim at `axis`; other padding stays. Requires
+/// is_masked(x.type(), axis).
+Tensor mask_padding_along(const Tensor& x, int axis);
 
 }  // namespace reel

@@ -35,7 +35,8 @@ void refuse_size(std::string_view op, const Dim& to, std::int64_t size, const st
 }
 
 Tensor without_padding(const Tensor& g, int axis) {
-  return reduces_padding(g.type(), {axis}) ? mask_padding(g) : g;
+  if (lengths_run_over(g.type(), {axis})) return mask_padding(g);
+  return reduces_padding(g.type(), {axis}) ? mask_padding_along(g, axis) : g;
 }
 
 Tensor clear_padding(const Tensor& x, int axis, double value) {
