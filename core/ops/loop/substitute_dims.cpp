@@ -19,8 +19,7 @@ bool same_numbers(const Tensor& a, const Tensor& b) {
          !std::memcmp(a.data<char>(), b.data<char>(), static_cast<std::size_t>(a.type().bytes()));
 }
 
-/// Returns a dim with other lengths and the same size: a finished entry may have more elements than
-/// all running ones, and keeps them.
+/// Returns a dim with other lengths and the same size.
 Dim with_lengths(const Dim& dim, const Tensor& lengths) {
   const Dim other(dim.name(), lengths);
   Ref<DimNode> node(new DimNode);
@@ -46,6 +45,11 @@ void SubstituteDims::set_live(const Tensor& live) {
   live_ = live;
   to_ = back_ = {};
   for (const Dim& dim : known_) find(dim);
+}
+
+void SubstituteDims::keep_sizes(const TensorType& type) {
+  for (const Dim& dim : type.dims())
+    if (dim.is_ragged() && !contains(sized_, dim)) sized_.push_back(dim);
 }
 
 void SubstituteDims::add(const Dim& dim) {
@@ -76,18 +80,22 @@ void SubstituteDims::find(const Dim& dim) {
   for (auto& [from, last] : shown_)
     if (from == dim) {
       if (!same_numbers(seen, Tensor(last.node()->lengths))) {
-        last = with_lengths(dim, seen);
+        last = shown_as(dim, seen);
         copy_slice(dim, last);
       }
       shown = last;
     }
   if (shown == dim) {
-    shown = with_lengths(dim, seen);
+    shown = shown_as(dim, seen);
     shown_.emplace_back(dim, shown);
     copy_slice(dim, shown);
   }
   to_.add(dim, shown);
   back_.add(shown, dim);
+}
+
+Dim SubstituteDims::shown_as(const Dim& dim, const Tensor& lengths) const {
+  return contains(sized_, dim) ? with_lengths(dim, lengths) : Dim(dim.name(), lengths);
 }
 
 // The elements of a list are shared: a finished entry gets zeros if its own elements are too few.

@@ -22,6 +22,9 @@ class SubstituteDims {
   /// kept: dims that are not replaced.
   explicit SubstituteDims(Dims kept) : kept_(std::move(kept)) {}
 
+  /// Replacements of these dims keep the size, which may be more than the longest length: finished
+  /// entries that are longer than all running ones keep their elements. Call it before add().
+  void keep_sizes(const TensorType& type);
   /// Sets the running entries from now on.
   void set_live(const Tensor& live);
   /// From now on replaces the dim, if it has lengths over entries.
@@ -52,9 +55,10 @@ class SubstituteDims {
  private:
   static Tensor with(const Tensor& x, const DimChanges& changes);
   void find(const Dim& dim);
+  Dim shown_as(const Dim& dim, const Tensor& lengths) const;
 
   Tensor live_;
-  Dims kept_, known_;
+  Dims kept_, sized_, known_;
   DimChanges to_, back_;
   std::vector<std::pair<Dim, Dim>> shown_;  ///< the latest replacements
 };

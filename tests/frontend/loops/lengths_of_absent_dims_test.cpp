@@ -1,6 +1,6 @@
 // Tensors that lack a dim over which the lengths of another of their dims run: that axis counts as
-// full, also while entries of a loop have ended. Rows are not cut into blocks, each of which would
-// have a longest row of its own.
+// full. In a loop whose entries have ended it is as long as the longest running entry, so ops on it
+// stay in the loop, and rows are not cut into blocks.
 #include "reel/tests/modes.h"
 
 namespace reel {

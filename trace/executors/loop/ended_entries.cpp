@@ -71,8 +71,11 @@ class EndedEntries::SeenCaptures {
 
 EndedEntries::EndedEntries(const LoopAttrs& attrs, std::span<const TensorType> inputs)
     : attrs_(attrs), dims_(dims_kept(attrs, inputs)) {
-  for (const auto& [symbol, actual] : attrs.body.bindings) dims_.add(actual);
   const auto operands = operands_of(attrs, inputs);
+  // The body itself keeps such carries valid, in entries that have finished too.
+  for (std::size_t i = 0; i < attrs.carries.size(); ++i)
+    if (attrs.carries[i].fill == FinishedFill::as_is) dims_.keep_sizes(operands.carries[i]);
+  for (const auto& [symbol, actual] : attrs.body.bindings) dims_.add(actual);
   for (std::size_t i = 0; i < attrs.carries.size(); ++i)
     if (attrs.carries[i].fill != FinishedFill::as_is) dims_.add(operands.carries[i]);
   // Residual lists in memory may have dims that an iteration made.
