@@ -214,8 +214,9 @@ TEST_P(PolicyMemoryTest, WhatIsInAFileIsNotInMemory) {
       run([&](Tensor w) { return grad([&](Tensor w) { return loss(x, w); })(w); });
   const Memory most = peaks_of([&] { gradient(w); });
   EXPECT_GT(most.saved.peak, 0);
-  // The window; and for each value two blocks in writing and one that is read ahead.
-  EXPECT_LE(most.saved.peak, window + 2 * 3 * (1 << 20) + (1 << 18));
+  // The window; for each value two blocks in writing and one that is read ahead; and a chunk of
+  // steps that runs. If the disk is slow, all are there at once.
+  EXPECT_LE(most.saved.peak, window + 2 * 3 * (1 << 20) + (1 << 19));
   EXPECT_LT(most.saved.peak, foretold_bytes(x, w) / 3);
   // saved_values predicts this. For plans explain() does: see PlanMemoryTest.
   const KeptValues foretold = saved_values(loss)(x, w);
