@@ -82,10 +82,15 @@ class Verifier {
            names_.resolve(a) == names_.resolve(b);
   }
   /// The segments of a loop that runs again are made during a run. They have both the symbol of a
-  /// dim and the dim, because nothing there tells that one stands for the other.
+  /// dim and the dim, because nothing there tells that one stands for the other. A size that was
+  /// unknown while recording may be known by the dims that the graph's renames tell.
+  ///
+  /// b: as recorded.
   static bool may_be_same_dim(const Dim& a, const Dim& b) {
-    return a == b || (a.is_symbol() != b.is_symbol() && a.is_named() && b.is_named() &&
-                      a.has_size() && b.has_size() && a.size() == b.size() && a.name() == b.name());
+    const bool was_unknown = !a.is_named() && !b.is_named() && !b.has_size();
+    return a == b || was_unknown ||
+           (a.is_symbol() != b.is_symbol() && a.is_named() && b.is_named() && a.has_size() &&
+            b.has_size() && a.size() == b.size() && a.name() == b.name());
   }
 
   /// In the gradient of an eager loop, two dims of one name may stand for one dim of the run.
