@@ -7,8 +7,8 @@
 
 namespace reel {
 
-/// Returns a new symbol, a dim that belongs to a trace. Only a run knows its size, or its lengths if
-/// length_dims is not empty: then it is ragged.
+/// Returns a new symbol, a dim that belongs to a trace. Only a run knows its size, or its lengths
+/// if length_dims is not empty: then it is ragged.
 Dim dim_symbol(std::string name, Dims length_dims = {});
 
 }  // namespace reel

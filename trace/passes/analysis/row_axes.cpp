@@ -92,8 +92,7 @@ void RowAxes::follow_records() {
       // uniform.
       const bool has_others =
           axis == kNone && !is_uniform_[v] && rows_.is_named() && contains(type(v).dims(), rows_);
-      const bool has_lengths =
-          has_lengths_of_absent(type(v), rows_) || has_kept_lengths(type(v));
+      const bool has_lengths = has_lengths_of_absent(type(v), rows_) || has_kept_lengths(type(v));
       axes_[v] = (has_others || has_lengths) && record.op != &fused_op ? kMixed
                  : is_linear_scan(record.op) ? of_scan_result(record, v, axis)
                                              : axis;

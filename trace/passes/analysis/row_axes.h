@@ -94,8 +94,8 @@ std::optional<Dim> dim_of_rows(const LoopAttrs& attrs, std::span<const TensorTyp
 /// shape.
 bool has_lengths_over(const TensorType& type, const Dim& dim);
 /// Returns true if some dim of the type has a length for each element of `dim`, and for those of a
-/// dim that the type lacks. Such an axis counts as full, so it is as long as the longest row that is
-/// there: rows apart from others have fewer elements.
+/// dim that the type lacks. Such an axis counts as full, so it is as long as the longest row that
+/// is there: rows apart from others have fewer elements.
 bool has_lengths_of_absent(const TensorType& type, const Dim& dim);
 
 /// Returns the dim of a loop's entries as the types of its inputs name it. The attributes may name
