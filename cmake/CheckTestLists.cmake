@@ -1,0 +1,16 @@
+# cmake -D ROOT=folder -P CheckTestLists.cmake: fails if a file of tests is in no list. It would be built into no program, and its
+# tests would silently not run.
+file(GLOB_RECURSE lists ${ROOT}/tests/*CMakeLists.txt)
+set(listed "")
+foreach(list ${lists})
+  file(READ ${list} text)
+  string(APPEND listed "${text}")
+endforeach()
+file(GLOB_RECURSE tests RELATIVE ${ROOT} ${ROOT}/tests/*_test.cpp)
+foreach(test ${tests})
+  cmake_path(GET test FILENAME name)
+  string(FIND "${listed}" "${name}" place)
+  if(place EQUAL -1)
+    message(SEND_ERROR "${test} is in no CMakeLists.txt of tests/: list it where its program is")
+  endif()
+endforeach()
