@@ -180,8 +180,9 @@ class Doubling {
     if (!has_its_lengths(type, axis))
       return range(dim) >= cast(reel::extent_of(dim), i32) - distance;
     const Tensor lengths = dim.lengths();
-    Dims dims = lengths.dims();
-    dims.push_back(dim);
+    Dims dims;  // in the order of the type: where() returns the dims in the order of its operands
+    for (const Dim& of : type.dims())
+      if (of == dim || contains(lengths.dims(), of)) dims.push_back(of);
     return expand(range(dim), dims) >= lengths - distance;
   }
 

@@ -127,11 +127,30 @@ AttrsRef RowBatch::attrs_of(const OpRecord& record) {
   return graph_.schedule().attrs_have_symbols[r] ? record.attrs->resolve(env_) : record.attrs;
 }
 
+/// Binds the symbols of one row's type to the dims of all rows. These may have lengths for each
+/// row, over dims that the row's lengths lack.
+void RowBatch::bind_row(const TensorType& row, const TensorType& actual) {
+  const std::size_t rank = std::min(row.dims().size(), actual.dims().size());
+  for (std::size_t i = 0; i < rank; ++i) bind_lengths(row.dims()[i], actual.dims()[i]);
+  env_.bind(row, actual);
+}
+void RowBatch::bind_lengths(const Dim& row, const Dim& actual) {
+  const Dims& from = row.length_dims();
+  Dims to = actual.length_dims();
+  std::erase(to, rows_);
+  for (std::size_t i = 0; i < std::min(from.size(), to.size()); ++i) {
+    bind_lengths(from[i], to[i]);
+    env_.bind(from[i], to[i]);
+  }
+}
+
 RowValues RowBatch::run(RowValues inputs) {
   RowValues values(graph_.types.size());
   for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
     const ValueId v = graph_.inputs[i];
-    env_.bind(graph_.types[v], type_of_row(inputs[i]));
+    // The trace may have its own symbols for dims of a tensor from outside.
+    inputs[i].value = thread_mode.builder->lift(inputs[i].value);
+    bind_row(graph_.types[v], type_of_row(inputs[i]));
     values[v] = std::move(inputs[i]);
   }
   for (const OpRecord& record : graph_.records) {
@@ -142,7 +161,7 @@ RowValues RowBatch::run(RowValues inputs) {
     const auto to = graph_.outputs_of(record);
     for (std::size_t k = 0; k < to.size(); ++k) {
       if (!out[k].value.is_defined()) continue;  // a result that no record reads
-      env_.bind(graph_.types[to[k]], type_of_row(out[k]));
+      bind_row(graph_.types[to[k]], type_of_row(out[k]));
       values[to[k]] = std::move(out[k]);
     }
   }

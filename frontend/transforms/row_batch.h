@@ -49,6 +49,8 @@ class RowBatch {
   Dim resolve(const Dim& dim) { return env_.resolve(dim); }
 
  private:
+  void bind_row(const TensorType& row, const TensorType& actual);
+  void bind_lengths(const Dim& row, const Dim& actual);
   RowValues apply(const OpRecord& record, const RowValues& in);
   RowValues apply_once(const OpRecord& record, const RowValues& in);
   RowValues apply_in_loop(const OpRecord& record, const RowValues& in);

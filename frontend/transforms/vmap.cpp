@@ -4,6 +4,10 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/cond.h"
+#include "reel/core/ops/control/custom_vjp_parts.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/loop/loop_types.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/ops/shape/sliced_dims.h"
@@ -24,6 +28,12 @@ struct RecordedRow {
   Tensors captured;
   TreeLeaves result;  ///< has the types of the graph's promises
 };
+
+/// True for a record with a graph of its own: a loop, a branch, or a recorded function.
+bool has_graph(const OpRecord& record) {
+  return record.op == &loop_op || record.op == &cond_op || record.op == &checkpointed_op ||
+         is_custom_vjp(*record.op);
+}
 
 /// One call of a function under vmap, in a trace.
 class VmapCall {
@@ -131,14 +141,15 @@ class VmapCall {
   }
 
   /// Returns the dim of the rows while the function is applied: another one if values inside have
-  /// it as well, or a named one for plain rows.
+  /// it as well, or a named one for plain rows. Bodies and branches may have such values.
   Dim rows_inside(const Graph& graph) const {
     if (!is_named_) return Dim("rows", plain_count());
-    for (const TensorType& type : graph.types)
-      if (contains(type.dims(), rows_))
-        return rows_.has_size() ? Dim(rows_.name(), rows_.size())
-                                : Dim(rows_.name(), rows_.lengths());
-    return rows_;
+    const bool may_meet =
+        std::ranges::any_of(graph.types,
+                            [&](const TensorType& type) { return contains(type.dims(), rows_); }) ||
+        std::ranges::any_of(graph.records, has_graph);
+    if (!may_meet) return rows_;
+    return rows_.has_size() ? Dim(rows_.name(), rows_.size()) : Dim(rows_.name(), rows_.lengths());
   }
   std::int64_t plain_count() const {
     if (!rows_.has_size()) throw RowsRefused("the number of rows is known only during a run");
@@ -159,13 +170,17 @@ class VmapCall {
       const bool has_rows = find(lengths.dims(), rows_) >= 0;
       inputs.push_back(has_rows ? many(lengths) : RowValue{lengths});
     }
-    for (const Tensor& x : xs_) inputs.push_back(many(x));
-    for (const Tensor& captured : row.captured) inputs.push_back({captured});
+    // As values of their own, they get one cotangent of the call, as eager mode adds it.
+    for (const Tensor& x : xs_) inputs.push_back(many(own(x)));
+    for (const Tensor& captured : row.captured) inputs.push_back({own(captured)});
     RowBatch batch(*row.graph, inside, dims_outside());
     Tensors outputs;
     for (const RowValue& value : batch.run(std::move(inputs)))
       outputs.push_back(outside(value, inside));
     return with_outputs(row.result, outputs);
+  }
+  static Tensor own(const Tensor& x) {
+    return is_float(x.dtype()) && !x.type().is_list() ? identity(x) : x;
   }
   DimEnv dims_outside() const { return DimEnv::renaming(); }
 

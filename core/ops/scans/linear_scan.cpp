@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reel/core/base/str.h"
+#include "reel/core/dims/dim_slices.h"
 #include "reel/core/functions/scans.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
@@ -16,6 +17,7 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/sliced_dims.h"
 
 namespace reel {
 namespace {
@@ -437,6 +439,23 @@ Tensor initial_state(const Tensor& h0, const TensorType& full, int axis) {
   return with_dims(h0, expected.dims());
 }
 
+struct ScanOperands {
+  Tensor a, b;
+  std::optional<Tensor> h0, input;
+};
+
+/// Returns the operands cut to slices of their dims (meet_slices), or nothing if none is cut.
+std::optional<ScanOperands> cut_to_slices(const Tensor& a, const Tensor& b,
+                                          const std::optional<Tensor>& h0,
+                                          const std::optional<Tensor>& input) {
+  ScanOperands cut{a, b, h0, input};
+  std::vector<Tensor*> operands{&cut.a, &cut.b};
+  if (cut.h0) operands.push_back(&*cut.h0);
+  if (cut.input) operands.push_back(&*cut.input);
+  if (!meet_slices(operands)) return std::nullopt;
+  return cut;
+}
+
 }  // namespace
 
 Tensor linear_scan(const Tensor& a, const Tensor& b, const std::optional<Tensor>& h0,
@@ -455,6 +474,10 @@ Tensor linear_scan(const Tensor& a, const Tensor& b, const std::optional<Tensor>
     check_float(kName, *h0, kRepair);
     check_dtypes(a, *h0, "h0");
   }
+  if (has_slices())
+    if (const auto cut = cut_to_slices(a, b, h0, options.input))
+      return linear_scan(cut->a, cut->b, cut->h0, time,
+                         {.input = cut->input, .reverse = options.reverse});
   constexpr std::string_view kRoles[] = {"a", "b", "input"};
   const TensorType full = broadcast(kName, types, kRoles, a.dtype());
   const int axis = time.in(full, kName);

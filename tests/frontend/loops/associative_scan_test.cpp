@@ -105,6 +105,12 @@ TEST_P(AssociativeScanTest, EachEntryRunsWithinItsLength) {
                                    : std::vector<double>{7, 3, 1, 0, 0, 0, 4, 1, 0});
     expect_values(slope.a, reverse ? std::vector<double>{8, 9, 0, 0, 0, 0, 4, 0, 0}
                                    : std::vector<double>{0, 3, 4, 0, 0, 0, 0, 1, 0});
+    // The axis need not be behind its entries.
+    const Affine turned{transpose(x.a, {time, batch}), transpose(x.b, {time, batch})};
+    const auto turned_back = run(value_and_grad(f))(turned);
+    EXPECT_EQ(turned_back.first.second.dims(), turned.b.dims());
+    expect_all_close(transpose(turned_back.first.second, {batch, time}), value.second);
+    expect_all_close(transpose(turned_back.second.a, {batch, time}), slope.a);
   }
 }
 

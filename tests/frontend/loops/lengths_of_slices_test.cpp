@@ -80,6 +80,10 @@ TEST_P(LengthsOfSlicesTest, ATensorOfTheWholeDimMeetsEachWord) {
   EXPECT_EQ(by_sentence(mapped(
                 [&](const Tensor& word) { return clip(word, 2, cast(range(letters) + 4, f64)); })),
             (Words{2, 2, 3, 4, 5, 6, 4, 4, 5}));
+  EXPECT_EQ(by_sentence(mapped([&](const Tensor& word) {
+              return linear_scan(cast(range(letters) + 1, f64), word, letters);
+            })),
+            (Words{1, 4, 3, 4, 13, 45, 7, 8, 25}));
 }
 
 TEST_P(LengthsOfSlicesTest, ScansOfLettersInScansOfWords) {

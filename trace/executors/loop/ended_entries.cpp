@@ -35,11 +35,15 @@ Tensor in_memory(const Tensor& x) {
   if (!saved || x.type().is_list() || !saved->steps->is_uniform()) return x;
   const Tensor result(allocate_block(x.type()));
   const std::lock_guard lock(saved->steps->mutex);
-  const std::int64_t steps = x.type().sizes()[0];
-  if (!steps) return result;
-  saved->steps->need(0, steps);
-  std::memcpy(result.block()->data, saved->steps->data(saved->index, 0),
-              static_cast<std::size_t>(x.type().bytes()));
+  // The loop may have ended before the last element of its dim.
+  const std::int64_t ran = std::min(x.type().sizes()[0], saved->steps->count());
+  const std::int64_t bytes = ran * slice_type(x.type()).bytes();
+  if (bytes) {
+    saved->steps->need(0, ran);
+    std::memcpy(result.data<char>(), saved->steps->data(saved->index, 0),
+                static_cast<std::size_t>(bytes));
+  }
+  std::memset(result.data<char>() + bytes, 0, static_cast<std::size_t>(x.type().bytes() - bytes));
   return result;
 }
 
