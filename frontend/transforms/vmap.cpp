@@ -146,7 +146,9 @@ class VmapCall {
     if (!is_named_) return Dim("rows", plain_count());
     const bool may_meet =
         std::ranges::any_of(graph.types,
-                            [&](const TensorType& type) { return contains(type.dims(), rows_); }) ||
+                            [&](const TensorType& type) {
+                              return contains(type.dims(), rows_) || runs_over(type, rows_);
+                            }) ||
         std::ranges::any_of(graph.records, has_graph);
     if (!may_meet) return rows_;
     return rows_.has_size() ? Dim(rows_.name(), rows_.size()) : Dim(rows_.name(), rows_.lengths());

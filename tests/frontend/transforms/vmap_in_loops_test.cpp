@@ -129,6 +129,20 @@ TEST_P(VmapInLoopsTest, ABodyMakesAValueWithTheDimOfTheRows) {
       x);
 }
 
+TEST_P(VmapInLoopsTest, ACapturedRaggedDimWithoutTheRowsCountsAsFull) {
+  const Tensor x = random_normal({batch_, time_}, f64), weights = random_normal({time_, in_}, f64);
+  expect_as_map(
+      [&](const Apply& apply, const Tensor& x) {
+        return apply(
+            [&](const Tensor& row) {
+              const Tensor cumulative = cumsum(sin(weights), in_);
+              return sum(row) * max(cumulative, {time_}) + sum(weights * cumulative, {time_});
+            },
+            x, batch_);
+      },
+      x);
+}
+
 TEST_P(VmapInLoopsTest, TheFirstGradientHasTheBitsOfEagerMode) {
   if (!is_exact()) return;
   for (int seed = 0; seed < 50; ++seed) {
