@@ -9,6 +9,7 @@
 #include "reel/core/ops/control/custom_vjp_parts.h"
 #include "reel/core/ops/loop/capture_list.h"
 #include "reel/core/ops/loop/entries.h"
+#include "reel/core/ops/shape/shape.h"
 #include "reel/frontend/loops/loop_recording.h"
 #include "reel/frontend/transforms/row_batch.h"
 
@@ -165,8 +166,13 @@ RowValues custom_vjp_over_rows(const AttrsRef& ref, const RowValues& in, const D
     const RowValues given =
         RowBatch(*parts.graph.graph, rows, parts.graph.env()).run(std::move(inputs));
     Tensors gradients(parts.arguments);
-    for (std::size_t k = 0; k < given.size(); ++k)
-      gradients[static_cast<std::size_t>(parts.given[k])] = as_many(given[k], rows);
+    for (std::size_t k = 0; k < given.size(); ++k) {
+      const auto argument = static_cast<std::size_t>(parts.given[k]);
+      const Tensor gradient = as_many(given[k], rows);
+      // Rows of scalars may have the named dim or a plain one.
+      const Dim& first = arguments[argument].dims()[0];
+      gradients[argument] = gradient.dims()[0] == first ? gradient : renamed(gradient, 0, first);
+    }
     return gradients;
   };
   RowValues out;

@@ -183,7 +183,7 @@ class Check {
   }
 
   /// Compares plans with and without policies: their gradients add up in another order than eager
-  /// ones. A loop that only one of the two cuts into row blocks adds up its rows in another order.
+  /// ones. A loop that only one of the two cuts into row blocks or chunks adds up in another order.
   void check_checkpoints_of_plans(const Function& f) const {
     if (!has_policies(program_)) return;
     const Tensors x = passed(arguments_);
@@ -194,17 +194,19 @@ class Check {
                    again = mode.run(with_gradient(f), mode.passes);
       const Tensors expected = call(name + " that keep all", kept.call, x),
                     actual = call(name, again.call, x);
-      const bool cuts_alike = cut_loops(kept.explain()) == cut_loops(again.explain());
+      const bool cuts_alike = cuts(kept.explain()) == cuts(again.explain());
       expect_same(name + ", checkpoints of loops", expected, actual,
                   cuts_alike ? kAnyZero : close(), arguments_);
     }
   }
-  /// Returns the number of loops that a plan cuts into row blocks.
-  static std::size_t cut_loops(const std::string& explanation) {
-    std::size_t count = 0;
-    for (std::size_t at = 0; (at = explanation.find("  cut: ", at)) != std::string::npos; ++at)
-      ++count;
-    return count;
+  /// Returns the numbers of loops that a plan cuts into row blocks, and that run in chunks.
+  static std::pair<std::size_t, std::size_t> cuts(const std::string& explanation) {
+    const auto count = [&](std::string_view text) {
+      std::size_t result = 0, at = 0;
+      for (; (at = explanation.find(text, at)) != std::string::npos; ++at) ++result;
+      return result;
+    };
+    return {count("  cut: "), count(" chunk")};
   }
   static bool has_all_passes(const Passes& passes) {
     Passes all;

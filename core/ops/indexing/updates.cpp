@@ -9,6 +9,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/indexing/rows.h"
+#include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/shape.h"
 
 namespace reel {
@@ -89,6 +90,11 @@ Tensor set_places(const Tensor& x, const Tensor& index, const Tensor& value, int
                   int axis_of_places) {
   const Dim dim = x.dims()[static_cast<std::size_t>(axis)];
   const Dim places = index.dims()[static_cast<std::size_t>(axis_of_places)];
+  if (lengths_run_over(value.type(), {axis}))
+    throw ShapeError(str("set_at: lengths of value ", value.type(), " run over ", places,
+                         ", which the index ", index.type(), " puts at places of ", dim, " in x ",
+                         x.type(), "; rename it in index and value"));
+  if (places.has_size() && places.size() == 0) return x;
   Dims matched = index.dims();
   std::erase(matched, places);
   const Dims entries = dim.is_named() ? entries_of(x, dim, matched) : Dims();
@@ -102,7 +108,9 @@ Tensor set_places(const Tensor& x, const Tensor& index, const Tensor& value, int
   // value.
   const Tensor number =
       scatter_max(full(all, -1, i32), place, spread(range(places, i32), with_places), along);
-  const Tensor values = gather(value, number, Axis(axis), {.clip = true});
+  // There may be no value at all in a run.
+  const Tensor some = places.has_size() ? value : pad(value, Axis(axis), 0, 1);
+  const Tensor values = gather(some, number, Axis(axis), {.clip = true});
   Tensor is_replaced = number >= 0;
   if (!dim.is_named()) {
     Dims dims(static_cast<std::size_t>(x.rank() - axis), Dim(1));

@@ -121,6 +121,23 @@ TEST_P(SetAtTest, ReplacesSlicesOfTensorsWhoseSizesOnlyARunKnows) {
   expect_gradients(g, {x, v});
 }
 
+TEST_P(SetAtTest, ThereMayBeNoPlace) {
+  const Dim none("none", 0), some("some", 2), feature("feature", 3);
+  const auto f = [&](const Tensor& x, const Tensor& index, const Tensor& value) {
+    return set_at(x, index, value, feature);
+  };
+  for (const int n : {2, 0}) {
+    const Dim batch("batch", scalar(2)), found("found", scalar(n));
+    const Tensor x = random_uniform({feature, batch}, -1, 1, f64);
+    for (const Dim& places : {found, none}) {
+      const Tensor index = full({places}, 1, i32), value = ones({places, batch}, f64);
+      Tensor expected = x;
+      if (places == found && n) expected = set_at(x, 1, 1.0, feature);
+      expect_all_close(run(f)(x, index, value), expected);
+    }
+  }
+}
+
 TEST_P(SetAtTest, SlicesAreReplacedAlike) {
   const Tensor x = zeros({2, 5}, f64), v = tensor({{1.0, 2.0}, {3.0, 4.0}}, f64);
   const auto f = [](const Tensor& x, const Tensor& v) { return set_slice(x, 3, v, 1); };
@@ -163,6 +180,11 @@ TEST(SetAtErrorTest, NamesTheIndexAndTheTypes) {
       "set_at: index i32[a=1,b=2] names places along several dims in f32[batch=2,time[batch=2]], "
       "which has ragged dims, dims of the index, or sizes that only a run knows; merge these "
       "dims of index and value");
+  const Tensor weights = zeros({time, b}), places = zeros({batch}, i32);
+  EXPECT_EQ(message_of<ShapeError>([&] { set_at(weights, places, gather(weights, places, b), b); }),
+            "set_at: lengths of value f32[time[batch=2],batch=2] run over batch=2, which the index "
+            "i32[batch=2] puts at places of b=2 in x f32[time[batch=2],b=2]; rename it in index "
+            "and value");
 }
 
 TEST(SetAtInPlaceTest, ATemporaryIsWrittenInPlace) {

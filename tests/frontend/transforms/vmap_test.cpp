@@ -236,6 +236,7 @@ TEST_P(VmapTest, CustomGradientsCheckpointsAndArrays) {
       },
       [](const Tensor& x, const Tensor& g) { return g * x * 2.0; });
   expect_as_map([&](const Tensor& x) { return custom(x) + custom(sum(w, 0)); }, x);
+  expect_as_map([&](const Tensor& x) { return custom(x) * x; }, sum(x, 1));
   expect_as_map(
       [&](const Tensor& x) {
         return checkpoint([&](const Tensor& x) { return tanh(matmul(w, x)); })(x);
