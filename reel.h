@@ -4,6 +4,7 @@
 #include "reel/core/base/compiler.h"  // first: its errors come before all others
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/version.h"
 #include "reel/core/functions/checks.h"
 #include "reel/core/functions/scans.h"
 #include "reel/core/functions/updates.h"

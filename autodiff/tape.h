@@ -9,10 +9,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/graph/graph.h"
 #include "reel/core/types/mode.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// An operand on a tape: its number and, if the op's vjp will read it, the tensor, otherwise its
@@ -272,3 +274,4 @@ Tensor seed(const Tensor& target, const Tensor& cotangent);
 TensorType type_here(const TensorType& type);
 
 }  // namespace reel
+REEL_API_END

@@ -40,6 +40,19 @@ add_library(reel::headers ALIAS reel_headers)
 target_compile_features(reel_headers INTERFACE cxx_std_20)
 target_include_directories(reel_headers INTERFACE ${PROJECT_BINARY_DIR}/include)
 
+# A shared library exports the names that core/base/visibility.h marks. A static one is made of the same object files, so
+# that its internal names, too, are called directly and can be inlined.
+set(reel_visibility -fvisibility=hidden -fvisibility-inlines-hidden -fno-semantic-interposition)
+target_compile_options(reel_headers INTERFACE ${reel_visibility})
+
+# reel_library(TARGET COMPONENT): common properties of the libraries that are installed.
+function(reel_library target component)
+  target_compile_options(${target} PRIVATE ${reel_visibility} $<TARGET_PROPERTY:reel_warnings,INTERFACE_COMPILE_OPTIONS>)
+  target_link_options(${target} PRIVATE -Wl,--no-undefined)
+  set_target_properties(${target} PROPERTIES
+    EXPORT_NAME ${component} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+endfunction()
+
 add_library(reel_warnings INTERFACE)
 add_library(reel::warnings ALIAS reel_warnings)
 target_compile_options(reel_warnings INTERFACE -Wall -Wextra

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dtype.h"
 #include "reel/distributed/transport.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 enum class Reduction : std::uint8_t { sum, max };
@@ -36,3 +38,4 @@ void reduce_scatter(Transport& transport, DType dtype, const char* arrays, char*
                     std::int64_t size);
 
 }  // namespace reel
+REEL_API_END

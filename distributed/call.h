@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "reel/core/base/source.h"
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor_type.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// A call of a collective on one rank. All ranks must make calls with equal hashes in one order.
@@ -37,3 +39,4 @@ std::string pack(const Call& call);
 std::string compare(const std::vector<std::string>& texts);
 
 }  // namespace reel
+REEL_API_END

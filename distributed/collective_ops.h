@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 #include "reel/distributed/all_reduce.h"
 
+REEL_API_BEGIN
 namespace reel::detail {
 
 // All ranks must call these with operands of the same types, in the same order. In eager mode a
@@ -40,3 +42,4 @@ Tensor gather_rows(const Tensor& x, const std::string& path);
 Tensor scatter_ranks(const Tensor& x, const std::string& path);
 
 }  // namespace reel::detail
+REEL_API_END

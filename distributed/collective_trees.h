@@ -4,11 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/distributed/collective_ops.h"
 #include "reel/frontend/losses/metrics.h"
 #include "reel/frontend/sparse/indexed_slices.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel::detail {
 
 /// The tensors of a tree. An IndexedSlices in it has three places of the list: values, indices,
@@ -59,3 +61,4 @@ Tensors mean_of_shards(const std::vector<Weighted>& losses, const std::vector<Tr
                        int shards);
 
 }  // namespace reel::detail
+REEL_API_END

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/visibility.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Ranks called different collectives, or a rank did not call one within the time limit. The
@@ -13,3 +15,4 @@ class DistributedError : public Error {
 };
 
 }  // namespace reel
+REEL_API_END

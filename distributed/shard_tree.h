@@ -4,6 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// Numbers begin, begin + 1, ... end - 1 of shards.
@@ -26,3 +29,4 @@ std::pair<ShardRange, ShardRange> halves(ShardRange range);
 std::vector<ShardRange> nodes_within(int shards, ShardRange own);
 
 }  // namespace reel
+REEL_API_END

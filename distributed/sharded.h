@@ -4,11 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/functions/identity.h"
 #include "reel/core/runtime/random.h"
 #include "reel/distributed/collective_trees.h"
 #include "reel/frontend/transforms/grad.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// The shards of a batch that this rank computes, in their order. A tree, so it may be an argument
@@ -117,3 +119,4 @@ auto sharded_value_and_grad(F f) {
 
 }  // namespace detail
 }  // namespace reel
+REEL_API_END

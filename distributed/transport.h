@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/distributed/call.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// The bytes that one rank sends to, or receives from, each rank.
@@ -98,3 +100,4 @@ class Transport {
 };
 
 }  // namespace reel
+REEL_API_END

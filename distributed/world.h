@@ -7,12 +7,14 @@
 #include <type_traits>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
 #include "reel/distributed/collective_trees.h"
 #include "reel/distributed/distributed_error.h"
 #include "reel/distributed/shard_tree.h"
 #include "reel/distributed/sharded.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of World.
@@ -165,3 +167,4 @@ class World {
 };
 
 }  // namespace reel
+REEL_API_END

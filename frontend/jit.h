@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/options/passes.h"
 #include "reel/core/runtime/no_memory.h"
 #include "reel/core/types/mode.h"
@@ -20,6 +21,7 @@
 #include "reel/frontend/tree/tree.h"
 #include "reel/trace/traced_function.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Selects how a traced function runs.
@@ -211,3 +213,4 @@ Jitted<std::decay_t<F>> jit(F&& f, const JitOptions& options = {}) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -13,6 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of Progress.
@@ -81,3 +84,4 @@ class Progress {
 };
 
 }  // namespace reel
+REEL_API_END

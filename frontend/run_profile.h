@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 struct Picture;  // frontend/pictures/picture.h
@@ -42,3 +45,4 @@ class RunProfile {
 };
 
 }  // namespace reel
+REEL_API_END

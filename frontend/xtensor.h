@@ -15,6 +15,7 @@
 #include <xtensor/xarray.hpp>
 #include <xtensor/xtensor.hpp>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/functions/creation.h"
 #include "reel/core/types/tensor.h"
 #include "reel/frontend/files/stored_type.h"
@@ -35,6 +36,7 @@ struct xtype_for_shape<dynamic_shape<std::ptrdiff_t>> {
 };
 }  // namespace xt::detail
 
+REEL_API_BEGIN
 namespace reel {
 namespace detail {
 
@@ -125,3 +127,4 @@ xt::xarray<T> to_xarray(const Tensor& x) {
 }
 
 }  // namespace reel
+REEL_API_END

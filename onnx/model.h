@@ -10,9 +10,11 @@
 #include <tuple>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 #include "reel/onnx/onnx_error.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace imported {
@@ -81,3 +83,4 @@ OnnxModel load_onnx(const std::string& path);
 OnnxModel load_onnx_bytes(std::string_view bytes);
 
 }  // namespace reel
+REEL_API_END

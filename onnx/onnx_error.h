@@ -2,7 +2,9 @@
 #pragma once
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/visibility.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// A model is damaged, breaks a rule of ONNX, or has ops, versions or types without a rule in Reel.
@@ -12,3 +14,4 @@ class OnnxError : public Error {
 };
 
 }  // namespace reel
+REEL_API_END

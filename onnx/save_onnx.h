@@ -8,12 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/jit.h"
 #include "reel/frontend/tree/tree.h"
 #include "reel/onnx/onnx_error.h"
 #include "reel/onnx/save_options.h"
 #include "reel/trace/traced_function.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
@@ -86,3 +88,4 @@ void save_onnx(const std::string& path, const F& f, const Arguments& arguments,
 }
 
 }  // namespace reel
+REEL_API_END

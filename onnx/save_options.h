@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// How a saved model gets its random numbers. ONNX has no counterpart of Reel's keys.
@@ -35,3 +38,4 @@ struct SaveOnnxOptions {
 };
 
 }  // namespace reel
+REEL_API_END

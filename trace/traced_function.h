@@ -11,9 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/graph/graph.h"
 #include "reel/core/types/leaf.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// A function on leaves that is recorded at its first call with a signature, and then runs as a
@@ -146,3 +148,4 @@ class TracedFunction {
 };
 
 }  // namespace reel
+REEL_API_END

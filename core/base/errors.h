@@ -9,7 +9,9 @@
 
 #include "reel/core/base/compiler.h"
 #include "reel/core/base/source.h"
+#include "reel/core/base/visibility.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Base of all errors that a caller can cause.
@@ -103,3 +105,4 @@ class InternalError : public std::logic_error {
 };
 
 }  // namespace reel
+REEL_API_END

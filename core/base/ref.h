@@ -7,6 +7,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// Base of objects held by Ref. The count is atomic: handles may be copied by several threads at
@@ -92,3 +95,4 @@ class Ref {
 };
 
 }  // namespace reel
+REEL_API_END

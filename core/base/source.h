@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// Identifies a list of return addresses, the innermost call first. It costs some microseconds, and
@@ -38,3 +41,4 @@ class SourceScope {
 };
 
 }  // namespace reel
+REEL_API_END

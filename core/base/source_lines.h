@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reel/core/base/source.h"
+#include "reel/core/base/visibility.h"
 
 namespace reel {
 
@@ -19,13 +20,13 @@ struct SourceLine {
 /// the standard library. Returns nothing if they are not known. Thread-safe.
 std::vector<SourceLine> source_lines(SourceId source);
 /// Returns the calls as text, one call a line: "model.cpp:12 loss".
-std::string source_text(SourceId source);
+REEL_API std::string source_text(SourceId source);
 /// Returns the innermost of these calls with a known line, as "file:line"; empty if there is none.
-std::string place_text(SourceId source);
+REEL_API std::string place_text(SourceId source);
 /// Returns a demangled symbol without arguments and result: "float* loss<int>(Model const&)" ->
 /// "loss". Returns "" for a lambda, which has only its line.
 std::string short_name(const std::string& name);
 /// Returns the first line of source_text(): the innermost call, which applied the op.
-std::string first_line(const std::string& text);
+REEL_API std::string first_line(const std::string& text);
 
 }  // namespace reel

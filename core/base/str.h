@@ -5,6 +5,9 @@
 #include <sstream>
 #include <string>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// A string stream that prints as the "C" locale does, whatever std::locale::global was set to:
@@ -40,3 +43,4 @@ std::string join(const Range& items, const char* separator = ", ") {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -7,8 +7,10 @@
 #include <variant>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor_type.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 class Tensor;
@@ -57,3 +59,4 @@ class Axes {
 std::string axis_name(const TensorType& type, int axis);
 
 }  // namespace reel
+REEL_API_END

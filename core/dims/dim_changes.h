@@ -4,8 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor_type.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// A list of substitutions of one Dim by another, applied at once: a substitute is not substituted
@@ -30,3 +32,4 @@ class DimChanges {
 };
 
 }  // namespace reel
+REEL_API_END

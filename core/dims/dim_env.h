@@ -4,10 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dim_expression.h"
 #include "reel/core/types/tensor_type.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Maps the symbols of one graph to the dims of one run.
@@ -73,3 +75,4 @@ void for_each_bound(const TensorType& type, Fn&& fn) {
 }
 
 }  // namespace reel
+REEL_API_END

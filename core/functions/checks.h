@@ -5,9 +5,11 @@
 #include <type_traits>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/visibility.h"
 #include "reel/core/runtime/detect_nan.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// The condition of an assert_that is false.
@@ -37,3 +39,4 @@ requires(std::is_convertible_v<const Values&, Tensor>&&...) Tensor
 }
 
 }  // namespace reel
+REEL_API_END

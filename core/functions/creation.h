@@ -10,9 +10,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/functions/operands.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Element types of vectors and spans that tensor() accepts: numbers that a dtype can hold exactly.
@@ -102,3 +104,4 @@ Tensor range(const Dim& dim, DType dtype = i32);
 Tensor one_hot(const Tensor& indices, const Dim& classes, DType dtype = f32);
 
 }  // namespace reel
+REEL_API_END

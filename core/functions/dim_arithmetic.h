@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <limits>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dim.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 // For a plain size, the result is the number. For a named dim, it is a dim of the same kind, and
@@ -82,3 +84,4 @@ Dim operator/(const Dim& dim, N n) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -1,10 +1,12 @@
 // core/functions/dims.h — masks of the padding of ragged dims.
 #pragma once
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/functions/dim_arithmetic.h"
 #include "reel/core/functions/operands.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Returns position < length as booleans: true for valid positions, false for padding. The result
@@ -15,3 +17,4 @@ Tensor mask(const Dim& dim);
 Tensor mask_padding(const Tensor& x, const NestedList& value = 0.);
 
 }  // namespace reel
+REEL_API_END

@@ -1,9 +1,11 @@
 // core/functions/elementwise.h — element-wise functions, and the operators.
 #pragma once
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/functions/operands.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 // Functions of one tensor keep its type. Functions of floats throw DTypeError for other dtypes.
@@ -129,3 +131,4 @@ Tensor operator&&(const Arg& a, const Arg& b);
 Tensor operator||(const Arg& a, const Arg& b);
 
 }  // namespace reel
+REEL_API_END

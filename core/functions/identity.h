@@ -3,8 +3,10 @@
 
 #include <string>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Returns x, and prints it on standard output each time it is computed, in program order. The
@@ -21,3 +23,4 @@ Tensor checkpoint_name(const Tensor& x, const std::string& name);
 Tensor stop_gradient(const Tensor& x);
 
 }  // namespace reel
+REEL_API_END

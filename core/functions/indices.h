@@ -3,9 +3,11 @@
 
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of gather: gather(x, indices, axis, {.clip = true}).
@@ -73,3 +75,4 @@ TopK top_k(const Tensor& x, const Axis& axis, const Dim& k);
 TopKOverAxes top_k(const Tensor& x, const std::vector<Axis>& axes, const Dim& k);
 
 }  // namespace reel
+REEL_API_END

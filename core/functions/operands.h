@@ -8,9 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/op/op.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
@@ -95,3 +97,4 @@ class NestedList {
 };
 
 }  // namespace reel
+REEL_API_END

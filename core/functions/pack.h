@@ -3,10 +3,12 @@
 
 #include <optional>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
 #include "reel/core/functions/operands.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 // A mask is boolean, over dims that x has; with plain sizes, over the leading axes of x. Padding of
@@ -38,3 +40,4 @@ Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask, const Ten
 Tensor unpack(const Tensor& x, const Axis& packed, const Dims& dims, const Arg& backup = 0);
 
 }  // namespace reel
+REEL_API_END

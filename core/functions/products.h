@@ -1,8 +1,10 @@
 // core/functions/products.h — matmul, matrix products.
 #pragma once
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Returns the product of a and b, summed over the named dims `contracted`: a: [..., contracted],
@@ -20,3 +22,4 @@ inline Tensor matmul(const Tensor& a, const Tensor& b, const Dim& contracted) {
 Tensor matmul(const Tensor& a, const Tensor& b);
 
 }  // namespace reel
+REEL_API_END

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
 #include "reel/core/functions/operands.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 // Draws use the active RandomScope (core/runtime/random.h). They are equal in eager mode, in a
@@ -56,3 +58,4 @@ Tensor dropout(const Tensor& x, double rate);
 Tensor dropout(const Tensor& x, double rate, const Axes& axes);
 
 }  // namespace reel
+REEL_API_END

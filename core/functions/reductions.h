@@ -1,9 +1,11 @@
 // core/functions/reductions.h — reductions over axes, softmax, and running sums and products.
 #pragma once
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Whether reduced axes stay with size 1, so that the result broadcasts against x: NumPy's
@@ -80,3 +82,4 @@ Tensor cumsum(const Tensor& x, const Axis& axis, Cumulative how = {});
 Tensor cumprod(const Tensor& x, const Axis& axis, Cumulative how = {});
 
 }  // namespace reel
+REEL_API_END

@@ -3,9 +3,11 @@
 
 #include <optional>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of linear_scan: linear_scan(a, b, h0, time, {.input = x, .reverse = true}).
@@ -37,3 +39,4 @@ Tensor linear_scan(const Tensor& a, const Tensor& b, const Axis& time,
                    const LinearScan& options = {});
 
 }  // namespace reel
+REEL_API_END

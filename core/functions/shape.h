@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 // A function may move, replace, join or rename elements of an axis that lengths of a ragged dim run
@@ -121,3 +123,4 @@ Tensor pad(const Tensor& x, const Axis& axis, std::int64_t before, std::int64_t 
 Tensor reverse(const Tensor& x, const Axis& axis);
 
 }  // namespace reel
+REEL_API_END

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
 #include "reel/core/functions/operands.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Returns x with `value` at `index` along an axis: it replaces the elements that
@@ -33,3 +35,4 @@ Tensor set_at(Tensor x, const Arg& index, const Arg& value, const Axis& axis = 0
 Tensor set_slice(Tensor x, const Arg& begin, const Tensor& value, const Axis& axis = 0);
 
 }  // namespace reel
+REEL_API_END

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "reel/core/base/source.h"
+#include "reel/core/base/visibility.h"
 #include "reel/core/op/op.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Whether a record recomputes, for a gradient, a value that was computed before and not saved.
@@ -195,3 +197,4 @@ SubGraph resolve(const SubGraph& sub, DimEnv& env);
 void each_symbol(const SubGraph& sub, const attr::SymbolFn& fn);
 
 }  // namespace reel
+REEL_API_END

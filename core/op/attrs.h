@@ -14,9 +14,11 @@
 
 #include "reel/core/base/ref.h"
 #include "reel/core/base/str.h"
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/dim_env.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Attributes of one application of an op. Immutable and shared; owned by reference counts.
@@ -283,3 +285,4 @@ const T& get(const Attrs* attrs) {
 }
 
 }  // namespace reel
+REEL_API_END

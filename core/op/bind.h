@@ -4,8 +4,10 @@
 
 #include <initializer_list>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/op/op.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Applies an op with one output in the active context: computes it or records it in the active
@@ -24,3 +26,4 @@ inline Tensors bind_all(const Op& op, std::initializer_list<OpInput> inputs, Att
 Tensors bind_all(const Op& op, const Tensors& inputs, AttrsRef attrs = {});
 
 }  // namespace reel
+REEL_API_END

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/visibility.h"
 #include "reel/core/op/attrs.h"
 #include "reel/core/types/fwd.h"
 #include "reel/core/types/type_list.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// An argument of an op. A temporary with a reference count of one may give its buffer to the
@@ -179,3 +181,4 @@ inline void apply_type_rule(TypeArgs& args) {
 std::span<const Op* const> all_ops();
 
 }  // namespace reel
+REEL_API_END

@@ -5,10 +5,9 @@
 #include <utility>
 
 #include "reel/core/base/source.h"
+#include "reel/core/types/fwd.h"
 
 namespace reel {
-
-struct Op;
 
 /// Rethrows the current exception with the op's name. Requires: called in a handler.
 /// - An Error keeps its type. Its message gets a line with the op's name, unless it names a

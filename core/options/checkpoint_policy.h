@@ -11,8 +11,10 @@
 #include <string_view>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor_type.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Decision about a value of an iteration that the gradient reads.
@@ -150,3 +152,4 @@ class SwapMemory {
 };
 
 }  // namespace reel
+REEL_API_END

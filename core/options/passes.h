@@ -1,6 +1,9 @@
 // core/options/passes.h — Passes, switches for a plan's passes over a graph.
 #pragma once
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// The passes that a plan runs in addition to those that every graph goes through. Each can be
@@ -33,3 +36,4 @@ struct Passes {
 };
 
 }  // namespace reel
+REEL_API_END

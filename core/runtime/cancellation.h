@@ -6,7 +6,9 @@
 #include <stop_token>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/visibility.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Thrown by a call that another thread cancelled.
@@ -59,3 +61,4 @@ void check_cancellation();
 [[noreturn]] void throw_cancelled(std::exception_ptr failure = {});
 
 }  // namespace reel
+REEL_API_END

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// A value is NaN or infinite (check_numerics, DetectNan).
@@ -89,3 +91,4 @@ class LiveEntries {
 }  // namespace detail
 
 }  // namespace reel
+REEL_API_END

@@ -3,6 +3,9 @@
 
 #include <string_view>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// Returns "sse42", "avx2" or "avx512": the instruction set of the kernels that this process runs.
@@ -19,3 +22,4 @@ namespace reel {
 std::string_view instruction_set();
 
 }  // namespace reel
+REEL_API_END

@@ -5,9 +5,11 @@
 #include <iosfwd>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/block.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// There is no memory for a tensor or for a plan's buffers.
@@ -69,3 +71,4 @@ void count_bytes(MemoryClass what, std::int64_t bytes);
 void recount_bytes(MemoryClass from, MemoryClass to, std::int64_t bytes);
 
 }  // namespace reel
+REEL_API_END

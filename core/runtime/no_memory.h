@@ -5,6 +5,9 @@
 #include <string_view>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// Throws a MemoryError saying that `function` found no memory, nested with the current exception.
@@ -23,3 +26,4 @@ decltype(auto) as_memory_error(std::string_view function, Fn&& fn) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -5,6 +5,9 @@
 #include <memory>
 #include <type_traits>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// Sets the number of threads that parallel_for uses, the caller's included, for the whole program.
@@ -42,3 +45,4 @@ void parallel_for(int count, F&& part) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <cstdint>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/fwd.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// The source of random numbers for the running code.
@@ -115,3 +117,4 @@ Tensor current_random_stream();
 void advance_random_stream(std::int64_t numbers);
 
 }  // namespace reel
+REEL_API_END

@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "reel/core/base/ref.h"
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor_type.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// An object owned by a block: the elements of a TensorArray, a packed copy of a weight, or the
@@ -87,3 +89,4 @@ inline bool is_id_since(std::uint64_t id, std::uint64_t begin) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "reel/core/base/ref.h"
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dim_node.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 class Tensor;
@@ -102,3 +104,4 @@ int find(const Dims& dims, const Dim& dim);
 bool contains(const Dims& dims, const Dim& dim);
 
 }  // namespace reel
+REEL_API_END

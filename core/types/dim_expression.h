@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <string>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dim.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// sum: operands + number, number >= 0; difference: max(operand - number, 0); product: operand *
@@ -30,3 +32,4 @@ std::string text_of(const DimExpression& expression);
 Dim recompute(const DimExpression& expression, const Dims& operands);
 
 }  // namespace reel
+REEL_API_END

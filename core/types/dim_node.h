@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "reel/core/base/ref.h"
+#include "reel/core/base/visibility.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 class Dim;
@@ -42,3 +44,4 @@ void forget_computed(const DimNode* node);
 void forget_slice(const DimNode* node);
 
 }  // namespace reel
+REEL_API_END

@@ -6,6 +6,9 @@
 #include <ostream>
 #include <type_traits>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// The type of a tensor's elements.
@@ -59,3 +62,4 @@ decltype(auto) visit(DType dtype, Fn&& fn) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -10,6 +10,9 @@
 #include <string_view>
 #include <type_traits>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// A number, an enumerator or a text in a tree; or the size or a key of a container.
@@ -107,3 +110,4 @@ class FixedValue {
 std::ostream& operator<<(std::ostream& out, const FixedValue& value);
 
 }  // namespace reel
+REEL_API_END

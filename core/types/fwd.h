@@ -3,6 +3,9 @@
 
 #include <cstdint>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 class Dim;
@@ -21,3 +24,4 @@ struct TypeArgs;
 using ValueId = std::uint32_t;
 
 }  // namespace reel
+REEL_API_END

@@ -4,9 +4,11 @@
 
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/fixed_value.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// A leaf: a Tensor (a TensorArray is a Tensor of list type), a Dim, nothing, or a value that is
@@ -25,3 +27,4 @@ struct TreeLeaf {
 using TreeLeaves = std::vector<TreeLeaf>;
 
 }  // namespace reel
+REEL_API_END

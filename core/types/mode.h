@@ -7,9 +7,11 @@
 #include <string>
 
 #include "reel/core/base/ref.h"
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/fwd.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 struct OpInput;
@@ -83,3 +85,4 @@ inline void mark_tapes(Recorder::Mark what, const std::string& loop = {},
 }
 
 }  // namespace reel
+REEL_API_END

@@ -4,8 +4,10 @@
 #include <initializer_list>
 #include <iosfwd>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor_type.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Dims, some of which may be `unknown`: the shape that a loop's state is required to keep
@@ -45,3 +47,4 @@ Tensor ensure_shape(const Tensor& x, const PartialShape& shape);
 Tensor relax_shape(const Tensor& x, const PartialShape& shape);
 
 }  // namespace reel
+REEL_API_END

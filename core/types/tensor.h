@@ -11,8 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/block.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 class Arg;  // core/functions/operands.h
@@ -130,3 +132,4 @@ void check_defined(std::string_view function, const Tensor& x);
 inline const TensorType& type_of(const Tensor& tensor) { return tensor.type(); }
 
 }  // namespace reel
+REEL_API_END

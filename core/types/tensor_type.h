@@ -5,9 +5,11 @@
 #include <iosfwd>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dtype.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// The object behind a TensorType. There is one per (dtype, dims, list), so types compare as
@@ -93,3 +95,4 @@ TensorType token_type(const Dim& dim);
 std::ostream& operator<<(std::ostream& out, const TensorType& type);
 
 }  // namespace reel
+REEL_API_END

@@ -8,8 +8,10 @@
 #include <span>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor_type.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Owns the output types of a type rule. Up to four are stored in place, more on the heap.
@@ -85,3 +87,4 @@ class TypeViews {
 };
 
 }  // namespace reel
+REEL_API_END

@@ -194,6 +194,9 @@ def staged(root: Path, header: str, subject: str, links: dict[str, str]) -> str:
     while at < len(lines):
         line = lines[at]
         stripped = line.strip()
+        if stripped in ("REEL_API_BEGIN", "REEL_API_END"):  # no declarations, which Doxygen takes them for
+            at += 1
+            continue
         if hidden and scanner.at_declaration() and (len(scanner.scopes) < hidden or stripped in ("private:", "};") or
                                                     stripped.startswith("}  // namespace")):
             result.append("/// \\endcond")

@@ -5,6 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of Batches.
@@ -58,3 +61,4 @@ class BatchOrder {
 
 }  // namespace detail
 }  // namespace reel
+REEL_API_END

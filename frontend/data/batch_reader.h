@@ -6,10 +6,12 @@
 #include <functional>
 #include <memory>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/functions/creation.h"
 #include "reel/core/types/tensor.h"
 #include "reel/frontend/data/batch_order.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// The place of Batches, a tree for checkpoints. A new one is the beginning.
@@ -54,3 +56,4 @@ class BatchReader {
 
 }  // namespace detail
 }  // namespace reel
+REEL_API_END

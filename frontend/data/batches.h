@@ -11,11 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
 #include "reel/frontend/data/batch_reader.h"
 #include "reel/frontend/files/sequence.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
@@ -185,3 +187,4 @@ Batches(Sequence, Dim, BatchOptions)->Batches<Tensor>;
 Batches(Sequence, int, BatchOptions)->Batches<Tensor>;
 
 }  // namespace reel
+REEL_API_END

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of load_csv.
@@ -52,3 +54,4 @@ class CsvTable {
 CsvTable load_csv(const std::string& path, const CsvOptions& options = {});
 
 }  // namespace reel
+REEL_API_END

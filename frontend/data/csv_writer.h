@@ -9,8 +9,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// A field of a CSV row: a number, a tensor with one element, or a text. Numbers are written with
@@ -73,3 +75,4 @@ class CsvWriter {
 };
 
 }  // namespace reel
+REEL_API_END

@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// Returns the lines of a text file without their ends, "\n" or "\r\n". Bytes are not interpreted;
@@ -11,3 +14,4 @@ namespace reel {
 std::vector<std::string> load_lines(const std::string& path);
 
 }  // namespace reel
+REEL_API_END

@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/functions/creation.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
@@ -168,3 +170,4 @@ auto rows_of(const Tensor& x) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -6,9 +6,11 @@
 #include <memory>
 #include <string>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/graph/graph.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of EventWriter.
@@ -58,3 +60,4 @@ class EventWriter {
 };
 
 }  // namespace reel
+REEL_API_END

@@ -3,8 +3,10 @@
 
 #include <string>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Writes a tensor as numpy.save does: format 1.0, little-endian, row-major.
@@ -27,3 +29,4 @@ void save_npy(const std::string& path, const Tensor& tensor);
 Tensor load_npy(const std::string& path, const Dims& dims = {});
 
 }  // namespace reel
+REEL_API_END

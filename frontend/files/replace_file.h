@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "reel/core/base/visibility.h"
+
 namespace reel {
 
 /// Writes the parts one after another to the file at `path`, and replaces the old file.
@@ -19,7 +21,7 @@ namespace reel {
 /// Throws IoError; the message begins with `what` and names path and reason; the old file is then
 /// unchanged and no new file is left. A pipe that is closed at the other end is an error, not a
 /// signal.
-void replace_file(const std::string& path, std::span<const std::string_view> parts,
-                  std::string_view what);
+REEL_API void replace_file(const std::string& path, std::span<const std::string_view> parts,
+                           std::string_view what);
 
 }  // namespace reel

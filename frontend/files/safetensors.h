@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 struct LoadOptions;
@@ -131,3 +133,4 @@ void load_safetensors(const std::string& path, Tree& tree, const LoadOptions& op
 Metadata read_safetensors_metadata(const std::string& path);
 
 }  // namespace reel
+REEL_API_END

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// A sequence that may be longer than memory: an .npy file, read along its first axis.
@@ -52,3 +54,4 @@ class Sequence {
 };
 
 }  // namespace reel
+REEL_API_END

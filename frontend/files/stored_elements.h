@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dtype.h"
 #include "reel/frontend/files/stored_file.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 // GCC's -Wshadow takes an enumerator f32 for one that hides reel::f32, although its name needs
@@ -74,3 +76,4 @@ void read_elements(const StoredFile& file, std::uint64_t offset, std::uint64_t c
                    StoredFormat format, void* to, const std::string& subject);
 
 }  // namespace reel
+REEL_API_END

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <string>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel {
 
 /// A regular file, open for reading. Thread-safe: const members may be called concurrently.
-class StoredFile {
+class REEL_API StoredFile {
  public:
   /// `what` is the reading function; messages begin with "what: path". Throws IoError.
   StoredFile(const std::string& path, const char* what);
@@ -42,3 +45,4 @@ class StoredFile {
 [[noreturn]] void throw_damaged(const std::string& name, const std::string& reason);
 
 }  // namespace reel
+REEL_API_END

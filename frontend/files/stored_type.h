@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor_type.h"
 #include "reel/frontend/files/stored_elements.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Returns the type of a stored array with the axes `dims`, or plain axes if dims are empty. An
@@ -22,3 +24,4 @@ TensorType stored_type(StoredDType stored, const std::vector<std::int64_t>& size
 std::string print_stored(StoredDType stored, const std::vector<std::int64_t>& sizes);
 
 }  // namespace reel
+REEL_API_END

@@ -4,9 +4,11 @@
 
 #include <string>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/functions/random.h"
 #include "reel/frontend/files/safetensors.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
@@ -56,3 +58,4 @@ Metadata load_checkpoint(const std::string& path, Tree& tree) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of attention.
@@ -31,3 +33,4 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& k
                  const Dim& features, const AttentionOptions& options = {});
 
 }  // namespace reel
+REEL_API_END

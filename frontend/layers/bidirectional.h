@@ -3,9 +3,11 @@
 
 #include <optional>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/functions/shape.h"
 #include "reel/frontend/layers/recur.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of bidirectional.
@@ -45,3 +47,4 @@ Bidirectional<typename Forward::State, typename Backward::State> bidirectional(
 }
 
 }  // namespace reel
+REEL_API_END

@@ -8,9 +8,11 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/layers/bidirectional.h"
 #include "reel/frontend/layers/dropout.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of bidirectional_stack.
@@ -59,3 +61,4 @@ BidirectionalLayers<typename Forward::State, typename Backward::State> bidirecti
 }
 
 }  // namespace reel
+REEL_API_END

@@ -4,9 +4,11 @@
 #include <string>
 #include <type_traits>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Sets each element to 0 with probability `rate` and divides the others by 1 - rate, so that the
@@ -44,3 +46,4 @@ void set_training(Model& model, bool training) {
 }
 
 }  // namespace reel
+REEL_API_END

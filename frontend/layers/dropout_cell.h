@@ -3,8 +3,10 @@
 
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/layers/dropout.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// A cell whose outputs pass through dropout, but not its state: between the layers of stack_cells,
@@ -37,3 +39,4 @@ DropoutCell<Cell> with_dropout(Cell cell, double rate) {
 }
 
 }  // namespace reel
+REEL_API_END

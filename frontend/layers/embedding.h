@@ -1,11 +1,13 @@
 // frontend/layers/embedding.h — Embedding and SparseEmbedding, a vector for every symbol.
 #pragma once
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dtype.h"
 #include "reel/core/types/tensor.h"
 #include "reel/frontend/sparse/embedding_table.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of Embedding::init and SparseEmbedding::init.
@@ -43,3 +45,4 @@ struct SparseEmbedding {
 };
 
 }  // namespace reel
+REEL_API_END

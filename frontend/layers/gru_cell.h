@@ -4,10 +4,12 @@
 #include <optional>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dtype.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of GruCell::init.
@@ -49,3 +51,4 @@ struct GruCell {
 };
 
 }  // namespace reel
+REEL_API_END

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <string_view>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dtype.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Returns uniform random numbers in ±√(6 / (fan_in + fan_out)), so that values and gradients
@@ -35,3 +37,4 @@ Tensor zero_state(std::string_view cell, Dims dims, const Dim& hidden, DType dty
 }  // namespace detail
 
 }  // namespace reel
+REEL_API_END

@@ -1,10 +1,12 @@
 // frontend/layers/layer_norm.h — LayerNorm, which normalises features to mean 0 and variance 1.
 #pragma once
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dtype.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of LayerNorm::init.
@@ -29,3 +31,4 @@ struct LayerNorm {
 };
 
 }  // namespace reel
+REEL_API_END

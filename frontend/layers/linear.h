@@ -3,10 +3,12 @@
 
 #include <optional>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dtype.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of Linear::init.
@@ -30,3 +32,4 @@ struct Linear {
 };
 
 }  // namespace reel
+REEL_API_END

@@ -7,8 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/loops/scan.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 // A cell is a tree of parameters with a type State, initial_state(dims), in_dim(), out_dim(), and a
@@ -72,3 +74,4 @@ Recurred<typename Cell::State> recur(const Cell& cell, const Tensor& xs, const D
 }
 
 }  // namespace reel
+REEL_API_END

@@ -3,10 +3,12 @@
 
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dtype.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of RnnCell::init.
@@ -38,3 +40,4 @@ struct RnnCell {
 };
 
 }  // namespace reel
+REEL_API_END

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Cells that each take the outputs of the cell below. The state is a tuple of their states.
@@ -81,3 +83,4 @@ StackedCells<std::vector<Cell>> stack_cells(const std::vector<Cell>& cells) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -8,10 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
 #include "reel/frontend/tree/leaves.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of associative_scan: associative_scan(op, xs, time, {.reverse = true}).
@@ -85,3 +87,4 @@ Xs associative_scan(Op&& op, const Xs& xs, const Axis& time, const AssociativeSc
 }
 
 }  // namespace reel
+REEL_API_END

@@ -3,9 +3,11 @@
 
 #include <optional>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/tree/leaves.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
@@ -55,3 +57,4 @@ T backtrack(const T& ys, const TensorArray& backrefs, const Dim& beam,
 }
 
 }  // namespace reel
+REEL_API_END

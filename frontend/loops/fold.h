@@ -7,8 +7,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/loops/scan.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of fori_loop.
@@ -212,3 +214,4 @@ Xs foldr(F&& f, const Xs& xs, const FoldOptions& options = {}) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/options/checkpoint_policy.h"
 #include "reel/core/types/leaf.h"
 #include "reel/core/types/partial_shape.h"
@@ -15,6 +16,7 @@
 #include "reel/frontend/tree/leaves.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// A count: a C++ number (saturated to i64) or an integer tensor.
@@ -121,3 +123,4 @@ TreeLeaves flatten_returned(const T& state, const TreeLeaves& like,
 }  // namespace detail
 
 }  // namespace reel
+REEL_API_END

@@ -7,10 +7,12 @@
 #include <type_traits>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/loops/loop_leaves.h"
 #include "reel/frontend/loops/while_loop.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// The dims of the condition: {} for one scalar condition, {batch} for one per entry, or none
@@ -443,3 +445,4 @@ auto scan(const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -7,9 +7,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/frontend/loops/while_loop.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
@@ -52,3 +54,4 @@ auto switch_case(const Index& index, Branches&&... branches) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -6,10 +6,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/loops/loop_leaves.h"
 #include "reel/frontend/loops/state/sparse_invariants.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// The options of tf.while_loop, and options of the gradient's memory. The members have the order
@@ -211,3 +213,4 @@ auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false, const Arg& arg
 }
 
 }  // namespace reel
+REEL_API_END

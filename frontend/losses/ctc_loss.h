@@ -3,9 +3,11 @@
 
 #include <cstdint>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dim.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// The axes of ctc_loss, by name.
@@ -46,3 +48,4 @@ Tensor ctc_loss(const Tensor& logits, const Tensor& labels, const CtcDims& dims,
                 const CtcOptions& options = {});
 
 }  // namespace reel
+REEL_API_END

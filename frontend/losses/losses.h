@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <optional>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of cross_entropy.
@@ -72,3 +74,4 @@ Tensor huber_loss(const Tensor& predictions, const Tensor& targets, double delta
 Tensor kl_divergence(const Tensor& p_logits, const Tensor& q_logits, const Axis& classes);
 
 }  // namespace reel
+REEL_API_END

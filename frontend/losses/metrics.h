@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <optional>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
 #include "reel/core/types/tensor.h"
 #include "reel/frontend/losses/losses.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// A sum and the number of its terms: means over batches of different sizes, or over their shards.
@@ -35,3 +37,4 @@ Weighted log_loss(const Tensor& logits, const Tensor& targets, const Axis& class
 Tensor perplexity(const Weighted& loss);
 
 }  // namespace reel
+REEL_API_END

@@ -6,8 +6,10 @@
 #include <string_view>
 #include <tuple>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/optimisers/optimiser.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of Adam.
@@ -108,3 +110,4 @@ class AdamW : public detail::AdamBase<Params> {
 };
 
 }  // namespace reel
+REEL_API_END

@@ -3,9 +3,11 @@
 
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/sparse/embedding_table.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
@@ -54,3 +56,4 @@ Tree clip_by_value(const Tree& tree, double low, double high) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -6,8 +6,10 @@
 #include <string_view>
 #include <tuple>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/optimisers/optimiser.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of Ema.
@@ -73,3 +75,4 @@ class Ema {
 };
 
 }  // namespace reel
+REEL_API_END

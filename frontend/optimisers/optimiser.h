@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/frontend/optimisers/clip.h"
 #include "reel/frontend/sparse/embedding_table.h"
@@ -19,6 +20,7 @@
 #include "reel/frontend/tree/taken_leaves.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Some of the parameters of an optimiser, with options of their own.
@@ -282,3 +284,4 @@ class Optimiser {
 };
 
 }  // namespace reel
+REEL_API_END

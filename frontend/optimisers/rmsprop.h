@@ -7,8 +7,10 @@
 #include <string_view>
 #include <tuple>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/optimisers/optimiser.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of RmsProp.
@@ -77,3 +79,4 @@ class RmsProp : public Optimiser<Params> {
 };
 
 }  // namespace reel
+REEL_API_END

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// A number as a function of the training step: one or more phases, one after another. The last
@@ -55,3 +57,4 @@ class Schedule {
 };
 
 }  // namespace reel
+REEL_API_END

@@ -6,8 +6,10 @@
 #include <string_view>
 #include <tuple>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/optimisers/optimiser.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of Sgd.
@@ -68,3 +70,4 @@ class Sgd : public Optimiser<Params> {
 };
 
 }  // namespace reel
+REEL_API_END

@@ -8,10 +8,12 @@
 #include <tuple>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/functions/indices.h"
 #include "reel/frontend/sparse/indexed_slices.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// A large table of parameters; a training step reads only few of its rows. In a model it is a
@@ -121,3 +123,4 @@ Tree with_dense_tables(Tree tree) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -2,8 +2,10 @@
 // indices.
 #pragma once
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Rows of a tensor that is zero elsewhere, for example the gradient with respect to an
@@ -41,3 +43,4 @@ Tensor to_dense(const IndexedSlices& slices, const Dims& dims);
 IndexedSlices coalesced(const IndexedSlices& slices);
 
 }  // namespace reel
+REEL_API_END

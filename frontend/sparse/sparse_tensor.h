@@ -2,8 +2,10 @@
 // indices.
 #pragma once
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Elements of a tensor that is zero elsewhere. Elements with equal indices are summed (booleans:
@@ -43,3 +45,4 @@ SparseTensor transpose(const SparseTensor& matrix);
 Tensor matmul(const SparseTensor& a, const Tensor& b);
 
 }  // namespace reel
+REEL_API_END

@@ -4,9 +4,11 @@
 #include <tuple>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/transforms/custom_vjp.h"
 #include "reel/frontend/transforms/grad.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Returns a function that computes f and takes its derivatives from `tangent`.
@@ -49,3 +51,4 @@ auto custom_jvp(F f, Tangent tangent) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -6,10 +6,12 @@
 #include <type_traits>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/ops/control/custom_vjp.h"
 #include "reel/core/types/mode.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
@@ -99,3 +101,4 @@ auto custom_vjp(Forward) {
 }
 
 }  // namespace reel
+REEL_API_END

@@ -6,11 +6,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/runtime/no_memory.h"
 #include "reel/frontend/transforms/tape.h"
 #include "reel/frontend/tree/leaves.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
@@ -156,3 +158,4 @@ auto vjp(F&& f, const X& given) {
 }
 
 }  // namespace reel
+REEL_API_END

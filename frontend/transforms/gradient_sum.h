@@ -6,11 +6,13 @@
 #include <tuple>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/functions/creation.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/frontend/sparse/embedding_table.h"
 #include "reel/frontend/transforms/grad.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// The sums of losses and of gradients over micro-batches, the parts of a batch that is too large
@@ -79,3 +81,4 @@ struct GradientSum {
 };
 
 }  // namespace reel
+REEL_API_END

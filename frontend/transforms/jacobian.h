@@ -6,9 +6,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/transforms/jvp.h"
 #include "reel/frontend/transforms/vmap.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
@@ -162,3 +164,4 @@ auto linearize(F&& f, const X& given) {
 }
 
 }  // namespace reel
+REEL_API_END

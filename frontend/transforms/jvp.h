@@ -3,10 +3,12 @@
 
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/loops/while_loop.h"
 #include "reel/frontend/transforms/grad.h"
 #include "reel/frontend/tree/leaves.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
@@ -102,3 +104,4 @@ X hvp(F f, const X& x, const X& v) {
 }
 
 }  // namespace reel
+REEL_API_END

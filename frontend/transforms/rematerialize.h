@@ -7,9 +7,11 @@
 #include <tuple>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/options/checkpoint_policy.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
@@ -71,3 +73,4 @@ auto checkpoint(F f, const Checkpoint& policy) {
 }
 
 }  // namespace reel
+REEL_API_END

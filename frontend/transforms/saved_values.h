@@ -8,8 +8,10 @@
 #include <tuple>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// One residual: a tensor or list of tensors that the forward run saves for the gradient.
@@ -93,3 +95,4 @@ auto saved_values(F f) {
 }
 
 }  // namespace reel
+REEL_API_END

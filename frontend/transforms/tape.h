@@ -2,9 +2,11 @@
 #pragma once
 
 #include "reel/autodiff/tape.h"
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/sparse/embedding_table.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Returns the gradient with respect to a tensor that the result does not depend on: exact zeros of
@@ -110,3 +112,4 @@ class Tape {
 };
 
 }  // namespace reel
+REEL_API_END

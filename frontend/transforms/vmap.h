@@ -8,10 +8,12 @@
 #include <type_traits>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/loops/while_loop.h"
 #include "reel/frontend/tree/leaves.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
@@ -75,3 +77,4 @@ auto vmap(F f, std::optional<Dim> dim = {}) {
 }
 
 }  // namespace reel
+REEL_API_END

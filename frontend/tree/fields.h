@@ -11,6 +11,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
+
+REEL_API_BEGIN
 namespace reel::detail {
 
 /// Converts to any field type; the conversions are declared only, never called. AnyMoveOnlyField
@@ -131,3 +134,4 @@ constexpr std::string_view field_name() {
 }
 
 }  // namespace reel::detail
+REEL_API_END

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/leaf.h"
 
+REEL_API_BEGIN
 namespace reel::detail {
 
 /// True for a floating tensor that is not a list. Optimisers update these leaves, and norms count
@@ -47,3 +49,4 @@ std::vector<LeafPair> pair_leaves(const TreeLeaves& a, const std::vector<std::st
                                   const TreeLeaves& b, const std::vector<std::string>& b_paths);
 
 }  // namespace reel::detail
+REEL_API_END

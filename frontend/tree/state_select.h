@@ -5,9 +5,11 @@
 #include <optional>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/tree/leaves.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 // Dims among the leaves: a Dim with lengths over the selected or moved entries is replaced by a new
@@ -74,3 +76,4 @@ T unpack_nested(const T& tree, const Dim& packed, const Tensor& mask) {
 }
 
 }  // namespace reel
+REEL_API_END

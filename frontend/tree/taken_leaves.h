@@ -8,8 +8,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel::detail {
 
 /// Replaces the tensors of a tree by empty ones. Never throws.
@@ -98,3 +100,4 @@ class TakenLeaves {
 };
 
 }  // namespace reel::detail
+REEL_API_END

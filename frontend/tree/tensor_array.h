@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Options of TensorArray.
@@ -90,3 +92,4 @@ class TensorArray {
 };
 
 }  // namespace reel
+REEL_API_END

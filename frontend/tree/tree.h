@@ -15,10 +15,12 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/leaf.h"
 #include "reel/frontend/tree/fields.h"
 #include "reel/frontend/tree/tensor_array.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// An empty tree: no state, no y.
@@ -392,3 +394,4 @@ T tree_map(Fn&& f, const T& tree, const More&... more) {
 }
 
 }  // namespace reel
+REEL_API_END

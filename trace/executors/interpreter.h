@@ -1,6 +1,7 @@
 // trace/executors/interpreter.h — runs a graph op by op; the reference for the other executors.
 #pragma once
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/graph/graph.h"
 #include "reel/core/graph/graph_runner.h"
 
@@ -11,6 +12,6 @@ namespace reel {
 /// inputs: the formal inputs, then the captures. They stay alive until the run is done, so that the
 /// caller has them if it fails.
 /// Returns the outputs, with the bits of eager mode, whatever passes a plan would apply.
-Tensors interpret(const GraphRef& graph, Tensors&& inputs, const RunOptions& = {});
+REEL_API Tensors interpret(const GraphRef& graph, Tensors&& inputs, const RunOptions& = {});
 
 }  // namespace reel

@@ -1,6 +1,7 @@
 // core/graph/passes/inline_checkpointed.h — inlines checkpointed functions.
 #pragma once
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/graph/graph.h"
 
 namespace reel {
@@ -14,8 +15,8 @@ namespace reel {
 /// Runs: after gradients were taken, and before other passes of a plan. Gradients recompute values
 /// from copies with a new identity (afresh_op). In the body of a gradient loop the copies become
 /// the values themselves, because nothing else there was computed from them.
-Ref<Graph> inline_checkpointed(const Graph& graph);
+REEL_API Ref<Graph> inline_checkpointed(const Graph& graph);
 /// Returns true if the graph has checkpointed functions, also in bodies and branches.
-bool has_checkpointed(const Graph& graph);
+REEL_API bool has_checkpointed(const Graph& graph);
 
 }  // namespace reel

@@ -4,8 +4,10 @@
 #include <functional>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Maps residuals and the cotangents of the results to the cotangents of the arguments. An empty
@@ -22,3 +24,4 @@ Tensors with_custom_vjp(const Tensors& arguments, const Tensors& results, const 
                         const CustomBackward& backward);
 
 }  // namespace reel
+REEL_API_END

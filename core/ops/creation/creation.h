@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iosfwd>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/op/op.h"
 
 namespace reel {
@@ -42,13 +43,13 @@ struct ConstantAttrs {
   }
 };
 
-extern const Op full_op;       ///< of a given type
-extern const Op full_like_op;  ///< with the dims and dtype of an input
+extern REEL_API const Op full_op;  ///< of a given type
+extern const Op full_like_op;      ///< with the dims and dtype of an input
 extern const Op constant_op;
 extern const Op range_op;  ///< 0, 1, 2, ...
 extern const Op one_hot_op;
 
 /// True if the op with these attributes returns only zeros.
-bool makes_zeros(const Op& op, const Attrs* attrs);
+REEL_API bool makes_zeros(const Op& op, const Attrs* attrs);
 
 }  // namespace reel

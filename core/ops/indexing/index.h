@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/functions/indices.h"
 #include "reel/core/op/op.h"
 #include "reel/core/ops/shape/dims.h"
@@ -56,7 +57,8 @@ GatherAttrs match_dims(const TensorType& x, const TensorType& indices, GatherAtt
 Tensor with_length_dims(const Tensor& indices, const TensorType& x, const GatherAttrs& attrs);
 /// Returns the dims of gather's result: dims of x, with the unmatched dims of the indices in place
 /// of the indexed axes.
-Dims gathered_dims(const TensorType& x, const TensorType& indices, const GatherAttrs& attrs);
+REEL_API Dims gathered_dims(const TensorType& x, const TensorType& indices,
+                            const GatherAttrs& attrs);
 /// For type rules: throws DTypeError or ShapeError unless the indices fit x.
 void check_indices(std::string_view op, const TensorType& x, const TensorType& indices,
                    const GatherAttrs& attrs);

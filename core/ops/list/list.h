@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/graph/graph.h"
 #include "reel/core/types/partial_shape.h"
 #include "reel/core/types/tensor.h"
@@ -64,7 +65,7 @@ Tensor relax_elements(const Tensor& list, const PartialShape& shape);
 /// Concatenates two lists. size: the number of elements of a (an integer scalar).
 Tensor list_extend(Tensor a, const Tensor& b, const Tensor& size);
 /// True for a record of list_push. Its inputs are list, element, and the size of the list.
-bool is_list_push(const OpRecord& record);
+REEL_API bool is_list_push(const OpRecord& record);
 bool is_list_size(const OpRecord& record);
 
 /// Builds a list value from elements, outside any trace.

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/ops/loop/loop_attrs.h"
 
 namespace reel {
@@ -16,7 +17,7 @@ inline Dim leading_dim(const TensorType& slices) {
 }
 
 /// Returns the type of one slice, as the body takes it.
-TensorType slice_type(const TensorType& slices);
+REEL_API TensorType slice_type(const TensorType& slices);
 /// Returns the type of the slices of one chunk, with the dim `chunk` in front; a list stays a list.
 TensorType chunk_type(const TensorType& slices, const Dim& chunk);
 /// Returns the type of one step, given the type of a slice or of a stack's term in the body.
@@ -44,8 +45,8 @@ std::optional<std::size_t> first_dense_slice(const LoopAttrs& attrs,
                                              std::span<const TensorType> inputs);
 
 /// Returns the dims outside the loop for the dims of its body. inputs: types of the op's inputs.
-DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+REEL_API DimEnv body_env(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 /// Returns the dims outside the loop for the dims of its condition.
-DimEnv cond_env(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+REEL_API DimEnv cond_env(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
 }  // namespace reel

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/op/op.h"
 #include "reel/core/ops/kernels/product_table.h"
 #include "reel/core/types/tensor.h"
@@ -42,7 +43,7 @@ DotAttrs summed_across_iterations(const DotAttrs& step);
 /// True if the kernel itself skips the padding of contracted axes, whatever it holds. These are the
 /// first axes of both operands, with equal dims, and no other axis is ragged or has lengths over
 /// others.
-bool counts_no_padding(const DotAttrs& attrs, const TensorType& a, const TensorType& b);
+REEL_API bool counts_no_padding(const DotAttrs& attrs, const TensorType& a, const TensorType& b);
 /// Returns the dot of both operands with zeros in the padding along contracted axes.
 Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs);
 

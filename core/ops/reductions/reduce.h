@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
 #include "reel/core/functions/operands.h"
 #include "reel/core/functions/reductions.h"
@@ -65,7 +66,7 @@ void check_float(std::string_view op, const Tensor& x, std::string_view repair);
 void check_number(std::string_view op, const Tensor& x, std::string_view repair);
 
 /// Returns the type of x without the axes.
-TensorType reduced_type(const TensorType& x, const std::vector<int>& axes);
+REEL_API TensorType reduced_type(const TensorType& x, const std::vector<int>& axes);
 void reduced_rule(TypeArgs& a);
 
 /// Batches a reduction over the iterations of a loop: the same axes, behind the loop's dim.

@@ -4,6 +4,7 @@
 // No op here treats padding specially: linear_scan() replaces it before.
 #pragma once
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/op/op.h"
 
 namespace reel {
@@ -38,7 +39,7 @@ extern const Op linear_scan_op;
 extern const Op linear_scan_grad_op;
 
 /// The operands of linear_scan_grad_op behind a and the cotangent: their positions, or -1.
-struct ScanGradOperands {
+struct REEL_API ScanGradOperands {
   int h = -1, initial = -1, b = -1, x = -1, count = 2;
   explicit ScanGradOperands(const LinearScanAttrs& attrs);
 };

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/dim_env.h"
 #include "reel/core/types/dim.h"
 #include "reel/core/types/fwd.h"
@@ -51,12 +52,12 @@ Tensor extent_of(const Dim& dim);
 bool has_its_lengths(const TensorType& type, int axis);
 /// True if the dim needs a mask: it is ragged, x has all dims of its lengths, and lengths may
 /// differ.
-bool is_masked(const TensorType& type, int axis);
+REEL_API bool is_masked(const TensorType& type, int axis);
 /// True if some masked dim of the type has a length dim among the axes.
 bool lengths_run_over(const TensorType& type, const std::vector<int>& axes);
 /// True if some masked dim of the type is among the axes, or has a length dim among them. A sum
 /// over the axes must first set padding to zero.
-bool reduces_padding(const TensorType& type, const std::vector<int>& axes);
+REEL_API bool reduces_padding(const TensorType& type, const std::vector<int>& axes);
 /// Returns x with zeros in the padding of the dim at `axis`; other padding stays. Requires
 /// is_masked(x.type(), axis).
 Tensor mask_padding_along(const Tensor& x, int axis);

@@ -4,12 +4,13 @@
 #include <optional>
 #include <string>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/graph/graph.h"
 
 namespace reel {
 
 /// Returns the dim whose lengths a record reads; null for other records.
-const Dim* dim_of_lengths(const OpRecord& record);
+REEL_API const Dim* dim_of_lengths(const OpRecord& record);
 /// Returns the name of the dim that a record makes from lengths; null for other records.
 const std::string* name_of_defined_dim(const OpRecord& record);
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/op/attrs.h"
 #include "reel/core/types/dim.h"
 #include "reel/core/types/fwd.h"
@@ -11,6 +12,6 @@ namespace reel {
 
 /// Returns the dim of which the op returns the lengths, as numbers (dim_lengths) or as a mask
 /// (mask). Returns nothing for other ops.
-std::optional<Dim> dim_read_by(const Op& op, const Attrs* attrs);
+REEL_API std::optional<Dim> dim_read_by(const Op& op, const Attrs* attrs);
 
 }  // namespace reel

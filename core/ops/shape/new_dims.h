@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/mode.h"
 #include "reel/core/types/tensor.h"
 
@@ -26,7 +27,7 @@ Dims without_dim(Dims dims, int axis);
 
 /// True if some plain axis has a size that only a run determines, and that can be read only from a
 /// tensor of the type.
-bool has_unknown_size(const TensorType& type);
+REEL_API bool has_unknown_size(const TensorType& type);
 
 /// Runs fn() without a tape: for arithmetic on lengths, which is never differentiated.
 template <class Fn>

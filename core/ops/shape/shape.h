@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/op/attrs.h"
 #include "reel/core/op/op.h"
 
@@ -70,8 +71,8 @@ Tensor with_first_axis_at(const Tensor& x, int axis);
 
 // For ops that give the same elements other dims: the kernel, and the vjp for plain sizes of x that
 // only a run determines. The vjp reads x for them.
-void same_elements(KernelArgs& a);
-void same_elements_unknown_vjp(Vjp& at);
+REEL_API void same_elements(KernelArgs& a);
+REEL_API void same_elements_unknown_vjp(Vjp& at);
 constexpr Op same_elements_unknown(std::string_view name, TypeRule type, OpSamples (*samples)()) {
   return Op{.name = name,
             .type = type,

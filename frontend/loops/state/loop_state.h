@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/dims/dim_changes.h"
 #include "reel/core/types/leaf.h"
 #include "reel/core/types/partial_shape.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Returns the paths of leaves; called only for an error message.
@@ -74,3 +76,4 @@ class StateRule {
 Tensor checked_condition(const std::string& what, const Tensor& condition);
 
 }  // namespace reel
+REEL_API_END

@@ -10,11 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/partial_shape.h"
 #include "reel/frontend/sparse/indexed_slices.h"
 #include "reel/frontend/sparse/sparse_tensor.h"
 #include "reel/frontend/tree/tree.h"
 
+REEL_API_BEGIN
 namespace reel::detail {
 
 using Invariants = std::vector<std::optional<PartialShape>>;
@@ -106,3 +108,4 @@ Tree with_any_length(Tree tree) {
 }
 
 }  // namespace reel::detail
+REEL_API_END

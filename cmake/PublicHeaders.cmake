@@ -1,0 +1,17 @@
+# reel_public_headers(ROOT VARIABLE HEADER...): sets VARIABLE to the given headers of the checkout ROOT and all that they include,
+# as paths in ROOT.
+function(reel_public_headers root variable)
+  set(reached "")
+  set(open ${ARGN})
+  while(open)
+    list(POP_FRONT open header)
+    list(APPEND reached ${header})
+    file(STRINGS ${root}/${header} includes REGEX "^#include \"reel/")
+    list(TRANSFORM includes REPLACE "^#include \"reel/([^\"]*)\".*" "\\1")
+    list(APPEND open ${includes})
+    list(REMOVE_DUPLICATES open)
+    list(REMOVE_ITEM open ${reached})
+  endwhile()
+  list(SORT reached)
+  set(${variable} ${reached} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,14 @@
+// core/base/visibility.h — REEL_API: the names that a shared library of Reel exports.
+#pragma once
+
+/// Marks one declaration as exported. The library is compiled with hidden visibility.
+#define REEL_API __attribute__((visibility("default")))
+
+/// Marks all declarations up to REEL_API_END as exported; both stand outside of namespaces.
+///
+/// Every public header has the pair, so inline functions, templates and types of exceptions are the
+/// same objects in the library and in programs, also if a program is compiled with hidden
+/// visibility. A pragma, because an attribute of the namespace reaches no function that clang finds
+/// defined outside of that block, and because nested namespaces take none.
+#define REEL_API_BEGIN _Pragma("GCC visibility push(default)")
+#define REEL_API_END _Pragma("GCC visibility pop")
