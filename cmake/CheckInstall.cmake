@@ -1,12 +1,36 @@
-# Installs a build, and builds and runs a user's project against it: with the components distributed and onnx if the build has
-# them, and without them, as if there were no MPI and no ONNX.
-#   cmake -D BUILD=build/release -D PROJECT=tests/install -D FOLDER=... [-D MPIRUN=mpirun] -P cmake/CheckInstall.cmake
+# Installs a build, moves the installed folder, and builds and runs a user's project against it: with the components distributed
+# and onnx if the build has them, without them, as if there were no MPI and no ONNX, and by pkg-config.
+#   cmake -D BUILD=build/release -D ROOT=. -D COMPILER=g++ -D FOLDER=... [-D MPIRUN=mpirun] [-D PKG_CONFIG=pkg-config]
+#     -P cmake/CheckInstall.cmake
 cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/PublicHeaders.cmake)
+set(PROJECT ${ROOT}/tests/install)
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
 set(prefix ${FOLDER}/prefix)
 file(REMOVE_RECURSE ${FOLDER})
-execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${FOLDER}/first OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+file(RENAME ${FOLDER}/first ${prefix})
+
+# Installed are the headers that users include or reach, and the licences.
+set(roots reel.h frontend/xtensor.h)
+foreach(component distributed onnx)
+  file(GLOB_RECURSE targets ${prefix}/*reel-${component}-targets.cmake)
+  if(targets)
+    list(APPEND roots ${component}.h)
+  endif()
+endforeach()
+reel_public_headers(${ROOT} expected ${roots})
+file(GLOB_RECURSE installed RELATIVE ${prefix}/include/reel ${prefix}/include/*)
+list(SORT installed)
+if(NOT installed STREQUAL expected)
+  message(FATAL_ERROR "installed headers: ${installed}\nexpected: ${expected}")
+endif()
+foreach(file LICENSE elkjs/LICENSE.md elkjs/NOTICE)
+  if(NOT EXISTS ${prefix}/share/doc/reel/${file})
+    message(FATAL_ERROR "share/doc/reel/${file} is not installed")
+  endif()
+endforeach()
 
 # configure(NAME RESULT OUTPUT argument...): configures the user's project in a folder of its own.
 function(configure name result_variable output_variable)
@@ -65,3 +89,20 @@ configure(other result output -D COMPONENTS=tensors)
 expect("it has no component tensors; there are distributed and onnx" "${result}" "${output}" 1)
 configure(without result output)
 expect("reel_distributed_FOUND is" "${result}" "${output}" 0)
+
+# by_pkg_config(NAME PROGRAM): builds and runs a program with the compiler and pkg-config alone.
+function(by_pkg_config name program)
+  execute_process(COMMAND ${PKG_CONFIG} --cflags --libs ${name} OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  run(${COMPILER} ${PROJECT}/${program}.cpp ${flags} -o ${FOLDER}/${program})
+  run(${FOLDER}/${program})
+endfunction()
+if(PKG_CONFIG)
+  file(GLOB_RECURSE file ${prefix}/*/reel.pc)
+  cmake_path(GET file PARENT_PATH folder)
+  set(ENV{PKG_CONFIG_PATH} ${folder})
+  by_pkg_config(reel alone)
+  if(distributed)
+    by_pkg_config(reel-distributed ranks)
+  endif()
+endif()

@@ -1,38 +1,105 @@
-# Installs the headers, the library, and the files of find_package(reel).
+# Installs the public headers, the libraries, their licences, and the files of find_package(reel) and pkg-config. Two components:
+# `runtime` is what a program with shared libraries needs, `development` the rest.
 include(CMakePackageConfigHelpers)
+include(PublicHeaders)
 
-install(FILES reel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel)
-foreach(folder core eager trace autodiff frontend)
-  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel FILES_MATCHING PATTERN "*.h")
-endforeach()
-
+# xtensor.h is for users who have xtensor; no other header includes it.
+set(roots reel.h frontend/xtensor.h)
+set(libraries reel)
 if(REEL_HAS_DISTRIBUTED)
-  install(FILES distributed.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel)
-  install(DIRECTORY distributed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel FILES_MATCHING PATTERN "*.h")
+  list(APPEND roots distributed.h)
+  list(APPEND libraries reel_distributed)
 endif()
-
 if(REEL_HAS_ONNX)
-  install(FILES onnx.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel)
-  install(FILES onnx/model.h onnx/onnx_error.h onnx/save_onnx.h onnx/save_options.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reel/onnx)
+  list(APPEND roots onnx.h)
+  list(APPEND libraries reel_onnx)
 endif()
+# Includes are read when the library is installed, so a new one needs no new configuration.
+list(JOIN roots " " roots)
+install(CODE "
+  include(\"${PROJECT_SOURCE_DIR}/cmake/PublicHeaders.cmake\")
+  reel_public_headers(\"${PROJECT_SOURCE_DIR}\" headers ${roots})
+  foreach(header IN LISTS headers)
+    cmake_path(GET header PARENT_PATH folder)
+    file(INSTALL \"${PROJECT_SOURCE_DIR}/\${header}\" DESTINATION
+      \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/reel/\${folder}\")
+  endforeach()" COMPONENT development)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/reel)
-install(TARGETS reel EXPORT reel-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-if(REEL_HAS_DISTRIBUTED)
-  # A set of its own: only find_package(reel COMPONENTS distributed) looks for MPI.
-  install(TARGETS reel_distributed EXPORT reel-distributed-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(EXPORT reel-distributed-targets NAMESPACE reel:: DESTINATION ${package})
-endif()
-if(REEL_HAS_ONNX)
-  # A set of its own: only find_package(reel COMPONENTS onnx) looks for the libraries of ONNX.
-  install(TARGETS reel_onnx EXPORT reel-onnx-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(EXPORT reel-onnx-targets NAMESPACE reel:: DESTINATION ${package})
-endif()
-install(EXPORT reel-targets NAMESPACE reel:: DESTINATION ${package})
+# find_package(reel COMPONENTS distributed) alone looks for MPI, and its component onnx for ONNX's libraries, so each library
+# is a set of its own.
+foreach(library IN LISTS libraries)
+  string(REPLACE _ - name ${library})
+  install(TARGETS ${library} EXPORT ${name}-targets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
+  install(EXPORT ${name}-targets NAMESPACE reel:: DESTINATION ${package} COMPONENT development)
+endforeach()
+
 configure_package_config_file(cmake/reel-config.cmake.in ${PROJECT_BINARY_DIR}/reel-config.cmake
   INSTALL_DESTINATION ${package})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/reel-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/reel-config.cmake ${PROJECT_BINARY_DIR}/reel-config-version.cmake
-  DESTINATION ${package})
-# Pages that the library writes contain elkjs.
-install(FILES third_party/elkjs/LICENSE.md third_party/elkjs/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR}/elkjs)
+  DESTINATION ${package} COMPONENT development)
+
+# reel_install_pkg_config(NAME DESCRIPTION [REQUIRES ...] [CFLAGS ...] [LIBRARIES ...]): NAME.pc. LIBRARIES are what the library
+# links, which programs link only if it is static.
+set(pkg_config ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${pkg_config} OUTPUT_VARIABLE to_prefix)
+function(reel_install_pkg_config name description)
+  cmake_parse_arguments(PARSE_ARGV 2 PC "" "" "REQUIRES;CFLAGS;LIBRARIES")
+  list(JOIN PC_REQUIRES ", " requires)
+  list(JOIN PC_CFLAGS " " cflags)
+  list(JOIN PC_LIBRARIES " " libraries)
+  string(REPLACE - _ library ${name})
+  if(BUILD_SHARED_LIBS)
+    set(lines "Libs: -L\${libdir} -l${library}\n")
+  else()
+    set(lines "Libs: -L\${libdir} -l${library} ${libraries}\n")
+  endif()
+  # Places follow the file, so the installed folder may be moved.
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${name}.pc @ONLY NEWLINE_STYLE UNIX CONTENT
+"prefix=\${pcfiledir}/@to_prefix@
+libdir=\${prefix}/@CMAKE_INSTALL_LIBDIR@
+includedir=\${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
+
+Name: @name@
+Description: @description@
+Version: @PROJECT_VERSION@
+Requires: @requires@
+Cflags: -I\${includedir} @cflags@
+@lines@")
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${pkg_config} COMPONENT development)
+endfunction()
+
+# Reel needs C++20, which is not the default of the compilers that it supports.
+set(cflags -std=c++20)
+get_target_property(boost Boost::headers INTERFACE_INCLUDE_DIRECTORIES)
+foreach(folder IN LISTS boost)
+  if(NOT folder IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+    list(APPEND cflags -I${folder})
+  endif()
+endforeach()
+set(linked -ltbb -ltbbmalloc -ldnnl -pthread ${CMAKE_DL_LIBS})
+list(TRANSFORM linked REPLACE "^([a-z])" "-l\\1")
+if(REEL_HAS_BACKTRACE)
+  list(APPEND linked -lbacktrace)
+endif()
+if(REEL_HAS_CSV)
+  list(APPEND linked -lcsv)
+endif()
+reel_install_pkg_config(reel "${PROJECT_DESCRIPTION}" CFLAGS ${cflags} LIBRARIES ${linked})
+if(REEL_HAS_DISTRIBUTED)
+  reel_install_pkg_config(reel-distributed "Reel on several machines" REQUIRES "reel = ${PROJECT_VERSION}"
+    LIBRARIES ${MPI_C_LIBRARIES})
+endif()
+if(REEL_HAS_ONNX)
+  reel_install_pkg_config(reel-onnx "Models in the format of ONNX as functions of Reel" REQUIRES "reel = ${PROJECT_VERSION}"
+    LIBRARIES -lonnx -lonnx_proto -lprotobuf)
+endif()
+
+if(NOT REEL_PACKAGES)  # whose files of copyrights have these texts
+  install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+  # Pages that the library writes contain elkjs.
+  install(FILES third_party/elkjs/LICENSE.md third_party/elkjs/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR}/elkjs COMPONENT runtime)
+endif()
