@@ -58,5 +58,39 @@ TEST(LengthsOfAbsentDimsOfRowsTest, RowsAreNotCut) {
   expect_all_close(jit(f, options)(x), f(x), 1e-12);
 }
 
+/// Once the longest entry has ended, the body sees fewer columns and rows of the matrix.
+TEST(LengthsOfAbsentDimsOfRowsTest, MatricesAreNotPacked) {
+  const Dim batch("batch", 2), in("in", 128);
+  for (const bool is_large : {false, true}) {
+    const int n = is_large ? 200 : 2;
+    const Dim steps("steps", tensor({1, 3}, {batch})), units("units", tensor({n, n / 2}, {batch}));
+    const Tensor x = sin(cumsum(ones({steps, batch, in}, f32), 0));
+    const Tensor columns = cos(reshape(range(128 * n, f32), {in, units}));
+    const Tensor rows = transpose(columns, {units, in});
+    const auto f = [&](const Tensor& columns, const Tensor& rows) {
+      const auto body = [&](const Tensor& x, const Tensor& s) {
+        const Tensor wide = tanh(matmul(x + s, columns, in) * 0.1);
+        const Tensor next = matmul(wide, rows, units) * 0.1;
+        return std::pair{next, next};
+      };
+      return scan(Scan{.spatial_dim = steps,
+                       .initial = zeros({batch, in}, f32),
+                       .xs = x,
+                       .body = body})
+          .ys;
+    };
+    const auto loss = [&](const Tensor& columns, const Tensor& rows) {
+      return sum(square(f(columns, rows)));
+    };
+    JitOptions options;
+    options.passes.pack_small = true;
+    expect_all_close(jit(f, options)(columns, rows), f(columns, rows), 1e-4);
+    const auto slope = [&](const Tensor& columns, const Tensor& rows) {
+      return grad([&](const Tensor& columns) { return loss(columns, rows); })(columns);
+    };
+    expect_all_close(jit(slope, options)(columns, rows), slope(columns, rows), 1e-3);
+  }
+}
+
 }  // namespace
 }  // namespace reel

@@ -14,21 +14,26 @@
 namespace reel {
 namespace {
 
+/// Returns true if the body sees another form of the type once entries have finished: it has the
+/// entries, or a ragged dim with lengths over them, with or without the entries themselves.
+bool changes_with_entries(const LoopAttrs& attrs, const TensorType& type) {
+  return std::ranges::any_of(attrs.entries.dims, [&](const Dim& entry) {
+    return contains(type.dims(), entry) || has_lengths_over(type, entry);
+  });
+}
+
 /// Returns true if packed_dot reads all of the matrix whenever the body runs. Returns false if its
 /// columns are the rows of the loop's state, which may run in row blocks (row_cut.h), or
 /// entries that finish.
 bool may_pack(const LoopAttrs& attrs, const DotAttrs& dot, const TensorType& a,
               const TensorType& matrix) {
   if (!can_be_packed(dot, a, matrix)) return false;
-  const Dims& dims = matrix.dims();
-  if (std::any_of(dims.begin(), dims.end(),
-                  [&](const Dim& dim) { return contains(attrs.entries.dims, dim); }))
-    return false;
+  if (changes_with_entries(attrs, matrix)) return false;
   const Graph& body = *attrs.body.graph;
   const std::vector<TensorType> carries = body.types_of(body_inputs(attrs).carries);
   const std::optional<Dim> rows = dim_of_rows(attrs, carries);
   return !rows || !rows->is_named() ||
-         !(dims[static_cast<std::size_t>(1 - dot.b_contract[0])] == *rows);
+         !(matrix.dims()[static_cast<std::size_t>(1 - dot.b_contract[0])] == *rows);
 }
 
 PackedOps ops_of(Packs packs, const DotAttrs& dot, const TensorType& a, const TensorType& matrix) {
@@ -89,10 +94,7 @@ class Packing {
   /// Returns true for a capture that is the same in every iteration, whichever entries have
   /// finished.
   bool is_constant(ValueId v) const {
-    if (!capture_of_.count(v)) return false;
-    const Dims& dims = body_->types[v].dims();
-    return std::none_of(dims.begin(), dims.end(),
-                        [&](const Dim& dim) { return contains(attrs_.entries.dims, dim); });
+    return capture_of_.count(v) && !changes_with_entries(attrs_, body_->types[v]);
   }
 
   /// Returns the body's capture of the packed matrix; packs it if it is new.
