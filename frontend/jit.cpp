@@ -60,11 +60,22 @@ Run runner_of(const JitOptions& options) {
 
 }  // namespace
 
-void check_positions(const std::vector<std::size_t>& positions, std::size_t arguments) {
-  for (const std::size_t position : positions)
-    if (position >= arguments)
-      throw ArgumentError(str("jit: any_length names argument ", position, ", but there are ",
+void check_positions(const std::vector<AnyLength>& axes, std::size_t arguments) {
+  for (const AnyLength& at : axes)
+    if (at.argument >= arguments)
+      throw ArgumentError(str("jit: any_length names argument ", at.argument, ", but there are ",
                               arguments, " arguments"));
+}
+
+std::vector<std::string> names_of_dynamic(const Dims& dims) {
+  std::vector<std::string> names;
+  for (const Dim& dim : dims) {
+    if (!dim.is_named())
+      throw ArgumentError(str("jit: dynamic takes named dims, got ", dim,
+                              "; plain axes are dynamic by any_length"));
+    names.push_back(dim.name());
+  }
+  return names;
 }
 
 RunProfile profile_of(const TracedFunction& traced, const JitOptions& options) {
@@ -116,6 +127,7 @@ std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options) 
         str("jit \"", options.name,
             "\": passes.block_rows must be at least 1, or 0 for the library's choice, got ",
             options.passes.block_rows));
+  names_of_dynamic(options.dynamic);
   const GraphRunner runner{runner_of(options), {options.passes, options.parallel_iterations}};
   return std::make_shared<TracedFunction>(
       options.name,

@@ -34,6 +34,14 @@ enum class Executor {
              ///< print() prints when data reaches it, and only if its result is read: x = print(x).
 };
 
+/// An axis of the tensors of an argument: JitOptions::any_length.
+struct AnyLength {
+  std::size_t argument;  ///< position among the arguments
+  std::size_t axis;      ///< of each tensor of the argument
+  /// Converts from the position of an argument: its first axes.
+  AnyLength(std::size_t argument, std::size_t axis = 0) : argument(argument), axis(axis) {}
+};
+
 /// Options of jit.
 struct JitOptions {
   std::string name = "jit";            ///< named in errors and dumps
@@ -53,10 +61,17 @@ struct JitOptions {
   /// called one, with its plans and captured tensors. A later call that needs the replaced trace
   /// records again. Must not be negative.
   int max_traces = 0;
-  /// Positions of arguments of which one trace serves any number of rows: the plain first axis of
-  /// their tensors is not part of the signature, and f cannot read its size. Named dims need no
-  /// option: a Dim with lengths serves any length.
-  std::vector<std::size_t> any_length = {};
+  /// Plain axes of which one trace serves all sizes: {0} for the first axis of the tensors of
+  /// argument 0, {{0, 1}} for their second one. Their sizes are not part of the signature, and f
+  /// cannot read them. Named axes keep their dims.
+  std::vector<AnyLength> any_length = {};
+  /// Names of dims of which one trace serves all sizes: {Dim("batch"), Dim("time")}, or dims of
+  /// these names. Static dims of the arguments with one of the names are then as dims made from a
+  /// scalar: f cannot read their sizes, and other calls may have other dims there. Dims computed
+  /// from them (time + 1) are so too. Calls throw ArgumentError for a name that no dim of the
+  /// arguments has, and TraceError if f, or an op that it applies, needs the number. Ignored in a
+  /// call inside another trace.
+  Dims dynamic = {};
 };
 
 namespace detail {
@@ -65,24 +80,30 @@ std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options);
 void clear_traces(TracedFunction& traced);
 RunProfile profile_of(const TracedFunction& traced, const JitOptions& options);
 /// Throws ArgumentError if a position of JitOptions::any_length is beyond the arguments.
-void check_positions(const std::vector<std::size_t>& positions, std::size_t arguments);
+void check_positions(const std::vector<AnyLength>& axes, std::size_t arguments);
+/// Returns the names. Throws ArgumentError for a plain size.
+std::vector<std::string> names_of_dynamic(const Dims& dims);
 
-/// Returns the leaves of the arguments at these positions, and those of any length by their type.
+/// Returns the sizes that the options and the types of the arguments leave out of the signature.
 /// Throws ArgumentError for a position without an argument.
 template <class... Args>
-std::vector<std::size_t> leaves_with_any_length(const std::tuple<Args...>& arguments,
-                                                const std::vector<std::size_t>& positions) {
-  std::vector<std::size_t> found = leaves_of_any_length(arguments);
-  if (positions.empty()) return found;
+DynamicSizes dynamic_sizes(const std::tuple<Args...>& arguments, const std::vector<AnyLength>& axes,
+                           const Dims& dims) {
+  DynamicSizes found;
+  for (const std::size_t leaf : leaves_of_any_length(arguments)) found.axes.push_back({leaf, 0});
+  found.dims = names_of_dynamic(dims);
+  if (axes.empty()) return found;
   std::size_t leaf = 0, position = 0;
   const auto add = [&](const auto& argument) {
     const std::size_t count = flatten(argument).size();
-    if (std::find(positions.begin(), positions.end(), position++) != positions.end())
-      for (std::size_t i = leaf; i < leaf + count; ++i) found.push_back(i);
+    for (const AnyLength& at : axes)
+      for (std::size_t i = 0; at.argument == position && i < count; ++i)
+        found.axes.push_back({leaf + i, at.axis});
     leaf += count;
+    ++position;
   };
   std::apply([&](const auto&... argument) { (add(argument), ...); }, arguments);
-  check_positions(positions, position);
+  check_positions(axes, position);
   return found;
 }
 
@@ -113,7 +134,8 @@ class Jitted {
   /// is recorded into it.
   ///
   /// Throws the exceptions of f; ShapeError if f names a Dim that is a different one in this call's
-  /// arguments; TraceError if f reads a value that only a run of the graph knows.
+  /// arguments; TraceError if f reads a value that only a run of the graph knows; ArgumentError for
+  /// options that do not fit the arguments.
   ///
   /// Donation: moved-in tensors with a reference count of one may give their memory to results. A
   /// training step called as model = step(std::move(model), batch) updates its parameters in place.
@@ -172,8 +194,8 @@ class Jitted {
   template <class R, class... Args>
   R run(Args&... args) const {
     const std::tuple<const std::decay_t<Args>&...> arguments(args...);
-    const std::vector<std::size_t> of_any_length =
-        detail::leaves_with_any_length(arguments, options_.any_length);
+    const DynamicSizes dynamic =
+        detail::dynamic_sizes(arguments, options_.any_length, options_.dynamic);
     detail::TakenLeaves<Args...> taken(args...);
     const auto function = [&](const TreeLeaves& promises) {
       const auto inside = unflatten(std::tuple<std::decay_t<Args>...>(args...), promises);
@@ -186,9 +208,8 @@ class Jitted {
     const auto make_result = [&](const TracedFunction::Traced& traced) {
       result.emplace(traced.prototype.template as<R>());
     };
-    const TracedFunction::Traced traced =
-        (*traced_)(typeid(std::tuple<std::decay_t<Args>...>), taken.leaves, function, of_any_length,
-                   make_result);
+    const TracedFunction::Traced traced = (*traced_)(typeid(std::tuple<std::decay_t<Args>...>),
+                                                     taken.leaves, function, dynamic, make_result);
     taken.keep();
     detail::Unflatten fill{traced.leaves};
     detail::walk<false>(*result, {}, fill);

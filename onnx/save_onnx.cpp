@@ -203,7 +203,7 @@ std::string detail::bytes_of_function(FunctionToSave function, const SaveOnnxOpt
     };
     const auto explain = [](const Graph&) { return std::string(); };
     TracedFunction traced(options.name, run, explain);
-    traced(function.type, function.arguments, function.function, function.of_any_length);
+    traced(function.type, function.arguments, function.function, function.dynamic);
     return exported::bytes_of_model(result);
   });
 }

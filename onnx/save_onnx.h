@@ -34,7 +34,7 @@ struct FunctionToSave {
   std::size_t argument_count = 0;
   bool has_tuple_result = false;
   TracedFunction::Function function;
-  std::vector<std::size_t> of_any_length;
+  DynamicSizes dynamic;
 };
 /// Returns the bytes of the model.
 std::string bytes_of_function(FunctionToSave function, const SaveOnnxOptions& options);
@@ -52,7 +52,7 @@ FunctionToSave function_to_save(const F& f, const std::tuple<Args...>& arguments
   };
   return {typeid(Arguments), flatten(arguments),
           sizeof...(Args),   kIsTuple<R>,
-          function,          leaves_with_any_length(arguments, options.any_length)};
+          function,          dynamic_sizes(arguments, options.any_length, options.dynamic)};
 }
 
 }  // namespace detail

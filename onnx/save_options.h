@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reel/core/base/visibility.h"
+#include "reel/frontend/jit.h"
 
 REEL_API_BEGIN
 namespace reel {
@@ -27,8 +28,10 @@ struct SaveOnnxOptions {
   /// Positions of arguments that become initializers: their example values are part of the model,
   /// and the model has no inputs for them.
   std::vector<std::size_t> parameters = {};
-  /// Positions of arguments whose tensors may have any number of rows, as JitOptions::any_length.
-  std::vector<std::size_t> any_length = {};
+  /// Plain axes of arguments that may have any size, as JitOptions::any_length.
+  std::vector<AnyLength> any_length = {};
+  /// Names of dims that may have any size, as JitOptions::dynamic: symbolic sizes of the model.
+  Dims dynamic = {};
   /// Where the random numbers of the model come from.
   OnnxDraws draws = OnnxDraws::nodes;
   /// True if a loop becomes RNN, GRU or LSTM where such a node computes exactly the loop. False: a

@@ -70,8 +70,7 @@ class RecentTypes {
 
 class Writer {
  public:
-  Writer(DimTable& table, const std::vector<std::size_t>& of_any_length)
-      : table_(table), of_any_length_(of_any_length) {}
+  Writer(DimTable& table, const DynamicSizes& dynamic) : table_(table), dynamic_(dynamic) {}
 
   std::string write(const TreeLeaves& leaves) {
     for (std::size_t i = 0; i < leaves.size(); ++i) add(leaves, i);
@@ -107,13 +106,12 @@ class Writer {
       return;
     }
     const TypeNode& type = *tensor.type().node();
-    const bool has_any_length =
-        std::find(of_any_length_.begin(), of_any_length_.end(), i) != of_any_length_.end();
-    if (type.is_permanent && !has_any_length) {
+    const bool has_dynamic_axis = dynamic_.has_axis_of(i);
+    if (type.is_permanent && !has_dynamic_axis) {
       out_.number(Part::plain_tensor).pointer(&type);
       return;
     }
-    if (!has_any_length)
+    if (!has_dynamic_axis)
       if (const std::optional<std::size_t> place = recent_.find(type)) {
         out_.number(Part::repeated).number(*place);
         return;
@@ -122,10 +120,10 @@ class Writer {
     out_.number(type.is_list);
     out_.number(type.dtype);
     out_.number(type.dims.size());
-    if (!has_any_length)
+    if (!has_dynamic_axis)
       for (const Dim& dim : type.dims) add_axis(dim);
     else
-      for (const Dim& dim : dims_in_trace(leaves, i, of_any_length_)) add_axis(dim);
+      for (const Dim& dim : dims_in_trace(leaves, i, dynamic_)) add_axis(dim);
   }
   void add_axis(const Dim& dim) {
     if (dim.is_named()) {
@@ -140,8 +138,9 @@ class Writer {
   }
   void describe(const Dim& dim) {
     out_.text(dim.name());
-    out_.number(dim.node()->kind);
-    if (dim.node()->kind == DimKind::fixed) out_.number(static_cast<std::uint64_t>(dim.size()));
+    const DimKind kind = dynamic_.has(dim) ? DimKind::dynamic : dim.node()->kind;
+    out_.number(kind);
+    if (kind == DimKind::fixed) out_.number(static_cast<std::uint64_t>(dim.size()));
     const DimExpression* expression = table_.visible_expression(dim);
     out_.number(expression ? expression->operands.size() : 0);
     if (expression) {
@@ -163,7 +162,7 @@ class Writer {
   }
 
   DimTable& table_;
-  const std::vector<std::size_t>& of_any_length_;
+  const DynamicSizes& dynamic_;
   RecentTypes recent_;
   KeyBytes out_;
 };
@@ -216,33 +215,44 @@ const DimExpression* DimTable::visible_expression(const Dim& dim) const {
   return result ? expression : nullptr;
 }
 
-Dims dims_in_trace(const TreeLeaves& leaves, std::size_t place,
-                   const std::vector<std::size_t>& of_any_length) {
+bool DynamicSizes::has_axis_of(std::size_t leaf) const {
+  return std::any_of(axes.begin(), axes.end(),
+                     [&](const PlainAxis& at) { return at.leaf == leaf; });
+}
+
+bool DynamicSizes::has(const Dim& dim) const {
+  if (dims.empty() || !dim.node() || dim.node()->kind != DimKind::fixed) return false;
+  if (std::find(dims.begin(), dims.end(), dim.name()) != dims.end()) return true;
+  const DimExpression* expression = expression_of(dim);
+  return expression && std::any_of(expression->operands.begin(), expression->operands.end(),
+                                   [&](const Dim& of) { return has(of); });
+}
+
+Dims dims_in_trace(const TreeLeaves& leaves, std::size_t place, const DynamicSizes& dynamic) {
   Dims dims = leaves[place].tensor.dims();
-  const bool has_any_length =
-      std::find(of_any_length.begin(), of_any_length.end(), place) != of_any_length.end();
-  if (has_any_length && !dims.empty() && !dims[0].is_named()) dims[0] = Dim::unknown();
+  for (const DynamicSizes::PlainAxis& at : dynamic.axes)
+    if (at.leaf == place && at.axis < dims.size() && !dims[at.axis].is_named())
+      dims[at.axis] = Dim::unknown();
   return dims;
 }
 
-std::string signature_of(const TreeLeaves& leaves, DimTable& table,
-                         const std::vector<std::size_t>& of_any_length) {
-  return Writer(table, of_any_length).write(leaves);
+std::string signature_of(const TreeLeaves& leaves, DimTable& table, const DynamicSizes& dynamic) {
+  return Writer(table, dynamic).write(leaves);
 }
 
-StaticSizes::StaticSizes(const TreeLeaves& leaves, const Dims& dims,
-                         const std::vector<std::size_t>& of_any_length) {
+StaticSizes::StaticSizes(const TreeLeaves& leaves, const Dims& dims, const DynamicSizes& dynamic) {
   std::size_t tensor = 0;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (leaves[i].kind != TreeLeaf::Kind::tensor || !leaves[i].tensor.is_defined()) continue;
-    const Dims seen = dims_in_trace(leaves, i, of_any_length);
+    const Dims seen = dims_in_trace(leaves, i, dynamic);
     for (std::size_t axis = 0; axis < seen.size(); ++axis)
       if (!seen[axis].is_named() && seen[axis].has_size())
         plain.push_back({tensor, static_cast<int>(axis), seen[axis].size()});
     ++tensor;
   }
   for (const Dim& dim : dims)
-    named.emplace_back(dim.name(), dim.node()->kind == DimKind::fixed ? dim.size() : -1);
+    named.emplace_back(dim.name(),
+                       dim.node()->kind == DimKind::fixed && !dynamic.has(dim) ? dim.size() : -1);
 }
 
 bool StaticSizes::is_like(const StaticSizes& other) const {

@@ -9,6 +9,7 @@
 
 #include "reel/core/types/dim_expression.h"
 #include "reel/core/types/leaf.h"
+#include "reel/trace/dynamic_sizes.h"
 
 namespace reel {
 
@@ -38,14 +39,12 @@ class DimTable {
 
 /// Returns the dims of a tensor among the leaves as a trace sees them.
 ///
-/// place: the index of the tensor among the leaves. of_any_length: as in TracedFunction.
-Dims dims_in_trace(const TreeLeaves& leaves, std::size_t place,
-                   const std::vector<std::size_t>& of_any_length);
+/// place: the index of the tensor among the leaves.
+Dims dims_in_trace(const TreeLeaves& leaves, std::size_t place, const DynamicSizes& dynamic);
 
 /// Returns bytes that are equal for two lists of leaves of one C++ type exactly if one trace serves
 /// both. Adds all dims to the table.
-std::string signature_of(const TreeLeaves& leaves, DimTable& table,
-                         const std::vector<std::size_t>& of_any_length);
+std::string signature_of(const TreeLeaves& leaves, DimTable& table, const DynamicSizes& dynamic);
 
 /// Sizes of arguments for which a trace is specialised: sizes of plain axes, and of named dims with
 /// a fixed size.
@@ -59,9 +58,8 @@ struct StaticSizes {
   std::vector<std::pair<std::string, std::int64_t>> named;  ///< by dim; -1: not fixed
 
   StaticSizes() = default;
-  /// of_any_length: as in TracedFunction; the first axes of these tensors are left out.
-  StaticSizes(const TreeLeaves& leaves, const Dims& dims,
-              const std::vector<std::size_t>& of_any_length);
+  /// Leaves out the dynamic sizes.
+  StaticSizes(const TreeLeaves& leaves, const Dims& dims, const DynamicSizes& dynamic);
   /// Returns true if both have the same axes and dims, whatever their sizes.
   bool is_like(const StaticSizes& other) const;
 };

@@ -34,7 +34,7 @@ void TracedFunction::Prototype::refuse(const std::type_info& wanted) const {
 struct TracedFunction::First {
   std::type_index type;
   StaticSizes sizes;
-  std::vector<std::size_t> of_any_length;
+  DynamicSizes dynamic;
   std::vector<FixedValue> fixed;
   std::vector<std::string> input_names;
 };
@@ -101,12 +101,27 @@ std::vector<std::string> names_of_inputs(const Dims& dims, const TreeLeaves& arg
 
 }  // namespace
 
-std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
-    std::type_index type, const TreeLeaves& arguments, const Function& function,
-    const std::vector<std::size_t>& of_any_length) {
+namespace {
+
+/// Throws ArgumentError unless the arguments have a dim of each name.
+void check_names(const std::string& jit, const DynamicSizes& dynamic, const Dims& dims) {
+  for (const std::string& name : dynamic.dims)
+    if (std::none_of(dims.begin(), dims.end(), [&](const Dim& dim) { return dim.name() == name; }))
+      throw ArgumentError(str("jit \"", jit, "\": dynamic names dim ", name,
+                              ", but no argument has a dim of this name; the arguments' dims are ",
+                              dims));
+}
+
+}  // namespace
+
+std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(std::type_index type,
+                                                             const TreeLeaves& arguments,
+                                                             const Function& function,
+                                                             const DynamicSizes& dynamic) {
   auto entry = std::make_shared<Entry>();
   DimTable table(arguments);
-  signature_of(arguments, table, of_any_length);
+  signature_of(arguments, table, dynamic);
+  check_names(name_, dynamic, table.dims());
   entry->dims = table.dims();
 
   const Dims shown = canonical(entry->dims);  // for finished entries, the dims in the body
@@ -125,7 +140,7 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
     }
     Ref<DimNode> node(new DimNode);
     node->name = dim.name();
-    node->kind = dim.node()->kind;
+    node->kind = dynamic.has(dim) ? DimKind::dynamic : dim.node()->kind;
     node->is_symbol = true;
     node->size = node->kind == DimKind::fixed ? dim.size() : -1;
     for (const Dim& of : dim.length_dims()) node->length_dims.push_back(symbol_of(of));
@@ -140,7 +155,7 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
     if (leaf.kind == TreeLeaf::Kind::dim) leaf.dim = symbol_of(leaf.dim);
     if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
     Dims dims;
-    for (const Dim& dim : dims_in_trace(promises, i, of_any_length)) dims.push_back(symbol_of(dim));
+    for (const Dim& dim : dims_in_trace(promises, i, dynamic)) dims.push_back(symbol_of(dim));
     leaf.tensor = builder.add_input(leaf.tensor.type().with(dims));
   }
   const Tensor stream = builder.add_input(TensorType(i64, {2}));
@@ -190,36 +205,43 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(
     entry->captured.push_back(builder.captured()[static_cast<std::size_t>(i)]);
   entry->graph = std::move(optimised.graph);
   if (trace_count_++ == 0)
-    first_ = std::make_shared<const First>(
-        First{type, StaticSizes(arguments, entry->dims, of_any_length), of_any_length,
-              fixed_values(arguments), entry->graph->input_names});
+    first_ = std::make_shared<const First>(First{type, StaticSizes(arguments, entry->dims, dynamic),
+                                                 dynamic, fixed_values(arguments),
+                                                 entry->graph->input_names});
   return entry;
 }
 
 namespace {
+
+/// Returns the "0" of "argument 0.cell.w"; "argument" if the name has no place.
+std::string place_of_argument(const std::string& name) {
+  const std::size_t first = name.find_first_of("0123456789");
+  if (first == std::string::npos) return "argument";
+  return name.substr(first, name.find_first_not_of("0123456789", first) - first);
+}
 
 /// Warns about sizes of arguments that differ from the first trace, and says how one trace could
 /// serve all.
 ///
 /// names: of the inputs of the first graph: dims, tensors and the stream of random numbers.
 void warn_of_sizes(const std::string& name, const StaticSizes& first, const TreeLeaves& arguments,
-                   const std::vector<std::size_t>& of_any_length,
-                   const std::vector<std::string>& names) {
+                   const DynamicSizes& dynamic, const std::vector<std::string>& names) {
   DimTable table(arguments);
-  signature_of(arguments, table, of_any_length);
-  const StaticSizes now(arguments, table.dims(), of_any_length);
+  signature_of(arguments, table, dynamic);
+  const StaticSizes now(arguments, table.dims(), dynamic);
   if (!now.is_like(first)) return;
-  const auto warn = [&](const std::string& what, const std::string& dim, std::int64_t size,
-                        std::int64_t before) {
-    std::cerr << str(
-        "reel: jit \"", name, "\" traces for the ninth time; ", what, ", ", size, ", was ", before,
-        " at first, and every size keeps a graph and plans of its own. A dim whose size is "
-        "a tensor has one trace for all sizes: Dim(\"",
-        dim, "\", scalar(", size, ")).\n");
+  const auto warn = [&](const std::string& what, std::int64_t size, std::int64_t before,
+                        const std::string& repair) {
+    std::cerr << str("reel: jit \"", name, "\" traces for the ninth time; ", what, ", ", size,
+                     ", was ", before,
+                     " at first, and every size keeps a graph and plans of its own. One trace "
+                     "serves all sizes with JitOptions{",
+                     repair, "}.\n");
   };
   for (std::size_t i = 0; i < now.named.size(); ++i)
     if (const auto& [dim, size] = now.named[i]; size != first.named[i].second)
-      warn(str("the size of dim ", dim), dim, size, first.named[i].second);
+      warn(str("the size of dim ", dim), size, first.named[i].second,
+           str(".dynamic = {Dim(\"", dim, "\")}"));
   // Each pair of sizes of plain axes is reported once, as several arguments may have it.
   std::vector<std::pair<std::int64_t, std::int64_t>> told;
   const auto tensors = static_cast<std::size_t>(
@@ -234,7 +256,8 @@ void warn_of_sizes(const std::string& name, const StaticSizes& first, const Tree
     const std::string argument = names.size() > tensors
                                      ? names[names.size() - 1 - tensors + at.tensor]
                                      : std::string("an argument");
-    warn(str("the size of axis ", at.axis, " of ", argument), "time", at.size, sizes.second);
+    warn(str("the size of axis ", at.axis, " of ", argument), at.size, sizes.second,
+         str(".any_length = {{", place_of_argument(argument), ", ", at.axis, "}}"));
   }
 }
 
@@ -242,7 +265,7 @@ void warn_of_sizes(const std::string& name, const StaticSizes& first, const Tree
 
 void TracedFunction::warn_of_changes(std::type_index type, const TreeLeaves& arguments) const {
   if (trace_count_ != 8 || first_->type != type) return;
-  warn_of_sizes(name_, first_->sizes, arguments, first_->of_any_length, first_->input_names);
+  warn_of_sizes(name_, first_->sizes, arguments, first_->dynamic, first_->input_names);
   const std::vector<FixedValue> fixed = fixed_values(arguments);
   if (fixed.size() != first_->fixed.size()) return;
   for (std::size_t i = 0; i < fixed.size(); ++i)
@@ -279,14 +302,13 @@ void count_result(const Tensor& result, MemoryClass what) {
 
 TracedFunction::Traced TracedFunction::operator()(
     std::type_index type, TreeLeaves& arguments, const Function& function,
-    const std::vector<std::size_t>& of_any_length,
-    const std::function<void(const Traced&)>& before_run) {
+    const DynamicSizes& dynamic, const std::function<void(const Traced&)>& before_run) {
   DimTable table(arguments);
-  Signature signature{type, signature_of(arguments, table, of_any_length)};
+  Signature signature{type, signature_of(arguments, table, dynamic)};
   auto found = entries_.find(signature);
   if (found == entries_.end()) {
     warn_of_changes(type, arguments);
-    std::shared_ptr<Entry> made = trace(type, arguments, function, of_any_length);
+    std::shared_ptr<Entry> made = trace(type, arguments, function, dynamic);
     make_room();
     found = entries_.emplace(std::move(signature), std::move(made)).first;
   }

@@ -14,6 +14,7 @@
 #include "reel/core/base/visibility.h"
 #include "reel/core/graph/graph.h"
 #include "reel/core/types/leaf.h"
+#include "reel/trace/dynamic_sizes.h"
 
 REEL_API_BEGIN
 namespace reel {
@@ -90,15 +91,15 @@ class TracedFunction {
   ///
   /// type: C++ type of the arguments' tree; with the leaves it decides which C++ code `function`
   /// runs.
-  /// of_any_length: indices of leaves. The plain first axis of these tensors is not part of the
-  /// signature, and the trace does not know its size.
+  /// dynamic: static sizes that are not part of the signature; the trace does not know them.
   /// before_run: called before the graph runs, with the result except its tensors and dims. It must
   /// allocate all memory of the result, since nothing may fail after a run that has overwritten
   /// arguments.
-  /// Throws ShapeError if `function` names a dim of an argument itself and this call's argument has
-  /// another dim there; rethrows errors of `function` and of the run.
+  /// Throws ArgumentError if no argument has a dim that `dynamic` names; ShapeError if `function`
+  /// names a dim of an argument itself and this call's argument has another dim there; rethrows
+  /// errors of `function` and of the run.
   Traced operator()(std::type_index type, TreeLeaves& arguments, const Function& function,
-                    const std::vector<std::size_t>& of_any_length = {},
+                    const DynamicSizes& dynamic = {},
                     const std::function<void(const Traced&)>& before_run = {});
 
   int trace_count() const { return trace_count_; }
@@ -128,8 +129,7 @@ class TracedFunction {
     }
   };
   std::shared_ptr<Entry> trace(std::type_index type, const TreeLeaves& arguments,
-                               const Function& function,
-                               const std::vector<std::size_t>& of_any_length);
+                               const Function& function, const DynamicSizes& dynamic);
   /// Drops the least recently called graphs until there is room for another.
   void make_room();
   void warn_of_changes(std::type_index type, const TreeLeaves& arguments) const;

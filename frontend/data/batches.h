@@ -79,7 +79,7 @@ Dim batch_dim(const Dim& like, std::int64_t rows, bool is_dynamic);
 /// caller makes each batch.
 ///
 /// Traces: a jitted step has one trace for all lengths of ragged dims, but one for each number of
-/// rows, unless the batch's dim is dynamic: Dim("batch", scalar(rows)). Movable; not thread-safe.
+/// rows, unless the batch's dim is dynamic: {.dynamic = {Dim("batch")}}. Movable; not thread-safe.
 template <class Batch>
 class Batches {
  public:

@@ -73,6 +73,15 @@ TEST(SaveOnnxTest, AModelOfOneNumberOfRowsTakesOthersWithAnyLength) {
   expect_values(any({{"x", ones({5, 2})}}).at("y"), {5, 5});
 }
 
+TEST(SaveOnnxTest, AModelOfAStaticDimTakesOtherSizesIfItIsNamed) {
+  const auto f = [](const Tensor& x) { return cumsum(x, x.dim("time")); };
+  const Tensor x = ones({Dim("time", 2)});
+  const OnnxModel fixed = load_onnx_bytes(onnx_bytes(f, x));
+  EXPECT_THROW(fixed({{"x", ones({4})}}), ShapeError);
+  const OnnxModel any = load_onnx_bytes(onnx_bytes(f, x, {.dynamic = {Dim("time")}}));
+  expect_values(any({{"x", ones({4})}}).at("y"), {1, 2, 3, 4});
+}
+
 TEST(SaveOnnxTest, AModelOfADynamicDimTakesAnySize) {
   const Dim time("time", scalar(2));
   const auto f = [](const Tensor& x) { return cumsum(x, x.dim("time")); };

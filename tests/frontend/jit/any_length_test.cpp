@@ -7,7 +7,7 @@ namespace {
 class AnyLengthTest : public InEveryMode {
  protected:
   template <class F>
-  auto any_length(F f, std::vector<std::size_t> positions) const {
+  auto any_length(F f, std::vector<AnyLength> positions) const {
     JitOptions options = options_of(GetParam());
     options.any_length = std::move(positions);
     return jit(f, options);

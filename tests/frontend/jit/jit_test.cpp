@@ -101,14 +101,14 @@ TEST(JitTest, WarnsAtTheNinthTraceWhichSizeChanges) {
               return ones({Dim("time", steps), batch});
             }),
             "reel: jit \"padded\" traces for the ninth time; the size of dim time, 28, was 20 at "
-            "first, and every size keeps a graph and plans of its own. A dim whose size is a "
-            "tensor has one trace for all sizes: Dim(\"time\", scalar(28)).\n");
+            "first, and every size keeps a graph and plans of its own. One trace serves all sizes "
+            "with JitOptions{.dynamic = {Dim(\"time\")}}.\n");
   EXPECT_EQ(said([&](int steps) {
               return ones({2, steps});
             }),
             "reel: jit \"padded\" traces for the ninth time; the size of axis 1 of argument 0, 28, "
-            "was 20 at first, and every size keeps a graph and plans of its own. A dim whose size "
-            "is a tensor has one trace for all sizes: Dim(\"time\", scalar(28)).\n");
+            "was 20 at first, and every size keeps a graph and plans of its own. One trace serves "
+            "all sizes with JitOptions{.any_length = {{0, 1}}}.\n");
   EXPECT_EQ(said([&](int steps) { return ones({Dim("time", scalar(steps)), batch}); }), "");
 }
 

@@ -18,6 +18,17 @@ TEST(TracesPage, ADynamicDimHasOneTrace) {
   EXPECT_EQ(fixed.trace_count(), 3);
 }
 
+TEST(TracesPage, AStaticDimIsDynamicByName) {
+  const Dim feature("feature", 3);
+  const auto count = [&] {
+    const auto step = jit([](const Tensor& x) { return sum(square(x), x.dim("batch")); },
+                          {.dynamic = {Dim("batch")}});
+    for (const int rows : {5, 7, 9}) step(ones({Dim("batch", rows), feature}));
+    return step.trace_count();  // 1
+  };
+  EXPECT_EQ(count(), 1);
+}
+
 struct Counted {
   int steps;
 };
