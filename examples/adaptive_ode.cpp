@@ -51,7 +51,8 @@ Tensor observe(const Tensor& rates, const Dim& times) {
   return scan(Scan{.spatial_dim = times, .initial = start, .body = body}).ys;
 }
 
-int main() {
+int main(int count, char** arguments) {
+  const int steps = count > 1 ? std::stoi(arguments[1]) : 600;
   const Dim times("times", 8);
   const Tensor truth = tensor({1.5, 1., 3., 1.}, {rate});
   const Tensor data = observe(truth, times);
@@ -65,10 +66,11 @@ int main() {
   });
   Tensor rates = tensor({1., 0.8, 2.5, 0.8}, {rate});
   Adam<Tensor> optimiser(rates, {.learning_rate = 0.02});
-  for (int i = 0; i <= 600; ++i) {
+  for (int i = 0; i <= steps; ++i) {
     Tensor value;
     std::tie(rates, optimiser, value) = step(std::move(rates), std::move(optimiser));
-    if (i % 200 == 0) std::cout << "step " << i << ": error " << value.item<float>() << '\n';
+    if (i % (steps / 3) == 0)
+      std::cout << "step " << i << ": error " << value.item<float>() << '\n';
   }
   std::cout << "rates " << rates << ", true ones " << truth << '\n';
 }

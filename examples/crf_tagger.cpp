@@ -84,7 +84,8 @@ Tensor best_tags(const Tagger& tagger, const Tensor& text) {
       .ys;
 }
 
-int main() {
+int main(int count, char** arguments) {
+  const int steps = count > 1 ? std::stoi(arguments[1]) : 600;
   manual_seed(1);
   const auto step = jit([](Tagger tagger, Adam<Tagger> optimiser, const Batch& data) {
     const auto [loss, gradient] = value_and_grad(loss_of)(tagger, data);
@@ -94,10 +95,10 @@ int main() {
   const Dim batch("batch", 32);
   Tagger tagger;
   Adam<Tagger> optimiser(tagger, {.learning_rate = 0.02});
-  for (int i = 0; i <= 600; ++i) {
+  for (int i = 0; i <= steps; ++i) {
     Tensor loss;
     std::tie(tagger, optimiser, loss) = step(std::move(tagger), std::move(optimiser), draw(batch));
-    if (i % 200 == 0) std::cout << "step " << i << ": loss " << loss.item<float>() << '\n';
+    if (i % (steps / 3) == 0) std::cout << "step " << i << ": loss " << loss.item<float>() << '\n';
   }
   const Batch data = draw(batch);
   const auto share = [&](const Tensor& tags) {

@@ -37,7 +37,8 @@ Tensor error_of(const Tensor& forecast, const Tensor& x) {
                             slice(x, time, 1, {}, time - 1));
 }
 
-int main() {
+int main(int count, char** arguments) {
+  const int steps = count > 1 ? std::stoi(arguments[1]) : 600;
   manual_seed(1);
   const auto step = jit([](Forecaster model, AdamW<Forecaster> optimiser, const Tensor& x) {
     const auto loss = [&](const Forecaster& model) { return error_of(model(x), x); };
@@ -48,11 +49,11 @@ int main() {
   const Dim batch("batch", 32);
   Forecaster model;
   AdamW<Forecaster> optimiser(model, {.learning_rate = 0.02});
-  for (int i = 0; i <= 600; ++i) {
+  for (int i = 0; i <= steps; ++i) {
     Tensor loss;
     std::tie(model, optimiser, loss) =
         step(std::move(model), std::move(optimiser), draw_series(batch));
-    if (i % 200 == 0) std::cout << "step " << i << ": error " << loss.item<float>() << '\n';
+    if (i % (steps / 3) == 0) std::cout << "step " << i << ": error " << loss.item<float>() << '\n';
   }
   const Tensor x = draw_series(batch);
   std::cout << "of new series: " << error_of(model(x), x).item<float>()
