@@ -1,4 +1,4 @@
-// RNN, GRU and LSTM, as scans over time.
+// RNN, GRU and LSTM, as scans over time. Lengths of entries make the time a ragged dim.
 #include <algorithm>
 
 #include "reel/core/base/str.h"
@@ -80,12 +80,21 @@ std::vector<Activation> activations_of(const Call& call, std::vector<std::string
 
 // ---- Sequences and directions -----------------------------------------------------------------
 
+/// The dims of a node's tensors. They are named, so that lengths can belong to entries.
+struct RecurrentDims {
+  Dim steps;  ///< all steps of X
+  Dim time;   ///< the steps that are computed: ragged if the node has lengths, otherwise `steps`
+  Dim batch, in, hidden;
+  Dim gates;  ///< the elements of all gates, one gate behind another
+};
+
 /// One direction of a node, with the tensors that belong to it.
 struct Direction {
-  Tensor x;          ///< [time, batch, input], in the order of the loop
-  Tensor weight;     ///< [gates * hidden, input]
-  Tensor recurrent;  ///< [gates * hidden, hidden]
-  Tensor bias;       ///< [2 * gates * hidden], or empty
+  const RecurrentDims& dims;
+  bool is_reverse;
+  Tensor weight;     ///< [gates, in]
+  Tensor recurrent;  ///< [gates, hidden]
+  Tensor bias;       ///< [2 * gates], or empty
   Tensor peephole;   ///< [3 * hidden], or empty
   Tensors state;     ///< h, and c of an LSTM: [batch, hidden]
   const Activation* activations;
@@ -101,6 +110,7 @@ struct Recurrent {
   std::size_t state_count;      ///< 1, or 2 for an LSTM
   std::size_t first_state = 5;  ///< the input with the first initial state
   std::optional<std::size_t> peepholes = {};
+  std::int64_t gates = 1;
   Cell (*cell)(const Call&, const Direction&);
 };
 
@@ -108,35 +118,63 @@ Tensor part_of(const Tensor& x, std::size_t index) {
   return gather(x, scalar(static_cast<std::int64_t>(index), i64), 0);
 }
 
-/// Returns part `gate` of an axis that has the gates one behind another.
-Tensor gate_of(const Tensor& x, std::int64_t gate, std::int64_t hidden, int axis = -1) {
-  return slice(x, axis < 0 ? axis + x.rank() : axis, gate * hidden, (gate + 1) * hidden);
+/// Returns part `index` of the last axis, which has the gates one behind another.
+Tensor gate_of(const Tensor& x, std::int64_t index, const Dim& hidden) {
+  const std::int64_t size = hidden.size();
+  return slice(x, x.rank() - 1, index * size, (index + 1) * size, hidden);
 }
-
+/// Returns the elements of all gates of the input's bias (0), or of the state's (1).
+Tensor bias_of(const Direction& at, std::int64_t index) {
+  const std::int64_t size = at.dims.gates.size();
+  return slice(at.bias, 0, index * size, (index + 1) * size, at.dims.gates);
+}
 /// The sum of both biases, or an empty Tensor.
-Tensor whole_bias(const Direction& at, std::int64_t width) {
-  if (!at.bias.is_defined()) return {};
-  return slice(at.bias, 0, 0, width) + slice(at.bias, 0, width, 2 * width);
+Tensor whole_bias(const Direction& at) {
+  return at.bias.is_defined() ? bias_of(at, 0) + bias_of(at, 1) : Tensor();
 }
 Tensor plus(const Tensor& x, const Tensor& bias) { return bias.is_defined() ? x + bias : x; }
 
-/// Runs one direction. inside: [time, batch, 1], true within an entry's length, or empty. Returns
-/// all h, [time, batch, hidden], in the order of the loop, and the final state.
+/// Returns a named dim with the size of a plain axis.
+Dim named_as(const char* name, const Dim& axis) {
+  return axis.has_size() ? Dim(name, axis.size()) : Dim(name, axis.lengths());
+}
+
+/// Returns the dims of a node. x: [time, batch, in], plain.
+RecurrentDims dims_of(const Recurrent& node, const Tensor& x) {
+  RecurrentDims dims{named_as("steps", x.dim(0)),
+                     {},
+                     named_as("batch", x.dim(1)),
+                     named_as("in", node.call.tensor(1).dim(-1)),
+                     {},
+                     {}};
+  const std::int64_t hidden = node.call.tensor(2).dim(-1).size();
+  dims.hidden = Dim("hidden", hidden);
+  dims.gates = Dim("gates", node.gates * hidden);
+  dims.time = dims.steps;
+  if (node.call.has(4)) {
+    const Tensor most =
+        x.dim(0).has_size() ? scalar(x.dim(0).size(), i64) : cast(x.dim(0).lengths(), i64);
+    const Tensor lengths = minimum(maximum(cast(node.call.tensor(4), i64), 0), most);
+    dims.time = Dim("time", cast(reshape(lengths, Dims{dims.batch}), i32));
+  }
+  return dims;
+}
+
+/// Runs one direction. xs: [time, batch, in]. Returns all h, [time, batch, hidden], and the final
+/// state.
 std::pair<Tensor, Tensors> run_direction(const Recurrent& node, const Direction& at,
-                                         const Tensor& inside) {
+                                         const Tensor& xs) {
   const Cell cell = node.cell(node.call, at);
-  const Tensor products = matmul(at.x, transpose(at.weight, {1, 0}));
-  Tensors xs{products};
-  if (inside.is_defined()) xs.push_back(inside);
-  const auto step = [&](const Tensors& x, const Tensors& state) {
-    Tensors next = cell(x[0], state);
-    if (x.size() == 1) return std::pair{next[0], next};
-    const Tensor y = where(x[1], next[0], zeros_like(next[0]));
-    for (std::size_t i = 0; i < next.size(); ++i) next[i] = where(x[1], next[i], state[i]);
-    return std::pair{y, next};
+  const auto step = [&](const Tensor& products, const Tensors& state) {
+    Tensors next = cell(products, state);
+    return std::pair{next[0], next};
   };
-  auto result =
-      scan(Scan{.initial = at.state, .xs = xs, .body = step, .name = node.call.node().name});
+  auto result = scan(Scan{.spatial_dim = at.dims.time,
+                          .initial = at.state,
+                          .xs = matmul(xs, at.weight, at.dims.in),
+                          .body = step,
+                          .reverse = at.is_reverse,
+                          .name = node.call.node().name});
   return {result.ys, result.state};
 }
 
@@ -152,47 +190,45 @@ Values run_recurrent(const Recurrent& node) {
   const Tensor x = is_batch_first ? transpose_first_two(call.tensor(0)) : call.tensor(0);
   if (x.rank() != 3 || call.tensor(1).rank() != 3 || call.tensor(2).rank() != 3)
     call.refuse("X, W and R have three axes");
-  const std::int64_t hidden = call.tensor(2).dim(-1).size();
-  const Dim time = x.dim(0), batch = x.dim(1);
-  Tensor lengths, inside;
-  if (call.has(4)) {
-    lengths = cast(call.tensor(4), i64);
-    inside = transpose_first_two(is_within(time, lengths));
-    Dims dims = inside.dims();
-    dims.emplace_back(1);
-    inside = reshape(inside, dims);
-  }
-  const auto reversed = [&](const Tensor& sequence) {
-    if (!lengths.is_defined()) return reverse(sequence, 0);
-    return transpose_first_two(gather(transpose_first_two(sequence),
-                                      reversed_positions(time, lengths), 1, {.batch_dims = 1}));
-  };
+  const RecurrentDims dims = dims_of(node, x);
+  const bool has_lengths = call.has(4);
+  Tensor xs = reshape(x, Dims{dims.steps, dims.batch, dims.in});
+  if (has_lengths) xs = gather(xs, range(dims.time), dims.steps);
 
   Tensors outputs;
   std::vector<Tensors> finals(node.state_count);
   for (std::size_t d = 0; d < directions; ++d) {
-    const bool is_reverse = direction == "reverse" || d == 1;
-    Direction at{is_reverse ? reversed(x) : x,
-                 part_of(call.tensor(1), d),
-                 part_of(call.tensor(2), d),
+    Direction at{dims,
+                 direction == "reverse" || d == 1,
+                 reshape(part_of(call.tensor(1), d), Dims{dims.gates, dims.in}),
+                 reshape(part_of(call.tensor(2), d), Dims{dims.gates, dims.hidden}),
                  {},
                  {},
                  {},
                  &activations[d * node.default_activations.size()]};
-    if (call.has(3)) at.bias = part_of(call.tensor(3), d);
+    if (call.has(3))
+      at.bias = reshape(part_of(call.tensor(3), d), Dims{Dim("biases", 2 * dims.gates.size())});
     if (node.peepholes && call.has(*node.peepholes))
-      at.peephole = part_of(call.tensor(*node.peepholes), d);
+      at.peephole = reshape(part_of(call.tensor(*node.peepholes), d),
+                            Dims{Dim("peepholes", 3 * dims.hidden.size())});
     for (std::size_t s = 0; s < node.state_count; ++s) {
       const std::size_t input = node.first_state + s;
+      const Dims of_state{dims.batch, dims.hidden};
       if (!call.has(input))
-        at.state.push_back(zeros({batch, Dim(hidden)}, x.dtype()));
+        at.state.push_back(zeros(of_state, x.dtype()));
       else
-        at.state.push_back(part_of(
-            is_batch_first ? transpose_first_two(call.tensor(input)) : call.tensor(input), d));
+        at.state.push_back(reshape(
+            part_of(is_batch_first ? transpose_first_two(call.tensor(input)) : call.tensor(input),
+                    d),
+            of_state));
     }
-    const auto [ys, state] = run_direction(node, at, inside);
-    outputs.push_back(is_reverse ? reversed(ys) : ys);
-    for (std::size_t s = 0; s < node.state_count; ++s) finals[s].push_back(state[s]);
+    auto [ys, state] = run_direction(node, at, xs);
+    if (has_lengths)
+      ys = scatter_add(zeros({dims.steps, dims.batch, dims.hidden}, x.dtype()), range(dims.time),
+                       ys, dims.steps);
+    outputs.push_back(reshape(ys, Dims{x.dim(0), x.dim(1), Dim(dims.hidden.size())}));
+    for (std::size_t s = 0; s < node.state_count; ++s)
+      finals[s].push_back(reshape(state[s], Dims{x.dim(1), Dim(dims.hidden.size())}));
   }
   // [time, directions, batch, hidden], or [batch, time, directions, hidden].
   const Tensor y = stack(outputs, 1);
@@ -207,50 +243,53 @@ Values run_recurrent(const Recurrent& node) {
 // ---- Cells ------------------------------------------------------------------------------------
 
 Cell rnn_cell(const Call&, const Direction& at) {
-  const Tensor recurrent = transpose(at.recurrent, {1, 0});
-  const Tensor bias = whole_bias(at, at.recurrent.dim(0).size());
+  const Tensor recurrent = at.recurrent, bias = whole_bias(at);
   const Activation& f = at.activations[0];
+  const Dim hidden = at.dims.hidden, gates = at.dims.gates;
   return [=](const Tensor& products, const Tensors& state) {
-    return Tensors{f(plus(products, bias) + matmul(state[0], recurrent))};
+    return Tensors{
+        rename(f(plus(products, bias) + matmul(state[0], recurrent, hidden)), gates, hidden)};
   };
 }
 
 /// Gates: update z, reset r, hidden h.
 Cell gru_cell(const Call& call, const Direction& at) {
-  const std::int64_t hidden = at.recurrent.dim(1).size();
-  const Tensor recurrent = transpose(at.recurrent, {1, 0});
-  const Tensor of_gates = slice(recurrent, 1, 0, 2 * hidden),
-               of_hidden = gate_of(recurrent, 2, hidden);
+  const Dim hidden = at.dims.hidden;
+  const std::int64_t size = hidden.size();
+  const Dim first_two("gates", 2 * size), units("units", size);
+  const Tensor of_gates = slice(at.recurrent, 0, 0, 2 * size, first_two),
+               of_hidden = slice(at.recurrent, 0, 2 * size, 3 * size, units);
   Tensor bias, hidden_bias;  // all biases of the input; the bias of the state for h
   if (at.bias.is_defined()) {
-    const Tensor input = slice(at.bias, 0, 0, 3 * hidden),
-                 state = slice(at.bias, 0, 3 * hidden, 6 * hidden);
+    const Tensor input = bias_of(at, 0), state = bias_of(at, 1);
     hidden_bias = gate_of(state, 2, hidden);
-    bias = input + concat({slice(state, 0, 0, 2 * hidden), zeros_like(hidden_bias)}, 0);
+    bias =
+        input + concat({slice(state, 0, 0, 2 * size), zeros({Dim("gates", size)}, state.dtype())},
+                       0, at.dims.gates);
   }
   const Activation &f = at.activations[0], &g = at.activations[1];
   const bool resets_product = call.flag("linear_before_reset", false);
   return [=](const Tensor& products, const Tensors& state) {
     const Tensor x = plus(products, bias), &h = state[0];
-    const Tensor gates = slice(x, 1, 0, 2 * hidden) + matmul(h, of_gates);
+    const auto of_state = [&](const Tensor& s) {
+      return plus(rename(matmul(s, of_hidden, hidden), units, hidden), hidden_bias);
+    };
+    const Tensor gates = slice(x, 1, 0, 2 * size, first_two) + matmul(h, of_gates, hidden);
     const Tensor z = f(gate_of(gates, 0, hidden)), r = f(gate_of(gates, 1, hidden));
-    const Tensor of_state = resets_product ? r * plus(matmul(h, of_hidden), hidden_bias)
-                                           : plus(matmul(r * h, of_hidden), hidden_bias);
-    const Tensor candidate = g(gate_of(x, 2, hidden) + of_state);
+    const Tensor candidate =
+        g(gate_of(x, 2, hidden) + (resets_product ? r * of_state(h) : of_state(r * h)));
     return Tensors{(1 - z) * candidate + z * h};
   };
 }
 
 /// Gates: input i, output o, forget f, cell c. Peepholes: i, o, f.
 Cell lstm_cell(const Call& call, const Direction& at) {
-  const std::int64_t hidden = at.recurrent.dim(1).size();
-  const Tensor recurrent = transpose(at.recurrent, {1, 0});
-  const Tensor bias = whole_bias(at, 4 * hidden);
-  const Tensor peephole = at.peephole;
+  const Dim hidden = at.dims.hidden;
+  const Tensor recurrent = at.recurrent, bias = whole_bias(at), peephole = at.peephole;
   const Activation &f = at.activations[0], &g = at.activations[1], &h = at.activations[2];
   const bool couples = call.flag("input_forget", false);
   return [=](const Tensor& products, const Tensors& state) {
-    const Tensor gates = plus(products, bias) + matmul(state[0], recurrent);
+    const Tensor gates = plus(products, bias) + matmul(state[0], recurrent, hidden);
     const auto gate = [&](std::int64_t index, int peeps, const Tensor& c) {
       const Tensor x = gate_of(gates, index, hidden);
       return peephole.is_defined() && peeps >= 0 ? x + gate_of(peephole, peeps, hidden) * c : x;
@@ -271,6 +310,7 @@ Values run_gru(const Call& call) {
   return run_recurrent({.call = call,
                         .default_activations = {"Sigmoid", "Tanh"},
                         .state_count = 1,
+                        .gates = 3,
                         .cell = gru_cell});
 }
 Values run_lstm(const Call& call) {
@@ -278,6 +318,7 @@ Values run_lstm(const Call& call) {
                         .default_activations = {"Sigmoid", "Tanh", "Tanh"},
                         .state_count = 2,
                         .peepholes = 7,
+                        .gates = 4,
                         .cell = lstm_cell});
 }
 

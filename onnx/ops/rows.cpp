@@ -13,10 +13,6 @@ Tensor transpose_first_two(const Tensor& x) {
   return transpose(x, Axes(order));
 }
 
-Tensor is_within(const Dim& time, const Tensor& lengths) {
-  return range(time, i64) < reshape_to(lengths, Dims{lengths.dims()[0], Dim(1)});
-}
-
 Tensor reversed_positions(const Dim& time, const Tensor& lengths) {
   const Tensor length = reshape_to(lengths, Dims{lengths.dims()[0], Dim(1)});
   const Tensor position = range(time, i64);

@@ -10,7 +10,5 @@ Tensor transpose_first_two(const Tensor& x);
 /// Returns for each entry the positions 0, 1, ... of an axis, the first `lengths` of them reversed.
 /// lengths: i64[batch] -> i64[batch, time].
 Tensor reversed_positions(const Dim& time, const Tensor& lengths);
-/// Returns true at positions below the entry's length: boolean[batch, time].
-Tensor is_within(const Dim& time, const Tensor& lengths);
 
 }  // namespace reel::imported
