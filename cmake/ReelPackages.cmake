@@ -1,0 +1,99 @@
+# Debian packages of an installation in /usr, by CPack: libreel0, libreel-dev, reel-doc and reel-examples. scripts/package
+# configures the build and makes the site that reel-doc holds.
+set(REEL_PACKAGE_MAINTAINER "Reel authors <reel@localhost>" CACHE STRING "Name and address of the maintainer of packages")
+string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
+set(REEL_PACKAGE_DATE "${now}" CACHE STRING "Date of the packages' changelogs")
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME reel)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_VENDOR "Reel authors")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # each package has its own
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_COMPONENTS_ALL runtime development documentation examples)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "${REEL_PACKAGE_MAINTAINER}")
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_SOURCE reel)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+
+set(full_version ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
+set(soversion ${PROJECT_VERSION_MAJOR})
+set(about
+  "Reel computes with tensors, differentiates programs by a tape, and runs them
+eagerly or as traces. Loops with state are its centre: sequences of different
+lengths, gradients through long loops, and nested loops.")
+
+# reel_package(COMPONENT NAME SECTION SUMMARY DESCRIPTION): the fields and the files that every package has.
+function(reel_package component name section summary description)
+  string(TOUPPER ${component} upper)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${name} PARENT_SCOPE)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION ${section} PARENT_SCOPE)
+  set(CPACK_DEBIAN_${upper}_DESCRIPTION "${summary}\n${about}\n.\n${description}" PARENT_SCOPE)
+  set(folder ${PROJECT_BINARY_DIR}/packages/${name})
+  configure_file(cmake/packages/changelog.in ${folder}/changelog.Debian @ONLY)
+  configure_file(CHANGELOG.md ${folder}/changelog COPYONLY)
+  foreach(file changelog changelog.Debian)
+    execute_process(COMMAND gzip -9nf ${folder}/${file} COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
+  # A machine-readable copyright file: the licences of Reel and of elkjs, which the library and the site hold.
+  file(READ LICENSE mit)
+  string(REGEX REPLACE "^.*(Permission is hereby)" "\\1" mit "${mit}")
+  file(READ third_party/elkjs/LICENSE.md epl)
+  foreach(text mit epl)
+    string(STRIP "${${text}}" ${text})
+    string(REGEX REPLACE "\n[ \t]*\n" "\n.\n" ${text} "${${text}}")
+    string(REGEX REPLACE "\n" "\n " ${text} "${${text}}")
+    string(REGEX REPLACE "[ \t]+\n" "\n" ${text} "${${text}}")
+  endforeach()
+  configure_file(cmake/packages/copyright.in ${folder}/copyright @ONLY)
+  install(FILES ${folder}/copyright ${folder}/changelog.gz ${folder}/changelog.Debian.gz
+    DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/${name} COMPONENT ${component})
+  file(READ cmake/packages/lintian-overrides overrides)
+  if(section STREQUAL libs)
+    file(READ cmake/packages/lintian-overrides-of-libraries more)
+    string(APPEND overrides "${more}")
+  endif()
+  file(WRITE ${folder}/overrides "${overrides}")
+  install(FILES ${folder}/overrides RENAME ${name}
+    DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/lintian/overrides COMPONENT ${component})
+endfunction()
+
+reel_package(runtime libreel${soversion} libs "tensors, gradients and loops (shared library)"
+  "This package has the shared library.")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+file(WRITE ${PROJECT_BINARY_DIR}/packages/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/packages/triggers)
+
+reel_package(development libreel-dev libdevel "tensors, gradients and loops (development files)"
+  "This package has the headers, and the files of CMake's find_package(reel) and\nof pkg-config.")
+# Boost: headers of Reel include Boost.PFR.
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libreel${soversion} (= ${full_version}), libboost1.81-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "reel-doc, reel-examples, libxtensor-dev")
+
+reel_package(documentation reel-doc doc "tensors, gradients and loops (documentation)"
+  "This package has the documentation as pages for a browser: guides, the\nreference of all functions, and an index with a search.")
+set(CPACK_DEBIAN_DOCUMENTATION_PACKAGE_ARCHITECTURE all)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/build/site/html DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/reel-doc
+  COMPONENT documentation)
+
+reel_package(examples reel-examples doc "tensors, gradients and loops (example programs)"
+  "This package has the sources of example programs, and a CMakeLists.txt that\nbuilds them with libreel-dev.")
+set(CPACK_DEBIAN_EXAMPLES_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_EXAMPLES_PACKAGE_SUGGESTS libreel-dev)
+set(examples ${CMAKE_INSTALL_DATAROOTDIR}/doc/reel-examples/examples)
+foreach(program first_steps quickstart training forecaster crf_tagger adaptive_ode explain pictures)
+  install(FILES examples/${program}.cpp DESTINATION ${examples} COMPONENT examples)
+endforeach()
+install(FILES cmake/packages/examples.cmake RENAME CMakeLists.txt DESTINATION ${examples} COMPONENT examples)
+
+# Folders as dpkg wants them, whatever the umask.
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+include(CPack)
