@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/dim.h"
 
+REEL_API_BEGIN
 namespace reel {
 
 /// Static sizes of a call's arguments that are not part of its signature, so that one trace serves
@@ -28,3 +30,4 @@ struct DynamicSizes {
 };
 
 }  // namespace reel
+REEL_API_END
