@@ -200,6 +200,11 @@ void check_fits(std::string_view op, double value, const TensorType& x) {
     throw DTypeError(str(op, ": ", value, " does not fit ", x, ", which holds no fractions"));
 }
 
+/// True for a ragged dim without entries: its size is 0, whatever is added to its lengths.
+bool has_no_entry(const Dim& dim) {
+  return dim.is_ragged() && !dim.is_symbol() && !dim.node()->lengths->type.numel();
+}
+
 const Op pad_op{
     .name = "pad",
     .type =
@@ -212,8 +217,9 @@ const Op pad_op{
                                     " elements to ", axis_name(x, attrs.axis),
                                     "; use slice to take elements away"));
           check_fits("pad", attrs.value, x);
-          const std::int64_t added = add_sizes(attrs.before, attrs.after, "pad"),
-                             size = from.has_size() ? add_sizes(from.size(), added, "pad") : -1;
+          const std::int64_t added = add_sizes(attrs.before, attrs.after, "pad");
+          std::int64_t size = from.has_size() ? add_sizes(from.size(), added, "pad") : -1;
+          if (has_no_entry(from)) size = 0;  // no entry gets longer
           const Dim dim = checked_dim("pad", attrs.to, size, [&] {
             return str(axis_name(x, attrs.axis), " with ", attrs.before, " elements before and ",
                        attrs.after, " behind it");
@@ -225,6 +231,7 @@ const Op pad_op{
           const PadAttrs& attrs = a.attr<PadAttrs>();
           const Tensor& x = a.input(0);
           const Tensor& out = a.make();
+          if (!out.type().numel()) return;
           const AxisView from = view_axis(x.type(), attrs.axis),
                          view = view_axis(out.type(), attrs.axis);
           const std::int64_t row = from.size * view.inner, whole = view.size * view.inner;

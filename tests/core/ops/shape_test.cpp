@@ -292,5 +292,14 @@ TEST(BroadcastToTest, SpeaksForItself) {
             "(reshape(x, dims)), or none");
 }
 
+TEST(PadOfNoEntryTest, TheDimStaysEmpty) {
+  const Dim batch("batch", 0), time("time", tensor(std::vector<int>{}, {batch}));
+  const auto f = [](const Tensor& x) { return pad(x, x.dim("time"), 1, 2); };
+  for (const Dims& dims : {Dims{batch, time}, Dims{time, batch}, Dims{time}}) {
+    const Tensor x = zeros(dims);
+    EXPECT_EQ(f(x).type().numel(), 0);
+  }
+}
+
 }  // namespace
 }  // namespace reel
