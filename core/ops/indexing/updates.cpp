@@ -95,8 +95,10 @@ Tensor set_places(const Tensor& x, const Tensor& index, const Tensor& value, int
                          ", which the index ", index.type(), " puts at places of ", dim, " in x ",
                          x.type(), "; rename it in index and value"));
   if (places.has_size() && places.size() == 0) return x;
+  // Lengths of the places make some values padding in some entries.
   Dims matched = index.dims();
   std::erase(matched, places);
+  matched.insert(matched.end(), places.length_dims().begin(), places.length_dims().end());
   const Dims entries = dim.is_named() ? entries_of(x, dim, matched) : Dims();
   Dims all = entries, with_places = entries;
   all.push_back(dim);
@@ -106,8 +108,8 @@ Tensor set_places(const Tensor& x, const Tensor& index, const Tensor& value, int
       gather_for("set_at", spread(range(dim, i64), all), spread(index, with_places), along);
   // The number of the value at each position, the last one if there are several; -1 without a
   // value.
-  const Tensor number =
-      scatter_max(full(all, -1, i32), place, spread(range(places, i32), with_places), along);
+  const Tensor number = scatter_max(
+      full(all, -1, i32), place, mask_padding(spread(range(places, i32), with_places), -1), along);
   // There may be no value at all in a run.
   const Tensor some = places.has_size() ? value : pad(value, Axis(axis), 0, 1);
   const Tensor values = gather(some, number, Axis(axis), {.clip = true});
@@ -159,7 +161,8 @@ Tensor set_at(Tensor x, const Arg& given_index, const Arg& given_value, const Ax
   const auto is_matched = [](int axis) { return axis >= 0; };
   const bool all_match = std::all_of(attrs.matched.begin(), attrs.matched.end(), is_matched);
   const bool any_match = std::any_of(attrs.matched.begin(), attrs.matched.end(), is_matched);
-  if (!any_match && !x.type().is_ragged() && is_known(x) && is_known(index))
+  if (!any_match && !x.type().is_ragged() && !index.type().is_ragged() && is_known(x) &&
+      is_known(index))
     return set_rows(std::move(x), index, value, axis);
   if (all_match) return set_in_entries(x, index, value, axis);
   if (std::count_if(attrs.matched.begin(), attrs.matched.end(), is_matched) + 1 != index.rank())

@@ -121,6 +121,19 @@ TEST_P(SetAtTest, ReplacesSlicesOfTensorsWhoseSizesOnlyARunKnows) {
   expect_gradients(g, {x, v});
 }
 
+/// The index lacks the entries over which the lengths of its places run; x has them.
+TEST_P(SetAtTest, PaddingOfPlacesReplacesNothing) {
+  const Dim batch("batch", 2), feature("feature", 3), places("places", tensor({1, 2}, {batch}));
+  const Tensor x = zeros({feature, batch}, f64);
+  const Tensor value = tensor({{1.0, 9.0}, {2.0, 3.0}}, {batch, places}, f64);
+  const auto one = [&](const Tensor& index) { return set_at(x, index, 1.0, feature); };
+  const auto each = [&](const Tensor& index) { return set_at(x, index, value, feature); };
+  expect_values(run(one)(tensor({2, 0}, {places}, i32)), {0, 1, 0, 0, 1, 1});
+  expect_values(run(each)(tensor({2, 0}, {places}, i32)), {0, 3, 0, 0, 1, 2});
+  expect_values(run(one)(tensor({2, 2}, {places}, i32)), {0, 0, 0, 0, 1, 1});
+  expect_values(run(each)(tensor({2, 2}, {places}, i32)), {0, 0, 0, 0, 1, 3});
+}
+
 TEST_P(SetAtTest, ThereMayBeNoPlace) {
   const Dim none("none", 0), some("some", 2), feature("feature", 3);
   const auto f = [&](const Tensor& x, const Tensor& index, const Tensor& value) {
