@@ -98,7 +98,8 @@ Tensor set_places(const Tensor& x, const Tensor& index, const Tensor& value, int
   // Lengths of the places make some values padding in some entries.
   Dims matched = index.dims();
   std::erase(matched, places);
-  matched.insert(matched.end(), places.length_dims().begin(), places.length_dims().end());
+  for (const Dim& of : places.length_dims())
+    if (!(of == dim)) matched.push_back(of);
   const Dims entries = dim.is_named() ? entries_of(x, dim, matched) : Dims();
   Dims all = entries, with_places = entries;
   all.push_back(dim);
