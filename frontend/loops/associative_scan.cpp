@@ -34,6 +34,10 @@ class Doubling {
 
   TreeLeaves run() const {
     TreeLeaves ys = spec_.xs;
+    // As the state of a loop, they are values of their own: gradients add in one order.
+    for (TreeLeaf& leaf : ys)
+      if (leaf.kind == TreeLeaf::Kind::tensor && is_float(leaf.tensor.dtype()))
+        leaf.tensor = identity(leaf.tensor);
     if (const std::optional<std::int64_t> count = known_count()) {
       RandomScope random;  // as the loop has: later draws are the same
       std::int64_t number = 0;
