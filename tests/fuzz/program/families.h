@@ -8,16 +8,23 @@ namespace reel::fuzz {
 Rules elementwise_rules();
 Rules integer_rules();
 Rules reduction_rules();
+Rules recurrence_rules();
 Rules shape_rules();
 Rules index_rules();
+Rules update_rules();
 Rules array_rules();
 Rules random_rules();
+Rules loss_rules();
+Rules attention_rules();
+Rules check_rules();
 Rules loop_rules();
+Rules branch_rules();
 Rules scan_rules();
 Rules checkpoint_rules();
 Rules sparse_rules();
 Rules growing_rules();
 Rules derivative_rules();
+Rules vmap_rules();
 Rules generic_rules();
 
 }  // namespace reel::fuzz

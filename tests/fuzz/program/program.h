@@ -64,7 +64,7 @@ struct Block {
 };
 
 /// The kind of an instruction with blocks.
-enum class Control { none, while_loop, scan, cond, call, derivative };
+enum class Control { none, while_loop, scan, cond, call, derivative, vmap };
 
 /// The policy of a loop, of the loops in an expression, or of a call (checkpoint(f)).
 struct PolicyForm {
@@ -107,7 +107,7 @@ struct Instruction {
   std::vector<int> found = {};  ///< new dims: the first of an expression's result, or the dim of
                                 ///< a scan's ys
   std::vector<SlicedDim> sliced = {};  ///< slices among the dims of results
-  std::vector<SlicedDim> slices = {};  ///< slices that the body of a scan sees
+  std::vector<SlicedDim> slices = {};  ///< slices that the body of a scan, or one row, sees
   std::vector<std::int64_t> numbers = {};
   double constant = 0;
   Control control = Control::none;

@@ -1,5 +1,6 @@
 // Rules for element-wise functions of floats and booleans. Some keep their arguments in the range
 // in which the function is smooth; the others have lower weights.
+#include "reel/frontend/transforms/custom_jvp.h"
 #include "reel/frontend/transforms/custom_vjp.h"
 #include "reel/tests/fuzz/program/families.h"
 #include "reel/tests/fuzz/program/typing.h"
@@ -83,6 +84,12 @@ Rules elementwise_rules() {
                      },
                      [](Tensor u, Tensor dy) { return 2.0 * u * dy; })(a)),
                  2, one),
+      expression(REEL_EXPRESSION(custom_jvp([](const Tensor& t) { return sin(t) * t; },
+                                            [](const auto& at, const auto& along) -> Tensor {
+                                              const Tensor& t = std::get<0>(at);
+                                              return std::get<0>(along) * (cos(t) * t + sin(t));
+                                            })(a)),
+                 3, one),
       expression(REEL_EXPRESSION(a + b), 14, two),
       expression(REEL_EXPRESSION(a - b), 8, two),
       expression(REEL_EXPRESSION(a * b), 14, two),

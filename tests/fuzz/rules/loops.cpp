@@ -1,4 +1,4 @@
-// Rules for while_loop and cond.
+// Rule for while_loop.
 #include "reel/frontend/loops/while_loop.h"
 #include "reel/tests/fuzz/policies.h"
 #include "reel/tests/fuzz/program/families.h"
@@ -129,71 +129,11 @@ class WhileRule : public Rule {
   }
 };
 
-class CondRule : public Rule {
- public:
-  CondRule() : Rule("cond", 25) {}
-
-  bool draft(Drafter& d, Instruction& in) const override {
-    if (d.depth() > kDeepest) return false;
-    const int pred = scalar_of(d, Element::boolean);
-    if (pred < 0) return false;
-    in.control = Control::cond;
-    in.inputs = {pred};
-    std::vector<int> like;
-    const int results = d.random().between(1, 2);
-    for (int i = 0; i < results; ++i) {
-      const int value = d.pick([&](int v) { return !d.type(v).is_array; });
-      if (value >= 0) like.push_back(value);
-    }
-    for (int branch = 0; branch < 2; ++branch)
-      in.blocks.push_back(d.block({}, [&](Block& block) {
-        d.write(d.random().between(0, 3));
-        for (const int value : like) block.results.push_back(ordered(d, d.make_like(value)));
-      }));
-    for (const int value : like) in.outputs.push_back(d.new_value(d.type(value)));
-    return true;
-  }
-
-  /// Gives the value one order of dims. In eager mode the branch taken decides the order of a
-  /// result's dims, in a trace the first branch, and sums are added up in that order.
-  static int ordered(Drafter& d, int value) {
-    if (!d.is_named() || d.rank(value) < 2) return value;
-    Instruction order;
-    order.axes = d.type(value).dims;
-    std::sort(order.axes.begin(), order.axes.end());
-    ValueType type = d.type(value);
-    type.dims = order.axes;
-    return type.element == Element::real ? d.apply("transpose(a, axes)", {value}, type, order)
-                                         : value;
-  }
-
-  void run(const Instruction& in, Machine& machine) const override {
-    const auto branch = [&](int which) {
-      return [&, which] {
-        machine.run(in.blocks[which]);
-        return machine.gather(in.blocks[which].results);
-      };
-    };
-    machine.assign(in.outputs, reel::cond(machine.tensor(in.inputs[0]), branch(0), branch(1)));
-  }
-
-  void print(const Instruction& in, Printer& p) const override {
-    const std::string name = "s" + std::to_string(in.outputs.at(0));
-    p.line("const State " + name + " = cond(" + p.value(in.inputs[0]) + ",");
-    p.in();
-    p.lambda("", "State", in.blocks[0], "", ",");
-    p.lambda("", "State", in.blocks[1], "", ");");
-    p.out();
-    p.unpack(in.outputs, name);
-  }
-};
-
 }  // namespace
 
 Rules loop_rules() {
   static const WhileRule while_rule;
-  static const CondRule cond_rule;
-  return {&while_rule, &cond_rule};
+  return {&while_rule};
 }
 
 }  // namespace reel::fuzz

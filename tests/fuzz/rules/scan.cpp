@@ -46,7 +46,7 @@ class ScanRule : public Rule {
     if (known && !choose_xs(d, in)) return false;
     loop.has_cond = !known || d.random().chance(25);
     loop.has_bound = (known && d.random().chance(15)) || loop.has_cond;
-    loop.reverse = known && !loop.has_cond && !loop.has_bound && d.random().chance(30);
+    loop.reverse = known && d.random().chance(30);
     if (loop.has_cond) choose_cond_dims(d, loop, known);
     loop.cond_before_body = !loop.has_cond || d.random().chance(60);
     choose_states(d, in);
@@ -349,6 +349,7 @@ void ScanRule::run(const Instruction& in, Machine& machine) const {
                    .cond = call_cond,
                    .body = call_body,
                    .max_seq_len = bound,
+                   .reverse = loop.reverse,
                    .checkpoint = checkpoint_of(in.policy),
                    .swap_memory = swap_memory_of(in.policy),
                    .truncate = truncate}));

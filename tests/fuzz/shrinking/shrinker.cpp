@@ -107,7 +107,7 @@ Attempt inline_block(Program& program, int place, int variant) {
   const auto found = at(program, place);
   if (!found) return Attempt::no_place;
   const Instruction in = found->instruction();
-  const int ways = in.control == Control::cond                                        ? 2
+  const int ways = in.control == Control::cond ? static_cast<int>(in.blocks.size())
                    : in.control == Control::while_loop || in.control == Control::call ? 1
                                                                                       : 0;
   if (variant >= ways) return Attempt::no_variant;
