@@ -51,6 +51,9 @@ bool at_many(Drafter& d, Instruction& in) {
   std::vector<int> all = dims;
   for (const int dim : d.type(indices).dims)
     if (!d.is_named() || !contains(dims, dim)) all.push_back(dim);
+  // Lengths of values do not run over their places.
+  for (const int dim : all)
+    if (!contains(dims, dim) && !dims_running_over(d.program(), all, dim).empty()) return false;
   const bool has_own = d.is_named() && contains(d.type(indices).dims, in.axes[0]);
   return all.size() + has_own <= dims.size() + 1 && all.size() <= 4 &&
          !have_one_origin(d.program(), all);
