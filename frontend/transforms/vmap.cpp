@@ -172,22 +172,16 @@ class VmapCall {
       const bool has_rows = find(lengths.dims(), rows_) >= 0;
       inputs.push_back(has_rows ? many(lengths) : RowValue{lengths});
     }
-    std::vector<std::pair<Tensor, Tensor>> owned;  // and the tensors themselves
-    const auto own = [&](const Tensor& x) {
-      if (!is_float(x.dtype()) || x.type().is_list()) return x;
-      owned.emplace_back(identity(x), x);
-      return owned.back().first;
+    const auto own = [](const Tensor& x) {
+      return is_float(x.dtype()) && !x.type().is_list() ? identity(x) : x;
     };
     // As values of their own, they get one cotangent of the call, as eager mode adds it.
     for (const Tensor& x : xs_) inputs.push_back(many(own(x)));
     for (const Tensor& captured : row.captured) inputs.push_back({own(captured)});
     RowBatch batch(*row.graph, inside, dims_outside());
     Tensors outputs;
-    for (RowValue& value : batch.run(std::move(inputs))) {
-      for (const auto& [own, x] : owned)  // eager mode returns an unchanged tensor itself
-        if (value.value.block() == own.block()) value.value = x;
+    for (const RowValue& value : batch.run(std::move(inputs)))
       outputs.push_back(outside(value, inside));
-    }
     return with_outputs(row.result, outputs);
   }
   DimEnv dims_outside() const { return DimEnv::renaming(); }
