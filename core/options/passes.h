@@ -21,7 +21,7 @@ struct Passes {
   bool fuse_pointwise = true;  ///< fuse element-wise ops and sums over rows, to run tile by tile
   bool cut_rows = true;        ///< run loops in row blocks of the batch, several at once
   bool shrink_batch = true;    ///< also if entries finish one by one; skip finished entries
-  bool reuse_memory = true;    ///< place values in the memory of values that are dead
+  bool reuse_memory = true;    ///< place values in the memory of dead ones, equal states in one
   /// Flush numbers below the smallest normal one (1.2e-38 of f32) to zero. A processor takes some
   /// 150 cycles for each, and cotangents of long sequences become that small.
   bool flush_denormals = true;

@@ -22,6 +22,7 @@ Plan::Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv&
     : graph_(&graph), owner_(owner), context_(context), types_(plan_types(*graph_, inputs, env)) {
   make_instructions(outputs);
   choose_places(outputs);
+  find_shared_stacks();
   find_adders();
   make_headers();
   place_in_memory();
@@ -379,50 +380,6 @@ bool Plan::output_updates_input(std::size_t k, std::size_t i) const {
   const auto here = static_cast<int>(maker - instructions_.begin());
   return slot_of_[in[0]] == i && is_read_once && last.of_value[i] == here &&
          last.of_views[i] < here;
-}
-
-/// Values in the plan's memory are live from the instruction that makes them to the last one that
-/// reads them or a view of them.
-void Plan::place_in_memory() {
-  std::vector<int> last = last_uses().of_value;
-  if (!context_.passes.reuse_memory)
-    last.assign(last.size(), static_cast<int>(instructions_.size()));
-  std::vector<PlannedBuffer> buffers, saved;
-  std::vector<std::size_t> slots;
-  std::size_t begin = 0, end = 0;  // pipelined loops write all their outputs at the same time
-  for (std::size_t i = 0; i < instructions_.size(); ++i) {
-    const Instruction& at = instructions_[i];
-    if (i >= end) begin = i, end = i + at.beside + 1;
-    for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s) {
-      if (places_[s] != Place::buffer) continue;
-      slots.push_back(s);
-      buffers.push_back({slot_types_[s].bytes(), static_cast<int>(begin), last[s]});
-      if (is_saved(at, s - at.first_out)) saved.push_back(buffers.back());
-    }
-  }
-  saved_bytes_ = most_at_a_time(saved);
-  memory_bytes_ = place_buffers(buffers);
-  for (std::size_t i = 0; i < slots.size(); ++i) offsets_.emplace_back(slots[i], buffers[i].offset);
-  take_memory();
-}
-
-/// Returns true if an output of an instruction is a residual stack of a loop.
-bool Plan::is_saved(const Instruction& at, std::size_t output) const {
-  const OpRecord& record = graph_->records[at.record];
-  if (record.op != &loop_op) return false;
-  const auto& attrs = get<LoopAttrs>(record.attrs.get());
-  const LoopLeaf leaf = result_at(attrs, output);
-  return leaf.is(LeafKind::stack) && attrs.stacks[leaf.index].memory_class() == MemoryClass::saved;
-}
-
-void Plan::take_memory() {
-  if (memory_.data) return;
-  memory_ = take_plan_memory(memory_bytes_);
-  saved_share_.take(saved_bytes_);
-  for (const auto& [slot, offset] : offsets_) {
-    own_data_[slot] = memory_.data.get() + offset;
-    headers_[slot].block()->data = own_data_[slot];
-  }
 }
 
 void Plan::find_flat_ops() {

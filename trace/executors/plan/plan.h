@@ -1,6 +1,7 @@
 // trace/executors/plan/plan.h — Plan: a graph prepared to run with inputs of certain sizes.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -143,6 +144,7 @@ class Plan {
   void find_loops_beside();
   void find_adders();
   void choose_places(const std::vector<Outputs>& outputs);
+  void find_shared_stacks();
   struct LastUses {
     std::vector<int> of_value;  ///< by slot: itself or a view of it
     std::vector<int> of_views;  ///< by slot: views of it only; -1 if there are none
@@ -173,6 +175,7 @@ class Plan {
   void run_all();
   void run_untyped(Instruction& at, DimEnv& env);
   void make_blocks(const Instruction& at);
+  void make_shared_blocks(const Instruction& at);
   void run_beside(std::size_t first);
   std::span<const OpInput> inputs_of(const Instruction& at) const {
     return {operands_.data() + at.first_in, at.in_count};
@@ -182,6 +185,15 @@ class Plan {
   std::span<Tensor> outputs_of(const Instruction& at) {
     return {slots_.data() + at.first_out, at.out_count};
   }
+
+  /// One of two stacks of a loop in one memory, one iteration apart (state_stacks.h).
+  struct SharedStack {
+    std::uint32_t slot;
+    std::int64_t offset;  ///< in bytes from the beginning of the memory
+  };
+  using SharedStacks = std::array<SharedStack, 2>;
+  /// Returns the two stacks if the value of a slot is one of them; otherwise null.
+  const SharedStacks* shared_stacks_of(std::uint32_t slot) const;
 
   const Graph* graph_;
   Inputs owner_;  ///< of the inputs
@@ -217,8 +229,13 @@ class Plan {
   std::vector<std::unique_ptr<CondPlan>> conds_;
   std::vector<std::unique_ptr<TileProgram>> tiles_;
   std::vector<ContiguousElementwise> flats_;
-  std::vector<std::pair<std::size_t, std::int64_t>>
-      offsets_;  ///< slots and their offsets in memory_
+  std::vector<SharedStacks> shared_stacks_;
+  struct OffsetOfSlot {
+    std::uint32_t slot;
+    std::size_t buffer;   ///< index of the buffer that holds the value
+    std::int64_t offset;  ///< in memory_
+  };
+  std::vector<OffsetOfSlot> offsets_;
   PlanMemory memory_;
   std::int64_t memory_bytes_ = 0, saved_bytes_ = 0;  ///< saved_bytes_: peak of residuals
   SavedShare saved_share_;

@@ -43,8 +43,11 @@ void Plan::make_blocks(const Instruction& at) {
     const ValueId v = values[k];
     const bool is_dense = types_.is_known[v] && !types_.types[v].is_list() &&
                           !is_spilled_output(graph_->records[at.record], k);
-    slots_[at.first_out + k] = is_dense ? Tensor(allocate_block(types_.types[v])) : Tensor();
+    const bool is_shared = shared_stacks_of(static_cast<std::uint32_t>(at.first_out + k));
+    slots_[at.first_out + k] =
+        is_dense && !is_shared ? Tensor(allocate_block(types_.types[v])) : Tensor();
   }
+  make_shared_blocks(at);
 }
 
 /// Runs a loop together with the following loops that may run beside it.

@@ -146,7 +146,8 @@ class PlanText {
     line("  ", "captures: ", bytes_text(captures));
     line("  ", "constants: ", bytes_text(constants));
     line("  ", "values: ", bytes_text(values), ", in ", bytes_text(PlanView::memory_bytes(plan)),
-         " of memory, ", passes_.reuse_memory ? "shared by disjoint live ranges" : "none shared");
+         " of memory, ", passes_.reuse_memory ? "shared by disjoint live ranges" : "none shared",
+         PlanView::shared_stacks(plan) ? " and by equal states" : "");
     line("  ", "values with their own allocation: ", bytes_text(blocks));
     line("  ", "of which stacks of loops: ", bytes_text(loops.stacks), ", ",
          bytes_text(loops.saved), " of them residuals");

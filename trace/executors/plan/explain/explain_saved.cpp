@@ -56,6 +56,7 @@ class SavedText {
 
   std::vector<std::string> write() {
     write_saved();
+    write_shared();
     if (attrs_.takes_checkpoints()) write_checkpoints();
     if (attrs_.policy.swaps) write_file();
     if (attrs_.has_windows()) {
@@ -86,6 +87,14 @@ class SavedText {
          " per iteration, ",
          knows_steps ? bytes_text(dense_bytes(saved)) : std::string("an unknown number of bytes"),
          " in all: ", types_text(saved));
+  }
+
+  void write_shared() {
+    const auto values = results_of(attrs_, plan_.graph().outputs_of(record_)).stacks;
+    const auto shared = std::count_if(values.begin(), values.end(), [&](ValueId v) {
+      return PlanView::is_shared_stack(plan_, v);
+    });
+    if (shared) line("shared: ", counted(shared / 2, "pair"), " of stacks of the same states");
   }
 
   void write_checkpoints() {

@@ -34,6 +34,13 @@ class PlanView {
     return {plan.slot_types_[s], plan.places_[s], plan.outputs_of_slot_[s] >= 0};
   }
 
+  /// Returns the number of pairs of stacks that share memory.
+  static std::size_t shared_stacks(const Plan& plan) { return plan.shared_stacks_.size(); }
+  /// Returns true if a value shares its memory with another stack of the loop that makes it.
+  static bool is_shared_stack(const Plan& plan, ValueId value) {
+    return plan.shared_stacks_of(plan.slot_of_[value]);
+  }
+
   /// Last uses that decide whether an input may be overwritten.
   struct LastUses {
     std::vector<int> of_input;  ///< the last instruction that reads it or a view of it; -1: none

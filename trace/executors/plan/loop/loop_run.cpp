@@ -357,6 +357,13 @@ void LoopRun::take_carry(std::size_t i, Plan& body) {
   carries_[i] = to;
 }
 
+/// Compares before it writes: a pipelined loop may read the other stack at the same time.
+bool LoopRun::is_there(std::size_t j, const Tensor& term) {
+  const char* const to = stack_at(j, position_);
+  const char* const from = term.data<char>();
+  return to == from || !std::memcmp(to, from, static_cast<std::size_t>(term.type().bytes()));
+}
+
 void LoopRun::end_blocks() {
   wide_.resize(attrs_.sums.size());
   for (std::size_t i = 0; i < attrs_.sums.size(); ++i)

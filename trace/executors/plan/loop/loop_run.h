@@ -63,8 +63,12 @@ class LoopRun {
     return std::visit([&](auto& stack) { return stack.place(position); }, stacks_[j]);
   }
   void put(std::size_t j, const Tensor& term) {
+    if (loop_.repeats_states[j] && is_there(j, term)) return;
     std::visit([&](auto& stack) { stack.put(term, position_); }, stacks_[j]);
   }
+
+  /// Returns true if stack j has the elements of the term at this position already.
+  bool is_there(std::size_t j, const Tensor& term);
 
   /// Returns how many time steps ran before the iteration at a position.
   std::int64_t steps_before(std::int64_t position) const;

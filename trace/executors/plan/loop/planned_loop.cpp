@@ -6,6 +6,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/runtime/memory.h"
+#include "reel/trace/passes/analysis/state_stacks.h"
 
 namespace reel {
 
@@ -112,6 +113,8 @@ void PlannedLoop::lay_out(bool may_share) {
   };
   carries.assign(loop.carries.size(), {});
   shares_carry.assign(loop.stacks.size(), 0);
+  repeats_states.assign(loop.stacks.size(), 0);
+  for (const StateStacks& pair : state_stacks(loop)) repeats_states[pair.before] = 1;
   scratch.assign(loop.sums.size(), -1);
   const auto types = operands_of(loop, input_types).carries;
   const auto formals = body_inputs(loop);

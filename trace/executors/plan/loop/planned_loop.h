@@ -55,6 +55,9 @@ struct PlannedLoop {
   std::vector<Carry> carries;
   std::vector<std::int64_t> scratch;       ///< by sum: offset in memory of its term
   std::vector<std::uint8_t> shares_carry;  ///< by stack: a carry writes it
+  /// By stack: true if it holds states that another stack holds too (state_stacks.h). Both may
+  /// share memory, so that its elements may be there already.
+  std::vector<std::uint8_t> repeats_states;
   Tensor memory;
 
   // Return the numbers of leaves among the inputs and outputs of a plan. Valid until the next

@@ -1,0 +1,123 @@
+// Where the values of a plan lie in its memory.
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "reel/core/ops/loop/loop.h"
+#include "reel/trace/executors/plan/cond_plan.h"
+#include "reel/trace/executors/plan/loop_plan.h"
+#include "reel/trace/executors/plan/plan.h"
+#include "reel/trace/executors/plan/tiles/tile_program.h"
+#include "reel/trace/passes/analysis/state_stacks.h"
+
+namespace reel {
+
+/// Finds the pairs of state_stacks() that get one memory: both in the plan's memory, or both in a
+/// block.
+void Plan::find_shared_stacks() {
+  if (!context_.passes.reuse_memory) return;
+  for (const Instruction& at : instructions_) {
+    if (at.kind != Kind::loop || !at.attrs) continue;
+    const auto& attrs = get<LoopAttrs>(at.attrs);
+    const auto values = results_of(attrs, graph_->outputs_of(graph_->records[at.record])).stacks;
+    for (const StateStacks& pair : state_stacks(attrs)) {
+      const ValueId before = values[pair.before], behind = values[pair.behind];
+      const std::uint32_t slots[] = {slot_of_[before], slot_of_[behind]};
+      const auto is_own = [&](std::uint32_t slot) {
+        return places_[slot] == Place::buffer || places_[slot] == Place::block;
+      };
+      if (!types_.is_known[before] || !types_.is_known[behind] || !is_own(slots[0]) ||
+          !is_own(slots[1]))
+        continue;
+      const TensorType& type = slot_types_[slots[0]];
+      const std::int64_t iterations = type.sizes()[0];
+      if (!iterations || type.bytes() != slot_types_[slots[1]].bytes()) continue;
+      if (places_[slots[0]] != places_[slots[1]])
+        places_[slots[0]] = places_[slots[1]] = Place::block;
+      const std::int64_t step = type.bytes() / iterations;
+      const bool is_reverse = attrs.trips.is_reverse;
+      shared_stacks_.push_back(
+          {SharedStack{slots[0], is_reverse ? step : 0}, {slots[1], is_reverse ? 0 : step}});
+    }
+  }
+}
+
+const Plan::SharedStacks* Plan::shared_stacks_of(std::uint32_t slot) const {
+  const auto has_slot = [&](const SharedStacks& stacks) {
+    return stacks[0].slot == slot || stacks[1].slot == slot;
+  };
+  const auto found = std::find_if(shared_stacks_.begin(), shared_stacks_.end(), has_slot);
+  return found == shared_stacks_.end() ? nullptr : &*found;
+}
+
+/// Allocates one block for the stacks of each pair that an instruction makes.
+void Plan::make_shared_blocks(const Instruction& at) {
+  for (const SharedStacks& stacks : shared_stacks_) {
+    const std::uint32_t first = stacks[0].slot;
+    if (first < at.first_out || first >= at.first_out + at.out_count ||
+        places_[first] != Place::block)
+      continue;
+    const TensorType& type = slot_types_[first];
+    const std::int64_t elements = type.numel() + type.numel() / type.sizes()[0];
+    const Ref<TensorBlock> all = allocate_block(TensorType(type.dtype(), {Dim(elements)}));
+    for (const SharedStack& stack : stacks)
+      slots_[stack.slot] = Tensor(allocate_view(slot_types_[stack.slot], all,
+                                                static_cast<char*>(all->data) + stack.offset));
+  }
+}
+
+/// Values in the plan's memory are live from the instruction that makes them to the last one that
+/// reads them or a view of them.
+void Plan::place_in_memory() {
+  std::vector<int> last = last_uses().of_value;
+  if (!context_.passes.reuse_memory)
+    last.assign(last.size(), static_cast<int>(instructions_.size()));
+  std::vector<PlannedBuffer> buffers, saved;
+  const auto add = [&](PlannedBuffer buffer, std::span<const SharedStack> stacks) {
+    for (const auto& [slot, offset] : stacks) offsets_.push_back({slot, buffers.size(), offset});
+    buffers.push_back(buffer);
+  };
+  std::size_t begin = 0, end = 0;  // pipelined loops write all their outputs at the same time
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    const Instruction& at = instructions_[i];
+    if (i >= end) begin = i, end = i + at.beside + 1;
+    for (std::uint32_t s = at.first_out; s < at.first_out + at.out_count; ++s) {
+      if (places_[s] != Place::buffer) continue;
+      PlannedBuffer buffer{slot_types_[s].bytes(), static_cast<int>(begin), last[s]};
+      if (is_saved(at, s - at.first_out)) saved.push_back(buffer);
+      const SharedStacks* const shared = shared_stacks_of(s);
+      if (!shared) {
+        add(buffer, std::array{SharedStack{s, 0}});
+      } else if (const auto& [one, two] = *shared; s == one.slot) {
+        buffer.bytes += one.offset + two.offset;
+        buffer.last = std::max(last[one.slot], last[two.slot]);
+        add(buffer, *shared);
+      }
+    }
+  }
+  saved_bytes_ = most_at_a_time(saved);
+  memory_bytes_ = place_buffers(buffers);
+  for (OffsetOfSlot& at : offsets_) at.offset += buffers[at.buffer].offset;
+  take_memory();
+}
+
+/// Returns true if an output of an instruction is a residual stack of a loop.
+bool Plan::is_saved(const Instruction& at, std::size_t output) const {
+  const OpRecord& record = graph_->records[at.record];
+  if (record.op != &loop_op) return false;
+  const auto& attrs = get<LoopAttrs>(record.attrs.get());
+  const LoopLeaf leaf = result_at(attrs, output);
+  return leaf.is(LeafKind::stack) && attrs.stacks[leaf.index].memory_class() == MemoryClass::saved;
+}
+
+void Plan::take_memory() {
+  if (memory_.data) return;
+  memory_ = take_plan_memory(memory_bytes_);
+  saved_share_.take(saved_bytes_);
+  for (const auto& [slot, buffer, offset] : offsets_) {
+    own_data_[slot] = memory_.data.get() + offset;
+    headers_[slot].block()->data = own_data_[slot];
+  }
+}
+
+}  // namespace reel
