@@ -35,7 +35,7 @@ template <class Cell>
 struct AddingLoss {
   std::pair<Tensor, None> operator()(const AddingModel<Cell>& model, None, const Tensor& x,
                                      const Tensor& target) const {
-    return {mean(square(model(x) - target)), None{}};
+    return {mean_squared_error(model(x), target), None{}};
   }
 };
 

@@ -37,22 +37,16 @@ Prompts make_prompts(const SearchOptions& options, const Alphabet& alphabet) {
     throw UserError("there are " + std::to_string(count) + " prompts, and --limit has " +
                     std::to_string(options.limits.size()) + " numbers; give one, or one for each");
   std::vector<std::vector<int>> texts;
-  std::vector<int> last, lengths, limits;
+  std::vector<int> last;
   for (const std::string& prompt : options.prompts) {
     texts.push_back(encode_prompt(alphabet, prompt));
     last.push_back(texts.back().back());
     texts.back().pop_back();
-    lengths.push_back(static_cast<int>(texts.back().size()));
-    limits.push_back(options.limits.size() == 1 ? options.limits[0]
-                                                : options.limits[limits.size()]);
   }
-  const Dim batch("batch", count), time("time", tensor(lengths, {batch}));
-  std::vector<int> symbols;
-  for (std::vector<int>& text : texts) {
-    text.resize(static_cast<std::size_t>(time.size()));
-    symbols.insert(symbols.end(), text.begin(), text.end());
-  }
-  return {tensor(symbols, {batch, time}), tensor(last, {batch}), tensor(limits, {batch})};
+  std::vector<int> limits = options.limits;
+  limits.resize(texts.size(), options.limits[0]);
+  const Dim batch("batch", count);
+  return {ragged(texts, {batch, Dim("time")}), tensor(last, {batch}), tensor(limits, {batch})};
 }
 
 /// Reads the prompts, and searches from their states.
@@ -74,22 +68,16 @@ std::string shown(const std::string& text) {
 
 void print_hypotheses(const Hypotheses& found, const SearchOptions& options,
                       const Alphabet& alphabet) {
-  const std::vector<int> labels = found.labels.to_vector<int>();
-  const std::vector<int> lengths = found.length.lengths().to_vector<int>();
-  const std::vector<float> log_probs = found.log_prob.to_vector<float>(),
-                           scores = found.score.to_vector<float>();
-  const auto beam = static_cast<std::size_t>(options.beam);
-  const auto longest = static_cast<std::size_t>(found.length.size());
+  const auto labels = rows_of<std::vector<std::vector<int>>>(found.labels);
+  const auto log_probs = rows_of<float>(found.log_prob), scores = rows_of<float>(found.score);
   for (std::size_t i = 0; i < options.prompts.size(); ++i) {
     for (std::size_t k = 0; k < static_cast<std::size_t>(options.best); ++k) {
-      const std::size_t at = i * beam + k;
-      if (!std::isfinite(log_probs[at])) continue;  // fewer hypotheses than the beam
+      if (!std::isfinite(log_probs[i][k])) continue;  // fewer hypotheses than the beam
       std::string text;
-      for (std::size_t t = 0; t < static_cast<std::size_t>(lengths[at]); ++t)
-        text += alphabet.decode(labels[at * longest + t]);
+      for (const int label : labels[i][k]) text += alphabet.decode(label);
       char numbers[80];
-      std::snprintf(numbers, sizeof numbers, "%9.3f %4d  ", static_cast<double>(scores[at]),
-                    lengths[at]);
+      std::snprintf(numbers, sizeof numbers, "%9.3f %4zu  ", static_cast<double>(scores[i][k]),
+                    text.size());
       std::cout << numbers << options.prompts[i] << '|' << shown(text) << '\n';
     }
   }

@@ -132,8 +132,7 @@ struct PixelLoss {
                                        const Tensor& x, const Tensor& label) const {
     const Tensor logits = model(x);
     const Dim& classes = model.readout.out;
-    return {cross_entropy(logits, label, classes),
-            mean(cast(argmax(logits, classes) == label, f32))};
+    return {cross_entropy(logits, label, classes), accuracy(logits, label, classes).mean()};
   }
 };
 
