@@ -48,7 +48,8 @@ target_compile_options(reel_headers INTERFACE ${reel_visibility})
 # reel_library(TARGET COMPONENT): common properties of the libraries that are installed.
 function(reel_library target component)
   target_compile_options(${target} PRIVATE ${reel_visibility} $<TARGET_PROPERTY:reel_warnings,INTERFACE_COMPILE_OPTIONS>)
-  target_link_options(${target} PRIVATE -Wl,--no-undefined)
+  # libbacktrace is a static library: its names, too, stay inside.
+  target_link_options(${target} PRIVATE -Wl,--no-undefined -Wl,--exclude-libs,ALL)
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${component} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()

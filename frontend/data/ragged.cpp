@@ -113,13 +113,16 @@ Tensor tensor_of_rows(const std::vector<Stored>& all, const RowLayout& layout,
     padded[static_cast<std::size_t>(layout.places[i])] = all[i];
   return tensor(padded, layout.dims, dtype);
 }
-template Tensor tensor_of_rows(const std::vector<float>&, const RowLayout&, std::optional<DType>);
-template Tensor tensor_of_rows(const std::vector<double>&, const RowLayout&, std::optional<DType>);
-template Tensor tensor_of_rows(const std::vector<std::int32_t>&, const RowLayout&,
-                               std::optional<DType>);
-template Tensor tensor_of_rows(const std::vector<std::int64_t>&, const RowLayout&,
-                               std::optional<DType>);
-template Tensor tensor_of_rows(const std::vector<bool>&, const RowLayout&, std::optional<DType>);
+template REEL_API Tensor tensor_of_rows(const std::vector<float>&, const RowLayout&,
+                                        std::optional<DType>);
+template REEL_API Tensor tensor_of_rows(const std::vector<double>&, const RowLayout&,
+                                        std::optional<DType>);
+template REEL_API Tensor tensor_of_rows(const std::vector<std::int32_t>&, const RowLayout&,
+                                        std::optional<DType>);
+template REEL_API Tensor tensor_of_rows(const std::vector<std::int64_t>&, const RowLayout&,
+                                        std::optional<DType>);
+template REEL_API Tensor tensor_of_rows(const std::vector<bool>&, const RowLayout&,
+                                        std::optional<DType>);
 
 RowReader::RowReader(const Tensor& x, int depth, DType stored)
     : data_(x.checked_data(stored, "rows_of")) {

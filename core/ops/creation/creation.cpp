@@ -404,11 +404,13 @@ template <class T>
 Tensor tensor_of_span(std::span<const T> values, const Dims& dims, std::optional<DType> dtype) {
   return tensor_of<T>(values, dims, dtype);
 }
-template Tensor tensor_of_span(std::span<const float>, const Dims&, std::optional<DType>);
-template Tensor tensor_of_span(std::span<const double>, const Dims&, std::optional<DType>);
-template Tensor tensor_of_span(std::span<const std::int32_t>, const Dims&, std::optional<DType>);
-template Tensor tensor_of_span(std::span<const std::int64_t>, const Dims&, std::optional<DType>);
-template Tensor tensor_of_span(std::span<const bool>, const Dims&, std::optional<DType>);
+template REEL_API Tensor tensor_of_span(std::span<const float>, const Dims&, std::optional<DType>);
+template REEL_API Tensor tensor_of_span(std::span<const double>, const Dims&, std::optional<DType>);
+template REEL_API Tensor tensor_of_span(std::span<const std::int32_t>, const Dims&,
+                                        std::optional<DType>);
+template REEL_API Tensor tensor_of_span(std::span<const std::int64_t>, const Dims&,
+                                        std::optional<DType>);
+template REEL_API Tensor tensor_of_span(std::span<const bool>, const Dims&, std::optional<DType>);
 }  // namespace detail
 
 Tensor scalar(const NestedList& value, std::optional<DType> dtype) {
