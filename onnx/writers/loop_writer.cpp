@@ -6,25 +6,18 @@
 #include <optional>
 
 #include "reel/core/ops.h"
-#include "reel/core/ops/loop/loop.h"
 #include "reel/onnx/borders.h"
 #include "reel/onnx/writers/entries.h"
 #include "reel/onnx/writers/lists.h"
+#include "reel/onnx/writers/loop_parts.h"
 
 namespace reel::exported {
 namespace {
 
-class LoopWriter {
+class LoopWriter : LoopParts {
  public:
   explicit LoopWriter(const WriteCall& call)
-      : call_(call),
-        to_(call.to),
-        model_(call.to.model()),
-        attrs_(call.attr<LoopAttrs>()),
-        values_(operands_of(attrs_, call.to.graph().inputs_of(call.record))),
-        results_(results_of(attrs_, call.to.graph().outputs_of(call.record))),
-        operand_types_(call.to.graph().types_of(call.to.graph().inputs_of(call.record))),
-        types_(operands_of(attrs_, operand_types_)),
+      : LoopParts(call),
         inner_(model_, "body"),
         body_(model_, inner_.nodes(), *attrs_.body.graph, &to_, body_env(attrs_, operand_types_)) {}
 
@@ -153,9 +146,7 @@ class LoopWriter {
     for (std::size_t i = 0; i < inputs.carries.size(); ++i)
       enter(writer, inputs.carries[i], carries[i]);
     for (std::size_t i = 0; i < inputs.captures.size(); ++i)
-      writer.set(
-          inputs.captures[i],
-          to_.name_or_none(values_.captures[static_cast<std::size_t>(attrs_.cond_captures[i])]));
+      writer.set(inputs.captures[i], captured(attrs_.cond_captures[i]));
     writer.write_records();
     condition_type_ = writer.type(graph.outputs[0]);
     return writer.name(graph.outputs[0]);
@@ -245,7 +236,7 @@ class LoopWriter {
     }
     for (std::size_t i = 0; i < inputs.captures.size(); ++i) {
       const auto from = static_cast<std::size_t>(attrs_.body_captures[i]);
-      const Name name = to_.name_or_none(values_.captures[from]);
+      const Name name = captured(attrs_.body_captures[i]);
       body_.set(
           inputs.captures[i],
           name.empty() ? name : seen(name, types_.captures[from], attrs_.captures[from].fill));
@@ -350,14 +341,6 @@ class LoopWriter {
     return dtype == type.dtype() ? result : to_.cast(result, boolean);
   }
 
-  const WriteCall& call_;
-  GraphWriter& to_;
-  ModelWriter& model_;
-  const LoopAttrs& attrs_;
-  LoopOperands<const ValueId> values_;
-  LoopResults<const ValueId> results_;
-  std::vector<TensorType> operand_types_;
-  LoopOperands<TensorType> types_;
   InnerGraph inner_;
   GraphWriter body_;
   std::vector<State> states_;

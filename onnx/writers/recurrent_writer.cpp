@@ -3,22 +3,16 @@
 #include <algorithm>
 
 #include "reel/core/ops.h"
-#include "reel/core/ops/loop/loop.h"
 #include "reel/onnx/writers/cell_pattern.h"
+#include "reel/onnx/writers/loop_parts.h"
 
 namespace reel::exported {
 namespace {
 
-class RecurrentWriter {
+class RecurrentWriter : LoopParts {
  public:
   explicit RecurrentWriter(const WriteCall& call)
-      : to_(call.to),
-        model_(call.to.model()),
-        attrs_(call.attr<LoopAttrs>()),
-        values_(operands_of(attrs_, call.to.graph().inputs_of(call.record))),
-        results_(results_of(attrs_, call.to.graph().outputs_of(call.record))),
-        operand_types_(call.to.graph().types_of(call.to.graph().inputs_of(call.record))),
-        types_(operands_of(attrs_, operand_types_)),
+      : LoopParts(call),
         body_(model_, to_.nodes(), *attrs_.body.graph, &to_, body_env(attrs_, operand_types_)) {}
 
   std::optional<Names> write() {
@@ -29,9 +23,7 @@ class RecurrentWriter {
     if (!find_batch()) return {};
     const auto captures = body_inputs(attrs_).captures;
     for (std::size_t i = 0; i < captures.size(); ++i)
-      body_.set(
-          captures[i],
-          to_.name_or_none(values_.captures[static_cast<std::size_t>(attrs_.body_captures[i])]));
+      body_.set(captures[i], captured(attrs_.body_captures[i]));
     return write_node();
   }
 
@@ -227,13 +219,6 @@ class RecurrentWriter {
   }
   std::int64_t units() const { return known_size(types_.carries[cell_.h].dims().back()); }
 
-  GraphWriter& to_;
-  ModelWriter& model_;
-  const LoopAttrs& attrs_;
-  LoopOperands<const ValueId> values_;
-  LoopResults<const ValueId> results_;
-  std::vector<TensorType> operand_types_;
-  LoopOperands<TensorType> types_;
   GraphWriter body_;  ///< of weights that the body computes: its nodes precede the node
   StandardCell cell_;
   Dims batch_;              ///< of entries, in the order of the states
