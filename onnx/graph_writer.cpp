@@ -25,7 +25,7 @@ Name GraphWriter::name_or_none(ValueId value) const {
 
 const Name& GraphWriter::name(ValueId value) const {
   const auto found = names_.find(value);
-  if (found == names_.end() || found->second.empty())
+  if (found == names_.end() || found->second.empty() || model_.find_key(found->second))
     throw NotExpressible{str("reads a value of type ", type(value), " that ONNX has not")};
   return found->second;
 }
@@ -330,6 +330,24 @@ imported::Declared GraphWriter::declared(const Name& name, const TensorType& typ
       size.name = model_.size_name(dim);
     result.shape->push_back(std::move(size));
   }
+  return result;
+}
+
+Dim GraphWriter::outermost(const Dim& dim) {
+  if (known_size(dim) >= 0) return dim;
+  if (outer_) return outer_->outermost(env_.knows(dim) ? env_.resolve(dim) : dim);
+  const auto has_dim = [&](const TensorType& type) { return contains(type.dims(), dim); };
+  if (!expression_of(dim) && std::none_of(graph_.types.begin(), graph_.types.end(), has_dim))
+    throw NotExpressible{
+        str("its dim ", dim, " has a size of its own in each iteration or branch")};
+  return dim;
+}
+
+imported::Declared GraphWriter::declared_input(const Name& name, const TensorType& type) {
+  imported::Declared result = declared(name, type, false);
+  for (std::size_t i = 0; i < type.dims().size(); ++i)
+    if (const Dim dim = outermost(type.dims()[i]); known_size(dim) < 0)
+      (*result.shape)[i].name = model_.size_name(dim);
   return result;
 }
 

@@ -96,9 +96,13 @@ class GraphWriter {
 
   /// Declares an input or output of a graph with the type of a value.
   imported::Declared declared(const Name& name, const TensorType& type, bool with_names) const;
+  /// Declares an input of the model for values of this graph. Throws NotExpressible if a size
+  /// belongs to an iteration or branch.
+  imported::Declared declared_input(const Name& name, const TensorType& type);
 
  private:
   void write(const OpRecord& record);
+  Dim outermost(const Dim& dim);
   Name size_from_values(const Dim& dim);
   Name computed(const DimExpression& expression, bool is_size);
 

@@ -62,10 +62,24 @@ Name ModelWriter::unique(const std::string& wanted) {
 std::string ModelWriter::size_name(const Dim& dim) {
   const auto [found, is_new] = size_names_.try_emplace(dim.node());
   if (!is_new) return found->second;
-  const std::string base = dim.is_named() && !dim.name().empty() ? dim.name() : "size";
+  return found->second = unique_size_name(dim.is_named() ? dim.name() : "");
+}
+
+std::string ModelWriter::unique_size_name(const std::string& wanted) {
+  const std::string base = wanted.empty() ? "size" : wanted;
   std::string name = base;
   for (int i = 1; !size_names_taken_.insert(name).second; ++i) name = str(base, '_', i);
-  return found->second = name;
+  return name;
+}
+
+std::optional<std::int64_t> ModelWriter::known_integer(const Name& name) const {
+  for (const Node& node : constants_) {
+    if (node.outputs[0] != name) continue;
+    const Tensor& value = node.attributes.at("value").tensor.tensor;
+    if (value.rank() || !is_integer(value.dtype())) return {};
+    return value.dtype() == i64 ? value.item<std::int64_t>() : value.item<std::int32_t>();
+  }
+  return {};
 }
 
 Name ModelWriter::constant(const Tensor& value) {
@@ -95,6 +109,23 @@ Name ModelWriter::integer(std::int64_t value, DType dtype) {
 Name ModelWriter::number(double value, DType dtype) {
   if (is_integer(dtype)) return integer(static_cast<std::int64_t>(value), dtype);
   return constant(full({}, value, dtype));
+}
+
+Name ModelWriter::add_key(DrawKey key) {
+  const Name name = unique("key");
+  keys_.emplace(name, std::move(key));
+  return name;
+}
+const DrawKey* ModelWriter::find_key(const Name& name) const {
+  const auto found = keys_.find(name);
+  return found == keys_.end() ? nullptr : &found->second;
+}
+const LoopPosition* ModelWriter::find_position(const Name& name) const {
+  const auto found = positions_.find(name);
+  return found == positions_.end() ? nullptr : &found->second;
+}
+void ModelWriter::add_position(const Name& name, LoopPosition position) {
+  positions_.emplace(name, std::move(position));
 }
 
 void ModelWriter::refuse(const OpRecord& record, const std::string& reason) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -37,10 +38,19 @@ struct NotExpressible {
   std::string reason;
 };
 
+/// The number of a loop's iteration, where a body or condition reads it.
+struct LoopPosition {
+  imported::Declared::Size count;  ///< of the iterations, or of the evaluations of a condition
+};
+/// A key of random numbers. Only its place in the program is known: ONNX has no keys.
+struct DrawKey {
+  std::string place;  ///< the numbers that it folds in; equal for equal keys
+  Names positions;    ///< of the loops around the draw, the outermost loop first
+};
 /// An input of the model for random numbers that are drawn outside it.
 struct DrawnInput {
-  Name name;
-  TensorType type;
+  std::string place;         ///< of its key and draw
+  imported::Declared input;  ///< its first axes are the iterations of loops
 };
 
 class ModelWriter {
@@ -52,12 +62,16 @@ class ModelWriter {
   Name unique(const std::string& wanted);
   /// Returns the name of a symbolic size, for the declared shapes of inputs and outputs.
   std::string size_name(const Dim& dim);
+  /// Returns a name that no other symbolic size has: `wanted`, or `wanted` with a number.
+  std::string unique_size_name(const std::string& wanted);
 
   /// Return the name of a constant. Equal constants have one name.
   Name constant(const Tensor& value);
   Name integers(const std::vector<std::int64_t>& values);  ///< i64, a vector
   Name integer(std::int64_t value, DType dtype = i64);     ///< a scalar
   Name number(double value, DType dtype);                  ///< a scalar
+  /// Returns the number of a constant that is an integer scalar, or nothing for other values.
+  std::optional<std::int64_t> known_integer(const Name& name) const;
   /// Returns the nodes of all constants. They precede the nodes of the main graph.
   const std::vector<Node>& constants() const { return constants_; }
 
@@ -66,9 +80,16 @@ class ModelWriter {
   /// Throws OnnxError with all refused ops and their lines, if there are any.
   void check() const;
 
+  /// Returns a new name that stands for a key. No node has it.
+  Name add_key(DrawKey key);
+  /// Return what a name stands for; null if it is no key, or no position of a loop.
+  const DrawKey* find_key(const Name& name) const;
+  const LoopPosition* find_position(const Name& name) const;
+  void add_position(const Name& name, LoopPosition position);
+
   /// Lists that never grow: writes need no room behind their elements.
   std::set<Name> fixed_lists;
-  std::vector<DrawnInput> drawn;  ///< inputs for random numbers (SaveOnnxOptions::draws)
+  std::vector<DrawnInput> drawn;  ///< inputs for random numbers (OnnxDraws::inputs)
 
  private:
   const SaveOnnxOptions& options_;
@@ -79,6 +100,8 @@ class ModelWriter {
   std::unordered_map<const DimNode*, std::string> size_names_;
   std::set<std::string> size_names_taken_;
   std::vector<std::string> refused_;
+  std::unordered_map<Name, DrawKey> keys_;
+  std::unordered_map<Name, LoopPosition> positions_;
 };
 
 }  // namespace reel::exported

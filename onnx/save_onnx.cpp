@@ -71,8 +71,7 @@ class FunctionWriter {
     writer_.write_records();
     add_results();
     model_.check();
-    for (const DrawnInput& drawn : model_.drawn)
-      result_.inputs.push_back(writer_.declared(drawn.name, drawn.type, true));
+    for (DrawnInput& drawn : model_.drawn) result_.inputs.push_back(std::move(drawn.input));
     result_.nodes = model_.constants();
     result_.nodes.insert(result_.nodes.end(), std::make_move_iterator(nodes_.begin()),
                          std::make_move_iterator(nodes_.end()));
@@ -88,6 +87,8 @@ class FunctionWriter {
     }
     for (std::size_t i = 0; i + 1 < graph_.formal_count; ++i)
       if (!graph_.input_names[i].starts_with("argument")) add_dim(graph_.inputs[i]);
+    if (options_.draws != OnnxDraws::inputs) return;
+    writer_.set(graph_.inputs[graph_.formal_count - 1], model_.add_key({}));
   }
 
   void add_argument(ValueId value, const Tensor& example, const std::string& path) {

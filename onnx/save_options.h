@@ -13,8 +13,11 @@ namespace reel {
 
 /// How a saved model gets its random numbers. ONNX has no counterpart of Reel's keys.
 enum class OnnxDraws {
-  nodes,   ///< from nodes of ONNX: the runtime draws, other numbers than Reel
-  inputs,  ///< as inputs of the model, one for each draw; not for draws in loops and branches
+  nodes,  ///< from nodes of ONNX: the runtime draws, other numbers than Reel
+  /// As inputs of the model, one for each draw: "draw", "draw_1" and so on. The input of a draw in
+  /// a loop has the numbers of all iterations along its first axis; in loops in loops, along one
+  /// axis for each loop, the outermost first. A loop reads as many as it has iterations.
+  inputs,
 };
 
 /// Options of save_onnx and onnx_bytes.

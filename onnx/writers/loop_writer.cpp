@@ -19,7 +19,8 @@ class LoopWriter : LoopParts {
   explicit LoopWriter(const WriteCall& call)
       : LoopParts(call),
         inner_(model_, "body"),
-        body_(model_, inner_.nodes(), *attrs_.body.graph, &to_, body_env(attrs_, operand_types_)) {}
+        types_inside_(operand_types_inside()),
+        body_(model_, inner_.nodes(), *attrs_.body.graph, &to_, body_env(attrs_, types_inside_)) {}
 
   Names write() {
     check();
@@ -35,6 +36,23 @@ class LoopWriter : LoopParts {
     TensorType type;
     Name initial, inside, next;
   };
+
+  /// Returns the types of the operands. Dims of carries that iterations change are those of the
+  /// body.
+  std::vector<TensorType> operand_types_inside() {
+    std::vector<TensorType> types = operand_types_;
+    const auto carries = operands_of(attrs_, types).carries;
+    const auto formal = body_inputs(attrs_).carries;
+    for (std::size_t i = 0; i < carries.size(); ++i) {
+      Dims dims = carries[i].dims();
+      const Dims &inside = attrs_.body.graph->types[formal[i]].dims(),
+                 &behind = to_.type(results_.carries[i]).dims();
+      for (std::size_t axis = 0; axis < dims.size(); ++axis)
+        if (!(dims[axis] == behind[axis])) dims[axis] = inside[axis];
+      carries[i] = carries[i].with(dims);
+    }
+    return types;
+  }
 
   void check() const {
     if (attrs_.keeps_few_steps() || attrs_.has_windows())
@@ -85,6 +103,38 @@ class LoopWriter : LoopParts {
       limit_ = to_.add("Min", limits);
   }
 
+  /// Returns the largest number of iterations, or -1 if the model does not tell it.
+  std::int64_t known_limit() const {
+    std::int64_t known = -1;
+    if (values_.bound)
+      if (const auto bound = model_.known_integer(to_.name(*values_.bound)))
+        known = std::max<std::int64_t>(*bound, 0);
+    for (const TensorType& slice : types_.slices)
+      if (!slice.is_list() && known_size(slice.dims()[0]) >= 0)
+        known =
+            known < 0 ? known_size(slice.dims()[0]) : std::min(known, known_size(slice.dims()[0]));
+    return known;
+  }
+  /// Makes the numbers of draws inputs with an axis for the values of this position.
+  /// more: values besides those of the iterations.
+  void add_position(const Name& position, std::int64_t more = 0) {
+    if (model_.options().draws != OnnxDraws::inputs) return;
+    imported::Declared::Size count;
+    if (const std::int64_t known = known_limit(); known >= 0)
+      count.size = known + more;
+    else
+      count.name = model_.unique_size_name("iterations");
+    model_.add_position(position, {std::move(count)});
+  }
+  /// Returns the position at which the condition is evaluated before the loop. If draws are inputs,
+  /// it is told apart from other zeros.
+  Name first_position() {
+    if (model_.options().draws != OnnxDraws::inputs) return model_.integer(0);
+    const Name first = to_.add("Identity", {model_.integer(0)});
+    add_position(first, 1);
+    return first;
+  }
+
   // ---- State ------------------------------------------------------------------------------------
 
   State& add_state(const TensorType& type, const Name& initial, const std::string& name) {
@@ -102,8 +152,9 @@ class LoopWriter : LoopParts {
     states_.reserve(attrs_.carries.size() + attrs_.sums.size() + 3);
     iteration_ = inner_.add_input(body_, "iteration", TensorType(i64));
     inner_.add_input(body_, "condition", TensorType(boolean));
+    const auto inside = operands_of(attrs_, types_inside_).carries;
     for (std::size_t i = 0; i < values_.carries.size(); ++i)
-      add_state(leaving_type(types_.carries[i]), leaving(to_, values_.carries[i]), "state");
+      add_state(leaving_type(inside[i]), leaving(to_, values_.carries[i]), "state");
     for (const ValueId sum : results_.sums) {
       const TensorType& type = to_.type(sum);
       const Name zero = type.is_list() ? empty_list(to_, type)
@@ -123,14 +174,14 @@ class LoopWriter : LoopParts {
     Names carries;
     for (std::size_t i = 0; i < values_.carries.size(); ++i) carries.push_back(states_[i].initial);
     if (!is_active_carried()) {
-      go_ = as_scalar(to_, condition(to_.nodes(), model_.integer(0), carries));
+      go_ = as_scalar(to_, condition(to_.nodes(), first_position(), carries));
       return;
     }
     const TensorType type(boolean, attrs_.entries.dims);
     const Name yes = model_.constant(full({}, true, boolean));
     Name active = type.rank() ? to_.expand(yes, type.dims()) : yes;
     if (attrs_.trips.cond_before_body)
-      active = ordered_condition(to_, condition(to_.nodes(), model_.integer(0), carries));
+      active = ordered_condition(to_, condition(to_.nodes(), first_position(), carries));
     active_ = &add_state(type, active, "active");
     Name live = active;
     if (values_.lengths) live = to_.add("And", {live, is_within(to_, model_.integer(0))});
@@ -181,6 +232,7 @@ class LoopWriter : LoopParts {
     position_ = iteration_;
     if (attrs_.trips.is_reverse)
       position_ = body_.add("Sub", {to_.add("Sub", {limit_, model_.integer(1)}), iteration_});
+    add_position(position_);
     if (attrs_.has_entries()) set_live();
     enter_inputs();
     body_.write_records();
@@ -270,6 +322,7 @@ class LoopWriter : LoopParts {
   Name write_condition() {
     if (!has_cond()) return model_.constant(full({}, true, boolean));
     const Name trips = body_.add("Add", {iteration_, model_.integer(1)});
+    add_position(trips, 1);
     Names carries;
     for (std::size_t i = 0; i < attrs_.carries.size(); ++i) carries.push_back(states_[i].next);
     const Name holds = condition(inner_.nodes(), trips, carries);
@@ -342,6 +395,7 @@ class LoopWriter : LoopParts {
   }
 
   InnerGraph inner_;
+  std::vector<TensorType> types_inside_;
   GraphWriter body_;
   std::vector<State> states_;
   State *count_ = nullptr, *reached_ = nullptr, *active_ = nullptr;
