@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "reel/onnx/proto.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/onnx/model_text.h"
@@ -92,6 +93,18 @@ TEST(OnnxDifferencesTest, IntegersOfFewerBitsWrapAround) {
   expect_values(
       y_of("g (float[3] x) => (int8[3] y) { y = Cast <to = 3> (x) }", tensor({130., -1.9, 1.9})),
       {-126, -1, 1});
+}
+
+TEST(OnnxDifferencesTest, UnsignedIntegersBeyondI64AreRefused) {
+  ::onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(
+      model_bytes("g () => (uint64[1] y) <uint64[1] big = {7}> { y = Identity(big) }")));
+  ::onnx::TensorProto& big = *model.mutable_graph()->mutable_initializer(0);
+  big.clear_uint64_data();
+  big.add_uint64_data(std::uint64_t{1} << 63);
+  const std::string message =
+      message_of<OnnxError>([&] { load_onnx_bytes(model.SerializeAsString()); });
+  EXPECT_NE(message.find("has a uint64 of 2^63 or more"), std::string::npos) << message;
 }
 
 TEST(OnnxDifferencesTest, CastToFloat16RoundsAndArithmeticDoesNot) {
