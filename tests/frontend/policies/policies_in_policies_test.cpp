@@ -351,5 +351,49 @@ TEST_P(PoliciesInPoliciesTest, APullbackInABodyOfALoopWhoseStateGrows) {
   expect_same_derivatives(pullback_of_a_history, x, v, has_inner);
 }
 
+/// Three scans in one another. The outer and the inner one are along a ragged dim.
+Function nest_of_scans(const LoopPolicy& outer, const LoopPolicy& inner) {
+  return [=](const Tensor& x) -> Tensor {
+    const Dim time = x.dims()[0], batch = time.length_dims()[0];
+    const auto innermost = [&](const Tensor& begin) {
+      return scan(Scan{.spatial_dim = time,
+                       .initial = std::pair{begin, scalar(.5, f64)},
+                       .xs = x,
+                       .body =
+                           [](const Tensor& x, const std::pair<Tensor, Tensor>& s) {
+                             const auto& [a, b] = s;
+                             return std::pair{None(), std::pair{tanh(a), a + 0. * x * b}};
+                           },
+                       .checkpoint = inner.checkpoint,
+                       .swap_memory = inner.swap_memory})
+          .state.second;
+    };
+    const auto middle = [&](const Tensor& begin, None) {
+      const auto body = [&](const Tensor&, None) { return std::pair{innermost(begin), None()}; };
+      return std::pair{scan(Scan{.spatial_dim = batch,
+                                 .initial = None(),
+                                 .xs = zeros({batch, time}, f64),
+                                 .body = body,
+                                 .checkpoint = outer.checkpoint,
+                                 .swap_memory = outer.swap_memory})
+                           .ys,
+                       None()};
+    };
+    const auto made = scan(Scan{.spatial_dim = time,
+                                .initial = None(),
+                                .xs = x,
+                                .body = middle,
+                                .checkpoint = outer.checkpoint,
+                                .swap_memory = outer.swap_memory});
+    return sum(square(mask_padding(made.ys)));
+  };
+}
+
+TEST_P(PoliciesInPoliciesTest, ThreeScansOfWhichTwoAreRagged) {
+  const Dim batch("batch", scalar(3)), time("time", tensor({2, 1, 3}, {batch}));
+  const Tensor x = tensor({.7, -.2, .4}, {time}, f64), v = tensor({.5, 1., -.3}, {time}, f64);
+  expect_same_derivatives(nest_of_scans, x, v, true);
+}
+
 }  // namespace
 }  // namespace reel

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "reel/core/ops/list/list.h"
 #include "reel/core/ops/loop/entries.h"
 #include "reel/core/runtime/residual_source.h"
 
@@ -28,11 +29,22 @@ Dims dims_kept(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   return result;
 }
 
-/// Returns the data of a value that stands for saved steps of an inner loop: replacing dims needs
-/// it.
+/// Returns the data of a value that stands for saved steps of an inner loop, or of elements that
+/// do: replacing dims needs it.
 Tensor in_memory(const Tensor& x) {
   const SavedValue* const saved = saved_value(x);
-  if (!saved || x.type().is_list() || !saved->steps->is_uniform()) return x;
+  if (x.type().is_list()) {
+    if (saved) return x;
+    Tensors elements = list_elements(x);
+    bool stands_for_steps = false;
+    for (Tensor& element : elements) {
+      if (!element.is_defined() || !saved_value(element)) continue;
+      element = in_memory(element);
+      stands_for_steps = true;
+    }
+    return stands_for_steps ? make_list(x.type().element(), elements) : x;
+  }
+  if (!saved || !saved->steps->is_uniform()) return x;
   const Tensor result(allocate_block(x.type()));
   const std::lock_guard lock(saved->steps->mutex);
   // The loop may have ended before the last element of its dim.
