@@ -39,7 +39,8 @@ struct AnyLength {
   std::size_t argument;  ///< position among the arguments
   std::size_t axis;      ///< of each tensor of the argument
   /// Converts from the position of an argument: its first axes.
-  AnyLength(std::size_t argument, std::size_t axis = 0) : argument(argument), axis(axis) {}
+  AnyLength(std::size_t of_argument, std::size_t of_axis = 0)
+      : argument(of_argument), axis(of_axis) {}
 };
 
 /// Options of jit.

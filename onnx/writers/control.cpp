@@ -29,6 +29,7 @@ std::shared_ptr<const imported::Graph> branch_of(const WriteCall& call, const Su
 }
 
 Names write_cond(const WriteCall& call) {
+  if (!call.count_out()) return {};  // an If has an output
   const CondAttrs& attrs = call.attr<CondAttrs>();
   const auto on_true = branch_of(call, attrs.on_true, attrs.true_captures, "then");
   const auto on_false = branch_of(call, attrs.on_false, attrs.false_captures, "else");

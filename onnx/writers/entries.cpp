@@ -31,10 +31,12 @@ EntryWriter::Rows EntryWriter::rows_of(const Name& x, const TensorType& type, co
   const auto entries = static_cast<int>(mask.dims.size());
   if (entries > 1) {
     rows.shape = to_.add("Shape", {rows.x});
-    Names sizes{to_.model().integers({-1})};
+    // The size -1 does not go together with sizes of 0.
+    const Name of_entries = to_.add("Shape", {rows.x}, {{"end", integer(entries)}});
+    Names sizes{to_.add("ReduceProd", {of_entries}, {{"keepdims", integer(1)}})};
     if (type.rank() > entries)
       sizes.push_back(to_.add("Shape", {rows.x}, {{"start", integer(entries)}}));
-    rows.x = to_.add("Reshape", {rows.x, to_.concat(sizes, 0)});
+    rows.x = to_.add("Reshape", {rows.x, to_.concat(sizes, 0)}, {{"allowzero", integer(1)}});
     rows.mask = to_.add("Reshape", {rows.mask, to_.model().integers({-1})});
   }
   rows.rank = type.rank() - entries + 1;

@@ -190,18 +190,18 @@ Names write_argsort(const WriteCall& call) {
 /// Results: the position along all axes together, then along each axis.
 Names write_top_k(const WriteCall& call) {
   GraphWriter& to = call.to;
-  ModelWriter& model = to.model();
   const TopKAttrs& attrs = call.attr<TopKAttrs>();
   const TensorType& x = call.type_in(0);
   if (reduces_padding(x, attrs.axes())) throw NotExpressible{"along a dim with padding"};
   Name in = x.dtype() == boolean ? to.cast(call.in(0), i32) : call.in(0);
   if (attrs.count != 1) {
-    Dims before(x.dims().begin(), x.dims().begin() + attrs.axis),
-        behind(x.dims().begin() + attrs.axis + attrs.count, x.dims().end());
-    Names sizes{model.integers({-1})};
+    const auto first = x.dims().begin() + attrs.axis, end = first + attrs.count;
+    const Dims before(x.dims().begin(), first), behind(end, x.dims().end());
+    // The size -1 does not go together with sizes of 0.
+    Names sizes{to.add("ReduceProd", {to.shape(Dims(first, end))}, {{"keepdims", integer(1)}})};
     if (!before.empty()) sizes.insert(sizes.begin(), to.shape(before));
     if (!behind.empty()) sizes.push_back(to.shape(behind));
-    in = to.add("Reshape", {in, to.concat(sizes, 0)});
+    in = to.add("Reshape", {in, to.concat(sizes, 0)}, {{"allowzero", integer(1)}});
   }
   const Names best = to.add("TopK", {in, to.size(attrs.k)}, 2, {{"axis", integer(attrs.axis)}});
   Names result{to.cast(best[1], i32)};

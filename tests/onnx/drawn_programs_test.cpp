@@ -28,7 +28,9 @@ TEST(DrawnProgramsTest, HaveTheirValuesWhenTheyAreLoaded) {
   for (const SavedCase& saved : drawn().cases) {
     if (!saved.failure.empty() || differs_by_rule(saved)) continue;
     try {
-      expect_outputs(saved, load_onnx_bytes(saved.bytes)(saved.inputs), "loaded");
+      // A Loop without an iteration does not tell the other sizes of its stacked values.
+      expect_outputs(saved, load_onnx_bytes(saved.bytes)(saved.inputs), "loaded",
+                     Sizes::any_if_empty);
     } catch (const std::exception& error) {
       ADD_FAILURE() << saved.name << ": " << error.what();
     }
@@ -36,10 +38,12 @@ TEST(DrawnProgramsTest, HaveTheirValuesWhenTheyAreLoaded) {
 }
 
 /// True for errors of onnxruntime 1.20.1 and 1.30.0 themselves: ops without an implementation for
-/// empty tensors, and a defect of the optimiser.
+/// empty tensors, reductions and selections that make one element of none, and a defect of the
+/// optimiser.
 bool is_defect_of_runtime(const std::string& error) {
-  for (const char* const text : {"OrtValueTensorSlicer", "CanRemoveNodeAndMergeEdges", "ReduceMax",
-                                 "ArgMax", "Can broadcast 0 by 0", "onnxruntime crashed"})
+  for (const char* const text :
+       {"OrtValueTensorSlicer", "CanRemoveNodeAndMergeEdges", "ReduceMax", "ArgMax",
+        "Can broadcast 0 by 0", "Input shape:{1}, requested shape:{0", "onnxruntime crashed"})
     if (error.find(text) != std::string::npos) return true;
   return false;
 }
@@ -58,7 +62,7 @@ TEST_F(DrawnProgramsInOnnxruntimeTest, HaveTheirValues) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (!cases[i].failure.empty() || differs_by_rule(cases[i])) continue;
     if (results[i].error.empty()) {
-      expect_outputs(cases[i], results[i].outputs, "by onnxruntime", Sizes::any_if_empty);
+      expect_outputs(cases[i], results[i].outputs, "by onnxruntime", Sizes::any_if_none_expected);
       ++run;
     } else if (!is_defect_of_runtime(results[i].error)) {
       ADD_FAILURE() << cases[i].name << ": " << results[i].error;

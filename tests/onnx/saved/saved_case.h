@@ -59,7 +59,11 @@ SavedCase saved_case(const std::string& name, const F& f, const Tensor& argument
 
 /// Sizes of outputs. A runtime may not know all sizes of a tensor without elements, such as the
 /// stack of a loop without iterations.
-enum class Sizes { equal, any_if_empty };
+enum class Sizes {
+  equal,
+  any_if_empty,          ///< not compared if neither value has elements
+  any_if_none_expected,  ///< nor if only the expected one has none
+};
 
 /// Expects that these are the outputs of the case, by name. what: in messages.
 void expect_outputs(const SavedCase& saved, const std::map<std::string, Tensor>& actual,
