@@ -37,8 +37,8 @@ enum class Executor {
 /// An axis of the tensors of an argument: JitOptions::any_length.
 struct AnyLength {
   std::size_t argument;  ///< position among the arguments
-  std::size_t axis;      ///< of each tensor of the argument
-  /// Converts from the position of an argument: its first axes.
+  std::size_t axis;      ///< of each tensor; no effect on named axes and tensors with fewer axes
+  /// Without `of_axis`: the first axis of each tensor.
   AnyLength(std::size_t of_argument, std::size_t of_axis = 0)
       : argument(of_argument), axis(of_axis) {}
 };

@@ -23,7 +23,7 @@ struct DynamicSizes {
   std::vector<PlainAxis> axes;
   std::vector<std::string> dims;  ///< names of static dims
 
-  /// Returns true if the leaf has such an axis.
+  /// Returns true if `axes` has an axis of the leaf.
   bool has_axis_of(std::size_t leaf) const;
   /// Returns true for a static dim with one of the names, and for one that is computed from it.
   bool has(const Dim& dim) const;

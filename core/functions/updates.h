@@ -18,9 +18,9 @@ namespace reel {
 /// entry by entry, so every entry may have its own place; other dims stand for several places.
 /// value: a number, or the dims that gather would return (named ones in any order), of x's dtype.
 /// Negative indices count from the end. If several indices name one place, the last value stays,
-/// except for indices of entries, of which each has a place of its own. If x has ragged dims, dims
-/// of the index, or sizes that only a run knows, at most one dim of the index stands for places,
-/// over which no lengths of `value` run.
+/// except for indices of entries, of which each has a place of its own. At most one dim of the
+/// index stands for places if either has ragged dims or sizes that only a run knows, or x has dims
+/// of the index; then no lengths of `value` run over it, and padding of the index replaces nothing.
 ///
 /// Written in place if x is a temporary with a single reference, as a state of a loop is that only
 /// this call reads, and if the axis is the first one and no dim of x is ragged. Gradients: of x

@@ -34,7 +34,8 @@ class Doubling {
 
   TreeLeaves run() const {
     TreeLeaves ys = spec_.xs;
-    // As the state of a loop, they are values of their own: gradients add in one order.
+    // identity() makes values of their own, as the state of a loop has: gradients then add in one
+    // order whether or not the size is known.
     for (TreeLeaf& leaf : ys)
       if (leaf.kind == TreeLeaf::Kind::tensor && is_float(leaf.tensor.dtype()))
         leaf.tensor = identity(leaf.tensor);

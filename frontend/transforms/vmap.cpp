@@ -141,7 +141,8 @@ class VmapCall {
   }
 
   /// Returns the dim of the rows while the function is applied: another one if values inside have
-  /// it as well, or a named one for plain rows. Bodies and branches may have such values.
+  /// it as well, or a named one for plain rows. Graphs of loops, branches and recorded functions
+  /// are not searched: such a function gets another dim.
   Dim rows_inside(const Graph& graph) const {
     if (!is_named_) return Dim("rows", plain_count());
     const bool may_meet =
@@ -172,10 +173,10 @@ class VmapCall {
       const bool has_rows = find(lengths.dims(), rows_) >= 0;
       inputs.push_back(has_rows ? many(lengths) : RowValue{lengths});
     }
+    // Own values get one cotangent from the call, as eager mode adds it.
     const auto own = [](const Tensor& x) {
       return is_float(x.dtype()) && !x.type().is_list() ? identity(x) : x;
     };
-    // As values of their own, they get one cotangent of the call, as eager mode adds it.
     for (const Tensor& x : xs_) inputs.push_back(many(own(x)));
     for (const Tensor& captured : row.captured) inputs.push_back({own(captured)});
     RowBatch batch(*row.graph, inside, dims_outside());

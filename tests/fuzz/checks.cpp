@@ -199,7 +199,7 @@ class Check {
                   cuts_alike ? kAnyZero : close(), arguments_);
     }
   }
-  /// Returns the numbers of loops that a plan cuts into row blocks, and that run in chunks.
+  /// Returns how often an explanation of a plan mentions row blocks and chunks.
   static std::pair<std::size_t, std::size_t> cuts(const std::string& explanation) {
     const auto count = [&](std::string_view text) {
       std::size_t result = 0, at = 0;

@@ -169,8 +169,9 @@ Tensor set_at(Tensor x, const Arg& given_index, const Arg& given_value, const Ax
   if (std::count_if(attrs.matched.begin(), attrs.matched.end(), is_matched) + 1 != index.rank())
     throw ShapeError(str("set_at: index ", index.type(), " names places along several dims in ",
                          x.type(),
-                         ", which has ragged dims, dims of the index, or sizes that only a "
-                         "run knows; merge these dims of index and value"));
+                         "; one dim only may stand for places if either has ragged dims or sizes "
+                         "that only a run knows, or x has dims of the index; merge these dims of "
+                         "index and value"));
   const auto places = std::find_if_not(attrs.matched.begin(), attrs.matched.end(), is_matched);
   return set_places(x, index, value, axis, static_cast<int>(places - attrs.matched.begin()));
 }

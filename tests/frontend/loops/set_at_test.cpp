@@ -190,9 +190,9 @@ TEST(SetAtErrorTest, NamesTheIndexAndTheTypes) {
       message_of<ShapeError>([&] {
         set_at(zeros({batch, time}), zeros({a, b}, i32), 1.0, time);
       }),
-      "set_at: index i32[a=1,b=2] names places along several dims in f32[batch=2,time[batch=2]], "
-      "which has ragged dims, dims of the index, or sizes that only a run knows; merge these "
-      "dims of index and value");
+      "set_at: index i32[a=1,b=2] names places along several dims in f32[batch=2,time[batch=2]]; "
+      "one dim only may stand for places if either has ragged dims or sizes that only a run knows, "
+      "or x has dims of the index; merge these dims of index and value");
   const Tensor weights = zeros({time, b}), places = zeros({batch}, i32);
   EXPECT_EQ(message_of<ShapeError>([&] { set_at(weights, places, gather(weights, places, b), b); }),
             "set_at: lengths of value f32[time[batch=2],batch=2] run over batch=2, which the index "

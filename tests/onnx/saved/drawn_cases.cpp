@@ -27,9 +27,9 @@ bool draws(const fuzz::Function& f, const Tensors& x) {
   return fuzz::difference(first, f(x)).has_value();
 }
 
-/// Returns the rules that are drawn: without random numbers, which are others in ONNX, and without
-/// checks of values, which ONNX cannot express. Updates, vmap, recurrences, attention and losses
-/// are left out as well: some of their programs have open faults (onnx/README.md).
+/// Returns the rules that are drawn. Left out are random numbers, which ONNX draws differently, and
+/// checks of values, which a saved model does not have. Updates, vmap, recurrences, attention and
+/// losses are left out as well: some of their programs have open faults (onnx/README.md).
 const fuzz::Rules& rules_for_onnx() {
   static const fuzz::Rules& rules = *[] {
     auto* const kept = new fuzz::Rules;

@@ -11,12 +11,13 @@ bool is_tensor_in_memory(const LoopStack& stack) {
   return !stack.is_list && !stack.is_checkpoint() && stack.residence == Residence::memory;
 }
 
-/// Finds pairs by the values that carries are inside: the value of a stack's term is compared.
+/// Collects pairs of stacks, each stack in one pair at most.
 class Pairs {
  public:
   explicit Pairs(const LoopAttrs& attrs) : attrs_(attrs), is_taken_(attrs.stacks.size()) {}
 
-  /// is_before, is_behind: whether a stack, by index, holds the carry before and behind iterations.
+  /// Adds the pair of a carry if both stacks exist. is_before(j), is_behind(j): true if stack j
+  /// holds the carry before or behind iterations.
   template <class IsBefore, class IsBehind>
   void add(std::size_t carry, const IsBefore& is_before, const IsBehind& is_behind) {
     const auto before = find(is_before);
@@ -43,8 +44,8 @@ class Pairs {
   std::vector<StateStacks> result_;
 };
 
-/// Adds the pairs of loops inside the body that run a chunk: the carry goes through them, and their
-/// stacks are the terms of this loop's.
+/// Adds the pairs of loops inside the body that run a chunk: their carries are this loop's carries,
+/// and their stacks are the terms of its stacks.
 void add_pairs_of_chunks(const LoopAttrs& attrs, Pairs& pairs) {
   const Graph& body = *attrs.body.graph;
   const auto formals = body_inputs(attrs).carries;
