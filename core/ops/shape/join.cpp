@@ -2,6 +2,7 @@
 #include "reel/core/ops/shape/join.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_slices.h"
@@ -117,6 +118,7 @@ void concat_type(TypeArgs& a) {
 void concat_kernel(KernelArgs& a) {
   const int axis = a.attr<ConcatAttrs>().axis;
   const Tensor& out = a.make();
+  if (!out.type().numel()) return;
   const AxisView view = view_axis(out.type(), axis);
   const std::size_t item = size_of(out.dtype());
   char* to = out.data<char>();
@@ -188,7 +190,8 @@ const Op unconcat_op{
             size = size < 0 || !part.has_size() ? -1 : add_sizes(size, part.size(), "unconcat");
             a.out.push_back(x.with(with_dim(x.dims(), axis, part)));
           }
-          if (size >= 0 && dim_at(x, axis).has_size() && dim_at(x, axis).size() != size)
+          const Dim& whole = dim_at(x, axis);
+          if (size >= 0 && whole.has_size() && whole.size() != size && !has_no_entry(whole))
             throw ShapeError(
                 str("unconcat: parts of ", size, " elements do not make ", axis_name(x, axis)));
         },
@@ -197,6 +200,11 @@ const Op unconcat_op{
           const int axis = a.attr<UnconcatAttrs>().axis;
           std::int64_t first = 0;
           for (std::size_t i = 0; i < a.types.size(); ++i) {
+            if (!a.input(0).type().numel()) {  // parts may have elements: a dim without entries
+              const Tensor& part = a.make(i);
+              std::memset(part.data<void>(), 0, static_cast<std::size_t>(part.type().bytes()));
+              continue;
+            }
             cut(a, i, axis, first);
             first += a.types[i].sizes()[static_cast<std::size_t>(axis)];
           }

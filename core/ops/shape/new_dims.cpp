@@ -29,6 +29,10 @@ bool has_unknown_size(const TensorType& type) {
                      [](const Dim& dim) { return !dim.is_named() && !dim.has_size(); });
 }
 
+bool has_no_entry(const Dim& dim) {
+  return dim.is_ragged() && !dim.is_symbol() && !dim.node()->lengths->type.numel();
+}
+
 void refuse_size(std::string_view op, const Dim& to, std::int64_t size, const std::string& what) {
   throw ShapeError(
       str(op, ": dim ", to, " has size ", to.size(), ", but ", what, " has size ", size));

@@ -53,12 +53,16 @@ std::optional<Dim> changed_dim(const Dim& axis, const std::optional<Dim>& to, st
 }
 [[noreturn]] void refuse_size(std::string_view op, const Dim& to, std::int64_t size,
                               const std::string& what);
+/// Returns true for a ragged dim without entries: its size is 0, whatever is added to its lengths.
+bool has_no_entry(const Dim& dim);
 /// For type rules: returns the dim of the result, `to` or a plain size; an unknown dim for size -1.
-/// Throws ShapeError if `to` has another size: "op: dim to has size 3, but `what()` has size 4".
+/// Throws ShapeError if `to` has another size: "op: dim to has size 3, but `what()` has size 4". A
+/// dim without entries fits any size.
 template <class What>
 Dim checked_dim(std::string_view op, const std::optional<Dim>& to, std::int64_t size, What&& what) {
   if (!to) return size < 0 ? Dim::unknown() : Dim(size);
-  if (size >= 0 && to->has_size() && to->raw_size() != size) refuse_size(op, *to, size, what());
+  if (size >= 0 && to->has_size() && to->raw_size() != size && !has_no_entry(*to))
+    refuse_size(op, *to, size, what());
   return *to;
 }
 

@@ -200,11 +200,6 @@ void check_fits(std::string_view op, double value, const TensorType& x) {
     throw DTypeError(str(op, ": ", value, " does not fit ", x, ", which holds no fractions"));
 }
 
-/// True for a ragged dim without entries: its size is 0, whatever is added to its lengths.
-bool has_no_entry(const Dim& dim) {
-  return dim.is_ragged() && !dim.is_symbol() && !dim.node()->lengths->type.numel();
-}
-
 const Op pad_op{
     .name = "pad",
     .type =
@@ -218,8 +213,7 @@ const Op pad_op{
                                     "; use slice to take elements away"));
           check_fits("pad", attrs.value, x);
           const std::int64_t added = add_sizes(attrs.before, attrs.after, "pad");
-          std::int64_t size = from.has_size() ? add_sizes(from.size(), added, "pad") : -1;
-          if (has_no_entry(from)) size = 0;  // no entry gets longer
+          const std::int64_t size = from.has_size() ? add_sizes(from.size(), added, "pad") : -1;
           const Dim dim = checked_dim("pad", attrs.to, size, [&] {
             return str(axis_name(x, attrs.axis), " with ", attrs.before, " elements before and ",
                        attrs.after, " behind it");

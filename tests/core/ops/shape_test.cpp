@@ -301,5 +301,11 @@ TEST(PadOfNoEntryTest, TheDimStaysEmpty) {
   }
 }
 
+TEST(ConcatOfNoEntryTest, TheDimStaysEmpty) {
+  const Dim batch("batch", 0), one("one", 1), time("time", tensor(std::vector<int>{}, {batch}));
+  EXPECT_EQ(concat({zeros({batch, one}), zeros({batch, time})}, 1).type().numel(), 0);
+  EXPECT_EQ(concat({zeros({one}), zeros({time})}, 0).type().numel(), 0);
+}
+
 }  // namespace
 }  // namespace reel
