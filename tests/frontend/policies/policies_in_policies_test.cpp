@@ -395,5 +395,33 @@ TEST_P(PoliciesInPoliciesTest, ThreeScansOfWhichTwoAreRagged) {
   expect_same_derivatives(nest_of_scans, x, v, true);
 }
 
+/// The loop inside begins with a slice, which has its own lengths, and reads it.
+Function loops_over_slices(const LoopPolicy& outer, const LoopPolicy& inner) {
+  return [=](const Tensor& x) -> Tensor {
+    const auto body = [&](const Tensor& row, None) {
+      const Tensor made = while_loop([](const Tensor&) { return true; },
+                                     [&](const Tensor& s) { return tanh(s + row); }, row,
+                                     {.checkpoint = inner.checkpoint,
+                                      .swap_memory = inner.swap_memory,
+                                      .maximum_iterations = tensor(2)});
+      return std::pair{sigmoid(made), None()};
+    };
+    const auto made = scan(Scan{.spatial_dim = x.dims()[0],
+                                .initial = None(),
+                                .xs = x,
+                                .body = body,
+                                .checkpoint = outer.checkpoint,
+                                .swap_memory = outer.swap_memory});
+    return sum(square(mask_padding(made.ys)));
+  };
+}
+
+TEST_P(PoliciesInPoliciesTest, ALoopInsideThatBeginsWithASliceOfARaggedDim) {
+  const Dim batch("batch", 2), time("time", tensor({2, 3}, {batch}));
+  const Tensor x = tensor({.7, -.2, 0., .4, .1, -.6}, {batch, time}, f64),
+               v = tensor({.5, 1., 0., -.3, .2, .8}, {batch, time}, f64);
+  expect_same_derivatives(loops_over_slices, x, v, true);
+}
+
 }  // namespace
 }  // namespace reel

@@ -6,6 +6,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/runtime/residual_source.h"
 #include "reel/trace/executors/checkpoints/reverse_schedule.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/loop/chunks.h"
@@ -160,6 +161,29 @@ ReplaySegments::ReplaySegments(const RecomputeAttrs& attrs, Tensors inputs)
   }
 }
 
+/// Returns the carries with the dims of the captures where the body gives both one dim. If an outer
+/// loop ran an iteration twice, the checkpoints have the dims of its first run, the captures those
+/// of the second.
+Tensors ReplaySegments::named_as_captures(Tensors carries) const {
+  const Graph& body = *loop_.body.graph;
+  const auto formals = body_inputs(loop_);
+  const auto operands = operands_of(loop_, inputs_);
+  DimEnv dims;
+  for (std::size_t i = 0; i < formals.captures.size(); ++i)
+    dims.bind(body.types[formals.captures[i]],
+              operands.captures[static_cast<std::size_t>(loop_.body_captures[i])].type());
+  for (std::size_t i = 0; i < carries.size(); ++i) {
+    const TensorType& formal = body.types[formals.carries[i]];
+    if (formal.is_list() || formal.rank() != carries[i].rank()) continue;
+    Dims named = carries[i].dims();
+    for (std::size_t axis = 0; axis < named.size(); ++axis)
+      if (dims.knows(formal.dims()[axis])) named[axis] = dims.resolve(formal.dims()[axis]);
+    if (named != carries[i].dims())
+      carries[i] = named_alike(carries[i], carries[i].type().with(named));
+  }
+  return carries;
+}
+
 ReplaySegments::Ran ReplaySegments::run(std::int64_t begin, std::int64_t end,
                                         const Tensors& carries, bool saves) {
   const std::int64_t count = end - begin, first = loop_.trips.is_reverse ? steps_ - end : begin;
@@ -170,7 +194,8 @@ ReplaySegments::Ran ReplaySegments::run(std::int64_t begin, std::int64_t end,
   if (lengths_.is_defined()) inputs.push_back(lengths_);
   inputs.push_back(tensor({first, steps_}, {}, i64));
   inputs.insert(inputs.end(), tokens_.begin(), tokens_.end());
-  inputs.insert(inputs.end(), carries.begin(), carries.end());
+  const Tensors named = named_as_captures(carries);
+  inputs.insert(inputs.end(), named.begin(), named.end());
   const auto operands = operands_of(loop_, inputs_);
   for (std::size_t i = 0; i < operands.slices.size(); ++i) {
     const Tensor& slices = operands.slices[i];

@@ -78,6 +78,8 @@ class ReplaySegments {
   }
 
  private:
+  Tensors named_as_captures(Tensors carries) const;
+
   const RecomputeAttrs attrs_;
   const LoopAttrs& loop_;
   Tensors inputs_;              ///< of the loop
