@@ -37,8 +37,8 @@ class LoopWriter : LoopParts {
     Name initial, inside, next;
   };
 
-  /// Returns the types of the operands. Dims of carries that iterations change are those of the
-  /// body.
+  /// Returns the types of the operands. A carry whose dims change in iterations has the body's
+  /// dims.
   std::vector<TensorType> operand_types_inside() {
     std::vector<TensorType> types = operand_types_;
     const auto carries = operands_of(attrs_, types).carries;
@@ -116,7 +116,7 @@ class LoopWriter : LoopParts {
     return known;
   }
   /// Makes the numbers of draws inputs with an axis for the values of this position.
-  /// more: values besides those of the iterations.
+  /// more: number of values beyond one for each iteration.
   void add_position(const Name& position, std::int64_t more = 0) {
     if (model_.options().draws != OnnxDraws::inputs) return;
     imported::Declared::Size count;
@@ -127,7 +127,7 @@ class LoopWriter : LoopParts {
     model_.add_position(position, {std::move(count)});
   }
   /// Returns the position at which the condition is evaluated before the loop. If draws are inputs,
-  /// it is told apart from other zeros.
+  /// it differs from other zeros.
   Name first_position() {
     if (model_.options().draws != OnnxDraws::inputs) return model_.integer(0);
     const Name first = to_.add("Identity", {model_.integer(0)});

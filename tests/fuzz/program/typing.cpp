@@ -15,6 +15,12 @@ bool gives(Drafter& d, Instruction& in, const std::vector<int>& inputs, const Va
   return true;
 }
 
+int pick_real(Drafter& d, int least_rank) {
+  return d.pick([&](int v) {
+    return !d.type(v).is_array && d.type(v).element == Element::real && d.rank(v) >= least_rank;
+  });
+}
+
 double draw_number(Drafter& d) { return d.random().between(-16, 16) / 8.; }
 
 Typing unary(Element from, Element to) {

@@ -23,6 +23,9 @@ Typing along(Element element);
 /// a, axes -> the type of a.
 Typing along_some(Element element);
 
+/// Returns a real tensor with at least `least_rank` axes; -1 if there is none.
+int pick_real(Drafter& d, int least_rank);
+
 /// Returns a number between -2 and 2, a multiple of 1/8.
 double draw_number(Drafter& d);
 

@@ -8,12 +8,6 @@ namespace {
 
 constexpr Element real = Element::real;
 
-int pick_real(Drafter& d, int least_rank) {
-  return d.pick([&](int v) {
-    return !d.type(v).is_array && d.type(v).element == real && d.rank(v) >= least_rank;
-  });
-}
-
 std::vector<int> without(const Drafter& d, int value, int axis) {
   std::vector<int> dims;
   for (int i = 0; i < d.rank(value); ++i)

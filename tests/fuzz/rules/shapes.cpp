@@ -11,12 +11,6 @@ using Kind = DimInfo::Kind;
 
 bool has_size(const DimInfo& dim) { return dim.has_size(); }
 
-int pick_real(Drafter& d, int least_rank) {
-  return d.pick([&](int v) {
-    return !d.type(v).is_array && d.type(v).element == real && d.rank(v) >= least_rank;
-  });
-}
-
 /// Returns the type with other dims in place of an axis; without dims, the axis is removed.
 ValueType with(const Drafter& d, ValueType type, int axis, std::vector<int> dims) {
   const auto place =

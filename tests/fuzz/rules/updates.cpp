@@ -7,14 +7,6 @@
 namespace reel::fuzz {
 namespace {
 
-constexpr Element real = Element::real;
-
-int pick_real(Drafter& d, int least_rank) {
-  return d.pick([&](int v) {
-    return !d.type(v).is_array && d.type(v).element == real && d.rank(v) >= least_rank;
-  });
-}
-
 int pick_scalar_index(Drafter& d) {
   return d.pick([&](int v) {
     return !d.type(v).is_array && d.type(v).element == Element::i32 && d.rank(v) == 0;
