@@ -182,6 +182,11 @@ void set_threads(int threads) {
   if (threads < 1 || threads > kMostThreads)
     throw ArgumentError(
         str("set_threads: got ", threads, ", but there can be from 1 to ", kMostThreads));
+  // Threads would sleep between the two arenas of a program that sets the same number again. An
+  // arena that could not start all its threads is tried anew.
+  if (const auto before = current_setting();
+      before->threads == threads && before->at_once == std::min(threads, processors()))
+    return;
   const auto arena = std::make_shared<Arena>(threads);
   const std::lock_guard lock(setting_mutex);
   setting() = arena;

@@ -21,6 +21,7 @@
 #include "reel/trace/passes/loop_structure/feed_chunks.h"
 #include "reel/trace/passes/loop_structure/group_pipelined_loops.h"
 #include "reel/trace/passes/loop_structure/join_loops.h"
+#include "reel/trace/passes/loop_structure/rows_first.h"
 #include "reel/trace/passes/loop_structure/split_loops.h"
 #include "reel/trace/passes/residuals/relax_finished_residuals.h"
 #include "reel/trace/passes/residuals/sink_updates.h"
@@ -131,6 +132,8 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   pass(passes.hoist_invariants, "hoist_once", hoist_once);
   // Hoists the same out of loops of unknown length and loops that slice or stack lists.
   pass(passes.hoist_invariants, "hoist_all_invariants", hoist_all_invariants);
+  // Moves the rows of captures first, so that loops can run on some rows at a time.
+  pass(passes.cut_rows, "rows_first", rows_first);
   // Multiplies whole tables instead of the table rows that a loop gathers.
   pass(passes.multiply_tables, "hoist_embedding_products", multiply);
   // Replaces slices that are equal in every iteration by captures.

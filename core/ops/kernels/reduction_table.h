@@ -1,7 +1,7 @@
 // core/ops/kernels/reduction_table.h — ReductionTable, the loops of reductions, per instruction
 // set.
 //
-// Included by reductions_isa.cpp, which is compiled for several processors. Must not include
+// Included by *_isa.cpp files, which are compiled for several processors. Must not include
 // headers with shared inline functions: the linker might keep one compiled for the newest
 // processor.
 #pragma once
@@ -15,7 +15,7 @@ struct Reduced {
   std::int64_t outer, n, inner;
 };
 
-/// out is [outer, inner], or for softmax and log_softmax [outer, n, inner].
+/// out is [outer, inner].
 using ReductionLoop = void (*)(const void* x, void* out, const Reduced& sizes);
 
 /// Columns are DTypes in their order; loops are null for dtypes that the op refuses. The loops use
@@ -25,8 +25,6 @@ struct ReductionTable {
   ReductionLoop max[5], min[5];
   ReductionLoop argmax[5], argmin[5];  ///< i32: the first of the largest, or smallest
   ReductionLoop any, all;
-  ReductionLoop logsumexp[2];
-  ReductionLoop softmax[2], log_softmax[2];
 };
 
 namespace sse42 {

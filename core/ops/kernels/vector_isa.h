@@ -50,6 +50,30 @@ inline Vector<double> widen(const float* from) {
 #endif
 }
 
+/// Returns a vector's first (part 0) or second half (part 1) as doubles. Of doubles, part 0 is all.
+[[gnu::always_inline]] inline Vector<double> widen_part(const Vector<double>& x, int) { return x; }
+[[gnu::always_inline]] inline Vector<double> widen_part(const Vector<float>& x, int part) {
+#if defined(__AVX512F__)
+  return _mm512_cvtps_pd(part ? _mm512_extractf32x8_ps(x.data, 1) : _mm512_castps512_ps256(x.data));
+#elif defined(__AVX2__)
+  return _mm256_cvtps_pd(part ? _mm256_extractf128_ps(x.data, 1) : _mm256_castps256_ps128(x.data));
+#else
+  return _mm_cvtps_pd(part ? _mm_movehl_ps(x.data, x.data) : x.data);
+#endif
+}
+/// Returns two vectors of doubles as one of floats.
+inline Vector<float> narrow(const Vector<double>& first, const Vector<double>& second) {
+#if defined(__AVX512F__)
+  return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(first.data)),
+                            _mm512_cvtpd_ps(second.data), 1);
+#elif defined(__AVX2__)
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(first.data)),
+                              _mm256_cvtpd_ps(second.data), 1);
+#else
+  return _mm_movelh_ps(_mm_cvtpd_ps(first.data), _mm_cvtpd_ps(second.data));
+#endif
+}
+
 // Part of a vector: lanes beyond `count` are zeros, and are not stored.
 #if defined(__AVX512F__)
 inline Vector<float> load_part(const float* from, std::int64_t count) {
@@ -97,6 +121,31 @@ inline void store_part(T* to, Vector<T> values, std::int64_t count) {
   alignas(16) T padded[kLanes<T>];
   values.store_aligned(padded);
   for (std::int64_t i = 0; i < count; ++i) to[i] = padded[i];
+}
+#endif
+
+/// Loads part of a vector. The remaining lanes are those of `rest`.
+#if defined(__AVX512F__)
+inline Vector<float> load_part_or(const float* from, std::int64_t count, Vector<float> rest) {
+  return _mm512_mask_loadu_ps(rest, static_cast<__mmask16>((1u << count) - 1), from);
+}
+inline Vector<double> load_part_or(const double* from, std::int64_t count, Vector<double> rest) {
+  return _mm512_mask_loadu_pd(rest, static_cast<__mmask8>((1u << count) - 1), from);
+}
+#elif defined(__AVX2__)
+inline Vector<float> load_part_or(const float* from, std::int64_t count, Vector<float> rest) {
+  return _mm256_blendv_ps(rest, load_part(from, count), _mm256_castsi256_ps(mask32(count)));
+}
+inline Vector<double> load_part_or(const double* from, std::int64_t count, Vector<double> rest) {
+  return _mm256_blendv_pd(rest, load_part(from, count), _mm256_castsi256_pd(mask64(count)));
+}
+#else
+template <class T>
+inline Vector<T> load_part_or(const T* from, std::int64_t count, Vector<T> rest) {
+  alignas(16) T lanes[kLanes<T>];
+  rest.store_aligned(lanes);
+  for (std::int64_t i = 0; i < count; ++i) lanes[i] = from[i];
+  return Vector<T>::load_aligned(lanes);
 }
 #endif
 

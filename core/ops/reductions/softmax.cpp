@@ -5,7 +5,9 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/kernels/isa.h"
 #include "reel/core/ops/kernels/parallel_ranges.h"
+#include "reel/core/ops/kernels/softmax_table.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/dims.h"
 
@@ -15,13 +17,19 @@ namespace {
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 constexpr std::string_view kRepair = "cast it to f32 or f64";
 
+const SoftmaxTable& table() {
+  static const SoftmaxTable& chosen =
+      for_this_processor(sse42::softmaxes, avx2::softmaxes, avx512::softmaxes);
+  return chosen;
+}
+
 /// Runs a loop that takes one group of adjacent axes; the public functions ensure that.
-template <ReductionLoop (ReductionTable::*kLoops)[2]>
+template <ReductionLoop (SoftmaxTable::*kLoops)[2]>
 void kernel(KernelArgs& args) {
   const Tensor& x = args.input(0);
   const Reduced sizes = view_axes(x.type(), args.attr<ReduceAttrs>().axes);
   const Tensor& y = args.make();
-  const ReductionLoop loop = (reduction_table().*kLoops)[x.dtype() == f64];
+  const ReductionLoop loop = (table().*kLoops)[x.dtype() == f64];
   const auto bytes_of_block = [&](const Tensor& of) {
     return of.type().bytes() / std::max(sizes.outer, std::int64_t{1});
   };
@@ -66,7 +74,7 @@ const Op logsumexp_op{
           for (std::size_t i = axes.size(); i-- > 0;) dims.erase(dims.begin() + axes[i]);
           a.out.push_back(a.in[0].with(dims));
         },
-    .kernel = kernel<&ReductionTable::logsumexp>,
+    .kernel = kernel<&SoftmaxTable::logsumexp>,
     .vjp =
         [](Vjp& at) {
           const std::vector<int>& axes = at.attr<ReduceAttrs>().axes;
@@ -83,7 +91,7 @@ const Op logsumexp_op{
 const Op softmax_op{
     .name = "softmax",
     .type = same_float,
-    .kernel = kernel<&ReductionTable::softmax>,
+    .kernel = kernel<&SoftmaxTable::softmax>,
     .vjp =
         [](Vjp& at) {
           const std::vector<int>& axes = at.attr<ReduceAttrs>().axes;
@@ -99,7 +107,7 @@ const Op softmax_op{
 const Op log_softmax_op{
     .name = "log_softmax",
     .type = same_float,
-    .kernel = kernel<&ReductionTable::log_softmax>,
+    .kernel = kernel<&SoftmaxTable::log_softmax>,
     .vjp =
         [](Vjp& at) {
           const std::vector<int>& axes = at.attr<ReduceAttrs>().axes;

@@ -1,0 +1,211 @@
+// core/ops/kernels/reduce_isa.h — combines elements along runs and down columns, on vectors of one
+// instruction set.
+//
+// For reductions_isa.cpp and softmax_isa.cpp.
+#pragma once
+
+#include <utility>
+
+#include "reel/core/ops/kernels/vector_isa.h"
+
+namespace reel::REEL_ISA {
+namespace {
+
+constexpr std::int64_t kColumns =
+    512;  // accumulators of these columns stay in the first-level cache
+
+template <class T>
+constexpr T lowest() {
+  if constexpr (sizeof(T) == 4)
+    return std::is_same_v<T, float> ? -__builtin_inff() : T(-2147483647 - 1);
+  return std::is_same_v<T, double> ? -__builtin_inf() : T(-9223372036854775807LL - 1);
+}
+template <class T>
+constexpr T highest() {
+  if constexpr (std::is_floating_point_v<T>) return -lowest<T>();
+  return T(-1) - lowest<T>();
+}
+
+// ---- Combining elements -------------------------------------------------------------------------
+
+/// Floats are added in double: a million of them keep an error of a few 1e-8, in any order.
+template <class T>
+struct SumFloats {
+  using Element = T;
+  using Sum = double;
+  using Sums = Vector<double>;
+  static constexpr int kWidth = kLanes<double>;
+  static constexpr Sum kNone = 0;
+  static Sums load(const T* x) { return widen(x); }
+  static Sum of(Sum a, Sum b) { return a + b; }
+  static Sums of(const Sums& a, const Sums& b) { return a + b; }
+};
+
+template <class T>
+struct ProductFloats {
+  using Element = T;
+  using Sum = double;
+  using Sums = Vector<double>;
+  static constexpr int kWidth = kLanes<double>;
+  static constexpr Sum kNone = 1;
+  static Sums load(const T* x) { return widen(x); }
+  static Sum of(Sum a, Sum b) { return a * b; }
+  static Sums of(const Sums& a, const Sums& b) { return a * b; }
+};
+
+/// NaN is the result, as in NumPy.
+template <class T>
+struct MaxFloats {
+  using Element = T;
+  using Sum = T;
+  using Sums = Vector<T>;
+  static constexpr int kWidth = kLanes<T>;
+  static constexpr Sum kNone = lowest<T>();
+  static Sums load(const T* x) { return REEL_ISA::load(x); }
+  static Sum of(Sum a, Sum b) { return b > a || b != b ? b : a; }
+  static Sums of(const Sums& a, const Sums& b) {
+    return xsimd::select((b > a) | xsimd::isnan(b), b, a);
+  }
+};
+
+template <class T>
+struct MinFloats {
+  using Element = T;
+  using Sum = T;
+  using Sums = Vector<T>;
+  static constexpr int kWidth = kLanes<T>;
+  static constexpr Sum kNone = highest<T>();
+  static Sums load(const T* x) { return REEL_ISA::load(x); }
+  static Sum of(Sum a, Sum b) { return b < a || b != b ? b : a; }
+  static Sums of(const Sums& a, const Sums& b) {
+    return xsimd::select((b < a) | xsimd::isnan(b), b, a);
+  }
+};
+
+// Integers, which wrap around, and booleans: the compiler vectorises these.
+template <class T, class U>
+struct SumIntegers {
+  using Element = T;
+  using Sum = U;
+  static constexpr Sum kNone = 0;
+  static Sum of(Sum a, Sum b) { return a + b; }
+};
+template <class T, class U>
+struct ProductIntegers {
+  using Element = T;
+  using Sum = U;
+  static constexpr Sum kNone = 1;
+  static Sum of(Sum a, Sum b) { return a * b; }
+};
+template <class T>
+struct MaxIntegers {
+  using Element = T;
+  using Sum = T;
+  static constexpr Sum kNone = lowest<T>();
+  static Sum of(Sum a, Sum b) { return b > a ? b : a; }
+};
+template <class T>
+struct MinIntegers {
+  using Element = T;
+  using Sum = T;
+  static constexpr Sum kNone = highest<T>();
+  static Sum of(Sum a, Sum b) { return b < a ? b : a; }
+};
+struct Any {
+  using Element = std::uint8_t;
+  using Sum = std::uint8_t;
+  static constexpr Sum kNone = 0;
+  static Sum of(Sum a, Sum b) { return a | b; }
+};
+struct All {
+  using Element = std::uint8_t;
+  using Sum = std::uint8_t;
+  static constexpr Sum kNone = 1;
+  static Sum of(Sum a, Sum b) { return a & b; }
+};
+
+template <class P>
+concept HasVectors = requires {
+  P::kWidth;
+};
+
+/// Returns a vector whose lane i is lane i + kBy of x, or behind the last one lane i + kBy - lanes.
+template <int kBy, class V, std::size_t... kLane>
+[[gnu::always_inline]] inline V rotated(const V& x, std::index_sequence<kLane...>) {
+  return __builtin_shufflevector(x.data, x.data, ((kLane + kBy) % sizeof...(kLane))...);
+}
+/// Combines all lanes. Returns the result in each lane.
+template <class P, int kBy = P::kWidth / 2>
+[[gnu::always_inline]] inline typename P::Sums in_all_lanes(const typename P::Sums& x) {
+  const auto half = P::of(x, rotated<kBy>(x, std::make_index_sequence<P::kWidth>()));
+  if constexpr (kBy > 1)
+    return in_all_lanes<P, kBy / 2>(half);
+  else
+    return half;
+}
+
+// ---- Walking ------------------------------------------------------------------------------------
+
+/// Reduces a contiguous run.
+template <class P>
+__attribute__((optimize("O3"))) typename P::Sum reduce_run(const typename P::Element* x,
+                                                           std::int64_t n) {
+  typename P::Sum result = P::kNone;
+  std::int64_t i = 0;
+  if constexpr (HasVectors<P>) {
+    constexpr int kWidth = P::kWidth;
+    if (n >= 2 * kWidth) {
+      typename P::Sums sums[4] = {typename P::Sums(P::kNone), typename P::Sums(P::kNone),
+                                  typename P::Sums(P::kNone), typename P::Sums(P::kNone)};
+      for (; i + 4 * kWidth <= n; i += 4 * kWidth)
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k) sums[k] = P::of(sums[k], P::load(x + i + k * kWidth));
+      for (; i + kWidth <= n; i += kWidth) sums[0] = P::of(sums[0], P::load(x + i));
+      alignas(64) typename P::Sum lanes[kWidth];
+      P::of(P::of(sums[0], sums[1]), P::of(sums[2], sums[3])).store_aligned(lanes);
+      for (int k = 0; k < kWidth; ++k) result = P::of(result, lanes[k]);
+    }
+  }
+  for (; i < n; ++i) result = P::of(result, static_cast<typename P::Sum>(x[i]));
+  return result;
+}
+
+/// Adds x[k·step + j] to sums[j] for k < n. j spans eight vectors, which stay in registers.
+/// Prefetches the elements n rows ahead.
+template <class P>
+void reduce_block(const typename P::Element* x, std::int64_t n, std::int64_t step,
+                  typename P::Sum* sums) {
+  constexpr int kVectors = 8, kWidth = P::kWidth, kLine = 64 / sizeof(typename P::Element);
+  typename P::Sums block[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) block[v] = P::Sums::load_unaligned(sums + v * kWidth);
+  for (std::int64_t k = 0; k < n; ++k, x += step) {
+    for (int j = 0; j < kVectors * kWidth; j += kLine) __builtin_prefetch(x + n * step + j);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) block[v] = P::of(block[v], P::load(x + v * kWidth));
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) block[v].store_unaligned(sums + v * kWidth);
+}
+
+/// Adds x[k·step + j] to sums[j] for all k. For a few rows at a time, which stay in the first-level
+/// cache, it walks over blocks of columns.
+template <class P>
+__attribute__((optimize("O3"))) void reduce_columns(const typename P::Element* x, std::int64_t n,
+                                                    std::int64_t step, std::int64_t width,
+                                                    typename P::Sum* __restrict sums) {
+  constexpr std::int64_t kRows = 8;
+  for (std::int64_t k = 0; k < n; k += kRows, x += kRows * step) {
+    const std::int64_t rows = n - k < kRows ? n - k : kRows;
+    std::int64_t j = 0;
+    if constexpr (HasVectors<P>)
+      for (; j + 8 * P::kWidth <= width; j += 8 * P::kWidth)
+        reduce_block<P>(x + j, rows, step, sums + j);
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t i = j; i < width; ++i)
+        sums[i] = P::of(sums[i], static_cast<typename P::Sum>(x[row * step + i]));
+  }
+}
+
+}  // namespace
+}  // namespace reel::REEL_ISA

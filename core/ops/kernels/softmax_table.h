@@ -1,0 +1,28 @@
+// core/ops/kernels/softmax_table.h — SoftmaxTable, the loops of softmax and its relatives, per
+// instruction set.
+//
+// Included by softmax_isa.cpp, like reduction_table.h.
+#pragma once
+
+#include "reel/core/ops/kernels/reduction_table.h"
+
+namespace reel {
+
+/// For f32 and f64. out is [outer, n, inner], of logsumexp [outer, inner]. The loops use one
+/// thread, and the order of additions depends on the sizes only.
+struct SoftmaxTable {
+  ReductionLoop logsumexp[2];
+  ReductionLoop softmax[2], log_softmax[2];
+};
+
+namespace sse42 {
+extern const SoftmaxTable softmaxes;
+}
+namespace avx2 {
+extern const SoftmaxTable softmaxes;
+}
+namespace avx512 {
+extern const SoftmaxTable softmaxes;
+}
+
+}  // namespace reel
