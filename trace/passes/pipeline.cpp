@@ -8,6 +8,7 @@
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/types/tensor.h"
 #include "reel/trace/passes/cleanup/drop_dead.h"
+#include "reel/trace/passes/cleanup/drop_masks.h"
 #include "reel/trace/passes/cleanup/fold_constants.h"
 #include "reel/trace/passes/cleanup/forward_outputs.h"
 #include "reel/trace/passes/fusion/fuse_pointwise.h"
@@ -150,6 +151,8 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   pass(batches, "batch_across_iterations", batch);
   // Replaces the slices that became equal in every iteration, as ops on captures have left loops.
   pass(true, "capture_constant_slices", capture_constant_slices);
+  // Drops masks of values that are masked already.
+  pass(passes.simplify, "drop_masks", drop_masks);
   // Removes the leftovers of all these.
   Optimised optimised =
       passes.simplify ? simplified(dump, std::move(result)) : as_it_is(std::move(result));

@@ -4,10 +4,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/fused.h"
-#include "reel/core/ops/loop/loop.h"
 #include "reel/trace/passes/fusion/pointwise_groups.h"
+#include "reel/trace/passes/support/sub_graphs.h"
 #include "reel/trace/passes/support/windowed_pass.h"
 
 namespace reel {
@@ -72,7 +71,8 @@ class Fusion {
   void emit(std::size_t u) {
     if (!groups_.is_fused(groups_.head(u))) {
       const OpRecord& record = graph_.records[u];
-      result_->append(record, inside(record), graph_.inputs_of(record), graph_.outputs_of(record));
+      result_->append(record, with_all_sub_graphs(record, fuse_pointwise), graph_.inputs_of(record),
+                      graph_.outputs_of(record));
       return;
     }
     const std::vector<std::size_t>& records = groups_.records(u);
@@ -119,27 +119,6 @@ class Fusion {
     for (; it != readers_.end() && it->first == v; ++it)
       if (groups_.head(it->second) != u) return true;
     return false;
-  }
-
-  static SubGraph fused(const SubGraph& sub) {
-    if (!sub) return sub;
-    DimEnv names = sub.env();
-    return make_sub_graph(fuse_pointwise(*sub.graph), names);
-  }
-  static AttrsRef inside(const OpRecord& record) {
-    if (record.op == &loop_op) {
-      LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
-      attrs.body = fused(attrs.body);
-      attrs.cond = fused(attrs.cond);
-      return make_attrs(std::move(attrs));
-    }
-    if (record.op == &cond_op) {
-      CondAttrs attrs = get<CondAttrs>(record.attrs.get());
-      attrs.on_true = fused(attrs.on_true);
-      attrs.on_false = fused(attrs.on_false);
-      return make_attrs(std::move(attrs));
-    }
-    return record.attrs;
   }
 
   const Graph& graph_;

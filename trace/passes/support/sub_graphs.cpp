@@ -5,25 +5,42 @@
 
 namespace reel {
 
-AttrsRef with_sub_graphs(const OpRecord& record, const Pass& pass) {
-  const auto inside = [&](const SubGraph& sub) {
-    if (!has_loops(*sub.graph)) return sub;
-    DimEnv names = sub.env();
-    return make_sub_graph(pass(*sub.graph), names);
-  };
+namespace {
+
+/// Changes the body or branches of a record, with `and_conditions` also the condition of a loop.
+AttrsRef with_changed(const OpRecord& record, bool and_conditions,
+                      const std::function<void(SubGraph&)>& change) {
   if (record.op == &loop_op) {
     LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
     if (!attrs.debug.origin) attrs.debug.origin = attrs.body.graph;
-    attrs.body = inside(attrs.body);
+    change(attrs.body);
+    if (attrs.cond && and_conditions) change(attrs.cond);
     return make_attrs(std::move(attrs));
   }
   if (record.op == &cond_op) {
     CondAttrs attrs = get<CondAttrs>(record.attrs.get());
-    attrs.on_true = inside(attrs.on_true);
-    attrs.on_false = inside(attrs.on_false);
+    change(attrs.on_true);
+    change(attrs.on_false);
     return make_attrs(std::move(attrs));
   }
   return record.attrs;
+}
+
+}  // namespace
+
+AttrsRef with_all_sub_graphs(const OpRecord& record, const Pass& pass) {
+  return with_changed(record, true, [&](SubGraph& part) {
+    DimEnv names = part.env();
+    part = make_sub_graph(pass(*part.graph), names);
+  });
+}
+
+AttrsRef with_sub_graphs(const OpRecord& record, const Pass& pass) {
+  return with_changed(record, false, [&](SubGraph& part) {
+    if (!has_loops(*part.graph)) return;
+    DimEnv names = part.env();
+    part = make_sub_graph(pass(*part.graph), names);
+  });
 }
 
 Ref<Graph> with_loops(const Graph& graph, const Pass& pass, const LoopChange& change) {

@@ -14,6 +14,9 @@ using Pass = std::function<Ref<Graph>(const Graph&)>;
 /// loops. Requires a pass that changes only loops and keeps the order of a graph's inputs and
 /// outputs.
 AttrsRef with_sub_graphs(const OpRecord& record, const Pass& pass);
+/// Returns the attributes of a record with the pass applied to its body and condition, or branches.
+/// Requires a pass that keeps the order of a graph's inputs and outputs.
+AttrsRef with_all_sub_graphs(const OpRecord& record, const Pass& pass);
 
 /// Changes a loop of a graph and its inputs. Must leave its outputs unchanged.
 using LoopChange = std::function<void(const OpRecord&, LoopAttrs&, std::vector<ValueId>& inputs)>;

@@ -29,13 +29,19 @@ constexpr std::int64_t kManyRows = 16, kRows = kManyRows / 2, kRowsThatEnd = kMa
 /// Multiplications per row and iteration from which on a block pays for its own pass over the body.
 constexpr std::int64_t kWork = 16 * 1024;
 
-/// Returns the multiplications of one iteration, without recomputed products: blocks must not
-/// depend on the residuals that a policy keeps.
+/// Multiplications that take as long as an element of softmax, about half a nanosecond.
+constexpr std::int64_t kWorkOfSoftmax = 64;
+
+/// Returns the multiplications of one iteration, without recomputed ops: blocks must not depend on
+/// the residuals that a policy keeps. An element of softmax and its relatives counts as several;
+/// cheaper ops are not counted.
 std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
   std::int64_t work = 0;
   for (const OpRecord& record : body.records) {
-    if ((record.op != &dot_op && !is_packed_dot(*record.op)) || record.recompute != Recompute::no)
-      continue;
+    if (record.recompute != Recompute::no) continue;
+    if (record.op == &softmax_op || record.op == &log_softmax_op || record.op == &logsumexp_op)
+      work += kWorkOfSoftmax * types.types[body.inputs_of(record)[0]].numel();
+    if (record.op != &dot_op && !is_packed_dot(*record.op)) continue;
     const auto in = body.inputs_of(record);
     const TensorType& a = types.types[in[0]];
     std::int64_t inner = 1;
