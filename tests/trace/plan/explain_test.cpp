@@ -51,7 +51,7 @@ bytes:
   carries of loops, two buffers each: 48 B
   values inside loops: 0 B
   results: 120 B
-not in place: argument 0, held by another reference
+not in place: argument 0, held by another reference; move it in
 loop 1: scan "scan", 5 iterations, 1 instruction each
   carries: f32[2,3]
   slices: f32[5,2,3]
@@ -166,9 +166,26 @@ TEST_F(ExplainTest, WhatIsLeftToTheInterpreter) {
   EXPECT_EQ(from(text, "loop 1"), R"(loop 1: while_loop "while", until its condition ends it
   carries: i32[], f32[1,2]
   hoisted, sunk: none
-  not moved: all ops, because its trip count is unknown before it runs
+  not moved: all ops, because its trip count is unknown before it runs; scan, or fori_loop with numbers as bounds, knows it
   no plan: run by the interpreter, because carry 1 comes back as f32[2,2] and went in as f32[1,2]
 )");
+}
+
+TEST_F(ExplainTest, ALinearRecurrenceIsToldAboutLinearScan) {
+  const Tensor x = random_normal({40, 8}), a = random_normal({8});
+  const auto states = [](bool is_linear) {
+    return [=](const Tensor& x, const Tensor& a) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor next = is_linear ? a * h + sin(x) : a * h * h + sin(x);
+        return std::pair{next, next};
+      };
+      return scan(Scan{.initial = zeros_like(a), .xs = x, .body = body}).ys;
+    };
+  };
+  const std::string hint =
+      "  not moved: a linear recurrence; linear_scan computes it in one pass\n";
+  EXPECT_TRUE(has(explained(states(true), x, a), hint));
+  EXPECT_FALSE(has(explained(states(false), x, a), hint));
 }
 
 TEST_F(ExplainTest, LoopsInLoopsAndBranches) {

@@ -87,7 +87,11 @@ std::optional<Dim> LoopFission::time_of(const LoopAttrs& attrs, std::span<const 
   };
   if (attrs.makes_lengths()) return no("a condition finishes its entries one by one");
   if (attrs.entries.dims.size() > 1) return no("its entries finish one by one along several dims");
-  if (!attrs.trips.is_full) return no("its trip count is unknown before it runs");
+  if (!attrs.trips.is_full)
+    return no(
+        "its trip count is unknown before it runs; scan, or fori_loop with numbers as bounds, "
+        "knows "
+        "it");
   if (!changing_dims(attrs).empty())
     return no("its carries change their dims from iteration to iteration");
   std::optional<Dim> time;

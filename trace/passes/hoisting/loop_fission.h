@@ -136,6 +136,7 @@ class LoopFission {
   SumOrder order_in_step(const OpRecord& record) const;
   bool is_warm_inside(const OpRecord& record) const;
   std::vector<std::uint8_t> find_terms() const;
+  bool stays_as_recurrence() const;
   std::string why_inside(const OpRecord& record) const;
 
   const LoopAttrs& attrs_;

@@ -1,6 +1,7 @@
 // The remarks of a LoopFission for explain().
 #include <algorithm>
 
+#include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/trace/passes/hoisting/loop_fission.h"
 
 namespace reel {
@@ -30,6 +31,22 @@ void LoopFission::write_remarks(LoopRemarks& remarks) const {
     else if (record.op->gains_from_batching && asked_ == Leaves::all)
       remarks.say(Kind::stays, *record.op, from, to, why_inside(record));
   }
+  if (stays_as_recurrence())
+    remarks.say(Kind::stays, "a linear recurrence; linear_scan computes it in one pass");
+}
+
+/// True if the loop keeps h = a * h + b alone.
+bool LoopFission::stays_as_recurrence() const {
+  std::vector<const OpRecord*> staying;
+  for (std::size_t r = 0; r < body_.records.size(); ++r)
+    if (!is_hoisted_[r] && !is_sunk_[r]) staying.push_back(&body_.records[r]);
+  if (staying.size() != 2 || staying[0]->op != &mul_op || staying[1]->op != &add_op) return false;
+  const auto carries = body_inputs(attrs_).carries;
+  const ValueId product = body_.outputs_of(*staying[0])[0];
+  const auto factors = body_.inputs_of(*staying[0]), terms = body_.inputs_of(*staying[1]);
+  return carries.size() == 1 && std::ranges::count(factors, carries[0]) == 1 &&
+         std::ranges::count(terms, product) == 1 && std::ranges::count(terms, carries[0]) == 0 &&
+         body_outputs(attrs_).carries[0] == body_.outputs_of(*staying[1])[0];
 }
 
 /// Returns the reason why an op that would gain by leaving the loop stays in it.

@@ -230,6 +230,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   std::vector<TensorType> types{TensorType(i64)};
   std::vector<std::uint8_t> has_rows{0};  // by input of the body; the position has none
   Dim formal = *rows;
+  static constexpr const char* kRowsLater = " does not begin with the rows, ";
   // Returns null if the input's rows, if any, are at the required axis; otherwise the reason.
   const auto mark = [&](LoopLeaf leaf, const TensorType& seen, bool may_have_rows) -> const char* {
     const std::size_t i = operand_number(attrs, leaf);
@@ -248,7 +249,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
     if (axis < 0) return nullptr;
     cut.has_rows[i] = 1;
     formal = body.types[v].dims()[static_cast<std::size_t>(axis)];
-    return axis == 0 ? nullptr : " does not begin with the rows, ";
+    return axis == 0 ? nullptr : kRowsLater;
   };
   for (std::size_t i = 0; i < operands.carries.size(); ++i)
     if (const TensorType& type = operands.carries[i];
@@ -261,7 +262,8 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   for (const int capture : attrs.body_captures)
     if (const auto i = static_cast<std::size_t>(capture);
         const char* wrong = mark({LeafKind::capture, i}, operands.captures[i], false))
-      return no("capture ", operands.captures[i], ',', wrong, *rows);
+      return no("capture ", operands.captures[i], ',', wrong, *rows,
+                wrong == kRowsLater ? "; transpose it before the loop" : "");
 
   if (std::ranges::count(has_rows, 1) == 0) return no("no input has the rows, ", *rows);
   RowAxes axes(body, formal);
