@@ -60,7 +60,9 @@ Dim plain_rows(const Dim& rows) {
 }
 
 Tensor as_many(const RowValue& value, const Dim& rows) {
-  if (value.is_many) return value.value;
+  if (value.is_many)
+    return value.value.type().is_list() ? value.value
+                                        : from_named_form(value.value, type_of_row(value), rows);
   if (value.value.type().is_list()) throw RowsRefused("a TensorArray differs between rows");
   const Dims& row = value.value.dims();
   return expand(value.value, behind(rows_for(rows, row), row));

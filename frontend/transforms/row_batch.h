@@ -69,7 +69,8 @@ class RowBatch {
 
 // Forms of values with rows in front.
 
-/// Returns the value with rows in front: repeated if it is one for all rows.
+/// Returns the value with rows in front: repeated if it is one for all rows. Rows of scalars are
+/// named, whatever an op before has made them, so that values of two branches have one type.
 Tensor as_many(const RowValue& value, const Dim& rows);
 /// Returns the type of one row.
 TensorType type_of_row(const RowValue& value);

@@ -168,10 +168,7 @@ RowValues custom_vjp_over_rows(const AttrsRef& ref, const RowValues& in, const D
     Tensors gradients(parts.arguments);
     for (std::size_t k = 0; k < given.size(); ++k) {
       const auto argument = static_cast<std::size_t>(parts.given[k]);
-      const Tensor gradient = as_many(given[k], rows);
-      // Rows of scalars may have the named dim or a plain one.
-      const Dim& first = arguments[argument].dims()[0];
-      gradients[argument] = gradient.dims()[0] == first ? gradient : renamed(gradient, 0, first);
+      gradients[argument] = as_many(given[k], rows);
     }
     return gradients;
   };

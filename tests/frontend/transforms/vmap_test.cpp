@@ -44,7 +44,7 @@ TEST_P(VmapTest, OpsSeeOneRow) {
   expect_as_map([](const Tensor& x) { return sum(x); }, x);
   expect_as_map([](const Tensor& x) { return softmax(x, 0) + mean(x); }, x);
   expect_as_map([&](const Tensor& x) { return tanh(matmul(w, x)); }, x);
-  expect_as_map([](const Tensor& x) { return zeros({2}, f64) + 1.0; }, x);
+  expect_as_map([](const Tensor&) { return zeros({2}, f64) + 1.0; }, x);
   expect_as_map([](const Tensor& x) { return reshape(concat({x, x * x}, 0), {2, 3}); }, x);
 }
 
@@ -162,6 +162,26 @@ TEST_P(VmapTest, ACondOfEachRowTakesItsBranch) {
             sum(x) > 0.0, [&] { return y * 2.0; }, [&] { return tanh(sum(x, 0)); });
       },
       x);
+}
+
+// One branch returns an argument, with a plain axis of rows; the other one computes named rows.
+TEST_P(VmapTest, BranchesOfScalarRowsHaveOneType) {
+  for (const int taken : {0, 1}) {
+    const auto loss = [=](const Tensor& x) {
+      const Tensor is_sum = scalar(taken) == 1;
+      const auto row = [&](const Tensor& a) {
+        return cond(
+            is_sum, [&] { return a + a; }, [&] { return a; });
+      };
+      return sum(sin(vmap(row)(x)));
+    };
+    const auto slope = [=](const Tensor& x) { return sum(sin(grad(loss)(x))); };
+    const Tensor x = tensor({1., 2., 3.}, {}, f64);
+    const double k = 1 + taken;
+    // d/dx sum sin(k cos(k x)) = -k^2 sin(k x) cos(k cos(k x)).
+    const Tensor expected = -k * k * sin(k * x) * cos(k * cos(k * x));
+    expect_all_close(run(grad(slope))(x), expected, 1e-12);
+  }
 }
 
 TEST_P(VmapTest, GradientsInsideAreThoseOfEachRow) {
