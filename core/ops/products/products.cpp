@@ -383,6 +383,7 @@ Tensor operand_cotangent(const Tensor& g, const Tensor& y, const TensorType& x,
   }
   if (!is_sorted_range(axes)) {
     std::vector<Axis> order;
+    order.reserve(axes.size());
     for (int axis = 0; axis < x.rank(); ++axis)
       order.push_back(static_cast<int>(std::find(axes.begin(), axes.end(), axis) - axes.begin()));
     result = transpose(result, Axes(std::move(order)));

@@ -26,7 +26,7 @@ std::vector<int> order_from(int axis, int rank) {
 TensorType in_order(const TensorType& type, const std::vector<int>& order) {
   Dims dims;
   for (const int axis : order) dims.push_back(type.dims()[static_cast<std::size_t>(axis)]);
-  return type.with(std::move(dims));
+  return type.with(dims);
 }
 
 /// Returns the place of each axis once `first` has become the first.
