@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "reel/core/ops/creation/creation.h"
@@ -30,10 +31,10 @@ bool has(const Masks& masks, ValueId mask) {
   return std::binary_search(masks.begin(), masks.end(), mask);
 }
 
-/// What is known of a value: the number of all its elements, and the masks under which it is 0 (not
-/// -0) or -inf, where these are false.
+/// Facts about a value: the number of all its elements, if it is one and no NaN, and the masks
+/// under which it is 0 (not -0) or -inf, where these are false.
 struct Known {
-  double number = NAN;
+  std::optional<double> number;
   Masks zero, nothing;
 };
 
@@ -72,11 +73,13 @@ class DroppingMasks {
     return (is_zero(other) && has(x.zero, in[0])) || (is_nothing(other) && has(x.nothing, in[0]));
   }
 
-  static bool is_zero(const Known& of) { return of.number == 0 && !std::signbit(of.number); }
+  static bool is_zero(const Known& of) { return of.number == 0 && !std::signbit(*of.number); }
   static bool is_nothing(const Known& of) {
     return of.number == -std::numeric_limits<double>::infinity();
   }
-  static bool is_positive(const Known& of) { return of.number > 0 && std::isfinite(of.number); }
+  static bool is_positive(const Known& of) {
+    return of.number && *of.number > 0 && std::isfinite(*of.number);
+  }
 
   Known known_of(const OpRecord& record, const std::vector<ValueId>& in) const {
     Known result;
@@ -84,7 +87,7 @@ class DroppingMasks {
     const auto operand = [&](std::size_t i) -> const Known& { return known_[in[i]]; };
     if (op == &full_op) {
       const auto& full = get<FullAttrs>(record.attrs.get());
-      if (is_float(full.type.dtype())) result.number = full.number;
+      if (is_float(full.type.dtype()) && !std::isnan(full.number)) result.number = full.number;
     } else if (op == &where_op) {
       const Known &x = operand(1), &other = operand(2);
       result.zero = is_zero(other) ? x.zero : of_both(x.zero, other.zero);
