@@ -122,7 +122,9 @@ std::vector<TensorType> nested_step_types(const LoopAttrs& attrs,
   const Graph& body = *attrs.body.graph;
   if (!has_loops(body)) return {};
   DimEnv around, inside = DimEnv::renaming(body_env(attrs, inputs));
-  for (const TensorType& type : inputs) around.bind(type, type);
+  // Elements of a list may differ in their dims, and an empty list has none.
+  for (const TensorType& type : inputs)
+    if (!type.is_list()) around.bind(type, type);
   Estimate estimate(around);
   estimate.add_loops(body, inside, {});
   if (!estimate.has_loops) return {};

@@ -394,6 +394,31 @@ TEST_P(LengthsOfSlicesTest, OneTraceServesTextsOfOtherLengths) {
   expect_values(f(other), {5, 4});
 }
 
+// No sentence has words and letters whose dims a plan could know; a limit keeps the loop open.
+TEST_P(LengthsOfSlicesTest, AScanOverNoSentenceWithALimitHasAGradient) {
+  const Dim none("batch", 0), words("words", tensor(std::vector<int>{}, {none})),
+      letters("letters", tensor(std::vector<int>{}, {none, words}));
+  const Tensor x = tensor(std::vector<double>{}, {letters, none, words});
+  const auto loss = [](const Tensor& x, const Tensor& limit) {
+    const auto by_letter = [](const Tensor& sentence, None) {
+      const auto same = [](const Tensor& letter, None) { return std::pair{letter, None{}}; };
+      return std::pair{scan(Scan{.spatial_dim = sentence.dim("letters"),
+                                 .initial = None{},
+                                 .xs = sentence,
+                                 .body = same})
+                           .ys,
+                       None{}};
+    };
+    return sum(sin(scan(Scan{.spatial_dim = x.dim("batch"),
+                             .initial = None{},
+                             .xs = x,
+                             .body = by_letter,
+                             .max_seq_len = limit})
+                       .ys));
+  };
+  EXPECT_EQ(run(grad(loss))(x, scalar(0)).dims(), x.dims());
+}
+
 /// Reductions over words count all letters, as before: lengths are not one word's there.
 TEST_P(LengthsOfSlicesTest, ASumOverWordsCountsLettersAsFull) {
   const Tensor all = run([&](const Tensor& x) { return sum(x, words); })(text());
