@@ -10,6 +10,16 @@
 namespace reel::detail {
 namespace {
 
+/// Finds the places of the IndexedSlices among the tensors of a tree.
+struct FindSlices : TreeReader {
+  std::vector<std::size_t> found;
+  std::size_t tensors = 0;
+  void tensor(const Tensor&) override { ++tensors; }
+  void array(const TensorArray&) override { ++tensors; }
+  using TreeReader::part;
+  void part(const IndexedSlices&) override { found.push_back(tensors); }
+};
+
 /// The tensors of a tree that are sent as they are: without empty ones, and without IndexedSlices.
 class Dense {
  public:
@@ -77,6 +87,12 @@ Tensors sum_within(const std::vector<Tensors>& by_shard, ShardRange own, ShardRa
 }
 
 }  // namespace
+
+TreeTensors tensors_in(const TreeRef& tree) {
+  FindSlices find;
+  tree.read(find);
+  return {tensors_of(flatten_tree(tree)), tree_paths_of(tree, {}), std::move(find.found)};
+}
 
 Tensors all_reduce_tree(const TreeTensors& tree, Reduction how) {
   if (how == Reduction::max && !tree.slices.empty())

@@ -21,24 +21,10 @@ struct TreeTensors {
   std::vector<std::size_t> slices;  ///< places of the values of IndexedSlices
 };
 
-struct FindSlices {
-  std::vector<std::size_t>& found;
-  std::size_t tensors = 0;
-  template <class Leaf>
-  void operator()(const Leaf&, const std::string&) {
-    tensors += std::is_same_v<Leaf, Tensor> || std::is_same_v<Leaf, TensorArray>;
-  }
-  void size(std::size_t, const std::string&) {}
-  void key(const std::string&, const std::string&) {}
-  void enter(const IndexedSlices&) { found.push_back(tensors); }
-};
-
+TreeTensors tensors_in(const TreeRef& tree);
 template <class Tree>
 TreeTensors tree_tensors(const Tree& tree) {
-  TreeTensors result{tensors_of(flatten(tree)), tree_paths(tree), {}};
-  FindSlices fn{result.slices};
-  walk<false>(tree, {}, fn);
-  return result;
+  return tensors_in(TreeRef(tree));
 }
 template <class Tree>
 Tree with_tree_tensors(const Tree& tree, const Tensors& tensors) {

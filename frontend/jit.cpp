@@ -58,8 +58,7 @@ Run runner_of(const JitOptions& options) {
   }
 }
 
-}  // namespace
-
+/// Throws ArgumentError if a position of JitOptions::any_length is beyond the arguments.
 void check_positions(const std::vector<AnyLength>& axes, std::size_t arguments) {
   for (const AnyLength& at : axes)
     if (at.argument >= arguments)
@@ -67,6 +66,7 @@ void check_positions(const std::vector<AnyLength>& axes, std::size_t arguments) 
                               arguments, " arguments"));
 }
 
+/// Returns the names. Throws ArgumentError for a plain size.
 std::vector<std::string> names_of_dynamic(const Dims& dims) {
   std::vector<std::string> names;
   for (const Dim& dim : dims) {
@@ -76,6 +76,26 @@ std::vector<std::string> names_of_dynamic(const Dims& dims) {
     names.push_back(dim.name());
   }
   return names;
+}
+
+}  // namespace
+
+DynamicSizes dynamic_sizes(const Arguments& arguments, const std::vector<AnyLength>& axes,
+                           const Dims& dims) {
+  DynamicSizes found;
+  for (const std::size_t leaf : leaves_of_any_length(arguments)) found.axes.push_back({leaf, 0});
+  found.dims = names_of_dynamic(dims);
+  if (axes.empty()) return found;
+  check_positions(axes, arguments.size());
+  std::size_t first = 0;  // the first leaf of the argument
+  for (std::size_t position = 0; position < arguments.size(); ++position) {
+    const std::size_t count = count_leaves(arguments[position].tree);
+    for (const AnyLength& at : axes)
+      for (std::size_t i = 0; at.argument == position && i < count; ++i)
+        found.axes.push_back({first + i, at.axis});
+    first += count;
+  }
+  return found;
 }
 
 RunProfile profile_of(const TracedFunction& traced, const JitOptions& options) {

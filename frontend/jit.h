@@ -80,40 +80,17 @@ namespace detail {
 std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options);
 void clear_traces(TracedFunction& traced);
 RunProfile profile_of(const TracedFunction& traced, const JitOptions& options);
-/// Throws ArgumentError if a position of JitOptions::any_length is beyond the arguments.
-void check_positions(const std::vector<AnyLength>& axes, std::size_t arguments);
-/// Returns the names. Throws ArgumentError for a plain size.
-std::vector<std::string> names_of_dynamic(const Dims& dims);
-
 /// Returns the sizes that the options and the types of the arguments leave out of the signature.
 /// Throws ArgumentError for a position without an argument.
-template <class... Args>
-DynamicSizes dynamic_sizes(const std::tuple<Args...>& arguments, const std::vector<AnyLength>& axes,
-                           const Dims& dims) {
-  DynamicSizes found;
-  for (const std::size_t leaf : leaves_of_any_length(arguments)) found.axes.push_back({leaf, 0});
-  found.dims = names_of_dynamic(dims);
-  if (axes.empty()) return found;
-  std::size_t leaf = 0, position = 0;
-  const auto add = [&](const auto& argument) {
-    const std::size_t count = flatten(argument).size();
-    for (const AnyLength& at : axes)
-      for (std::size_t i = 0; at.argument == position && i < count; ++i)
-        found.axes.push_back({leaf + i, at.axis});
-    leaf += count;
-    ++position;
-  };
-  std::apply([&](const auto&... argument) { (add(argument), ...); }, arguments);
-  check_positions(axes, position);
-  return found;
-}
+DynamicSizes dynamic_sizes(const Arguments& arguments, const std::vector<AnyLength>& axes,
+                           const Dims& dims);
 
 /// Returns the result of a trace without its promises, as later runs reuse it.
 template <class R>
 TracedFunction::Prototype prototype_of(const R& result) {
-  TreeLeaves leaves = flatten(result);
-  for (TreeLeaf& leaf : leaves) leaf.tensor = Tensor();
-  return TracedFunction::Prototype::of(unflatten(result, leaves));
+  R empty = result;
+  drop_tensors(TreeSlot(empty));
+  return TracedFunction::Prototype::of(std::move(empty));
 }
 
 }  // namespace detail
@@ -194,15 +171,16 @@ class Jitted {
   /// reference.
   template <class R, class... Args>
   R run(Args&... args) const {
-    const std::tuple<const std::decay_t<Args>&...> arguments(args...);
+    const detail::Arguments arguments{detail::argument_of<Args>(args)...};
     const DynamicSizes dynamic =
         detail::dynamic_sizes(arguments, options_.any_length, options_.dynamic);
-    detail::TakenLeaves<Args...> taken(args...);
+    detail::TakenLeaves taken(arguments);
     const auto function = [&](const TreeLeaves& promises) {
-      const auto inside = unflatten(std::tuple<std::decay_t<Args>...>(args...), promises);
-      const R result = std::apply(f_, inside);
+      std::tuple<std::decay_t<Args>...> inside(args...);
+      detail::fill_tree(detail::TreeSlot(inside), promises);
+      const R result = std::apply(f_, std::as_const(inside));
       return TracedFunction::Recorded{{flatten(result), detail::prototype_of(result)},
-                                      leaf_paths(arguments),
+                                      detail::paths_of(arguments),
                                       leaf_paths(result)};
     };
     std::optional<R> result;  // made before the graph runs: nothing may fail after it
@@ -212,8 +190,7 @@ class Jitted {
     const TracedFunction::Traced traced = (*traced_)(typeid(std::tuple<std::decay_t<Args>...>),
                                                      taken.leaves, function, dynamic, make_result);
     taken.keep();
-    detail::Unflatten fill{traced.leaves};
-    detail::walk<false>(*result, {}, fill);
+    detail::fill_tree(detail::TreeSlot(*result), traced.leaves);
     return std::move(*result);
   }
 

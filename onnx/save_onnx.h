@@ -43,16 +43,20 @@ void write_bytes(const std::string& path, const std::string& bytes);
 template <class F, class... Args>
 FunctionToSave function_to_save(const F& f, const std::tuple<Args...>& arguments,
                                 const SaveOnnxOptions& options) {
-  using Arguments = std::tuple<std::decay_t<Args>...>;
+  using Tuple = std::tuple<std::decay_t<Args>...>;
   using R = std::decay_t<std::invoke_result_t<const F&, const std::decay_t<Args>&...>>;
   const auto function = [&f, &arguments](const TreeLeaves& promises) {
-    const R result = std::apply(f, unflatten(Arguments(arguments), promises));
+    const R result = std::apply(f, unflatten(Tuple(arguments), promises));
     return TracedFunction::Recorded{
         {flatten(result), prototype_of(result)}, leaf_paths(arguments), leaf_paths(result)};
   };
-  return {typeid(Arguments), flatten(arguments),
-          sizeof...(Args),   kIsTuple<R>,
-          function,          dynamic_sizes(arguments, options.any_length, options.dynamic)};
+  const auto each = [](const auto&... argument) { return Arguments{{TreeRef(argument)}...}; };
+  return {typeid(Tuple),
+          flatten(arguments),
+          sizeof...(Args),
+          kIsTuple<R>,
+          function,
+          dynamic_sizes(std::apply(each, arguments), options.any_length, options.dynamic)};
 }
 
 }  // namespace detail

@@ -230,6 +230,19 @@ Tensors load_tensors(const SafetensorsFile& file, const std::vector<std::string>
   return result;
 }
 
+void save_tree(const std::string& path, const TreeRef& tree, const Metadata& metadata,
+               const char* function) {
+  save_tensors(path, tree_paths_of(tree, {}), tensors_of(flatten_tree(tree)), metadata, function);
+}
+
+void load_tree(const SafetensorsFile& file, const TreeSlot& tree, const LoadOptions& options,
+               const char* function) {
+  const TreeLeaves leaves = flatten_tree(tree);
+  const Tensors loaded = load_tensors(file, tree_paths_of(tree, options.prefix), tensors_of(leaves),
+                                      options, function);
+  fill_tree(tree, with_tensors(leaves, loaded));
+}
+
 }  // namespace detail
 
 Metadata read_safetensors_metadata(const std::string& path) {

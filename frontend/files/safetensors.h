@@ -84,18 +84,11 @@ namespace detail {
 void save_tensors(const std::string& path, const std::vector<std::string>& names,
                   const Tensors& tensors, const Metadata& metadata, const char* function);
 
-template <class Tree>
-void save_tree(const std::string& path, const Tree& tree, const Metadata& metadata,
-               const char* function) {
-  save_tensors(path, tree_paths(tree), tensors_of(flatten(tree)), metadata, function);
-}
-template <class Tree>
-void load_tree(const SafetensorsFile& file, Tree& tree, const LoadOptions& options,
-               const char* function) {
-  const TreeLeaves leaves = flatten(tree);
-  tree = unflatten(tree, with_tensors(leaves, load_tensors(file, tree_paths(tree, options.prefix),
-                                                           tensors_of(leaves), options, function)));
-}
+void save_tree(const std::string& path, const TreeRef& tree, const Metadata& metadata,
+               const char* function);
+/// Changes the tree only if all of it is loaded.
+void load_tree(const SafetensorsFile& file, const TreeSlot& tree, const LoadOptions& options,
+               const char* function);
 
 }  // namespace detail
 
@@ -109,7 +102,7 @@ void load_tree(const SafetensorsFile& file, Tree& tree, const LoadOptions& optio
 /// inside a trace. Format: https://huggingface.co/docs/safetensors
 template <class Tree>
 void save_safetensors(const std::string& path, const Tree& tree, const Metadata& metadata = {}) {
-  detail::save_tree(path, tree, metadata, "save_safetensors");
+  detail::save_tree(path, detail::TreeRef(tree), metadata, "save_safetensors");
 }
 
 /// Replaces the tensors of a tree by tensors of the same names from a file; reads no others. The
@@ -122,7 +115,7 @@ void save_safetensors(const std::string& path, const Tree& tree, const Metadata&
 /// all differences); the tree is then unchanged.
 template <class Tree>
 void load_safetensors(const SafetensorsFile& file, Tree& tree, const LoadOptions& options = {}) {
-  detail::load_tree(file, tree, options, "load_safetensors");
+  detail::load_tree(file, detail::TreeSlot(tree), options, "load_safetensors");
 }
 template <class Tree>
 void load_safetensors(const std::string& path, Tree& tree, const LoadOptions& options = {}) {

@@ -36,7 +36,8 @@ Tensor random_state_of(const Metadata& metadata, const std::string& path);
 /// which is reserved for the stream.
 template <class Tree>
 void save_checkpoint(const std::string& path, const Tree& tree, const Metadata& metadata = {}) {
-  detail::save_tree(path, tree, detail::with_random_state(metadata), "save_checkpoint");
+  detail::save_tree(path, detail::TreeRef(tree), detail::with_random_state(metadata),
+                    "save_checkpoint");
 }
 
 /// Fills the tree from a file of save_checkpoint, sets this thread's stream of random numbers, and
@@ -47,7 +48,7 @@ template <class Tree>
 Metadata load_checkpoint(const SafetensorsFile& file, Tree& tree) {
   Metadata metadata = file.metadata();
   const Tensor state = detail::random_state_of(metadata, file.path());
-  detail::load_tree(file, tree, {}, "load_checkpoint");
+  detail::load_tree(file, detail::TreeSlot(tree), {}, "load_checkpoint");
   set_random_state(state);
   metadata.erase("random_state");
   return metadata;

@@ -24,16 +24,8 @@ struct Dropout {
 
 namespace detail {
 
-struct SetTraining {
-  bool training;
-  template <class T>
-  void operator()(T& leaf, const std::string& path) const {
-    if constexpr (std::is_same_v<T, bool>)
-      if (path.substr(path.rfind('.') + 1) == "training") leaf = training;
-  }
-  void size(std::size_t, const std::string&) const {}
-  void key(const std::string&, const std::string&) const {}
-};
+/// Sets the booleans called `training` in a tree.
+void set_training(const TreeSlot& model, bool training);
 
 }  // namespace detail
 
@@ -41,8 +33,7 @@ struct SetTraining {
 /// inference.
 template <class Model>
 void set_training(Model& model, bool training) {
-  detail::SetTraining fn{training};
-  detail::walk<true>(model, {}, fn);
+  detail::set_training(detail::TreeSlot(model), training);
 }
 
 }  // namespace reel

@@ -148,17 +148,18 @@ typename detail::StateOf<Initial>::type fori_loop(const IterationCount& lower,
     using Returned = std::decay_t<decltype(detail::as_state(body(Tensor(), start)))>;
     static_assert(std::is_same_v<Returned, State>,
                   "body returns a state of the type that it takes");
+    const detail::TreeRef tree(start);
     const TreeLeaves first = flatten(start);
     std::vector<std::string> returned_paths;
     const auto on_leaves = [&](const Tensor& i, const TreeLeaves& state) {
-      return detail::flatten_returned(detail::as_state(body(i, unflatten(start, state))), first,
-                                      returned_paths);
+      return detail::flatten_returned(
+          detail::TreeRef(detail::as_state(body(i, unflatten(start, state)))), first,
+          returned_paths);
     };
-    return unflatten(start,
-                     detail::fori_loop_leaves({lower, upper, options, first,
-                                               detail::invariants_for("fori_loop", start, {}),
-                                               [&] { return leaf_paths(start, "state"); },
-                                               [&] { return returned_paths; }, on_leaves}));
+    return unflatten(
+        start, detail::fori_loop_leaves(
+                   {lower, upper, options, first, detail::invariants_for("fori_loop", tree, {}),
+                    detail::paths_fn(tree, "state"), [&] { return returned_paths; }, on_leaves}));
   }
 }
 

@@ -113,13 +113,8 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
 namespace detail {
 /// Returns the leaves of a state that body returned; sets `paths` if its structure differs from
 /// `like`.
-template <class T>
-TreeLeaves flatten_returned(const T& state, const TreeLeaves& like,
-                            std::vector<std::string>& paths) {
-  TreeLeaves leaves = flatten(state);
-  if (!same_structure(leaves, like)) paths = leaf_paths(state, "state");
-  return leaves;
-}
+TreeLeaves flatten_returned(const TreeRef& state, const TreeLeaves& like,
+                            std::vector<std::string>& paths);
 }  // namespace detail
 
 }  // namespace reel

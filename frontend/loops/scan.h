@@ -237,29 +237,25 @@ typename ArraysOf<Y>::type arrays_like(const Y& y) {
   }
 }
 
-/// Collects the leaves of a template: TensorType, or nullopt for None.
-struct CollectTypes {
-  std::vector<std::optional<TensorType>>& types;
+/// Collects the leaves of a template: TensorType, or nullopt for None; and their paths.
+struct CollectTypes : TreePath {
+  std::vector<std::optional<TensorType>> types;
+  std::vector<std::string> paths;
+  CollectTypes() : TreePath("y") {}
   template <class T>
-  void operator()(const T& leaf, const std::string&) {
+  void visit(PartName name, const T& leaf) {
     static_assert(std::is_same_v<T, TensorType> || is_none<T>,
                   "ys is a tree of TensorType and None");
+    const std::size_t outer = enter(name);
     if constexpr (is_none<T>)
       types.push_back(std::nullopt);
     else
       types.push_back(leaf);
+    paths.push_back(path());
+    leave(outer);
   }
-  void size(std::size_t, const std::string&) {}
-  void key(const std::string&, const std::string&) {}
-};
-struct CollectTypePaths {
-  std::vector<std::string>& paths;
-  template <class T>
-  void operator()(const T&, const std::string& path) {
-    paths.push_back(path);
-  }
-  void size(std::size_t, const std::string&) {}
-  void key(const std::string&, const std::string&) {}
+  void size(std::size_t) {}
+  void key(const std::string&) {}
 };
 
 /// True if `initial` is a function of the first slice. A tree that can be called, such as a layer,
@@ -299,7 +295,7 @@ Xs initial_slice(const char* function, const std::string& name, const std::optio
   leaves.name = name;
   leaves.spatial_dim = dim;
   leaves.xs = flatten(xs);
-  leaves.xs_paths = [&] { return leaf_paths(xs, "xs"); };
+  leaves.xs_paths = paths_fn(TreeRef(xs), "xs");
   leaves.is_reverse = is_reverse;
   return unflatten(xs, initial_slice_leaves(leaves));
 }
@@ -326,24 +322,20 @@ auto scan_from(const char* function, const Scan<State, Xs, Ys, Cond, Body, Array
     leaves.cond_dims = spec.cond_dims.dims();
     leaves.cond_before_body = spec.cond_before_body;
     leaves.initial = flatten(initial);
-    leaves.shape_invariants = invariants_for(str(function, " \"", spec.name, '"'), initial, {});
+    leaves.shape_invariants =
+        invariants_for(std::string(function) + " \"" + spec.name + '"', TreeRef(initial), {});
     leaves.xs = flatten(spec.xs);
-    leaves.state_paths = [&] { return leaf_paths(initial, "state"); };
-    leaves.xs_paths = [&] { return leaf_paths(spec.xs, "xs"); };
+    leaves.state_paths = paths_fn(TreeRef(initial), "state");
+    leaves.xs_paths = paths_fn(TreeRef(spec.xs), "xs");
     if constexpr (is_none<Y>) {
       leaves.has_ys = false;
       last_y.emplace();
     }
     if constexpr (!is_none<Ys>) {
-      leaves.ys_types.emplace();
-      CollectTypes types{*leaves.ys_types};
-      walk<false>(spec.ys, {}, types);
-      leaves.ys_paths = [&] {
-        std::vector<std::string> paths;
-        CollectTypePaths fn{paths};
-        walk<true>(spec.ys, "y", fn);
-        return paths;
-      };
+      CollectTypes types;
+      walk(types, spec.ys);
+      leaves.ys_types = std::move(types.types);
+      leaves.ys_paths = [paths = std::move(types.paths)] { return paths; };
     }
     leaves.first_y_paths = [&] { return leaf_paths(*first_y, "y"); };
     leaves.y_paths = [&] { return leaf_paths(*last_y, "y"); };
@@ -356,7 +348,7 @@ auto scan_from(const char* function, const Scan<State, Xs, Ys, Cond, Body, Array
           call_scan_body(spec.body, index, unflatten(spec.xs, x), unflatten(initial, s));
       last_y = y;
       if (!first_y) first_y = y;
-      return ScanStep{flatten(y), flatten_returned(next, leaves.initial, returned_paths)};
+      return ScanStep{flatten(y), flatten_returned(TreeRef(next), leaves.initial, returned_paths)};
     };
     if constexpr (takes_index<Body, Xs, S>())
       leaves.indexed_body = body;

@@ -23,6 +23,13 @@
 
 namespace reel {
 
+TreeLeaves detail::flatten_returned(const TreeRef& state, const TreeLeaves& like,
+                                    std::vector<std::string>& paths) {
+  TreeLeaves leaves = flatten_tree(state);
+  if (!same_structure(leaves, like)) paths = leaf_paths_of(state, "state");
+  return leaves;
+}
+
 Tensor IterationCount::tensor(const std::string& what) const {
   if (is_number()) return scalar(number_, i64);
   if (!tensor_->is_defined())

@@ -141,17 +141,17 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
     std::vector<std::string> returned_paths;
     spec.body = [&](const TreeLeaves& s) {
       return detail::flatten_returned(
-          detail::as_state(detail::call_with_state(body, unflatten(start, s))), spec.initial,
-          returned_paths);
+          detail::TreeRef(detail::as_state(detail::call_with_state(body, unflatten(start, s)))),
+          spec.initial, returned_paths);
     };
     using Returned = std::decay_t<decltype(detail::as_state(detail::call_with_state(body, start)))>;
     static_assert(std::is_same_v<Returned, State>,
                   "body returns a state of the type that it takes");
     spec.initial = flatten(start);
-    spec.paths = [&] { return leaf_paths(start, "state"); };
+    spec.paths = detail::paths_fn(detail::TreeRef(start), "state");
     spec.returned_paths = [&] { return returned_paths; };
-    spec.shape_invariants = detail::invariants_for(str("while_loop \"", options.name, '"'), start,
-                                                   options.shape_invariants);
+    spec.shape_invariants = detail::invariants_for(
+        "while_loop \"" + options.name + '"', detail::TreeRef(start), options.shape_invariants);
     spec.parallel_iterations = options.parallel_iterations;
     spec.back_prop = options.back_prop;
     spec.checkpoint = options.checkpoint;

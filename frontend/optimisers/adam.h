@@ -52,7 +52,8 @@ class AdamBase : public Optimiser<Params> {
   /// DTypeError, and changes nothing, if the trees differ in type from the constructor's
   /// parameters.
   void update(Params& parameters, const Params& gradient) {
-    this->apply(parameters, gradient, {{"first moment", &first_}, {"second moment", &second_}},
+    this->apply(parameters, gradient,
+                {{"first moment", TreeSlot(first_)}, {"second moment", TreeSlot(second_)}},
                 adam_rule(this->next_step(), this->learning_rate_, options_));
   }
 

@@ -19,7 +19,9 @@ Tensor global_norm_of(const TreeLeaves& leaves) {
   return cast(norm, dtype);
 }
 
-Tensor clip_leaves(TreeLeaves& leaves, double max_norm) {
+Tensor clip_tree(const TreeSlot& tree, double max_norm) {
+  coalesce_tables(tree);
+  TreeLeaves leaves = flatten_tree(tree);
   if (!(max_norm > 0))
     throw ArgumentError(str("clip_by_global_norm: max_norm must be positive, got ", max_norm));
   const Tensor norm = global_norm_of(leaves);
@@ -36,15 +38,23 @@ Tensor clip_leaves(TreeLeaves& leaves, double max_norm) {
       leaf.tensor =
           leaf.tensor *
           (leaf.tensor.dtype() == scale.dtype() ? scale : cast(scale, leaf.tensor.dtype()));
+  fill_tree(tree, leaves);
   return norm;
 }
 
-void clip_values(TreeLeaves& leaves, double low, double high) {
+void clip_values(const TreeSlot& tree, double low, double high) {
   if (!(low <= high))
     throw ArgumentError(
         str("clip_by_value: low must not be above high, got [", low, ", ", high, "]"));
+  const bool keeps_zeros = low <= 0 && 0 <= high;
+  if (keeps_zeros)
+    coalesce_tables(tree);
+  else
+    make_tables_dense(tree);
+  TreeLeaves leaves = flatten_tree(tree);
   for (TreeLeaf& leaf : leaves)
     if (is_floating(leaf)) leaf.tensor = minimum(maximum(leaf.tensor, low), high);
+  fill_tree(tree, leaves);
 }
 
 }  // namespace reel::detail

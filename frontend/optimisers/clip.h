@@ -12,8 +12,9 @@ namespace reel {
 
 namespace detail {
 Tensor global_norm_of(const TreeLeaves& leaves);
-Tensor clip_leaves(TreeLeaves& leaves, double max_norm);
-void clip_values(TreeLeaves& leaves, double low, double high);
+/// Returns the norm before.
+Tensor clip_tree(const TreeSlot& tree, double max_norm);
+void clip_values(const TreeSlot& tree, double low, double high);
 }  // namespace detail
 
 /// Returns the Euclidean norm of all floating tensors of a tree together, without the padding of
@@ -35,10 +36,9 @@ Tensor global_norm(const Tree& tree) {
 /// (2013), algorithm 1.
 template <class Tree>
 std::pair<Tree, Tensor> clip_by_global_norm(const Tree& tree, double max_norm) {
-  const Tree once = detail::with_coalesced_tables(tree);
-  TreeLeaves leaves = flatten(once);
-  Tensor norm = detail::clip_leaves(leaves, max_norm);
-  return {unflatten(once, leaves), std::move(norm)};
+  Tree clipped = tree;
+  Tensor norm = detail::clip_tree(detail::TreeSlot(clipped), max_norm);
+  return {std::move(clipped), std::move(norm)};
 }
 
 /// Returns the tree with every element of its floating tensors clipped to [low, high]; NaN stays
@@ -48,11 +48,9 @@ std::pair<Tree, Tensor> clip_by_global_norm(const Tree& tree, double max_norm) {
 /// table. Throws ArgumentError if low is above high or either is NaN.
 template <class Tree>
 Tree clip_by_value(const Tree& tree, double low, double high) {
-  const bool keeps_zeros = low <= 0 && 0 <= high;
-  const Tree whole = keeps_zeros ? detail::with_coalesced_tables(tree) : with_dense_tables(tree);
-  TreeLeaves leaves = flatten(whole);
-  detail::clip_values(leaves, low, high);
-  return unflatten(whole, leaves);
+  Tree clipped = tree;
+  detail::clip_values(detail::TreeSlot(clipped), low, high);
+  return clipped;
 }
 
 }  // namespace reel

@@ -1,15 +1,17 @@
 #include "reel/frontend/optimisers/ema.h"
 
 #include "reel/core/ops.h"
+#include "reel/frontend/optimisers/optimiser_leaves.h"
 
 namespace reel::detail {
 
 void check_ema(const EmaOptions& options) { check_below_one("Ema", "decay", options.decay); }
 
-void ema_update(TreeLeaves& average, const PathsFn& average_paths, const TreeLeaves& parameters,
-                const PathsFn& paths, Tensor& step, double decay) {
+void ema_update(const TreeSlot& average, const TreeRef& parameters, Tensor& step, double decay) {
+  const TreeLeaves next = flatten_tree(parameters);
+  const PathsFn paths = paths_fn(parameters);
   OptimiserLeaves leaves{
-      parameters, parameters, paths, paths, {{"average", average, average_paths}}};
+      next, next, paths, paths, {{"average", flatten_tree(average), paths_fn(average)}}};
   const Tensor next_step = step + 1, is_first = step == 0;
   // The new parameters have the weight (1 - d) / (1 - dᵗ), which is 1 in the first step; the
   // average has the rest, (d - dᵗ) / (1 - dᵗ).
@@ -23,7 +25,7 @@ void ema_update(TreeLeaves& average, const PathsFn& average_paths, const TreeLea
   };
   put_new_values(leaves, optimise("Ema", leaves, rule, GroupOptions{}));
   step = next_step;
-  average = std::move(leaves.parameters);
+  fill_tree(average, leaves.parameters);
 }
 
 }  // namespace reel::detail

@@ -20,8 +20,7 @@ struct EmaOptions {
 namespace detail {
 
 void check_ema(const EmaOptions& options);
-void ema_update(TreeLeaves& average, const PathsFn& average_paths, const TreeLeaves& parameters,
-                const PathsFn& paths, Tensor& step, double decay);
+void ema_update(const TreeSlot& average, const TreeRef& parameters, Tensor& step, double decay);
 
 }  // namespace detail
 
@@ -49,13 +48,7 @@ class Ema {
   /// StructureError, ShapeError or DTypeError if the parameters differ in type from the
   /// constructor's.
   void update(const Params& parameters) {
-    TreeLeaves average = flatten(average_);
-    Tensor step = step_;
-    detail::ema_update(
-        average, [&] { return leaf_paths(average_); }, flatten(parameters),
-        [&] { return leaf_paths(parameters); }, step, decay_);
-    average_ = unflatten(average_, average);
-    step_ = std::move(step);
+    detail::ema_update(detail::TreeSlot(average_), detail::TreeRef(parameters), step_, decay_);
   }
 
   /// Returns the average of the parameters.

@@ -1,11 +1,13 @@
 #include "reel/frontend/optimisers/optimiser.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/runtime/memory.h"
+#include "reel/frontend/optimisers/optimiser_leaves.h"
 
 namespace reel::detail {
 namespace {
@@ -77,6 +79,35 @@ EmbeddingTable checked_rows(const char* optimiser, const OptimiserLeaves& leaves
   throw ArgumentError(str(optimiser, ": ", option, " must be ", rule, ", got ", value));
 }
 
+/// One tensor of a leaf, a parameter or a moment, and what becomes of it.
+struct NewValue {
+  Tensor* leaf;
+  const Tensor& numbers;
+  Tensor value;
+  bool are_rows_in_place = false;
+};
+
+/// Returns the gradient's leaves; puts parameters in the place of rows, and lists the rows.
+TreeLeaves gradient_leaves(const TreeRef& parameters, const TreeRef& gradient,
+                           std::vector<LeafRows>& rows) {
+  const std::vector<FoundTable> tables = tables_in(parameters), gradients = tables_in(gradient);
+  TreeLeaves leaves = flatten_tree(gradient);
+  if (tables.size() != gradients.size()) return leaves;
+  TreeLeaves whole;
+  auto next = leaves.begin();
+  for (std::size_t k = 0; k < tables.size(); ++k) {
+    if (!gradients[k].table->is_sparse() || !tables[k].table->is_dense()) continue;
+    rows.push_back({tables[k].leaves + 1, *gradients[k].table});  // after the optional's size
+    const auto table = leaves.begin() + static_cast<std::ptrdiff_t>(gradients[k].leaves);
+    whole.insert(whole.end(), next, table);
+    next = table + static_cast<std::ptrdiff_t>(count_leaves(TreeRef(*gradients[k].table)));
+    const TreeLeaves parameter = flatten_tree(TreeRef(*tables[k].table));
+    whole.insert(whole.end(), parameter.begin(), parameter.end());
+  }
+  whole.insert(whole.end(), next, leaves.end());
+  return whole;
+}
+
 }  // namespace
 
 const Tensor& StepScalar::in(DType dtype) {
@@ -129,18 +160,6 @@ std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
   return result;
 }
 
-namespace {
-
-/// One tensor of a leaf, a parameter or a moment, and what becomes of it.
-struct NewValue {
-  Tensor* leaf;
-  const Tensor& numbers;
-  Tensor value;
-  bool are_rows_in_place = false;
-};
-
-}  // namespace
-
 void put_new_values(OptimiserLeaves& leaves, std::vector<NewValues> values) {
   std::vector<NewValue> all;
   for (NewValues& of : values) {
@@ -162,6 +181,36 @@ void put_new_values(OptimiserLeaves& leaves, std::vector<NewValues> values) {
       overwrite_rows(*of.leaf, of.numbers, of.value);
     else
       *of.leaf = std::move(of.value);
+}
+
+void apply_rule(const char* optimiser, const TreeSlot& parameters, const TreeRef& gradient,
+                const std::vector<Moment>& moments, const UpdateRule& rule,
+                const GroupOptions& options, Tensor& step) {
+  OptimiserLeaves leaves{
+      flatten_tree(parameters), {}, paths_fn(parameters), paths_fn(gradient), {}};
+  leaves.gradient = gradient_leaves(parameters, gradient, leaves.rows);
+  for (const Moment& moment : moments)
+    leaves.moments.push_back({moment.name, flatten_tree(moment.tree), paths_fn(moment.tree)});
+  std::vector<NewValues> values = optimise(optimiser, leaves, rule, options);
+  const Tensor next_step = step + 1;
+  const auto give_back = [&] {  // into the trees as they are, without allocation: never fails
+    fill_tree(parameters, leaves.parameters);
+    for (std::size_t i = 0; i < moments.size(); ++i)
+      fill_tree(moments[i].tree, leaves.moments[i].leaves);
+  };
+  if (std::any_of(values.begin(), values.end(), [](const auto& of) { return of.are_rows(); })) {
+    // The leaves must hold the only references to the tables.
+    drop_tensors(parameters);
+    for (const Moment& moment : moments) drop_tensors(moment.tree);
+  }
+  try {
+    put_new_values(leaves, std::move(values));
+  } catch (...) {
+    give_back();
+    throw;
+  }
+  step = next_step;
+  give_back();
 }
 
 TreeLeaves zero_moments(TreeLeaves parameters) {

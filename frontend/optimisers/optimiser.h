@@ -2,7 +2,6 @@
 // rate, and the walk over the parameters.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,7 +16,6 @@
 #include "reel/frontend/optimisers/clip.h"
 #include "reel/frontend/sparse/embedding_table.h"
 #include "reel/frontend/tree/leaves.h"
-#include "reel/frontend/tree/taken_leaves.h"
 #include "reel/frontend/tree/tree.h"
 
 REEL_API_BEGIN
@@ -39,28 +37,6 @@ struct LeafOptions {
   double rate = 1;
   double weight_decay = 0;
   bool operator==(const LeafOptions&) const = default;
-};
-
-/// One moment of an optimiser for each parameter, as leaves, with its name in errors.
-struct MomentLeaves {
-  const char* name;
-  TreeLeaves leaves;
-  PathsFn paths;
-};
-
-/// The gradient of a table leaf, if it is rows.
-struct LeafRows {
-  std::size_t leaf;
-  EmbeddingTable rows;
-};
-
-/// The trees of one step, as leaves. If the gradient of a table is rows, the gradient's leaf has
-/// the table's type and is not read.
-struct OptimiserLeaves {
-  TreeLeaves parameters, gradient;
-  PathsFn parameter_paths, gradient_paths;
-  std::vector<MomentLeaves> moments;
-  std::vector<LeafRows> rows = {};
 };
 
 /// Updates one parameter and its moments, which are in the optimiser's order, by one step.
@@ -105,25 +81,18 @@ class GroupRates {
   std::map<double, StepScalar> by_factor_;
 };
 
-/// The results of the rule for one leaf and its moments: whole tensors, or rows to be written into
-/// them.
-struct NewValues {
-  std::size_t leaf;
-  Tensor numbers;  ///< of the rows; empty for whole tensors
-  Tensor parameter;
-  Tensors moments;
-
-  bool are_rows() const { return numbers.is_defined(); }
+/// One moment of an optimiser for each parameter, with its name in errors.
+struct Moment {
+  const char* name;
+  TreeSlot tree;
 };
 
-/// Applies the rule to every floating tensor. If the gradient of a table is rows, applies it to
-/// these rows of the table and its moments. Returns the results and changes no leaf. Throws if the
-/// trees differ in structure or types.
-std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
-                                const UpdateRule& rule, const GroupOptions& options);
-/// Writes new values into the leaves; rows in place if the leaf holds the only reference to its
-/// table. Changes all leaves or, if it throws, none.
-void put_new_values(OptimiserLeaves& leaves, std::vector<NewValues> values);
+/// Applies the rule once to all parameters and their moments, and replaces `step` by the next one.
+/// If the gradient of a table is rows, applies it to these rows of the table and its moments.
+/// Throws, and changes nothing, if the trees differ in structure or types.
+void apply_rule(const char* optimiser, const TreeSlot& parameters, const TreeRef& gradient,
+                const std::vector<Moment>& moments, const UpdateRule& rule,
+                const GroupOptions& options, Tensor& step);
 /// Returns moments of zero for floating tensors; other leaves have no moments.
 TreeLeaves zero_moments(TreeLeaves parameters);
 
@@ -183,11 +152,6 @@ class Optimiser {
   }
 
  protected:
-  struct Moment {
-    const char* name;
-    Params* tree;
-  };
-
   /// name: for errors. Requires a string literal. options: has learning_rate, clip_norm and groups.
   /// weight_decay: nullopt for an optimiser without one.
   template <class Options>
@@ -196,9 +160,9 @@ class Optimiser {
       : name_(name),
         step_(detail::first_step()),
         learning_rate_(detail::learning_rate_tensor(name, options.learning_rate)),
-        groups_(detail::group_options(
-            name, flatten(parameters), [&] { return leaf_paths(parameters); }, options.groups,
-            weight_decay)),
+        groups_(detail::group_options(name, flatten(parameters),
+                                      detail::paths_fn(detail::TreeRef(parameters)), options.groups,
+                                      weight_decay)),
         clip_norm_(options.clip_norm) {
     detail::check_not_negative(name, "clip_norm", clip_norm_);
   }
@@ -208,17 +172,16 @@ class Optimiser {
   }
 
   /// Applies the rule once to all parameters and their moments; clips the gradient before.
-  void apply(Params& parameters, const Params& gradient, const std::vector<Moment>& moments,
+  void apply(Params& parameters, const Params& gradient, const std::vector<detail::Moment>& moments,
              const detail::UpdateRule& rule) {
+    const auto apply_to = [&](const Params& clipped) {
+      detail::apply_rule(name_, detail::TreeSlot(parameters), detail::TreeRef(clipped), moments,
+                         rule, groups_, step_);
+    };
     if (clip_norm_ > 0)
-      apply_clipped(parameters, clip_by_global_norm(gradient, clip_norm_).first, moments, rule);
+      apply_to(clip_by_global_norm(gradient, clip_norm_).first);
     else
-      apply_clipped(parameters, gradient, moments, rule);
-  }
-
-  static void put_leaves(Params& tree, const TreeLeaves& leaves) {
-    detail::Unflatten put{leaves};
-    detail::walk<false>(tree, {}, put);
+      apply_to(gradient);
   }
 
   /// Returns the number of the next update, counted from 1.
@@ -228,59 +191,6 @@ class Optimiser {
   Tensor step_, learning_rate_;
   detail::GroupOptions groups_;
   double clip_norm_;
-
- private:
-  void apply_clipped(Params& parameters, const Params& gradient, const std::vector<Moment>& moments,
-                     const detail::UpdateRule& rule) {
-    detail::OptimiserLeaves leaves{flatten(parameters),
-                                   {},
-                                   [&] { return leaf_paths(parameters); },
-                                   [&] { return leaf_paths(gradient); },
-                                   {}};
-    leaves.gradient = gradient_leaves(parameters, gradient, leaves.rows);
-    for (const Moment& moment : moments)
-      leaves.moments.push_back(
-          {moment.name, flatten(*moment.tree), [tree = moment.tree] { return leaf_paths(*tree); }});
-    std::vector<detail::NewValues> values = detail::optimise(name_, leaves, rule, groups_);
-    const Tensor step = next_step();
-    const auto give_back = [&] {  // into the trees as they are, without allocation: never fails
-      put_leaves(parameters, leaves.parameters);
-      for (std::size_t i = 0; i < moments.size(); ++i)
-        put_leaves(*moments[i].tree, leaves.moments[i].leaves);
-    };
-    if (std::any_of(values.begin(), values.end(), [](const auto& of) { return of.are_rows(); })) {
-      detail::DropTensors drop;  // the leaves must hold the only references to the tables
-      detail::walk<false>(parameters, {}, drop);
-      for (const Moment& moment : moments) detail::walk<false>(*moment.tree, {}, drop);
-    }
-    try {
-      detail::put_new_values(leaves, std::move(values));
-    } catch (...) {
-      give_back();
-      throw;
-    }
-    step_ = step;
-    give_back();
-  }
-
-  /// Returns the gradient's leaves; puts parameters in the place of rows, and lists the rows.
-  static TreeLeaves gradient_leaves(Params& parameters, const Params& gradient,
-                                    std::vector<detail::LeafRows>& rows) {
-    const auto tables = detail::tables_of(parameters);
-    const auto gradients = detail::tables_of(gradient);
-    const auto is_rows = [](const detail::FoundTable& found) { return found.table->is_sparse(); };
-    if (tables.size() != gradients.size() ||
-        std::none_of(gradients.begin(), gradients.end(), is_rows))
-      return flatten(gradient);
-    Params whole = gradient;
-    const auto places = detail::tables_of(whole);
-    for (std::size_t k = 0; k < tables.size(); ++k) {
-      if (!is_rows(gradients[k]) || !tables[k].table->is_dense()) continue;
-      rows.push_back({tables[k].leaves + 1, *gradients[k].table});  // after the optional's size
-      *places[k].table = *tables[k].table;
-    }
-    return flatten(whole);
-  }
 };
 
 }  // namespace reel

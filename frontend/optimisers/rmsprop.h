@@ -55,9 +55,9 @@ class RmsProp : public Optimiser<Params> {
   /// DTypeError, and changes nothing, if the trees differ in type from the constructor's
   /// parameters.
   void update(Params& parameters, const Params& gradient) {
-    std::vector<typename Optimiser<Params>::Moment> moments{{"mean of squares", &squares_}};
-    if (mean_) moments.push_back({"mean", &*mean_});
-    if (velocity_) moments.push_back({"velocity", &*velocity_});
+    std::vector<detail::Moment> moments{{"mean of squares", detail::TreeSlot(squares_)}};
+    if (mean_) moments.push_back({"mean", detail::TreeSlot(*mean_)});
+    if (velocity_) moments.push_back({"velocity", detail::TreeSlot(*velocity_)});
     this->apply(parameters, gradient, moments,
                 detail::rmsprop_rule(this->learning_rate_, options_));
   }

@@ -51,8 +51,8 @@ class Sgd : public Optimiser<Params> {
   /// DTypeError, and changes nothing, if the trees differ in type from the constructor's
   /// parameters.
   void update(Params& parameters, const Params& gradient) {
-    std::vector<typename Optimiser<Params>::Moment> moments;
-    if (velocity_) moments.push_back({"velocity", &*velocity_});
+    std::vector<detail::Moment> moments;
+    if (velocity_) moments.push_back({"velocity", detail::TreeSlot(*velocity_)});
     this->apply(parameters, gradient, moments, detail::sgd_rule(this->learning_rate_, options_));
   }
 

@@ -6,6 +6,21 @@
 #include "reel/core/ops/indexing/rows.h"
 
 namespace reel {
+namespace {
+
+struct FindTables : detail::TreeReader {
+  std::vector<detail::FoundTable> found;
+  std::size_t tensors = 0, leaves = 0;
+  void leaf() override { ++leaves; }
+  void tensor(const Tensor&) override { ++tensors, ++leaves; }
+  void array(const TensorArray&) override { ++tensors, ++leaves; }
+  using TreeReader::part;
+  void part(const EmbeddingTable& table) override {
+    found.push_back({tensors, leaves, const_cast<EmbeddingTable*>(&table)});
+  }
+};
+
+}  // namespace
 
 EmbeddingTable::EmbeddingTable(Tensor table) {
   const TensorType& type = table.type();
@@ -43,6 +58,31 @@ const IndexedSlices& EmbeddingTable::slices() const {
 
 Tensor EmbeddingTable::to_dense() const {
   return slices_ ? reel::to_dense(*slices_, dims_) : dense();
+}
+
+std::vector<detail::FoundTable> detail::tables_in(const TreeRef& tree) {
+  FindTables find;
+  tree.read(find);
+  return std::move(find.found);
+}
+
+void detail::coalesce_tables(const TreeSlot& tree) {
+  for (const FoundTable& found : tables_in(tree)) *found.table = found.table->coalesced();
+}
+
+void detail::make_tables_dense(const TreeSlot& tree) {
+  for (const FoundTable& found : tables_in(tree))
+    if (found.table->is_sparse()) *found.table = EmbeddingTable(found.table->to_dense());
+}
+
+void detail::refuse_rows(const char* function, const TreeRef& tree) {
+  for (const FoundTable& found : tables_in(tree))
+    if (found.table->is_sparse())
+      throw StructureError(
+          str(function,
+              ": a gradient in the tree consists of rows of an EmbeddingTable, whose row numbers "
+              "are not values; make it dense with with_dense_tables(gradient), or add two of them "
+              "with +"));
 }
 
 EmbeddingTable detail::rows_of_table(const TableRows& rows, const TensorType& table) {

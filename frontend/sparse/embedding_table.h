@@ -78,26 +78,12 @@ struct FoundTable {
   EmbeddingTable* table;
 };
 
-struct FindTables {
-  std::vector<FoundTable>& found;
-  std::size_t tensors = 0, leaves = 0;
-  template <class Leaf>
-  void operator()(const Leaf&, const std::string&) {
-    tensors += std::is_same_v<Leaf, Tensor> || std::is_same_v<Leaf, TensorArray>;
-    ++leaves;
-  }
-  void size(std::size_t, const std::string&) { ++leaves; }
-  void key(const std::string&, const std::string&) { ++leaves; }
-  void enter(EmbeddingTable& table) { found.push_back({tensors, leaves, &table}); }
-};
-
-/// Returns the tables of a tree, in the order of its leaves.
+/// Returns the tables of a tree, in the order of its leaves. Callers change them only if they may
+/// change the tree.
+std::vector<FoundTable> tables_in(const TreeRef& tree);
 template <class Tree>
 std::vector<FoundTable> tables_of(Tree& tree) {
-  std::vector<FoundTable> found;
-  FindTables fn{found};
-  walk<false>(tree, {}, fn);
-  return found;
+  return tables_in(TreeRef(tree));
 }
 
 /// Returns the gradient of a table with these dims that is rows only.
@@ -105,10 +91,13 @@ EmbeddingTable rows_of_table(const TableRows& rows, const TensorType& table);
 /// Returns a dense gradient with the rows, if there are any, added.
 Tensor with_rows(Tensor whole, const TableRows& rows);
 
+void coalesce_tables(const TreeSlot& tree);
+void make_tables_dense(const TreeSlot& tree);
+
 /// Returns the tree with each row once in all of its tables.
 template <class Tree>
 Tree with_coalesced_tables(Tree tree) {
-  for (const auto& found : tables_of(tree)) *found.table = found.table->coalesced();
+  coalesce_tables(TreeSlot(tree));
   return tree;
 }
 
@@ -117,8 +106,7 @@ Tree with_coalesced_tables(Tree tree) {
 /// Returns the tree, for instance a gradient, with all of its tables dense.
 template <class Tree>
 Tree with_dense_tables(Tree tree) {
-  for (const auto& found : detail::tables_of(tree))
-    if (found.table->is_sparse()) *found.table = EmbeddingTable(found.table->to_dense());
+  detail::make_tables_dense(detail::TreeSlot(tree));
   return tree;
 }
 

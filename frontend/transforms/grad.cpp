@@ -24,6 +24,47 @@ Tensor whole_gradient(Tensor cotangent, const Tensor& source) {
 
 namespace detail {
 
+void watch_tree(RecordingTape& tape, const TreeRef& tree) {
+  for (const Tensor& tensor : tensors_of(flatten_tree(tree)))
+    if (tensor.is_defined()) tape.watch(tensor);
+  for (const FoundTable& found : tables_in(tree))
+    if (found.table->is_dense()) tape.watch_rows(found.table->dense());
+}
+
+LeavesGradient gradient_of_leaves(RecordingTape& tape, const Tensors& targets,
+                                  const Tensors& cotangents, const TreeRef& tree) {
+  const TreeLeaves leaves = flatten_tree(tree);
+  const Tensors sources = tensors_of(leaves);
+  std::vector<TableRows> found;
+  Tensors gradient = tape.gradient(targets, cotangents, sources, nullptr, &found);
+  const std::vector<FoundTable> tables = tables_in(tree);
+  std::vector<EmbeddingTable> rows(tables.size());
+  for (std::size_t k = 0; k < tables.size(); ++k) {
+    const std::size_t i = tables[k].tensors;
+    if (!tables[k].table->is_dense() || gradient[i].is_defined()) continue;
+    rows[k] = rows_of_table(found[i], sources[i].type());
+    found[i] = {};
+    gradient[i] = sources[i];
+  }
+  // A table may also be read whole, or be requested as a plain tensor too.
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    gradient[i] = with_rows(whole_gradient(std::move(gradient[i]), sources[i]), found[i]);
+  return {with_tensors(leaves, gradient), std::move(rows)};
+}
+
+void put_tables(const TreeSlot& tree, std::vector<EmbeddingTable> tables) {
+  const std::vector<FoundTable> places = tables_in(tree);
+  for (std::size_t k = 0; k < tables.size(); ++k)
+    if (tables[k].is_sparse()) *places[k].table = std::move(tables[k]);
+}
+
+TreeLeaves with_cotangents(const TreeLeaves& leaves, Tensors cotangents) {
+  const Tensors sources = tensors_of(leaves);
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    cotangents[i] = whole_gradient(std::move(cotangents[i]), sources[i]);
+  return with_tensors(leaves, cotangents);
+}
+
 void own_tensors(TreeLeaves& leaves) {
   for (TreeLeaf& leaf : leaves)
     if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&

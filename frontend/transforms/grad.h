@@ -86,7 +86,7 @@ auto value_and_grad_as(const char* function, F f) {
       return as_memory_error(function, [&] {
         RecordingTape tape;
         const auto x = fresh_argument(first);
-        watch_tree(tape, x);
+        watch_tree(tape, TreeRef(x));
         auto value = f(x, rest...);
         Tensor y;
         if constexpr (std::is_same_v<decltype(value), Tensor>)
@@ -142,7 +142,7 @@ auto vjp(F&& f, const X& given) {
   } else {
     auto tape = std::make_shared<RecordingTape>(true);
     const X x = detail::fresh_argument(given);
-    detail::watch_tree(*tape, x);
+    detail::watch_tree(*tape, detail::TreeRef(x));
     auto value = f(x);
     tape->stop();
     using Value = decltype(value);

@@ -19,41 +19,31 @@ Tensor whole_gradient(Tensor cotangent, const Tensor& source);
 namespace detail {
 
 /// Watches the floating tensors of a tree, and its embedding tables as table rows.
-template <class Tree>
-void watch_tree(RecordingTape& tape, const Tree& tree) {
-  for (const Tensor& tensor : tensors_of(flatten(tree)))
-    if (tensor.is_defined()) tape.watch(tensor);
-  for (const auto& found : tables_of(tree))
-    if (found.table->is_dense()) tape.watch_rows(found.table->dense());
-}
+void watch_tree(RecordingTape& tape, const TreeRef& tree);
+
+/// The gradient with respect to the leaves of a tree, and the tables whose gradients are rows.
+struct LeavesGradient {
+  TreeLeaves leaves;
+  std::vector<EmbeddingTable> tables;  ///< in the order of the tree; dense: in the leaves
+};
+LeavesGradient gradient_of_leaves(RecordingTape& tape, const Tensors& targets,
+                                  const Tensors& cotangents, const TreeRef& tree);
+/// Puts the tables with rows into a tree with the leaves of the gradient.
+void put_tables(const TreeSlot& tree, std::vector<EmbeddingTable> tables);
 
 /// Returns the gradient with respect to a tree that watch_tree was given: a tree of its type.
 template <class Tree>
 Tree gradient_of_tree(RecordingTape& tape, const Tensors& targets, const Tensors& cotangents,
                       const Tree& tree) {
-  const TreeLeaves leaves = flatten(tree);
-  const Tensors sources = tensors_of(leaves);
-  std::vector<TableRows> found;
-  Tensors gradient = tape.gradient(targets, cotangents, sources, nullptr, &found);
   // Table rows are put in last, because they change the leaves of a table.
-  const auto tables = tables_of(tree);
-  std::vector<EmbeddingTable> rows(tables.size());
-  for (std::size_t k = 0; k < tables.size(); ++k) {
-    const std::size_t i = tables[k].tensors;
-    if (!tables[k].table->is_dense() || gradient[i].is_defined()) continue;
-    rows[k] = rows_of_table(found[i], sources[i].type());
-    found[i] = {};
-    gradient[i] = sources[i];
-  }
-  // A table may also be read whole, or be requested as a plain tensor too.
-  for (std::size_t i = 0; i < sources.size(); ++i)
-    gradient[i] = with_rows(whole_gradient(std::move(gradient[i]), sources[i]), found[i]);
-  Tree result = unflatten(tree, with_tensors(leaves, gradient));
-  const auto places = tables_of(result);
-  for (std::size_t k = 0; k < rows.size(); ++k)
-    if (rows[k].is_sparse()) *places[k].table = std::move(rows[k]);
+  LeavesGradient gradient = gradient_of_leaves(tape, targets, cotangents, TreeRef(tree));
+  Tree result = unflatten(tree, gradient.leaves);
+  put_tables(TreeSlot(result), std::move(gradient.tables));
   return result;
 }
+
+/// Returns the leaves with cotangents in the place of their tensors; zeros for an empty cotangent.
+TreeLeaves with_cotangents(const TreeLeaves& leaves, Tensors cotangents);
 
 }  // namespace detail
 
@@ -81,7 +71,7 @@ class Tape {
   /// inside the tape's.
   template <class Tree>
   void watch(const Tree& tree) {
-    detail::watch_tree(tape_, tree);
+    detail::watch_tree(tape_, detail::TreeRef(tree));
   }
   /// Returns the gradient of sum(y) with respect to a tree: a tree of its type. Integers, booleans,
   /// and leaves that y does not depend on get exact zeros; an EmbeddingTable gets table rows.
@@ -100,11 +90,7 @@ class Tape {
   /// cotangent.
   template <class Tree>
   static Tree from(Tensors cotangents, const Tree& tree) {
-    const TreeLeaves leaves = flatten(tree);
-    const Tensors sources = tensors_of(leaves);
-    for (std::size_t i = 0; i < sources.size(); ++i)
-      cotangents[i] = whole_gradient(std::move(cotangents[i]), sources[i]);
-    return unflatten(tree, with_tensors(leaves, cotangents));
+    return unflatten(tree, detail::with_cotangents(flatten(tree), std::move(cotangents)));
   }
 
  private:

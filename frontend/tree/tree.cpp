@@ -8,17 +8,130 @@
 
 namespace reel {
 
-namespace detail {
+namespace {
 
-Tensor number_as_tensor(double number) { return scalar(number); }
-Tensor number_as_tensor(std::int64_t number) { return scalar(number); }
-Tensor number_as_tensor(bool number) { return scalar(number); }
-
-void refuse_leaves() {
+[[noreturn]] void refuse_leaves() {
   throw StructureError(
       "unflatten: the leaves are not those of a tree of this structure; give as many as flatten "
       "gives for it, of the same kinds");
 }
+
+struct Flatten : detail::TreeReader {
+  TreeLeaves leaves;
+  void tensor(const Tensor& t) override { leaves.push_back(TreeLeaf::of(t)); }
+  void array(const TensorArray& a) override { leaves.push_back(TreeLeaf::of(a.list())); }
+  void dim(const Dim& d) override { leaves.push_back(TreeLeaf::of(d)); }
+  void none() override { leaves.push_back(TreeLeaf{}); }
+  void fixed(const FixedValue& value) override { leaves.push_back(TreeLeaf::of(value)); }
+  void size(std::size_t n) override { leaves.push_back(TreeLeaf::of(FixedValue::of_size(n))); }
+  void key(const std::string& key) override {
+    leaves.push_back(TreeLeaf::of(FixedValue::of_key(key)));
+  }
+};
+
+/// Moves the tensors of a tree into leaves of it.
+struct TakeTensors : detail::TreeWriter {
+  TreeLeaf* next;
+  explicit TakeTensors(TreeLeaf* first) : next(first) {}
+  void leaf() override { ++next; }
+  void tensor(Tensor& t) override { (next++)->tensor = std::move(t); }
+  void array(TensorArray& a) override { (next++)->tensor = std::move(a).list(); }
+};
+
+struct Unflatten : detail::TreeWriter {
+  const TreeLeaves& leaves;
+  std::size_t next = 0;
+  explicit Unflatten(const TreeLeaves& of) : leaves(of) {}
+  const TreeLeaf& take(TreeLeaf::Kind kind) {
+    if (next >= leaves.size() || leaves[next].kind != kind) refuse_leaves();
+    return leaves[next++];
+  }
+  // None and numbers are not checked: loops may leave out leaves that the tree already has.
+  void leaf() override { ++next; }
+  void tensor(Tensor& t) override { t = take(TreeLeaf::Kind::tensor).tensor; }
+  void array(TensorArray& a) override {
+    a = TensorArray::of_list(take(TreeLeaf::Kind::tensor).tensor);
+  }
+  void dim(Dim& d) override { d = take(TreeLeaf::Kind::dim).dim; }
+  void size(std::size_t n) override {
+    if (!take(TreeLeaf::Kind::fixed).fixed.is_size(n)) refuse_leaves();
+  }
+  void key(const std::string& key) override {
+    if (!take(TreeLeaf::Kind::fixed).fixed.is_key(key)) refuse_leaves();
+  }
+};
+
+struct DropTensors : detail::TreeWriter {
+  void tensor(Tensor& t) override { t = Tensor(); }
+  void array(TensorArray& a) override { a = TensorArray::of_list({}); }
+};
+
+struct Paths : detail::TreeReader {
+  std::vector<std::string> paths;
+  using TreeReader::TreeReader;
+  void leaf() override { paths.push_back(path()); }
+};
+
+struct CountLeaves : detail::TreeReader {
+  std::size_t count = 0;
+  void leaf() override { ++count; }
+};
+
+}  // namespace
+
+namespace detail {
+
+TreeLeaves flatten_tree(const TreeRef& tree) {
+  Flatten flatten;
+  tree.read(flatten);
+  return std::move(flatten.leaves);
+}
+
+TreeLeaves take_leaves_of(const TreeSlot& tree) {
+  TreeLeaves leaves = flatten_tree(tree);
+  for (TreeLeaf& leaf : leaves) leaf.tensor = {};
+  TakeTensors take(leaves.data());
+  tree.write(take);
+  return leaves;
+}
+
+void fill_tree(const TreeSlot& tree, const TreeLeaves& leaves) {
+  Unflatten fill(leaves);
+  tree.write(fill);
+}
+
+std::vector<std::string> leaf_paths_of(const TreeRef& tree, const std::string& root) {
+  Paths paths(root);
+  tree.read(paths);
+  return std::move(paths.paths);
+}
+
+std::vector<std::string> tree_paths_of(const TreeRef& tree, const std::string& root) {
+  const TreeLeaves leaves = flatten_tree(tree);
+  std::vector<std::string> paths = leaf_paths_of(tree, root), result;
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    if (leaves[i].kind == TreeLeaf::Kind::tensor) result.push_back(std::move(paths[i]));
+  return result;
+}
+
+std::function<std::vector<std::string>()> paths_fn(const TreeRef& tree, const char* root) {
+  return [tree, root] { return leaf_paths_of(tree, root); };
+}
+
+void drop_tensors(const TreeSlot& tree) noexcept {
+  DropTensors drop;
+  tree.write(drop);
+}
+
+std::size_t count_leaves(const TreeRef& tree) {
+  CountLeaves count;
+  tree.read(count);
+  return count.count;
+}
+
+Tensor number_as_tensor(double number) { return scalar(number); }
+Tensor number_as_tensor(std::int64_t number) { return scalar(number); }
+Tensor number_as_tensor(bool number) { return scalar(number); }
 
 void check_same_structure(const char* function, const TreeLeaves& first, const TreeLeaves& other,
                           const std::function<std::vector<std::string>()>& first_paths,
@@ -30,12 +143,6 @@ void check_same_structure(const char* function, const TreeLeaves& first, const T
           structure_differences(first, first_paths, other, other_paths, "in a further tree")));
 }
 
-void refuse_rows(const char* function) {
-  throw StructureError(
-      str(function,
-          ": a gradient in the tree consists of rows of an EmbeddingTable, whose row numbers are "
-          "not values; make it dense with with_dense_tables(gradient), or add two of them with +"));
-}
 }  // namespace detail
 
 Tensors tensors_of(const TreeLeaves& leaves) {

@@ -19,6 +19,7 @@
 #include "reel/core/types/leaf.h"
 #include "reel/frontend/tree/fields.h"
 #include "reel/frontend/tree/tensor_array.h"
+#include "reel/frontend/tree/visit.h"
 
 REEL_API_BEGIN
 namespace reel {
@@ -39,8 +40,6 @@ struct IsArray : std::false_type {};
 template <class T, std::size_t N>
 struct IsArray<std::array<T, N>> : std::true_type {};
 
-template <class T>
-concept Fixed = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string>;
 template <class T>
 concept TupleLike = IsInstance<T, std::tuple>::value || IsInstance<T, std::pair>::value;
 template <class T>
@@ -93,138 +92,131 @@ constexpr bool is_string_map() {
 template <class Map>
 inline constexpr bool kIsStringMap = is_string_map<Map>();
 
-/// Calls fn(leaf, path) for every leaf in the order of the fields, and fn.size(n, path) before the
-/// elements of a container. Two trees of one type have the same structure if and only if these
-/// sizes, and the keys given to fn.key, agree.
+/// Calls the visitor for every leaf of a tree in the order of the fields, and for the sizes and
+/// keys of containers before their elements. Two trees of one type have the same structure if and
+/// only if these agree.
 ///
-/// Paths are empty unless WithPaths. Calls fn.enter(part), if fn takes that type of part, before it
-/// visits the part.
-template <bool WithPaths, class Tree, class Fn>
-void walk(Tree& tree, const std::string& path, Fn& fn) {
+/// Visitor: a TreeReader, a TreeWriter, or another TreePath with their functions. Readers see all
+/// parts as constants, so that each type of trees needs one instance for them.
+template <class Visitor, class Tree>
+void walk(Visitor& visitor, Tree& tree, PartName name = {}) {
   using T = std::remove_const_t<Tree>;
-  const auto below = [&](const auto& name) {
-    if constexpr (!WithPaths)
-      return std::string();
-    else
-      return str(name).empty() ? path : path.empty() ? str(name) : str(path, '.', name);
-  };
-  if constexpr (requires { fn.enter(tree); }) fn.enter(tree);
-  if constexpr (std::is_same_v<T, Tensor> || std::is_same_v<T, TensorArray> ||
-                std::is_same_v<T, Dim> || std::is_same_v<T, None> ||
-                std::is_same_v<T, TensorType> || Fixed<T>) {
-    fn(tree, path);
-  } else if constexpr (IsInstance<T, std::vector>::value) {
-    fn.size(tree.size(), path);
-    for (std::size_t i = 0; i < tree.size(); ++i) walk<WithPaths>(tree[i], below(i), fn);
+  if constexpr (std::is_same_v<Visitor, TreeReader> && !std::is_const_v<Tree>) {
+    walk(visitor, std::as_const(tree), name);
+  } else if constexpr (std::is_same_v<T, Tensor> || std::is_same_v<T, TensorArray> ||
+                       std::is_same_v<T, Dim> || std::is_same_v<T, None> ||
+                       std::is_same_v<T, TensorType> || Fixed<T>) {
+    visitor.visit(name, tree);
+  } else {
+    if constexpr (std::is_same_v<T, EmbeddingTable> || std::is_same_v<T, IndexedSlices> ||
+                  std::is_same_v<T, SparseTensor>)
+      visitor.part(tree);
+    const std::size_t outer = visitor.enter(name);
+    walk_parts(visitor, tree);
+    visitor.leave(outer);
+  }
+}
+
+/// Visits the members of a class that lists them.
+template <class T, class Visitor, class Members>
+void walk_members(Visitor& visitor, Members members) {
+  constexpr std::size_t kCount = std::tuple_size_v<Members>;
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    if constexpr (WithMemberNames<T>) {
+      constexpr auto names = T::member_names();
+      static_assert(names.size() == kCount, "member_names() has one name for each of members()");
+      (walk(visitor, std::get<I>(members), PartName(names[I])), ...);
+    } else {
+      (walk(visitor, std::get<I>(members), PartName(I)), ...);
+    }
+  }
+  (std::make_index_sequence<kCount>{});
+}
+
+template <class Visitor, class Tree>
+void walk_parts(Visitor& visitor, Tree& tree) {
+  using T = std::remove_const_t<Tree>;
+  if constexpr (IsInstance<T, std::vector>::value) {
+    visitor.size(tree.size());
+    for (std::size_t i = 0; i < tree.size(); ++i) walk(visitor, tree[i], PartName(i));
   } else if constexpr (IsArray<T>::value) {
-    for (std::size_t i = 0; i < tree.size(); ++i) walk<WithPaths>(tree[i], below(i), fn);
+    for (std::size_t i = 0; i < tree.size(); ++i) walk(visitor, tree[i], PartName(i));
   } else if constexpr (IsInstance<T, std::optional>::value) {
-    fn.size(tree.has_value(), path);
-    if (tree) walk<WithPaths>(*tree, path, fn);
+    visitor.size(tree.has_value());
+    if (tree) walk(visitor, *tree);
   } else if constexpr (IsInstance<T, std::map>::value) {
     if constexpr (kIsStringMap<T>) {
-      fn.size(tree.size(), path);
+      visitor.size(tree.size());
       for (auto& [key, value] : tree) {
-        fn.key(key, path);
-        walk<WithPaths>(value, below(key), fn);
+        visitor.key(key);
+        walk(visitor, value, PartName(key));
       }
     }
   } else if constexpr (TupleLike<T>) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (walk<WithPaths>(std::get<I>(tree), below(I), fn), ...);
+      (walk(visitor, std::get<I>(tree), PartName(I)), ...);
     }
     (std::make_index_sequence<std::tuple_size_v<T>>{});
   } else if constexpr (WithMembers<Tree>) {
-    auto members = tree.members();
-    constexpr std::size_t kCount = std::tuple_size_v<decltype(members)>;
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      if constexpr (WithMemberNames<T>) {
-        constexpr auto names = T::member_names();
-        static_assert(names.size() == kCount, "member_names() has one name for each of members()");
-        (walk<WithPaths>(std::get<I>(members), below(names[I]), fn), ...);
-      } else {
-        (walk<WithPaths>(std::get<I>(members), below(I), fn), ...);
-      }
-    }
-    (std::make_index_sequence<kCount>{});
+    walk_members<T>(visitor, tree.members());
   } else if constexpr (WithMembers<T>) {
-    walk<WithPaths>(const_cast<T&>(tree), path,
-                    fn);  // a members() that is not const must not change anything
+    // A members() that is not const must not change anything.
+    walk_members<T>(visitor, const_cast<T&>(tree).members());
   } else if constexpr (kIsStructOfTrees<T>) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (walk<WithPaths>(field<I>(tree), below(field_name<T, I>()), fn), ...);
+      (walk(visitor, field<I>(tree), PartName(field_name<T, I>())), ...);
     }
     (std::make_index_sequence<kFieldCount<T>>{});
   }
 }
 
-struct Flatten {
-  TreeLeaves& leaves;
-  void operator()(const Tensor& t, const std::string&) { leaves.push_back(TreeLeaf::of(t)); }
-  void operator()(const TensorArray& a, const std::string&) {
-    leaves.push_back(TreeLeaf::of(a.list()));
-  }
-  void operator()(const Dim& d, const std::string&) { leaves.push_back(TreeLeaf::of(d)); }
-  void operator()(const None&, const std::string&) { leaves.push_back(TreeLeaf{}); }
-  template <Fixed T>
-  void operator()(const T& value, const std::string&) {
-    leaves.push_back(TreeLeaf::of(FixedValue(value)));
-  }
-  void size(std::size_t n, const std::string&) {
-    leaves.push_back(TreeLeaf::of(FixedValue::of_size(n)));
-  }
-  void key(const std::string& key, const std::string&) {
-    leaves.push_back(TreeLeaf::of(FixedValue::of_key(key)));
-  }
-};
-
-/// Flattens a tree and leaves empty tensors in it.
-struct TakeLeaves : Flatten {
-  using Flatten::operator();
-  void operator()(Tensor& t, const std::string&) { leaves.push_back(TreeLeaf::of(std::move(t))); }
-  void operator()(TensorArray& a, const std::string&) {
-    leaves.push_back(TreeLeaf::of(std::move(a).list()));
-  }
-};
-
-/// Throws StructureError: the leaves do not belong to a tree of this structure.
-[[noreturn]] void refuse_leaves();
-
-struct Unflatten {
-  const TreeLeaves& leaves;
-  std::size_t next = 0;
-  const TreeLeaf& take(TreeLeaf::Kind kind) {
-    if (next >= leaves.size() || leaves[next].kind != kind) refuse_leaves();
-    return leaves[next++];
-  }
-  void operator()(Tensor& t, const std::string&) { t = take(TreeLeaf::Kind::tensor).tensor; }
-  void operator()(TensorArray& a, const std::string&) {
-    a = TensorArray::of_list(take(TreeLeaf::Kind::tensor).tensor);
-  }
-  void operator()(Dim& d, const std::string&) { d = take(TreeLeaf::Kind::dim).dim; }
-  // Not checked: loops may leave out leaves of None and numbers, which the tree already has.
-  void operator()(None&, const std::string&) { ++next; }
-  template <Fixed T>
-  void operator()(T&, const std::string&) {
-    ++next;
-  }
-  void size(std::size_t n, const std::string&) {
-    if (!take(TreeLeaf::Kind::fixed).fixed.is_size(n)) refuse_leaves();
-  }
-  void key(const std::string& key, const std::string&) {
-    if (!take(TreeLeaf::Kind::fixed).fixed.is_key(key)) refuse_leaves();
-  }
-};
-
-struct Paths {
-  std::vector<std::string>& paths;
+/// A tree of any type, to read. Requires that the tree outlives it.
+class TreeRef {
+ public:
   template <class T>
-  void operator()(const T&, const std::string& path) {
-    paths.push_back(path);
+  requires(!std::is_base_of_v<TreeRef, T>) explicit TreeRef(const T& tree)
+      : tree_(&tree), read_(&read_as<T>) {}
+  void read(TreeReader& reader) const { read_(reader, tree_); }
+
+ private:
+  template <class T>
+  static void read_as(TreeReader& reader, const void* tree) {
+    walk(reader, *static_cast<const T*>(tree));
   }
-  void size(std::size_t, const std::string& path) { paths.push_back(path); }
-  void key(const std::string&, const std::string& path) { paths.push_back(path); }
+
+  const void* tree_;
+  void (*read_)(TreeReader&, const void*);
 };
+
+/// A tree of any type, to read and to change. Requires that the tree outlives it.
+class TreeSlot : public TreeRef {
+ public:
+  template <class T>
+  requires(!std::is_const_v<T>) explicit TreeSlot(T& tree)
+      : TreeRef(tree), tree_(&tree), write_(&write_as<T>) {}
+  void write(TreeWriter& writer) const { write_(writer, tree_); }
+
+ private:
+  template <class T>
+  static void write_as(TreeWriter& writer, void* tree) {
+    walk(writer, *static_cast<T*>(tree));
+  }
+
+  void* tree_;
+  void (*write_)(TreeWriter&, void*);
+};
+
+TreeLeaves flatten_tree(const TreeRef& tree);
+TreeLeaves take_leaves_of(const TreeSlot& tree);
+/// Sets the leaves of a tree. Throws StructureError as unflatten does; allocates nothing.
+void fill_tree(const TreeSlot& tree, const TreeLeaves& leaves);
+std::size_t count_leaves(const TreeRef& tree);
+std::vector<std::string> leaf_paths_of(const TreeRef& tree, const std::string& root);
+std::vector<std::string> tree_paths_of(const TreeRef& tree, const std::string& root);
+/// Returns a function that returns leaf_paths(tree, root). Requires that the tree outlives it.
+std::function<std::vector<std::string>()> paths_fn(const TreeRef& tree, const char* root = "");
+/// Replaces the tensors of a tree by empty ones. Never throws.
+void drop_tensors(const TreeSlot& tree) noexcept;
 
 /// The type of a loop's state, given the initial tree: numbers become tensors.
 template <class T>
@@ -282,19 +274,13 @@ typename StateOf<T>::type as_state(const T& tree) {
 /// leaves.
 template <class T>
 TreeLeaves flatten(const T& tree) {
-  TreeLeaves leaves;
-  detail::Flatten fn{leaves};
-  detail::walk<false>(tree, {}, fn);
-  return leaves;
+  return detail::flatten_tree(detail::TreeRef(tree));
 }
 
 /// Returns the leaves as flatten does, but moves the tensors out: the tree is left with empty ones.
 template <class T>
 TreeLeaves take_leaves(T& tree) {
-  TreeLeaves leaves;
-  detail::TakeLeaves fn{{leaves}};
-  detail::walk<false>(tree, {}, fn);
-  return leaves;
+  return detail::take_leaves_of(detail::TreeSlot(tree));
 }
 
 /// Returns a copy of `like` with these leaves. Throws StructureError if a leaf is no tensor or Dim
@@ -302,30 +288,21 @@ TreeLeaves take_leaves(T& tree) {
 template <class T>
 T unflatten(const T& like, const TreeLeaves& leaves) {
   T tree = like;
-  detail::Unflatten fn{leaves};
-  detail::walk<false>(tree, {}, fn);
+  detail::fill_tree(detail::TreeSlot(tree), leaves);
   return tree;
 }
 
 /// Returns the path of each leaf, in the order of flatten, under a common root: state.h.
 template <class T>
 std::vector<std::string> leaf_paths(const T& tree, const std::string& root = {}) {
-  std::vector<std::string> paths;
-  detail::Paths fn{paths};
-  detail::walk<true>(tree, root, fn);
-  return paths;
+  return detail::leaf_paths_of(detail::TreeRef(tree), root);
 }
 
 /// Returns the paths of a tree's tensors by the names of its fields, as in
 /// encoder.recurrent_weight; under a common root, as leaf_paths does.
 template <class T>
 std::vector<std::string> tree_paths(const T& tree, const std::string& root = {}) {
-  const TreeLeaves leaves = flatten(tree);
-  const std::vector<std::string> paths = leaf_paths(tree, root);
-  std::vector<std::string> result;
-  for (std::size_t i = 0; i < leaves.size(); ++i)
-    if (leaves[i].kind == TreeLeaf::Kind::tensor) result.push_back(paths[i]);
-  return result;
+  return detail::tree_paths_of(detail::TreeRef(tree), root);
 }
 
 /// Returns the tensors among leaves.
@@ -346,23 +323,9 @@ namespace detail {
 void check_same_structure(const char* function, const TreeLeaves& first, const TreeLeaves& other,
                           const std::function<std::vector<std::string>()>& first_paths,
                           const std::function<std::vector<std::string>()>& other_paths);
-/// Throws StructureError: mapping a gradient of table rows would change its row numbers too, and
-/// two gradients may have different ones.
-[[noreturn]] void refuse_rows(const char* function);
-struct RefuseRows {
-  template <class Part>
-  requires requires(const Part& part) {
-    part.is_sparse();
-    part.slices();
-  }
-  void enter(const Part& part) {
-    if (part.is_sparse()) refuse_rows("tree_map");
-  }
-  template <class Leaf>
-  void operator()(const Leaf&, const std::string&) {}
-  void size(std::size_t, const std::string&) {}
-  void key(const std::string&, const std::string&) {}
-};
+/// Throws StructureError if a table in the tree is a gradient of rows: mapping it would change its
+/// row numbers too, and two gradients may have different ones. Defined with EmbeddingTable.
+void refuse_rows(const char* function, const TreeRef& tree);
 }  // namespace detail
 
 /// Returns the tree of f(tensor, tensors at the same place in `more`...). Arrays, Dims and fixed
@@ -372,15 +335,14 @@ struct RefuseRows {
 /// EmbeddingTable: make it dense with with_dense_tables first, or add two such gradients with +.
 template <class Fn, class T, class... More>
 T tree_map(Fn&& f, const T& tree, const More&... more) {
-  detail::RefuseRows rows;
-  walk<false>(tree, {}, rows);
-  (walk<false>(more, {}, rows), ...);
+  detail::refuse_rows("tree_map", detail::TreeRef(tree));
+  (detail::refuse_rows("tree_map", detail::TreeRef(more)), ...);
   const TreeLeaves leaves = flatten(tree);
   const std::array<TreeLeaves, sizeof...(More)> others{flatten(more)...};
   std::size_t other = 0;
-  (detail::check_same_structure(
-       "tree_map", leaves, others[other++], [&] { return leaf_paths(tree); },
-       [&] { return leaf_paths(more); }),
+  (detail::check_same_structure("tree_map", leaves, others[other++],
+                                detail::paths_fn(detail::TreeRef(tree)),
+                                detail::paths_fn(detail::TreeRef(more))),
    ...);
   TreeLeaves result = leaves;
   for (std::size_t i = 0; i < leaves.size(); ++i) {

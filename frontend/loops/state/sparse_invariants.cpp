@@ -8,6 +8,60 @@
 namespace reel::detail {
 namespace {
 
+/// A leaf of a state as shape invariants count them.
+struct CountedLeaf {
+  enum Kind { tensor, slices, sparse } kind;
+  Dim rank = Dim::unknown();  ///< for a SparseTensor, the size of its dense_shape
+};
+
+struct CountInvariants : TreeReader {
+  std::vector<CountedLeaf> leaves;
+  int inside = 0;  // remaining tensors of the struct that was entered
+  void add_tensor() {
+    if (inside > 0)
+      --inside;
+    else
+      leaves.push_back({CountedLeaf::tensor});
+  }
+  void tensor(const Tensor&) override { add_tensor(); }
+  void array(const TensorArray&) override { add_tensor(); }
+  using TreeReader::part;
+  void part(const IndexedSlices&) override {
+    leaves.push_back({CountedLeaf::slices});
+    inside = 3;
+  }
+  void part(const SparseTensor& sparse) override {
+    const Tensor& shape = sparse.dense_shape;
+    leaves.push_back({CountedLeaf::sparse,
+                      shape.is_defined() && shape.rank() == 1 ? shape.dims()[0] : Dim::unknown()});
+    inside = 3;
+  }
+};
+
+struct FindLengths : TreeReader {
+  std::vector<std::size_t> found;
+  std::size_t leaves = 0;
+  void leaf() override { ++leaves; }
+  using TreeReader::part;
+  void part(const SparseTensor&) override { found.insert(found.end(), {leaves, leaves + 1}); }
+};
+
+void forget_length(Tensor& x) {
+  if (!x.is_defined() || x.rank() == 0 || x.type().is_named()) return;
+  Dims dims = x.dims();
+  if (!dims[0].has_size()) return;
+  dims[0] = Dim::unknown();
+  x = relax_shape(x, dims);
+}
+
+struct ForgetLengths : TreeWriter {
+  using TreeWriter::part;
+  void part(SparseTensor& sparse) override {
+    forget_length(sparse.indices);
+    forget_length(sparse.values);
+  }
+};
+
 /// Adds the invariants of values, indices and dense_shape, given one for the values.
 void add_slices(Invariants& to, const std::optional<PartialShape>& given) {
   if (!given) return to.insert(to.end(), 3, std::nullopt), void();
@@ -33,8 +87,10 @@ void add_sparse(Invariants& to, const std::optional<PartialShape>& given, const 
 
 }  // namespace
 
-Invariants invariants_of_tensors(const std::string& loop, const std::vector<CountedLeaf>& leaves,
-                                 const Invariants& given) {
+Invariants invariants_for(const std::string& loop, const TreeRef& state, const Invariants& given) {
+  CountInvariants count;
+  state.read(count);
+  const std::vector<CountedLeaf>& leaves = count.leaves;
   const auto is_tensor = [](const CountedLeaf& leaf) { return leaf.kind == CountedLeaf::tensor; };
   if (std::all_of(leaves.begin(), leaves.end(), is_tensor)) return given;
   if (!given.empty() && given.size() != leaves.size())
@@ -55,15 +111,15 @@ Invariants invariants_of_tensors(const std::string& loop, const std::vector<Coun
   return result;
 }
 
-void ForgetLengths::enter(SparseTensor& sparse) {
-  for (Tensor* x : {&sparse.indices, &sparse.values}) {
-    if (!x->is_defined() || x->rank() == 0 || x->type().is_named()) continue;
-    Dims dims = x->dims();
-    if (dims[0].has_size()) {
-      dims[0] = Dim::unknown();
-      *x = relax_shape(*x, dims);
-    }
-  }
+std::vector<std::size_t> leaves_of_any_length(const Arguments& arguments) {
+  FindLengths find;
+  for (const Argument& argument : arguments) argument.tree.read(find);
+  return std::move(find.found);
+}
+
+void forget_lengths(const TreeSlot& tree) {
+  ForgetLengths forget;
+  tree.write(forget);
 }
 
 }  // namespace reel::detail

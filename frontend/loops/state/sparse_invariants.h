@@ -14,6 +14,7 @@
 #include "reel/core/types/partial_shape.h"
 #include "reel/frontend/sparse/indexed_slices.h"
 #include "reel/frontend/sparse/sparse_tensor.h"
+#include "reel/frontend/tree/taken_leaves.h"
 #include "reel/frontend/tree/tree.h"
 
 REEL_API_BEGIN
@@ -21,89 +22,21 @@ namespace reel::detail {
 
 using Invariants = std::vector<std::optional<PartialShape>>;
 
-/// A leaf of a state as shape invariants count them.
-struct CountedLeaf {
-  enum Kind { tensor, slices, sparse } kind;
-  Dim rank = Dim::unknown();  ///< for a SparseTensor, the size of its dense_shape
-};
+/// Returns shape_invariants in the form of loops on leaves: one invariant per tensor. Throws
+/// ArgumentError, in the name of the loop, if the number of those given differs from the state's
+/// leaves, or for an impossible one.
+Invariants invariants_for(const std::string& loop, const TreeRef& state, const Invariants& given);
 
-struct CountLeaves {
-  std::vector<CountedLeaf>& leaves;
-  int inside = 0;  // remaining tensors of the struct that was entered
-  template <class Leaf>
-  void operator()(const Leaf&, const std::string&) {
-    if constexpr (std::is_same_v<Leaf, Tensor> || std::is_same_v<Leaf, TensorArray>) {
-      if (inside > 0)
-        --inside;
-      else
-        leaves.push_back({CountedLeaf::tensor});
-    }
-  }
-  void size(std::size_t, const std::string&) {}
-  void key(const std::string&, const std::string&) {}
-  void enter(const IndexedSlices&) {
-    leaves.push_back({CountedLeaf::slices});
-    inside = 3;
-  }
-  void enter(const SparseTensor& sparse) {
-    const Tensor& shape = sparse.dense_shape;
-    leaves.push_back({CountedLeaf::sparse,
-                      shape.is_defined() && shape.rank() == 1 ? shape.dims()[0] : Dim::unknown()});
-    inside = 3;
-  }
-};
+/// Returns the leaves of all arguments whose first size is a SparseTensor's number of elements: its
+/// values and indices.
+std::vector<std::size_t> leaves_of_any_length(const Arguments& arguments);
 
-/// Returns one invariant per tensor, given those for the leaves. Throws ArgumentError if their
-/// number differs, or for an impossible one.
-Invariants invariants_of_tensors(const std::string& loop, const std::vector<CountedLeaf>& leaves,
-                                 const Invariants& given);
-
-/// Returns shape_invariants in the form of loops on leaves.
-template <class State>
-Invariants invariants_for(const std::string& loop, const State& state, const Invariants& given) {
-  std::vector<CountedLeaf> leaves;
-  CountLeaves fn{leaves};
-  walk<false>(state, {}, fn);
-  return invariants_of_tensors(loop, leaves, given);
-}
-
-struct FindLengths {
-  std::vector<std::size_t>& found;
-  std::size_t leaves = 0;
-  template <class Leaf>
-  void operator()(const Leaf&, const std::string&) {
-    ++leaves;
-  }
-  void size(std::size_t, const std::string&) { ++leaves; }
-  void key(const std::string&, const std::string&) { ++leaves; }
-  void enter(const IndexedSlices&) {}
-  void enter(const SparseTensor&) { found.insert(found.end(), {leaves, leaves + 1}); }
-};
-
-/// Returns the leaves whose first size is a SparseTensor's number of elements: its values and
-/// indices.
-template <class Tree>
-std::vector<std::size_t> leaves_of_any_length(const Tree& tree) {
-  std::vector<std::size_t> found;
-  FindLengths fn{found};
-  walk<false>(tree, {}, fn);
-  return found;
-}
-
-struct ForgetLengths {
-  template <class Leaf>
-  void operator()(const Leaf&, const std::string&) {}
-  void size(std::size_t, const std::string&) {}
-  void key(const std::string&, const std::string&) {}
-  void enter(IndexedSlices&) {}
-  void enter(SparseTensor& sparse);
-};
-
+/// In a trace, forgets the numbers of elements of the SparseTensors in a tree.
+void forget_lengths(const TreeSlot& tree);
 /// Returns the tree; in a trace, with unknown numbers of elements for its SparseTensors.
 template <class Tree>
 Tree with_any_length(Tree tree) {
-  ForgetLengths fn;
-  walk<false>(tree, {}, fn);
+  forget_lengths(TreeSlot(tree));
   return tree;
 }
 

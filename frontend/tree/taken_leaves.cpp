@@ -1,0 +1,53 @@
+#include "reel/frontend/tree/taken_leaves.h"
+
+#include <iterator>
+#include <utility>
+
+namespace reel::detail {
+namespace {
+
+/// Moves the tensors of leaves back into the tree that they were taken from. Never throws.
+struct PutTensorsBack : TreeWriter {
+  TreeLeaf* next;
+  explicit PutTensorsBack(TreeLeaf* first) : next(first) {}
+  void leaf() override { ++next; }
+  void tensor(Tensor& t) override { t = std::move((next++)->tensor); }
+  void array(TensorArray& a) override { a = TensorArray::of_list(std::move((next++)->tensor)); }
+};
+
+}  // namespace
+
+std::vector<std::string> paths_of(const Arguments& arguments) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    std::vector<std::string> of = leaf_paths_of(arguments[i].tree, std::to_string(i));
+    std::move(of.begin(), of.end(), std::back_inserter(paths));
+  }
+  return paths;
+}
+
+TakenLeaves::TakenLeaves(const Arguments& arguments) : arguments_(arguments) {
+  counts_.reserve(arguments.size());
+  for (const Argument& argument : arguments) {
+    TreeLeaves of = flatten_tree(argument.tree);
+    counts_.push_back(of.size());
+    if (leaves.empty())
+      leaves = std::move(of);
+    else
+      std::move(of.begin(), of.end(), std::back_inserter(leaves));
+  }
+  for (const Argument& argument : arguments)
+    if (argument.moved_in) drop_tensors(*argument.moved_in);
+}
+
+TakenLeaves::~TakenLeaves() {
+  if (is_kept_) return;
+  TreeLeaf* next = leaves.data();
+  for (std::size_t i = 0; i < arguments_.size(); next += counts_[i], ++i)
+    if (arguments_[i].moved_in) {
+      PutTensorsBack put(next);
+      arguments_[i].moved_in->write(put);
+    }
+}
+
+}  // namespace reel::detail
