@@ -50,7 +50,8 @@ function(reel_library target component)
   target_compile_options(${target} PRIVATE ${reel_visibility} $<TARGET_PROPERTY:reel_warnings,INTERFACE_COMPILE_OPTIONS>)
   # libbacktrace is a static library: its names, too, stay inside.
   target_link_options(${target} PRIVATE -Wl,--no-undefined -Wl,--exclude-libs,ALL)
-  set_target_properties(${target} PROPERTIES
+  # Without a definition of its own, object files of shared and static libraries are the same for a compiler cache.
+  set_target_properties(${target} PROPERTIES DEFINE_SYMBOL ""
     EXPORT_NAME ${component} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()
 
