@@ -199,9 +199,9 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
   records_.push_back({&op, attrs, static_cast<std::uint32_t>(storage_.operand_count),
                       static_cast<std::uint32_t>(inputs.size()),
                       static_cast<std::uint32_t>(outputs.size()),
-                      thread_mode.builder  ? detail::last_source
-                      : detail::nan_checks ? place_of_checked()
-                                           : kNoSource});
+                      thread_mode.builder      ? detail::last_source
+                      : thread_mode.nan_checks ? place_of_checked()
+                                               : kNoSource});
   if (thread_mode.belongs_at) move_out_of_loops({first + inputs.size(), outputs.size()});
   // Nothing below may fail. A right shift copies the last bit, which stands for all others.
   const OpReads reads = reads_of(op, attrs.get(), tracked);

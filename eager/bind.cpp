@@ -149,16 +149,20 @@ Tensors compute_checked(const Op& op, const AttrsRef& attrs, OpInputs inputs) {
 
 Tensors apply_in_context(const Op& op, const AttrsRef& attrs, OpInputs given) {
   const SeenInputs inputs = as_function(op.name, [&] { return SeenInputs(given); });
-  Tensors outputs = thread_mode.builder  ? thread_mode.builder->record(op, attrs, inputs)
-                    : detail::nan_checks ? compute_checked(op, attrs, inputs)
-                                         : compute_all(op, attrs, inputs, false);
+  Tensors outputs = thread_mode.builder      ? thread_mode.builder->record(op, attrs, inputs)
+                    : thread_mode.nan_checks ? compute_checked(op, attrs, inputs)
+                                             : compute_all(op, attrs, inputs, false);
   tell_tapes(op, attrs, inputs, outputs);
   return outputs;
 }
 
 /// Returns true if neither a trace nor finished entries change the inputs of an op, and its results
-/// need no check.
-bool is_plain() { return !thread_mode.builder && !thread_mode.entries && !detail::nan_checks; }
+/// need no check. One branch for all three.
+inline bool is_plain() {
+  const void *builder = thread_mode.builder, *entries = thread_mode.entries,
+             *checks = thread_mode.nan_checks;
+  return !builder & !entries & !checks;
+}
 
 [[gnu::noinline]] Tensor bind_first(const Op& op, OpInputs inputs, const AttrsRef& attrs) {
   Tensors outputs = bind_all(op, inputs, attrs);

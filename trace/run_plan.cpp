@@ -215,7 +215,7 @@ Passes without_motion(Passes passes) {
 
 Tensors run(const GraphRef& graph, Tensors&& all_inputs, const Passes& given, bool is_profiled) {
   ModeScope plain({});
-  const bool is_checked = detail::nan_checks != nullptr;
+  const bool is_checked = thread_mode.nan_checks != nullptr;
   if (is_checked && has_lasting_effects(*graph)) return interpret(graph, std::move(all_inputs));
   const Passes passes = is_checked ? without_motion(given) : given;
   const std::int64_t begin = is_profiled ? nanoseconds_now() : 0;

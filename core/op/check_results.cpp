@@ -57,7 +57,7 @@ bool has_infinity(std::span<const OpInput> inputs, const Tensors& live) {
 }  // namespace
 
 void check_results(const Op& op, std::span<const OpInput> inputs, std::span<const Tensor> outputs) {
-  const bool infinities = detail::nan_checks->infinities;
+  const bool infinities = thread_mode.nan_checks->infinities;
   for (const Tensor& output : outputs) {
     if (!output.is_defined() || !is_float(output.dtype())) continue;
     if (inputs.empty() || !find_non_finite(output, {}) || runs_graphs(op)) continue;

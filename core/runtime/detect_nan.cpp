@@ -7,10 +7,10 @@ namespace {
 constinit thread_local detail::LiveEntries* innermost = nullptr;
 }
 
-DetectNan::DetectNan(DetectNanOptions options) : options_(options), outer_(detail::nan_checks) {
-  detail::nan_checks = &options_;
+DetectNan::DetectNan(DetectNanOptions options) : options_(options), outer_(thread_mode.nan_checks) {
+  thread_mode.nan_checks = &options_;
 }
-DetectNan::~DetectNan() { detail::nan_checks = outer_; }
+DetectNan::~DetectNan() { thread_mode.nan_checks = outer_; }
 
 namespace detail {
 

@@ -3,6 +3,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/visibility.h"
+#include "reel/core/types/mode.h"
 #include "reel/core/types/tensor.h"
 
 REEL_API_BEGIN
@@ -33,12 +34,12 @@ struct DetectNanOptions {
 /// the operands were finite. For an op of a gradient it names the op of the forward pass and that
 /// op's line. Padding and finished entries of a scan may have any value.
 ///
-/// Cost without a guard: one comparison for each eager op, 1 to 2 ns. With one, each op reads its
-/// result once, nothing is overwritten in place, and a plan runs without the passes that move or
-/// fuse ops. Not for measurements. A plan or dataflow run that finds a NaN runs again in the
-/// interpreter, whose error names the iteration. Graphs that print run in the interpreter from the
-/// beginning. JitOptions::detect_nan does the same for one function. Guards nest; the innermost one
-/// counts.
+/// Cost without a guard: an eager op and a run of a plan read one more word. With one, each op
+/// reads its result once, nothing is overwritten in place, and a plan runs without the passes that
+/// move or fuse ops. Not for measurements. A plan or dataflow run that finds a NaN runs again in
+/// the interpreter, whose error names the iteration. Graphs that print run in the interpreter from
+/// the beginning. JitOptions::detect_nan does the same for one function. Guards nest; the innermost
+/// one counts.
 class DetectNan {
  public:
   explicit DetectNan(DetectNanOptions options = {});
@@ -53,17 +54,14 @@ class DetectNan {
 
 namespace detail {
 
-/// The options of this thread's innermost guard; null: results are not checked.
-inline constinit thread_local const DetectNanOptions* nan_checks = nullptr;
-
 /// Sets the options that apply on this thread: those of another thread's guard, or null for ops
 /// that the library applies for itself, as passes do.
 class NanCheckScope {
  public:
-  explicit NanCheckScope(const DetectNanOptions* options) : outer_(nan_checks) {
-    nan_checks = options;
+  explicit NanCheckScope(const DetectNanOptions* options) : outer_(thread_mode.nan_checks) {
+    thread_mode.nan_checks = options;
   }
-  ~NanCheckScope() { nan_checks = outer_; }
+  ~NanCheckScope() { thread_mode.nan_checks = outer_; }
   NanCheckScope(const NanCheckScope&) = delete;
   NanCheckScope& operator=(const NanCheckScope&) = delete;
 

@@ -14,6 +14,7 @@
 REEL_API_BEGIN
 namespace reel {
 
+struct DetectNanOptions;
 struct OpInput;
 
 /// A tape as bind() sees it: informed of every op that is applied while it is active.
@@ -56,7 +57,13 @@ struct ThreadMode {
   /// and branches that began later.
   std::uint64_t belongs_at = 0;
 };
-inline constinit thread_local ThreadMode thread_mode;
+/// The mode, and the options of this thread's innermost DetectNan, which a ModeScope leaves in
+/// place. One object, since each object of a thread costs bind() a call if the library is a shared
+/// one.
+struct ThreadContext : ThreadMode {
+  const DetectNanOptions* nan_checks = nullptr;  ///< null: results are not checked
+};
+inline constinit thread_local ThreadContext thread_mode;
 
 inline bool is_tracing() { return thread_mode.builder != nullptr; }
 
@@ -68,12 +75,14 @@ Dims canonical(const Dims& dims);
 /// Sets this thread's mode; the destructor restores the previous mode.
 class ModeScope {
  public:
-  explicit ModeScope(ThreadMode next) : before_(thread_mode) { thread_mode = next; }
-  ~ModeScope() { thread_mode = before_; }
+  explicit ModeScope(ThreadMode next) : before_(thread_mode) { set(next); }
+  ~ModeScope() { set(before_); }
   ModeScope(const ModeScope&) = delete;
   ModeScope& operator=(const ModeScope&) = delete;
 
  private:
+  static void set(const ThreadMode& mode) { static_cast<ThreadMode&>(thread_mode) = mode; }
+
   ThreadMode before_;
 };
 

@@ -88,7 +88,7 @@ class EagerScan {
       std::optional<PrintedEntries> printed;
       if (live.is_defined()) printed.emplace(live, scalar(trips_, i64));
       std::optional<detail::LiveEntries> entries;
-      if (has_ended && detail::nan_checks) entries.emplace(Tensors{live});
+      if (has_ended && thread_mode.nan_checks) entries.emplace(Tensors{live});
       result = in_iteration(trips_, plan_.what, [&] { return spec_.body(x, state); });
     };
     const auto check = [&] {

@@ -120,7 +120,7 @@ class LoopRun {
     DimEnv env = has_ended ? ended_->body().env() : attrs_.body.env();
     name_alike(attrs_, own_dims_, dims_made_twice_, inputs, env);
     std::optional<detail::LiveEntries> entries;
-    if (has_ended && detail::nan_checks) entries.emplace(Tensors{live});
+    if (has_ended && thread_mode.nan_checks) entries.emplace(Tensors{live});
     Tensors before;
     if (has_ended)
       before = std::move(state_);
@@ -347,7 +347,7 @@ Tensors interpret(const GraphRef& graph, Tensors&& inputs, const RunOptions&) {
   // The inputs stay alive until the run is done: they go back to the caller if it fails.
   ModeScope plain({});
   DimEnv env;
-  if (detail::nan_checks)
+  if (thread_mode.nan_checks)
     return replay(*graph, inputs, env);  // no op left the loop it was written in
   std::shared_ptr<const Optimised> form;
   {

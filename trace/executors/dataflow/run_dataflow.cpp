@@ -67,7 +67,7 @@ Tensors finished(RunRecorder& recorder, const F& run) {
 /// and where the program makes one.
 template <class F>
 Tensors run_as_checked(const GraphRef& graph, Tensors& inputs, const F& run) {
-  if (!detail::nan_checks) return run();
+  if (!thread_mode.nan_checks) return run();
   if (!has_lasting_effects(*graph)) try {
       return run();
     } catch (const NumericsError&) {

@@ -22,7 +22,7 @@ TokenRun::TokenRun(const TokenPlan& plan, int parallel_iterations, RunRecorder* 
       parallel_iterations_(parallel_iterations),
       recorder_(recorder),
       stop_(cancellation_token()),
-      nan_checks_(detail::nan_checks),
+      nan_checks_(thread_mode.nan_checks),
       all_take_long_(every_op_takes_long),
       helpers_(
           [](void* run) {
