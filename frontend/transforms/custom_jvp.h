@@ -22,8 +22,9 @@ namespace reel {
 ///                         return std::get<0>(t) * tanh(std::get<0>(x) * 10.0);
 ///                       });
 ///
-/// Tensors captured by either function get no gradient. Throws as custom_vjp does if the tangent
-/// has another type than the result. Source: jax.custom_jvp.
+/// Tensors captured by either function get no gradient. Throws StructureError, ShapeError or
+/// DTypeError if the tangent has another type than the result, in eager mode from the gradient.
+/// Source: jax.custom_jvp.
 template <class F, class Tangent>
 auto custom_jvp(F f, Tangent tangent) {
   return [f = std::move(f), tangent = std::move(tangent)](const auto&... arguments) {
@@ -44,7 +45,12 @@ auto custom_jvp(F f, Tangent tangent) {
       const auto push = [&](const Arguments& tangents) {
         return Result(tangent(primals, tangents));
       };
-      return vjp(push, at).second(cotangent);
+      const auto [pushed, pull] = vjp(push, at);
+      const TreeLeaves tangents = flatten(pushed);
+      detail::check_custom_tangents(
+          tangents, [&pushed = pushed] { return leaf_paths(pushed, "result"); }, flatten(cotangent),
+          [&] { return leaf_paths(cotangent, "result"); });
+      return pull(cotangent);
     };
     return custom_vjp(forward, backward)(arguments...);
   };

@@ -50,4 +50,28 @@ Tensors custom_cotangents(const TreeLeaves& given, const CustomArguments& expect
   throw ShapeError(text);
 }
 
+void check_custom_tangents(const TreeLeaves& tangents, const PathsFn& tangent_paths,
+                           const TreeLeaves& cotangents, const PathsFn& cotangent_paths) {
+  if (!same_structure(tangents, cotangents))
+    throw StructureError(str(
+        "custom_jvp: the tangent has another structure than the result",
+        structure_differences(tangents, tangent_paths, cotangents, cotangent_paths, "the result")));
+  std::string lines;
+  bool is_dtype = false;
+  for (std::size_t i = 0; i < tangents.size(); ++i) {
+    if (!tangents[i].tensor.is_defined() || !cotangents[i].tensor.is_defined()) continue;
+    const TensorType &is = tangents[i].tensor.type(), &type = cotangents[i].tensor.type();
+    const bool same_dtype = is.dtype() == type.dtype();
+    if (is == type || (same_dtype && !(is.is_known() && type.is_known()))) continue;
+    is_dtype = is_dtype || !same_dtype;
+    lines += str("\n  ", tangent_paths()[i], ": ", is, " for ", type,
+                 one_dim_hint(is.dims(), type.dims()));
+  }
+  if (lines.empty()) return;
+  const std::string text = str("custom_jvp: the tangent has another type than the result", lines,
+                               "\nReturn a tangent of the type of the result.");
+  if (is_dtype) throw DTypeError(text);
+  throw ShapeError(text);
+}
+
 }  // namespace reel::detail

@@ -9,6 +9,7 @@
 #include "reel/core/base/visibility.h"
 #include "reel/core/ops/control/custom_vjp.h"
 #include "reel/core/types/mode.h"
+#include "reel/frontend/tree/leaves.h"
 #include "reel/frontend/tree/tree.h"
 
 REEL_API_BEGIN
@@ -25,6 +26,10 @@ CustomArguments custom_arguments(const TreeLeaves& leaves, const std::vector<std
 /// Returns the cotangents among the leaves; an empty Tensor for None. Throws StructureError,
 /// ShapeError or DTypeError; the message names all leaves that differ.
 Tensors custom_cotangents(const TreeLeaves& given, const CustomArguments& expected);
+/// Throws StructureError, ShapeError or DTypeError unless the tangents of custom_jvp have the types
+/// of the result, which are the types of its cotangents.
+void check_custom_tangents(const TreeLeaves& tangents, const PathsFn& tangent_paths,
+                           const TreeLeaves& cotangents, const PathsFn& cotangent_paths);
 
 /// Returns the mode without its innermost tape. That tape takes the gradient from `backward`; the
 /// tapes around it must still record how the residuals were computed.

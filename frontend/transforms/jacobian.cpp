@@ -77,4 +77,10 @@ Tensor apart_from_dims(Tensor y, const Dims& x) {
   return y;
 }
 
+Tensor no_derivatives(const Tensor& y, const Tensor& x) {
+  Dims dims = apart_from_dims(y, x.dims()).dims();
+  dims.insert(dims.end(), x.dims().begin(), x.dims().end());
+  return zeros(dims, x.dtype());
+}
+
 }  // namespace reel::detail

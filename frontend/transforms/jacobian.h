@@ -5,6 +5,7 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "reel/core/base/visibility.h"
 #include "reel/frontend/transforms/jvp.h"
@@ -29,6 +30,8 @@ void check_rows(const char* function, const Tensor& y);
 Tensor with_rows_first(const Tensor& jacobian, int columns);
 /// Returns y with new dims in place of its dims that x has, too.
 Tensor apart_from_dims(Tensor y, const Dims& x);
+/// Returns the zeros that jacfwd has for an argument that is not floating.
+Tensor no_derivatives(const Tensor& y, const Tensor& x);
 
 /// Applies f to every unit tensor at once.
 template <class X, class F>
@@ -45,12 +48,15 @@ X for_every_unit(F f, const UnitTensors& units) {
 
 /// Returns the tangent of f at x, for a tangent of leaf i; other leaves stay.
 template <class F, class X>
-Tensor pushed_leaf(const F& f, const X& x, std::size_t i, const Tensor& tangent) {
+Tensor pushed_leaf(const char* function, const F& f, const X& x, std::size_t i,
+                   const Tensor& tangent) {
   const TreeLeaves leaves = flatten(x);
   Tensors tangents = tensors_of(leaves);
   for (std::size_t k = 0; k < tangents.size(); ++k)
     tangents[k] = k == i ? tangent : zero_gradient(tangents[k]);
-  return jvp(f, x, unflatten(x, with_tensors(leaves, tangents))).second;
+  const auto [y, pushed] = jvp(f, x, unflatten(x, with_tensors(leaves, tangents)));
+  check_rows(function, y);
+  return pushed;
 }
 
 template <class F, class X>
@@ -63,10 +69,41 @@ constexpr bool has_jacobian() {
   return kReturnsTensor;
 }
 
+/// Returns jacobian(f). Errors name `function`.
+template <class F>
+auto jacobian_as(const char* function, F f) {
+  return [function, f = std::move(f)]<class X>(const X& x) -> X {
+    if constexpr (!has_jacobian<const F&, X>()) {
+      return x;
+    } else {
+      const auto [y, pullback] = vjp(f, x);
+      check_rows(function, y);
+      const UnitTensors units = unit_tensors(function, y);
+      const TreeLeaves leaves = flatten(x);
+      const Tensors from = tensors_of(leaves);
+      // Without empty tensors, which vmap refuses.
+      const Tensors rows = for_every_unit<Tensors>(
+          [&pullback = pullback](const Tensor& unit) {
+            Tensors all = tensors_of(flatten(pullback(unit)));
+            std::erase_if(all, [](const Tensor& row) { return !row.is_defined(); });
+            return all;
+          },
+          units);
+      Tensors all = from;
+      auto next = rows.begin();
+      for (std::size_t i = 0; i < all.size(); ++i)
+        if (from[i].is_defined())
+          all[i] = named_jacobian(*next++, units.front, y.dims(), from[i].dims());
+      return unflatten(x, with_tensors(leaves, all));
+    }
+  };
+}
+
 }  // namespace detail
 
 /// jacobian(f)(x) returns the derivatives of all elements of f(x): a tree of the type of x, in
-/// which each floating tensor has the dims of f(x) in front of its own.
+/// which each tensor has the dims of f(x) in front of its own. Tensors that are not floating have
+/// zeros of their dtype.
 ///
 /// f: returns a floating tensor. x: a tree. Where f(x) and x share a dim, the dim in front is
 /// another one of that name and size. A ragged dim of f(x) becomes one of the length of its longest
@@ -75,23 +112,7 @@ constexpr bool has_jacobian() {
 /// floating. Source: jax.jacrev.
 template <class F>
 auto jacobian(F f) {
-  return [f = std::move(f)]<class X>(const X& x) -> X {
-    if constexpr (!detail::has_jacobian<const F&, X>()) {
-      return x;
-    } else {
-      const auto [y, pullback] = vjp(f, x);
-      detail::check_rows("jacobian", y);
-      const detail::UnitTensors units = detail::unit_tensors("jacobian", y);
-      const X rows = detail::for_every_unit<X>(pullback, units);
-      TreeLeaves leaves = flatten(rows);
-      const Tensors from = tensors_of(flatten(x));
-      Tensors all = tensors_of(leaves);
-      for (std::size_t i = 0; i < all.size(); ++i)
-        if (all[i].is_defined())
-          all[i] = detail::named_jacobian(all[i], units.front, y.dims(), from[i].dims());
-      return unflatten(rows, with_tensors(leaves, all));
-    }
-  };
+  return detail::jacobian_as("jacobian", std::move(f));
 }
 
 /// jacfwd(f)(x) returns jacobian(f)(x), computed with one tangent for each element of x, all at
@@ -105,12 +126,19 @@ auto jacfwd(F f) {
       TreeLeaves leaves = flatten(x);
       Tensors all = tensors_of(leaves);
       const Tensors from = all;
+      Tensor y;
       for (std::size_t i = 0; i < all.size(); ++i) {
-        if (!from[i].is_defined() || !is_float(from[i].dtype())) continue;
+        if (!from[i].is_defined()) continue;
+        if (!is_float(from[i].dtype())) {
+          if (!y.is_defined()) detail::check_rows("jacfwd", y = f(x));
+          all[i] = detail::no_derivatives(y, from[i]);
+          continue;
+        }
         const detail::UnitTensors units = detail::unit_tensors("jacfwd", from[i]);
         const Tensor columns = detail::for_every_unit<Tensor>(
             [&](const Tensor& unit) {
-              return detail::apart_from_dims(detail::pushed_leaf(f, x, i, unit), from[i].dims());
+              return detail::apart_from_dims(detail::pushed_leaf("jacfwd", f, x, i, unit),
+                                             from[i].dims());
             },
             units);
         all[i] = detail::with_rows_first(
@@ -126,8 +154,9 @@ auto jacfwd(F f) {
 /// of the gradient. hvp() multiplies it by a vector without computing it. Source: jax.hessian.
 template <class F>
 auto hessian(F f) {
-  return [gradient = grad(std::move(f))](const Tensor& x) -> Tensor {
-    return jacobian([&](const Tensor& at) -> Tensor { return gradient(at); })(x);
+  return [gradient = detail::grad_as("hessian", std::move(f))](const Tensor& x) -> Tensor {
+    return detail::jacobian_as("hessian",
+                               [&](const Tensor& at) -> Tensor { return gradient(at); })(x);
   };
 }
 

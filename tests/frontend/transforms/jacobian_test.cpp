@@ -66,6 +66,24 @@ TEST_P(JacobianTest, OfATreeIsATree) {
   expect_values(of_s_again, {1, 2}, 1e-12);
 }
 
+TEST_P(JacobianTest, LeavesThatAreNotFloatingHaveZeros) {
+  struct Argument {
+    Tensor x, factor, nothing;
+  };
+  const auto f = [](const Argument& a) -> Tensor {
+    return slice(a.x, 0, 0, 2) * cast(a.factor, f64);
+  };
+  const Argument at{tensor({1.0, 2.0, 3.0}, f64), tensor({4, 5}), Tensor()};
+  for (const Argument& j : {run(jacobian(f))(at), run(jacfwd(f))(at)}) {
+    expect_values(j.x, {4, 0, 0, 0, 5, 0});
+    EXPECT_EQ(j.factor.type(), TensorType(i32, {2, 2}));
+    expect_values(j.factor, {0, 0, 0, 0});
+    EXPECT_FALSE(j.nothing.is_defined());
+  }
+  const auto whole = [](const Tensor& n) -> Tensor { return cast(n, f64); };
+  expect_values(run(jacfwd(whole))(tensor({4, 5})), {0, 0, 0, 0});
+}
+
 TEST_P(JacobianTest, PaddingHasNoDerivatives) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
   const Tensor x = tensor({1.0, 2.0, 3.0, NAN}, {batch, time}, f64);
@@ -112,6 +130,15 @@ TEST_P(JacobianTest, CustomJvpHoldsInBothDirections) {
   expect_values(run(slope)(x), {1, 9}, 1e-12);
   expect_values(run(grad([slope](const Tensor& x) -> Tensor { return sum(slope(x)); }))(x), {2, 6},
                 1e-12);
+}
+
+TEST(JacobianErrorTest, TheTangentOfCustomJvpHasTheTypeOfTheResult) {
+  const auto f = custom_jvp([](const Tensor& x) { return sin(x); },
+                            [](const auto&, const auto& t) { return sum(std::get<0>(t)); });
+  EXPECT_EQ(message_of<ShapeError>(
+                [&] { grad([&](const Tensor& x) -> Tensor { return sum(f(x)); })(zeros({2})); }),
+            "custom_jvp: the tangent has another type than the result\n  result: f32[] for f32[2]\n"
+            "Return a tangent of the type of the result.");
 }
 
 TEST(JacobianErrorTest, RefusesIntegers) {
