@@ -43,6 +43,7 @@ Tensor expand(const Tensor& x, const Dims& dims);
 /// template, so that braces mean all dims of the result.
 template <std::same_as<Dim> One>
 Tensor expand(const Tensor& x, const One& dim) {
+  check_defined("expand", x);
   if (dim.is_named() && contains(x.dims(), dim)) return x;
   Dims dims = x.dims();
   dims.insert(dims.begin(), dim);

@@ -37,21 +37,23 @@ void order_dims_like(TreeLeaves& leaves, const TreeLeaves& other) {
 
 /// Throws StructureError if the leaves that a branch returned hold empty Tensors; names all of
 /// them.
-void check_none_is_empty(const char* branch, const TreeLeaves& leaves, const PathsFn& paths) {
+void check_none_is_empty(const std::string& function, const std::string& branch,
+                         const TreeLeaves& leaves, const PathsFn& paths) {
   const std::string empty = detail::paths_of_empty(leaves, paths);
   if (!empty.empty())
-    throw StructureError(str("cond: the ", branch, " branch returns empty Tensors: ", empty,
+    throw StructureError(str(function, ": ", branch, " returns empty Tensors: ", empty,
                              "; give them values, or let them be std::optional<Tensor>"));
 }
 
 /// other: the leaves that the first recorded branch returned.
-Branch record_branch(const char* name, const std::function<TreeLeaves()>& branch,
-                     const PathsFn& paths, const TreeLeaves& other = {}) {
-  GraphBuilder builder(name, str("the ", name, " branch of cond"));
+Branch record_branch(const char* label, const std::string& function, const std::string& name,
+                     const std::function<TreeLeaves()>& branch, const PathsFn& paths,
+                     const TreeLeaves& other = {}) {
+  GraphBuilder builder(label, str(name, " of ", function));
   ModeScope scope(builder.scope());
   Branch result;
   result.leaves = branch();
-  check_none_is_empty(name, result.leaves, paths);
+  check_none_is_empty(function, name, result.leaves, paths);
   order_dims_like(result.leaves, other);
   result.graph = finish_part(builder, outputs_of(result.leaves));
   result.captured = builder.captured();
@@ -108,7 +110,7 @@ class BranchMerge {
 };
 
 void check_alike(const Branch& on_true, const Branch& on_false, const PathsFn& true_paths,
-                 const PathsFn& false_paths) {
+                 const PathsFn& false_paths, const BranchNames& names) {
   const bool is_alike = detail::same_structure(on_true.leaves, on_false.leaves);
   std::vector<detail::LeafPair> leaves;  // if the structures agree, errors alone need the paths
   if (is_alike)
@@ -134,7 +136,7 @@ void check_alike(const Branch& on_true, const Branch& on_false, const PathsFn& t
     worst = std::max(worst, how);
     if (how == fine) continue;
     lines += str("\n  ", is_alike ? true_paths()[i] : path, ": ", a ? detail::print(*a) : "nothing",
-                 " if true, ", b ? detail::print(*b) : "nothing", " if false");
+                 ' ', names.on_true, ", ", b ? detail::print(*b) : "nothing", ' ', names.on_false);
     if (how == dtype) lines += " (dtypes differ)";
     if (how != shape) continue;
     if (a->kind == TreeLeaf::Kind::dim) {
@@ -147,7 +149,8 @@ void check_alike(const Branch& on_true, const Branch& on_false, const PathsFn& t
   }
   if (worst == fine) return;
   const std::string text = str(
-      "cond: the branches return different types", lines, "\nReturn the same type from both.",
+      names.function, ": the branches return different types", lines,
+      "\nReturn the same type from both.",
       has_named ? " Where a dim differs on purpose, return the Dim as well: the result then has "
                   "a new one."
                 : "");
@@ -160,7 +163,7 @@ void check_alike(const Branch& on_true, const Branch& on_false, const PathsFn& t
 
 TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves()>& on_true,
                        const std::function<TreeLeaves()>& on_false, const PathsFn& true_paths,
-                       const PathsFn& false_paths) try {
+                       const PathsFn& false_paths, const BranchNames& names) try {
   RandomScope random;
   const auto run = [&](bool taken) {
     random.begin(taken ? 1 : 0);
@@ -180,14 +183,16 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
     const std::uint64_t begin = next_block_id();
     const bool is_true = pred.tensor.item<bool>();
     TreeLeaves leaves = run(is_true);
-    check_none_is_empty(is_true ? "true" : "false", leaves, is_true ? true_paths : false_paths);
+    check_none_is_empty(names.function, is_true ? names.true_branch : names.false_branch, leaves,
+                        is_true ? true_paths : false_paths);
     return own_state(std::move(leaves), begin);
   }
   const Branch yes = record_branch(
-      "true", [&] { return run(true); }, true_paths);
+      "true", names.function, names.true_branch, [&] { return run(true); }, true_paths);
   const Branch no = record_branch(
-      "false", [&] { return run(false); }, false_paths, yes.leaves);
-  check_alike(yes, no, true_paths, false_paths);
+      "false", names.function, names.false_branch, [&] { return run(false); }, false_paths,
+      yes.leaves);
+  check_alike(yes, no, true_paths, false_paths, names);
   CondAttrs attrs;
   CaptureList captures;
   attrs.true_captures = captures.add(yes.captured);

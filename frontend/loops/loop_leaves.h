@@ -103,12 +103,19 @@ ScanResult scan_leaves(const ScanSpec& spec);
 /// have no elements.
 TreeLeaves initial_slice_leaves(const ScanSpec& spec);
 
+/// Names of two branches and of the function that the user called, for errors.
+struct BranchNames {
+  std::string function = "cond";
+  std::string true_branch = "the true branch", false_branch = "the false branch";
+  std::string on_true = "if true", on_false = "if false";
+};
+
 /// Runs one of two branches in eager mode, or records both in a trace. Throws StructureError,
 /// DTypeError or ShapeError if the recorded branches differ. true_paths, false_paths: the paths of
 /// the results of the branches.
 TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves()>& on_true,
                        const std::function<TreeLeaves()>& on_false, const PathsFn& true_paths,
-                       const PathsFn& false_paths);
+                       const PathsFn& false_paths, const BranchNames& names = {});
 
 namespace detail {
 /// Returns the leaves of a state that body returned; sets `paths` if its structure differs from

@@ -14,4 +14,12 @@ Tensor checked_branch_index(const Tensor& index) {
   return cast(index, i64);
 }
 
+BranchNames names_of_branches(std::size_t first, std::size_t second) {
+  return {.function = "switch_case",
+          .true_branch = str("branch ", first),
+          .false_branch = str("branch ", second),
+          .on_true = str("in branch ", first),
+          .on_false = str("in branch ", second)};
+}
+
 }  // namespace reel::detail

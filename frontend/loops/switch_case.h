@@ -18,6 +18,9 @@ namespace detail {
 /// Returns the index as a scalar i64. Throws DTypeError or ShapeError.
 Tensor checked_branch_index(const Tensor& index);
 
+/// Names the branches of these numbers, for errors. Each stands for all branches of one side.
+BranchNames names_of_branches(std::size_t first, std::size_t second);
+
 /// Runs branch `index`, which is one of the `Count` branches from First on.
 template <std::size_t First, std::size_t Count, class Branches>
 auto run_branch(const Tensor& index, const Branches& branches) {
@@ -25,7 +28,8 @@ auto run_branch(const Tensor& index, const Branches& branches) {
     return as_state(std::get<First>(branches)());
   } else {
     constexpr std::size_t kHalf = Count / 2;
-    return cond(
+    return cond_as(
+        names_of_branches(First, First + kHalf),
         less(index, static_cast<std::int64_t>(First + kHalf)),
         [&] { return run_branch<First, kHalf>(index, branches); },
         [&] { return run_branch<First + kHalf, Count - kHalf>(index, branches); });

@@ -161,20 +161,10 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
   }
 }
 
-/// Runs on_true if pred holds, otherwise on_false, and returns the result.
-///
-/// pred: bool, or a boolean scalar. Both functions must return trees of the same structure and
-/// types. In eager mode only the branch taken is called; in a trace both are recorded and one runs.
-/// Tensors that only the other branch reads have exact zeros as gradients.
-///
-/// Named dims of the results may differ if each branch makes its own, or if the tree has the Dim as
-/// a leaf: the result then has the Dim of the branch taken, a new one in a trace. The number of
-/// elements of a SparseTensor may differ too; in a trace it is then unknown.
-///
-/// Throws DTypeError or ShapeError if pred is no boolean scalar. In a trace, which records both
-/// branches, throws StructureError, DTypeError or ShapeError if their types differ.
+namespace detail {
+/// Returns cond(...). Errors have the names.
 template <class Pred, class OnTrue, class OnFalse>
-auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
+auto cond_as(const BranchNames& names, const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
   static_assert(std::is_same_v<Pred, bool> || std::is_same_v<Pred, Tensor>,
                 "pred is bool, or a boolean scalar Tensor");
   if constexpr (!detail::are_branches<OnTrue&, OnFalse&>()) {
@@ -195,9 +185,27 @@ auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
     const TreeLeaves leaves = cond_leaves(
         detail::as_condition(pred), leaves_of(on_true, if_true), leaves_of(on_false, if_false),
         [&] { return leaf_paths(*if_true, "result"); },
-        [&] { return leaf_paths(*if_false, "result"); });
+        [&] { return leaf_paths(*if_false, "result"); }, names);
     return unflatten(if_true ? *if_true : *if_false, leaves);
   }
+}
+}  // namespace detail
+
+/// Runs on_true if pred holds, otherwise on_false, and returns the result.
+///
+/// pred: bool, or a boolean scalar. Both functions must return trees of the same structure and
+/// types. In eager mode only the branch taken is called; in a trace both are recorded and one runs.
+/// Tensors that only the other branch reads have exact zeros as gradients.
+///
+/// Named dims of the results may differ if each branch makes its own, or if the tree has the Dim as
+/// a leaf: the result then has the Dim of the branch taken, a new one in a trace. The number of
+/// elements of a SparseTensor may differ too; in a trace it is then unknown.
+///
+/// Throws DTypeError or ShapeError if pred is no boolean scalar. In a trace, which records both
+/// branches, throws StructureError, DTypeError or ShapeError if their types differ.
+template <class Pred, class OnTrue, class OnFalse>
+auto cond(const Pred& pred, OnTrue&& on_true, OnFalse&& on_false) {
+  return detail::cond_as({}, pred, on_true, on_false);
 }
 
 /// Runs on_true(args...) if pred holds, otherwise on_false(args...). Otherwise as cond without

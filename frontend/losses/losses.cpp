@@ -42,11 +42,12 @@ void check_same_dims(std::string_view loss, std::string_view what, const TensorT
 }
 
 /// Throws ShapeError unless class indices have the dims of logits without the classes.
-void check_positions(const TensorType& logits, const TensorType& targets, int axis) {
+void check_positions(std::string_view function, const TensorType& logits, const TensorType& targets,
+                     int axis) {
   Dims expected = logits.dims();
   expected.erase(expected.begin() + axis);
   if (!fit(expected, targets.dims()))
-    throw ShapeError(str("cross_entropy: targets must have the dims of logits but the classes, ",
+    throw ShapeError(str(function, ": targets must have the dims of logits but the classes, ",
                          expected, ": logits ", logits, ", classes ",
                          logits.dims()[static_cast<std::size_t>(axis)], ", targets ", targets,
                          one_dim_hint(expected, targets.dims())));
@@ -63,11 +64,12 @@ Tensor with_classes_last(const Tensor& logits, int axis) {
 }
 
 /// Returns log p of the classes with these indices.
-Tensor at_positions(const Tensor& log_p, const Tensor& targets, int axis) {
+Tensor at_positions(const std::string& function, const Tensor& log_p, const Tensor& targets,
+                    int axis) {
   const bool is_named = log_p.type().is_named();
   const int last = log_p.rank() - 1;
-  return gather_for("cross_entropy", with_classes_last(log_p, axis), targets,
-                    is_named ? axis : last, {.from_end = false, .batch_dims = is_named ? 0 : last});
+  return gather_for(function, with_classes_last(log_p, axis), targets, is_named ? axis : last,
+                    {.from_end = false, .batch_dims = is_named ? 0 : last});
 }
 
 /// Returns Σ q log p over the classes, with 0 · -inf = 0.
@@ -96,13 +98,14 @@ Tensor along_classes(const Tensor& weights, const Tensor& logits, int axis) {
   return expand(reshape(weights, dims), logits.dims());
 }
 
-void check_weights(const Tensor& weights, const Tensor& logits, int axis) {
+void check_weights(std::string_view function, const Tensor& weights, const Tensor& logits,
+                   int axis) {
   const Dim& classes = logits.dims()[static_cast<std::size_t>(axis)];
   if (weights.dtype() != logits.dtype())
-    throw DTypeError(str("cross_entropy: class_weights must have the dtype of logits: logits ",
+    throw DTypeError(str(function, ": class_weights must have the dtype of logits: logits ",
                          logits.type(), ", class_weights ", weights.type()));
   if (!fit({classes}, weights.dims()))
-    throw ShapeError(str("cross_entropy: class_weights must have the dim of the classes, ", classes,
+    throw ShapeError(str(function, ": class_weights must have the dim of the classes, ", classes,
                          ", got ", weights.type()));
 }
 
@@ -112,16 +115,15 @@ Tensor quotient_or_zero(const Tensor& total, const Tensor& weight) {
 }
 
 /// The cross entropy of class indices, of which some do not count, or count more than others.
-Tensor weighted_by_index(const Tensor& log_p, const Tensor& targets, int axis,
-                         const CrossEntropyOptions& options) {
+Tensor weighted_by_index(const std::string& function, const Tensor& log_p, const Tensor& targets,
+                         int axis, const CrossEntropyOptions& options) {
   const double smoothing = options.label_smoothing;
   const Tensor counts = options.ignore ? targets != *options.ignore : ones(targets.dims(), boolean);
   const Tensor index = where(counts, targets, 0);
   Tensor weight = cast(counts, log_p.dtype());
   if (options.class_weights.is_defined())
-    weight =
-        weight * gather_for("cross_entropy", options.class_weights, index, 0, {.from_end = false});
-  const Tensor right = at_positions(log_p, index, axis);
+    weight = weight * gather_for(function, options.class_weights, index, 0, {.from_end = false});
+  const Tensor right = at_positions(function, log_p, index, axis);
   Tensor total = sum(weight * where(weight == 0, 0, right));
   if (smoothing != 0) {
     const Tensor weights = options.class_weights.is_defined()
@@ -135,44 +137,62 @@ Tensor weighted_by_index(const Tensor& log_p, const Tensor& targets, int axis,
 
 }  // namespace
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Axis& classes,
-                     const CrossEntropyOptions& options) {
+Tensor detail::cross_entropy_as(const std::string& function, const Tensor& logits,
+                                const Tensor& targets, const Axis& classes,
+                                const CrossEntropyOptions& options) {
   const double smoothing = options.label_smoothing;
   if (!(smoothing >= 0 && smoothing <= 1))
-    throw ArgumentError(str("cross_entropy: label_smoothing must be in [0, 1], got ", smoothing));
-  check_defined("cross_entropy", targets);
-  check_float("cross_entropy", "logits", logits);
+    throw ArgumentError(str(function, ": label_smoothing must be in [0, 1], got ", smoothing));
+  check_defined(function, targets);
+  check_float(function, "logits", logits);
   if (!is_integer(targets.dtype()) && targets.dtype() != logits.dtype())
-    throw DTypeError(
-        str("cross_entropy: targets must be i32 or i64, the positions of the right "
-            "classes, or probabilities of logits' dtype: logits ",
-            logits.type(), ", targets ", targets.type()));
-  const int axis = classes.in(logits, "cross_entropy");
+    throw DTypeError(str(function,
+                         ": targets must be i32 or i64, the positions of the right "
+                         "classes, or probabilities of logits' dtype: logits ",
+                         logits.type(), ", targets ", targets.type()));
+  const int axis = classes.in(logits, function);
   const bool has_positions = is_integer(targets.dtype());
   if (has_positions)
-    check_positions(logits.type(), targets.type(), axis);
+    check_positions(function, logits.type(), targets.type(), axis);
   else
-    check_same_dims("cross_entropy", "logits where they are probabilities", logits.type(),
-                    targets.type());
+    check_same_dims(function, "logits where they are probabilities", logits.type(), targets.type());
   // NaN in padding would spread to its gradient through softmax; mask_padding removes it.
   const Tensor log_p = log_softmax(mask_padding(logits), axis);
   const bool has_weights = options.class_weights.is_defined();
-  if (has_weights) check_weights(options.class_weights, logits, axis);
+  if (has_weights) check_weights(function, options.class_weights, logits, axis);
   if (options.ignore && !has_positions)
     throw ArgumentError(
-        "cross_entropy: ignore is for class indices, but targets are probabilities");
+        str(function, ": ignore is for class indices, but targets are probabilities"));
   if (has_positions && (options.ignore || has_weights))
-    return weighted_by_index(log_p, targets, axis, options);
+    return weighted_by_index(function, log_p, targets, axis, options);
   if (has_weights) {
     const Tensor q = mask_padding(targets) * (1 - smoothing) +
                      smoothing / cast(range_size(logits, axis), logits.dtype());
     return 0 - mean(weighted(log_p, q, along_classes(options.class_weights, log_p, axis), axis));
   }
-  const Tensor right = mean(has_positions ? at_positions(log_p, targets, axis)
+  const Tensor right = mean(has_positions ? at_positions(function, log_p, targets, axis)
                                           : expected(log_p, mask_padding(targets), axis));
   // 0 - x, because -x would return -0 for a loss of 0 (no entries, or certain predictions).
   if (smoothing == 0) return 0 - right;
   return 0 - (right * (1 - smoothing) + mean(mean(log_p, axis)) * smoothing);
+}
+
+Tensor detail::logits_of_targets(const std::string& function, const Tensor& logits,
+                                 const Tensor& targets, const Axis& classes,
+                                 std::optional<std::int64_t> ignore) {
+  check_defined(function, targets);
+  check_float(function, "logits", logits);
+  if (!is_integer(targets.dtype()))
+    throw DTypeError(str(function, ": targets must be class indices, got ", targets.type()));
+  const int axis = classes.in(logits, function);
+  check_positions(function, logits.type(), targets.type(), axis);
+  return at_positions(function, logits, ignore ? where(targets != *ignore, targets, 0) : targets,
+                      axis);
+}
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Axis& classes,
+                     const CrossEntropyOptions& options) {
+  return detail::cross_entropy_as("cross_entropy", logits, targets, classes, options);
 }
 
 Tensor binary_cross_entropy(const Tensor& given_logits, const Tensor& given_targets) {

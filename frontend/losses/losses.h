@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
@@ -41,6 +42,16 @@ struct CrossEntropyOptions {
 /// in the sum nor in the divisor; the index may be out of range. If nothing counts, the loss is 0.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Axis& classes,
                      const CrossEntropyOptions& options = {});
+
+namespace detail {
+/// Returns cross_entropy(...). Errors name `function`.
+Tensor cross_entropy_as(const std::string& function, const Tensor& logits, const Tensor& targets,
+                        const Axis& classes, const CrossEntropyOptions& options);
+/// Returns the logits of the targets' classes, and of class 0 for targets that are `ignore`. Throws
+/// as cross_entropy, and DTypeError unless targets are class indices. Errors name `function`.
+Tensor logits_of_targets(const std::string& function, const Tensor& logits, const Tensor& targets,
+                         const Axis& classes, std::optional<std::int64_t> ignore);
+}  // namespace detail
 
 /// Returns the binary cross entropy in nats: the mean of -(t log σ(x) + (1 - t) log(1 - σ(x))),
 /// without overflow or cancellation at large |x|.

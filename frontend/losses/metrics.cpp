@@ -15,6 +15,8 @@ Tensor counts(const Tensor& targets, std::optional<std::int64_t> ignore, DType d
 }  // namespace
 
 Tensor Weighted::mean() const {
+  check_defined("Weighted::mean", total);
+  check_defined("Weighted::mean", weight);
   const Tensor is_empty = weight == 0;
   return where(is_empty, 0, total / where(is_empty, 1, weight));
 }
@@ -25,7 +27,8 @@ Weighted operator+(const Weighted& a, const Weighted& b) {
 
 Weighted log_loss(const Tensor& logits, const Tensor& targets, const Axis& classes,
                   std::optional<std::int64_t> ignore) {
-  const Tensor mean = cross_entropy(logits, targets, classes, {.ignore = ignore});
+  const Tensor mean =
+      detail::cross_entropy_as("log_loss", logits, targets, classes, {.ignore = ignore});
   if (!is_integer(targets.dtype()))
     throw DTypeError(str("log_loss: targets must be class indices, got ", targets.type()));
   const Tensor weight = sum(counts(targets, ignore, logits.dtype()));
@@ -34,18 +37,18 @@ Weighted log_loss(const Tensor& logits, const Tensor& targets, const Axis& class
 
 Weighted accuracy(const Tensor& logits, const Tensor& targets, const Axis& classes,
                   std::optional<std::int64_t> ignore) {
-  cross_entropy(stop_gradient(logits), targets, classes, {.ignore = ignore});  // checks the types
-  if (!is_integer(targets.dtype()))
-    throw DTypeError(str("accuracy: targets must be class indices, got ", targets.type()));
-  const Tensor best = argmax(logits, classes);
-  const Tensor expected = cast(targets, i32);
-  const Tensor is_right =
-      logical_and(equal(best, expected), logical_not(any(isnan(logits), {classes})));
+  // A run reads them, so it throws for an index out of range in every mode.
+  const Tensor of_targets = detail::logits_of_targets("accuracy", logits, targets, classes, ignore);
+  const Tensor is_best = equal(argmax(logits, classes), cast(targets, i32));
+  const Tensor has_nan = logical_or(any(isnan(logits), {classes}), isnan(of_targets));
+  const Tensor is_right = logical_and(is_best, logical_not(has_nan));
   const Tensor weight = counts(targets, ignore, logits.dtype());
   const Tensor right = cast(is_right, logits.dtype()) * weight;
   return {sum(mask_padding(right)), sum(weight)};
 }
 
-Tensor perplexity(const Weighted& loss) { return exp(loss.mean()); }
+Tensor perplexity(const Weighted& loss) {
+  return as_function("perplexity", [&] { return exp(loss.mean()); });
+}
 
 }  // namespace reel

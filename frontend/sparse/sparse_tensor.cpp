@@ -40,6 +40,7 @@ Tensor to_dense(const SparseTensor& sparse) {
 }
 
 SparseTensor from_dense(const Tensor& x) {
+  check_defined("from_dense", x);
   for (const Dim& dim : x.dims())
     if (dim.is_named() || !dim.has_size())
       throw ShapeError(

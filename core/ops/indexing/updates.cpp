@@ -2,6 +2,7 @@
 #include "reel/core/functions/updates.h"
 
 #include <algorithm>
+#include <string>
 
 #include "reel/core/base/str.h"
 #include "reel/core/dims/same_name.h"
@@ -55,12 +56,13 @@ Dims entries_of(const Tensor& x, const Dim& dim, const Dims& of_index) {
   return result;
 }
 
-/// Returns a mask of x: true at the place that the index names in each entry. Throws as gather.
-Tensor mask_of_place(const Tensor& x, const Tensor& index, int axis) {
+/// Returns a mask of x: true at the place that the index names in each entry. Throws as gather, in
+/// the name of the function.
+Tensor mask_of_place(const std::string& function, const Tensor& x, const Tensor& index, int axis) {
   const Dim dim = x.dims()[static_cast<std::size_t>(axis)];
   if (!dim.is_named()) {
     const Tensor positions = range(dim, i64);
-    const Tensor is_place = equal(positions, gather_for("set_at", positions, index, 0));
+    const Tensor is_place = equal(positions, gather_for(function, positions, index, 0));
     Dims dims(static_cast<std::size_t>(x.rank() - axis), Dim(1));
     dims[0] = dim;
     return expand(reshape(is_place, dims), x.dims());
@@ -69,12 +71,13 @@ Tensor mask_of_place(const Tensor& x, const Tensor& index, int axis) {
   Dims all = entries;
   all.push_back(dim);
   const Tensor positions = spread(range(dim, i64), all);
-  const Tensor place = gather_for("set_at", positions, spread(index, entries), dim);
+  const Tensor place = gather_for(function, positions, spread(index, entries), dim);
   return expand(equal(positions, expand(place, all)), x.dims());
 }
 
 /// Replaces one place in every entry. x may be ragged.
-Tensor set_in_entries(const Tensor& x, const Tensor& index, const Tensor& value, int axis) {
+Tensor set_in_entries(const std::string& function, const Tensor& x, const Tensor& index,
+                      const Tensor& value, int axis) {
   const Dim dim = x.dims()[static_cast<std::size_t>(axis)];
   Tensor along = value;
   if (!dim.is_named() && value.rank()) {  // plain axes: one of size 1 for the place
@@ -82,16 +85,16 @@ Tensor set_in_entries(const Tensor& x, const Tensor& index, const Tensor& value,
     dims.insert(dims.begin() + axis, Dim(1));
     along = reshape(value, dims);
   }
-  return where(mask_of_place(x, index, axis), expand(along, x.dims()), x);
+  return where(mask_of_place(function, x, index, axis), expand(along, x.dims()), x);
 }
 
 /// Replaces the places along a dim of the index in every entry. x may be ragged.
-Tensor set_places(const Tensor& x, const Tensor& index, const Tensor& value, int axis,
-                  int axis_of_places) {
+Tensor set_places(const std::string& function, const Tensor& x, const Tensor& index,
+                  const Tensor& value, int axis, int axis_of_places) {
   const Dim dim = x.dims()[static_cast<std::size_t>(axis)];
   const Dim places = index.dims()[static_cast<std::size_t>(axis_of_places)];
   if (lengths_run_over(value.type(), {axis}))
-    throw ShapeError(str("set_at: lengths of value ", value.type(), " run over ", places,
+    throw ShapeError(str(function, ": lengths of value ", value.type(), " run over ", places,
                          ", which the index ", index.type(), " puts at places of ", dim, " in x ",
                          x.type(), "; rename it in index and value"));
   if (places.has_size() && places.size() == 0) return x;
@@ -106,7 +109,7 @@ Tensor set_places(const Tensor& x, const Tensor& index, const Tensor& value, int
   with_places.push_back(places);
   const Axis along = static_cast<int>(entries.size());
   const Tensor place =
-      gather_for("set_at", spread(range(dim, i64), all), spread(index, with_places), along);
+      gather_for(function, spread(range(dim, i64), all), spread(index, with_places), along);
   // The number of the value at each position, the last one if there are several; -1 without a
   // value.
   const Tensor number = scatter_max(
@@ -129,10 +132,11 @@ bool is_known(const Tensor& x) {
 }
 
 /// Replaces whole rows of x, which are slices along the axis.
-Tensor set_rows(Tensor x, const Tensor& index, const Tensor& value, int axis) {
+Tensor set_rows(const std::string& function, Tensor x, const Tensor& index, const Tensor& value,
+                int axis) {
   const int rank = x.rank();
   const std::int64_t rows = x.dims()[static_cast<std::size_t>(axis)].size();
-  const Tensor numbers = row_numbers(index, rows, {.function = "set_at"});
+  const Tensor numbers = row_numbers(index, rows, {.function = function});
   std::vector<int> order;  // of the value: the dims of the index come first
   for (int i = axis; i < axis + index.rank(); ++i) order.push_back(i);
   for (int i = 0; i < value.rank(); ++i)
@@ -145,35 +149,42 @@ Tensor set_rows(Tensor x, const Tensor& index, const Tensor& value, int axis) {
   return with_first_axis_at(put_rows(with_axis_first(x, axis), numbers, rows_of_value), axis);
 }
 
-}  // namespace
-
-Tensor set_at(Tensor x, const Arg& given_index, const Arg& given_value, const Axis& given_axis) {
-  check_defined("set_at", x);
-  const Tensor index = tensor_of(given_index, i64);
-  check_defined("set_at", index);
-  if (!is_integer(index.dtype()))
-    throw DTypeError(str("set_at: index must be i32 or i64, got ", index.type()));
-  const int axis = given_axis.in(x, "set_at");
+/// set_at, with messages that begin with the name of the function that the user called.
+Tensor set_elements(const std::string& function, Tensor x, const Tensor& index,
+                    const Arg& given_value, int axis) {
   const GatherAttrs attrs =
-      match_dims(x.type(), index.type(), {.axis = axis, .function = "set_at"});
-  check_indices("set_at", x.type(), index.type(), attrs);
-  const Tensor value = value_as("set_at", x, tensor_of(given_value, x.dtype()),
+      match_dims(x.type(), index.type(), {.axis = axis, .function = function});
+  check_indices(function, x.type(), index.type(), attrs);
+  const Tensor value = value_as(function, x, tensor_of(given_value, x.dtype()),
                                 gathered_dims(x.type(), index.type(), attrs));
   const auto is_matched = [](int axis) { return axis >= 0; };
   const bool all_match = std::all_of(attrs.matched.begin(), attrs.matched.end(), is_matched);
   const bool any_match = std::any_of(attrs.matched.begin(), attrs.matched.end(), is_matched);
   if (!any_match && !x.type().is_ragged() && !index.type().is_ragged() && is_known(x) &&
       is_known(index))
-    return set_rows(std::move(x), index, value, axis);
-  if (all_match) return set_in_entries(x, index, value, axis);
+    return set_rows(function, std::move(x), index, value, axis);
+  if (all_match) return set_in_entries(function, x, index, value, axis);
   if (std::count_if(attrs.matched.begin(), attrs.matched.end(), is_matched) + 1 != index.rank())
-    throw ShapeError(str("set_at: index ", index.type(), " names places along several dims in ",
+    throw ShapeError(str(function, ": index ", index.type(), " names places along several dims in ",
                          x.type(),
                          "; one dim only may stand for places if either has ragged dims or sizes "
                          "that only a run knows, or x has dims of the index; merge these dims of "
                          "index and value"));
   const auto places = std::find_if_not(attrs.matched.begin(), attrs.matched.end(), is_matched);
-  return set_places(x, index, value, axis, static_cast<int>(places - attrs.matched.begin()));
+  return set_places(function, x, index, value, axis,
+                    static_cast<int>(places - attrs.matched.begin()));
+}
+
+}  // namespace
+
+Tensor set_at(Tensor x, const Arg& given_index, const Arg& value, const Axis& axis) {
+  check_defined("set_at", x);
+  const Tensor index = tensor_of(given_index, i64);
+  check_defined("set_at", index);
+  if (!is_integer(index.dtype()))
+    throw DTypeError(str("set_at: index must be i32 or i64, got ", index.type()));
+  const int position = axis.in(x, "set_at");
+  return set_elements("set_at", std::move(x), index, value, position);
 }
 
 Tensor set_slice(Tensor x, const Arg& given_begin, const Tensor& value, const Axis& given_axis) {
@@ -190,8 +201,9 @@ Tensor set_slice(Tensor x, const Arg& given_begin, const Tensor& value, const Ax
                          x.type(), ", and the axis one size"));
   const Dim& taken = value.dims()[static_cast<std::size_t>(axis)];
   const Tensor first = cast(begin, i64);
-  return set_at(std::move(x), where(first < 0, first + along.size(), first) + range(taken, i64),
-                value, axis);
+  return set_elements("set_slice", std::move(x),
+                      where(first < 0, first + along.size(), first) + range(taken, i64), value,
+                      axis);
 }
 
 }  // namespace reel

@@ -146,6 +146,51 @@ TEST_F(ErrorNamesTest, OfFunctionsOfElements) {
   });
 }
 
+TEST_F(ErrorNamesTest, OfUpdates) {
+  const Tensor row = ones({1, 3});
+  const auto at_five = [&](const Tensor& p) { return set_slice(p, scalar(5), row); };
+  expect_names({
+      {"set_at", [&] { set_at(p, 2, 1.0); }},
+      {"set_at", [&] { set_at(p, 0, p); }},
+      {"set_slice", [&] { set_slice(p, 5, row); }},
+      {"set_slice", [&] { jit(at_five)(p); }},
+      {"set_slice", [&] { set_slice(p, 0, cast(row, f64)); }},
+      {"set_slice",
+       [&] {
+         set_slice(p, 0, ones({1, 2}));
+       }},
+      {"set_slice", [&] { set_slice(p, 0, ones({3})); }},
+  });
+}
+
+TEST_F(ErrorNamesTest, OfAnEmptyTensor) {
+  expect_names({
+      {"expand", [] { expand(Tensor(), Dim("batch", 2)); }},
+      {"from_dense", [] { from_dense(Tensor()); }},
+      {"perplexity", [] { perplexity(Weighted{}); }},
+      {"Weighted::mean", [] { Weighted{}.mean(); }},
+      {"hessian", [&] { hessian([](const Tensor&) { return Tensor(); })(x); }},
+  });
+}
+
+TEST_F(ErrorNamesTest, OfMetrics) {
+  const Tensor rows = zeros({batch, g}, i32);
+  const auto wrong = [&](const Tensor& x) { return accuracy(x, i + 9, f).total; };
+  expect_names({
+      {"accuracy", [&] { accuracy(Tensor(), i, f); }},
+      {"accuracy", [&] { accuracy(x, Tensor(), f); }},
+      {"accuracy", [&] { accuracy(x, i, g); }},
+      {"accuracy", [&] { accuracy(x, rows, f); }},
+      {"accuracy", [&] { accuracy(x, i + 9, f); }},
+      {"accuracy", [&] { jit(wrong)(x); }},
+      {"log_loss", [&] { log_loss(Tensor(), i, f); }},
+      {"log_loss", [&] { log_loss(x, Tensor(), f); }},
+      {"log_loss", [&] { log_loss(x, i, g); }},
+      {"log_loss", [&] { log_loss(x, rows, f); }},
+      {"log_loss", [&] { log_loss(x, i + 9, f, 3); }},
+  });
+}
+
 TEST_F(ErrorNamesTest, OfLosses) {
   const Dim labels("labels", 2);
   const Tensor ones_there = ones({batch, labels}, i32);
@@ -223,8 +268,13 @@ TEST_F(ErrorNamesTest, OfLayers) {
 
 TEST_F(ErrorNamesTest, OfGradients) {
   const auto square_of = [](const Tensor& x) { return x * x; };
+  const auto whole = [](const Tensor& x) { return cast(x, i32); };
   expect_names({
       {"grad", [&] { grad(square_of)(x); }},
+      {"hessian", [&] { hessian(square_of)(x); }},
+      {"jacobian", [&] { jacobian(whole)(x); }},
+      {"jacfwd", [&] { jacfwd(whole)(x); }},
+      {"jacfwd", [&] { jacfwd(whole)(i); }},
       {"value_and_grad", [&] { value_and_grad(square_of)(x); }},
       {"vjp", [&] { vjp(square_of, x).second(zeros({2})); }},
       {"vjp", [&] { vjp(square_of, x).second(zeros(x.dims(), f64)); }},

@@ -237,6 +237,24 @@ TEST_P(SwitchCaseTest, EveryRowTakesItsOwnBranch) {
   expect_values(y, {-2, 2, 7, 6});
 }
 
+TEST(SwitchCaseErrorTest, NamesTheBranchesThatDiffer) {
+  const auto f = [](const Tensor& i) {
+    return switch_case(
+        i, [] { return zeros({2}); }, [] { return zeros({2}); }, [] { return zeros({3}); });
+  };
+  EXPECT_EQ(message_of<ShapeError>([&] { jit(f)(scalar(1)); }),
+            "switch_case: the branches return different types\n  result: f32[2] in branch 1, "
+            "f32[3] in branch 2 (dims differ)\nReturn the same type from both.");
+  const auto g = [](const Tensor& i) {
+    return switch_case(
+        i, [] { return zeros({2}); }, [] { return Tensor(); });
+  };
+  for (const auto& call : {std::function<Tensor(Tensor)>(g), std::function<Tensor(Tensor)>(jit(g))})
+    EXPECT_EQ(message_of<StructureError>([&] { call(scalar(1)); }),
+              "switch_case: branch 1 returns empty Tensors: result; give them values, or let them "
+              "be std::optional<Tensor>");
+}
+
 TEST(SwitchCaseErrorTest, TakesAnIntegerScalar) {
   const auto one = [] { return scalar(1.0); };
   EXPECT_EQ(message_of<DTypeError>([&] { switch_case(scalar(1.0), one, one); }),
