@@ -66,12 +66,10 @@ struct JitOptions {
   /// argument 0, {{0, 1}} for their second one. Their sizes are not part of the signature, and f
   /// cannot read them. Named axes keep their dims.
   std::vector<AnyLength> any_length = {};
-  /// Names of dims of which one trace serves all sizes: {Dim("batch"), Dim("time")}, or dims of
-  /// these names. Static dims of the arguments with one of the names are then as dims made from a
-  /// scalar: f cannot read their sizes, and other calls may have other dims there. Dims computed
-  /// from them (time + 1) are so too. Calls throw ArgumentError for a name that no dim of the
-  /// arguments has, and TraceError if f, or an op that it applies, needs the number. Ignored in a
-  /// call inside another trace.
+  /// Names of dims of which one trace serves all sizes: {Dim("batch"), Dim("time")}. The sizes of
+  /// these dims, and of dims computed from them, are not part of the signature. Calls throw
+  /// TraceError if f or one of its ops needs such a size, and ArgumentError for a name that no dim
+  /// of the arguments has. Ignored in a call inside another trace.
   Dims dynamic = {};
 };
 
