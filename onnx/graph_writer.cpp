@@ -4,13 +4,23 @@
 #include <numeric>
 
 #include "reel/core/base/str.h"
+#include "reel/core/ops.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/types/dim_expression.h"
+#include "reel/onnx/borders.h"
 #include "reel/onnx/writer_registry.h"
 
 namespace reel::exported {
 
 std::int64_t known_size(const Dim& dim) { return dim.raw_size(); }
+
+bool is_known_empty(const TensorType& type) {
+  const Dims& dims = type.dims();
+  const auto is_known = [](const Dim& dim) { return known_size(dim) >= 0; };
+  const auto is_zero = [](const Dim& dim) { return known_size(dim) == 0; };
+  return !type.is_list() && !is_token(type) && std::all_of(dims.begin(), dims.end(), is_known) &&
+         std::any_of(dims.begin(), dims.end(), is_zero);
+}
 
 // ---- Values and records -------------------------------------------------------------------------
 
@@ -58,6 +68,17 @@ Name GraphWriter::name_after_writing(ValueId value) {
 void GraphWriter::write(const OpRecord& record) {
   const auto outputs = graph_.outputs_of(record);
   Names names;
+  // Results without elements are constants. onnxruntime has no implementation of some ops for them,
+  // and its optimiser takes the addition of a constant without elements for the identity.
+  const auto is_empty = [&](ValueId value) { return is_known_empty(type(value)); };
+  if (!outputs.empty() && std::all_of(outputs.begin(), outputs.end(), is_empty)) {
+    for (const ValueId value : outputs) {
+      Dims sizes;
+      for (const Dim& dim : type(value).dims()) sizes.emplace_back(known_size(dim));
+      set(value, model_.constant(zeros(TensorType(type(value).dtype(), sizes))));
+    }
+    return;
+  }
   try {
     const Writer* const writer = find_writer(record.op->name);
     if (!writer) throw NotExpressible{std::string(reason_against(record.op->name))};

@@ -119,5 +119,8 @@ class GraphWriter {
 
 /// Returns sizes that the type knows; -1 for others. Named dims with one size have it.
 std::int64_t known_size(const Dim& dim);
+/// Returns true for a tensor if all its sizes are known and one of them is 0. The token of a dim is
+/// none: it has no elements, but tells lengths.
+bool is_known_empty(const TensorType& type);
 
 }  // namespace reel::exported

@@ -72,14 +72,23 @@ std::string ModelWriter::unique_size_name(const std::string& wanted) {
   return name;
 }
 
-std::optional<std::int64_t> ModelWriter::known_integer(const Name& name) const {
+std::optional<Tensor> ModelWriter::known_scalar(const Name& name) const {
   for (const Node& node : constants_) {
     if (node.outputs[0] != name) continue;
     const Tensor& value = node.attributes.at("value").tensor.tensor;
-    if (value.rank() || !is_integer(value.dtype())) return {};
-    return value.dtype() == i64 ? value.item<std::int64_t>() : value.item<std::int32_t>();
+    if (value.rank() == 0) return value;
   }
   return {};
+}
+std::optional<std::int64_t> ModelWriter::known_integer(const Name& name) const {
+  const std::optional<Tensor> value = known_scalar(name);
+  if (!value || !is_integer(value->dtype())) return {};
+  return value->dtype() == i64 ? value->item<std::int64_t>() : value->item<std::int32_t>();
+}
+std::optional<bool> ModelWriter::known_boolean(const Name& name) const {
+  const std::optional<Tensor> value = known_scalar(name);
+  if (!value || value->dtype() != boolean) return {};
+  return value->item<bool>();
 }
 
 Name ModelWriter::constant(const Tensor& value) {

@@ -70,8 +70,9 @@ class ModelWriter {
   Name integers(const std::vector<std::int64_t>& values);  ///< i64, a vector
   Name integer(std::int64_t value, DType dtype = i64);     ///< a scalar
   Name number(double value, DType dtype);                  ///< a scalar
-  /// Returns the number of a constant that is an integer scalar, or nothing for other values.
+  /// Return the value of a constant that is an integer or boolean scalar, or nothing for others.
   std::optional<std::int64_t> known_integer(const Name& name) const;
+  std::optional<bool> known_boolean(const Name& name) const;
   /// Returns the nodes of all constants. They precede the nodes of the main graph.
   const std::vector<Node>& constants() const { return constants_; }
 
@@ -92,6 +93,8 @@ class ModelWriter {
   std::vector<DrawnInput> drawn;  ///< inputs for random numbers (OnnxDraws::inputs)
 
  private:
+  std::optional<Tensor> known_scalar(const Name& name) const;
+
   const SaveOnnxOptions& options_;
   std::set<std::string> names_;
   std::unordered_map<std::string, int> counts_;

@@ -9,10 +9,13 @@
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/runtime/no_memory.h"
 #include "reel/frontend/files/replace_file.h"
+#include "reel/frontend/loops/loop_policy.h"
 #include "reel/onnx/borders.h"
 #include "reel/onnx/graph_writer.h"
 #include "reel/onnx/write_model.h"
 #include "reel/trace/executors/interpreter.h"
+#include "reel/trace/passes/cleanup/drop_dead.h"
+#include "reel/trace/passes/cleanup/fold_constants.h"
 
 namespace reel {
 namespace exported {
@@ -169,10 +172,10 @@ class FunctionWriter {
   imported::Graph result_;
 };
 
-/// Returns the graph with calls of checkpointed functions inlined.
-GraphRef without_checkpointed(const GraphRef& graph) {
-  if (!has_checkpointed(*graph)) return graph;
-  Ref<Graph> result = inline_checkpointed(*graph);
+/// Returns the graph with calls of checkpointed functions inlined, and without ops on constants and
+/// ops that no result needs: some runtimes fail on them.
+GraphRef simplified(const GraphRef& graph) {
+  Ref<Graph> result = drop_dead(*fold_constants(*inline_checkpointed(*graph)));
   result->input_names = graph->input_names;
   result->output_names = graph->output_names;
   return result;
@@ -197,13 +200,14 @@ std::string detail::bytes_of_function(FunctionToSave function, const SaveOnnxOpt
   return as_memory_error("save_onnx", [&] {
     imported::Graph result;
     const auto run = [&](const GraphRef& graph, Tensors&& inputs) {
-      result = exported::FunctionWriter(*exported::without_checkpointed(graph), inputs, function,
-                                        options)
-                   .write();
+      result =
+          exported::FunctionWriter(*exported::simplified(graph), inputs, function, options).write();
       return interpret(graph, std::move(inputs));
     };
     const auto explain = [](const Graph&) { return std::string(); };
     TracedFunction traced(options.name, run, explain);
+    // ONNX has no policies for memory. They change no values.
+    const LoopPoliciesOff policies_off;
     traced(function.type, function.arguments, function.function, function.dynamic);
     return exported::bytes_of_model(result);
   });

@@ -7,25 +7,12 @@ namespace {
 
 constexpr const char* kUnderPolicy =
     "residuals are computed again; leave checkpoint and swap_memory out for ONNX";
-constexpr const char* kRows = "a gradient as rows of a table; make it whole with with_dense_tables";
-constexpr const char* kSparse = "a SparseTensor";
 constexpr const char* kUneven = "a TensorArray with elements of different sizes";
 constexpr const char* kOfPlans = "made by passes of plans only";
 
 const Refused kRefused[] = {
     {"recompute", kUnderPolicy},
     {"checkpointed", "inlined before"},
-    {"coalesce_rows", kRows},
-    {"put_rows", kRows},
-    {"add_rows", kRows},
-    {"take_rows", kRows},
-    {"take_rows_unknown", kRows},
-    {"check_rows", kRows},
-    {"row_numbers", kRows},
-    {"shape_of", kSparse},
-    {"scatter_places", kSparse},
-    {"gather_places", kSparse},
-    {"matrix_places", kSparse},
     {"list_concat", kUneven},
     {"list_split", kUneven},
     {"list_join", kUneven},
@@ -47,7 +34,7 @@ std::map<std::string_view, const Writer*> make_table() {
   for (const auto writers :
        {elementwise_writers(), reduction_writers(), product_writers(), shape_writers(),
         join_writers(), creation_writers(), indexing_writers(), dim_writers(), identity_writers(),
-        control_writers(), random_writers(), list_writers(), scan_writers()})
+        control_writers(), random_writers(), list_writers(), scan_writers(), row_writers()})
     for (const Writer& writer : writers) table.emplace(writer.op, &writer);
   return table;
 }

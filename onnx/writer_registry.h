@@ -64,5 +64,6 @@ std::span<const Writer> control_writers();
 std::span<const Writer> random_writers();
 std::span<const Writer> list_writers();
 std::span<const Writer> scan_writers();
+std::span<const Writer> row_writers();
 
 }  // namespace reel::exported

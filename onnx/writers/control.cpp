@@ -8,34 +8,64 @@
 namespace reel::exported {
 namespace {
 
-/// Writes a branch. captures: indices of the op's captures that the branch takes.
-std::shared_ptr<const imported::Graph> branch_of(const WriteCall& call, const SubGraph& sub,
-                                                 const std::vector<int>& captures,
-                                                 const char* name) {
+/// A branch of a cond, and the captures of the op that it takes.
+struct Branch {
+  const SubGraph& sub;
+  const std::vector<int>& captures;
+
+  ValueId capture(const WriteCall& call, std::size_t i) const {
+    return call.value_in(1 + static_cast<std::size_t>(captures[i]));
+  }
+  /// Returns the dims around the cond for the branch's symbols.
+  DimEnv env(const WriteCall& call) const {
+    DimEnv env = sub.env();
+    for (std::size_t i = 0; i < captures.size(); ++i)
+      env.bind(sub.graph->types[sub.graph->inputs[i]], call.to.type(capture(call, i)));
+    return env;
+  }
+  /// Writes the records.
+  void write(const WriteCall& call, GraphWriter& writer) const {
+    for (std::size_t i = 0; i < captures.size(); ++i)
+      writer.set(sub.graph->inputs[i], call.to.name_or_none(capture(call, i)));
+    writer.write_records();
+  }
+};
+
+std::shared_ptr<const imported::Graph> graph_of(const WriteCall& call, const Branch& branch,
+                                                const char* name) {
   GraphWriter& to = call.to;
-  const Graph& graph = *sub.graph;
-  DimEnv env = sub.env();
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
-    env.bind(graph.types[graph.inputs[i]], call.type_in(1 + static_cast<std::size_t>(captures[i])));
+  const Graph& graph = *branch.sub.graph;
   InnerGraph inner(to.model(), name);
-  GraphWriter branch(to.model(), inner.nodes(), graph, &to, std::move(env));
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
-    branch.set(graph.inputs[i],
-               to.name_or_none(call.value_in(1 + static_cast<std::size_t>(captures[i]))));
-  branch.write_records();
+  GraphWriter writer(to.model(), inner.nodes(), graph, &to, branch.env(call));
+  branch.write(call, writer);
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
-    inner.add_output(branch, leaving(branch, graph.outputs[i]), leaving_type(call.type_out(i)));
+    inner.add_output(writer, leaving(writer, graph.outputs[i]), leaving_type(call.type_out(i)));
   return inner.graph();
+}
+
+/// Returns the results of the only branch that runs, whose nodes become those of the graph around.
+Names inlined(const WriteCall& call, const Branch& branch) {
+  GraphWriter& to = call.to;
+  const Graph& graph = *branch.sub.graph;
+  GraphWriter writer(to.model(), to.nodes(), graph, &to, branch.env(call));
+  branch.write(call, writer);
+  Names names;
+  for (const ValueId output : graph.outputs) names.push_back(leaving(writer, output));
+  return names;
 }
 
 Names write_cond(const WriteCall& call) {
   if (!call.count_out()) return {};  // an If has an output
   const CondAttrs& attrs = call.attr<CondAttrs>();
-  const auto on_true = branch_of(call, attrs.on_true, attrs.true_captures, "then");
-  const auto on_false = branch_of(call, attrs.on_false, attrs.false_captures, "else");
-  const Names names =
-      call.to.add("If", {call.in(0)}, call.count_out(),
-                  {{"then_branch", graph(on_true)}, {"else_branch", graph(on_false)}});
+  const Branch on_true{attrs.on_true, attrs.true_captures},
+      on_false{attrs.on_false, attrs.false_captures};
+  // onnxruntime loses values of branches in branches if it inlines an If itself.
+  const std::optional<bool> known = call.to.model().known_boolean(call.in(0));
+  const Names names = known
+                          ? inlined(call, *known ? on_true : on_false)
+                          : call.to.add("If", {call.in(0)}, call.count_out(),
+                                        {{"then_branch", graph(graph_of(call, on_true, "then"))},
+                                         {"else_branch", graph(graph_of(call, on_false, "else"))}});
   Names results;
   for (std::size_t i = 0; i < call.count_out(); ++i) {
     const TensorType& type = call.type_out(i);

@@ -1,10 +1,13 @@
 // Writers of ops that take, add or order elements by index.
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/indexing/sort.h"
 #include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/onnx/borders.h"
 #include "reel/onnx/writer_registry.h"
 #include "reel/onnx/writers/positions.h"
 
@@ -84,11 +87,25 @@ class Indexing {
   }
   const Dims& result() const { return result_; }
   bool may_be_none() const {
-    const bool clips_in_entries = attrs_.rule == IndexRule::clip && is_masked(x_, attrs_.axis);
+    const bool clips_in_entries =
+        attrs_.rule == IndexRule::clip && dim_at(x_, attrs_.axis).is_ragged();
     return attrs_.rule == IndexRule::optional || clips_in_entries;
   }
   Name is_element(const Name& places) {
     return to_.add("GreaterOrEqual", {places, to_.model().integer(0)});
+  }
+  /// True if no place may mean an element, because the indexed axes have none.
+  bool may_be_empty() const {
+    for (int i = 0; i < attrs_.count; ++i)
+      if (known_size(dim_at(x_, attrs_.axis + i)) <= 0) return may_be_none();
+    return false;
+  }
+  /// Returns the number of elements along the indexed axes: i64[1].
+  Name count() {
+    Name count = to_.size(dim_at(x_, attrs_.axis));
+    for (int i = 1; i < attrs_.count; ++i)
+      count = to_.add("Mul", {count, to_.size(dim_at(x_, attrs_.axis + i))});
+    return count;
   }
   Name not_negative(const Name& places) {
     return may_be_none() ? to_.add("Max", {places, to_.model().integer(0)}) : places;
@@ -105,10 +122,7 @@ class Indexing {
     const Dim& dim = x_.dims()[static_cast<std::size_t>(attrs_.axis)];
     if (is_masked(x_, attrs_.axis) && attrs_.count == 1)
       return to_.aligned(to_.cast(to_.lengths(dim), i64), dim.length_dims(), indices_.dims());
-    Name size = to_.size(dim);
-    for (int i = 1; i < attrs_.count; ++i)
-      size = to_.add("Mul", {size, to_.size(x_.dims()[static_cast<std::size_t>(attrs_.axis + i)])});
-    return to_.squeeze(size, {0});
+    return to_.squeeze(count(), {0});
   }
   /// Returns the sizes of `all` with `count` axes from the indexed one replaced by one axis for
   /// `merged`.
@@ -132,19 +146,46 @@ class Indexing {
   Dims result_;
 };
 
+/// Returns the result of `make`, or zeros of a type unless a condition holds.
+Name zeros_unless(GraphWriter& to, const Name& condition, const TensorType& type,
+                  const std::function<Name(GraphWriter&)>& make) {
+  const auto branch = [&](const char* name, const std::function<Name(GraphWriter&)>& result) {
+    InnerGraph inner(to.model(), name);
+    GraphWriter inside(to.model(), inner.nodes(), to.graph(), &to);
+    inner.add_output(inside, result(inside), type);
+    return graph(inner.graph());
+  };
+  const Name sizes = to.shape(type.dims());
+  const auto zeros = [&](GraphWriter& inside) {
+    return inside.add("Expand", {to.model().number(0, type.dtype()), sizes});
+  };
+  return to.add(
+      "If", {condition},
+      {{"then_branch", branch("elements", make)}, {"else_branch", branch("none", zeros)}});
+}
+
 Names write_gather(const WriteCall& call) {
   GraphWriter& to = call.to;
   const GatherAttrs& attrs = call.attr<GatherAttrs>();
   Indexing indexing(call);
   const Name places = indexing.places(), valid = indexing.not_negative(places);
   const Name x = indexing.merged(call.in(0));
-  Name result;
-  if (indexing.is_matched()) {
-    const Name elements = take_elements(to, x, indexing.flat(indexing.spread(valid)), attrs.axis);
-    result = to.reshape(elements, indexing.result());
-  } else {
-    result = to.add("Gather", {x, valid}, {{"axis", integer(attrs.axis)}});
-  }
+  const bool is_matched = indexing.is_matched();
+  const Name at = is_matched ? indexing.flat(indexing.spread(valid)) : valid;
+  const TensorType type(call.type_out().dtype(), indexing.result());
+  const Name sizes = is_matched ? to.shape(type.dims()) : "";
+  const auto take = [&](GraphWriter& in) {
+    if (!is_matched) return in.add("Gather", {x, at}, {{"axis", integer(attrs.axis)}});
+    const Name elements = take_elements(in, x, at, attrs.axis);
+    return in.add("Reshape", {elements, sizes}, {{"allowzero", integer(1)}});
+  };
+  // Positions of an empty axis are no elements: none can be taken.
+  const Name result =
+      !indexing.may_be_empty()
+          ? take(to)
+          : zeros_unless(
+                to, to.squeeze(to.add("Greater", {indexing.count(), to.model().integer(0)}), {0}),
+                type, take);
   if (!indexing.may_be_none()) return {result};
   const Name is_element = indexing.spread(indexing.is_element(places));
   const DType dtype = call.type_out().dtype();

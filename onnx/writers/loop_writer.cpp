@@ -242,8 +242,10 @@ class LoopWriter : LoopParts {
       const TensorType& type = to_.type(results_.sums[i]);
       const Name term = this->term(outputs.sums[i], type, attrs_.sums[i].adds_finished, false);
       State& sum = states_[attrs_.carries.size() + i];
-      sum.next = type.is_list() ? add_lists(body_, sum.inside, term, type)
-                                : body_.add("Add", {sum.inside, term});
+      // onnxruntime takes an Add of a constant without elements for the identity, and fails.
+      sum.next = type.is_list()         ? add_lists(body_, sum.inside, term, type)
+                 : is_known_empty(type) ? sum.inside
+                                        : body_.add("Add", {sum.inside, term});
     }
     if (count_) count_->next = body_.add("Add", {count_->inside, model_.integer(1, i32)});
     if (reached_) reached_->next = body_.add("Add", {reached_->inside, body_.cast(live_, i32)});
@@ -376,9 +378,9 @@ class LoopWriter : LoopParts {
   /// Returns a stack given the elements in the order of the iterations. A loop that runs backwards
   /// makes the last element first. Behind a loop that ended early, there are zeros.
   Name stacked(std::size_t i, const Name& name) {
-    Name result = name;
+    Name result = with_sizes(name, slice_type(to_.type(results_.stacks[i])));
     if (attrs_.trips.is_reverse)
-      result = to_.add("Slice", {name, model_.integers({-1}),
+      result = to_.add("Slice", {result, model_.integers({-1}),
                                  model_.integers({std::numeric_limits<std::int64_t>::min() + 1}),
                                  model_.integers({0}), model_.integers({-1})});
     const LoopStack& stack = attrs_.stacks[i];
@@ -392,6 +394,22 @@ class LoopWriter : LoopParts {
     if (dtype != type.dtype()) result = to_.cast(result, dtype);
     result = to_.add("Pad", {result, pads, model_.number(0, dtype)});
     return dtype == type.dtype() ? result : to_.cast(result, boolean);
+  }
+
+  /// Returns a stack with the sizes of its elements. A Loop without iterations, which makes no
+  /// element, only tells those that its body declares.
+  Name with_sizes(const Name& name, const TensorType& element) {
+    const Dims& dims = element.dims();
+    const auto is_declared = [](const Dim& dim) { return known_size(dim) > 0; };
+    if (known_limit() > 0 && !has_cond()) return name;
+    if (element.is_list() || is_token(element)) return name;
+    if (std::all_of(dims.begin(), dims.end(), is_declared)) return name;
+    try {
+      const Name sizes = to_.concat({list_size(to_, name), to_.shape(dims)}, 0);
+      return to_.add("Reshape", {name, sizes}, {{"allowzero", integer(1)}});
+    } catch (const NotExpressible&) {
+      return name;  // elements have sizes that only the body knows
+    }
   }
 
   InnerGraph inner_;

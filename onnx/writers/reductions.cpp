@@ -57,11 +57,15 @@ Name with_neutral_element(const WriteCall& call, double neutral) {
   return call.to.add("Pad", {call.in(0), model.integers(pads), value});
 }
 
-/// kNeutral: the result for no elements, which is open in ONNX.
+/// Returns x such that no row of the reduction is empty: ONNX leaves the results of these open.
+Name without_empty_rows(const WriteCall& call, double neutral) {
+  return may_be_empty(call) ? with_neutral_element(call, neutral) : call.in(0);
+}
+
+/// kNeutral: the result for no elements.
 template <const auto& kOp, const double& kNeutral>
 Names write_reduction(const WriteCall& call) {
-  const Name x = may_be_empty(call) ? with_neutral_element(call, kNeutral) : call.in(0);
-  return {reduce(call.to, kOp, x, axes_of(call))};
+  return {reduce(call.to, kOp, without_empty_rows(call, kNeutral), axes_of(call))};
 }
 
 /// onnxruntime makes NaN of one element -inf, the neutral one.
@@ -83,11 +87,14 @@ Names write_all(const WriteCall& call) {
   return {call.to.logical_not(one_is_false)};
 }
 
-template <const auto& kOp>
+/// The first one of equal elements counts, so an element behind the others changes nothing.
+/// kNeutral: an element that no other one is behind.
+template <const auto& kOp, const double& kNeutral>
 Names write_position(const WriteCall& call) {
   if (axes_of(call).size() != 1) throw NotExpressible{"over several axes"};
-  const Name position = call.to.add(
-      kOp, {call.in(0)}, {{"axis", integer(axes_of(call)[0])}, {"keepdims", integer(0)}});
+  const Name position =
+      call.to.add(kOp, {without_empty_rows(call, kNeutral)},
+                  {{"axis", integer(axes_of(call)[0])}, {"keepdims", integer(0)}});
   return {call.to.cast(position, i32)};
 }
 
@@ -96,7 +103,8 @@ Names write_position(const WriteCall& call) {
 Name exponentials(const WriteCall& call) {
   GraphWriter& to = call.to;
   const DType dtype = call.type_in(0).dtype();
-  const Name most = reduce(to, "ReduceMax", call.in(0), axes_of(call), true);
+  const Name most =
+      reduce(to, "ReduceMax", without_empty_rows(call, -kInfinity), axes_of(call), true);
   const Name is_nothing = to.add("Equal", {most, to.model().number(-kInfinity, dtype)});
   const Name shift = to.add("Where", {is_nothing, to.model().number(0, dtype), most});
   return to.add("Exp", {to.add("Sub", {call.in(0), shift})});
@@ -132,7 +140,8 @@ Names write_log_softmax(const WriteCall& call) {
     const Name y = to.add("LogSoftmax", {call.in(0)}, {{"axis", integer(axes_of(call)[0])}});
     return {unless_nothing(call, y, call.in(0))};
   }
-  const Name whole = reduce(to, "ReduceLogSumExp", call.in(0), axes_of(call), true);
+  const Name whole =
+      reduce(to, "ReduceLogSumExp", without_empty_rows(call, -kInfinity), axes_of(call), true);
   return {unless_nothing(call, to.add("Sub", {call.in(0), whole}), call.in(0))};
 }
 
@@ -204,8 +213,8 @@ const Writer kWriters[] = {
     {"min", write_reduction<kMin, kHighest>},
     {"any", write_any},
     {"all", write_all},
-    {"argmax", write_position<kArgMax>},
-    {"argmin", write_position<kArgMin>},
+    {"argmax", write_position<kArgMax, kLowest>},
+    {"argmin", write_position<kArgMin, kHighest>},
     {"logsumexp", write_logsumexp},
     {"softmax", write_softmax},
     {"log_softmax", write_log_softmax},

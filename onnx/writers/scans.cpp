@@ -4,6 +4,7 @@
 #include "reel/core/ops/reductions/cumulative.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/scans/linear_scan.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/onnx/borders.h"
 #include "reel/onnx/writer_registry.h"
 
@@ -25,28 +26,36 @@ class Recurrence {
 
   TensorType row() const { return reduced_type(full_, {axis_}); }
   /// Returns the rows of the result along the axis. xs: with the axis.
+  ///
+  /// onnxruntime crashes if rows along another axis than the first have no elements, and has no
+  /// Scan without rows. So the axis comes first, and a row follows that is cut off again.
   Name write(GraphWriter& to, const Names& xs, const Name& initial, const StepFn& step) const {
     InnerGraph inner(to.model(), "step");
     GraphWriter in(to.model(), inner.nodes(), to.graph(), &to);
     const Name state = inner.add_input(in, "state", row());
     Names rows, inputs{initial};
+    std::vector<int> in_front{axis_}, back;
+    for (int axis = 0; axis < full_.rank(); ++axis) {
+      if (axis != axis_) in_front.push_back(axis);
+      back.push_back(axis < axis_ ? axis + 1 : axis == axis_ ? 0 : axis);
+    }
+    const bool may_be_empty = known_size(dim_at(full_, axis_)) <= 0;
     for (const Name& x : xs) {
       rows.push_back(inner.add_input(in, "row", row()));
-      inputs.push_back(x);
+      const Name turned = to.transpose(x, in_front);
+      inputs.push_back(may_be_empty ? with_last_row(to, turned) : turned);
     }
     const Step made = step(in, rows, state);
     inner.add_output(in, made.next, row());
     inner.add_output(in, made.row, row());
-    const std::vector<int> axes(xs.size(), axis_), directions(xs.size(), reverse_);
+    const std::vector<int> directions(xs.size(), reverse_);
     const Names results =
         to.add("Scan", inputs, 2,
                {{"body", graph(inner.graph())},
                 {"num_scan_inputs", integer(static_cast<std::int64_t>(xs.size()))},
-                {"scan_input_axes", integers(axes)},
                 {"scan_input_directions", integers(directions)},
-                {"scan_output_axes", integers(std::vector<int>{axis_})},
                 {"scan_output_directions", integers(std::vector<int>{reverse_})}});
-    return results[1];
+    return to.transpose(may_be_empty ? without_last_row(to, results[1]) : results[1], back);
   }
   /// Returns a row of one number.
   Name constant_row(GraphWriter& to, double value) const {
@@ -67,9 +76,23 @@ class Recurrence {
  private:
   /// Returns some rows, from begin to end.
   Name part(GraphWriter& to, const Name& x, std::int64_t begin, std::int64_t end) const {
+    return slice(to, x, axis_, begin, end);
+  }
+  static Name slice(GraphWriter& to, const Name& x, int axis, std::int64_t begin,
+                    std::int64_t end) {
     ModelWriter& model = to.model();
     return to.add("Slice",
-                  {x, model.integers({begin}), model.integers({end}), model.integers({axis_})});
+                  {x, model.integers({begin}), model.integers({end}), model.integers({axis})});
+  }
+  /// Returns rows along the first axis with a row of zeros that the recurrence reads last.
+  Name with_last_row(GraphWriter& to, const Name& x) const {
+    const auto rank = static_cast<std::size_t>(full_.rank());
+    std::vector<std::int64_t> pads(2 * rank);
+    pads[reverse_ ? 0 : rank] = 1;
+    return to.add("Pad", {x, to.model().integers(pads), to.model().number(0, full_.dtype())});
+  }
+  Name without_last_row(GraphWriter& to, const Name& x) const {
+    return reverse_ ? slice(to, x, 0, 1, INT64_MAX) : slice(to, x, 0, 0, -1);
   }
 
   const TensorType full_;

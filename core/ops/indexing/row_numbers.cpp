@@ -4,6 +4,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/indexing/row_attrs.h"
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/registry.h"
 
@@ -11,18 +12,6 @@ namespace reel {
 namespace {
 
 // ---- row_numbers --------------------------------------------------------------------------------
-
-struct RowNumbersAttrs {
-  std::int64_t rows = 0;
-  IndexRule rule = IndexRule::from_end;
-  std::string function = "gather";
-  template <class F>
-  static void fields(F&& f) {
-    f("rows", &RowNumbersAttrs::rows);
-    f("rule", &RowNumbersAttrs::rule);
-    f("function", &RowNumbersAttrs::function);
-  }
-};
 
 const Op row_numbers_op{
     .name = "row_numbers",
@@ -57,14 +46,6 @@ const Op row_numbers_op{
         },
 };
 
-struct CountAttrs {
-  std::int64_t rows = -1;  ///< of the table; -1: unknown
-  template <class F>
-  static void fields(F&& f) {
-    f("rows", &CountAttrs::rows);
-  }
-};
-
 /// Converts row numbers from outside to i64. Throws IndexError for one beyond the table.
 const Op check_rows_op{
     .name = "check_rows",
@@ -81,7 +62,7 @@ const Op check_rows_op{
     .kernel =
         [](KernelArgs& a) {
           const Tensor &indices = a.input(0), &out = a.make();
-          const std::int64_t rows = a.attr<CountAttrs>().rows;
+          const std::int64_t rows = a.attr<RowCountAttrs>().rows;
           visit(indices.dtype(), [&](auto zero) {
             const auto* index = indices.data<decltype(zero)>();
             for (std::int64_t i = 0; i < indices.type().numel(); ++i) {
@@ -97,8 +78,8 @@ const Op check_rows_op{
     .no_vjp = "numbers are integers",
     .samples =
         [] {
-          return OpSamples{{{{TensorType(i32, {3}), -1, 3, false}}, make_attrs(CountAttrs{4})},
-                           {{{TensorType(i64, {0}), -1, 3, false}}, make_attrs(CountAttrs{4})}};
+          return OpSamples{{{{TensorType(i32, {3}), -1, 3, false}}, make_attrs(RowCountAttrs{4})},
+                           {{{TensorType(i64, {0}), -1, 3, false}}, make_attrs(RowCountAttrs{4})}};
         },
 };
 
@@ -110,7 +91,7 @@ Tensor row_numbers(const Tensor& indices, std::int64_t rows, const GatherAttrs& 
 }
 
 Tensor checked_row_numbers(const Tensor& indices, std::int64_t rows) {
-  return bind(check_rows_op, {indices}, make_attrs(CountAttrs{rows}));
+  return bind(check_rows_op, {indices}, make_attrs(RowCountAttrs{rows}));
 }
 
 namespace {

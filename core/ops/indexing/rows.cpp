@@ -8,6 +8,7 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/indexing/row_attrs.h"
 #include "reel/core/ops/kernels/long_sums.h"
 #include "reel/core/ops/registry.h"
 
@@ -198,14 +199,6 @@ const Op put_rows_op{
 
 // ---- coalesce_rows ------------------------------------------------------------------------------
 
-struct CountAttrs {
-  std::int64_t rows = -1;  ///< of the table; -1: unknown
-  template <class F>
-  static void fields(F&& f) {
-    f("rows", &CountAttrs::rows);
-  }
-};
-
 /// Returns the positions of all numbers within the table, sorted by number, equal ones in order.
 std::vector<std::int64_t> sorted_positions(const Tensor& numbers, std::int64_t rows) {
   const auto* number = numbers.data<std::int64_t>();
@@ -220,7 +213,8 @@ std::vector<std::int64_t> sorted_positions(const Tensor& numbers, std::int64_t r
 
 void coalesce_kernel(KernelArgs& a) {
   const Tensor &values = a.input(0), &numbers = a.input(1);
-  const std::vector<std::int64_t> positions = sorted_positions(numbers, a.attr<CountAttrs>().rows);
+  const std::vector<std::int64_t> positions =
+      sorted_positions(numbers, a.attr<RowCountAttrs>().rows);
   const Tensor &sums = a.make(0), &distinct = a.make(1), &places = a.make(2);
   const auto* number = numbers.data<std::int64_t>();
   auto* place_of = places.data<std::int64_t>();
@@ -270,7 +264,7 @@ const Op coalesce_rows_op{
           if (values.dtype() == boolean)
             throw DTypeError(str("IndexedSlices: values are numbers, got ", values));
           const Dim n = dim_at(values, 0).has_size() ? dim_at(values, 0) : dim_at(numbers, 0);
-          const std::int64_t rows = a.attr<CountAttrs>().rows;
+          const std::int64_t rows = a.attr<RowCountAttrs>().rows;
           const Dim m = rows < 0       ? n
                         : n.has_size() ? Dim(std::min(n.raw_size(), rows))
                                        : Dim::unknown();
@@ -286,7 +280,7 @@ const Op coalesce_rows_op{
           const auto sample = [](const Dims& values, std::int64_t rows, double low = -1) {
             return OpSample{
                 {{TensorType(f32, values)}, {TensorType(i64, {values[0]}), low, 3, false}},
-                make_attrs(CountAttrs{rows})};
+                make_attrs(RowCountAttrs{rows})};
           };
           return OpSamples{sample({5, 3}, 4), sample({3, 2}, -1), sample({6}, 4, -3),
                            sample({0, 3}, 4), sample({3, 0}, 5),  sample({4, 2, 2}, 9)};
@@ -294,7 +288,7 @@ const Op coalesce_rows_op{
 };
 
 Tensors coalesced_by(const Tensor& values, const Tensor& numbers, std::int64_t rows) {
-  return bind_all(coalesce_rows_op, {values, numbers}, make_attrs(CountAttrs{rows}));
+  return bind_all(coalesce_rows_op, {values, numbers}, make_attrs(RowCountAttrs{rows}));
 }
 
 /// Replaces rows with zeros if a later row has the same number.

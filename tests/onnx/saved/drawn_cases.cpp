@@ -28,15 +28,12 @@ bool draws(const fuzz::Function& f, const Tensors& x) {
 }
 
 /// Returns the rules that are drawn. Left out are random numbers, which ONNX draws differently, and
-/// checks of values, which a saved model does not have. Updates, vmap, recurrences, attention and
-/// losses are left out as well: some of their programs have open faults (onnx/README.md).
+/// checks of values, which a saved model does not have.
 const fuzz::Rules& rules_for_onnx() {
   static const fuzz::Rules& rules = *[] {
     auto* const kept = new fuzz::Rules;
     fuzz::Rules left_out;
-    for (const auto family :
-         {fuzz::random_rules, fuzz::check_rules, fuzz::update_rules, fuzz::vmap_rules,
-          fuzz::recurrence_rules, fuzz::attention_rules, fuzz::loss_rules})
+    for (const auto family : {fuzz::random_rules, fuzz::check_rules})
       for (const fuzz::Rule* const rule : family()) left_out.push_back(rule);
     for (const fuzz::Rule* const rule : fuzz::all_rules())
       if (std::none_of(left_out.begin(), left_out.end(),
