@@ -1,7 +1,7 @@
 // Writers of ops on table rows, and on elements at places that are tensors.
 //
-// A number or place that means no row stands for a spare row behind the last one: it is zero when
-// rows are taken, and cut off when rows are changed. So tables may have no rows.
+// A number or place that means no row stands for a spare row behind the last one. This row is zero
+// when rows are taken, and cut off when rows are changed. Tables may be empty.
 #include <algorithm>
 #include <limits>
 
@@ -15,7 +15,7 @@ Name size_of_first_axis(GraphWriter& to, const Name& x) {
   return to.add("Shape", {x}, {{"end", integer(1)}});
 }
 
-/// Returns row numbers, with the spare row's number in place of those beyond the table.
+/// Returns row numbers, with the spare row's number in place of numbers beyond the table.
 /// rows: i64[1].
 Name with_spare_numbers(GraphWriter& to, const Name& numbers, const Name& rows) {
   const Name is_row = to.add("And", {to.add("GreaterOrEqual", {numbers, to.model().integer(0)}),
@@ -91,7 +91,8 @@ Names write_take_rows(const WriteCall& call) {
       {{"axis", integer(0)}})};
 }
 
-/// Returns the table with changed rows. numbers: those of the spare row for no row.
+/// Returns the table with changed rows. numbers: the spare row's number
+/// stands for no row.
 Name changed(const WriteCall& call, const Name& numbers, const char* reduction) {
   GraphWriter& to = call.to;
   const TensorType& type = call.type_in(0);
@@ -149,7 +150,7 @@ Names write_coalesce_rows(const WriteCall& call) {
              {{"axis", integer(0)}});
   const Name distinct_count = rows < 0 ? count : to.add("Min", {count, model.integers({rows})});
   const Name spare = to.add("Add", {distinct_count, model.integers({1})});
-  // Ranks are below the spare row, except those of numbers that mean no row.
+  // Ranks are below the spare row, except ranks of numbers that mean no row.
   const Name targets = to.add("Where", {is_row, ranks, distinct_count});
   const Name no_numbers = to.add("Expand", {model.integer(-1), spare});
   const Name distinct = to.add(
@@ -176,7 +177,7 @@ std::int64_t depth_of(const TensorType& places) {
 struct Merged {
   Name rows;     ///< i64[1]
   Name sizes;    ///< with the merged axis
-  Name numbers;  ///< those of the spare row for no place
+  Name numbers;  ///< rows; the spare row's number stands for no place
 };
 /// sizes: of the tensor.
 Merged merged_at(GraphWriter& to, const Name& sizes, int rank, const Name& places,
