@@ -3,6 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include "reel/core/base/str.h"
+
 namespace reel::detail {
 namespace {
 
@@ -20,7 +22,7 @@ struct PutTensorsBack : TreeWriter {
 std::vector<std::string> paths_of(const Arguments& arguments) {
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    std::vector<std::string> of = leaf_paths_of(arguments[i].tree, std::to_string(i));
+    std::vector<std::string> of = leaf_paths_of(arguments[i].tree, str(i));
     std::move(of.begin(), of.end(), std::back_inserter(paths));
   }
   return paths;

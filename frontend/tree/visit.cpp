@@ -1,5 +1,6 @@
 #include "reel/frontend/tree/visit.h"
 
+#include "reel/core/base/str.h"
 #include "reel/frontend/tree/tree.h"
 
 namespace reel::detail {
@@ -8,7 +9,7 @@ void PartName::append_to(std::string& path) const {
   if (text_)
     path.append(text_, number_);
   else
-    path += std::to_string(number_);
+    path += str(number_);
 }
 
 std::size_t TreePath::append(PartName part) {
