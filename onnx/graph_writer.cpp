@@ -148,7 +148,19 @@ Name GraphWriter::reshape(const Name& x, const Dims& dims) {
 }
 
 Name GraphWriter::expand(const Name& x, const Dims& dims) {
-  return add("Expand", {x, shape(dims)});
+  // onnxruntime takes an Expand for the identity if it knows all sizes, and these are 0, 1 or those
+  // of x. So sizes of 0 are cut.
+  Dims sizes = dims;
+  std::vector<std::int64_t> empty;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (known_size(sizes[i]) != 0) continue;
+    empty.push_back(static_cast<std::int64_t>(i));
+    sizes[i] = Dim(1);
+  }
+  const Name result = add("Expand", {x, shape(sizes)});
+  if (empty.empty()) return result;
+  const Name zeros = model_.integers(std::vector<std::int64_t>(empty.size()));
+  return add("Slice", {result, zeros, zeros, model_.integers(empty)});
 }
 
 Name GraphWriter::concat(const Names& parts, int axis) {

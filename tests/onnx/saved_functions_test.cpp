@@ -15,6 +15,11 @@ bool runs_eagerly_only(const SavedCase& saved) {
     if (saved.name == name) return true;
   return false;
 }
+/// Models that are not saved again: rows of a table are replaced in their loaded form.
+bool is_saved_once(const SavedCase& saved) {
+  return runs_eagerly_only(saved) || saved.name == "a TensorArray in the state";
+}
+
 /// Calls check for each case. Fails for a case that was not saved, or whose check throws.
 template <class Check>
 void for_each_case(const Check& check) {
@@ -48,7 +53,7 @@ TEST(SavedFunctionsTest, HaveTheirValuesInATrace) {
 
 TEST(SavedFunctionsTest, HaveTheirValuesWhenTheyAreSavedAgain) {
   for_each_case([](const SavedCase& saved) {
-    if (runs_eagerly_only(saved)) return;
+    if (is_saved_once(saved)) return;
     const OnnxModel model = load_onnx_bytes(saved.bytes);
     const auto f = [&](const Values& inputs) { return model(inputs); };
     const OnnxModel again =
