@@ -22,7 +22,17 @@ void add_empty_tensors(std::vector<SavedCase>& cases) {
       },
       vector()));
   cases.push_back(saved_case(
-      "the largest of no elements", [](const Tensor& x) { return std::pair{argmax(x, 0), argmin(x, 0)}; },
+      "an expansion to some unknown sizes and one of 0",
+      [](const Tensor& x) {
+        const Tensor rows = broadcast_to(reshape(x * 2, {-1, 1}), {x.dims()[0], Dim(0)});
+        return std::pair{sum(rows, {1}) + x, gather(rows, zeros({2}, i32), 0)};
+      },
+      vector(), any_rows({0})));
+  cases.push_back(saved_case(
+      "the largest of no elements",
+      [](const Tensor& x) {
+        return std::pair{argmax(x, 0), argmin(x, 0)};
+      },
       none));
   cases.push_back(saved_case(
       "the largest of any number of elements",
@@ -164,8 +174,8 @@ void add_policies(std::vector<SavedCase>& cases) {
     };
   };
   const Tensor xs = random_normal({5, 3});
-  cases.push_back(
-      saved_case("the gradient of a loop with checkpoints", gradient(Checkpoint::every(2), {}), xs));
+  cases.push_back(saved_case("the gradient of a loop with checkpoints",
+                             gradient(Checkpoint::every(2), {}), xs));
   cases.push_back(saved_case("the gradient of a loop with residuals in a file",
                              gradient({}, SwapMemory(Spill{.bytes_in_memory = 1})), xs));
 }
@@ -177,8 +187,10 @@ void add_branches(std::vector<SavedCase>& cases) {
         return cond(
             scalar(2) > 1,
             [&] {
-              const Tensor a = cond(yes, [&] { return sin(x); }, [&] { return cos(x); });
-              return cond(yes, [&] { return a * 2; }, [&] { return a + x; });
+              const Tensor a = cond(
+                  yes, [&] { return sin(x); }, [&] { return cos(x); });
+              return cond(
+                  yes, [&] { return a * 2; }, [&] { return a + x; });
             },
             [&] { return x; });
       },

@@ -85,6 +85,48 @@ void add_losses(std::vector<SavedCase>& cases) {
       std::tuple{logits, other, labels}));
 }
 
+/// Losses over sequences of two lengths, and of labels with weights.
+void add_sequence_losses(std::vector<SavedCase>& cases) {
+  const Dim batch("batch", 3), vocab("vocab", 4);
+  const Dim frames("frames", tensor({5, 3, 1}, {batch})),
+      letters("letters", tensor({2, 1, 0}, {batch}));
+  manual_seed(11);
+  cases.push_back(saved_case(
+      "ctc_loss and its gradient",
+      [=](const Tensor& logits, const Tensor& labels) {
+        const CtcDims dims{logits.dim("frames"), labels.dim("letters"), vocab};
+        return value_and_grad([&](const Tensor& x) { return ctc_loss(x, labels, dims); })(logits);
+      },
+      std::tuple{random_normal({batch, frames, vocab}),
+                 tensor({2, 3, 1, 0, 0, 0}, {batch, letters})}));
+  cases.push_back(saved_case(
+      "cross_entropy with its options",
+      [=](const Tensor& x, const Tensor& labels, const Tensor& weights) {
+        const CrossEntropyOptions options{
+            .label_smoothing = 0.1, .ignore = 2, .class_weights = weights};
+        return value_and_grad(
+            [&](const Tensor& x) { return cross_entropy(x, labels, vocab, options); })(x);
+      },
+      std::tuple{random_normal({batch, vocab}), tensor({1, 2, 3}, {batch}),
+                 tensor({1., 2., 0.5, 1.5}, {vocab})}));
+}
+
+void add_directions(std::vector<SavedCase>& cases) {
+  const Dim batch("batch", 3), in("in", 2), hidden("hidden", 4);
+  const Dim time("time", tensor({4, 2, 1}, {batch}));
+  manual_seed(12);
+  cases.push_back(saved_case(
+      "two directions and their gradient",
+      [](const std::pair<GruCell, GruCell>& cells, const Tensor& xs) {
+        return value_and_grad([&](const std::pair<GruCell, GruCell>& cells) {
+          const auto made = bidirectional(cells.first, cells.second, xs, xs.dim("time"));
+          return sum(square(made.outputs)) + sum(made.backward);
+        })(cells);
+      },
+      std::tuple{std::pair{GruCell::init(in, hidden), GruCell::init(in, hidden)},
+                 random_normal({batch, time, in})}));
+}
+
 void add_layers(std::vector<SavedCase>& cases) {
   const Dim batch("batch", 2), time("time", 3), keys("keys", 3), width("width", 4),
       symbols("symbols", 5);
@@ -110,6 +152,8 @@ std::vector<SavedCase> training_cases() {
   add_cell<GruCell>(cases, "GruCell");
   add_cell<LstmCell>(cases, "LstmCell");
   add_losses(cases);
+  add_sequence_losses(cases);
+  add_directions(cases);
   add_layers(cases);
   return cases;
 }
