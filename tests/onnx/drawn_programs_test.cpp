@@ -1,4 +1,6 @@
 // Programs of the fuzzer go out and back: they are saved, loaded, and run by onnxruntime.
+#include <algorithm>
+
 #include "reel/tests/onnx/onnxruntime.h"
 #include "reel/tests/onnx/saved/drawn_cases.h"
 #include "reel/tests/own_folder.h"
@@ -41,6 +43,9 @@ TEST_F(DrawnProgramsInOnnxruntimeTest, HaveTheirValues) {
     GTEST_SKIP() << "SKIPPED: node, npm or the package " << kOnnxruntime << " is missing";
   const std::vector<SavedCase>& cases = drawn().cases;
   const std::vector<OnnxruntimeResult> results = run_onnxruntime(cases, folder_);
+  // Branches of branches that read captured values crash the optimiser (docs/onnx.md).
+  EXPECT_LE(std::ranges::count(results, true, &OnnxruntimeResult::optimiser_crashes),
+            kPrograms / 100);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (!cases[i].failure.empty()) continue;
     if (results[i].error.empty())

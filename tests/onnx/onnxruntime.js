@@ -1,8 +1,8 @@
-// Runs models with onnxruntime: node onnxruntime.js CASES
+// Runs models with onnxruntime: node onnxruntime.js CASES LEVEL
 //
 // CASES is a text of words: "model NAME FILE", then "input NAME TYPE RANK SIZES... VALUES..." for
 // each input. Prints "case NAME" and "output NAME TYPE RANK SIZES... VALUES..." for each output, or
-// "error NAME TEXT" in one line.
+// "error NAME TEXT" in one line. LEVEL: of onnxruntime's optimiser, "all" or "disabled".
 const fs = require('fs');
 const ort = require('onnxruntime-node');
 
@@ -42,7 +42,10 @@ async function main() {
     }
     try {
       const session = await ort.InferenceSession.create(
-          file, {intraOpNumThreads: 1, interOpNumThreads: 1, logSeverityLevel: 3});
+          file, {
+            intraOpNumThreads: 1, interOpNumThreads: 1, logSeverityLevel: 3,
+            graphOptimizationLevel: process.argv[3],
+          });
       const outputs = await session.run(feeds);
       console.log('case', name);
       for (const output of session.outputNames) print(output, outputs[output]);

@@ -18,6 +18,7 @@ TEST_F(OnnxruntimeTest, GivesTheValuesOfSavedFunctions) {
   const std::vector<OnnxruntimeResult> results = run_onnxruntime(cases, folder_);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (!cases[i].failure.empty()) continue;  // SavedFunctionsTest reports it
+    EXPECT_FALSE(results[i].optimiser_crashes) << cases[i].name;
     if (results[i].error.empty())
       expect_outputs(cases[i], results[i].outputs, "by onnxruntime");
     else
