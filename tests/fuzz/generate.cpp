@@ -34,7 +34,7 @@ void draw_dims(Drafter& d, Random& random) {
   const auto fixed = [&](const char* name) {
     return add({.kind = Kind::fixed, .name = name, .size = draw_size(random)});
   };
-  const int batch = random.chance(25) ? dynamic("batch") : fixed("batch");
+  const int batch = random.chance(15) ? dynamic("batch") : fixed("batch");
   const auto ragged = [&](const char* name, std::vector<int> over) {
     const auto lengths = [&](const Call& call) {
       int entries = 1;
@@ -56,7 +56,7 @@ void draw_dims(Drafter& d, Random& random) {
                 .is_captured = may_be_captured && random.chance(20)});
   };
   const int time = random.chance(75) ? ragged("time", {batch}) : -1;
-  const int in = random.chance(40) ? fixed("in") : random.chance(30) ? dynamic("in") : -1;
+  const int in = random.chance(60) ? fixed("in") : -1;
   if (random.chance(30)) dynamic("n");
   if (random.chance(20)) ragged("other", {batch});
   if (in >= 0 && random.chance(10)) ragged("inner", {batch, in});
