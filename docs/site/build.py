@@ -17,6 +17,7 @@ import functions  # noqa: E402
 import headers  # noqa: E402
 import pages  # noqa: E402
 import reference  # noqa: E402
+import search_words  # noqa: E402
 import tables  # noqa: E402
 
 
@@ -46,7 +47,7 @@ class Site:
 
     def stage_pages(self, names: list[reference.Name], links: dict[str, str]) -> list[str]:
         """Writes the pages and the index of functions. Returns their paths."""
-        stager = pages.Stager(self.root, self.subjects, links)
+        self.stager = stager = pages.Stager(self.root, self.subjects, links)
         paths = pages.pages(self.root)
         for page in paths:
             self.stage(page, stager.staged(page))
@@ -90,6 +91,7 @@ def main() -> None:
     site.stage_headers(links)
     inputs += site.stage_pages(names, links)
     site.run_doxygen(inputs, ["GENERATE_HTML = YES", "HTML_OUTPUT = html"])
+    search_words.add(site.root, site.stager, site.output / "html")
     if found := check.faults(site.output / "html"):
         raise SystemExit("\n".join(found))
 

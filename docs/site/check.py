@@ -47,4 +47,9 @@ def faults(html: Path) -> list[str]:
                 found.append(f"{name} links to {file}, which does not exist")
             elif target is not None and anchor and anchor not in target.anchors:
                 found.append(f"{name} links to {file}#{anchor}, which does not exist")
+    for file in (html / "search").glob("*.js"):
+        for url in re.findall(r"\['\.\./([^']*)',", file.read_text()):
+            page, _, anchor = url.partition("#")
+            if page not in pages or (anchor and anchor not in pages[page].anchors):
+                found.append(f"the search links to {url}, which does not exist")
     return sorted(set(found))
