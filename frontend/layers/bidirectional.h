@@ -12,7 +12,7 @@ namespace reel {
 
 /// Options of bidirectional.
 struct BidirectionalOptions {
-  std::optional<Dim> out{};     ///< the concatenated features; default: a new dim
+  std::optional<Dim> out{};     ///< the concatenated features; default: a new dim of their number
   Checkpoint checkpoint = {};   ///< selects each cell's saved residuals, as for scan
   SwapMemory swap_memory = {};  ///< true: residuals may be spilled to a file
 };
@@ -29,7 +29,9 @@ struct Bidirectional {
 ///
 /// xs: [..., dim, in]. Returns {outputs, final state of each cell}; outputs: [dim, ..., out], with
 /// the features of the forward cell first. Along a ragged dim the backward cell starts at each
-/// entry's own end. Throws as recur does. Source: Schuster & Paliwal (1997).
+/// entry's own end. A layer behind it, made for a dim of its own, needs that dim as options.out:
+/// bidirectional(a, b, x, time, {.out = linear.in}). Throws as recur does. Source: Schuster &
+/// Paliwal (1997).
 template <class Forward, class Backward>
 Bidirectional<typename Forward::State, typename Backward::State> bidirectional(
     const Forward& forward, const Backward& backward, const Tensor& xs, const Dim& dim,

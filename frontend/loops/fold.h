@@ -99,15 +99,15 @@ auto fold(F& f, const Xs& xs, const State& initial, const FoldOptions& options, 
     auto body = [&](const Xs& x, const S& state) {
       return std::pair{None{}, as_state(f(state, x))};
     };
-    using Arguments = Scan<State, Xs, None, None, decltype(body)>;  // clang 14 does not deduce them
-    return scan_as(function_of(from_end), Arguments{.spatial_dim = options.spatial_dim,
-                                                    .initial = initial,
-                                                    .xs = xs,
-                                                    .body = body,
-                                                    .reverse = from_end,
-                                                    .checkpoint = options.checkpoint,
-                                                    .swap_memory = options.swap_memory,
-                                                    .name = options.name})
+    using OfBody = Scan<State, Xs, None, None, decltype(body)>;  // clang 14 does not deduce them
+    return scan_as(function_of(from_end), OfBody{.spatial_dim = options.spatial_dim,
+                                                 .initial = initial,
+                                                 .xs = xs,
+                                                 .body = body,
+                                                 .reverse = from_end,
+                                                 .checkpoint = options.checkpoint,
+                                                 .swap_memory = options.swap_memory,
+                                                 .name = options.name})
         .state;
   }
 }
@@ -174,13 +174,13 @@ auto map(F&& f, const Xs& xs, const FoldOptions& options = {}) {
     return Tensor();
   } else {
     auto body = [&](const Xs& x) { return std::pair{detail::as_state(f(x)), None{}}; };
-    using Arguments = Scan<None, Xs, None, None, decltype(body)>;  // clang 14 does not deduce them
-    return detail::scan_as("map", Arguments{.spatial_dim = options.spatial_dim,
-                                            .xs = xs,
-                                            .body = body,
-                                            .checkpoint = options.checkpoint,
-                                            .swap_memory = options.swap_memory,
-                                            .name = detail::named(options, "map").name})
+    using OfBody = Scan<None, Xs, None, None, decltype(body)>;  // clang 14 does not deduce them
+    return detail::scan_as("map", OfBody{.spatial_dim = options.spatial_dim,
+                                         .xs = xs,
+                                         .body = body,
+                                         .checkpoint = options.checkpoint,
+                                         .swap_memory = options.swap_memory,
+                                         .name = detail::named(options, "map").name})
         .ys;
   }
 }

@@ -48,7 +48,7 @@ auto custom_jvp(F f, Tangent tangent) {
       const auto [pushed, pull] = vjp(push, at);
       const TreeLeaves tangents = flatten(pushed);
       detail::check_custom_tangents(
-          tangents, [&pushed = pushed] { return leaf_paths(pushed, "result"); }, flatten(cotangent),
+          tangents, [&of = pushed] { return leaf_paths(of, "result"); }, flatten(cotangent),
           [&] { return leaf_paths(cotangent, "result"); });
       return pull(cotangent);
     };

@@ -83,8 +83,8 @@ auto jacobian_as(const char* function, F f) {
       const Tensors from = tensors_of(leaves);
       // Without empty tensors, which vmap refuses.
       const Tensors rows = for_every_unit<Tensors>(
-          [&pullback = pullback](const Tensor& unit) {
-            Tensors all = tensors_of(flatten(pullback(unit)));
+          [&pull = pullback](const Tensor& unit) {
+            Tensors all = tensors_of(flatten(pull(unit)));
             std::erase_if(all, [](const Tensor& row) { return !row.is_defined(); });
             return all;
           },

@@ -1,6 +1,7 @@
 // trace/passes/cleanup/drop_dead.h — removes values that no output depends on.
 #pragma once
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/graph/graph.h"
 
 namespace reel {
@@ -14,6 +15,6 @@ namespace reel {
 /// Formal inputs of the graph stay. If `kept_captures` is given, captures that are not read are
 /// dropped, and the indices of the others are appended to it.
 /// Preserves: bits.   Runs: in optimise(), last in each round: earlier passes make duplicates dead.
-Ref<Graph> drop_dead(const Graph& graph, std::vector<int>* kept_captures = nullptr);
+REEL_API Ref<Graph> drop_dead(const Graph& graph, std::vector<int>* kept_captures = nullptr);
 
 }  // namespace reel

@@ -1,6 +1,7 @@
 // trace/passes/cleanup/fold_constants.h — computes ops on constants when a graph is made.
 #pragma once
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/graph/graph.h"
 
 namespace reel {
@@ -16,6 +17,6 @@ namespace reel {
 /// Preserves: bits.   Runs: in optimise(), first in each round.
 /// Skips: results of unknown size, of more than 1,024 elements, or larger than every operand. The
 /// op that makes such a result takes less memory than the result.
-Ref<Graph> fold_constants(const Graph& graph);
+REEL_API Ref<Graph> fold_constants(const Graph& graph);
 
 }  // namespace reel
