@@ -11,7 +11,7 @@ void CondPlan::run(const AttrsRef& attrs_ref, OpInputs in, std::span<Tensor> out
   types_.clear();
   for (const int capture : captures) types_.push_back(in[1 + capture].tensor->type());
   SubPlan& branch = branches_[taken];
-  branch.prepare(attrs_ref, taken ? attrs.on_true : attrs.on_false, types_);
+  branch.prepare(taken ? attrs.on_true : attrs.on_false, types_);
   for (std::size_t i = 0; i < captures.size(); ++i) {
     const Tensor& capture = *in[1 + captures[i]].tensor;
     branch->set_input(i, branch->keeps_input(i) ? owned(capture) : capture);

@@ -284,7 +284,7 @@ void LoopRun::step_with_ended(const Tensor& live) {
   for (const int i : attrs_.body_captures) add(capture(i));
   types.assign(1, TensorType(i64));
   for (const Tensor& x : seen) types.push_back(x.type());
-  loop_.ended.prepare(loop_.attrs, ended_->body(), types, loop_.is_block);
+  loop_.ended.prepare(ended_->body(), types, loop_.is_block);
   Plan& body = *loop_.ended;
   set_position(body);
   for (std::size_t i = 0; i < seen.size(); ++i)

@@ -18,7 +18,8 @@ bool PlannedLoop::try_plan(const AttrsRef& of, const std::vector<TensorType>& ty
                             loop().cond ? loop().cond.graph->inputs.size() : 0}));
   std::iota(numbers_.begin(), numbers_.end(), std::size_t{0});
   if (!find_types(why)) return false;
-  lay_out(may_share);
+  if (is_new_) lay_out(may_share);
+  is_new_ = false;
   return true;
 }
 
@@ -37,18 +38,19 @@ bool PlannedLoop::find_types(std::string* why) {
   const auto stacks = body_outputs_of(loop, is_block).stacks;
   for (std::size_t j = 0; j < stacks.size(); ++j)
     stacks[j] = loop.stacks[j].is_list && !loop.stacks[j].is_checkpoint();
-  body.prepare(attrs, loop.body, body_types(chunks.dim), is_block);
+  is_new_ = body.prepare(loop.body, body_types(chunks.dim), is_block) || is_new_;
+  if (!is_new_ && !loop.cond && !loop.chunking.over_chunks) return true;  // as in the last call
   if (loop.cond) {
     const auto operands = operands_of(loop, input_types);
     std::vector<TensorType> types{TensorType(i64)};
     types.insert(types.end(), operands.carries.begin(), operands.carries.end());
     for (const int capture : loop.cond_captures)
       types.push_back(operands.captures[static_cast<std::size_t>(capture)]);
-    cond.prepare(attrs, loop.cond, types);
+    is_new_ = cond.prepare(loop.cond, types) || is_new_;
   }
   if (!knows_types(*body, why)) return false;
   if (loop.chunking.over_chunks && chunks.has_rest()) {
-    rest.prepare(attrs, loop.body, body_types(chunks.rest_dim), is_block);
+    is_new_ = rest.prepare(loop.body, body_types(chunks.rest_dim), is_block) || is_new_;
     if (!knows_types(*rest, why)) return false;
   }
   return !loop.cond || cond->output_is_known(0) ||

@@ -95,6 +95,7 @@ struct PlannedLoop {
   void lay_out(bool may_share);
 
   std::vector<std::size_t> numbers_;  ///< 0, 1, 2, ...
+  bool is_new_ = true;                ///< not laid out yet for its attributes and types
 };
 
 }  // namespace reel

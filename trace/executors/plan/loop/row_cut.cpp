@@ -424,10 +424,10 @@ const OpRecord* summing_record(const LoopAttrs& attrs, std::size_t i) {
   return made;
 }
 
-DimChanges RowCut::changes_to(const Dim& part) const {
+DimChanges RowCut::changes_to(const Dim& part, const Dims& extents) const {
   DimChanges result;
   result.add(dim, part);
-  for (const Dim& of_rows : ragged) result.add(of_rows, Dim(of_rows.name(), of_rows.size()));
+  for (std::size_t i = 0; i < ragged.size(); ++i) result.add(ragged[i], extents[i]);
   return result;
 }
 

@@ -43,9 +43,9 @@ struct RowCut {
   /// that reads lengths takes those of its rows as captures (row_blocks/body_on_rows.h).
   Dims ragged = {};
 
-  /// Returns the substitution of the cut dim by `part`, and of ragged dims, for the dims of a
-  /// block.
-  DimChanges changes_to(const Dim& part) const;
+  /// Returns the substitution of the cut dim by `part`, and of each ragged dim by a static one of
+  /// its extent, for the dims of a block.
+  DimChanges changes_to(const Dim& part, const Dims& extents) const;
   /// Returns the rows of each block in a run with these inputs. The first block has the longest
   /// row.
   std::vector<BlockOfRows> rows_of_blocks(const LoopAttrs& attrs, OpInputs in) const;

@@ -2,15 +2,18 @@
 
 namespace reel {
 
-bool SubPlan::prepare(const AttrsRef& attrs, const SubGraph& sub,
-                      const std::vector<TensorType>& types,
+bool SubPlan::prepare(const SubGraph& sub, const std::vector<TensorType>& types,
                       const std::vector<std::uint8_t>& is_block) {
-  if (plan_ && attrs_.get() == attrs.get() && sub_ == sub && types_ == types) return false;
+  if (plan_ && sub_ == sub && types_ == types) return false;
   const bool is_same_graph = plan_ && &plan_->graph() == sub.graph.get();
-  attrs_ = attrs;
-  sub_ = sub;
   types_ = types;
-  if (is_same_graph && plan_->rebind(types, sub.env())) return true;
+  sub_ = SubGraph();  // until planning is done
+  if (!is_same_graph || !plan_->rebind(types, sub.env())) make(sub, is_block);
+  sub_ = sub;
+  return true;
+}
+
+void SubPlan::make(const SubGraph& sub, const std::vector<std::uint8_t>& is_block) {
   std::vector<Plan::Outputs> outputs;
   for (std::size_t k = 0; k < sub.graph->outputs.size(); ++k) {
     const bool block =
@@ -18,8 +21,8 @@ bool SubPlan::prepare(const AttrsRef& attrs, const SubGraph& sub,
     outputs.push_back(block ? Plan::Outputs::blocks : Plan::Outputs::placed);
   }
   plan_ =
-      std::make_unique<Plan>(*sub.graph, types, sub.env(), outputs, Plan::Inputs::lent, context_);
-  return true;
+      std::make_unique<Plan>(*sub.graph, types_, sub.env(), outputs, Plan::Inputs::lent, context_);
+  graph_ = sub.graph;
 }
 
 }  // namespace reel

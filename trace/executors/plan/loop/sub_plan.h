@@ -17,10 +17,9 @@ class SubPlan {
   /// Provides the plan for inputs of these types. Returns true if the plan, or the dims that it is
   /// bound to, differ from the last call. The first call returns true.
   ///
-  /// attrs: the attributes of the op that contains `sub`.
   /// is_block: by output, true for Plan::Outputs::blocks; other outputs are Plan::Outputs::placed.
   /// Lists are always blocks.
-  bool prepare(const AttrsRef& attrs, const SubGraph& sub, const std::vector<TensorType>& types,
+  bool prepare(const SubGraph& sub, const std::vector<TensorType>& types,
                const std::vector<std::uint8_t>& is_block = {});
   /// True after the first prepare().
   explicit operator bool() const { return static_cast<bool>(plan_); }
@@ -28,10 +27,12 @@ class SubPlan {
   Plan* operator->() const { return plan_.get(); }
 
  private:
+  void make(const SubGraph& sub, const std::vector<std::uint8_t>& is_block);
+
   PlanContext context_;
   std::unique_ptr<Plan> plan_;
-  AttrsRef attrs_;
-  SubGraph sub_;
+  GraphRef graph_;  ///< of plan_, which needs it
+  SubGraph sub_;    ///< without a graph if planning failed
   std::vector<TensorType> types_;
 };
 

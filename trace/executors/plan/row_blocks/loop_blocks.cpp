@@ -12,7 +12,10 @@ namespace reel {
 void LoopBlocks::make(const PlannedLoop& whole) {
   whole_ = &whole;
   cut_ = find_row_cut(whole.loop(), whole.input_types, whole.context.passes);
-  if (cut_) find_body();
+  if (cut_) {
+    find_body();
+    find_dims();
+  }
   blocks_.resize(cut_ ? cut_->blocks.size() : 0);
   for (std::size_t number = 0; number < blocks_.size(); ++number)
     if (!plan(blocks_[number], cut_->blocks[number], number)) blocks_.clear();
@@ -28,6 +31,33 @@ void LoopBlocks::find_body() {
   cut_->has_rows.resize(whole_->input_types.size() + body_.row_body.lengths_of.size(), 1);
 }
 
+namespace {
+
+/// True for static dims, or plain sizes, that are the same but for their identity.
+bool is_like(const Dim& static_dim, const std::string& name, std::int64_t size) {
+  return static_dim.has_size() && static_dim.size() == size && static_dim.name() == name;
+}
+
+}  // namespace
+
+void LoopBlocks::find_dims() {
+  constexpr std::size_t kMostParts = 128;  // batches of other sizes have other parts
+  const Dim& rows = cut_->dim;
+  if (parts_.size() > kMostParts || (!parts_.empty() && (parts_[0].is_named() != rows.is_named() ||
+                                                         parts_[0].name() != rows.name())))
+    parts_.clear();
+  extents_.resize(cut_->ragged.size());
+  for (std::size_t i = 0; i < extents_.size(); ++i)
+    if (const Dim& dim = cut_->ragged[i]; !is_like(extents_[i], dim.name(), dim.size()))
+      extents_[i] = Dim(dim.name(), dim.size());
+}
+
+const Dim& LoopBlocks::dim_of_part(std::int64_t rows) {
+  for (const Dim& part : parts_)
+    if (part.size() == rows) return part;
+  return parts_.emplace_back(cut_->dim.is_named() ? Dim(cut_->dim.name(), rows) : Dim(rows));
+}
+
 void LoopBlocks::make_partial_sums() {
   partial_sums_.resize(blocks_.size());
   for (std::size_t number = 1; number < blocks_.size(); ++number) {
@@ -39,11 +69,10 @@ void LoopBlocks::make_partial_sums() {
   }
 }
 
-bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows,
-                      std::size_t profile) const {
+bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile) {
   const LoopAttrs loop = on_body(whole_->loop(), body_.row_body);
-  const Dim part = cut_->dim.is_named() ? Dim(cut_->dim.name(), rows) : Dim(rows);
-  const DimChanges changes = cut_->changes_to(part);
+  const Dim part = dim_of_part(rows);
+  const DimChanges changes = cut_->changes_to(part, extents_);
   const auto on_part = [&](const TensorType& type, std::size_t axis) {
     Dims dims = type.dims();
     for (std::size_t i = axis; i < dims.size(); ++i)  // slices keep the loop's dim

@@ -32,7 +32,8 @@ class LoopBlocks {
   friend class PlanView;
   /// Plans the loop for `rows` rows. block: null, or planned for other dims. Returns false if it
   /// cannot be planned.
-  bool plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile) const;
+  bool plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile);
+  const Dim& dim_of_part(std::int64_t rows);
   bool ends() const { return whole_->loop().has_entries(); }
   /// Returns true if each thread runs one block or batch; these are planned at the first such run.
   bool runs_joined() const { return is_joined_ && joined_threads_ == threads(); }
@@ -41,10 +42,15 @@ class LoopBlocks {
   std::int64_t batch_count() const;
   void run_batches(OpInputs in, std::span<Tensor> out);
   void find_body();
+  void find_dims();
   void make_partial_sums();
 
   const PlannedLoop* whole_ = nullptr;
   std::optional<RowCut> cut_;
+  // Dims in blocks. Those of an earlier call stay if names and sizes do, although the loop's own
+  // have other lengths: plans are then bound to them already.
+  Dims parts_;    ///< stand for the rows, one for each number of rows
+  Dims extents_;  ///< stand for cut_->ragged
   struct Body {
     GraphRef whole;
     std::vector<int> axes;  // the row axes of its values
