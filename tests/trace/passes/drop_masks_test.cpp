@@ -52,11 +52,11 @@ TEST_F(DropMasksTest, SumsAndProductsOfMaskedValues) {
   EXPECT_EQ(of([](T a, T b, T) { return a - b; }), dropped);
   EXPECT_EQ(of([](T a, T b, T) { return a * b; }), dropped);
   EXPECT_EQ(of([](T a, T b, T) { return a * 2 + b / 3; }), dropped);
-  EXPECT_EQ(of([](T a, T b, T) { return a / b; }), kept);         // NaN
-  EXPECT_EQ(of([](T a, T b, T) { return a + b + 1; }), kept);     // 1
-  EXPECT_EQ(of([](T a, T b, T) { return a * -2. + b; }), kept);   // -0 + 0
-  EXPECT_EQ(of([](T a, T b, T) { return a * kInf + b; }), kept);  // NaN
-  EXPECT_EQ(of([](T a, T b, T) { return exp(a) + b; }), kept);    // 1
+  EXPECT_EQ(of([](T a, T b, T) { return a / b; }), kept);           // NaN
+  EXPECT_EQ(of([](T a, T b, T) { return a + b + 1; }), kept);       // 1
+  EXPECT_EQ(of([](T a, T b, T) { return a * -2. + b; }), kept);     // -0 + 0
+  EXPECT_EQ(of([](T a, T b, T) { return a * kInf + b; }), kept);    // NaN
+  EXPECT_EQ(of([](T a, T b, T) { return exp(a) + b; }), kept);      // 1
   EXPECT_EQ(of([&](T a, T, T) { return a * y; }), (Counts{2, 2}));  // y may be infinite
   EXPECT_EQ(of([&](T a, T b, T other) { return where(other, a, b); }), (Counts{4, 3}));
   EXPECT_EQ(of([&](T a, T, T other) { return where(other, a, 0); }), (Counts{3, 2}));

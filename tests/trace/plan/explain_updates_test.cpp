@@ -30,7 +30,8 @@ TEST_F(ExplainTest, WhichArgumentsAreUpdatedInPlace) {
   const auto doubled = [](const Tensor& x) { return x * 2.f; };
   EXPECT_EQ(in_place_of(doubled, made()), "in place: argument 0\n");
   const Tensor held = made();
-  EXPECT_EQ(in_place_of(doubled, held), "not in place: argument 0, held by another reference; move it in\n");
+  EXPECT_EQ(in_place_of(doubled, held),
+            "not in place: argument 0, held by another reference; move it in\n");
   // The argument's type differs from the types of all results.
   EXPECT_EQ(in_place_of([](const Tensor& x) { return sum(x); }, made()), "");
   EXPECT_EQ(in_place_of(
@@ -82,7 +83,8 @@ TEST_F(ExplainTest, WhichOfATrainingStepsArgumentsAreUpdatedInPlace) {
   EXPECT_EQ(
       line_with(step.explain(), "not in place: "),
       "not in place: argument 0.cell.input_weight, argument 0.cell.recurrent_weight, argument "
-      "0.cell.bias, argument 0.out.weight, argument 0.out.bias, held by another reference; move it in");
+      "0.cell.bias, argument 0.out.weight, argument 0.out.bias, held by another reference; move it "
+      "in");
 }
 
 }  // namespace

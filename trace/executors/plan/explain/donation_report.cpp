@@ -89,7 +89,8 @@ std::string in_place_text(const Plan& plan, const RunPlaces& places) {
     if (place && !is_pipelined(plan, uses, i) && results.contains(place)) {
       in_place.push_back(name);
     } else if (is_of_a_result(type)) {
-      const std::string why = place ? why_not(plan, uses, i) : "held by another reference; move it in";
+      const std::string why =
+          place ? why_not(plan, uses, i) : "held by another reference; move it in";
       auto group = std::find_if(others.begin(), others.end(),
                                 [&](const auto& other) { return other.first == why; });
       if (group == others.end()) group = others.insert(group, {why, {}});
