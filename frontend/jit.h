@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -169,7 +170,8 @@ class Jitted {
   /// reference.
   template <class R, class... Args>
   R run(Args&... args) const {
-    const detail::Arguments arguments{detail::argument_of<Args>(args)...};
+    const std::array<detail::Argument, sizeof...(Args)> arguments{
+        detail::argument_of<Args>(args)...};
     const DynamicSizes dynamic =
         detail::dynamic_sizes(arguments, options_.any_length, options_.dynamic);
     detail::TakenLeaves taken(arguments);

@@ -19,7 +19,7 @@ struct PutTensorsBack : TreeWriter {
 
 }  // namespace
 
-std::vector<std::string> paths_of(const Arguments& arguments) {
+std::vector<std::string> paths_of(Arguments arguments) {
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     std::vector<std::string> of = leaf_paths_of(arguments[i].tree, str(i));
@@ -28,11 +28,9 @@ std::vector<std::string> paths_of(const Arguments& arguments) {
   return paths;
 }
 
-TakenLeaves::TakenLeaves(const Arguments& arguments) : arguments_(arguments) {
-  counts_.reserve(arguments.size());
+TakenLeaves::TakenLeaves(Arguments arguments) : arguments_(arguments) {
   for (const Argument& argument : arguments) {
     TreeLeaves of = flatten_tree(argument.tree);
-    counts_.push_back(of.size());
     if (leaves.empty())
       leaves = std::move(of);
     else
@@ -45,11 +43,15 @@ TakenLeaves::TakenLeaves(const Arguments& arguments) : arguments_(arguments) {
 TakenLeaves::~TakenLeaves() {
   if (is_kept_) return;
   TreeLeaf* next = leaves.data();
-  for (std::size_t i = 0; i < arguments_.size(); next += counts_[i], ++i)
-    if (arguments_[i].moved_in) {
+  for (const Argument& argument : arguments_) {
+    if (argument.moved_in) {
       PutTensorsBack put(next);
-      arguments_[i].moved_in->write(put);
+      argument.moved_in->write(put);
+      next = put.next;
+    } else {
+      next += count_leaves(argument.tree);
     }
+  }
 }
 
 }  // namespace reel::detail

@@ -2,8 +2,8 @@
 // call fails.
 #pragma once
 
-#include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -27,19 +27,19 @@ Argument argument_of(std::remove_reference_t<Arg>& argument) {
   else
     return {TreeRef(argument)};
 }
-using Arguments = std::vector<Argument>;
+using Arguments = std::span<const Argument>;
 
 /// Returns the paths of the leaves of all arguments. Each begins with the argument's position.
-std::vector<std::string> paths_of(const Arguments& arguments);
+std::vector<std::string> paths_of(Arguments arguments);
 
 /// The leaves of the arguments of a call, one argument after the other.
 ///
 /// Takes the tensors of moved-in arguments out of the caller's objects, so that their reference
 /// count may be one. The destructor puts them back unless keep() was called. The structure of the
-/// caller's objects never changes. Requires that `arguments` outlives it.
+/// caller's objects never changes. Requires that `arguments` outlive it.
 class TakenLeaves {
  public:
-  explicit TakenLeaves(const Arguments& arguments);
+  explicit TakenLeaves(Arguments arguments);
   ~TakenLeaves();
   TakenLeaves(const TakenLeaves&) = delete;
   TakenLeaves& operator=(const TakenLeaves&) = delete;
@@ -47,8 +47,7 @@ class TakenLeaves {
   void keep() { is_kept_ = true; }
 
  private:
-  const Arguments& arguments_;
-  std::vector<std::size_t> counts_;  // the leaves of each argument
+  Arguments arguments_;
   bool is_kept_ = false;
 
  public:
