@@ -1,6 +1,7 @@
 // onnx/save_onnx.h — save_onnx: writes a function on tensors as a model in the format of ONNX.
 #pragma once
 
+#include <array>
 #include <string>
 #include <tuple>
 #include <typeindex>
@@ -10,6 +11,7 @@
 
 #include "reel/core/base/visibility.h"
 #include "reel/frontend/jit.h"
+#include "reel/frontend/tree/taken_leaves.h"
 #include "reel/frontend/tree/tree.h"
 #include "reel/onnx/onnx_error.h"
 #include "reel/onnx/save_options.h"
@@ -50,13 +52,12 @@ FunctionToSave function_to_save(const F& f, const std::tuple<Args...>& arguments
     return TracedFunction::Recorded{
         {flatten(result), prototype_of(result)}, leaf_paths(arguments), leaf_paths(result)};
   };
-  const auto each = [](const auto&... argument) { return Arguments{{TreeRef(argument)}...}; };
-  return {typeid(Tuple),
-          flatten(arguments),
-          sizeof...(Args),
-          kIsTuple<R>,
-          function,
-          dynamic_sizes(std::apply(each, arguments), options.any_length, options.dynamic)};
+  const auto dynamic = [&](const Args&... each) {
+    const std::array<Argument, sizeof...(Args)> examples{Argument{TreeRef(each)}...};
+    return dynamic_sizes(examples, options.any_length, options.dynamic);
+  };
+  return {typeid(Tuple), flatten(arguments), sizeof...(Args),
+          kIsTuple<R>,   function,           std::apply(dynamic, arguments)};
 }
 
 }  // namespace detail
