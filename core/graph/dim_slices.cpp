@@ -14,8 +14,9 @@
 namespace reel {
 namespace {
 
-/// The whole dim, the serial of the slice's graph (0: none), and the key of the slice.
-using Key = std::tuple<const DimNode*, std::uint64_t, std::string>;
+/// The serials of the whole dim and of the slice's graph (0: none), and the key of the slice. In a
+/// body with finished entries, the whole dim as the body sees it may be freed before the slice.
+using Key = std::tuple<std::uint64_t, std::uint64_t, std::string>;
 struct Origin {
   Dim whole;
   Key key;  ///< its text is empty if the slice is not to be found again
@@ -75,7 +76,7 @@ std::optional<Dim> known_slice(const Dim& found_by, const std::string& key) {
   if (key.empty() || !has_slices()) return std::nullopt;
   const std::lock_guard lock(t.mutex);
   for (const GraphBuilder* builder = thread_mode.builder;; builder = builder->outer()) {
-    auto found = find_again(t, Key{found_by.node(), serial_of(builder), key});
+    auto found = find_again(t, Key{found_by.serial(), serial_of(builder), key});
     if (found || !builder) return found;
   }
 }
@@ -88,7 +89,7 @@ std::optional<Dim> whole_of_known(const Dim& slice, const std::string& key) {
 }
 
 void note_slice(const Dim& dim, const Dim& whole, const Dim& found_by, const std::string& key) {
-  const Key full{found_by.node(), serial_of(thread_mode.builder), key};
+  const Key full{found_by.serial(), serial_of(thread_mode.builder), key};
   Table& t = table();
   const std::lock_guard lock(t.mutex);
   if (t.origins.emplace(dim.node(), Origin{whole, full}).second) ++detail::slice_count;

@@ -1,5 +1,6 @@
 #include "reel/core/types/dim.h"
 
+#include <atomic>
 #include <ostream>
 
 #include "reel/core/base/errors.h"
@@ -10,6 +11,8 @@
 
 namespace reel {
 namespace {
+
+constinit std::atomic<std::uint64_t> next_serial{1};
 
 /// Never destroyed: destructors of global objects may use dims.
 template <class T>
@@ -36,7 +39,7 @@ Ref<DimNode> new_node(std::string name, DimKind kind, std::int64_t size) {
 
 }  // namespace
 
-DimNode::DimNode() = default;
+DimNode::DimNode() : serial(next_serial.fetch_add(1, std::memory_order_relaxed)) {}
 DimNode::~DimNode() = default;
 void DimNode::destroy(const DimNode* node) {
   if (node->expression) forget_computed(node);
@@ -85,6 +88,8 @@ bool Dim::operator==(const Dim& other) const {
   const Dim a = canonical(*this), b = canonical(other);
   return a.node_ && a.node_ == b.node_;
 }
+
+std::uint64_t Dim::serial() const { return node_ ? node_->serial : 0; }
 
 std::size_t Dim::hash() const {
   return node_ ? reinterpret_cast<std::size_t>(node_.get()) >> 4

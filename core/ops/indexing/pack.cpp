@@ -108,7 +108,7 @@ enum class MaskKind : std::uint8_t { valid, given };
 /// The key of lengths that a mask packed: pack makes dims by it, which unpack undoes.
 std::string key_of(const Dims& packed, const Tensor& mask, MaskKind kind, const Dim& to) {
   KeyBytes key = key_along("pack", packed);
-  key.pointer(canonical(to).node()).number(kind);
+  key.number(canonical(to).serial()).number(kind);
   if (kind == MaskKind::given) add_value(key, mask);
   return key.take();
 }
@@ -339,7 +339,7 @@ Tensor unpack_by(const Tensor& x, const Axis& packed, const Tensor& mask, MaskKi
   const auto take = [&](const Tensor& of, int axis) { return unpacked_axis(of, axis, selection); };
   const auto key = [&] {
     KeyBytes key = key_along("unpack", {dim});
-    for (const Dim& of : canonical(selection.packed)) key.pointer(of.node());
+    for (const Dim& of : canonical(selection.packed)) key.number(of.serial());
     add_value(key, mask);
     return key.take();
   };

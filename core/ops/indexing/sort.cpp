@@ -350,7 +350,7 @@ TopKOverAxes top_k(const Tensor& x, const std::vector<Axis>& over, const Dim& k)
   AlongAxis longest(
       dims, take,
       {.keeps_axis = contains(dims, result.dim),
-       .key = [&] { return key_along("top_k", dims).pointer(result.dim.node()).take(); },
+       .key = [&] { return key_along("top_k", dims).number(result.dim.serial()).take(); },
        .entries = with_entries_of(dims),
        .makes_places = true});
   const DimChanges& changes = longest.slices_of(x.type());

@@ -36,7 +36,7 @@ bool has_lengths_along(const TensorType& x, int axis) {
 KeyBytes key_along(std::string_view name, const Dims& axes) {
   KeyBytes key;
   key.text(name).number(axes.size());
-  for (const Dim& axis : canonical(axes)) key.pointer(axis.node());
+  for (const Dim& axis : canonical(axes)) key.number(axis.serial());
   return key;
 }
 

@@ -414,7 +414,8 @@ Tensors split(const Tensor& x, const Axis& along, int parts, std::optional<Dim> 
   AlongAxis part_of(
       {dim}, take,
       {.keeps_axis = *named == dim,
-       .key = [&] { return key_along("split", {dim}).number(place).pointer(named->node()).take(); },
+       .key =
+           [&] { return key_along("split", {dim}).number(place).number(named->serial()).take(); },
        .entries = with_entries_of({dim})});
   Tensors result;
   for (; place < static_cast<std::size_t>(parts); ++place) {

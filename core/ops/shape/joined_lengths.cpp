@@ -147,8 +147,8 @@ Tensor JoinedLengths::with_lengths(const Tensor& x, const Dim& dim) const {
     KeyBytes key = key_along("concat", {dim});
     key.number(types_.size());
     for (std::size_t k = 0; k < types_.size(); ++k)
-      key.pointer(canonical(joined.dims[k]).node())
-          .pointer(canonical(dim_at(types_[k], axis_)).node());
+      key.number(canonical(joined.dims[k]).serial())
+          .number(canonical(dim_at(types_[k], axis_)).serial());
     to_joined.add(joined.extent, slice_of_dim(whole, lengths, key.take()));
   }
   return resized(x, to_joined(x.dims()));

@@ -367,7 +367,7 @@ Tensor reshape_ragged(const Tensor& x, const Dims& to) {
     const auto lengths = reshaped_lengths(x, i, to);
     if (!lengths) continue;
     KeyBytes key = key_along("reshape", x.dims());
-    for (const Dim& of : to) key.pointer(of.node());
+    for (const Dim& of : to) key.number(of.serial());
     const Tensor here =
         computed_plainly([&] { return resized(*lengths, slices(extents(lengths->dims()))); });
     extents.add(dim, extent_dim({dim}));
@@ -403,7 +403,7 @@ Tensor rename(const Tensor& x, const Axis& from, const Dim& to) {
   // If both dims are ragged, either may be the longer one in some entry.
   const bool is_ragged = dim.is_ragged() || named.is_ragged();
   const auto key_of = [](const Dim& from, const Dim& to) {
-    return key_along("rename", {from}).pointer(canonical(to).node()).take();
+    return key_along("rename", {from}).number(canonical(to).serial()).take();
   };
   AlongAxis::Options options{.key = [&] { return key_of(dim, named); },
                              .entries = is_ragged ? with_entries_of({dim, named}) : Dims{},

@@ -406,7 +406,7 @@ Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
   if (!has_lengths_along(x.type(), axis)) return take(x, axis);
   const Dim dim = dim_at(x.type(), axis);
   const auto key = [&] {
-    return key_along("slice", {dim}).text(bounds({axis, begin, end, {}})).pointer(made->node());
+    return key_along("slice", {dim}).text(bounds({axis, begin, end, {}})).number(made->serial());
   };
   return AlongAxis(
       {dim}, take,
@@ -451,7 +451,7 @@ Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t
     return key_along("pad", {dim})
         .number(static_cast<std::uint64_t>(before))
         .number(static_cast<std::uint64_t>(after))
-        .pointer(named->node())
+        .number(named->serial())
         .take();
   };
   return AlongAxis({dim}, take,

@@ -43,7 +43,7 @@ void add_value(KeyBytes& key, const Tensor& value) {
   for (const Dim& dim : shown.dims()) {
     key.number(dim.is_named());
     if (dim.is_named())
-      key.pointer(dim.node());
+      key.number(dim.serial());
     else
       key.number(static_cast<std::uint64_t>(dim.raw_size()));
   }

@@ -16,7 +16,8 @@ namespace reel {
 ///
 /// key: if it is not empty, the same whole dim and key give the same Dim while that Dim lives. In a
 /// trace this holds inside of the graph that the Dim was made for. Requires that a key begins with
-/// the text of the operation (KeyBytes::text).
+/// the text of the operation (KeyBytes::text), and names Dims by their serials, since a Dim of a
+/// key may be freed, and its address used again, before the slice is.
 Dim slice_of_dim(const Dim& whole, const Tensor& lengths, const std::string& key = {});
 
 /// Returns the number of an index that is a scalar and not negative, if it is known.

@@ -201,7 +201,7 @@ Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
   const auto key = [&] {
     return key_along("slice by step", {dim})
         .text(str(begin, ':', end ? str(*end) : "", ':', step))
-        .pointer(to->node())
+        .number(to->serial())
         .take();
   };
   return AlongAxis({dim}, take,

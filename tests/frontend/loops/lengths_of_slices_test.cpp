@@ -419,6 +419,28 @@ TEST_P(LengthsOfSlicesTest, AScanOverNoSentenceWithALimitHasAGradient) {
   EXPECT_EQ(run(grad(loss))(x, scalar(0)).dims(), x.dims());
 }
 
+/// A slice may outlive the dims that a body with finished entries sees. The next iteration has new
+/// dims, often at the same addresses, and must not find the old slices by them.
+TEST(SlicesOfIterationsTest, ASliceThatIsKeptIsNotTakenForAnotherDims) {
+  const Dim both("batch", 2), one("one", 1), time("time", tensor({1, 6}, {both})),
+      letters("letters", tensor({{1, 0, 0, 0, 0, 0}, {2, 3, 1, 1, 2, 3}}, {both, time}));
+  const Tensor x = expand(full({}, 1., f64), {both, time, letters});
+  Tensor kept;
+  int iterations = 0;
+  scan(Scan{.spatial_dim = time,
+            .initial = None{},
+            .xs = expand(full({}, 1., f64), {both, time}),
+            .body = [&](const Tensor& row, None none) {
+              kept = slice(x, both, 1, 2, one);
+              EXPECT_EQ(kept.type().dims()[1].name(), "time");
+              EXPECT_EQ(kept.type().dims()[2].name(), "letters");
+              EXPECT_EQ(valid(sum(kept, kept.dim("letters"))), (Words{2, 3, 1, 1, 2, 3}));
+              ++iterations;
+              return std::pair{row, none};
+            }});
+  EXPECT_EQ(iterations, 6);
+}
+
 /// Reductions over words count all letters, as before: lengths are not one word's there.
 TEST_P(LengthsOfSlicesTest, ASumOverWordsCountsLettersAsFull) {
   const Tensor all = run([&](const Tensor& x) { return sum(x, words); })(text());
