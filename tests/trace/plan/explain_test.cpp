@@ -58,6 +58,7 @@ loop 1: scan "scan", 5 iterations, 1 instruction each
   stacks: f32[5,2,3]
   hoisted, sunk: none
   fused: 2 ops in 1 tile program
+  series: one call of the tile program runs many iterations
   not cut: the rows, 2, are fewer than two blocks of 8
 )");
 }
@@ -223,6 +224,7 @@ TEST_F(ExplainTest, LoopsInLoopsAndBranches) {
       slices: f32[3]
       hoisted, sunk: none
       fused: 2 ops in 1 tile program
+      series: one call of the tile program runs many iterations
       not cut: its carries have no dims
 cond, false branch: never taken, not planned
 )");

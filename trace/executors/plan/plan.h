@@ -71,6 +71,12 @@ class Plan {
   /// Returns true if an instruction reads input i; otherwise it need not be set.
   bool reads_input(std::size_t i) const { return reads_input_[i]; }
 
+  const TensorType& type_of(ValueId v) const { return types_.types[v]; }
+  /// Returns the data of a value that was computed when the plan was made; null for other values.
+  void* constant(ValueId v) const {
+    const std::uint32_t slot = slot_of_[v];
+    return places_[slot] == Place::constant ? slots_[slot].data<void>() : nullptr;
+  }
   bool output_is_known(std::size_t k) const { return types_.is_known[graph_->outputs[k]]; }
   const TensorType& output_type(std::size_t k) const { return types_.types[graph_->outputs[k]]; }
   /// Returns true if output k is written where set_output() says. Otherwise read output(k) after

@@ -14,6 +14,7 @@
 #include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/runtime/memory.h"
+#include "reel/trace/passes/analysis/one_chain.h"
 #include "reel/trace/passes/support/grows_large.h"
 #include "reel/trace/passes/support/never_fails.h"
 
@@ -136,7 +137,7 @@ LoopFission::LoopFission(const LoopAttrs& attrs, std::span<const TensorType> inp
       is_open_(is_step_open(attrs, inputs)),
       packs_(packs),
       asked_(leaves),
-      leaves_(is_open_ || has_few_steps(attrs) ? Leaves::once : leaves),
+      leaves_(is_open_ || has_few_steps(attrs) || is_one_chain(attrs) ? Leaves::once : leaves),
       env_(body_env(attrs, without_elements(attrs, inputs))),
       prints_(has_effects(body_)),
       placement_(body_.types.size(), Placement::in_loop),

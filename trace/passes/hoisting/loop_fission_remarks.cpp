@@ -35,18 +35,23 @@ void LoopFission::write_remarks(LoopRemarks& remarks) const {
     remarks.say(Kind::stays, "a linear recurrence; linear_scan computes it in one pass");
 }
 
-/// True if the loop keeps h = a * h + b alone.
+/// True if the only state is h = a * h + b, where no other op of the iteration reads h or a value
+/// that depends on it.
 bool LoopFission::stays_as_recurrence() const {
-  std::vector<const OpRecord*> staying;
-  for (std::size_t r = 0; r < body_.records.size(); ++r)
-    if (!is_hoisted_[r] && !is_sunk_[r]) staying.push_back(&body_.records[r]);
-  if (staying.size() != 2 || staying[0]->op != &mul_op || staying[1]->op != &add_op) return false;
-  const auto carries = body_inputs(attrs_).carries;
-  const ValueId product = body_.outputs_of(*staying[0])[0];
-  const auto factors = body_.inputs_of(*staying[0]), terms = body_.inputs_of(*staying[1]);
-  return carries.size() == 1 && std::ranges::count(factors, carries[0]) == 1 &&
-         std::ranges::count(terms, product) == 1 && std::ranges::count(terms, carries[0]) == 0 &&
-         body_outputs(attrs_).carries[0] == body_.outputs_of(*staying[1])[0];
+  if (attrs_.carries.size() != 1) return false;
+  const ValueId state = body_inputs(attrs_).carries[0], next = body_outputs(attrs_).carries[0];
+  std::vector<std::uint8_t> depends(body_.types.size());
+  depends[state] = 1;
+  std::vector<const Op*> ops;  // that depend on the state
+  for (const OpRecord& record : body_.records) {
+    const auto in = body_.inputs_of(record);
+    const auto reads = std::ranges::count_if(in, [&](ValueId v) { return depends[v] != 0; });
+    if (reads == 0) continue;
+    if (reads > 1) return false;
+    ops.push_back(record.op);
+    for (const ValueId v : body_.outputs_of(record)) depends[v] = 1;
+  }
+  return depends[next] && next != state && ops == std::vector<const Op*>{&mul_op, &add_op};
 }
 
 /// Returns the reason why an op that would gain by leaving the loop stays in it.

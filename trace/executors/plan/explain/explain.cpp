@@ -267,6 +267,7 @@ class PlanText {
     list(inner, "updated in place", updated);
     write_packed(inner, *planned.body);
     write_fused(inner, *attrs.body.graph);
+    if (planned.series) line(inner, "series: one call of the tile program runs many iterations");
     if (!over_chunks) write_cut(inner, loop);
     write_times(inner, times_.of_loop(plan, at, profiles, times, share));
     const auto runs = PlanTimes::runs_of_body(plan, at, profiles);

@@ -19,6 +19,10 @@ class DenseSlices {
   void set(Plan& body, std::size_t input, std::int64_t position) const {
     place_input(body, input, at(position));
   }
+  /// Returns where a series of iterations reads. direction: 1, or -1 in a reverse loop.
+  TileProgram::Strided series_from(std::int64_t position, std::int64_t direction) const {
+    return {at(position), direction * bytes_};
+  }
   Tensor slice(std::int64_t position) const { return placed(slice_type(*type_), at(position)); }
 
  private:

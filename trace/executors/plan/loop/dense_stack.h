@@ -3,6 +3,7 @@
 
 #include "reel/trace/executors/plan/base/plan_views.h"
 #include "reel/trace/executors/plan/loop/stack_of_run.h"
+#include "reel/trace/executors/plan/tiles/tile_program.h"
 
 namespace reel {
 
@@ -14,6 +15,10 @@ class DenseStack {
       : iterations_(stack.iterations), data_(data), bytes_(stack.term().bytes()) {}
 
   char* place(std::int64_t position) const { return data_ + position * bytes_; }
+  /// Returns where a series of iterations writes. direction: 1, or -1 in a reverse loop.
+  TileProgram::Strided series_from(std::int64_t position, std::int64_t direction) const {
+    return {place(position), direction * bytes_};
+  }
   void put(const Tensor& term, std::int64_t position) const {
     copy_elements(place(position), term);
   }

@@ -101,8 +101,14 @@ void LoopRun::set_captures(Plan& plan, const std::vector<int>& captures,
 void LoopRun::run() {
   const std::int64_t begin = profile() ? nanoseconds_now() : 0;
   put_first_carries();
-  iterations_.run([&](std::int64_t position, const Tensor& live) { step(position, live); },
-                  [&]() -> const Tensor& { return eval_condition(); });
+  if (can_run_series())
+    while (has_next()) {
+      advance();
+      run_series();
+    }
+  else
+    iterations_.run([&](std::int64_t position, const Tensor& live) { step(position, live); },
+                    [&]() -> const Tensor& { return eval_condition(); });
   finish();
   if (profile()) profile()->nanoseconds += nanoseconds_now() - begin;
 }

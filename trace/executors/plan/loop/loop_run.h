@@ -87,6 +87,9 @@ class LoopRun {
   void set_position(Plan& plan) {
     if (plan.reads_input(0)) place_position(plan);
   }
+  bool can_run_series() const;
+  std::int64_t iterations_of_series() const;
+  void run_series();
   void place_position(Plan& plan);
   void run_iteration(Plan& plan);
   Tensor& eval_condition();

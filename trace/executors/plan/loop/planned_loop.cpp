@@ -18,7 +18,10 @@ bool PlannedLoop::try_plan(const AttrsRef& of, const std::vector<TensorType>& ty
                             loop().cond ? loop().cond.graph->inputs.size() : 0}));
   std::iota(numbers_.begin(), numbers_.end(), std::size_t{0});
   if (!find_types(why)) return false;
-  if (is_new_) lay_out(may_share);
+  if (is_new_) {
+    lay_out(may_share);
+    series = IterationSeries::make(*this);
+  }
   is_new_ = false;
   return true;
 }

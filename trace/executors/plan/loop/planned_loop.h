@@ -10,6 +10,7 @@
 
 #include "reel/core/ops/loop/loop.h"
 #include "reel/trace/executors/loop/chunks.h"
+#include "reel/trace/executors/plan/loop/iteration_series.h"
 #include "reel/trace/executors/plan/loop/sub_plan.h"
 
 namespace reel {
@@ -59,6 +60,7 @@ struct PlannedLoop {
   /// share memory, so that its elements may be there already.
   std::vector<std::uint8_t> repeats_states;
   Tensor memory;
+  std::optional<IterationSeries> series;  ///< nothing if the body is more than one fused op
 
   // Return the numbers of leaves among the inputs and outputs of a plan. Valid until the next
   // try_plan().

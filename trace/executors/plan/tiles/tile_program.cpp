@@ -116,6 +116,10 @@ void TileProgram::run(OpInputs in, std::span<const TensorType> types, std::span<
   make_outputs(in, types, out);
   if (columns_ == 0) return;
   for (std::size_t k = 0; k < out.size(); ++k) outputs_[k] = out[k].data<char>();
+  run_tiles();
+}
+
+void TileProgram::run_tiles() {
   if (is_one_tile_)
     run_tile(Tile{.rows = rows_, .columns = columns_, .tiles = tiles_});
   else if (parts_ == 1)

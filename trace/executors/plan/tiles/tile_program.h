@@ -36,6 +36,23 @@ class TileProgram {
   /// input. That input is a temporary without other references, and is read last by the step that
   /// writes the output.
   void run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out);
+
+  /// Where an input or output lies in a series of runs.
+  struct Strided {
+    char* at;               ///< in the first run
+    std::int64_t step;      ///< bytes from one run to the next
+    char* other = nullptr;  ///< in every second run, for a value between two buffers; or null
+  };
+  /// Runs the ops `count` times in order, without other work between the runs. A run may read the
+  /// outputs of the one before. Not thread-safe.
+  ///
+  /// in, out: where runs read and write. Requires that an output lies in no input of the same run,
+  /// except that it may be an input of its type if is_one_chain(), or if only element-wise ops
+  /// read that input, and the last of them makes the output.
+  void run_series(std::int64_t count, std::span<Strided> in, std::span<Strided> out);
+  /// Returns true if all ops are one chain. A series calls the chain's code once for all runs then,
+  /// or once for each thousand elements.
+  bool is_one_chain() const;
   /// Chooses the inputs that outputs of a run replace. Returns, by output, the input or -1. No
   /// input is chosen twice.
   ///
@@ -106,6 +123,9 @@ class TileProgram {
 
   template <class Gives>
   int choose_input(std::size_t k, const Gives& gives);
+  void run_tiles();
+  void run_chain_series(std::int64_t count, std::span<const Strided> in,
+                        std::span<const Strided> out) const;
   void make_outputs(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out);
   std::int64_t row_tiles() const { return (rows_ + tile_rows_ - 1) / tile_rows_; }
   std::int64_t column_tiles() const { return (columns_ + tile_columns_ - 1) / tile_columns_; }
