@@ -351,7 +351,7 @@ Tensor unpack_by(const Tensor& x, const Axis& packed, const Tensor& mask, MaskKi
                                                  .undoes = undoes,
                                                  .entries = with_entries_of({dim}),
                                                  .makes_places = true})(x, axis)
-                                    : take(x, axis);
+                                    : with_original_dims(take(x, axis), undoes);
   if (backup.is_number())
     return backup.number() == 0 ? result
                                 : where(in_place(mask, axes, result, axis), result, backup);

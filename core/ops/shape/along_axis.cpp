@@ -113,7 +113,17 @@ const DimChanges& AlongAxis::slices_of(const TensorType& x) {
 }
 
 Tensor AlongAxis::operator()(const Tensor& x, int axis) {
-  return find_slices(x.type()) ? taken(x, axis) : take_(x, axis);
+  return with_original_dims(find_slices(x.type()) ? taken(x, axis) : take_(x, axis),
+                            options_.undoes);
+}
+
+Tensor with_original_dims(const Tensor& x, const AlongAxis::KeyOf& undoes) {
+  if (!undoes || !has_slices() || !x.type().is_ragged()) return x;
+  DimChanges to_whole;
+  for (int i = 0; i < x.rank(); ++i)
+    if (const Dim& dim = dim_at(x.type(), i); dim.is_ragged() && !has_its_lengths(x.type(), i))
+      if (const auto whole = whole_of_known(dim, undoes())) to_whole.add(dim, *whole);
+  return to_whole.empty() ? x : resized(x, to_whole(x.dims()));
 }
 
 // If the axis stays, lengths belong to other elements until slices replace the dims. No rule may

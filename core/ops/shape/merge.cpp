@@ -269,14 +269,16 @@ Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
         for (std::size_t i = 1; i < merged.size(); ++i) lengths = lengths * extent_of(merged[i]);
         return lengths;
       });
-  if (!has_lengths_along(x.type(), listed)) return merged_axes(x, listed, named);
+  const auto undoes = [&] { return key_of("split_dim", {*named}, merged); };
+  if (!has_lengths_along(x.type(), listed))
+    return with_original_dims(merged_axes(x, listed, named), undoes);
   const auto take = [&](const Tensor& of, int) {
     return merged_axes(of, Axes(merged).in(of, "merge_dims"), named);
   };
   return AlongAxis(merged, take,
                    {.keeps_axis = contains(merged, *named),
                     .key = [&] { return key_of("merge_dims", merged, {*named}); },
-                    .undoes = [&] { return key_of("split_dim", {*named}, merged); },
+                    .undoes = undoes,
                     .entries = with_entries_of(merged),
                     .makes_places = any_ragged(merged)})(x, listed[0]);
 }
@@ -364,11 +366,12 @@ Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
   const Dim dim = dim_at(x.type(), axis);
   const Split split = split_of(x, axis, dims);
   const auto take = [&](const Tensor& of, int axis) { return split_axis(of, axis, split); };
-  if (!has_lengths_along(x.type(), axis)) return take(x, axis);
+  const auto undoes = [&] { return key_of("merge_dims", split.parts, {dim}); };
+  if (!has_lengths_along(x.type(), axis)) return with_original_dims(take(x, axis), undoes);
   return AlongAxis({dim}, take,
                    {.keeps_axis = contains(split.parts, dim),
                     .key = [&] { return key_of("split_dim", {dim}, split.parts); },
-                    .undoes = [&] { return key_of("merge_dims", split.parts, {dim}); },
+                    .undoes = undoes,
                     .entries = with_entries_of({dim}),
                     .makes_places = split.step.has_value()})(x, axis);
 }

@@ -83,7 +83,7 @@ Tensor reverse(const Tensor& x, const Axis& along) {
   const int axis = along.in(x, "reverse");
   const Dim dim = dim_at(x.type(), axis);
   const auto key = [&] { return key_along("reverse", {dim}).take(); };
-  if (!has_lengths_along(x.type(), axis)) return take(x, axis);
+  if (!has_lengths_along(x.type(), axis)) return with_original_dims(take(x, axis), key);
   return AlongAxis(
       {dim}, take,
       {.keeps_axis = true, .key = key, .undoes = key, .entries = with_entries_of({dim})})(x, axis);

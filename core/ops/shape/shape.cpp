@@ -399,7 +399,7 @@ Tensor rename(const Tensor& x, const Axis& from, const Dim& to) {
   const Dim named =
       *changed_dim(dim, to, dim.is_ragged() ? -1 : dim.raw_size(), [&] { return dim.lengths(); });
   const auto take = [&](const Tensor& of, int axis) { return renamed(of, axis, named); };
-  if (!has_lengths_along(x.type(), axis)) return take(x, axis);
+  if (!x.type().is_ragged()) return take(x, axis);
   // If both dims are ragged, either may be the longer one in some entry.
   const bool is_ragged = dim.is_ragged() || named.is_ragged();
   const auto key_of = [](const Dim& from, const Dim& to) {

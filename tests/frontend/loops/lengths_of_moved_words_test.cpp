@@ -62,6 +62,24 @@ TEST_P(LengthsOfMovedWordsTest, RenameGivesTheLettersTheNewWords) {
   EXPECT_EQ(back.dims(), text().dims());
 }
 
+/// The maximum over words has letters, but not the words that their lengths run over.
+TEST_P(LengthsOfMovedWordsTest, LettersWithoutTheirWordsComeBack) {
+  const Dim other("other", 2);
+  const auto renamed = [&](const Tensor& x) {
+    const Tensor there = rename(x, batch, other);
+    return rename(max(there, {there.dim("words")}), other, batch);
+  };
+  const auto reversed = [&](const Tensor& x) {
+    const Tensor back = reverse(x, batch);
+    return reverse(max(back, {back.dim("words")}), batch);
+  };
+  const Tensor x = text(0.), expected = max(x, {words});
+  for (const Tensor& actual : {run(renamed)(x), run(reversed)(x)}) {
+    EXPECT_EQ(actual.dims(), (Dims{batch, letters}));
+    expect_all_close(actual + x, expected + x);
+  }
+}
+
 TEST_P(LengthsOfMovedWordsTest, MergedWordsKeepTheirLetters) {
   const Dim beam("beam", 2);
   EXPECT_EQ(means([&](const Tensor& x) {

@@ -108,6 +108,23 @@ TEST_P(VmapInLoopsTest, LengthsOverTheRowsAndAnotherDim) {
       x);
 }
 
+/// A loop in f gives the rows another dim inside. The result has the caller's ragged dim again,
+/// also where it lacks a dim of the lengths.
+TEST_P(VmapInLoopsTest, AResultWithoutADimOfItsLengths) {
+  const Dim rows("rows", 2), words("words", 2),
+      letters("letters", tensor({{1, 3}, {2, 1}}, {rows, words}));
+  const Tensor x = random_normal({rows, words, letters}, f64);
+  const auto program = [&](const Apply& apply, const Tensor& x) -> Tensor {
+    const Dim rows = x.dim("rows"), words = x.dim("words"), letters = x.dim("letters");
+    const auto f = [&](const Tensor& x) -> Tensor {
+      const auto body = [&](const Tensor&, const Tensor& h) { return sin(h) + x; };
+      return max(fori_loop(0, 3, body, x), {words});
+    };
+    return x + apply(f, x, rows);
+  };
+  expect_as_map(program, x);
+}
+
 TEST_P(VmapInLoopsTest, ABodyMakesAValueWithTheDimOfTheRows) {
   const Tensor x = random_normal({batch_, in_}, f64);
   expect_as_map(
