@@ -109,7 +109,7 @@ Arguments make_arguments(const Program& program, const Call& call, const Argumen
     else if (info.kind == DimInfo::Kind::fixed)
       dim = Dim(info.name, info.size);
     else if (info.kind == DimInfo::Kind::dynamic)
-      dim = Dim(info.name, scalar(lengths.at(0)));
+      dim = call.is_static ? Dim(info.name, lengths.at(0)) : Dim(info.name, scalar(lengths.at(0)));
     else if (info.kind == DimInfo::Kind::ragged)
       dim = Dim(info.name, tensor(lengths, over));
     arguments.dims.push_back(dim);

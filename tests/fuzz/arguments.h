@@ -11,6 +11,7 @@ namespace reel::fuzz {
 struct Call {
   bool has_nan = true;        ///< true: padding is NaN (for integers a large number); false: small
   bool is_elsewhere = false;  ///< true: with DimInfo::elsewhere as lengths
+  bool is_static = false;     ///< true: dims whose size comes with arguments have it in their type
 };
 
 /// Returns the lengths of a ragged dim, or the size of a dynamic one.

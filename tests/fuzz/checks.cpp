@@ -44,9 +44,8 @@ class Check {
       : program_(program), statistics_(statistics) {}
 
   void run(const std::string& kind) {
-    const Call here, elsewhere{.is_elsewhere = true};
-    arguments_ = make_arguments(program_, here);
-    others_ = make_arguments(program_, elsewhere, &arguments_);
+    arguments_ = make_arguments(program_, {});
+    others_ = make_arguments(program_, {.is_elsewhere = true}, &arguments_);
     // Fixed dims are equal in all calls; the machine reads others from the arguments.
     const Function f = [this](const Tensors& x) { return Machine(program_, arguments_).run(x); };
     const auto asks_for = [&](const char* what) { return kind.find(what) != std::string::npos; };
@@ -88,6 +87,15 @@ class Check {
   /// Tolerance of sums of a few elements.
   double close() const { return program_.real == f64 ? 1e-10 : 1e-4; }
   Tensors passed(const Arguments& arguments) const { return passed_arguments(program_, arguments); }
+  /// Returns the arguments of a call, followed by as many directions if has_directions.
+  Tensors inputs(const Call& call, bool has_directions) const {
+    const Arguments arguments = make_arguments(program_, call, &arguments_);
+    Tensors x = passed(arguments);
+    if (!has_directions) return x;
+    const Tensors directions = make_directions(program_, arguments, call);
+    x.insert(x.end(), directions.begin(), directions.end());
+    return x;
+  }
 
   Tensors call(const std::string& what, const Function& f, const Tensors& x) const {
     manual_seed(program_.seed);
@@ -121,10 +129,14 @@ class Check {
   /// another order. Returns the eager results.
   template <class Make>
   Tensors compare(const std::string& what, const Function& f, const Make& make, double tolerance,
-                  const Tensors& here, const Tensors& elsewhere) const {
-    const Tensors expected = call("eager " + what, make(f), here);
-    const Tensors other = call("eager " + what + " elsewhere", make(f), elsewhere);
+                  bool has_directions = false) const {
+    const auto at = [&](bool is_elsewhere, bool is_static) {
+      return inputs({.is_elsewhere = is_elsewhere, .is_static = is_static}, has_directions);
+    };
+    const Tensors expected = call("eager " + what, make(f), at(false, false));
+    const Tensors other = call("eager " + what + " elsewhere", make(f), at(true, false));
     for (const Mode& mode : all_modes(program_)) {
+      const Tensors here = at(false, mode.takes_static), elsewhere = at(true, mode.takes_static);
       const std::string name = str(mode.name, ' ', what);
       const Runner outside = mode.run(make(f), mode.passes), inside = mode.run(f, mode.passes);
       for (const auto& [form, function, allowed] :
@@ -146,11 +158,6 @@ class Check {
           throw Found{{name + " records again", str(runner.trace_count(), " times")}};
     }
     return expected;
-  }
-  template <class Make>
-  Tensors compare(const std::string& what, const Function& f, const Make& make,
-                  double tolerance) const {
-    return compare(what, f, make, tolerance, passed(arguments_), passed(others_));
   }
 
   /// Returns another program as a function, with the captures of this one.
@@ -319,11 +326,9 @@ class Check {
       return x;
     };
     const Tensors directions = make_directions(program_, arguments_, {});
-    const Tensors elsewhere = make_directions(program_, others_, {.is_elsewhere = true});
     const Function f = variant(program_);
     const Tensors x = doubled(passed(arguments_), directions);
-    const Tensors actual =
-        compare("second gradients", f, with_second, 1e-9, x, doubled(passed(others_), elsewhere));
+    const Tensors actual = compare("second gradients", f, with_second, 1e-9, true);
     if (has_policies(program_))
       expect_same_as(without_policies(program_), "second gradients, checkpoints of loops",
                      with_second, actual, x, 1e-9);
@@ -348,18 +353,10 @@ class Check {
     bool has_reals = false;
     for (const Tensor& x : passed(arguments_)) has_reals = has_reals || is_float(x.dtype());
     if (program_.real != f64 || !has_reals) return;
-    const auto with_directions = [&](const Arguments& arguments, const Call& call) {
-      Tensors x = passed(arguments);
-      const Tensors directions = make_directions(program_, arguments, call);
-      x.insert(x.end(), directions.begin(), directions.end());
-      return x;
-    };
-    const Tensors x = with_directions(arguments_, {});
+    const Tensors x = inputs({}, true);
     const bool is_of_policies = kind.find("checkpoints of loops") != std::string::npos;
-    const Tensors actual = is_of_policies
-                               ? call(str("eager ", what), make(variant(program_)), x)
-                               : compare(what, variant(program_), make, tolerance, x,
-                                         with_directions(others_, {.is_elsewhere = true}));
+    const Tensors actual = is_of_policies ? call(str("eager ", what), make(variant(program_)), x)
+                                          : compare(what, variant(program_), make, tolerance, true);
     if (has_policies(program_))
       expect_same_as(without_policies(program_), str(what, ", checkpoints of loops"), make, actual,
                      x, tolerance);

@@ -23,22 +23,52 @@ Tensors to_be_used_up(Tensors tensors) {
   return tensors;
 }
 
-template <Executor executor, int parallel_iterations = 0>
-Runner traced(const Function& f, const Passes& passes) {
-  const auto jitted = std::make_shared<Jitted<Function>>(
-      jit(f, {.executor = executor, .passes = passes, .parallel_iterations = parallel_iterations}));
-  return {[jitted](const Tensors& x) { return (*jitted)(to_be_used_up(x)); },
-          [jitted] { return jitted->trace_count(); }, [jitted] { return jitted->explain(); }};
+using Run = std::function<Runner(const Function&, const Passes&)>;
+
+/// Runs f as a graph.
+Run traced(JitOptions options) {
+  return [options = std::move(options)](const Function& f, const Passes& passes) {
+    JitOptions all = options;
+    all.passes = passes;
+    const auto jitted = std::make_shared<Jitted<Function>>(jit(f, all));
+    return Runner{[jitted](const Tensors& x) { return (*jitted)(to_be_used_up(x)); },
+                  [jitted] { return jitted->trace_count(); },
+                  [jitted] { return jitted->explain(); }};
+  };
 }
 
 /// Runs f by tokens, on threads that are called for every op.
-Runner on_many_threads(const Function& f, const Passes& passes) {
-  Runner runner = traced<Executor::dataflow, 10>(f, passes);
-  runner.call = [call = runner.call](const Tensors& x) {
-    const OnManyThreads threads;
-    return call(x);
+Run on_many_threads() {
+  return [run = traced({.executor = Executor::dataflow, .parallel_iterations = 10})](
+             const Function& f, const Passes& passes) {
+    Runner runner = run(f, passes);
+    runner.call = [call = runner.call](const Tensors& x) {
+      const OnManyThreads threads;
+      return call(x);
+    };
+    return runner;
   };
-  return runner;
+}
+
+Run by_tokens(std::uint64_t seed) {
+  constexpr int kInFlight[] = {1, 2, 10, 32};
+  if (seed % 5 == 4) return on_many_threads();
+  return traced({.executor = Executor::dataflow, .parallel_iterations = kInFlight[seed % 5]});
+}
+
+/// Returns the dims whose size comes with arguments.
+Dims dynamic_dims(const Program& program) {
+  std::vector<int> found;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    if (program.inputs[i].is_captured) continue;
+    for (const int dim : program.values[program.main.params[i]].dims)
+      if (program.dims[dim].kind == DimInfo::Kind::dynamic &&
+          program.dims[dim].comes_with_arguments() && !contains(found, dim))
+        found.push_back(dim);
+  }
+  Dims dims;
+  for (const int dim : found) dims.emplace_back(program.dims[dim].name);
+  return dims;
 }
 
 /// Chooses passes by bits of the seed. About half of all programs leave out a given pass; half make
@@ -73,18 +103,24 @@ Passes some_passes(std::uint64_t seed) {
 }  // namespace
 
 std::vector<Mode> all_modes(const Program& program) {
-  constexpr auto kDataflow = Executor::dataflow;
-  constexpr Runner (*kOverlapped[])(const Function&, const Passes&) = {
-      traced<kDataflow, 1>, traced<kDataflow, 2>, traced<kDataflow, 10>, traced<kDataflow, 32>,
-      on_many_threads};
-  return {{"traced", true, traced<Executor::interpreter>, {}},
-          {"by tokens", true, kOverlapped[program.seed % 5], {}},
-          {"planned", false, traced<Executor::plan>, {}},
-          {"chunked",
-           false,
-           traced<Executor::plan>,
-           {.chunk_steps = 2, .block_rows = 1, .pack_small = true}},
-          {"partly planned", false, traced<Executor::plan>, some_passes(program.seed)}};
+  const Run plan = traced({.executor = Executor::plan});
+  std::vector<Mode> modes{
+      {"traced", true, traced({.executor = Executor::interpreter}), {}},
+      {"by tokens", true, by_tokens(program.seed), {}},
+      {"planned", false, plan, {}},
+      {"chunked", false, plan, {.chunk_steps = 2, .block_rows = 1, .pack_small = true}},
+      {"partly planned", false, plan, some_passes(program.seed)}};
+  // One trace for all sizes of static dims.
+  if (Dims dims = dynamic_dims(program); !dims.empty()) {
+    const bool is_planned = program.seed % 2;
+    modes.push_back({.name = "of any size",
+                     .is_exact = !is_planned,
+                     .run = traced({.executor = is_planned ? Executor::plan : Executor::interpreter,
+                                    .dynamic = std::move(dims)}),
+                     .passes = {},
+                     .takes_static = true});
+  }
+  return modes;
 }
 
 }  // namespace reel::fuzz

@@ -20,8 +20,9 @@ struct Runner {
 struct Mode {
   const char* name;
   bool is_exact;  ///< true: has the bits of eager mode; false: equal up to rounding
-  Runner (*run)(const Function&, const Passes&);
+  std::function<Runner(const Function&, const Passes&)> run;
   Passes passes;
+  bool takes_static = false;  ///< true: is called with arguments of Call::is_static
 };
 
 /// Returns all modes except eager mode. A new executor is one more line in it.
