@@ -119,7 +119,7 @@ class Walk {
   }
   /// Returns true if the frames from `first` outwards still have their return addresses. Frames
   /// around an equal frame are equal if these are.
-  __attribute__((no_sanitize("address"))) bool is_still_there(std::size_t first) {
+  __attribute__((no_sanitize("address"))) bool is_still_there([[maybe_unused]] std::size_t first) {
 #ifdef __x86_64__
     const std::vector<Frame>& before = last_;
     for (std::size_t i = first; i < before.size(); ++i)

@@ -10,6 +10,7 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
+#include "reel/core/runtime/processor.h"
 #include "reel/frontend/jit.h"
 #include "reel/tests/check.h"
 #include "reel/tests/core/sample_values.h"
@@ -40,8 +41,7 @@ class ExceptionsTest : public ::testing::TestWithParam<const char*> {
   }
   const PointwiseTable* table_ = nullptr;
 };
-INSTANTIATE_TEST_SUITE_P(InstructionSets, ExceptionsTest,
-                         ::testing::Values("sse42", "avx2", "avx512"),
+INSTANTIATE_TEST_SUITE_P(InstructionSets, ExceptionsTest, ::testing::ValuesIn(kInstructionSets),
                          [](const auto& info) { return std::string(info.param); });
 
 template <class T>

@@ -86,8 +86,7 @@ void each_run(const TensorType& type, Fn&& fn) {
 }
 
 const PhiloxTable& philox_table() {
-  static const PhiloxTable& table =
-      for_this_processor(sse42::philox_table, avx2::philox_table, avx512::philox_table);
+  static const PhiloxTable& table = for_this_processor(REEL_TABLES(philox_table));
   return table;
 }
 

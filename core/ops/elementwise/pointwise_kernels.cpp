@@ -10,7 +10,7 @@ namespace {
 
 // ---- The instruction set ------------------------------------------------------------------------
 
-constexpr const PointwiseTable* kBestFirst[] = {&avx512::table, &avx2::table, &sse42::table};
+constexpr const PointwiseTable* kTables[] = REEL_TABLES(table);
 
 // ---- Walking over broadcast operands ------------------------------------------------------------
 
@@ -157,10 +157,9 @@ void run_in_place(const Layout& layout, const void* const* in, const std::int64_
 }  // namespace
 
 const PointwiseTable* find_pointwise_table(std::string_view name) {
-  bool runs = false;
-  for (const PointwiseTable* table : kBestFirst) {
-    runs = runs || table->name == instruction_set();
-    if (table->name == name) return runs ? table : nullptr;
+  for (const PointwiseTable* table : kTables) {
+    if (table->name == name) return table;
+    if (table->name == instruction_set()) return nullptr;
   }
   return nullptr;
 }

@@ -19,8 +19,8 @@ inline const PointwiseTable& pointwise_table() {
   return table ? *table : choose_pointwise_table();
 }
 
-/// Returns the table of "sse42", "avx2" or "avx512", or null if it is above instruction_set(). For
-/// tests.
+/// Returns the table of an instruction set, by its name, or null if it is above instruction_set()
+/// or of another architecture. For tests.
 const PointwiseTable* find_pointwise_table(std::string_view name);
 
 constexpr int column_of(DType dtype) { return static_cast<int>(dtype); }

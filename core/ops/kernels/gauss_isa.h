@@ -78,10 +78,11 @@ inline V lost_of_square([[maybe_unused]] const V& x, [[maybe_unused]] const V& s
     return _mm512_fmsub_ps(x, x, square);
   else
     return _mm512_fmsub_pd(x, x, square);
-#elif defined(__FMA__)
-  return xsimd::fms(x, x, square);
 #else
-  return V(0.0);
+  if constexpr (kHasFma)
+    return xsimd::fms(x, x, square);
+  else
+    return V(0.0);
 #endif
 }
 

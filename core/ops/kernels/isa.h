@@ -1,16 +1,20 @@
 // core/ops/kernels/isa.h — selects among kernel tables that were compiled once per instruction set.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
+
 #include "reel/core/runtime/instruction_set.h"
+#include "reel/core/runtime/processor.h"
 
 namespace reel {
 
-/// Returns the table of a family for instruction_set(). Throws as that does.
+/// Returns the table of a family, REEL_TABLES(name), for instruction_set(). Throws as that does.
 template <class Table>
-const Table& for_this_processor(const Table& sse42_table, const Table& avx2_table,
-                                const Table& avx512_table) {
-  const std::string_view chosen = instruction_set();
-  return chosen == "avx512" ? avx512_table : chosen == "avx2" ? avx2_table : sse42_table;
+const Table& for_this_processor(const Table* const (&tables)[std::size(kInstructionSets)]) {
+  const auto chosen =
+      std::find(std::begin(kInstructionSets), std::end(kInstructionSets), instruction_set());
+  return *tables[chosen - std::begin(kInstructionSets)];
 }
 
 }  // namespace reel

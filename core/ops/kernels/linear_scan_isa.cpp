@@ -1,5 +1,6 @@
-// The loops of linear recurrences. Compiled three times, with -DREEL_ISA=sse42, avx2 and avx512 and
-// the flags for it, and without contraction of products and sums: all sets give the same bits.
+// The loops of linear recurrences. Compiled once for each instruction set, with -DREEL_ISA=avx2 and
+// the like, and the flags for it, and without contraction of products and sums: all sets give the
+// same bits.
 #include "reel/core/ops/kernels/linear_scan_table.h"
 #include "reel/core/ops/kernels/vector_isa.h"
 

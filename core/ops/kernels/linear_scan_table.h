@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "reel/core/runtime/isa_list.h"
+
 namespace reel {
 
 /// The largest number of channels in a block of rows: its states stay in the first-level cache.
@@ -57,14 +59,6 @@ struct LinearScanTable {
   void (*gradient[2])(const LinearScanGradBlock&);
 };
 
-namespace sse42 {
-extern const LinearScanTable linear_scans;
-}
-namespace avx2 {
-extern const LinearScanTable linear_scans;
-}
-namespace avx512 {
-extern const LinearScanTable linear_scans;
-}
+REEL_DECLARE_TABLES(LinearScanTable, linear_scans)
 
 }  // namespace reel

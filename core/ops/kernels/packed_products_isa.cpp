@@ -1,5 +1,5 @@
-// Large f32 products from packed copies of both operands. Compiled three times, with
-// -DREEL_ISA=sse42, avx2 and avx512 and the flags for it.
+// Large f32 products from packed copies of both operands. Compiled with -DREEL_ISA=avx2 and the
+// flags for it, or neon.
 //
 // The loops are those of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication"
 // (2008): a part of b in the last cache, a part of a in the second-level cache, a panel of b in the
@@ -8,11 +8,11 @@
 #include "reel/core/ops/kernels/vector_isa.h"
 
 namespace reel::REEL_ISA {
-
-#if defined(__AVX2__) && !defined(__AVX512F__)
 namespace {
 
-constexpr int kTileRows = 6, kTileVectors = 2, kTileColumns = kTileVectors * kLanes<float>;
+// A tile of c stays in registers, with a row of b's panel and one element of a.
+constexpr int kTileRows = 6, kTileVectors = kRegisters / 8,
+              kTileColumns = kTileVectors * kLanes<float>;
 
 /// Copies R rows of a, with the elements of a column side by side.
 template <int R>
@@ -174,8 +174,5 @@ void packed_product(const MatrixSizes& s, const float* a, const float* b, float*
 }  // namespace
 
 constinit const PackedProduct packed_f32 = packed_product;
-#else
-constinit const PackedProduct packed_f32 = nullptr;
-#endif
 
 }  // namespace reel::REEL_ISA

@@ -1,34 +1,19 @@
-// Philox4x32-10 for a block of counters: rounds as in philox.h, on vectors. Compiled three times,
-// with -DREEL_ISA=sse42, avx2 and avx512. GCC 12 warns about the deliberately undefined registers
-// in its own AVX-512 header (PR 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-
-#include <immintrin.h>
-
+// Philox4x32-10 for a block of counters: rounds as in philox.h, on vectors. Compiled once for each
+// instruction set, with -DREEL_ISA=avx2 and the like.
 #include "reel/core/ops/kernels/philox_table.h"
+#include "reel/core/ops/kernels/vector_isa.h"
 
 namespace reel::REEL_ISA {
 namespace {
 
 // One word in the lower half of each lane of 64 bits: a product of two words fills the lane. Upper
-// halves are ignored. xsimd has no such product.
-#if defined(__AVX512F__)
-using Words = __m512i;
-inline Words product(Words a, Words b) { return _mm512_mul_epu32(a, b); }
-#elif defined(__AVX2__)
-using Words = __m256i;
-inline Words product(Words a, Words b) { return _mm256_mul_epu32(a, b); }
-#else
-using Words = __m128i;
-inline Words product(Words a, Words b) { return _mm_mul_epu32(a, b); }
-#endif
+// halves are ignored.
 typedef std::uint64_t Lanes __attribute__((vector_size(sizeof(Words)), may_alias, aligned(8)));
 
 /// Multiplies the lower halves.
 inline Lanes times(Lanes a, std::uint32_t b) {
   return reinterpret_cast<Lanes>(
-      product(reinterpret_cast<Words>(a), reinterpret_cast<Words>(Lanes{} + b)));
+      product_of_words(reinterpret_cast<Words>(a), reinterpret_cast<Words>(Lanes{} + b)));
 }
 
 inline void store_lower(Lanes x, std::uint32_t* to) {

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "reel/core/runtime/isa_list.h"
+
 namespace reel {
 
 /// Number of counters that are computed together.
@@ -30,14 +32,6 @@ struct PhiloxTable {
   UniformBlock<double> uniform_f64;
 };
 
-namespace sse42 {
-extern const PhiloxTable philox_table;
-}
-namespace avx2 {
-extern const PhiloxTable philox_table;
-}
-namespace avx512 {
-extern const PhiloxTable philox_table;
-}
+REEL_DECLARE_TABLES(PhiloxTable, philox_table)
 
 }  // namespace reel

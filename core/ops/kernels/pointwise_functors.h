@@ -9,14 +9,15 @@
 #pragma once
 
 #ifndef REEL_ISA
-#error "define REEL_ISA as sse42, avx2 or avx512, to match the compiler's -m flags"
+#error "define REEL_ISA as an instruction set of isa_list.h, to match the compiler's flags"
 #endif
 
 #include <concepts>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-#include <xsimd/xsimd.hpp>
+
+#include "reel/core/ops/kernels/vector_isa.h"
 
 namespace reel::REEL_ISA {
 
@@ -268,7 +269,6 @@ V subtract_product(const V& a, const V& b, const V& c) {
   return xsimd::fnma(a, b, c);
 #endif
 }
-#ifdef __FMA__
 /// Applies F::of to each lane, if not all lanes may take the short path.
 template <class F, Batch V>
 V by_lane(V a, V b) {
@@ -302,17 +302,14 @@ auto is_turned(V rest, V b) {
   const V zero(0.0);
   return ((rest < zero) & (b > zero)) | ((rest > zero) & (b < zero));
 }
-#endif
 struct Mod {
-#ifdef __FMA__
   template <Batch V>
-  static V of(V a, V b) {
+  requires kHasFma static V of(V a, V b) {
     if (!has_short_remainder(a, b)) return by_lane<Mod>(a, b);
     const V rest = short_remainder(a, b);
     return xsimd::select(rest == V(0.0), xsimd::bitofsign(b),
                          xsimd::select(is_turned(rest, b), rest + b, rest));
   }
-#endif
   template <Integer T>
   static T of(T a, T b) {
     const T rest = Remainder::of(a, b);
@@ -327,9 +324,8 @@ struct Mod {
   }
 };
 struct FloorDivide {
-#ifdef __FMA__
   template <Batch V>
-  static V of(V a, V b) {
+  requires kHasFma static V of(V a, V b) {
     if (!has_short_remainder(a, b)) return by_lane<FloorDivide>(a, b);
     const V rest = short_remainder(a, b), one(1.0), whole = (a - rest) / b;
     const V quotient = xsimd::select(is_turned(rest, b), whole - one, whole);
@@ -337,7 +333,6 @@ struct FloorDivide {
     return xsimd::select(quotient == V(0.0), xsimd::bitofsign(a / b),
                          xsimd::select(quotient - below > V(0.5), below + one, below));
   }
-#endif
   template <Integer T>
   static T of(T a, T b) {
     const T rest = Remainder::of(a, b);

@@ -1,6 +1,6 @@
-// The loops of element-wise ops. Compiled three times, with -DREEL_ISA=sse42, avx2 and avx512 and
-// the flags for it; pointwise_kernels.cpp selects one of the tables at program start. GCC 12 warns
-// about the deliberately undefined registers in its own AVX-512 header (PR 105593).
+// The loops of element-wise ops. Compiled once for each instruction set, with -DREEL_ISA=avx2 and
+// the like, and the flags for it; pointwise_kernels.cpp selects one of the tables at program start.
+// GCC 12 warns about the deliberately undefined registers in its own AVX-512 header (PR 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
@@ -227,9 +227,19 @@ void cast_loop(const void* x, void* out, std::int64_t count) {
 
 // ---- The table ----------------------------------------------------------------------------------
 
+// Vector<T> exists for floats only: these concepts do not name it for another T.
+template <class F, class T>
+concept UnaryOnVectors = std::floating_point<T> && requires(Vector<T> x) {
+  F::of(x);
+};
+template <class F, class T>
+concept BinaryOnVectors = std::floating_point<T> && requires(Vector<T> x) {
+  F::of(x, x);
+};
+
 template <class F, class T>
 constexpr UnaryLoop unary_loop() {
-  if constexpr (std::floating_point<T> && requires(Vector<T> x) { F::of(x); })
+  if constexpr (UnaryOnVectors<F, T>)
     return vector_unary<F, T>;
   else if constexpr (requires(T x) { F::of(x); })
     return plain_unary<F, T>;
@@ -238,7 +248,7 @@ constexpr UnaryLoop unary_loop() {
 }
 template <class F, class T>
 constexpr RowsLoop binary_loop() {
-  if constexpr (std::floating_point<T> && requires(Vector<T> x) { F::of(x, x); })
+  if constexpr (BinaryOnVectors<F, T>)
     return vector_binary<F, T>;
   else if constexpr (requires(T x) { F::of(x, x); })
     return plain_binary<F, T>;
@@ -248,7 +258,7 @@ constexpr RowsLoop binary_loop() {
 
 template <class F, class T>
 constexpr FlatLoop flat_loop() {
-  if constexpr (std::floating_point<T> && requires(Vector<T> x) { F::of(x, x); })
+  if constexpr (BinaryOnVectors<F, T>)
     return vector_flat<F, T>;
   else if constexpr (requires(T x) { F::of(x, x); })
     return plain_flat<F, T>;

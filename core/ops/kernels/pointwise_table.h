@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "reel/core/runtime/isa_list.h"
+
 namespace reel {
 
 /// Ops on one operand whose loops are in the table; rows of PointwiseTable::unary.
@@ -96,14 +98,6 @@ struct PointwiseTable {
   UnaryLoop cast[kDTypes][kDTypes];  ///< from, to
 };
 
-namespace sse42 {
-extern const PointwiseTable table;
-}
-namespace avx2 {
-extern const PointwiseTable table;
-}
-namespace avx512 {
-extern const PointwiseTable table;
-}
+REEL_DECLARE_TABLES(PointwiseTable, table)
 
 }  // namespace reel

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "reel/core/runtime/isa_list.h"
+
 namespace reel {
 
 /// The order in which the terms of an element of a product are added.
@@ -62,17 +64,8 @@ constexpr std::int64_t kPackedRoom = (kPackedRows + kPackedColumns) * kSlice;
 using PackedProduct = void (*)(const MatrixSizes&, const float* a, const float* b, float* c,
                                float* room);
 
-namespace sse42 {
-extern const ProductTable products;
-extern const PackedProduct packed_f32;  ///< null where oneDNN's product is as fast
-}  // namespace sse42
-namespace avx2 {
-extern const ProductTable products;
-extern const PackedProduct packed_f32;
-}  // namespace avx2
-namespace avx512 {
-extern const ProductTable products;
-extern const PackedProduct packed_f32;
-}  // namespace avx512
+REEL_DECLARE_TABLES(ProductTable, products)
+/// Defined for avx2 and neon. On processors with another best set, oneDNN's product is as fast.
+REEL_DECLARE_TABLES(PackedProduct, packed_f32)
 
 }  // namespace reel

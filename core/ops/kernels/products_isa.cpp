@@ -1,6 +1,6 @@
 // Our loops for matrix products: small ones, products with a vector, and all dtypes except f32.
-// Compiled three times, with -DREEL_ISA=sse42, avx2 and avx512 and the flags for it; gemm.cpp
-// selects one of the tables at program start.
+// Compiled once for each instruction set, with -DREEL_ISA=avx2 and the like; gemm.cpp selects one
+// of the tables at program start.
 #include "reel/core/ops/kernels/product_table.h"
 #include "reel/core/ops/kernels/vector_isa.h"
 
@@ -8,18 +8,15 @@ namespace reel::REEL_ISA {
 namespace {
 
 // A tile of the result stays in registers: rows times vectors of accumulators, with room for one
-// row of b and one element of a. AVX-512 has 32 registers, the others 16.
-#if defined(__AVX512F__)
-constexpr int kMostRows = 6, kMostVectors = 4, kMostRunRows = 4;
-constexpr int most_vectors(std::int64_t) { return kMostVectors; }
-#else
-constexpr int kMostRows = 6, kMostVectors = 2, kMostRunRows = 3;
-/// With one or two rows, more vectors: eight chains at a time, or each step waits for the
-/// multiply-add before it.
+// row of b and one element of a.
+constexpr bool kHas32 = kRegisters == 32;
+constexpr int kMostRows = 6, kMostVectors = kHas32 ? 4 : 2, kMostRunRows = kHas32 ? 4 : 3;
+/// With 16 registers, one or two rows take more vectors: eight chains at a time, or each step waits
+/// for the multiply-add before it.
 constexpr int most_vectors(std::int64_t rows) {
+  if (kHas32) return kMostVectors;
   return rows == 1 ? 8 : rows == 2 ? 4 : kMostVectors;
 }
-#endif
 constexpr int kRunColumns = 4;
 
 /// Returns a·b + c, rounded once. For AVX-512 xsimd 8 leaves the fusion to the compiler, which may

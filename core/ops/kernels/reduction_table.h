@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "reel/core/runtime/isa_list.h"
+
 namespace reel {
 
 /// A contiguous operand around the reduced axes: outer blocks of n rows of `inner` elements.
@@ -27,14 +29,6 @@ struct ReductionTable {
   ReductionLoop any, all;
 };
 
-namespace sse42 {
-extern const ReductionTable reductions;
-}
-namespace avx2 {
-extern const ReductionTable reductions;
-}
-namespace avx512 {
-extern const ReductionTable reductions;
-}
+REEL_DECLARE_TABLES(ReductionTable, reductions)
 
 }  // namespace reel

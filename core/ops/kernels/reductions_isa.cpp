@@ -1,5 +1,5 @@
-// The loops of reductions. Compiled three times, with -DREEL_ISA=sse42, avx2 and avx512 and the
-// flags for it; reductions.cpp selects one of the tables at program start.
+// The loops of reductions. Compiled once for each instruction set, with -DREEL_ISA=avx2 and the
+// like, and the flags for it; reductions.cpp selects one of the tables at program start.
 #include "reel/core/ops/kernels/reduce_isa.h"
 #include "reel/core/ops/kernels/reduction_table.h"
 

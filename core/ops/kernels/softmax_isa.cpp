@@ -1,4 +1,4 @@
-// The loops of softmax, log_softmax and logsumexp. Compiled three times, as reductions_isa.cpp is;
+// The loops of softmax, log_softmax and logsumexp. Compiled as reductions_isa.cpp is;
 // softmax.cpp selects one of the tables.
 //
 // All values are relative to the row's largest element m. An element of -inf has a share of zero

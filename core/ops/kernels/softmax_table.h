@@ -5,6 +5,7 @@
 #pragma once
 
 #include "reel/core/ops/kernels/reduction_table.h"
+#include "reel/core/runtime/isa_list.h"
 
 namespace reel {
 
@@ -15,14 +16,6 @@ struct SoftmaxTable {
   ReductionLoop softmax[2], log_softmax[2];
 };
 
-namespace sse42 {
-extern const SoftmaxTable softmaxes;
-}
-namespace avx2 {
-extern const SoftmaxTable softmaxes;
-}
-namespace avx512 {
-extern const SoftmaxTable softmaxes;
-}
+REEL_DECLARE_TABLES(SoftmaxTable, softmaxes)
 
 }  // namespace reel

@@ -1,66 +1,24 @@
 #include "reel/core/ops/products/gemm.h"
 
-#include <dnnl.h>
-
 #include <algorithm>
-#include <array>
-#include <new>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "reel/core/base/errors.h"
-#include "reel/core/base/str.h"
-#include "reel/core/base/thread_store.h"
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
 #include "reel/core/ops/kernels/isa.h"
-#include "reel/core/ops/kernels/quiet_exceptions.h"
-#include "reel/core/ops/products/one_thread.h"
+#include "reel/core/ops/products/large_product.h"
+#include "reel/core/ops/products/scratch.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/runtime/instruction_set.h"
 #include "reel/core/runtime/parallel.h"
-#include "reel/core/types/block.h"
 
 namespace reel {
 namespace {
 
 const ProductTable& table() {
-  static const ProductTable& chosen =
-      for_this_processor(sse42::products, avx2::products, avx512::products);
+  static const ProductTable& chosen = for_this_processor(REEL_TABLES(products));
   return chosen;
 }
-
-/// Returns a type of `bytes` bytes. Creating one allocates a small object, so the latest are
-/// cached: loops request the same ones in every step. The cache is searched, not hashed: the low
-/// bits of matrix sizes are often equal.
-TensorType type_of_bytes(std::int64_t bytes) {
-  struct Kept {
-    std::int64_t bytes = -1;
-    TensorType type{boolean, {0}};
-  };
-  struct All {
-    std::array<Kept, 16> kept;
-    std::size_t oldest = 0;
-  };
-  All* const all = ThreadStore<All, Kept>::get();
-  if (!all) return TensorType(boolean, {bytes});
-  for (const Kept& kept : all->kept)
-    if (kept.bytes == bytes) return kept.type;
-  Kept made{bytes, TensorType(boolean, {bytes})};
-  return (all->kept[all->oldest++ % all->kept.size()] = std::move(made)).type;
-}
-
-/// Memory for a product, from the pools of tensors, because the same sizes recur.
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(std::int64_t count)
-      : block_(allocate_block(type_of_bytes(count * static_cast<std::int64_t>(sizeof(T))))) {}
-  T* get() const { return static_cast<T*>(block_->data); }
-
- private:
-  Ref<TensorBlock> block_;
-};
 
 /// Thresholds of elements of a and columns above which copies of the operands for the cache pay.
 /// Below them the kernel that reads them in place is as fast or faster.
@@ -91,109 +49,28 @@ bool can_be_of_runs(const MatrixSizes& s) {
 /// costs, per element of c, about as much as transposing 5 elements of b.
 bool is_of_runs(const MatrixSizes& s) { return can_be_of_runs(s) && (s.m <= 3 || 5 * s.m <= s.k); }
 
-void slice_by_onednn(const MatrixSizes& s, const float* a, const float* b, float* c) {
-  // With a single row or column the step is arbitrary, and may be below oneDNN's minimum.
-  const bool is_transposed = s.a_step != 1;
-  const std::int64_t a_row = is_transposed ? std::max(s.a_step, s.m) : std::max(s.a_row, s.k);
-  instruction_set();            // limits oneDNN too, before it is called
-  const OneThread one_thread;   // it would use all of OpenMP's; multiply() has its own shares
-  const QuietExceptions quiet;  // it multiplies by zeros in lanes behind the last column
-  const dnnl_status_t status =
-      dnnl_sgemm(is_transposed ? 'T' : 'N', 'N', s.m, s.n, s.k, 1.0f, a, a_row, b,
-                 std::max(s.b_row, s.n), s.add ? 1.0f : 0.0f, c, std::max(s.c_row, s.n));
-  if (status == dnnl_out_of_memory) throw std::bad_alloc();
-  if (status != dnnl_success)
-    throw InternalError(str("dnnl_sgemm failed with status ", static_cast<int>(status)));
-}
-
-/// True if oneDNN's product of such matrices has the bits of our chains.
-bool has_chains(std::int64_t m, std::int64_t n, std::int64_t k, bool is_transposed) {
-  std::vector<float> a(m * k), b(k * n), ours(m * n), theirs(m * n);
-  const auto fill = [](std::vector<float>& all, std::uint32_t seed) {
-    for (float& x : all) x = static_cast<float>((seed = seed * 1664525 + 1013904223) >> 8) - 8e6f;
-  };
-  fill(a, 1);
-  fill(b, 2);
-  const MatrixSizes sizes{.m = m,
-                          .n = n,
-                          .k = k,
-                          .a_row = is_transposed ? 1 : k,
-                          .a_step = is_transposed ? m : 1,
-                          .b_row = n,
-                          .b_step = 1,
-                          .c_row = n};
-  table().rows_f32(sizes, a.data(), b.data(), ours.data());
-  slice_by_onednn(sizes, a.data(), b.data(), theirs.data());
-  return ours == theirs;
-}
-
-/// Tried once at run time, since oneDNN documents no order and has other kernels for other
-/// processors. Tries a few large matrices, which it copies, and small ones, with and without
-/// remaining rows and columns.
-bool onednn_keeps_chains() {
-  static const bool result = has_chains(24, 96, kSlice, false) &&
-                             has_chains(43, 281, kSlice, false) && has_chains(40, 128, 200, true) &&
-                             has_chains(535, 541, 24, false) && has_chains(535, 541, 24, true);
-  return result;
-}
-
-/// Our product for large matrices; null if oneDNN's is as fast and keeps chains.
-PackedProduct packed() {
-  static const PackedProduct chosen =
-      for_this_processor(sse42::packed_f32, avx2::packed_f32, avx512::packed_f32);
-  return chosen;
-}
-
-void product_of_onednn(const MatrixSizes& s, const float* a, const float* b, float* c) {
-  const bool is_copied = s.a_step != 1 && s.a_row != 1;
-  MatrixSizes slice = s;
-  slice.k = s.order == SumOrder::slices ? std::min(kSlice, s.k) : s.k;
-  std::optional<Scratch<float>> copy;  // of one slice, which may stay in the second-level cache
-  if (is_copied) copy.emplace(s.m * slice.k);
-  for (std::int64_t k = 0; k < s.k; k += slice.k) {
-    slice.k = std::min(slice.k, s.k - k);
-    const float* from = a + k * s.a_step;
-    if (is_copied) {
-      copy_strided(sizeof(float), {{s.m, slice.k, s.a_row}, {slice.k, 1, s.a_step}}, copy->get(),
-                   from);
-      from = copy->get();
-      slice.a_row = slice.k;
-      slice.a_step = 1;
-    }
-    slice_by_onednn(slice, from, b + k * s.b_row, c);
-    slice.add = true;
-  }
-}
-
 bool is_large_f32(const MatrixSizes& s) {
   return s.m * s.k > kMostOurs && s.n > kNarrow && !s.b_panel;
 }
 
-/// True if a large product may run for this order, by packed() or oneDNN. Its chains are never
-/// longer than a slice.
+/// True if large_product() may run for this order.
 bool large_keeps_order(const MatrixSizes& s) {
   if (s.order == SumOrder::library) return true;
-  return (s.order == SumOrder::slices || s.k <= kSlice) && (packed() || onednn_keeps_chains());
+  return (s.order == SumOrder::slices || s.k <= kSlice) && large_products_are_chains();
 }
 
-/// True if packed() computes the product: a large one, or one with a packed b and enough rows for
-/// its tiles.
+/// True if large_product() computes the product from any packed b, or any strides: a large product,
+/// or one with a packed b and enough rows for its tiles.
 bool is_packed(const MatrixSizes& s) {
-  return packed() && (is_large_f32(s) || (s.b_panel && s.m > 2)) && large_keeps_order(s);
-}
-
-void packed_product(const MatrixSizes& s, const float* a, const float* b, float* c) {
-  std::optional<Scratch<float>> room;  // the products of loops copy nothing
-  if (!s.b_panel || s.a_step != 1) room.emplace(kPackedRoom);
-  packed()(s, a, b, c, room ? room->get() : nullptr);
+  return (is_large_f32(s) || (s.b_panel && s.m > 2)) && large_products_are_packed() &&
+         large_keeps_order(s);
 }
 
 /// Requires b_step 1, or is_packed() for f32.
 template <class T>
 void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   if constexpr (std::is_same_v<T, float>) {
-    if (is_packed(s)) return packed_product(s, a, b, c);
-    if (is_large_f32(s) && large_keeps_order(s)) return product_of_onednn(s, a, b, c);
+    if (is_packed(s) || (is_large_f32(s) && large_keeps_order(s))) return large_product(s, a, b, c);
     table().rows_f32(s, a, b, c);
   } else if constexpr (std::is_same_v<T, double>) {
     table().rows_f64(s, a, b, c);
@@ -282,7 +159,8 @@ SumOrder order_in_one(DType dtype, const MatrixSizes& s) {
   MatrixSizes made = s;
   made.order = chain_order(dtype, s);
   if (dtype != f32 || !is_large_f32(s) || large_keeps_order(made)) return made.order;
-  return packed() ? SumOrder::slices : SumOrder::library;  // the chain is longer than a slice
+  return large_products_are_packed() ? SumOrder::slices
+                                     : SumOrder::library;  // the chain is longer than a slice
 }
 
 // ---- Several threads ----------------------------------------------------------------------------

@@ -21,8 +21,7 @@
 namespace reel {
 
 const ReductionTable& reduction_table() {
-  static const ReductionTable& chosen =
-      for_this_processor(sse42::reductions, avx2::reductions, avx512::reductions);
+  static const ReductionTable& chosen = for_this_processor(REEL_TABLES(reductions));
   return chosen;
 }
 

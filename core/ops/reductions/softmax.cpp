@@ -18,8 +18,7 @@ constexpr double kNothing = -std::numeric_limits<double>::infinity();
 constexpr std::string_view kRepair = "cast it to f32 or f64";
 
 const SoftmaxTable& table() {
-  static const SoftmaxTable& chosen =
-      for_this_processor(sse42::softmaxes, avx2::softmaxes, avx512::softmaxes);
+  static const SoftmaxTable& chosen = for_this_processor(REEL_TABLES(softmaxes));
   return chosen;
 }
 

@@ -17,8 +17,7 @@ namespace reel {
 namespace {
 
 const LinearScanTable& linear_scan_table() {
-  static const LinearScanTable& table =
-      for_this_processor(sse42::linear_scans, avx2::linear_scans, avx512::linear_scans);
+  static const LinearScanTable& table = for_this_processor(REEL_TABLES(linear_scans));
   return table;
 }
 

@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <string>
+#include <string_view>
 
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
 #include "reel/core/ops/kernels/philox.h"
 #include "reel/core/ops/kernels/philox_table.h"
+#include "reel/core/runtime/processor.h"
 #include "reel/tests/modes.h"
 
 namespace reel {
@@ -319,10 +323,9 @@ class PhiloxTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (!find_pointwise_table(GetParam())) GTEST_SKIP() << "this processor has no " << GetParam();
-    const std::map<std::string, const PhiloxTable*> tables{{"sse42", &sse42::philox_table},
-                                                           {"avx2", &avx2::philox_table},
-                                                           {"avx512", &avx512::philox_table}};
-    table_ = tables.at(GetParam());
+    const PhiloxTable* const tables[] = REEL_TABLES(philox_table);
+    for (std::size_t i = 0; i < std::size(tables); ++i)
+      if (kInstructionSets[i] == std::string_view(GetParam())) table_ = tables[i];
     for (int i = 0; i < kPhiloxBlock; ++i) low_[i] = i * 0x9e3779b97f4a7c15;
   }
   /// Expects the first `count` words of each draw from `block`.
@@ -339,7 +342,7 @@ class PhiloxTest : public ::testing::TestWithParam<const char*> {
   std::uint64_t low_[kPhiloxBlock];
   std::uint32_t words_[4][kPhiloxBlock];
 };
-INSTANTIATE_TEST_SUITE_P(InstructionSets, PhiloxTest, ::testing::Values("sse42", "avx2", "avx512"),
+INSTANTIATE_TEST_SUITE_P(InstructionSets, PhiloxTest, ::testing::ValuesIn(kInstructionSets),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(PhiloxTest, ABlockIsOneDrawAfterTheOther) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
+#include "reel/core/runtime/processor.h"
 
 namespace reel {
 namespace {
@@ -25,8 +26,7 @@ class PlainLoopsTest : public ::testing::TestWithParam<const char*> {
   const PointwiseTable* table_ = nullptr;
 };
 
-INSTANTIATE_TEST_SUITE_P(InstructionSets, PlainLoopsTest,
-                         ::testing::Values("sse42", "avx2", "avx512"),
+INSTANTIATE_TEST_SUITE_P(InstructionSets, PlainLoopsTest, ::testing::ValuesIn(kInstructionSets),
                          [](const auto& info) { return std::string(info.param); });
 
 // ---- where --------------------------------------------------------------------------------------

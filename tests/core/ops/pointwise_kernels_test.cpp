@@ -1,5 +1,6 @@
 // Loops of element-wise ops, on every instruction set of the processor.
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
+#include "reel/core/runtime/processor.h"
 
 #include <gtest/gtest.h>
 
@@ -30,7 +31,7 @@ class PointwiseKernelsTest : public ::testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(InstructionSets, PointwiseKernelsTest,
-                         ::testing::Values("sse42", "avx2", "avx512"),
+                         ::testing::ValuesIn(kInstructionSets),
                          [](const auto& info) { return std::string(info.param); });
 
 constexpr std::int64_t kMaxElements = 67;

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <filesystem>
+#include <iterator>
 #include <limits>
 
 #include "reel/core/graph/graph_builder.h"
@@ -317,30 +318,26 @@ TEST(GemmTest, StepsThatAreNowhereOne) {
 
 /// Runs the loops of every instruction set that this processor has.
 TEST(GemmTest, LoopsOfAllInstructionSetsAgree) {
-  struct Named {
-    const char* name;
-    const ProductTable& table;
-  };
-  const Named tables[] = {
-      {"sse42", sse42::products}, {"avx2", avx2::products}, {"avx512", avx512::products}};
+  const ProductTable* const tables[] = REEL_TABLES(products);
   const Tensor a = numbers({11, 37}, 1), b = numbers({37, 45}, 2), bt = transpose(b, {1, 0});
   const Tensor a64 = cast(a, f64), b64 = cast(b, f64), bt64 = cast(bt, f64);
   const std::vector<double> expected = product(a, b);
-  for (const Named& named : tables) {
-    if (!find_pointwise_table(named.name)) continue;
-    SCOPED_TRACE(named.name);
+  for (std::size_t set = 0; set < std::size(tables); ++set) {
+    if (!find_pointwise_table(kInstructionSets[set])) continue;
+    SCOPED_TRACE(kInstructionSets[set]);
+    const ProductTable& table = *tables[set];
     const MatrixSizes rows{
         .m = 11, .n = 45, .k = 37, .a_row = 37, .a_step = 1, .b_row = 45, .b_step = 1, .c_row = 45};
     const MatrixSizes runs{
         .m = 11, .n = 45, .k = 37, .a_row = 37, .a_step = 1, .b_row = 1, .b_step = 37, .c_row = 45};
     Tensor c = zeros({11, 45}), c64 = zeros({11, 45}, f64);
-    named.table.rows_f32(rows, a.data<float>(), b.data<float>(), c.data<float>());
+    table.rows_f32(rows, a.data<float>(), b.data<float>(), c.data<float>());
     expect_values(c, expected);
-    named.table.runs_f32(runs, a.data<float>(), bt.data<float>(), c.data<float>());
+    table.runs_f32(runs, a.data<float>(), bt.data<float>(), c.data<float>());
     expect_values(c, expected);
-    named.table.rows_f64(rows, a64.data<double>(), b64.data<double>(), c64.data<double>());
+    table.rows_f64(rows, a64.data<double>(), b64.data<double>(), c64.data<double>());
     expect_values(c64, expected, 1e-12);
-    named.table.runs_f64(runs, a64.data<double>(), bt64.data<double>(), c64.data<double>());
+    table.runs_f64(runs, a64.data<double>(), bt64.data<double>(), c64.data<double>());
     expect_values(c64, expected, 1e-12);
   }
 }
