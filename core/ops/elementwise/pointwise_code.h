@@ -39,8 +39,10 @@ struct Chain {
   std::string key() const;
 };
 
-/// Limits of a chain's places and registers.
-inline constexpr int kMostChainPlaces = 32, kChainRegisters = 29;
+/// Limit of a chain's places.
+inline constexpr int kMostChainPlaces = 32;
+/// Returns the limit of a chain's registers on this processor. Thread-safe.
+int chain_registers();
 
 /// True if an op of this loop, on floats, may be a step of a chain.
 bool has_code(const ElementLoop& loop);
@@ -64,8 +66,9 @@ class PointwiseCode {
   void (*entry_)(ChainRun*) = nullptr;
 };
 
-/// Returns the code of a chain, shared by all equal chains. Returns null on processors without
-/// AVX-512, and if the system provides no executable memory. Thread-safe.
+/// Returns the code of a chain, shared by all equal chains. Returns null on processors without AVX2
+/// and FMA, and if the system provides no executable memory. Requires at most chain_registers().
+/// Thread-safe.
 std::shared_ptr<const PointwiseCode> code_of(const Chain& chain);
 
 }  // namespace reel

@@ -1,10 +1,11 @@
-// Each vector of a row runs through the whole chain before the next one; the last elements of a row
-// are a masked vector.
+// Code of chains for AVX-512 and AVX2. Each vector of a row runs through the whole chain before the
+// next one; the last elements of a row are a masked vector.
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <type_traits>
 
 #define XBYAK_NO_OP_NAMES  // and, or, xor are words of C++
 #include <xbyak/xbyak.h>
@@ -16,8 +17,8 @@
 namespace reel {
 namespace {
 
-using Xbyak::Opmask;
 using Xbyak::Reg64;
+using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 /// Comparisons of VCMPPS, without signals. Source: Intel's manual, volume 2, table 3-1.
@@ -28,8 +29,19 @@ enum Comparison : std::uint8_t {
   kGreater = 0x1e
 };
 
+/// By element of a row's last vector, counted from 8 minus their number: all bits set if it is one
+/// of them. For AVX2, which has no registers of masks.
+constexpr std::int32_t kPartMasks[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+constexpr std::int64_t kWidePartMasks[8] = {-1, -1, -1, -1};
+
+/// Vector: Zmm for AVX-512, Ymm for AVX2.
+template <class Vector>
 class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
  public:
+  static constexpr bool kHasMasks = std::is_same_v<Vector, Zmm>;  ///< AVX-512
+  /// Registers of values. The others hold constants, and for AVX2 a mask and a comparison's result.
+  static constexpr int kRegisters = kHasMasks ? 29 : 12;
+
   explicit Generator(const Chain& chain)
       // Memory is never writable and executable at once, which some systems forbid.
       : CodeGenerator(kBytes + kBytesOfAPlace * (chain.steps.size() + chain.places()),
@@ -42,6 +54,7 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
 
  private:
   static constexpr std::size_t kBytes = 512, kBytesOfAPlace = 128;
+  static constexpr int kVectorBytes = kHasMasks ? 64 : 32;
   /// Distance of prefetches, in bytes: a gradient's operands of millions of elements are in no
   /// cache, and the processor's own prefetching restarts with every page.
   static constexpr int kAhead = 2048;
@@ -62,19 +75,14 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
     saved.push_back(scratch_);
     for (const Reg64& r : saved) push(r);
     write_constants();
-    // rdx: bytes of a row's whole vectors. k1: mask of the elements after them; k4: the other
-    // lanes. rsi: remaining rows.
-    const int lanes = static_cast<int>(64 / chain_.item);
+    // rdx: bytes of a row's whole vectors. rsi: remaining rows.
+    const int lanes = kVectorBytes / static_cast<int>(chain_.item);
     mov(rcx, ptr[rdi + static_cast<int>(offsetof(ChainRun, columns))]);
     mov(rdx, rcx);
     and_(rdx, -lanes);
     shl(rdx, is_f32() ? 2 : 3);
     and_(ecx, lanes - 1);
-    mov(eax, 1);
-    shl(eax, cl);
-    dec(eax);
-    kmovw(k1, eax);
-    knotw(k4, k1);
+    write_mask(lanes);
     mov(rsi, ptr[rdi + static_cast<int>(offsetof(ChainRun, rows))]);
 
     Xbyak::Label row, vector, part, next, end;
@@ -86,11 +94,14 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
     align(32);
     L(vector);
     write_vector(false);
-    add(rax, 64);
+    add(rax, kVectorBytes);
     cmp(rax, rdx);
     jl(vector, T_NEAR);
     L(part);
-    kortestw(k1, k1);
+    if constexpr (kHasMasks)
+      kortestw(k1, k1);
+    else
+      vptest(mask_, mask_);
     jz(next, T_NEAR);
     write_vector(true);
     L(next);
@@ -107,13 +118,33 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
     ret();
   }
 
+  /// Makes the mask of the ecx elements behind the whole vectors. For AVX-512, k1 is that mask, and
+  /// k4 has the other lanes.
+  void write_mask(int lanes) {
+    if constexpr (kHasMasks) {
+      mov(eax, 1);
+      shl(eax, cl);
+      dec(eax);
+      kmovw(k1, eax);
+      knotw(k4, k1);
+    } else {
+      mov(rax, is_f32() ? reinterpret_cast<std::uintptr_t>(kPartMasks + lanes)
+                        : reinterpret_cast<std::uintptr_t>(kWidePartMasks + lanes));
+      neg(rcx);
+      vmovdqu(mask_, is_f32() ? ptr[rax + rcx * 4] : ptr[rax + rcx * 8]);
+    }
+  }
+
   void write_constants() {
-    const auto broadcast = [&](const Zmm& to, std::uint64_t bits) {
+    const auto broadcast = [&](const Vector& to, std::uint64_t bits) {
+      const Xbyak::Xmm low(to.getIdx() % 16);
       mov(rax, bits);
-      if (is_f32())
-        vpbroadcastd(to, eax);
+      if constexpr (kHasMasks)
+        is_f32() ? vpbroadcastd(to, eax) : vpbroadcastq(to, rax);
+      else if (is_f32())
+        vmovd(low, eax), vpbroadcastd(to, low);
       else
-        vpbroadcastq(to, rax);
+        vmovq(low, rax), vpbroadcastq(to, low);
     };
     if (needs_one()) broadcast(one_, is_f32() ? 0x3f800000 : 0x3ff0000000000000);
     if (needs_minus_zero()) broadcast(minus_zero_, is_f32() ? 0x80000000 : 0x8000000000000000);
@@ -132,19 +163,21 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
 
   void write_vector(bool is_part) {
     Registers registers(chain_);
-    const auto zmm = [&](int v) { return Zmm(registers.of(v)); };
+    const auto in_register = [&](int v) { return Vector(registers.of(v)); };
     go_through(
-        chain_, registers, [&](int v) { load(zmm(v), static_cast<std::size_t>(v), is_part); },
+        chain_, registers,
+        [&](int v) { load(in_register(v), static_cast<std::size_t>(v), is_part); },
         [&](const Chain::Step& step, int made) {
           if (!step.op)
-            vmovaps(zmm(made), zmm(step.in[0]));
+            vmovaps(in_register(made), in_register(step.in[0]));
           else if (const Unary* op = std::get_if<Unary>(&*step.op))
-            write_unary(*op, zmm(made), zmm(step.in[0]));
+            write_unary(*op, in_register(made), in_register(step.in[0]));
           else
-            write_binary(std::get<Binary>(*step.op), zmm(made), zmm(step.in[0]), zmm(step.in[1]));
+            write_binary(std::get<Binary>(*step.op), in_register(made), in_register(step.in[0]),
+                         in_register(step.in[1]));
         });
     for (std::size_t k = 0; k < chain_.results.size(); ++k)
-      store(zmm(chain_.results[k]), chain_.repeats.size() + k, is_part);
+      store(in_register(chain_.results[k]), chain_.repeats.size() + k, is_part);
   }
 
   Reg64 pointer(std::size_t place) {
@@ -152,7 +185,7 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
     mov(scratch_, at_of(place));
     return scratch_;
   }
-  void load(const Zmm& to, std::size_t place, bool is_part) {
+  void load(const Vector& to, std::size_t place, bool is_part) {
     const Reg64 from = pointer(place);
     if (chain_.repeats[place])
       is_f32() ? vbroadcastss(to, ptr[from]) : vbroadcastsd(to, ptr[from]);
@@ -164,9 +197,19 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
   }
   /// As load_repeated of pointwise_isa.cpp: lanes beyond the row's end are copies of the first of
   /// these elements, and raise no floating-point exception of their own.
-  void load_repeated(const Zmm& to, const Reg64& from) {
+  void load_repeated(const Vector& to, const Reg64& from) {
     const Xbyak::Xmm first(to.getIdx());
-    if (is_f32()) {
+    if constexpr (!kHasMasks) {
+      if (is_f32()) {
+        vmaskmovps(to, mask_, ptr[from + rax]);
+        vbroadcastss(scratch_vector_, first);
+        vblendvps(to, scratch_vector_, to, mask_);
+      } else {
+        vmaskmovpd(to, mask_, ptr[from + rax]);
+        vbroadcastsd(scratch_vector_, first);
+        vblendvpd(to, scratch_vector_, to, mask_);
+      }
+    } else if (is_f32()) {
       vmovups(to | k1 | T_z, ptr[from + rax]);
       vbroadcastss(to | k4, first);
     } else {
@@ -174,39 +217,59 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
       vbroadcastsd(to | k4, first);
     }
   }
-  void store(const Zmm& from, std::size_t place, bool is_part) {
+  void store(const Vector& from, std::size_t place, bool is_part) {
     const Reg64 to = pointer(place);
-    if (is_part)
-      is_f32() ? vmovups(ptr[to + rax] | k1, from) : vmovupd(ptr[to + rax] | k1, from);
-    else
+    if (!is_part)
       vmovups(ptr[to + rax], from);
+    else if constexpr (!kHasMasks)
+      is_f32() ? vmaskmovps(ptr[to + rax], mask_, from) : vmaskmovpd(ptr[to + rax], mask_, from);
+    else
+      is_f32() ? vmovups(ptr[to + rax] | k1, from) : vmovupd(ptr[to + rax] | k1, from);
   }
 
   // ---- Ops: as in pointwise_functors.h ----------------------------------------------------------
 
   using Three = void (CodeGenerator::*)(const Xbyak::Xmm&, const Xbyak::Operand&,
                                         const Xbyak::Operand&);
-  void three(Three f32, Three f64, const Zmm& to, const Zmm& a, const Zmm& b) {
+  void three(Three f32, Three f64, const Vector& to, const Vector& a, const Vector& b) {
     (this->*(is_f32() ? f32 : f64))(to, a, b);
   }
-  void subtract_to(const Zmm& to, const Zmm& a, const Zmm& b) {
+  void subtract_to(const Vector& to, const Vector& a, const Vector& b) {
     three(&CodeGenerator::vsubps, &CodeGenerator::vsubpd, to, a, b);
   }
-  void multiply_to(const Zmm& to, const Zmm& a, const Zmm& b) {
+  void multiply_to(const Vector& to, const Vector& a, const Vector& b) {
     three(&CodeGenerator::vmulps, &CodeGenerator::vmulpd, to, a, b);
   }
-  void compare(const Opmask& to, const Zmm& a, const Zmm& b, Comparison how) {
+  /// to: a register of masks, or for AVX2 a vector. A result's register holds no operand.
+  template <class To>
+  void compare(const To& to, const Vector& a, const Vector& b, Comparison how) {
     is_f32() ? vcmpps(to, a, b, how) : vcmppd(to, a, b, how);
   }
   /// Selects a if the comparison is true or a is NaN, else b.
-  void select(const Zmm& to, const Zmm& a, const Zmm& b, Comparison how) {
-    compare(k2, a, b, how);
-    compare(k3, a, a, kUnordered);
-    korw(k2, k2, k3);
-    is_f32() ? vblendmps(to | k2, b, a) : vblendmpd(to | k2, b, a);
+  void select(const Vector& to, const Vector& a, const Vector& b, Comparison how) {
+    if constexpr (kHasMasks) {
+      compare(k2, a, b, how);
+      compare(k3, a, a, kUnordered);
+      korw(k2, k2, k3);
+      is_f32() ? vblendmps(to | k2, b, a) : vblendmpd(to | k2, b, a);
+    } else {
+      compare(to, a, b, how);
+      compare(scratch_vector_, a, a, kUnordered);
+      vorps(to, to, scratch_vector_);
+      is_f32() ? vblendvps(to, b, a, to) : vblendvpd(to, b, a, to);
+    }
+  }
+  void positive_part(const Vector& to, const Vector& x) {
+    if constexpr (kHasMasks) {
+      compare(k2, x, minus_zero_, kNotLessOrEqual);
+      is_f32() ? vmovaps(to | k2 | T_z, x) : vmovapd(to | k2 | T_z, x);
+    } else {
+      compare(to, x, minus_zero_, kNotLessOrEqual);
+      vandps(to, to, x);
+    }
   }
 
-  void write_unary(Unary op, const Zmm& to, const Zmm& x) {
+  void write_unary(Unary op, const Vector& to, const Vector& x) {
     switch (op) {
       case Unary::neg:
         return subtract_to(to, minus_zero_, x);
@@ -217,13 +280,12 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
       case Unary::sqrt:
         return is_f32() ? vsqrtps(to, x) : vsqrtpd(to, x);
       case Unary::relu:
-        compare(k2, x, minus_zero_, kNotLessOrEqual);
-        return is_f32() ? vmovaps(to | k2 | T_z, x) : vmovapd(to | k2 | T_z, x);
+        return positive_part(to, x);
       default:
         throw InternalError("an op of a chain has no code");
     }
   }
-  void write_binary(Binary op, const Zmm& to, const Zmm& a, const Zmm& b) {
+  void write_binary(Binary op, const Vector& to, const Vector& a, const Vector& b) {
     switch (op) {
       case Binary::add:
         return three(&CodeGenerator::vaddps, &CodeGenerator::vaddpd, to, a, b);
@@ -258,14 +320,25 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
   static constexpr std::size_t kFree = 5;
   const std::array<Reg64, 10> pointers_ = {rcx, r8, r9, r10, r11, rbx, rbp, r12, r13, r14};
   const Reg64 scratch_ = r15;
-  const Zmm one_ = zmm30, minus_zero_ = zmm31;
+  const Vector one_{kRegisters}, minus_zero_{kRegisters + 1};
+  const Ymm mask_ = ymm14, scratch_vector_ = ymm15;  ///< AVX2
 };
-static_assert(kChainRegisters <= 30, "two hold constants");
+
+bool has_avx512() { return &pointwise_table() == &avx512::table; }
+
+std::shared_ptr<const PointwiseCode> generated(const Chain& chain) {
+  if (has_avx512()) return std::make_shared<const Generator<Zmm>>(chain);
+  return std::make_shared<const Generator<Ymm>>(chain);
+}
 
 }  // namespace
 
+int chain_registers() {
+  return has_avx512() ? Generator<Zmm>::kRegisters : Generator<Ymm>::kRegisters;
+}
+
 std::shared_ptr<const PointwiseCode> code_of(const Chain& chain) {
-  if (&pointwise_table() != &avx512::table) return nullptr;
+  if (!has_avx512() && &pointwise_table() != &avx2::table) return nullptr;
   static std::mutex mutex;
   using Made = std::map<std::string, std::weak_ptr<const PointwiseCode>>;
   static Made& made = *new Made;  // destructors of global objects may still run plans
@@ -274,7 +347,7 @@ std::shared_ptr<const PointwiseCode> code_of(const Chain& chain) {
   if (const auto found = made.find(key); found != made.end())
     if (auto code = found->second.lock()) return code;
   try {
-    auto code = std::make_shared<const Generator>(chain);
+    auto code = generated(chain);
     std::erase_if(made, [](const auto& entry) { return entry.second.expired(); });
     made[key] = code;
     return code;

@@ -17,9 +17,8 @@ struct PlannedLoop;
 /// The tile program of a loop's body, with the additions of the loop's sums, and the leaves of the
 /// loop that it reads and writes.
 ///
-/// An iteration of few element-wise ops takes less time than a call of the body's plan. A series
-/// takes these calls, and the work of the loop between its iterations, once for many iterations.
-/// Bits are the same.
+/// A few element-wise ops take less time than the call of the body's plan and the loop's work
+/// between two iterations. A series does both once for many iterations. Bits are the same.
 class IterationSeries {
  public:
   /// An operand of the program: a carry, slice, capture (by number among the body's inputs) or sum;

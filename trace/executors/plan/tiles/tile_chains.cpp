@@ -124,9 +124,9 @@ class Chains {
 
   bool fits(const std::vector<int>& group) {
     // Each step reads at most two operands and makes one result.
-    if (3 * group.size() <= kChainRegisters) return true;
+    if (static_cast<int>(3 * group.size()) <= chain_registers()) return true;
     const Chain chain = chain_of(group).chain;
-    return chain.places() <= kMostChainPlaces && chain.registers() <= kChainRegisters;
+    return chain.places() <= kMostChainPlaces && chain.registers() <= chain_registers();
   }
 
   /// Returns the kind of a step. Steps that may form a chain have one size, and all work on
