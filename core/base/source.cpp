@@ -10,6 +10,7 @@
 
 #include "reel/core/base/forward_op.h"
 #include "reel/core/base/thread_store.h"
+#include "reel/core/base/update_mark.h"
 
 namespace reel {
 namespace {
@@ -25,9 +26,10 @@ struct Frame {
 /// Lists with equal ends, such as those of one function, share them.
 class Sources {
  public:
-  SourceId add(std::uintptr_t address, SourceId outer, std::string_view forward_op = {}) {
+  SourceId add(std::uintptr_t address, SourceId outer, std::string_view forward_op = {},
+               std::string_view update = {}) {
     const std::lock_guard lock(mutex_);
-    const Link link{address, outer, forward_op};
+    const Link link{address, outer, forward_op, update};
     const auto [found, is_new] =
         numbers_.try_emplace(link, static_cast<SourceId>(links_.size() + 1));
     const SourceId source = found->second;
@@ -44,7 +46,7 @@ class Sources {
     std::vector<std::uintptr_t> result;
     if (source > links_.size()) return result;
     for (; source != kNoSource; source = links_[source - 1].outer)
-      if (links_[source - 1].forward_op.empty())
+      if (links_[source - 1].address)
         result.push_back(links_[source - 1].address - 1);  // inside the call, not behind it
     return result;
   }
@@ -56,12 +58,17 @@ class Sources {
       if (!links_[source - 1].forward_op.empty()) result.push_back(links_[source - 1].forward_op);
     return result;
   }
+  std::string_view update(SourceId source) const {
+    const std::lock_guard lock(mutex_);
+    if (source == kNoSource || source > links_.size()) return {};
+    return links_[source - 1].update;
+  }
 
  private:
   struct Link {
-    std::uintptr_t address;
+    std::uintptr_t address;  ///< 0 for a mark
     SourceId outer;
-    std::string_view forward_op;  ///< of a mark, which has no address; else empty
+    std::string_view forward_op, update;  ///< the name of a mark; else empty
     bool operator==(const Link&) const = default;
   };
   struct Hash {
@@ -154,5 +161,10 @@ SourceId in_gradient_of(SourceId source, std::string_view name) {
 std::vector<std::string_view> forward_ops_of(SourceId source) {
   return sources().forward_ops(source);
 }
+
+SourceId in_update_of(SourceId source, std::string_view name) {
+  return sources().add(0, source, {}, name);
+}
+std::string_view update_of(SourceId source) { return sources().update(source); }
 
 }  // namespace reel

@@ -52,6 +52,7 @@ class AdamBase : public Optimiser<Params> {
   /// DTypeError, and changes nothing, if the trees differ in type from the constructor's
   /// parameters.
   void update(Params& parameters, const Params& gradient) {
+    const detail::UpdateScope scope(this->name_);
     this->apply(parameters, gradient,
                 {{"first moment", TreeSlot(first_)}, {"second moment", TreeSlot(second_)}},
                 adam_rule(this->next_step(), this->learning_rate_, options_));

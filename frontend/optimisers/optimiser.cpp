@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reel/core/base/update_mark.h"
 #include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/rows.h"
@@ -109,6 +110,9 @@ TreeLeaves gradient_leaves(const TreeRef& parameters, const TreeRef& gradient,
 }
 
 }  // namespace
+
+UpdateScope::UpdateScope(const char* optimiser)
+    : source_(is_tracing() ? in_update_of(source_here(), optimiser) : kNoSource) {}
 
 const Tensor& StepScalar::in(DType dtype) {
   if (dtype == f64) return in_f64_;

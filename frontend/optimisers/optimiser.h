@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/base/source.h"
 #include "reel/core/base/visibility.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/frontend/optimisers/clip.h"
@@ -79,6 +80,16 @@ class GroupRates {
  private:
   Tensor learning_rate_;
   std::map<double, StepScalar> by_factor_;
+};
+
+/// Marks ops that a trace records during its lifetime as one update; pictures draw a box around
+/// them. optimiser: a string literal.
+class UpdateScope {
+ public:
+  explicit UpdateScope(const char* optimiser);
+
+ private:
+  SourceScope source_;
 };
 
 /// One moment of an optimiser for each parameter, with its name in errors.

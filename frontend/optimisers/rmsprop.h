@@ -55,6 +55,7 @@ class RmsProp : public Optimiser<Params> {
   /// DTypeError, and changes nothing, if the trees differ in type from the constructor's
   /// parameters.
   void update(Params& parameters, const Params& gradient) {
+    const detail::UpdateScope scope(this->name_);
     std::vector<detail::Moment> moments{{"mean of squares", detail::TreeSlot(squares_)}};
     if (mean_) moments.push_back({"mean", detail::TreeSlot(*mean_)});
     if (velocity_) moments.push_back({"velocity", detail::TreeSlot(*velocity_)});

@@ -51,6 +51,7 @@ class Sgd : public Optimiser<Params> {
   /// DTypeError, and changes nothing, if the trees differ in type from the constructor's
   /// parameters.
   void update(Params& parameters, const Params& gradient) {
+    const detail::UpdateScope scope(this->name_);
     std::vector<detail::Moment> moments;
     if (velocity_) moments.push_back({"velocity", detail::TreeSlot(*velocity_)});
     this->apply(parameters, gradient, moments, detail::sgd_rule(this->learning_rate_, options_));

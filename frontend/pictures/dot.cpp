@@ -36,6 +36,7 @@ const char* colour_of(Role role) {
     case Role::cond:
       return "#7a4bb3";
     case Role::group:
+    case Role::update:
     case Role::sum:
       return "#2f7d5b";
     case Role::carry:

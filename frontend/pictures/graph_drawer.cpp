@@ -4,9 +4,11 @@
 
 #include "reel/core/base/source_lines.h"
 #include "reel/core/base/str.h"
+#include "reel/core/base/update_mark.h"
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/fused.h"
+#include "reel/frontend/pictures/update_boxes.h"
 #include "reel/trace/executors/plan/loop/planned_loop.h"
 
 namespace reel {
@@ -42,20 +44,57 @@ TensorType type_inside(const CondAttrs& attrs, std::size_t capture) {
   return of_false ? *of_false : TensorType(DType::boolean, {});
 }
 
+/// Returns which values only ops of updates read and make, such as the moments of an optimiser.
+/// values: the inputs or the outputs of the graph. None if there are few.
+std::vector<bool> ends_of_updates(const Graph& graph, const std::vector<ValueId>& values) {
+  constexpr int kLeastBundled = 4;
+  std::vector<bool> of_update(graph.types.size(), false), of_others(graph.types.size(), false);
+  for (const OpRecord& record : graph.records) {
+    std::vector<bool>& of = update_of(record.source).empty() ? of_others : of_update;
+    for (const ValueId v : graph.inputs_of(record)) of[v] = true;
+    for (const ValueId v : graph.outputs_of(record)) of[v] = true;
+  }
+  std::vector<bool> result;
+  for (const ValueId v : values) result.push_back(of_update[v] && !of_others[v]);
+  if (std::count(result.begin(), result.end(), true) < kLeastBundled)
+    result.assign(values.size(), false);
+  return result;
+}
+
 }  // namespace
+
+GraphDrawer::End GraphDrawer::add_to_bundle(int& bundle, Kind kind, const std::string& name,
+                                            const TensorType& type) {
+  const bool is_input = kind == Kind::input;
+  if (bundle < 0) bundle = add(kind, -1, is_input ? Role::argument : Role::result, "", {});
+  at(bundle).attributes.emplace_back(name, str(type));
+  const auto count = static_cast<int>(at(bundle).attributes.size());
+  at(bundle).label = str(count, is_input ? " arguments" : " results", " of updates");
+  return {bundle, count - 1};
+}
 
 void GraphDrawer::draw_whole(const Graph& graph, const Profile* profile) {
   const EndNames names = names_of_ends(graph);
+  const std::vector<bool> in_bundle = ends_of_updates(graph, graph.inputs);
+  int bundle = -1;
   Ends inputs;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const TensorType& type = graph.types[graph.inputs[i]];
     const Role role = i < graph.formal_count ? Role::argument : Role::capture;
-    inputs.push_back(
-        {add(Kind::input, -1, role, names.inputs[i], {graph.types[graph.inputs[i]]}), 0});
+    if (in_bundle[i])
+      inputs.push_back(add_to_bundle(bundle, Kind::input, names.inputs[i], type));
+    else
+      inputs.push_back({add(Kind::input, -1, role, names.inputs[i], {type}), 0});
   }
   const Ends outputs = draw(graph, -1, inputs, profile ? Profiles{{profile}} : Profiles{});
+  const std::vector<bool> out_bundle = ends_of_updates(graph, graph.outputs);
+  bundle = -1;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (is_dim_token(graph.types[graph.outputs[i]])) continue;
-    connect(outputs[i], add(Kind::output, -1, Role::result, names.outputs[i], {}), 0, -1);
+    const TensorType& type = graph.types[graph.outputs[i]];
+    if (is_dim_token(type)) continue;
+    const End to = out_bundle[i] ? add_to_bundle(bundle, Kind::output, names.outputs[i], type)
+                                 : End{add(Kind::output, -1, Role::result, names.outputs[i], {})};
+    connect(outputs[i], to.node, to.output, -1);
   }
   number_iterations();
 }
@@ -167,23 +206,24 @@ GraphDrawer::End GraphDrawer::leave(int box, Role role, std::string label, const
 
 GraphDrawer::Ends GraphDrawer::draw(const Graph& graph, int box, const Ends& inputs,
                                     const Profiles& profiles) {
-  Ends ends(graph.types.size());
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) ends[graph.inputs[i]] = inputs[i];
+  UpdateBoxes updates(*this, graph, box, inputs);
   std::vector<int> node_of(graph.records.size(), -1);
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
     const OpRecord& record = graph.records[r];
+    const int own = updates.box_of(record);
     Ends in;
-    for (const ValueId v : graph.inputs_of(record)) in.push_back(ends[v]);
+    for (const ValueId v : graph.inputs_of(record)) in.push_back(updates.end_in(v, own));
     const auto made = graph.outputs_of(record);
     node_of[r] = static_cast<int>(picture_.nodes.size());
-    const Ends out = draw_record(graph, r, box, in, profiles);
-    for (std::size_t k = 0; k < made.size(); ++k) ends[made[k]] = out[k];
+    const Ends out = draw_record(graph, r, own, in, profiles);
+    for (std::size_t k = 0; k < made.size(); ++k) updates.set_end(made[k], own, out[k]);
     at(node_of[r]).count = count_of(profiles, r);
     at(node_of[r]).source = source_text(record.source);
+    updates.add_count(own, at(node_of[r]).count);
   }
   take_spans(profiles, box, node_of);
   Ends outputs;
-  for (const ValueId v : graph.outputs) outputs.push_back(ends[v]);
+  for (const ValueId v : graph.outputs) outputs.push_back(updates.end_in(v, box));
   return outputs;
 }
 

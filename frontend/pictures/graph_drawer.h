@@ -59,6 +59,9 @@ class GraphDrawer {
   PictureNode& at(int node) { return picture_.nodes[static_cast<std::size_t>(node)]; }
   void connect(End from, int to, int input, int box,
                PictureEdge::Kind kind = PictureEdge::Kind::data);
+  /// Adds an input or output of the graph to the one node of all those that only updates use. Makes
+  /// the node if bundle is -1.
+  End add_to_bundle(int& bundle, Kind kind, const std::string& name, const TensorType& type);
   /// Adds an input on the border of a box, with an edge from outside.
   End enter(int box, Role role, std::string label, const TensorType& type, End from, int around);
   /// Adds an output on the border of a box, with an edge from inside.
@@ -76,6 +79,8 @@ class GraphDrawer {
                  const std::vector<Role>& roles, const Profiles& profiles);
   Ends draw_cond(const OpRecord& record, const std::vector<TensorType>& types, int around,
                  const Ends& in, const Profiles& profiles);
+
+  class UpdateBoxes;  // update_boxes.h
 
   // draw_loop.cpp
   Ends draw_loop(const Graph& graph, std::size_t r, const std::vector<TensorType>& types,

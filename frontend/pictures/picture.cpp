@@ -124,9 +124,9 @@ const char* name_of(PictureNode::Kind kind) {
   return kNames[static_cast<int>(kind)];
 }
 const char* name_of(PictureNode::Role role) {
-  constexpr const char* kNames[] = {"plain", "constant", "loop",     "cond",    "part",
-                                    "group", "frame",    "argument", "capture", "carry",
-                                    "slice", "stack",    "sum",      "result",  "control"};
+  constexpr const char* kNames[] = {"plain",  "constant", "loop",     "cond",    "part",  "group",
+                                    "update", "frame",    "argument", "capture", "carry", "slice",
+                                    "stack",  "sum",      "result",   "control"};
   return kNames[static_cast<int>(role)];
 }
 const char* name_of(PictureEdge::Kind kind) {

@@ -25,6 +25,7 @@ struct PictureNode {
     cond,
     part,      ///< condition of a loop, or branch of a cond
     group,     ///< ops that run as one
+    update,    ///< ops of an optimiser's update
     frame,     ///< of a lowered loop
     argument,  ///< an argument of the graph
     capture,   ///< an input held by reference, the same in every iteration

@@ -1,6 +1,27 @@
 // main.js — connects the parts of the page: views, folding, selection, keys.
 'use strict';
 
+/**
+ * Delays the page's load event: programs that take a picture of a page wait for it. An open document
+ * in an inner frame is one that still loads.
+ */
+class LoadingScope {
+  constructor() {
+    this.frame = document.createElement('iframe');
+    this.frame.hidden = true;
+    document.body.append(this.frame);
+    this.frame.contentDocument.open();
+  }
+
+  /** Ends after two frames, when the browser has drawn the changes until now. */
+  end() {
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      this.frame.contentDocument.close();
+      this.frame.remove();
+    }));
+  }
+}
+
 class Page {
   constructor(data) {
     const element = (id) => document.getElementById(id);
@@ -39,7 +60,8 @@ class Page {
       if (node?.kind === 'box' && !event.target.classList.contains('toggle')) this.toggle(node);
     });
     window.addEventListener('keydown', (event) => this.onKey(event));
-    this.ready = this.showView(this.views[0]);
+    const loading = new LoadingScope();
+    this.ready = this.showView(this.views[0]).finally(() => loading.end());
   }
 
   /**
@@ -77,7 +99,7 @@ class Page {
     return this.change(async () => {
       if (view !== this.wanted) return;
       if (!view.layout) {
-        view.model.foldDownTo(150);
+        view.model.foldDownTo(40);
         view.layout = new Layout(view.model, this.elk);
       }
       try {

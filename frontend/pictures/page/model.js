@@ -64,7 +64,8 @@ class Model {
     for (const node of this.nodes) if (!node.isOnBorder) add(node.parent, 1);
     const byDepth = [...this.boxes].sort((a, b) => b.depth - a.depth || b.opCount - a.opCount);
     for (const box of byDepth) {
-      if (box.role !== 'group' && seen.get(this.root) <= most) continue;
+      const isOneStep = box.role === 'group' || box.role === 'update';
+      if (!isOneStep && seen.get(this.root) <= most) continue;
       box.isFolded = true;
       add(box.parent, -seen.get(box));
     }

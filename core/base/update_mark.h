@@ -1,0 +1,17 @@
+// core/base/update_mark.h — marks the places of ops of an optimiser's update, which pictures draw
+// as one box.
+#pragma once
+
+#include <string_view>
+
+#include "reel/core/base/source.h"
+
+namespace reel {
+
+/// Returns the place `source`, marked as one of an update of the optimiser `name`. The lines are
+/// the same. name: must live as long as the process.
+SourceId in_update_of(SourceId source, std::string_view name);
+/// Returns the name of the optimiser; empty for an op of no update, and for one of its gradient.
+std::string_view update_of(SourceId source);
+
+}  // namespace reel
