@@ -14,7 +14,7 @@ std::size_t function_end(std::string_view text) {
   const std::size_t end = text.find(": ");
   const auto is_in_names = [](char c) {
     return c == '_' || c == ' ' || c == ':' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-           (c >= 'A' && c <= 'Z');
+           (c >= 'A' && c <= 'Z') || c == '[' || c == ']';
   };
   const bool is_name =
       end != std::string_view::npos && std::all_of(text.begin(), text.begin() + end, is_in_names);

@@ -79,7 +79,9 @@ class RowsLayout {
       const std::int64_t wanted = lengths[static_cast<std::size_t>(places[list])];
       if (sizes[list] != wanted)
         throw ShapeError(str("ragged: ", name_of(indices[list]), " has ", sizes[list],
-                             " items, but ", given, " has ", wanted, " there"));
+                             sizes[list] == 1 ? " item" : " items", ", but ",
+                             given.is_named() ? str(given, " has ", wanted, " there")
+                                              : str("the size there is ", wanted)));
     }
     return given;
   }
@@ -111,7 +113,7 @@ Tensor tensor_of_rows(const std::vector<Stored>& all, const RowLayout& layout,
   std::vector<Stored> padded(static_cast<std::size_t>(layout.numel));
   for (std::size_t i = 0; i < all.size(); ++i)
     padded[static_cast<std::size_t>(layout.places[i])] = all[i];
-  return tensor(padded, layout.dims, dtype);
+  return as_function("ragged", [&] { return tensor(padded, layout.dims, dtype); });
 }
 template REEL_API Tensor tensor_of_rows(const std::vector<float>&, const RowLayout&,
                                         std::optional<DType>);

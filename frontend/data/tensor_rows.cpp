@@ -16,6 +16,13 @@ int axis_of(const Tensor& x, const Axis& axis) {
   return axis.dim() && axis.dim()->is_named() ? find(x.dims(), *axis.dim()) : axis.in(x, "Batches");
 }
 
+/// True if a gradient is being computed with respect to the tensor, or to one that it comes from.
+bool is_differentiated(const Tensor& x) {
+  for (const Recorder* tape = thread_mode.tape; tape; tape = tape->outer)
+    if (tape->is_tracked(x)) return true;
+  return false;
+}
+
 [[noreturn]] void refuse_axis(const Tensors& tensors, const Dim& dim) {
   for (const Tensor& x : tensors)
     if (const std::string hint = one_dim_hint({dim}, x.dims()); !hint.empty())
@@ -32,6 +39,11 @@ TensorRows::TensorRows(const Tensors& tensors, const Axis& axis) : tensors_(tens
   for (const Tensor& x : tensors_) {
     if (x.is_traced())
       throw TraceError("Batches: its tensors are values of a trace; make it outside of the trace");
+    // The thread that makes batches has no tapes.
+    if (is_differentiated(x))
+      throw ArgumentError(str("Batches: no gradient reaches ", x.type(),
+                              " through batches; make them outside of the gradient, or take the "
+                              "rows with gather"));
     const int at = axis_of(x, axis_);
     if (at < 0) continue;
     const Dim& dim = x.dims()[static_cast<std::size_t>(at)];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string_view>
 #include <tuple>
 
@@ -68,8 +69,10 @@ class AdamBase : public Optimiser<Params> {
   }
 
  protected:
-  AdamBase(const char* name, const Params& parameters, const AdamWOptions& options)
-      : Optimiser<Params>(name, parameters, options, options.weight_decay),
+  /// weight_decay: as Optimiser has it.
+  AdamBase(const char* name, const Params& parameters, const AdamWOptions& options,
+           std::optional<double> weight_decay)
+      : Optimiser<Params>(name, parameters, options, weight_decay),
         first_(this->zero_moments(parameters)),
         second_(first_),
         options_{options.beta1, options.beta2, options.epsilon} {
@@ -96,7 +99,8 @@ class Adam : public detail::AdamBase<Params> {
   explicit Adam(const Params& parameters, const AdamOptions& options = {})
       : detail::AdamBase<Params>("Adam", parameters,
                                  {options.learning_rate, options.beta1, options.beta2,
-                                  options.epsilon, 0, options.groups, options.clip_norm}) {}
+                                  options.epsilon, 0, options.groups, options.clip_norm},
+                                 std::nullopt) {}
 };
 
 /// AdamW: Adam with decoupled weight decay, p ← (1-ηλ)p before Adam's step. Loshchilov & Hutter
@@ -108,7 +112,7 @@ class AdamW : public detail::AdamBase<Params> {
  public:
   /// Moments start at zero. Throws ArgumentError for options out of range.
   explicit AdamW(const Params& parameters, const AdamWOptions& options = {})
-      : detail::AdamBase<Params>("AdamW", parameters, options) {}
+      : detail::AdamBase<Params>("AdamW", parameters, options, options.weight_decay) {}
 };
 
 }  // namespace reel

@@ -84,8 +84,9 @@ class VmapCall {
                                  : std::string("vmap: no argument is a tensor with rows"));
     if (!is_named_ && spec_.dim && spec_.dim->has_size() && rows_.has_size() &&
         !(*spec_.dim == rows_))
-      throw ShapeError(
-          str("vmap: the arguments have ", rows_, " rows, but ", *spec_.dim, " are given"));
+      throw ShapeError(str("vmap: the arguments have ", rows_,
+                           " rows, but their number is given as ", *spec_.dim,
+                           "; leave it out: the rows are the first axis"));
   }
 
   /// The form of map: a loop over the rows.

@@ -387,12 +387,15 @@ Tensor gather_for(std::string function, const Tensor& x, const Tensor& given, co
     attrs.rule = IndexRule::clip;
   else if (!options.from_end)
     attrs.rule = IndexRule::strict;
+  check_indices(attrs.function, x.type(), given.type(), attrs);
   const Tensor indices =
       attrs.rule == IndexRule::strict ? given : with_length_dims(given, x.type(), attrs);
   attrs = match_dims(x.type(), indices.type(), std::move(attrs));
   match_batch(attrs, x.type(), indices.type(), options.batch_dims);
   if (!has_lengths_along(x.type(), attrs.axis))
     return gather_positions(x, indices, make_attrs(std::move(attrs)));
+  // Lengths are gathered before x: an error names x.
+  if (!is_tracing()) places_of(attrs.function, indices, x.type(), attrs);
   const Dim dim = dim_at(x.type(), attrs.axis);
   const auto take = [&](const Tensor& from, int axis) {
     GatherAttrs at{.axis = axis, .rule = attrs.rule, .function = attrs.function};

@@ -425,6 +425,20 @@ TEST(BatchesTest, ThePositionOfANamedAxisStandsForItsDim) {
                                       "f32[batch=1,time[batch=1]]"}));
 }
 
+TEST(BatchesErrorsTest, NoGradientReachesTheData) {
+  const auto loss = [](const Tensor& x) {
+    Tensor total = scalar(0.0);
+    for (const Tensor& rows : Batches(x, 0, {.rows = 2})) total += sum(square(rows));
+    return total;
+  };
+  expect_values(loss(ones({3})), {3});
+  EXPECT_EQ(message_of<ArgumentError>([&] { grad(loss)(ones({3})); }),
+            "Batches: no gradient reaches f32[3] through batches; make them outside of the "
+            "gradient, or take the rows with gather");
+  // A gradient with respect to something else does not matter.
+  expect_values(grad([&](const Tensor& w) { return w * loss(ones({3})); })(scalar(2.0)), {3});
+}
+
 TEST(BatchesErrorsTest, SayWhatToChange) {
   EXPECT_EQ(message_of<ArgumentError>([] { numbers(3, {}); }),
             "Batches: give the size of a batch: {.rows = 32}, or {.tokens = 4096}");

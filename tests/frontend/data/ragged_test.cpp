@@ -106,20 +106,24 @@ TEST(RaggedErrorsTest, NameTheRow) {
   EXPECT_EQ(message_of<ShapeError>([&] {
               return ragged(Rows<float>{{1}}, {batch, time});
             }),
-            "ragged: rows has 1 items, but batch=2 has 2 there");
+            "ragged: rows has 1 item, but batch=2 has 2 there");
   EXPECT_EQ(message_of<ShapeError>([&] {
               return ragged(rows, {batch, time});
             }),
-            "ragged: rows[1] has 1 items, but time[batch=2] has 2 there");
+            "ragged: rows[1] has 1 item, but time[batch=2] has 2 there");
   EXPECT_EQ(message_of<ShapeError>([&] {
               return ragged(Rows<float>{{1, 2, 3}, {4, 5}}, {2, 3});
             }),
-            "ragged: rows[1] has 2 items, but 3 has 3 there");
+            "ragged: rows[1] has 2 items, but the size there is 3");
   EXPECT_EQ(message_of<ShapeError>([&] {
               return ragged(rows, {Dim("batch"), time});
             }),
             "ragged: the lengths of time[batch=2] run over batch=2, which is not among the dims "
             "before it, [batch=2]");
+  EXPECT_EQ(message_of<DTypeError>([&] {
+              return ragged(Rows<float>{{1.5}}, {Dim("batch"), Dim("time")}, i32);
+            }),
+            "ragged: 1.5 does not fit i32, which holds integers; give a dtype of f32 or f64");
   EXPECT_EQ(message_of<DTypeError>([&] {
               return rows_of<int>(ones({2, 2}));
             }),

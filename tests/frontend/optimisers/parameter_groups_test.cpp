@@ -112,6 +112,9 @@ TEST(ParameterGroupsErrorsTest, NameOptimiserAndGroup) {
                 [&] { Sgd(model, {.groups = {{.contains = is_bias, .weight_decay = 0}}}); }),
             "Sgd: a group has a weight_decay, but Sgd has none; use AdamW");
   EXPECT_EQ(message_of<ArgumentError>(
+                [&] { Adam(model, {.groups = {{.contains = is_bias, .weight_decay = 0.5}}}); }),
+            "Adam: a group has a weight_decay, but Adam has none; use AdamW");
+  EXPECT_EQ(message_of<ArgumentError>(
                 [&] { Adam(model, {.groups = {{.contains = is_bias, .rate = -1}}}); }),
             "Adam: the rate of a group must be a number that is not negative, got -1");
   EXPECT_EQ(message_of<ArgumentError>([&] { RmsProp(model, {.clip_norm = -1}); }),

@@ -324,6 +324,9 @@ TEST(VmapErrorTest, NamesTheArgumentWithoutRows) {
   EXPECT_EQ(message_of<ShapeError>([&] { vmap(sum_of)(zeros({2}), zeros({3})); }),
             "vmap: 1 is f32[3], with 3 rows, but arguments before have 2; all have the rows as "
             "their first axis");
+  EXPECT_EQ(message_of<ShapeError>([&] { vmap(same, 0)(zeros({2})); }),
+            "vmap: the arguments have 2 rows, but their number is given as 0; leave it out: the "
+            "rows are the first axis");
 }
 
 TEST(VmapErrorTest, AValueOfARowCannotBeRead) {

@@ -157,6 +157,20 @@ TEST(ElementAccessErrorsTest, NameTheCall) {
             "gather");
   EXPECT_EQ(message_of<DTypeError>([&] { return x[0.5]; }),
             "operator[]: an index is an integer, got 0.5 for f32[2,3]");
+  // Lengths along the axis are gathered too, but the error is one of x.
+  const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
+  const Tensor ragged = ones({batch, time});
+  EXPECT_EQ(message_of<IndexError>([&] { return ragged[2]; }),
+            "operator[]: index 2 is out of range for axis batch=2 of f32[batch=2,time[batch=2]], "
+            "which has size 2");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              return ragged[tensor({0, 1})];
+            }),
+            "operator[]: indices i32[2] have plain sizes, f32[batch=2,time[batch=2]] has named "
+            "dims; name the axes of both, or of none");
+  for (const Tensor& y : {x, ragged})
+    EXPECT_EQ(message_of<DTypeError>([&] { return y[scalar(1.0)]; }),
+              "operator[]: indices must be i32 or i64, got f32[]; cast them");
 }
 
 }  // namespace
