@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
@@ -34,6 +35,11 @@ class CsvTable {
   /// Returns the numbers of several columns, {rows, columns}.
   Tensor numbers(const std::vector<std::string>& columns, const Dims& dims = {},
                  DType dtype = f32) const;
+  /// Returns numbers({"price", "volume"}). Braces around two literals would also make one text.
+  Tensor numbers(std::initializer_list<const char*> columns, const Dims& dims = {},
+                 DType dtype = f32) const {
+    return numbers(std::vector<std::string>(columns.begin(), columns.end()), dims, dtype);
+  }
 
  private:
   friend class CsvReader;

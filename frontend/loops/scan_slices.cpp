@@ -6,6 +6,7 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/op/bind.h"
+#include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/loop/loop_types.h"
 #include "reel/core/ops/shape/along_axis.h"
@@ -213,7 +214,8 @@ Tensors initial_slices(const ScanPlan& plan, bool from_end) {
   for (const Tensor& x : plan.xs) {
     const bool is_ragged = plan.dim->is_ragged();
     const Tensor at = !from_end ? scalar(0) : is_ragged ? plan.dim->lengths() - 1 : scalar(-1);
-    result.push_back(gather(x, at, 0, {.clip = is_ragged}));
+    result.push_back(
+        gather_for(str(plan.what, ": the first slice"), x, at, 0, {.clip = is_ragged}));
   }
   return result;
 }

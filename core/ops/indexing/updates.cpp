@@ -152,17 +152,24 @@ Tensor set_rows(const std::string& function, Tensor x, const Tensor& index, cons
 /// set_at, with messages that begin with the name of the function that the user called.
 Tensor set_elements(const std::string& function, Tensor x, const Tensor& index,
                     const Arg& given_value, int axis) {
+  const TensorType type = x.type();
   const GatherAttrs attrs =
       match_dims(x.type(), index.type(), {.axis = axis, .function = function});
   check_indices(function, x.type(), index.type(), attrs);
-  const Tensor value = value_as(function, x, tensor_of(given_value, x.dtype()),
-                                gathered_dims(x.type(), index.type(), attrs));
+  const Tensor elements = as_function(function, [&] { return tensor_of(given_value, x.dtype()); });
+  const Tensor value =
+      value_as(function, x, elements, gathered_dims(x.type(), index.type(), attrs));
   const auto is_matched = [](int axis) { return axis >= 0; };
   const bool all_match = std::all_of(attrs.matched.begin(), attrs.matched.end(), is_matched);
   const bool any_match = std::any_of(attrs.matched.begin(), attrs.matched.end(), is_matched);
   if (!any_match && !x.type().is_ragged() && !index.type().is_ragged() && is_known(x) &&
       is_known(index))
-    return set_rows(function, std::move(x), index, value, axis);
+    try {
+      return set_rows(function, std::move(x), index, value, axis);
+    } catch (const IndexError&) {  // it names a vector of the rows; this one names x
+      if (!is_tracing()) places_of(function, index, type, attrs);
+      throw;
+    }
   if (all_match) return set_in_entries(function, x, index, value, axis);
   if (std::count_if(attrs.matched.begin(), attrs.matched.end(), is_matched) + 1 != index.rank())
     throw ShapeError(str(function, ": index ", index.type(), " names places along several dims in ",

@@ -51,6 +51,9 @@ TEST_F(CsvTest, ColumnsOfTextsAndNumbers) {
   const Tensor both = table.numbers(Texts{"age", "weight"}, {Dim("rows"), Dim("column", 2)});
   EXPECT_EQ(str(both.type()), "f32[rows=2,column=2]");
   expect_values(both, {30, 1.5, 4, -2000});
+  expect_values(table.numbers({"age", "weight"}),
+                {30, 1.5, 4, -2000});  // not a text of two iterators
+  expect_values(table.numbers({"age"}, {}, i64), {30, 4});
   expect_values(table.numbers("weight", {Dim("batch")}, f64), {1.5, -2000});
   EXPECT_EQ(str(table.numbers("weight").type()), "f32[2]");
 }

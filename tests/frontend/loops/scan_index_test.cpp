@@ -148,6 +148,25 @@ TEST(ScanIndexErrorsTest, NoFirstSlice) {
             }),
             "scan \"encoder\": xs have no elements, so there is no first slice; give an initial "
             "value");
+  // A size that only a run knows.
+  const auto any = jit(
+      [](const Tensor& xs) {
+        return scan(Scan{.initial = [](const Tensor& first) { return first; },
+                         .xs = xs,
+                         .body =
+                             [](const Tensor& x, const Tensor& s) {
+                               return std::pair{x, s};
+                             },
+                         .name = "encoder"})
+            .state;
+      },
+      {.any_length = {0}});
+  expect_values(any(ones({2, 2})), {1, 1});
+  EXPECT_EQ(message_of<IndexError>([&] {
+              any(zeros({0, 2}));
+            }),
+            "scan \"encoder\": the first slice: index 0 is out of range for axis 0 of f32[0,2], "
+            "which has size 0");
 }
 
 }  // namespace

@@ -268,5 +268,17 @@ TEST(SwitchCaseErrorTest, TakesAnIntegerScalar) {
 REEL_IN_EVERY_MODE(SetAtTest);
 REEL_IN_EVERY_MODE(SwitchCaseTest);
 
+TEST(SetAtErrorsTest, NameXAndTheCall) {
+  const Tensor x = ones({2, 3});
+  EXPECT_EQ(message_of<IndexError>([&] { return set_at(x, 5, 0); }),
+            "set_at: index 5 is out of range for axis 0 of f32[2,3], which has size 2");
+  EXPECT_EQ(message_of<IndexError>([&] { return set_at(x, 3, 0, 1); }),
+            "set_at: index 3 is out of range for axis 1 of f32[2,3], which has size 3");
+  EXPECT_EQ(message_of<DTypeError>([&] {
+              return set_at(tensor({1, 2}), 0, 1.5);
+            }),
+            "set_at: 1.5 does not fit i32, which holds integers; give a dtype of f32 or f64");
+}
+
 }  // namespace
 }  // namespace reel
