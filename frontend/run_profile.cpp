@@ -193,6 +193,14 @@ void summarise(std::ostream& out, const Picture& picture) {
         << (picture.spans_left_out == 1 ? " span" : " spans") << "; the times above include them\n";
 }
 
+/// True if a place names a line of code: "model.cpp:12 loss".
+bool has_line(const PictureNode& node) {
+  for (std::size_t at = 0; (at = node.source.find(':', at)) != std::string::npos; ++at)
+    if (at + 1 < node.source.size() && node.source[at + 1] >= '0' && node.source[at + 1] <= '9')
+      return true;
+  return false;
+}
+
 }  // namespace
 
 RunProfile::RunProfile(std::vector<Picture> parts)
@@ -200,7 +208,16 @@ RunProfile::RunProfile(std::vector<Picture> parts)
 
 std::string RunProfile::summary() const {
   TextStream out;
-  for (const Picture& part : *parts_) summarise(out, part);
+  bool has_ops = false, has_lines = false;
+  for (const Picture& part : *parts_) {
+    summarise(out, part);
+    for (const PictureNode& node : part.nodes) {
+      has_ops = has_ops || (part.runs > 0 && node.count);
+      has_lines = has_lines || has_line(node);
+    }
+  }
+  if (has_ops && !has_lines)
+    out << "compile your program with -g1 or more to see lines of code; it costs no speed\n";
   return out.str();
 }
 

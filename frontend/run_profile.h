@@ -27,7 +27,8 @@ class RunProfile {
   /// Returns a table of the ten ops and loops that took most time, one line each: time per run,
   /// share of the whole, executions per run, name, enclosing loop, and the line of code. Time
   /// besides the ops has lines, so that all add up. The time is the mean of all runs except the
-  /// first, which plans loops; for the dataflow executor, the last run.
+  /// first, which plans loops; for the dataflow executor, the last run. A last line says how to get
+  /// lines of code if the program was built without debug information.
   std::string summary() const;
 
   /// Writes the last run as a time line in the trace event format of chrome://tracing and Perfetto:

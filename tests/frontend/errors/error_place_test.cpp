@@ -126,5 +126,13 @@ TEST_P(ErrorPlaceOfGraphTest, OfANanIsTheLineOfTheOpAlsoInAGradient) {
       << error.message;
 }
 
+TEST(ErrorPlaceTest, ProfilesHaveLinesOfCode) {
+  const auto f = jit([](const Tensor& x) { return sin(x); }, {.profile = true});
+  f(ones({2}));
+  const std::string summary = f.profile().summary();
+  EXPECT_NE(summary.find("sin -> f32[2]  (error_place_test.cpp:"), std::string::npos) << summary;
+  EXPECT_EQ(summary.find("-g1"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace reel

@@ -15,5 +15,12 @@ TEST(ErrorWithoutPlaceTest, ItsTextIsTheMessage) {
   }
 }
 
+TEST(ErrorWithoutPlaceTest, ProfilesSayHowToGetLines) {
+  const auto f = jit([](const Tensor& x) { return sin(x); }, {.profile = true});
+  f(ones({2}));
+  EXPECT_TRUE(f.profile().summary().ends_with(
+      "compile your program with -g1 or more to see lines of code; it costs no speed\n"));
+}
+
 }  // namespace
 }  // namespace reel

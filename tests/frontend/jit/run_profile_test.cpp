@@ -135,7 +135,7 @@ TEST_F(RunProfileTest, TheSummaryOfADataflowRunHasItsLoopsAndLinesOfCode) {
         return node.count && node.count->calls > 0 && node.role != PictureNode::Role::argument;
       });
   EXPECT_GT(ran, 20);
-  EXPECT_TRUE(text.ends_with(str("\nand ", ran - 10, " more\n"))) << text;
+  EXPECT_TRUE(text.find(str("\nand ", ran - 10, " more\n")) != std::string::npos) << text;
 }
 
 TEST_F(RunProfileTest, LoopsInLoopsTakeNoLongerThanTheRun) {
@@ -198,7 +198,7 @@ TEST_F(RunProfileTest, TheSummarySaysWhatTheTimeLineLeavesOut) {
     f(ones({2}));
     return f.profile().summary();
   };
-  const std::regex left_out("\nthe time line omits [0-9]+ spans; the times above include them\n$");
+  const std::regex left_out("\nthe time line omits [0-9]+ spans; the times above include them\n");
   for (const Executor executor : {Executor::plan, Executor::dataflow}) {
     EXPECT_FALSE(std::regex_search(run(executor, 5), left_out));
     const std::string text = run(executor, 40'000);
@@ -224,7 +224,7 @@ TEST_F(RunProfileTest, TheSummaryNamesTheTenCostliestAndCountsTheOthers) {
   for (const std::string& line : lines) shares.push_back(share_of(line));
   EXPECT_TRUE(std::is_sorted(shares.rbegin(), shares.rend())) << text;
   EXPECT_TRUE(std::regex_search(
-      text, std::regex("\nand [2-9] more, with [0-9.]+ % besides the lines above\n$")))
+      text, std::regex("\nand [2-9] more, with [0-9.]+ % besides the lines above\n")))
       << text;
 }
 
