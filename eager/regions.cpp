@@ -29,7 +29,12 @@ void* allocate(std::size_t bytes) {
 }
 void free(void* memory) { std::free(memory); }
 #else
+// The largest page that a kernel of the architecture may use: regions are unmapped in whole pages.
+#ifdef __aarch64__
+constexpr std::size_t kPage = 65536;
+#else
 constexpr std::size_t kPage = 4096;
+#endif
 /// Regions for small blocks have a little over 1 MiB. They share an area of this size; otherwise
 /// about half of every second huge page would be unused.
 constexpr std::size_t kArea = std::size_t{32} << 20;

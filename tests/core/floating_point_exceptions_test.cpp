@@ -182,7 +182,10 @@ TEST(PowersTest, OfNegativeExponentsAreThoseOfTheStandardLibrary) {
 /// An infinite element times those that are there is infinite; lanes behind the last column are not
 /// there. Also for programs that trap exceptions.
 TEST(ProductExceptionsTest, InfiniteElementsRaiseNone) {
-  ASSERT_NE(feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW), -1);
+  const bool traps = feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW) != -1;
+#ifdef __x86_64__  // processors of aarch64 need not trap
+  ASSERT_TRUE(traps);
+#endif
   for (const DType dtype : {f32, f64})
     for (const std::int64_t m : {1, 3, 64})
       for (const std::int64_t n : {1, 5, 17, 33, 300})
@@ -192,7 +195,7 @@ TEST(ProductExceptionsTest, InfiniteElementsRaiseNone) {
           EXPECT_EQ(exceptions_of([&] { matmul(a, b), matmul(a, turned); }), "")
               << m << 'x' << k << 'x' << n << ' ' << dtype;
         }
-  fedisableexcept(FE_ALL_EXCEPT);
+  if (traps) fedisableexcept(FE_ALL_EXCEPT);
 }
 
 class EveryOpExceptionsTest : public ::testing::TestWithParam<const Op*> {};

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <xsimd/xsimd.hpp>
 
+#include "reel/core/ops/kernels/xsimd_neon.h"
+
 namespace reel::REEL_ISA {
 namespace {
 

@@ -1,5 +1,5 @@
-// Large products by our own kernel. oneDNN is not linked: without the Arm Compute Library, its
-// product of floats is portable code.
+// Large products by our own kernel. oneDNN is not linked: the kernel has the order of our chains,
+// so no second library has to be compared with it.
 #include "reel/core/ops/products/large_product.h"
 
 namespace reel {
