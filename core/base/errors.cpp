@@ -14,11 +14,12 @@ std::size_t function_end(std::string_view text) {
   const std::size_t end = text.find(": ");
   const auto is_in_names = [](char c) {
     return c == '_' || c == ' ' || c == ':' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-           (c >= 'A' && c <= 'Z') || c == '[' || c == ']';
+           (c >= 'A' && c <= 'Z');
   };
-  const bool is_name =
-      end != std::string_view::npos && std::all_of(text.begin(), text.begin() + end, is_in_names);
-  return is_name ? end : std::string_view::npos;
+  if (end == std::string_view::npos) return end;
+  std::string_view name = text.substr(0, end);
+  if (name.ends_with("[]")) name.remove_suffix(2);  // operator[], but no type such as f32[time]
+  return std::all_of(name.begin(), name.end(), is_in_names) ? end : std::string_view::npos;
 }
 
 /// Returns the caller's place; kNoSource if there is no memory for it.
