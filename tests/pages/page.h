@@ -126,8 +126,10 @@ class PageFixture : public InOwnFolder {
     browser->open(path);
   }
   nlohmann::json ask(const std::string& expression) { return browser->evaluate(expression); }
-  /// Clicks on the centre of the element that a selector or an expression gives.
+  /// Clicks on the centre of the element that a selector or an expression gives. Before that, the
+  /// page draws: a moved picture has its new place only from the next frame on.
   void click(const std::string& element, int count = 1) {
+    settle();
     const auto at = ask("(() => { const r = (" + element +
                         ").getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / "
                         "2]; })()");
