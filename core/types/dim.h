@@ -84,8 +84,8 @@ class Dim {
   /// Returns true if the dim belongs to a trace: made in one, or standing for an argument's dim.
   bool is_symbol() const;
   std::size_t hash() const;
-  /// Returns a number that no other Dim of the process has, also after this one; 0 for plain sizes.
-  /// A key of a table holds it: addresses of nodes are used again while entries live.
+  /// Returns a number that no other Dim of the process ever has; 0 for plain sizes. For keys of
+  /// tables: a freed node's address may belong to another Dim while an entry lives.
   std::uint64_t serial() const;
   static Dim of_node(Ref<const DimNode> node);
 

@@ -21,7 +21,7 @@ enum class DimKind : std::uint8_t { plain, fixed, dynamic, ragged, undefined };
 /// Complete wherever Dim is, because copying a Dim counts references to its node. It holds a
 /// TensorBlock, not a Tensor, because Tensor needs Dim to be complete.
 struct DimNode : RefCounted {
-  /// A number that no other node has, also after this one is freed: tables may keep it in a key.
+  /// Dim::serial(). Unlike the address, it is never used again after this node is freed.
   const std::uint64_t serial;
   std::string name;
   DimKind kind = DimKind::plain;

@@ -29,8 +29,8 @@ enum Comparison : std::uint8_t {
   kGreater = 0x1e
 };
 
-/// By element of a row's last vector, counted from 8 minus their number: all bits set if it is one
-/// of them. For AVX2, which has no registers of masks.
+/// Masks of a row's last vector for AVX2, which has no registers of masks. The mask of the first n
+/// elements begins n elements before the middle of the array.
 constexpr std::int32_t kPartMasks[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 constexpr std::int64_t kWidePartMasks[8] = {-1, -1, -1, -1};
 

@@ -88,11 +88,11 @@ class AlongAxis {
   std::vector<std::pair<Dim, Tensor>> lengths_;  ///< of dims that have slices
 };
 
-/// Returns x with original dims in place of their slices that the function with this key made.
+/// Replaces slices that the undone function made by the dims that it sliced, if x lacks a dim of
+/// the slice's lengths. Example: letters[batch, words] in max(x, {words}). AlongAxis itself
+/// replaces only slices whose lengths x has.
 ///
-/// Does so for dims of which x lacks dims of their lengths, such as letters[batch, words] in
-/// max(x, {words}). AlongAxis computes no lengths for them, but undoes its own slices. undoes:
-/// AlongAxis::Options::undoes; null changes nothing.
+/// undoes: as AlongAxis::Options::undoes; null changes nothing.
 Tensor with_original_dims(const Tensor& x, const AlongAxis::KeyOf& undoes);
 
 /// Returns the dims of axes, and the dims that their lengths run over.

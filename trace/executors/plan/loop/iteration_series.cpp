@@ -8,8 +8,8 @@
 
 namespace reel {
 
-/// Collects the leaves of a body that is one fused op. Each function returns false if it finds
-/// more than that.
+/// Collects the leaves of a body that is one fused op. Each function returns false if an iteration
+/// needs other work, too.
 class IterationSeries::Builder {
  public:
   explicit Builder(const PlannedLoop& loop)
@@ -101,7 +101,7 @@ class IterationSeries::Builder {
   }
 
   /// Returns the fused op's graph, which also adds the terms of sums to their totals. A term that
-  /// is nothing else is no output.
+  /// is neither a carry nor a stack is not an output.
   Ref<Graph> program() {
     const Graph& fused = *sub().graph;
     Ref<Graph> graph(new Graph(fused));
