@@ -156,14 +156,6 @@ Tensors apply_in_context(const Op& op, const AttrsRef& attrs, OpInputs given) {
   return outputs;
 }
 
-/// Returns true if neither a trace nor finished entries change the inputs of an op, and its results
-/// need no check. One branch for all three.
-inline bool is_plain() {
-  const void *builder = thread_mode.builder, *entries = thread_mode.entries,
-             *checks = thread_mode.nan_checks;
-  return !builder & !entries & !checks;
-}
-
 [[gnu::noinline]] Tensor bind_first(const Op& op, OpInputs inputs, const AttrsRef& attrs) {
   Tensors outputs = bind_all(op, inputs, attrs);
   return std::move(outputs[0]);
@@ -172,7 +164,7 @@ inline bool is_plain() {
 }  // namespace
 
 Tensor bind(const Op& op, OpInputs inputs, AttrsRef attrs) try {
-  if (!is_plain() || op.kernel_decides_types) return bind_first(op, inputs, attrs);
+  if (!thread_mode.is_plain || op.kernel_decides_types) return bind_first(op, inputs, attrs);
   if (!thread_mode.tape) return compute(op, attrs, inputs, true);
   const Tensor output = compute(op, attrs, inputs, false);
   tell_tapes(op, attrs, inputs, {&output, 1});
@@ -182,7 +174,7 @@ Tensor bind(const Op& op, OpInputs inputs, AttrsRef attrs) try {
 }
 
 Tensors bind_all(const Op& op, OpInputs inputs, AttrsRef attrs) try {
-  if (!is_plain()) return apply_in_context(op, attrs, inputs);
+  if (!thread_mode.is_plain) return apply_in_context(op, attrs, inputs);
   if (!thread_mode.tape) return compute_all(op, attrs, inputs, true);
   Tensors outputs = compute_all(op, attrs, inputs, false);
   tell_tapes(op, attrs, inputs, outputs);

@@ -8,6 +8,7 @@
 #include "reel/core/dims/dim_slices.h"
 #include "reel/core/dims/same_name.h"
 #include "reel/core/dims/slice_uses.h"
+#include "reel/core/functions/unranked.h"
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
@@ -360,7 +361,8 @@ TracedFunction::Traced TracedFunction::operator()(
     if (result.leaves[i].kind == TreeLeaf::Kind::dim)
       result.leaves[i].dim = output.dims()[1];
     else
-      result.leaves[i].tensor = output;
+      result.leaves[i].tensor =
+          is_unranked(output) ? as_ranked(output, PartialShape::unknown_rank()) : output;
     if (entry->classes[i] != MemoryClass::values) count_result(output, entry->classes[i]);
   }
   return result;

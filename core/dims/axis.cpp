@@ -31,10 +31,12 @@ int Axis::in(const TensorType& type, std::string_view op) const {
 
 int Axis::in(const Tensor& x, std::string_view op) const {
   check_defined(op, x);
+  check_ranked(x);
   return in(x.type(), op);
 }
 std::vector<int> Axes::in(const Tensor& x, std::string_view op) const {
   check_defined(op, x);
+  check_ranked(x);
   return in(x.type(), op);
 }
 

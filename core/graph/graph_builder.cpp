@@ -199,7 +199,10 @@ Tensors GraphBuilder::record(const Op& op, const AttrsRef& attrs, OpInputs input
   TypeList in_types, out_types;
   for (const OpInput& input : inputs) {
     in.push_back(value(*input.tensor));
-    in_types.push_back(graph_->types[in.back()]);
+    const TensorType& type = graph_->types[in.back()];
+    if (type.is_unranked() && !op.takes_unranked)
+      as_function(op.name, [&] { refuse_unranked(type); });
+    in_types.push_back(type);
   }
   TypeArgs args{op, attrs.get(), in_types, out_types};
   apply_type_rule(args);

@@ -147,6 +147,9 @@ struct Op {
   /// The result is input 0 with few changed elements: placed on the input's storage, it needs no
   /// copy.
   bool updates_input = false;
+  /// Inputs may be values of unknown rank (core/functions/unranked.h). Traces refuse them
+  /// elsewhere.
+  bool takes_unranked = false;
   /// Has an effect besides its result (print): never dropped, merged or repeated.
   bool has_effect = false;
   /// For integers that are known before a graph runs (core/graph/known_number.h).

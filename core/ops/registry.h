@@ -34,6 +34,7 @@ std::span<const Op* const> list_ops();
 std::span<const Op* const> list_part_ops();
 std::span<const Op* const> whole_list_ops();
 std::span<const Op* const> zero_unless_ops();
+std::span<const Op* const> unranked_ops();
 std::span<const Op* const> entry_ops();
 std::span<const Op* const> control_ops();
 std::span<const Op* const> checkpointed_ops();

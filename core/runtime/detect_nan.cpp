@@ -8,9 +8,9 @@ constinit thread_local detail::LiveEntries* innermost = nullptr;
 }
 
 DetectNan::DetectNan(DetectNanOptions options) : options_(options), outer_(thread_mode.nan_checks) {
-  thread_mode.nan_checks = &options_;
+  thread_mode.set_nan_checks(&options_);
 }
-DetectNan::~DetectNan() { thread_mode.nan_checks = outer_; }
+DetectNan::~DetectNan() { thread_mode.set_nan_checks(outer_); }
 
 namespace detail {
 

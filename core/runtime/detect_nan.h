@@ -34,7 +34,7 @@ struct DetectNanOptions {
 /// the operands were finite. For an op of a gradient it names the op of the forward pass and that
 /// op's line. Padding and finished entries of a scan may have any value.
 ///
-/// Cost without a guard: an eager op and a run of a plan read one more word. With one, each op
+/// Cost without a guard: a run of a plan reads one more word, an eager op none. With one, each op
 /// reads its result once, nothing is overwritten in place, and a plan runs without the passes that
 /// move or fuse ops. Not for measurements. A plan or dataflow run that finds a NaN runs again in
 /// the interpreter, whose error names the iteration. Graphs that print run in the interpreter from
@@ -59,9 +59,9 @@ namespace detail {
 class NanCheckScope {
  public:
   explicit NanCheckScope(const DetectNanOptions* options) : outer_(thread_mode.nan_checks) {
-    thread_mode.nan_checks = options;
+    thread_mode.set_nan_checks(options);
   }
-  ~NanCheckScope() { thread_mode.nan_checks = outer_; }
+  ~NanCheckScope() { thread_mode.set_nan_checks(outer_); }
   NanCheckScope(const NanCheckScope&) = delete;
   NanCheckScope& operator=(const NanCheckScope&) = delete;
 

@@ -62,6 +62,18 @@ struct ThreadMode {
 /// one.
 struct ThreadContext : ThreadMode {
   const DetectNanOptions* nan_checks = nullptr;  ///< null: results are not checked
+  /// True if neither a trace nor finished entries change the inputs of an op, and its results need
+  /// no check. One word, so that bind() pays for none of the three.
+  bool is_plain = true;
+
+  void set(const ThreadMode& mode) {
+    static_cast<ThreadMode&>(*this) = mode;
+    is_plain = !builder && !entries && !nan_checks;
+  }
+  void set_nan_checks(const DetectNanOptions* options) {
+    nan_checks = options;
+    is_plain = !builder && !entries && !nan_checks;
+  }
 };
 inline constinit thread_local ThreadContext thread_mode;
 
@@ -75,14 +87,12 @@ Dims canonical(const Dims& dims);
 /// Sets this thread's mode; the destructor restores the previous mode.
 class ModeScope {
  public:
-  explicit ModeScope(ThreadMode next) : before_(thread_mode) { set(next); }
-  ~ModeScope() { set(before_); }
+  explicit ModeScope(const ThreadMode& next) : before_(thread_mode) { thread_mode.set(next); }
+  ~ModeScope() { thread_mode.set(before_); }
   ModeScope(const ModeScope&) = delete;
   ModeScope& operator=(const ModeScope&) = delete;
 
  private:
-  static void set(const ThreadMode& mode) { static_cast<ThreadMode&>(thread_mode) = mode; }
-
   ThreadMode before_;
 };
 

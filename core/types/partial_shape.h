@@ -17,7 +17,7 @@ class PartialShape {
   PartialShape() = default;
   PartialShape(std::initializer_list<Dim> dims) : dims_(dims) {}
   PartialShape(const Dims& dims) : dims_(dims) {}
-  /// Returns a shape that allows every rank.
+  /// Returns a shape that allows every rank (WhileOptions::shape_invariants has the rules).
   static PartialShape unknown_rank() {
     PartialShape shape;
     shape.has_rank_ = false;
@@ -38,7 +38,7 @@ class PartialShape {
 std::ostream& operator<<(std::ostream& out, const PartialShape& shape);
 
 /// Returns x and asserts its shape. In a trace, the result's type has these dims, and each run
-/// checks them. Throws ShapeError if x has another shape.
+/// checks them. x may have an unknown rank. Throws ShapeError if x has another shape.
 Tensor ensure_shape(const Tensor& x, const PartialShape& shape);
 
 // Below: for the library itself.

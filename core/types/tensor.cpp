@@ -13,6 +13,13 @@ void Tensor::refuse_empty() {
       "an empty Tensor has no type and no value; assign a tensor to it before it is used");
 }
 
+void refuse_unranked(const TensorType& type) {
+  throw TraceError(str("the rank of a tensor of type ", type,
+                       " is known only when the graph runs, because the body of a while_loop "
+                       "changes it; give it a shape with ensure_shape, or use it in print, stack, "
+                       "or as result of the loop"));
+}
+
 void check_defined(std::string_view function, const Tensor& x) {
   if (!x.is_defined()) throw ArgumentError(str(function, ": was given an empty Tensor"));
 }

@@ -20,6 +20,9 @@ namespace reel {
 class Arg;  // core/functions/operands.h
 class Tensor;
 
+/// Throws TraceError: only a run knows the rank of a value of this type.
+[[noreturn]] void refuse_unranked(const TensorType& type);
+
 /// An index of Tensor::at: an integer, or a tensor of them.
 template <class T>
 concept ElementIndex = std::integral<T> || std::same_as<T, Tensor>;
@@ -39,11 +42,12 @@ class Tensor {
   /// Returns true if the value is a promise in a trace; access to its data then throws.
   bool is_traced() const { return block_ && block_->kind == BlockKind::promise; }
 
-  /// Return the type, and parts of it.
+  /// Return the type, and parts of it. rank() and dims() throw TraceError if a loop changes the
+  /// rank, so that only a run knows it (PartialShape::unknown_rank).
   const TensorType& type() const { return checked().type; }
   DType dtype() const { return type().dtype(); }
-  int rank() const { return type().rank(); }
-  const Dims& dims() const { return type().dims(); }
+  int rank() const { return ranked_type().rank(); }
+  const Dims& dims() const { return ranked_type().dims(); }
   /// Returns the dim of that name. Throws ShapeError unless exactly one dim has the name.
   Dim dim(std::string_view name) const;
   /// Returns the dim of an axis; negative axes count from the end. Throws IndexError if out of
@@ -104,6 +108,11 @@ class Tensor {
     if (!block_) refuse_empty();
     return *block_;
   }
+  const TensorType& ranked_type() const {
+    const TensorBlock& block = checked();
+    if (block.type.is_unranked() && block.kind == BlockKind::promise) refuse_unranked(block.type);
+    return block.type;
+  }
   [[noreturn]] static void refuse_empty();
   const void* checked_item() const;
   double item_number() const;
@@ -127,6 +136,13 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 /// Throws ArgumentError in the name of the function if x is empty.
 void check_defined(std::string_view function, const Tensor& x);
+
+/// Returns true if only a run knows the rank of x (core/functions/unranked.h).
+inline bool is_unranked(const Tensor& x) { return x.is_defined() && x.type().is_unranked(); }
+/// Throws TraceError if only a run knows the rank of x.
+inline void check_ranked(const Tensor& x) {
+  if (is_unranked(x)) refuse_unranked(x.type());
+}
 
 /// Returns the type, to print in messages.
 inline const TensorType& type_of(const Tensor& tensor) { return tensor.type(); }

@@ -83,21 +83,23 @@ void TypeNode::destroy(const TypeNode* node) {
   delete node;  // outside the lock: freeing its dims may free other types
 }
 
-const TypeNode* TensorType::intern(DType dtype, const Dims& given, bool is_list) {
+const TypeNode* TensorType::intern(DType dtype, const Dims& given, bool is_list, bool is_unranked) {
   Dims renamed;
   const Dims* dims = &given;
   if (is_tracing() || thread_mode.entries) {
     renamed = canonical(given);
     dims = &renamed;
   }
-  std::size_t hash = static_cast<std::size_t>(dtype) * 31 + is_list;
+  std::size_t hash = static_cast<std::size_t>(dtype) * 31 + is_list + 2 * is_unranked;
   for (const Dim& dim : *dims) hash = hash * 0x100000001B3ull ^ dim.hash();
   Table& t = table();
   const std::lock_guard lock(t.mutex);
   auto [it, end] = t.nodes.equal_range(hash);
   for (; it != end; ++it) {
     const TypeNode* node = it->second;
-    if (node->dtype != dtype || node->is_list != is_list || !same_dims(node->dims, *dims)) continue;
+    if (node->dtype != dtype || node->is_list != is_list || node->is_unranked != is_unranked ||
+        !same_dims(node->dims, *dims))
+      continue;
     if (node->is_permanent) return node;
     // A count of zero means that the last owner is about to remove it: make another.
     std::uint32_t count = node->refs.load(std::memory_order_relaxed);
@@ -111,6 +113,8 @@ const TypeNode* TensorType::intern(DType dtype, const Dims& given, bool is_list)
   TypeNode* const node = made.get();
   node->dtype = dtype;
   node->is_list = is_list;
+  node->is_unranked = is_unranked;
+  node->is_known = !is_unranked;
   node->dims = *dims;
   node->hash = hash;
   node->is_permanent = true;
@@ -129,20 +133,23 @@ const TypeNode* TensorType::intern(DType dtype, const Dims& given, bool is_list)
   return made.release();
 }
 
-TensorType::TensorType(DType dtype, const Dims& dims) : node_(intern(dtype, dims, false)) {}
+TensorType::TensorType(DType dtype, const Dims& dims) : node_(intern(dtype, dims, false, false)) {}
 
 TensorType TensorType::with(DType dtype) const {
   if (dtype == this->dtype()) return *this;
-  return TensorType(Interned{}, intern(dtype, dims(), is_list()));
+  return TensorType(Interned{}, intern(dtype, dims(), is_list(), is_unranked()));
 }
 TensorType TensorType::with(const Dims& dims) const {
-  return TensorType(Interned{}, intern(dtype(), dims, is_list()));
+  return TensorType(Interned{}, intern(dtype(), dims, is_list(), is_unranked()));
 }
 TensorType TensorType::as_list() const {
-  return TensorType(Interned{}, intern(dtype(), dims(), true));
+  return TensorType(Interned{}, intern(dtype(), dims(), true, is_unranked()));
 }
 TensorType TensorType::element() const {
-  return TensorType(Interned{}, intern(dtype(), dims(), false));
+  return TensorType(Interned{}, intern(dtype(), dims(), false, is_unranked()));
+}
+TensorType TensorType::unranked(DType dtype) {
+  return TensorType(Interned{}, intern(dtype, {}, true, true));
 }
 
 TensorType token_type(const Dim& dim) {
@@ -154,6 +161,7 @@ TensorType token_type(const Dim& dim) {
 }
 
 std::ostream& operator<<(std::ostream& out, const TensorType& type) {
+  if (type.is_unranked()) return out << type.dtype() << "[...]";
   if (type.is_list()) out << "list of ";
   out << type.dtype();
   return out << type.dims();

@@ -12,11 +12,12 @@
 REEL_API_BEGIN
 namespace reel {
 
-/// The object behind a TensorType. There is one per (dtype, dims, list), so types compare as
-/// pointers.
+/// The object behind a TensorType. There is one per (dtype, dims, list, unranked), so types compare
+/// as pointers.
 struct TypeNode : RefCounted {
   DType dtype;
   bool is_list = false;       ///< the type of a TensorArray with such elements
+  bool is_unranked = false;   ///< of a value whose rank only a run knows; it has no dims
   bool is_permanent = false;  ///< plain sizes only: never freed, and references are not counted
   bool is_named = false;
   bool is_known = true;      ///< all sizes are known; false inside traces
@@ -57,6 +58,9 @@ class TensorType {
   }
   /// Returns true for the type of a TensorArray.
   bool is_list() const { return node_->is_list; }
+  /// Returns true for the type of a value whose rank is known only during a run. It is a list, too:
+  /// its only element is the value (core/functions/unranked.h).
+  bool is_unranked() const { return node_->is_unranked; }
   /// Returns true if the dims are named.
   bool is_named() const { return node_->is_named; }
   /// Returns true if all sizes are known.
@@ -71,6 +75,8 @@ class TensorType {
   /// Return the type of a TensorArray with such elements, and the element type of a list.
   TensorType as_list() const;
   TensorType element() const;
+  /// Returns the type of a value whose rank is known only during a run.
+  static TensorType unranked(DType dtype);
 
   const TypeNode* node() const { return node_; }
 
@@ -78,7 +84,7 @@ class TensorType {
   struct Interned {};
   TensorType(Interned, const TypeNode* node)
       : node_(node) {}  // a single argument would take the 0 of zeros({0})
-  static const TypeNode* intern(DType dtype, const Dims& dims, bool is_list);
+  static const TypeNode* intern(DType dtype, const Dims& dims, bool is_list, bool is_unranked);
   void retain() const {
     if (!node_->is_permanent) node_->retain();
   }

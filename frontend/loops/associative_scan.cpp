@@ -66,6 +66,7 @@ class Doubling {
 
   static void check_leaf(const TreeLeaf& leaf) {
     check_defined(kName, leaf.tensor);
+    check_ranked(leaf.tensor);
     if (leaf.tensor.type().is_list())
       throw DTypeError(str(kName, ": xs hold a TensorArray; give it as a tensor, with stack()"));
   }

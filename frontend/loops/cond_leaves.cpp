@@ -3,6 +3,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/functions/unranked.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/cond.h"
@@ -24,15 +25,25 @@ struct Branch {
   Tensors captured;
 };
 
-/// Transposes named dims into the order of the other branch's.
-void order_dims_like(TreeLeaves& leaves, const TreeLeaves& other) {
+/// Transposes named dims into the order of the other branch's, and makes ranks unknown that are
+/// unknown there.
+void adapt_to(TreeLeaves& leaves, const TreeLeaves& other) {
   for (std::size_t i = 0; i < std::min(leaves.size(), other.size()); ++i) {
     Tensor& x = leaves[i].tensor;
-    if (!x.is_defined() || !other[i].tensor.is_defined() || !x.type().is_named()) continue;
+    if (!x.is_defined() || !other[i].tensor.is_defined()) continue;
+    if (is_unranked(other[i].tensor)) x = as_unranked(x);
+    if (is_unranked(x) || !x.type().is_named()) continue;
     const Dims &from = x.dims(), &to = other[i].tensor.dims();
     if (from != to && std::is_permutation(from.begin(), from.end(), to.begin(), to.end()))
       x = transpose(x, to);
   }
+}
+
+/// True if the rank of a leaf is unknown there, but not here.
+bool knows_more_ranks(const TreeLeaves& here, const TreeLeaves& there) {
+  for (std::size_t i = 0; i < std::min(here.size(), there.size()); ++i)
+    if (!is_unranked(here[i].tensor) && is_unranked(there[i].tensor)) return true;
+  return false;
 }
 
 /// Throws StructureError if the leaves that a branch returned hold empty Tensors; names all of
@@ -45,7 +56,7 @@ void check_none_is_empty(const std::string& function, const std::string& branch,
                              "; give them values, or let them be std::optional<Tensor>"));
 }
 
-/// other: the leaves that the first recorded branch returned.
+/// other: the leaves that the other branch has returned.
 Branch record_branch(const char* label, const std::string& function, const std::string& name,
                      const std::function<TreeLeaves()>& branch, const PathsFn& paths,
                      const TreeLeaves& other = {}) {
@@ -54,7 +65,7 @@ Branch record_branch(const char* label, const std::string& function, const std::
   Branch result;
   result.leaves = branch();
   check_none_is_empty(function, name, result.leaves, paths);
-  order_dims_like(result.leaves, other);
+  adapt_to(result.leaves, other);
   result.graph = finish_part(builder, outputs_of(result.leaves));
   result.captured = builder.captured();
   return result;
@@ -126,6 +137,7 @@ void check_alike(const Branch& on_true, const Branch& on_false, const PathsFn& t
     if (a->kind != TreeLeaf::Kind::tensor) return fine;
     if (a->tensor.type().is_list() != b->tensor.type().is_list()) return structure;
     if (a->tensor.dtype() != b->tensor.dtype()) return dtype;
+    if (is_unranked(a->tensor)) return fine;
     return dims.may_meet(a->tensor.dims(), b->tensor.dims()) ? fine : shape;
   };
   std::string lines;
@@ -187,11 +199,15 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
                         is_true ? true_paths : false_paths);
     return own_state(std::move(leaves), begin);
   }
-  const Branch yes = record_branch(
-      "true", names.function, names.true_branch, [&] { return run(true); }, true_paths);
+  const auto record_yes = [&](const TreeLeaves& other) {
+    return record_branch(
+        "true", names.function, names.true_branch, [&] { return run(true); }, true_paths, other);
+  };
+  Branch yes = record_yes({});
   const Branch no = record_branch(
       "false", names.function, names.false_branch, [&] { return run(false); }, false_paths,
       yes.leaves);
+  if (knows_more_ranks(yes.leaves, no.leaves)) yes = record_yes(no.leaves);
   check_alike(yes, no, true_paths, false_paths, names);
   CondAttrs attrs;
   CaptureList captures;

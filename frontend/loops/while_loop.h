@@ -24,8 +24,9 @@ struct WhileOptions {
   /// invariant: of the same rank, and equal to every size that it names. In eager mode the sizes of
   /// every iteration are checked. In a trace, cond, body and the code after the loop know only the
   /// invariant; it is an error if body returns a less specific size, which ensure_shape can fix.
-  /// PartialShape::unknown_rank() allows every shape in eager mode, and every size of the initial
-  /// value's rank in a trace, where another rank is a TraceError.
+  /// PartialShape::unknown_rank() allows every shape. If body changes the rank, a trace knows none:
+  /// only ensure_shape, print, stack, cond and while_loop take such a value, or it is returned.
+  /// Other functions throw TraceError for it.
   ///
   /// An IndexedSlices has one entry, the invariant of its values; the first size also applies to
   /// its indices. A SparseTensor has one entry, the invariant of its dense_shape: {2} for matrices.

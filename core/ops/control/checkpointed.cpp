@@ -35,6 +35,7 @@ const Op afresh_op{
           return OpSamples{
               {{{TensorType(f64, {2, 3})}, {TensorType(f64, {4})}}, make_attrs(AfreshAttrs{0})}};
         },
+    .takes_unranked = true,
 };
 
 const Op checkpointed_op{
@@ -70,6 +71,7 @@ const Op checkpointed_op{
         },
     .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
+    .takes_unranked = true,
 };
 
 Tensor afresh(const Tensor& x, const Tensor& after) {

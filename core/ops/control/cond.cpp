@@ -27,6 +27,7 @@ const Op cond_op{
     .reads = {.inputs = kAll},
     .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
+    .takes_unranked = true,
 };
 
 }  // namespace reel

@@ -78,6 +78,7 @@ const Op custom_vjp_op{
           return OpReads{.inputs = read < 32 ? (std::uint32_t{1} << read) - 1 : kAll};
         },
     .samples = [] { return OpSamples{}; },
+    .takes_unranked = true,
 };
 
 }  // namespace

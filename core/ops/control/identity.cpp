@@ -3,6 +3,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/dims/same_name.h"
+#include "reel/core/functions/unranked.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/vjp.h"
@@ -73,7 +74,8 @@ const Op print_op{
           for (std::size_t i = 2; i < a.in.size(); ++i) live.push_back(a.input(i));
           TextStream text;  // written at once: iterations may print on several threads
           if (!label.empty()) text << label << ": ";
-          print_live(text, a.input(0), live);
+          const Tensor& x = a.input(0);
+          print_live(text, is_unranked(x) ? ranked_value(x) : x, live);
           text << '\n';
           std::cout << text.str() << std::flush;
           share_any(a);
@@ -87,6 +89,7 @@ const Op print_op{
             sample.attrs = make_attrs(PrintAttrs{"a sample of print"});
           return samples;
         },
+    .takes_unranked = true,
     .has_effect = true,
 };
 
@@ -98,6 +101,7 @@ const Op stop_gradient_op{
     .no_vjp = "lets no gradient through",
     .samples = some_samples,
     .pointwise = true,
+    .takes_unranked = true,
 };
 
 /// Makes an op that returns its input as another value.
@@ -109,7 +113,8 @@ constexpr Op same_value(std::string_view name, bool is_identity) {
           .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
           .samples = some_samples,
           .pointwise = true,
-          .is_identity = is_identity};
+          .is_identity = is_identity,
+          .takes_unranked = true};
 }
 
 }  // namespace
@@ -141,6 +146,7 @@ const Op checkpoint_name_op{
           return samples;
         },
     .pointwise = true,
+    .takes_unranked = true,
 };
 
 struct ShapeAttrs {
@@ -223,6 +229,7 @@ Tensor checkpoint_name(const Tensor& x, const std::string& name) {
 Tensor ensure_shape(const Tensor& x, const PartialShape& shape) {
   check_defined("ensure_shape", x);
   if (!shape.has_rank()) return x;
+  if (is_unranked(x)) return as_ranked(x, canonical(shape.dims()));
   return bind(ensure_shape_op, {x}, make_attrs(ShapeAttrs{canonical(shape.dims())}));
 }
 Tensor relax_shape(const Tensor& x, const PartialShape& shape) {

@@ -32,6 +32,7 @@ const Op recompute_op{
     .vjp = recompute_vjp,
     .reads = {.inputs = kAll},
     .samples = [] { return OpSamples{}; },
+    .takes_unranked = true,
 };
 
 }  // namespace reel

@@ -115,6 +115,7 @@ const Op full_op{
 namespace {
 
 Tensor full_of(std::string_view function, const TensorType& type, const Number& value) {
+  if (type.is_unranked()) refuse_unranked(type);
   if (type.is_list())
     throw ArgumentError(
         str(function, ": ", type, " is the type of a TensorArray, not of a tensor"));

@@ -33,6 +33,7 @@ const Op list_zeros_like_op{
         },
     .no_vjp = "zeros do not depend on values",
     .samples = [] { return OpSamples{}; },
+    .takes_unranked = true,
 };
 
 const Op list_add_op{
@@ -57,6 +58,7 @@ const Op list_add_op{
           at.add(1, at.cotangent());
         },
     .samples = [] { return OpSamples{}; },
+    .takes_unranked = true,
 };
 
 const Op list_retype_op{

@@ -43,6 +43,7 @@ const Op zero_unless_op{
               {{present, {TensorType(f32, {0, 3})}}},
               {{present, {TensorType(f32, {2})}, {TensorType(f32, {2}), -2, 2, false}}}};
         },
+    .takes_unranked = true,
 };
 
 }  // namespace

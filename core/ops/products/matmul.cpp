@@ -122,6 +122,8 @@ Tensor matmul(const Tensor& lhs, const Tensor& rhs, const Dims& contracted) {
 Tensor matmul(const Tensor& a, const Tensor& b) {
   check_defined("matmul", a);
   check_defined("matmul", b);
+  check_ranked(a);
+  check_ranked(b);
   const TensorType &lhs = a.type(), &rhs = b.type();
   if (lhs.is_named() != rhs.is_named() && lhs.rank() && rhs.rank())
     throw ShapeError(str("matmul: named and plain dims meet: lhs ", lhs, ", rhs ", rhs,

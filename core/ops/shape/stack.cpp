@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "reel/core/base/str.h"
+#include "reel/core/functions/unranked.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
@@ -114,8 +115,15 @@ const Op unstack_op{
 
 // ---- Public functions ---------------------------------------------------------------------------
 
+namespace {
+bool some_are_unranked(const Tensors& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), is_unranked);
+}
+}  // namespace
+
 Tensor stack(const Tensors& tensors, const Dim& dim) {
   need_tensors(tensors, "stack");
+  if (some_are_unranked(tensors)) return stack_unranked(tensors, canonical(dim));
   Tensors ordered;
   for (const Tensor& x : tensors) ordered.push_back(in_order(x, tensors[0].dims(), -1));
   const Dim to = dim.is_undefined() ? Dim(dim.name(), static_cast<std::int64_t>(tensors.size()))
@@ -125,6 +133,7 @@ Tensor stack(const Tensors& tensors, const Dim& dim) {
 
 Tensor stack(const Tensors& tensors, int axis) {
   need_tensors(tensors, "stack");
+  if (some_are_unranked(tensors)) return stack_unranked(tensors, axis);
   const int rank = tensors[0].rank() + 1;
   if (axis < -rank || axis >= rank)
     throw IndexError(str("stack: axis ", axis, " is out of range for the result, which has ", rank,

@@ -4,6 +4,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/functions/unranked.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/types/mode.h"
@@ -19,6 +20,9 @@ bool is_permutation(const Dims& a, const Dims& b) {
   return std::all_of(a.begin(), a.end(),
                      [&](const Dim& dim) { return dim.is_named() && contains(b, dim); });
 }
+
+/// True for a TensorArray, which is a list of several elements.
+bool is_array(const TensorType& type) { return type.is_list() && !type.is_unranked(); }
 
 bool says_something(const Dim& dim) { return dim.is_named() || dim.has_size(); }
 
@@ -64,6 +68,8 @@ StateRule::StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
                             " tensors; give one entry per tensor, std::nullopt for the default"));
   std::string lines;
   bool knows_less = false;
+  for (const TreeLeaf& leaf : initial)
+    if (!takes_invariants_ && leaf.kind == TreeLeaf::Kind::tensor) check_ranked(leaf.tensor);
   for (std::size_t i = 0; i < initial.size(); ++i) {
     if (!invariants_[i]) continue;
     const TensorType& type = initial[i].tensor.type();
@@ -71,7 +77,7 @@ StateRule::StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
       lines += str("\n  ", paths_()[i], ": ", type, ", shape invariant ", *invariants_[i]);
       knows_less =
           knows_less || (is_tracing() && is_more_general(type.dims(), invariants_[i]->dims()));
-    } else if (type.is_list()) {
+    } else if (is_array(type)) {
       initial_[i].tensor = relax_elements(initial_[i].tensor, invariant(i));
     }
   }
@@ -110,16 +116,16 @@ bool StateRule::may_become(const Dim& before, const Dim& after, const DimChanges
 
 PartialShape StateRule::invariant(std::size_t leaf) const {
   if (invariants_[leaf]) return *invariants_[leaf];
+  if (is_unranked(initial_[leaf].tensor)) return PartialShape::unknown_rank();
   return initial_[leaf].tensor.dims();
 }
 
-/// A trace knows the rank of every tensor: an unknown rank means the initial value's there.
 bool StateRule::allows(std::size_t leaf, const TensorType& type, const DimChanges& changes) const {
   const TensorType& before = initial_[leaf].tensor.type();
   if (!invariants_[leaf] && changes.empty() && type == before) return true;
   const PartialShape shape = invariant(leaf);
-  if (!shape.has_rank()) return !is_tracing() || type.rank() == before.rank();
-  return PartialShape(changes(shape.dims())).allows(type.dims());
+  if (!shape.has_rank()) return true;
+  return !type.is_unranked() && PartialShape(changes(shape.dims())).allows(type.dims());
 }
 
 TensorType StateRule::formal_type(std::size_t leaf) const {
@@ -141,14 +147,15 @@ TensorType StateRule::formal_type(std::size_t leaf) const {
 TreeLeaves StateRule::unchanged() const {
   TreeLeaves result = initial_;
   for (std::size_t i = 0; i < result.size(); ++i)
-    if (invariants_[i]) result[i].tensor = relax_shape(result[i].tensor, *invariants_[i]);
+    if (invariants_[i] && !is_unranked(result[i].tensor))
+      result[i].tensor = relax_shape(result[i].tensor, *invariants_[i]);
   return result;
 }
 
 std::string StateRule::why_not(std::size_t leaf, const TensorType& type,
                                const DimChanges& changes) const {
   const auto& given = invariants_[leaf];
-  if (given && !given->has_rank()) return "its rank changes";
+  if (type.is_unranked()) return "its rank is known only when the graph runs";
   if (is_more_general(type.dims(), invariant(leaf).dims()))
     return given ? str("more general than its shape invariant ", *given) : "more general";
   if (given) return str("its shape invariant ", *given, " does not allow that");
@@ -188,7 +195,7 @@ std::string StateRule::advice(const TreeLeaves& returned,
                       before, " have the returned Dim instead.");
   }
   const auto is_list = [&](std::size_t i) {
-    return initial_[i].kind == TreeLeaf::Kind::tensor && initial_[i].tensor.type().is_list();
+    return initial_[i].kind == TreeLeaf::Kind::tensor && is_array(initial_[i].tensor.type());
   };
   if (!text.empty() && std::any_of(wrong.begin(), wrong.end(), is_list))
     text +=
@@ -237,10 +244,9 @@ void StateRule::refuse_structure(const TreeLeaves& returned) const {
 
 TreeLeaves StateRule::checked(TreeLeaves returned) const {
   if (!detail::same_structure(initial_, returned)) refuse_structure(returned);
-  // A rank that changes is right in eager mode, if the invariant allows it.
-  enum { fine, rank_in_trace, shape, dtype, structure } worst = fine;
+  enum { fine, shape, dtype, structure } worst = fine;
   std::string lines;
-  bool has_size_change = false, has_rank_change = false, has_less_known = false;
+  bool has_size_change = false, has_less_known = false, has_unknown_rank = false;
   std::vector<std::size_t> wrong;
   const DimChanges changes = changes_to(returned);
   const auto complain = [&](std::size_t i, auto severity, const std::string& why) {
@@ -263,24 +269,23 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
       continue;
     }
     const TensorType &from = before.tensor.type(), &to = after.tensor.type();
-    if (from.is_list() != to.is_list()) {
+    if (is_array(from) != is_array(to)) {
       complain(i, structure, "structures differ");
     } else if (from.dtype() != to.dtype()) {
       complain(i, dtype, "dtypes differ");
     } else if (!allows(i, to, changes)) {
       const Dims wanted = changes(from.dims());
-      if (!from.is_list() && is_permutation(wanted, to.dims())) {
+      if (!is_array(from) && is_permutation(wanted, to.dims())) {
         after.tensor = transpose(after.tensor, wanted);
         continue;
       }
-      const bool changes_rank = invariants_[i] && !invariants_[i]->has_rank();
-      has_rank_change = has_rank_change || changes_rank;
+      has_unknown_rank = has_unknown_rank || to.is_unranked();
       has_less_known = has_less_known || is_more_general(to.dims(), invariant(i).dims());
       has_size_change =
           has_size_change || (takes_invariants_ && !from.is_named() && !to.is_named() &&
-                              from.rank() == to.rank() && invariant(i).has_rank());
-      complain(i, changes_rank ? rank_in_trace : shape, why_not(i, to, changes));
-    } else if (to.is_list()) {
+                              !to.is_unranked() && from.rank() == to.rank());
+      complain(i, shape, why_not(i, to, changes));
+    } else if (is_array(to)) {
       after.tensor = relax_elements(after.tensor, invariant(i));
     }
   }
@@ -292,14 +297,11 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
                             "shape_invariants, as in PartialShape{unknown, 2}."
                           : "",
           has_less_known ? " A size that stays the same can be given with ensure_shape." : "",
-          has_rank_change ? " A trace knows the rank of every tensor, so that it cannot change in "
-                            "a traced loop: reshape the returned tensor, or run the loop eagerly."
-                          : "",
+          has_unknown_rank ? " ensure_shape gives a tensor its shape." : "",
           worst == shape ? advice(returned, wrong) : "");
   if (worst == structure) throw StructureError(text);
   if (worst == dtype) throw DTypeError(text);
-  if (worst == shape) throw ShapeError(text);
-  throw TraceError(text);
+  throw ShapeError(text);
 }
 
 Tensor checked_condition(const std::string& what, const Tensor& condition) {

@@ -4,6 +4,7 @@
 
 #include "reel/core/dims/dim_changes.h"
 #include "reel/core/dims/dim_slices.h"
+#include "reel/core/functions/unranked.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/types/dim_symbol.h"
@@ -21,7 +22,29 @@ Dim formal_dim(const Dim& like, const DimChanges& formal) {
 
 }  // namespace
 
+FormalState::FormalState(const StateRule& rule) : rule_(rule), is_unranked_(rule.initial().size()) {
+  for (std::size_t i = 0; i < is_unranked_.size(); ++i)
+    is_unranked_[i] = is_unranked(rule.initial()[i].tensor);
+}
+
 bool FormalState::learns(const TreeLeaves& returned) {
+  const bool knows_dims = learns_dims(returned);
+  return learns_ranks(returned) || knows_dims;
+}
+
+bool FormalState::learns_ranks(const TreeLeaves& returned) {
+  bool is_new = false;
+  for (std::size_t i = 0; i < returned.size(); ++i) {
+    if (returned[i].kind != TreeLeaf::Kind::tensor || is_unranked_[i]) continue;
+    const Tensor &before = rule_.initial()[i].tensor, &after = returned[i].tensor;
+    if (!is_unranked(after) && after.rank() == before.rank()) continue;
+    is_unranked_[i] = true;
+    is_new = true;
+  }
+  return is_new;
+}
+
+bool FormalState::learns_dims(const TreeLeaves& returned) {
   const TreeLeaves& initial = rule_.initial();
   const std::size_t known = changing_.size();
   for (const std::size_t i : rule_.slots()) {
@@ -48,15 +71,21 @@ TreeLeaves FormalState::add_inputs(GraphBuilder& builder) const {
   for (std::size_t k = 0; k < changing_.size(); ++k)
     formal.add(leaves[changing_[k]].dim, formal_[k]);
   for (std::size_t k = 0; k < changing_.size(); ++k) leaves[changing_[k]].dim = formal_[k];
-  for (std::size_t i = 0; i < leaves.size(); ++i)
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    Tensor& x = leaves[i].tensor;
     if (leaves[i].kind == TreeLeaf::Kind::tensor)
-      leaves[i].tensor = builder.add_input(formal(rule_.formal_type(i)));
+      x = builder.add_input(is_unranked_[i] ? TensorType::unranked(x.dtype())
+                                            : formal(rule_.formal_type(i)));
+  }
   for (const Dim& dim : formal_) builder.add_input(token_type(dim));
   return leaves;
 }
 
 Tensors FormalState::carries(const TreeLeaves& state) const {
-  Tensors result = tensors_of(state);
+  Tensors result;
+  for (std::size_t i = 0; i < state.size(); ++i)
+    if (state[i].kind == TreeLeaf::Kind::tensor)
+      result.push_back(is_unranked_[i] ? as_unranked(state[i].tensor) : state[i].tensor);
   for (const std::size_t i : changing_) result.push_back(dim_token(state[i].dim));
   return result;
 }

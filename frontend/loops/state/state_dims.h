@@ -2,6 +2,7 @@
 // changing Dims.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "reel/core/graph/graph_builder.h"
@@ -13,17 +14,18 @@ namespace reel {
 /// The formal state in a loop's graphs: a promise for each tensor, and a formal Dim with its token
 /// for each Dim that iterations change. Tensors with such a Dim have the formal Dim too.
 ///
-/// Only the returned state shows which Dims change. Therefore the body is first recorded with the
-/// Dims of the initial state, and again with formal ones if some have changed.
+/// Only the returned state shows which Dims and ranks change. Therefore the body is first recorded
+/// with those of the initial state, and again with formal Dims and unknown ranks if some have
+/// changed.
 class FormalState {
  public:
   /// Requires a trace.
-  explicit FormalState(const StateRule& rule) : rule_(rule) {}
+  explicit FormalState(const StateRule& rule);
 
   /// Adds the state to the inputs of the graph that is being recorded.
   TreeLeaves add_inputs(GraphBuilder& builder) const;
-  /// Notes the Dims that have changed. Returns true if some of them are new: the recording must
-  /// then be discarded and made again.
+  /// Notes the Dims and ranks that have changed. Returns true if some of them are new: the
+  /// recording must then be discarded and made again.
   bool learns(const TreeLeaves& returned);
   /// Returns the changing Dims: their leaves in the state, and their formal Dims in the recorded
   /// graphs.
@@ -36,9 +38,13 @@ class FormalState {
   TreeLeaves result(const Tensors& outputs) const;
 
  private:
+  bool learns_dims(const TreeLeaves& returned);
+  bool learns_ranks(const TreeLeaves& returned);
+
   const StateRule& rule_;
   std::vector<std::size_t> changing_;
   Dims formal_;
+  std::vector<std::uint8_t> is_unranked_;  ///< by leaf
 };
 
 }  // namespace reel

@@ -1,0 +1,239 @@
+// Loops whose body changes the rank of a state: values, gradients, and functions that refuse a
+// value of unknown rank.
+#include "reel/tests/gradients.h"
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+using UnknownRankTest = InEveryMode;
+REEL_IN_EVERY_MODE(UnknownRankTest);
+
+/// Returns x after some iterations of body, which may change its rank.
+template <class Body>
+Tensor repeated(const Body& body, const Tensor& x, const Tensor& times, WhileOptions options = {}) {
+  options.shape_invariants = {std::nullopt, PartialShape::unknown_rank()};
+  return std::get<1>(while_loop([&](Tensor i, Tensor) { return i < times; },
+                                [&](Tensor i, Tensor x) {
+                                  return std::tuple{i + 1, body(x)};
+                                },
+                                std::tuple{scalar(0), x}, options));
+}
+const auto doubled = [](const Tensor& x) { return stack({x, x}, 0); };
+
+TEST_P(UnknownRankTest, OneTraceServesAllRanks) {
+  const auto f = run([](Tensor x, Tensor times) { return repeated(doubled, x, times); });
+  const Tensor x = tensor({1., 2.}, f64);
+  for (const int times : {0, 1, 3}) {
+    const Tensor y = f(x, scalar(times));
+    EXPECT_EQ(y.rank(), 1 + times);
+    expect_values(sum(y), {3. * (1 << times)});
+  }
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
+TEST_P(UnknownRankTest, StackPutsTheNewAxisWhereItIsAsked) {
+  const auto stacked = [&](int axis) {
+    return run([=](Tensor x) {
+      return repeated(
+          [=](const Tensor& x) {
+            return stack({x, ones({2}, f64)}, axis);
+          },
+          x, scalar(1));
+    })(tensor({3, 4}, f64));
+  };
+  expect_values(stacked(0), {3, 4, 1, 1});
+  expect_values(stacked(1), {3, 1, 4, 1});
+  expect_values(stacked(-1), {3, 1, 4, 1});
+  EXPECT_THROW(stacked(2), IndexError);
+}
+
+TEST_P(UnknownRankTest, ABodyEnsuresAShape) {
+  const auto f = run([](Tensor x) {
+    return repeated(
+        [](const Tensor& x) {
+          return reshape(ensure_shape(x, PartialShape{unknown}) * 2., {2, -1});
+        },
+        x, scalar(1));
+  });
+  expect_values(f(tensor({1., 2.}, f64)), {2, 4});
+  EXPECT_EQ(f(tensor({1., 2.}, f64)).rank(), 2);
+}
+
+TEST_P(UnknownRankTest, AnotherShapeThanTheEnsuredOneIsAnErrorOfTheRun) {
+  const auto f = run([](Tensor x, Tensor times) {
+    return ensure_shape(repeated(doubled, x, times), PartialShape{2, unknown});
+  });
+  expect_values(f(tensor({1., 2.}, f64), scalar(1)), {1, 2, 1, 2});
+  EXPECT_NE(message_of<ShapeError>([&] {
+              f(tensor({1., 2.}, f64), scalar(2));
+            }).find("ensure_shape: f64[2,2,2] does not have the shape [2,?]"),
+            std::string::npos);
+}
+
+/// Has rank 3 if x is a vector, and depends on all elements of it.
+Tensor loss_of(const Tensor& x, WhileOptions options = {}) {
+  const auto body = [&](const Tensor& y) { return stack({y, stack({x, x * x}, 0)}, 0); };
+  const Tensor once = repeated(doubled, sin(x), scalar(1), options);
+  const Tensor y = repeated(body, once, scalar(1), options);
+  const Tensor w = ensure_shape(y, PartialShape{2, 2, 3});
+  return sum(w * w * w);
+}
+
+TEST_P(UnknownRankTest, GradientsAreDerivatives) {
+  const Tensor x = tensor({0.3, -0.7, 1.1}, f64);
+  const auto f = [](const Tensor& x) { return loss_of(x); };
+  const Tensor first = run(grad(f))(x);
+  expect_gradient_of(f, x, first);
+  const auto slope = [&](const Tensor& x) { return sum(square(grad(f)(x))); };
+  expect_gradient_of(slope, x, run(grad(slope))(x), 1e-6);
+  const auto [value, tangent] =
+      run([&](const Tensor& x) { return jvp(f, std::tuple{x}, std::tuple{ones_like(x)}); })(x);
+  expect_values(value, values_of(f(x)), 1e-12);
+  expect_values(tangent, values_of(sum(first)), 1e-12);
+}
+
+TEST_P(UnknownRankTest, PoliciesChangeNoGradient) {
+  const Tensor x = tensor({0.3, -0.7, 1.1}, f64);
+  const std::vector<double> expected =
+      values_of(grad([](const Tensor& x) { return loss_of(x); })(x));
+  WhileOptions options;
+  options.checkpoint = Checkpoint::every(1);
+  for (const bool swaps : {false, true}) {
+    options.swap_memory = swaps;
+    expect_values(run(grad([&](const Tensor& x) { return loss_of(x, options); }))(x), expected,
+                  1e-12);
+  }
+  expect_values(run(grad([](const Tensor& x) {
+                  return checkpoint([](const Tensor& x) { return loss_of(x); })(x);
+                }))(x),
+                expected, 1e-12);
+}
+
+TEST_P(UnknownRankTest, LoopsAndBranchesPassItOn) {
+  // Adds an axis in each iteration of the inner loop, if the outer one is even.
+  const auto f = run([](Tensor x) {
+    const auto deeper = [](const Tensor& x) { return repeated(doubled, x, scalar(2)); };
+    return std::get<1>(
+        while_loop([](Tensor i, Tensor) { return i < 3; },
+                   [&](Tensor i, Tensor x) {
+                     const Tensor y = cond(
+                         i == 1, [&] { return x; }, [&] { return deeper(x); });
+                     return std::tuple{i + 1, y};
+                   },
+                   std::tuple{scalar(0), x},
+                   {.shape_invariants = {std::nullopt, PartialShape::unknown_rank()}}));
+  });
+  EXPECT_EQ(f(tensor({1.}, f64)).rank(), 5);
+}
+
+TEST_P(UnknownRankTest, BranchesOfOtherRanksMeetIfOneIsUnknown) {
+  for (const bool grows : {false, true})
+    for (const bool swapped : {false, true}) {
+      const auto f = run([=](Tensor x, Tensor pred) {
+        const auto grown = [&] { return repeated(doubled, x, scalar(2)); };
+        const auto same = [&] { return x; };
+        return swapped ? cond(!pred, same, grown) : cond(pred, grown, same);
+      });
+      EXPECT_EQ(f(tensor({1., 2.}, f64), scalar(grows)).rank(), grows ? 3 : 1);
+    }
+}
+
+TEST_P(UnknownRankTest, AScanCapturesIt) {
+  const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
+  const auto f = [&](const Tensor& w, const Tensor& x) {
+    const Tensor grown = repeated(doubled, w, scalar(1));
+    return sum(scan(Scan{.spatial_dim = time,
+                         .initial = zeros({batch}, f64),
+                         .xs = x,
+                         .body =
+                             [&](const Tensor& x, const Tensor& h) {
+                               const Tensor m = ensure_shape(grown, PartialShape{2, 2});
+                               const Tensor next = tanh(h + x * sum(m, {0, 1}));
+                               return std::pair{next, next};
+                             }})
+                   .ys);
+  };
+  const Tensor x = tensor({0.1, 0.2, 0.3, 0.4, 7., 7.}, {batch, time}, f64),
+               w = tensor({0.5, -0.2}, f64);
+  const auto of_w = [&](const Tensor& w) { return f(w, x); };
+  expect_gradient_of(of_w, w, run([&](const Tensor& w, const Tensor& x) {
+                       return grad([&](const Tensor& w) { return f(w, x); })(w);
+                     })(w, x));
+}
+
+TEST_P(UnknownRankTest, AKnownRankIsRequiredByOtherInvariants) {
+  const auto f = run([](Tensor x) {
+    return while_loop([](Tensor x) { return any(x > 9.); },
+                      [](Tensor x) { return repeated(doubled, x, scalar(0)); }, x);
+  });
+  if (is_eager())
+    expect_values(f(tensor({1.}, f64)), {1});
+  else
+    EXPECT_NE(
+        message_of<ShapeError>([&] { f(tensor({1.}, f64)); })
+            .find("f64[1] going in, f64[...] coming out (its rank is known only when the "
+                  "graph runs)\nReturn every leaf with the type it had on entry. ensure_shape "
+                  "gives a tensor its shape."),
+        std::string::npos);
+}
+
+/// Traces a function of a value of unknown rank, and returns the error.
+template <class F>
+std::string refusal(const F& f) {
+  return message_of<TraceError>([&] {
+    jit([&](Tensor x) { return f(repeated(doubled, x, scalar(1))); })(tensor({1., 2.}, f64));
+  });
+}
+
+TEST(UnknownRank, OtherFunctionsRefuseIt) {
+  EXPECT_EQ(
+      refusal([](Tensor x) { return x + 1; })
+          .find(
+              "add: the rank of a tensor of type f64[...] is known only when the graph runs, "
+              "because the body of a while_loop changes it; give it a shape with ensure_shape, or "
+              "use it in print, stack, or as result of the loop"),
+      0u);
+  const std::pair<const char*, std::function<Tensor(Tensor)>> functions[] = {
+      {"exp", [](Tensor x) { return exp(x); }},
+      {"sum", [](Tensor x) { return sum(x); }},
+      {"sum along an axis", [](Tensor x) { return sum(x, 0); }},
+      {"argmax", [](Tensor x) { return argmax(x, 0); }},
+      {"matmul", [](Tensor x) { return matmul(x, x); }},
+      {"softmax", [](Tensor x) { return softmax(x, -1); }},
+      {"reshape", [](Tensor x) { return reshape(x, {-1}); }},
+      {"transpose",
+       [](Tensor x) {
+         return transpose(x, {1, 0});
+       }},
+      {"concat",
+       [](Tensor x) {
+         return concat({x, x}, 0);
+       }},
+      {"unstack", [](Tensor x) { return unstack(x, 0)[0]; }},
+      {"slice", [](Tensor x) { return slice(x, 0, 0, 1); }},
+      {"gather", [](Tensor x) { return gather(x, scalar(0), 0); }},
+      {"set_at", [](Tensor x) { return set_at(x, 0, scalar(1., f64)); }},
+      {"zeros_like", [](Tensor x) { return zeros_like(x); }},
+      {"cast", [](Tensor x) { return cast(x, f32); }},
+      {"where", [](Tensor x) { return where(scalar(true), x, x); }},
+      {"sort", [](Tensor x) { return sort(x, 0); }},
+      {"dropout", [](Tensor x) { return dropout(x, 0.5); }},
+      {"check_numerics", [](Tensor x) { return check_numerics(x, "x"); }},
+      {"rank", [](Tensor x) { return scalar(x.rank()); }},
+      {"TensorArray",
+       [](Tensor x) {
+         return TensorArray(TensorType(f64, {2, 2})).push_back(x).stack();
+       }},
+      {"the state of a scan",
+       [](Tensor x) {
+         return fori_loop(
+             0, 3, [](Tensor, Tensor s) { return s; }, x);
+       }},
+      {"outputs of a scan", [&](Tensor x) { return map([&](Tensor) { return x; }, range(3)); }}};
+  for (const auto& [name, f] : functions)
+    EXPECT_NE(refusal(f).find("the rank of a tensor of type"), std::string::npos) << name;
+}
+
+}  // namespace
+}  // namespace reel
