@@ -14,6 +14,8 @@ namespace reel::fuzz {
 namespace {
 
 constexpr int kBatch = 200;
+/// Limit of a candidate's processor time, in seconds: some smaller programs never end.
+constexpr int kSecondsOfCandidate = 10;
 
 struct Options {
   double seconds = 60;
@@ -22,12 +24,16 @@ struct Options {
   std::string kind;
 };
 
-void report(const Found& found, const Checks& checks) {
+void report(const Found& found) {
+  const Checks checks = [&](const Program& program, Statistics* statistics) {
+    return check(program, statistics, found.finding.kind);
+  };
   std::cout << "seed " << found.seed << ": " << found.finding.kind << "\n  "
             << found.finding.message << "\nmade smaller:" << std::endl;
   std::string message = found.finding.message;
+  const bool ends = found.finding.kind != "never ends";
   const Program program = shrink(generate(found.seed, all_rules()), [&](const Program& candidate) {
-    const auto finding = check_isolated(candidate, checks);
+    const auto finding = check_isolated(candidate, checks, ends ? kSecondsOfCandidate : kSeconds);
     if (!finding || finding->kind != found.finding.kind) return false;
     message = finding->message;
     return true;
@@ -61,7 +67,7 @@ int run(const Options& options) {
     findings += static_cast<int>(found.size());
     // One program of each kind is enough to read.
     for (const Found& one : found)
-      if (++kinds[one.finding.kind] == 1) report(one, checks);
+      if (++kinds[one.finding.kind] == 1) report(one);
   }
   for (const auto& [kind, times] : kinds) std::cout << times << " of kind: " << kind << "\n";
   std::cout << "compared with differences: " << all.compared_with_differences

@@ -248,6 +248,24 @@ TEST(FuzzTest, WhatIsMadeSmallerCanAlwaysBePrinted) {
   }
 }
 
+TEST(FuzzTest, TakesAnInstructionOutOfTheBlocksAroundIt) {
+  const auto is_inside = [](const Program& program) {
+    return std::none_of(program.main.body.begin(), program.main.body.end(),
+                        [](const Instruction& in) { return in.rule == refuses(); });
+  };
+  int count = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Program program = generate(seed, with(refuses()));
+    if (!uses(program, refuses()) || !is_inside(program)) continue;
+    ++count;
+    const Program small =
+        shrink(program, [](const Program& candidate) { return uses(candidate, refuses()); });
+    // The instruction, at most a constant as its operand, and a constant as the loss.
+    EXPECT_LE(count_instructions(small), 3) << "seed " << seed << ":\n" << to_source(small);
+  }
+  EXPECT_GT(count, 10);
+}
+
 /// True if a loop runs in several row blocks.
 bool is_cut(const std::string& explained) {
   const std::string begin = "  cut: ";

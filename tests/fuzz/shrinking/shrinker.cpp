@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "reel/tests/fuzz/arguments.h"
+#include "reel/tests/fuzz/program/slices.h"
 #include "reel/tests/fuzz/rules/rule.h"
 #include "reel/tests/fuzz/shrinking/simplify.h"
 
@@ -26,20 +27,31 @@ struct Place {
   Block* block = nullptr;
   std::size_t position = 0;
   std::vector<int> visible = {};
+  Block* outer = nullptr;  ///< the block of the instruction that runs `block`; null for main
+  std::size_t outer_position = 0;
+  std::size_t outer_visible = 0;  ///< the number of values that are visible there, the first ones
 
   Instruction& instruction() const { return block->body[position]; }
 };
 
-bool find_place(Block& block, int& place, std::vector<int> visible, Place& found) {
-  visible.insert(visible.end(), block.params.begin(), block.params.end());
+/// Searches a block and its inner blocks. found: has what is visible before the block.
+bool find_place(Block& block, int& place, Place& found) {
+  found.block = &block;
+  found.visible.insert(found.visible.end(), block.params.begin(), block.params.end());
   for (std::size_t i = 0; i < block.body.size(); ++i) {
-    if (place-- == 0) {
-      found = {&block, i, visible};
+    found.position = i;
+    if (place-- == 0) return true;
+    for (Block& inner : block.body[i].blocks) {
+      Place inside{.visible = found.visible,
+                   .outer = &block,
+                   .outer_position = i,
+                   .outer_visible = found.visible.size()};
+      if (!find_place(inner, place, inside)) continue;
+      found = inside;
       return true;
     }
-    for (Block& inner : block.body[i].blocks)
-      if (find_place(inner, place, visible, found)) return true;
-    visible.insert(visible.end(), block.body[i].outputs.begin(), block.body[i].outputs.end());
+    const std::vector<int>& outputs = block.body[i].outputs;
+    found.visible.insert(found.visible.end(), outputs.begin(), outputs.end());
   }
   return false;
 }
@@ -48,7 +60,7 @@ std::optional<Place> at(Program& program, int place) {
   // The last instruction comes first: its operands can only be removed after it.
   place = count_instructions(program) - 1 - place;
   Place found;
-  if (place < 0 || !find_place(program.main, place, {}, found)) return {};
+  if (place < 0 || !find_place(program.main, place, found)) return {};
   return found;
 }
 
@@ -56,6 +68,17 @@ const Rule* rule_named(const std::string& name) {
   for (const Rule* rule : all_rules())
     if (rule->name() == name) return rule;
   return nullptr;
+}
+
+/// Replaces all reads of an output, and removes its instruction if no other output is read: a
+/// candidate that keeps it may not be smaller.
+void replace_output(Program& program, const Place& place, int output, int by) {
+  replace_reads(program, output, by);
+  const std::vector<int> reads = count_reads(program);
+  const std::vector<int>& outputs = place.instruction().outputs;
+  if (std::none_of(outputs.begin(), outputs.end(), [&](int value) { return reads[value] > 0; }))
+    place.block->body.erase(place.block->body.begin() +
+                            static_cast<std::ptrdiff_t>(place.position));
 }
 
 /// Replaces an output of an instruction by one of its inputs or another visible value.
@@ -72,8 +95,24 @@ Attempt use_another(Program& program, int place, int variant) {
   std::erase_if(others, [&](int value) {
     return !same_type(program, program.values[value], program.values[output]);
   });
-  if (way < static_cast<int>(others.size())) replace_reads(program, output, others[way]);
+  if (way < static_cast<int>(others.size())) replace_output(program, *found, output, others[way]);
   return Attempt::made;
+}
+
+/// Makes an instruction that gives a constant of this type. Returns nothing for arrays, and for
+/// dims that only a run knows.
+std::optional<Instruction> make_constant(Program& program, const ValueType& type) {
+  static const char* const names[] = {"full(dims, x, real)", "full(dims, 2, i32)",
+                                      "full(dims, 1, i64)", "full(dims, true, boolean)"};
+  const bool is_found = std::any_of(type.dims.begin(), type.dims.end(), [&](int dim) {
+    return program.dims[dim].kind == DimInfo::Kind::found;
+  });
+  if (type.is_array || is_found) return {};
+  program.values.push_back(type);
+  return Instruction{.rule = rule_named(names[static_cast<int>(type.element)]),
+                     .outputs = {static_cast<int>(program.values.size()) - 1},
+                     .dims = type.dims,
+                     .constant = 0.5};
 }
 
 /// Replaces an output of an instruction by a constant.
@@ -83,21 +122,12 @@ Attempt use_constant(Program& program, int place, int variant) {
   const Instruction& in = found->instruction();
   if (variant >= static_cast<int>(in.outputs.size())) return Attempt::no_variant;
   const int output = in.outputs[variant];
-  const ValueType type = program.values[output];
-  static const char* const names[] = {"full(dims, x, real)", "full(dims, 2, i32)",
-                                      "full(dims, 1, i64)", "full(dims, true, boolean)"};
-  const bool is_found = std::any_of(type.dims.begin(), type.dims.end(), [&](int dim) {
-    return program.dims[dim].kind == DimInfo::Kind::found;
-  });
-  if (type.is_array || is_found || in.inputs.empty()) return Attempt::made;
-  Instruction constant{.rule = rule_named(names[static_cast<int>(type.element)]),
-                       .dims = type.dims,
-                       .constant = 0.5};
-  program.values.push_back(type);
-  constant.outputs = {static_cast<int>(program.values.size()) - 1};
-  const int made = constant.outputs[0];
-  found->block->body.insert(found->block->body.begin() + found->position, std::move(constant));
-  replace_reads(program, output, made);
+  if (in.inputs.empty()) return Attempt::made;
+  const auto constant = make_constant(program, ValueType(program.values[output]));
+  if (!constant) return Attempt::made;
+  Place after = *found;
+  after.block->body.insert(after.block->body.begin() + after.position++, *constant);
+  replace_output(program, after, output, constant->outputs[0]);
   return Attempt::made;
 }
 
@@ -119,6 +149,73 @@ Attempt inline_block(Program& program, int place, int variant) {
     replace_reads(program, in.outputs[i], inner.results[i]);
   for (std::size_t i = 0; i < inner.params.size(); ++i)
     replace_reads(program, inner.params[i], in.inputs[i]);
+  return Attempt::made;
+}
+
+/// Replaces a scan, a vmap or a derivative by its block. Constants take the places of the slices
+/// and of the results.
+Attempt inline_slice(Program& program, int place, int variant) {
+  const auto found = at(program, place);
+  if (!found) return Attempt::no_place;
+  const Instruction in = found->instruction();
+  const bool has_slices = in.control == Control::scan || in.control == Control::vmap ||
+                          in.control == Control::derivative;
+  if (variant || !has_slices) return Attempt::no_variant;
+  std::vector<Instruction> body;
+  const std::vector<int> reads = count_reads(program);
+  const auto use_constants = [&](const std::vector<int>& values) {
+    for (const int value : values) {
+      if (!reads[value]) continue;
+      ValueType type = program.values[value];
+      type.dims = to_wholes(type.dims, in.slices);
+      const auto constant = make_constant(program, type);
+      if (!constant) return false;
+      body.push_back(*constant);
+      replace_reads(program, value, constant->outputs[0]);
+    }
+    return true;
+  };
+  if (!use_constants(in.blocks[0].params) || !use_constants(in.outputs)) return Attempt::no_variant;
+  // The reads of the parameters have changed.
+  const Block& inner = found->instruction().blocks[0];
+  body.insert(body.end(), inner.body.begin(), inner.body.end());
+  auto& outer = found->block->body;
+  outer.erase(outer.begin() + static_cast<std::ptrdiff_t>(found->position));
+  outer.insert(outer.begin() + static_cast<std::ptrdiff_t>(found->position), body.begin(),
+               body.end());
+  return Attempt::made;
+}
+
+/// Moves an instruction in front of the instruction that runs its block, if its inputs are visible
+/// there. The other instructions of the block, and the block itself, may then go.
+Attempt move_out(Program& program, int place, int variant) {
+  const auto found = at(program, place);
+  if (!found) return Attempt::no_place;
+  if (variant || !found->outer) return Attempt::no_variant;
+  const auto end = found->visible.begin() + static_cast<std::ptrdiff_t>(found->outer_visible);
+  Instruction in = found->instruction();
+  if (!std::all_of(in.inputs.begin(), in.inputs.end(),
+                   [&](int input) { return std::find(found->visible.begin(), end, input) != end; }))
+    return Attempt::no_variant;
+  found->block->body.erase(found->block->body.begin() +
+                           static_cast<std::ptrdiff_t>(found->position));
+  found->outer->body.insert(
+      found->outer->body.begin() + static_cast<std::ptrdiff_t>(found->outer_position),
+      std::move(in));
+  return Attempt::made;
+}
+
+/// Removes an argument of a vmap that its function does not read.
+Attempt drop_rows(Program& program, int place, int variant) {
+  const auto found = at(program, place);
+  if (!found) return Attempt::no_place;
+  Instruction& in = found->instruction();
+  if (in.control != Control::vmap || variant >= std::ssize(in.inputs) || in.inputs.size() == 1)
+    return Attempt::no_variant;
+  std::vector<int>& params = in.blocks[0].params;
+  if (count_reads(program)[params[variant]]) return Attempt::made;
+  params.erase(params.begin() + variant);
+  in.inputs.erase(in.inputs.begin() + variant);
   return Attempt::made;
 }
 
@@ -146,15 +243,11 @@ Attempt use_constant_slice(Program& program, int place, int variant) {
   Instruction& in = found->instruction();
   if (variant >= in.loop.xs) return Attempt::no_variant;
   Block& body = in.blocks[0];
-  const ValueType type = program.values[body.params[variant]];
-  if (type.element != Element::real) return Attempt::made;
-  Instruction constant{
-      .rule = rule_named("full(dims, x, real)"), .dims = type.dims, .constant = 0.5};
-  program.values.push_back(type);
-  constant.outputs = {static_cast<int>(program.values.size()) - 1};
-  const int param = body.params[variant], made = constant.outputs[0];
-  body.body.insert(body.body.begin(), std::move(constant));
-  replace_reads(program, param, made);
+  const int param = body.params[variant];
+  const auto constant = make_constant(program, ValueType(program.values[param]));
+  if (!constant) return Attempt::made;
+  body.body.insert(body.body.begin(), *constant);
+  replace_reads(program, param, constant->outputs[0]);
   return Attempt::made;
 }
 
@@ -289,9 +382,18 @@ Attempt drop_input(Program& program, int place, int variant) {
                                                                     : Attempt::no_place;
 }
 
-constexpr Step kSteps[] = {drop_dead,    drop_input,   drop_result,    use_another,
-                           use_constant, inline_block, drop_state,     use_constant_slice,
-                           drop_option,  smaller_dim,  simpler_number, simpler_input};
+constexpr Step kSteps[] = {drop_dead,    drop_input,     drop_result,        use_another,
+                           use_constant, move_out,       inline_block,       inline_slice,
+                           drop_rows,    drop_state,     use_constant_slice, drop_option,
+                           smaller_dim,  simpler_number, simpler_input};
+
+/// Returns the number of instructions in the blocks of an instruction.
+int count_inner(const Instruction& in) {
+  int count = 0;
+  for (const Block& block : in.blocks)
+    for_each_block(block, [&](const Block& each) { count += static_cast<int>(each.body.size()); });
+  return count;
+}
 
 }  // namespace
 
@@ -302,8 +404,9 @@ std::int64_t size_of(const Program& program) {
     for (const Instruction& in : block.body) {
       size += 1000 + 10 * in.inputs.size() + (in.constant != 1 && in.constant != 0.5);
       // A constant is smaller than any computed value.
-      size -= in.inputs.empty() ? 100 : 0;
-      size += in.blocks.empty() ? 0 : 500;
+      size -= in.inputs.empty() ? 600 : 0;
+      // An instruction outside of blocks is smaller than an instruction in them.
+      size += in.blocks.empty() ? 0 : 500 + count_inner(in);
       for (const std::int64_t number : in.numbers) size += std::abs(number);
       size += 20 * (in.loop.reverse + in.loop.has_bound + in.loop.has_cond) +
               20 * !in.loop.cond_before_body + 20 * (in.loop.truncate > 0) +
@@ -339,11 +442,8 @@ Program shrink(Program program, const Shows& shows) {
     program = std::move(smaller);
     return true;
   };
-  for (bool progress = true; progress;) {
-    progress = false;
-    cleans = true;
-    Program cleaned = program;
-    cleans = accept(cleaned) || size_of(cleaned) == size_of(program);
+  const auto try_all_steps = [&] {
+    bool progress = false;
     for (const Step step : kSteps)
       for (int place = 0, variant = 0;;) {
         Program smaller = program;
@@ -359,6 +459,17 @@ Program shrink(Program program, const Shows& shows) {
           ++variant;
         }
       }
+    return progress;
+  };
+  for (bool progress = true; progress;) {
+    cleans = true;
+    Program cleaned = program;
+    cleans = accept(cleaned) || size_of(cleaned) == size_of(program);
+    progress = try_all_steps();
+    if (progress || !cleans) continue;
+    // The defect may stay without the code that reads it.
+    cleans = false;
+    progress = try_all_steps();
   }
   return program;
 }
