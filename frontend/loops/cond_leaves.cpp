@@ -187,8 +187,10 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
     throw DTypeError(str("cond: pred must be a boolean scalar, got ", pred.tensor.type(),
                          "; compare, as in x > 0"));
   if (pred.tensor.rank())
-    throw ShapeError(str("cond: pred must be a boolean scalar, got ", pred.tensor.type(),
-                         "; reduce it with any or all, or choose element by element with where"));
+    throw ShapeError(
+        str("cond: pred must be a boolean scalar, got ", pred.tensor.type(),
+            "; reduce it with any or all, choose element by element with where, or let each row "
+            "take its branch with vmap"));
   if (!is_tracing()) {
     MarkedLoop marks;  // as in a graph, a branch's cotangents are summed first
     marks.begin_iteration(0);

@@ -194,9 +194,10 @@ auto cond_as(const BranchNames& names, const Pred& pred, OnTrue&& on_true, OnFal
 
 /// Runs on_true if pred holds, otherwise on_false, and returns the result.
 ///
-/// pred: bool, or a boolean scalar. Both functions must return trees of the same structure and
-/// types. In eager mode only the branch taken is called; in a trace both are recorded and one runs.
-/// Tensors that only the other branch reads have exact zeros as gradients.
+/// pred: bool, or a boolean scalar. With a predicate for each entry of a dim, call cond in a
+/// function of one entry, under vmap along the dim. Both functions must return trees of the same
+/// structure and types. In eager mode only the branch taken is called; in a trace both are recorded
+/// and one runs. Tensors that only the other branch reads have exact zeros as gradients.
 ///
 /// Named dims of the results may differ if each branch makes its own, or if the tree has the Dim as
 /// a leaf: the result then has the Dim of the branch taken, a new one in a trace. The number of

@@ -384,7 +384,7 @@ TEST_P(ReturnnErrors, Case121_ThePredicateOfCond) {
   };
   EXPECT_EQ(error_of<ShapeError>(choose, s0 > 0.0),
             "cond: pred must be a boolean scalar, got boolean[batch=3]; reduce it with any or all, "
-            "or choose element by element with where");
+            "choose element by element with where, or let each row take its branch with vmap");
   EXPECT_EQ(error_of<DTypeError>(choose, scalar(1)),
             "cond: pred must be a boolean scalar, got i32[]; compare, as in x > 0");
   EXPECT_EQ(error_of<StructureError>(choose, Tensor()), "cond: pred is an empty Tensor");
