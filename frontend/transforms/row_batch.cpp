@@ -41,8 +41,8 @@ Dims behind(const Dim& rows, const Dims& row) {
 }
 
 /// Returns the dim that stands in front of values with the dims `row` in one row.
-Dim rows_for(const Dim& rows, const Dims& row) {
-  return row.empty() || row[0].is_named() ? rows : plain_rows(rows);
+Dim rows_for(const Rows& rows, const Dims& row) {
+  return row.empty() || row[0].is_named() ? rows.named : plain_rows(rows);
 }
 
 Tensor with_rows(const Tensor& x, const Dim& rows) {
@@ -51,15 +51,15 @@ Tensor with_rows(const Tensor& x, const Dim& rows) {
 
 }  // namespace
 
-Dim plain_rows(const Dim& rows) {
-  if (!rows.has_size())
-    throw RowsRefused(str("rows along ", rows,
+Dim plain_rows(const Rows& rows) {
+  if (!rows.plain)
+    throw RowsRefused(str("rows along ", rows.named,
                           ", whose number only a run knows, cannot stand in "
                           "front of plain sizes"));
-  return Dim(rows.size());
+  return *rows.plain;
 }
 
-Tensor as_many(const RowValue& value, const Dim& rows) {
+Tensor as_many(const RowValue& value, const Rows& rows) {
   if (value.is_many)
     return value.value.type().is_list() ? value.value
                                         : from_named_form(value.value, type_of_row(value), rows);
@@ -77,13 +77,13 @@ Dims names_for(const Dims& plain) {
   return names;
 }
 
-Tensor in_named_form(const Tensor& x, const Dim& rows) {
-  if (x.type().is_list() || x.type().is_named()) return with_rows(x, rows);
-  if (x.rank() == 1) return renamed(x, 0, rows);
-  return reshape(x, behind(rows, names_for(Dims(x.dims().begin() + 1, x.dims().end()))));
+Tensor in_named_form(const Tensor& x, const Rows& rows) {
+  if (x.type().is_list() || x.type().is_named()) return with_rows(x, rows.named);
+  if (x.rank() == 1) return renamed(x, 0, rows.named);
+  return reshape(x, behind(rows.named, names_for(Dims(x.dims().begin() + 1, x.dims().end()))));
 }
 
-Tensor from_named_form(const Tensor& x, const TensorType& row, const Dim& rows) {
+Tensor from_named_form(const Tensor& x, const TensorType& row, const Rows& rows) {
   if (x.type().is_list()) return x;
   const Dims dims = behind(rows_for(rows, row.dims()), row.dims());
   if (x.dims() == dims) return x;
@@ -113,7 +113,7 @@ bool runs_over(const TensorType& type, const Dim& rows) {
 
 // ---- RowBatch -----------------------------------------------------------------------------------
 
-RowBatch::RowBatch(const Graph& graph, const Dim& rows, DimEnv env)
+RowBatch::RowBatch(const Graph& graph, const Rows& rows, DimEnv env)
     : graph_(graph), rows_(rows), env_(std::move(env)) {}
 
 bool RowBatch::knows(const TensorType& type) const {
@@ -139,7 +139,7 @@ void RowBatch::bind_row(const TensorType& row, const TensorType& actual) {
 void RowBatch::bind_lengths(const Dim& row, const Dim& actual) {
   const Dims& from = row.length_dims();
   Dims to = actual.length_dims();
-  std::erase(to, rows_);
+  std::erase(to, rows_.named);
   for (std::size_t i = 0; i < std::min(from.size(), to.size()); ++i) {
     bind_lengths(from[i], to[i]);
     env_.bind(from[i], to[i]);
@@ -196,12 +196,12 @@ RowValues RowBatch::apply_once(const OpRecord& record, const RowValues& in) {
     const bool is_token = type.rank() == 2 && type == token_type(type.dims()[1]);
     if (is_token || type.is_list()) {
       out.push_back({std::move(made)});
-    } else if (const int axis = find(type.dims(), rows_); axis >= 0) {
+    } else if (const int axis = find(type.dims(), rows_.named); axis >= 0) {
       std::vector<int> order{axis};
       for (int i = 0; i < type.rank(); ++i)
         if (i != axis) order.push_back(i);
       out.push_back({transposed(made, order), true});
-    } else if (runs_over(type, rows_)) {
+    } else if (runs_over(type, rows_.named)) {
       out.push_back({as_many({made}, rows_), true});
     } else {
       out.push_back({std::move(made)});
@@ -216,9 +216,10 @@ bool RowBatch::fits(const OpRecord& record, const Tensors& made) {
   if (made.size() != to.size()) return false;
   for (std::size_t k = 0; k < to.size(); ++k) {
     const TensorType row = env_.resolve(graph_.types[to[k]]);
-    if (made[k].dtype() != row.dtype() ||
-        made[k].dims() != behind(rows_for(made[k].dims()[0], row.dims()), row.dims()))
-      return false;
+    if (made[k].dtype() != row.dtype() || made[k].dims().empty()) return false;
+    const Dim& front = made[k].dims()[0];
+    const bool is_plain = row.rank() && !row.is_named();
+    if (made[k].dims() != behind(front, row.dims()) || (is_plain && front.is_named())) return false;
   }
   return true;
 }
@@ -252,7 +253,7 @@ bool keeps_elements_apart(const Op& op) {
 bool RowBatch::hide_padding(const OpRecord& record, Tensors& operands) const {
   if (keeps_elements_apart(*record.op)) return true;
   for (Tensor& x : operands) {
-    if (!runs_over(x.type(), rows_)) continue;
+    if (!runs_over(x.type(), rows_.named)) continue;
     const std::optional<NestedList> neutral = neutral_of(*record.op, x.dtype());
     if (!neutral) return false;
     x = mask_padding(x, *neutral);
@@ -275,7 +276,7 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
   for (const TensorType& row : step_out) look_at(row);
   for (const RowValue& value : in) look_at(type_of_row(value));
   if (is_named && is_plain) return false;
-  const Dim rows = is_plain ? plain_rows(rows_) : rows_;
+  const Dim rows = is_plain ? plain_rows(rows_) : rows_.named;
   Tensors tensors;
   std::vector<std::uint8_t> is_many;
   for (const RowValue& value : in) {
@@ -331,8 +332,8 @@ bool RowBatch::apply_own_rule(const OpRecord& record, const RowValues& in, RowVa
     bool differs = false;
     for (const int axis : get<ReduceAttrs>(attrs.get()).axes) {
       const Dim& dim = dim_at(x.type(), axis + 1);
-      if (runs_over(dim, rows_)) {
-        if (dim.length_dims() != Dims{rows_}) return false;
+      if (runs_over(dim, rows_.named)) {
+        if (dim.length_dims() != Dims{rows_.named}) return false;
         differs = true;
         count = count * cast(dim.lengths(), i64);
       } else {
@@ -353,7 +354,7 @@ DimEnv RowBatch::env_of_row(const OpRecord& record, const Tensors& in) const {
   const auto add = [&](const Dim& symbol) {
     if (!env_.knows(symbol)) return;
     const Dim dim = all.resolve(symbol);
-    if (!runs_over(dim, rows_)) result.bind(symbol, canonical(dim));
+    if (!runs_over(dim, rows_.named)) result.bind(symbol, canonical(dim));
   };
   const auto formals = graph_.inputs_of(record);
   for (const ValueId v : formals) for_each_symbol(graph_.types[v], add);
@@ -380,7 +381,7 @@ RowValues RowBatch::apply_in_loop(const OpRecord& record, const RowValues& in) {
   ScanSpec spec;
   spec.function = "vmap";
   spec.name = record.op->name;
-  spec.spatial_dim = rows_;
+  spec.spatial_dim = rows_.named;
   for (const RowValue& value : in)
     if (value.is_many) spec.xs.push_back(TreeLeaf::of(in_named_form(value.value, rows_)));
   const auto no_paths = [&] { return std::vector<std::string>(spec.xs.size() + to.size(), "row"); };

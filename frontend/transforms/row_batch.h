@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,19 @@
 #include "reel/core/types/tensor.h"
 
 namespace reel {
+
+/// The dim of the rows. In front of plain sizes stands a plain one.
+struct Rows {
+  Dim named;
+  std::optional<Dim> plain;  ///< none: refused, because only a run knows its size
+  bool are_taken = false;    ///< true: those that take a branch, packed (TakenRows)
+
+  /// Requires a dim that is named and not ragged.
+  explicit Rows(const Dim& named)
+      : named(named), plain(named.has_size() ? std::optional(Dim(named.size())) : std::nullopt) {}
+  /// Makes packed rows. plain: has the size of the named dim in every run.
+  Rows(const Dim& named, const Dim& plain) : named(named), plain(plain), are_taken(true) {}
+};
 
 /// A value of the graph: one for all rows, or (is_many) a tensor with the rows in front. Elements
 /// of a list of many have the rows in front.
@@ -31,16 +45,16 @@ class RowsRefused : public TraceError {
 /// - Ops with a rule (IterationBatchingRule) are applied once, to all rows.
 /// - A loop becomes one loop over all rows. If rows differ in their numbers of iterations, they
 ///   become entries that finish one by one.
-/// - A cond with a predicate for each row computes a branch if some row takes it. Other rows read
-///   the values of a row that takes it, so they cause neither NaN nor errors.
+/// - A cond with a predicate for each row computes a branch if some row takes it. Either the rows
+///   that take it are packed (computes_taken_rows() in branch_cost.h), or other rows read the
+///   values of one that takes it. So these cause neither NaN nor errors.
 /// - Any other op runs in a loop over the rows.
 ///
-/// `rows` is named and not ragged. In front of plain sizes stands a plain one instead. Requires an
-/// active trace.
+/// Requires an active trace.
 class RowBatch {
  public:
   /// env: dims for the graph's free symbols. `graph` must outlive this object.
-  RowBatch(const Graph& graph, const Dim& rows, DimEnv env);
+  RowBatch(const Graph& graph, const Rows& rows, DimEnv env);
 
   /// Returns the outputs. inputs: formal ones and captures. Throws RowsRefused.
   RowValues run(RowValues inputs);
@@ -63,7 +77,7 @@ class RowBatch {
   bool fits(const OpRecord& record, const Tensors& made);
 
   const Graph& graph_;
-  Dim rows_;
+  Rows rows_;
   DimEnv env_;
 };
 
@@ -71,32 +85,43 @@ class RowBatch {
 
 /// Returns the value with rows in front: repeated if it is one for all rows. Rows of scalars are
 /// named, whatever an op before has made them, so that values of two branches have one type.
-Tensor as_many(const RowValue& value, const Dim& rows);
+Tensor as_many(const RowValue& value, const Rows& rows);
 /// Returns the type of one row.
 TensorType type_of_row(const RowValue& value);
-/// Returns a plain dim of the size of the rows. Throws RowsRefused if it is not known.
-Dim plain_rows(const Dim& rows);
+/// Returns the plain dim of the rows. Throws RowsRefused if there is none.
+Dim plain_rows(const Rows& rows);
 /// Returns named dims of these plain sizes. Throws RowsRefused if one is not known.
 Dims names_for(const Dims& plain);
 /// Returns x, a tensor of many rows, with all its axes named, and the first one called `rows`.
-Tensor in_named_form(const Tensor& x, const Dim& rows);
+Tensor in_named_form(const Tensor& x, const Rows& rows);
 /// Returns a tensor with the elements of x and the dims of `row` behind the rows: undoes
 /// in_named_form.
-Tensor from_named_form(const Tensor& x, const TensorType& row, const Dim& rows);
+Tensor from_named_form(const Tensor& x, const TensorType& row, const Rows& rows);
 /// Returns a mask over rows as it broadcasts with x, a tensor of many rows.
 Tensor mask_for(const Tensor& mask, const Tensor& x);
 /// Returns true if the lengths of the dim run over the rows.
 bool runs_over(const Dim& dim, const Dim& rows);
 bool runs_over(const TensorType& type, const Dim& rows);
 
+/// A sub-graph that was recorded again, for all rows.
+struct RecordedRows {
+  SubGraph graph;
+  Tensors captured;
+  std::vector<TensorType> types;      ///< of its outputs
+  std::vector<std::uint8_t> is_many;  ///< by output
+};
+/// Records a sub-graph for all rows. Outputs listed in `wanted` have the rows in front.
+RecordedRows record_for_rows(const SubGraph& of, const RowValues& inputs, const Rows& rows,
+                             const std::vector<std::uint8_t>& wanted);
+
 // Records with graphs as attributes. in: operands of the op; attrs: resolved.
 
 /// Returns the results of a loop over all rows.
 RowValues loop_over_rows(const OpRecord& record, const AttrsRef& attrs, const RowValues& in,
-                         const Dim& rows);
+                         const Rows& rows);
 /// Returns the results of a cond, the predicate of which may differ between rows.
-RowValues cond_over_rows(const AttrsRef& attrs, const RowValues& in, const Dim& rows);
-RowValues checkpointed_over_rows(const AttrsRef& attrs, const RowValues& in, const Dim& rows);
-RowValues custom_vjp_over_rows(const AttrsRef& attrs, const RowValues& in, const Dim& rows);
+RowValues cond_over_rows(const AttrsRef& attrs, const RowValues& in, const Rows& rows);
+RowValues checkpointed_over_rows(const AttrsRef& attrs, const RowValues& in, const Rows& rows);
+RowValues custom_vjp_over_rows(const AttrsRef& attrs, const RowValues& in, const Rows& rows);
 
 }  // namespace reel

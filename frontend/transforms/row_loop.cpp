@@ -24,7 +24,7 @@ namespace {
 /// so that each entry is kept on its own, all axes have names (in_named_form).
 class LoopOverRows {
  public:
-  LoopOverRows(const LoopAttrs& attrs, const RowValues& in, const Dim& rows)
+  LoopOverRows(const LoopAttrs& attrs, const RowValues& in, const Rows& rows)
       : attrs_(attrs),
         body_(*attrs.body.graph),
         in_(in),
@@ -37,7 +37,7 @@ class LoopOverRows {
     find_if_rows_end_alone();
     for (std::size_t i = 0; i < carries_many_.size(); ++i)
       carries_many_[i] = ends_alone_ || given_.carries[i].is_many ||
-                         runs_over(given_.carries[i].value.type(), rows_);
+                         runs_over(given_.carries[i].value.type(), rows_.named);
     find_carries();
     return results(bind_loop());
   }
@@ -88,7 +88,7 @@ class LoopOverRows {
   Tensor named_form(const Tensor& many) {
     if (many.type().is_list() || many.type().is_named() || many.rank() == 1)
       return in_named_form(many, rows_);
-    Dims dims{rows_};
+    Dims dims{rows_.named};
     for (int i = 1; i < many.rank(); ++i) dims.push_back(name_of(i, dim_at(many.type(), i)));
     return reshape(many, dims);
   }
@@ -111,7 +111,7 @@ class LoopOverRows {
     if (!value.is_many || x.type().is_list()) return x;
     Tensor many = x;
     if (ends_alone_ && !x.type().is_named()) {
-      Dims dims{rows_, name_of(0, dim_at(x.type(), 1))};
+      Dims dims{rows_.named, name_of(0, dim_at(x.type(), 1))};
       for (int i = 2; i < x.rank(); ++i) dims.push_back(name_of(i - 1, dim_at(x.type(), i)));
       many = reshape(x, dims);
     }
@@ -230,12 +230,12 @@ class LoopOverRows {
   }
   /// A condition of one element may have plain axes.
   Tensor reshape_to_entries(const Tensor& many) const {
-    return attrs_.has_entries() || many.rank() == 1 ? many : reshape(many, Dims{rows_});
+    return attrs_.has_entries() || many.rank() == 1 ? many : reshape(many, Dims{rows_.named});
   }
 
   Dims entry_dims() const {
     if (!ends_alone_) return attrs_.entries.dims;
-    Dims dims{rows_};
+    Dims dims{rows_.named};
     dims.insert(dims.end(), attrs_.entries.dims.begin(), attrs_.entries.dims.end());
     return dims;
   }
@@ -355,7 +355,7 @@ class LoopOverRows {
   const Graph& body_;
   RowValues in_;
   LoopOperands<RowValue> given_;
-  Dim rows_;
+  Rows rows_;
   bool ends_alone_ = false;  ///< true: rows differ in their numbers of iterations
   std::vector<std::uint8_t> carries_many_;
   std::vector<std::pair<Tensor, FinishedFill>> fills_;  ///< of captured tensors
@@ -378,7 +378,7 @@ class LoopOverRows {
 }  // namespace
 
 RowValues loop_over_rows(const OpRecord&, const AttrsRef& attrs, const RowValues& in,
-                         const Dim& rows) {
+                         const Rows& rows) {
   return LoopOverRows(get<LoopAttrs>(attrs.get()), in, rows).run();
 }
 

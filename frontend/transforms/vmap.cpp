@@ -17,6 +17,7 @@
 #include "reel/frontend/loops/scan_leaves.h"
 #include "reel/frontend/loops/scan_slices.h"
 #include "reel/frontend/loops/trace_subcomputation.h"
+#include "reel/frontend/transforms/branch_cost.h"
 #include "reel/frontend/transforms/row_batch.h"
 
 namespace reel::detail {
@@ -134,6 +135,7 @@ class VmapCall {
     }
     Tensors rows;
     for (const Tensor& x : xs_) rows.push_back(builder.add_input(slices(slice_type(x.type()))));
+    const TakenRowsScope all_rows(TakenRowsRule::never);  // of a vmap inside
     RecordedRow row;
     row.result = spec_.function(arguments_of_row(rows));
     row.graph = finish_part(builder, outputs_of(row.result));
@@ -180,7 +182,7 @@ class VmapCall {
     };
     for (const Tensor& x : xs_) inputs.push_back(many(own(x)));
     for (const Tensor& captured : row.captured) inputs.push_back({own(captured)});
-    RowBatch batch(*row.graph, inside, dims_outside());
+    RowBatch batch(*row.graph, Rows(inside), dims_outside());
     Tensors outputs;
     for (const RowValue& value : batch.run(std::move(inputs)))
       outputs.push_back(outside(value, inside));
@@ -192,7 +194,7 @@ class VmapCall {
   Tensor outside(const RowValue& value, const Dim& inside) const {
     const TensorType row = type_of_row(value);
     if (row.rank() == 2 && row == token_type(row.dims()[1])) return value.value;
-    const Tensor x = as_many(value, inside);
+    const Tensor x = as_many(value, Rows(inside));
     if (!is_named_) return x.type().is_named() && x.rank() == 1 ? renamed(x, 0, rows_) : x;
     if (inside == rows_) return x;
     if (contains(row.dims(), rows_))

@@ -40,11 +40,18 @@ TreeLeaves vmap_leaves(const VmapSpec& spec);
 ///   auto distances = vmap([&](const Tensor& x) { return norm(x - center, 0); }, batch)(points);
 ///
 /// f is recorded, in eager mode too, so it must not read values of tensors. Ops are applied once to
-/// all rows. A loop becomes one loop over all rows, in which rows may finish one by one; a `cond`
-/// with a predicate for each row computes each branch that some row takes. Ops without such a form
-/// run in a loop over the rows, and if f keeps a TensorArray that differs between rows, all of f
-/// does, as in map. Random numbers are those of map: every row has its own. A ragged dim with
-/// lengths over the rows has one length in f. Along a ragged `dim`, f runs row by row.
+/// all rows. A loop becomes one loop over all rows, in which rows may finish one by one. Ops
+/// without such a form run in a loop over the rows, and if f keeps a TensorArray that differs
+/// between rows, all of f does, as in map. Random numbers are those of map: every row has its own.
+/// A ragged dim with lengths over the rows has one length in f. Along a ragged `dim`, f runs row by
+/// row.
+///
+/// A `cond` with a predicate for each row computes each branch that some row takes. A costly
+/// branch, or one with an effect such as print, is computed for the rows that take it: these are
+/// packed along a dim called "taken". A cheap one is computed for all rows, since that is faster;
+/// rows that do not take it read the values of one that does. So is a branch of a vmap inside f,
+/// and one that keeps a TensorArray for each row. In errors of checks, rows of a costly branch
+/// count along "taken".
 ///
 /// Calls may be nested, and be inside of and around gradients, loops, branches and jit. Throws
 /// ShapeError if no argument has the dim, if numbers of rows differ, or if a result has the dim

@@ -1,0 +1,62 @@
+#include "reel/frontend/transforms/taken_rows.h"
+
+#include <algorithm>
+
+#include "reel/core/ops.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/shape.h"
+
+namespace reel {
+
+namespace {
+
+/// Returns the dim of as many rows as the mask selects.
+Rows count_rows(const Tensor& mask, const Rows& all) {
+  const Dim taken("taken", computed_plainly([&] { return sum(cast(mask, i32), Axes(all.named)); }));
+  return {taken, computed_plainly([&] { return reshape(range(taken), {-1}); }).dims()[0]};
+}
+
+}  // namespace
+
+TakenRows::TakenRows(Tensor mask, const Rows& all)
+    : mask_(std::move(mask)), all_(all), taken_(count_rows(mask_, all)) {}
+
+RowValue TakenRows::pack(const RowValue& value) const {
+  if (!value.is_many) return value;
+  if (value.value.type().is_list())
+    throw RowsRefused("a TensorArray in a branch that rows may take");
+  const Tensor named = in_named_form(value.value, all_);
+  const Tensor packed = reel::pack(named, mask_, Axes(all_.named), taken_.named);
+  TensorType row = type_of_row(value);
+  if (row.is_named()) row = type_of_row({packed, true});
+  return {from_named_form(packed, row, taken_), true};
+}
+
+/// Packs a tensor without elements, because pack makes one dim for all tensors with the same dim.
+Dim TakenRows::pack(const Dim& dim) const {
+  Dims dims{all_.named, Dim("none", 0)};
+  const auto add = [&](const auto& self, const Dim& of) -> void {
+    for (const Dim& over : of.length_dims()) self(self, over);
+    if (!contains(dims, of)) dims.push_back(of);
+  };
+  add(add, dim);
+  return reel::pack(zeros(dims), mask_, Axes(all_.named), taken_.named).dims().back();
+}
+
+DimEnv TakenRows::pack(const SubGraph& graph) const {
+  DimEnv env;
+  for (const auto& [symbol, actual] : graph.bindings)
+    env.bind(symbol, runs_over(actual, all_.named) ? pack(actual) : actual);
+  return env;
+}
+
+Tensor TakenRows::unpack(const RowValue& value) const {
+  const Tensor many = as_many(value, taken_);
+  const Tensor all =
+      reel::unpack(in_named_form(many, taken_), Axis(taken_.named), mask_, Axes(all_.named));
+  TensorType row = type_of_row(value);
+  if (row.is_named()) row = type_of_row({all, true});
+  return from_named_form(all, row, all_);
+}
+
+}  // namespace reel

@@ -1,0 +1,34 @@
+// frontend/transforms/taken_rows.h — TakenRows, the rows that take a branch, packed along a dim.
+#pragma once
+
+#include "reel/core/graph/graph.h"
+#include "reel/frontend/transforms/row_batch.h"
+
+namespace reel {
+
+/// Packs the rows for which a mask is true along a new dim, `taken`, and puts results back into
+/// their rows. Only a run knows the size of the dim. Requires an active trace.
+class TakenRows {
+ public:
+  /// mask: boolean[rows].
+  TakenRows(Tensor mask, const Rows& all);
+
+  /// Returns the dim of the packed rows.
+  const Rows& rows() const { return taken_; }
+  /// Returns the value with the taken rows only; unchanged if it is the same in all rows. Throws
+  /// RowsRefused for values that cannot be packed.
+  RowValue pack(const RowValue& value) const;
+  /// Returns an environment for the graph in which dims with lengths for each row have those of
+  /// the taken rows.
+  DimEnv pack(const SubGraph& graph) const;
+  /// Returns a value of the taken rows in all rows, with zeros in the others.
+  Tensor unpack(const RowValue& value) const;
+
+ private:
+  Dim pack(const Dim& dim) const;
+
+  Tensor mask_;
+  Rows all_, taken_;
+};
+
+}  // namespace reel
