@@ -3,6 +3,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/sliced_dims.h"
 #include "reel/core/types/mode.h"
+#include "reel/frontend/transforms/branch_cost.h"
 #include "reel/tests/fuzz/compare.h"
 #include "reel/tests/fuzz/rules/rule.h"
 
@@ -12,6 +13,8 @@ Machine::Machine(const Program& program, const Arguments& outside)
     : program_(program), outside_(outside), slots_(program.values.size()), dims_(outside.dims) {}
 
 Tensors Machine::run(const Tensors& arguments) {
+  const TakenRowsScope rule(program_.packs_taken_rows() ? TakenRowsRule::always
+                                                        : TakenRowsRule::by_cost);
   std::size_t next = 0;
   for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
     const int value = program_.main.params[i];

@@ -106,6 +106,7 @@ constexpr const char* kBegin = R"(#include <cmath>
 #include <iostream>
 
 #include "reel/core/runtime/random.h"
+#include "reel/frontend/transforms/branch_cost.h"
 #include "reel/reel.h"
 
 using namespace reel;
@@ -118,6 +119,9 @@ struct State {
 
 constexpr const char* kMain = R"(
 int main() {
+)";
+
+constexpr const char* kTakenRows = R"(  const TakenRowsScope rule(TakenRowsRule::always);
 )";
 
 constexpr const char* kEnd =
@@ -244,7 +248,8 @@ std::string to_source(const Program& program) {
   print_arguments(program, "elsewhere", {.is_elsewhere = true}, p);
   print_function(program, p);
   const bool uses_policies = has_policies(program) || has_checkpointed(program);
-  return kBegin + std::string(uses_policies ? kPolicyHelpers : "") + kMain + p.text() +
+  return kBegin + std::string(uses_policies ? kPolicyHelpers : "") + kMain +
+         (program.packs_taken_rows() ? kTakenRows : "") + p.text() +
          with(kEnd, "SEED", std::to_string(program.seed)) +
          with(kSecond, "REAL", program.real == f64 ? "f64" : "f32") +
          (uses_policies ? kWithoutPolicies : "") + "}\n";

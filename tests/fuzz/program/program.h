@@ -132,6 +132,9 @@ struct Program {
   std::vector<ValueType> values = {};
   std::vector<InputInfo> inputs = {};  ///< one for each parameter of main
   Block main = {};                     ///< the first result is a real scalar
+
+  /// True if vmap packs the rows that take a branch, however few they are.
+  bool packs_taken_rows() const { return seed % 2 == 0; }
 };
 
 DType dtype_of(const Program& program, Element element);
