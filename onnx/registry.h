@@ -33,6 +33,7 @@ std::span<const Rule> activation_rules();
 std::span<const Rule> comparison_rules();
 std::span<const Rule> constant_rules();
 std::span<const Rule> pad_rules();
+std::span<const Rule> slice_rules();
 std::span<const Rule> shape_rules();
 std::span<const Rule> reduction_rules();
 std::span<const Rule> indexing_rules();

@@ -3,10 +3,12 @@
 #include <limits>
 
 #include "reel/core/base/str.h"
+#include "reel/core/functions/checks.h"
 #include "reel/core/functions/creation.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/shape.h"
 #include "reel/onnx/ops/convert.h"
+#include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
 
 namespace reel::imported {
@@ -52,9 +54,7 @@ Values run_constant_of_shape(const Call& call) {
   const Value value =
       call.has_attribute("value") ? call.tensor_attribute("value") : Value::of(tensor({0.}, f32));
   if (value.tensor.numel() != 1) call.refuse("value must have one element");
-  return {Value::of(
-      expand_plain(reshape(value.tensor, std::vector<std::int64_t>()), call.known_sizes(0)),
-      value.type)};
+  return {Value::of(expand_plain(scalar_of(value.tensor), call.known_sizes(0)), value.type)};
 }
 
 Values run_eye_like(const Call& call) {
@@ -68,13 +68,25 @@ Values run_eye_like(const Call& call) {
       converted(equal(columns - rows, call.integer("k", 0)), ElementType::boolean, type), type)};
 }
 
-/// Returns start, start + delta, ... before the limit. Their number must be known.
+/// Returns the elements of Range if only a run knows their number. Throws AssertionError if the run
+/// finds too many.
+Values range_of_a_run(const Call& call) {
+  const auto number = [&](std::size_t i) { return cast(scalar_of(call.tensor(i)), f64); };
+  const Tensor count = maximum(ceil((number(1) - number(0)) / number(2)), 0.);
+  assert_that(count < 0x1p31, "Range: the number of elements is below 2^31", count);
+  const Tensor steps = range(size_of_a_run(count), i64);
+  const Tensor start = scalar_of(call.tensor(0)), delta = scalar_of(call.tensor(2));
+  return {call.stored_like(0, cast(steps, start.dtype()) * delta + start)};
+}
+
+/// Returns start, start + delta, ... before the limit.
 Values run_range(const Call& call) {
   const DType type = call.tensor(0).dtype();
   if (call.in(1).sizes && call.is_known(0) && call.is_known(2) &&
       call.known_numbers(0).at(0) == 0 &&
       call.known_numbers(2).at(0) == 1)  // up to the size of an axis
     return {call.like(0, range(call.in(1).sizes->at(0), type))};
+  if (!call.is_known(0) || !call.is_known(1) || !call.is_known(2)) return range_of_a_run(call);
   const double start = call.known_numbers(0).at(0), limit = call.known_numbers(1).at(0),
                delta = call.known_numbers(2).at(0);
   const double count = std::max(std::ceil((limit - start) / delta), 0.);

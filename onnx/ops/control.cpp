@@ -9,6 +9,7 @@
 #include "reel/core/types/mode.h"
 #include "reel/frontend/loops/loop_leaves.h"
 #include "reel/onnx/ops/loop_state.h"
+#include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/plain_dims.h"
 #include "reel/onnx/registry.h"
 #include "reel/onnx/run_graph.h"
@@ -16,7 +17,6 @@
 namespace reel::imported {
 namespace {
 
-Tensor scalar_of(const Tensor& x) { return x.rank() ? reshape(x, std::vector<std::int64_t>()) : x; }
 bool is_true(const Tensor& x) {
   const ModeScope aside({});
   return scalar_of(x).item<bool>();

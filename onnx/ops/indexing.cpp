@@ -28,9 +28,10 @@ std::int64_t product_of(const Sizes& sizes, std::size_t begin, std::size_t end) 
 
 /// Returns indices as positions from the front. Throws AssertionError for one out of range: in a
 /// flat position it would name another element.
-Tensor from_front(const Tensor& given, std::int64_t size) {
-  const Tensor index = cast(given, i64);
-  assert_that(index >= -size && index < size, str("an index is within an axis of ", size), index);
+Tensor from_front(const Tensor& given, const Dim& axis) {
+  const Tensor index = cast(given, i64), size = value_of_size(axis).tensor;
+  const std::string among = axis.has_size() ? str("an axis of ", axis.size()) : "its axis";
+  assert_that(index >= -size && index < size, str("an index is within ", among), index);
   return where(index < 0, index + size, index);
 }
 
@@ -76,30 +77,61 @@ Values run_gather(const Call& call) {
   return {result};
 }
 
-/// Returns the flat position of every element that GatherElements reads: its own position, with the
-/// index along one axis. Requires known sizes.
-Tensor flat_positions(const Tensor& x, const Tensor& indices, int axis) {
-  const Sizes sizes = x.shape(), wanted = indices.shape();
-  Tensor others;
-  {
-    const ModeScope aside({});
-    others = zeros(indices.dims(), i64);
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (static_cast<int>(i) == axis) continue;
-      Sizes along(sizes.size(), 1);
-      along[i] = wanted[i];
-      others =
-          others + reshape(range(wanted[i], i64), along) * product_of(sizes, i + 1, sizes.size());
-    }
-  }
-  const auto at = static_cast<std::size_t>(axis);
-  return others + from_front(indices, sizes[at]) * product_of(sizes, at + 1, sizes.size());
+/// Returns the number of elements from one position of an axis to the next: a scalar.
+Tensor stride_of(const Dims& sizes, std::size_t axis) {
+  std::int64_t known = 1;
+  Tensors unknown;
+  for (std::size_t i = axis + 1; i < sizes.size(); ++i)
+    if (sizes[i].has_size())
+      known *= sizes[i].size();
+    else
+      unknown.push_back(value_of_size(sizes[i]).tensor);
+  Tensor stride = Value::integer(known).tensor;
+  for (const Tensor& size : unknown) stride = stride * size;
+  return stride;
 }
 
+/// Returns the flat positions among `sizes` of the elements of a tensor with the dims `wanted`, as
+/// if they were at the front of one axis.
+Tensor positions_beside(const Dims& sizes, const Dims& wanted, std::size_t axis) {
+  Tensor positions = Value::integer(0).tensor;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (i == axis) continue;
+    Dims along(sizes.size(), Dim(1));
+    along[i] = wanted[i];
+    positions = positions + reshape_to(range(wanted[i], i64), along) * stride_of(sizes, i);
+  }
+  return positions;
+}
+
+/// Returns the flat position of every element that GatherElements reads: its own position, with the
+/// index along one axis.
+Tensor flat_positions(const Tensor& x, const Tensor& indices, int axis) {
+  const Dims &sizes = x.dims(), &wanted = indices.dims();
+  const auto at = static_cast<std::size_t>(axis);
+  Tensor beside;
+  if (is_known(sizes) && is_known(wanted)) {
+    const ModeScope aside({});
+    beside = positions_beside(sizes, wanted, at);
+  } else {
+    beside = positions_beside(sizes, wanted, at);
+  }
+  return beside + from_front(indices, sizes[at]) * stride_of(sizes, at);
+}
+
+/// Throws ShapeError unless the indices have at most the sizes of x beside the axis. Checks sizes
+/// that only a run knows in the run.
 void check_same_rank(const Call& call, const Tensor& x, const Tensor& indices) {
   bool fits = x.rank() == indices.rank() && x.rank() > 0;
-  for (int i = 0; fits && i < x.rank(); ++i)
-    fits = i == call.axis(0) || indices.dim(i).size() <= x.dim(i).size();
+  for (int i = 0; fits && i < x.rank(); ++i) {
+    const Dim &wanted = indices.dim(i), &size = x.dim(i);
+    if (i == call.axis(0) || wanted == size) continue;
+    if (wanted.has_size() && size.has_size())
+      fits = wanted.size() <= size.size();
+    else
+      assert_that(value_of_size(wanted).tensor <= value_of_size(size).tensor,
+                  str(call.node().op, ": indices fit axis ", i));
+  }
   if (!fits)
     throw ShapeError(str(call.node().op, ": indices ", indices.type(), " do not fit ", x.type()));
 }
@@ -115,7 +147,7 @@ Values run_scatter_elements(const Call& call) {
   check_same_rank(call, x, indices);
   const Tensor at = reshape(flat_positions(x, indices, call.axis(0)), {-1});
   const Tensor flat = updated(reshape(x, {-1}), at, reshape(updates, {-1}), update_of(call));
-  return {call.like(0, reshape(flat, x.shape()))};
+  return {call.like(0, reshape_to(flat, x.dims()))};
 }
 
 // ---- Gather and scatter of slices -------------------------------------------------------------
@@ -133,7 +165,7 @@ Tensor slice_positions(const Call& call, const Sizes& sizes, const Tensor& indic
   Tensor position = zeros(Dims(shape.begin(), shape.end()), i64);
   for (std::int64_t i = 0; i < depth; ++i) {
     const std::int64_t size = sizes[first + static_cast<std::size_t>(i)];
-    position = position * size + from_front(gather(indices, scalar(i, i64), -1), size);
+    position = position * size + from_front(gather(indices, scalar(i, i64), -1), Dim(size));
   }
   return position;
 }
@@ -160,6 +192,10 @@ Values run_gather_nd(const Call& call) {
 
 Values run_scatter_nd(const Call& call) {
   const Tensor &x = call.tensor(0), &indices = call.tensor(1), &updates = call.tensor(2);
+  if (indices.rank() == 2 && x.rank() > 0 && indices.dim(1) == Dim(1)) {  // rows; any sizes
+    const Tensor rows = from_front(squeeze(indices, 1), x.dim(0));
+    return {call.like(0, updated(x, rows, updates, update_of(call)))};
+  }
   const Sizes sizes = x.shape(), wanted = indices.shape();
   if (wanted.empty()) call.refuse("indices have no axis");
   const auto depth = static_cast<std::size_t>(wanted.back());
@@ -260,10 +296,24 @@ Values run_unique(const Call& call) {
           Value::of(tensor(inverse)), Value::of(tensor(counts))};
 }
 
+/// Returns the results of TopK with a k that only a run knows: the first of all elements in order.
+/// Throws AssertionError if the axis has fewer than k elements.
+Values top_k_of_a_run(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  const int axis = call.axis(-1);
+  const Tensor k = cast(scalar_of(call.tensor(1)), i64);
+  assert_that(k >= 0 && k <= value_of_size(x.dim(axis)).tensor, "TopK: the axis has k elements", k);
+  const Tensor first = range(size_of_a_run(k), i64);
+  const bool descending = call.flag("largest", true);
+  return {call.like(0, gather(sort(x, axis, descending), first, axis)),
+          Value::of(cast(gather(argsort(x, axis, descending), first, axis), i64))};
+}
+
 /// Returns the k largest or smallest elements, in order. Until version 9, k is an attribute.
 Values run_top_k(const Call& call) {
   const Tensor& x = call.tensor(0);
   const int axis = call.axis(-1);
+  if (call.version() >= 10 && !call.is_known(1)) return top_k_of_a_run(call);
   const std::int64_t k = call.version() < 10 ? call.integer("k", 0) : call.known_integer(1);
   if (k < 0 || k > x.dim(axis).size())
     call.refuse(str("k is ", k, ", but the axis has ", x.dim(axis).size(), " elements"));

@@ -3,10 +3,12 @@
 #include <optional>
 
 #include "reel/core/base/str.h"
+#include "reel/core/functions/checks.h"
 #include "reel/core/functions/creation.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/indices.h"
 #include "reel/core/functions/shape.h"
+#include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
 #include "reel/onnx/run_graph.h"
 
@@ -70,17 +72,51 @@ Tensor padded(const Call& call, Tensor x, const PadSpec& spec) {
   return is_traced ? where(equal(inside, 1), x, spec.traced_value) : x;
 }
 
+/// Returns x with numbers of elements added that only a run knows. Throws AssertionError if the run
+/// finds a negative one.
+Tensor padded_in_a_run(const Call& call, Tensor x, const Tensor& value) {
+  const std::vector<Number> counts = elements_of(call, 1);
+  const auto rank = static_cast<std::size_t>(x.rank());
+  if (counts.size() != 2 * rank) call.refuse(str(counts.size(), " pads for rank ", rank));
+  const auto more = [&](std::size_t axis, const Number& count) {
+    Dims dims = x.dims();
+    if (count.known) {
+      dims[axis] = Dim(*count.known);
+    } else {
+      assert_that(count.traced >= 0, "Pad: a number that only a run knows is not negative");
+      dims[axis] = size_of_a_run(count.traced);
+    }
+    return broadcast_to(value, dims);
+  };
+  for (std::size_t i = 0; i < rank; ++i) {
+    const Number &before = counts[i], &after = counts[i + rank];
+    if (before.known.value_or(0) < 0 || after.known.value_or(0) < 0)
+      call.refuse("it cuts elements off, and only a run knows the other numbers");
+    Tensors parts;
+    if (before.known != 0) parts.push_back(more(i, before));
+    parts.push_back(x);
+    if (after.known != 0) parts.push_back(more(i, after));
+    if (parts.size() > 1) x = concat(parts, static_cast<int>(i));
+  }
+  return x;
+}
+
 Values run_pad(const Call& call) {
   PadSpec spec;
   spec.mode = call.text("mode", "constant");
   if (spec.mode != "constant" && spec.mode != "reflect" && spec.mode != "edge")
     call.refuse(str("the mode ", spec.mode, " is not supported"));
+  if (call.version() >= 11 && !call.is_known(1) && spec.mode == "constant") {
+    const Tensor zero = scalar(0, call.tensor(0).dtype());
+    return {call.like(
+        0, padded_in_a_run(call, call.tensor(0), call.has(2) ? scalar_of(call.tensor(2)) : zero))};
+  }
   if (call.version() >= 11) {
     spec.pads = call.known_integers(1);
     if (call.has(2) && call.is_known(2))
       spec.value = call.known_numbers(2).at(0);
     else if (call.has(2))
-      spec.traced_value = reshape(call.tensor(2), std::vector<std::int64_t>());
+      spec.traced_value = scalar_of(call.tensor(2));
   } else {
     spec.pads = call.version() >= 2 ? call.integers("pads") : call.integers("paddings");
     spec.value = call.number("value", 0);

@@ -5,6 +5,7 @@
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/shape.h"
 #include "reel/onnx/ops/convert.h"
+#include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
 
 namespace reel::imported {
@@ -67,10 +68,9 @@ Values run_dropout(const Call& call) {
   };
   if (is_old || !call.has(2)) return results(x, all);
   if (call.is_known(2) && !call.known_integer(2)) return results(x, all);
-  const Tensor trains = reshape(call.tensor(2), std::vector<std::int64_t>());
-  const Tensor ratio = call.has(1)
-                           ? cast(reshape(call.tensor(1), std::vector<std::int64_t>()), x.dtype())
-                           : full({}, 0.5, x.dtype());
+  const Tensor trains = scalar_of(call.tensor(2));
+  const Tensor ratio =
+      call.has(1) ? cast(scalar_of(call.tensor(1)), x.dtype()) : full({}, 0.5, x.dtype());
   const Tensor mask = bernoulli(1 - ratio, x.dims()) || !trains;
   const Tensor scaled = x / where(ratio < 1, 1 - ratio, 1.);
   return results(where(mask, where(trains, scaled, x), zeros_like(x)), mask);

@@ -7,6 +7,7 @@
 #include "reel/core/functions/indices.h"
 #include "reel/core/functions/shape.h"
 #include "reel/onnx/ops/loop_state.h"
+#include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
 #include "reel/onnx/run_graph.h"
 
@@ -18,11 +19,6 @@ const Value& sequence(const Call& call, std::size_t i) {
   if (!value.is_sequence())
     call.refuse(str("input ", i, " is ", describe(value), ", not a sequence"));
   return value;
-}
-
-Tensor scalar_at(const Call& call, std::size_t i) {
-  const Tensor& x = call.tensor(i);
-  return x.rank() ? reshape(x, std::vector<std::int64_t>()) : x;
 }
 
 Values run_construct(const Call& call) { return {Value::sequence(call.inputs(), call.type(0))}; }
@@ -50,17 +46,20 @@ std::size_t position_in(const Call& call, std::size_t i, std::size_t size, bool 
 Values run_at(const Call& call) {
   const Value& value = sequence(call, 0);
   if (value.kind == Value::Kind::array)
-    return {Value::of(value.array.read(scalar_at(call, 1)), value.type)};
+    return {Value::of(value.array.read(scalar_of(call.tensor(1))), value.type)};
   if (call.is_known(1)) return {value.elements[position_in(call, 1, value.elements.size(), false)]};
   Tensors tensors;
   for (const Value& element : value.elements) tensors.push_back(element.tensor);
-  return {Value::of(gather(stack(tensors), scalar_at(call, 1), 0), value.type)};
+  return {Value::of(gather(stack(tensors), scalar_of(call.tensor(1)), 0), value.type)};
 }
 
 Values run_insert(const Call& call) {
   Value value = sequence(call, 0);
   if (value.kind == Value::Kind::array) {
     if (call.has(2)) call.refuse("in a traced loop, elements are inserted at the end only");
+    if (call.tensor(1).rank() != value.array.element_type().rank())
+      throw TraceError(str("SequenceInsert: a sequence in a traced loop has elements of one rank, ",
+                           value.array.element_type(), ", but gets ", call.tensor(1).type()));
     value.array = value.array.push_back(call.tensor(1));
     return {value};
   }

@@ -1,19 +1,17 @@
 // Shapes: ops that read sizes, and ops that move elements to other axes.
 #include <algorithm>
-#include <limits>
 
 #include "reel/core/base/str.h"
+#include "reel/core/functions/checks.h"
 #include "reel/core/functions/creation.h"
 #include "reel/core/functions/dims.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/indices.h"
 #include "reel/core/functions/shape.h"
-#include "reel/core/types/mode.h"
 #include "reel/onnx/ops/convert.h"
 #include "reel/onnx/ops/rows.h"
 #include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
-#include "reel/onnx/run_graph.h"
 
 namespace reel::imported {
 
@@ -85,15 +83,18 @@ Values run_reshape(const Call& call) {
   } else if (call.in(1).sizes) {
     sizes = *call.in(1).sizes;
     is_open.resize(sizes.size());
-  } else {
+  } else if (call.is_known(1)) {
     for (const std::int64_t size : call.known_integers(1)) add(size);
+  } else {  // one number that only a run knows follows from the others
+    for (const Number& size : elements_of(call, 1)) add(size.known.value_or(-1));
+    if (std::count(is_open.begin(), is_open.end(), true) > 1) call.known_integers(1);  // throws
   }
   const auto open = std::count(is_open.begin(), is_open.end(), true);
   if (open > 1) call.refuse("the shape has more than one -1");
   if (open == 0) return {call.like(0, reshape_to(x, sizes))};
   const auto at =
       static_cast<std::size_t>(std::find(is_open.begin(), is_open.end(), true) - is_open.begin());
-  if (is_known(x.dims())) {
+  if (is_known(x.dims()) && is_known(sizes)) {
     const std::int64_t others = [&] {
       std::int64_t product = 1;
       for (const std::int64_t size : numbers_of(sizes)) product *= size;
@@ -111,10 +112,14 @@ Values run_reshape(const Call& call) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (i == at) continue;
     const auto same = std::find(rest.begin(), rest.end(), sizes[i]);
-    if (same != rest.end())
+    if (same != rest.end()) {
       rest.erase(same);
-    else
+    } else if (sizes[i].has_size()) {
       divisor *= sizes[i].size();
+    } else {
+      sizes[at] = Dim::unknown();
+      return {call.like(0, reshape_to(x, sizes))};  // throws: two sizes that only a run knows
+    }
   }
   if (is_known(rest)) {
     std::int64_t product = 1;
@@ -200,133 +205,25 @@ Values run_split(const Call& call) {
   return results;
 }
 
-/// Positions of a slice along one axis, as NumPy reads them.
-struct SliceBounds {
-  std::int64_t begin, step;
-  std::optional<std::int64_t> end;
-};
-
-SliceBounds clamped(std::int64_t begin, std::int64_t end, std::int64_t step, std::int64_t size) {
-  if (begin < 0) begin += size;
-  if (end < 0) end += size;
-  if (step > 0) {
-    begin = std::clamp(begin, std::int64_t{0}, size);
-    return {begin, step, std::max(begin, std::clamp(end, std::int64_t{0}, size))};
+/// Returns x without axes of size 1. If only a run knows the size, the run throws AssertionError
+/// for another one.
+Tensor squeezed(Tensor x, const std::vector<int>& ascending) {
+  for (auto axis = ascending.rbegin(); axis != ascending.rend(); ++axis) {
+    const Dim size = x.dim(*axis);
+    if (!size.has_size())
+      assert_that(equal(value_of_size(size).tensor, 1), "Squeeze: the axis has size 1");
+    x = size.has_size() ? squeeze(x, *axis) : gather(x, Value::integer(0).tensor, *axis);
   }
-  begin = std::clamp(begin, std::int64_t{-1}, size - 1);
-  end = std::clamp(end, std::int64_t{-1}, size - 1);
-  if (begin <= end) return {0, 1, 0};  // no element
-  return {begin, step, end < 0 ? std::nullopt : std::optional(end)};
-}
-
-Tensor sliced(const Call& call, const Tensor& x, int axis, std::int64_t begin, std::int64_t end,
-              std::int64_t step) {
-  if (step == 0) call.refuse("a step is 0");
-  const Dim size = x.dim(axis);
-  if (size.has_size()) {
-    const SliceBounds bounds = clamped(begin, end, step, size.size());
-    if (bounds.begin == 0 && bounds.step == 1 && bounds.end == size.size()) return x;
-    return slice(x, axis, bounds.begin, bounds.end, bounds.step);
-  }
-  constexpr std::int64_t kFar = std::numeric_limits<std::int32_t>::max();
-  const bool is_open = step > 0 ? end >= kFar : end <= -kFar;
-  if (begin == 0 && is_open && step == 1) return x;
-  return slice(x, axis, begin >= kFar ? -1 : begin, is_open ? std::nullopt : std::optional(end),
-               step);
-}
-
-/// A value as another one plus a number.
-struct Offset {
-  std::string base;
-  std::int64_t number = 0;
-};
-
-/// Follows the nodes that make a value, as far as they keep it or add a constant.
-Offset offset_of(const Call& call, std::string name) {
-  Offset result{std::move(name)};
-  const std::vector<Node>& nodes = call.scope().graph().nodes;
-  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-    if (node->outputs.size() != 1 || node->outputs[0] != result.base || !node->domain.empty())
-      continue;
-    if (node->op == "Unsqueeze" || node->op == "Squeeze" || node->op == "Identity" ||
-        node->op == "Cast") {
-      result.base = node->inputs.at(0);
-      continue;
-    }
-    if (node->op != "Add" && node->op != "Sub") return result;
-    const bool adds = node->op == "Add";
-    for (std::size_t i = adds ? 0 : 1; i < 2; ++i) {
-      const Value& value = call.scope().get(node->inputs.at(i));
-      if (!value.is_constant || value.tensor.numel() != 1) continue;
-      const ModeScope aside({});
-      const auto number = cast(value.tensor, i64).to_vector<std::int64_t>()[0];
-      result.number += adds ? number : -number;
-      result.base = node->inputs.at(1 - i);
-      break;
-    }
-    if (result.base == node->outputs[0]) return result;
-  }
-  return result;
-}
-
-/// A slice that begins where only a run knows has a known length if its end is its begin plus a
-/// constant, as in x[i:i+1].
-std::optional<Values> moving_slice(const Call& call) {
-  if (call.version() < 10 || (call.is_known(1) && call.is_known(2))) return {};
-  const Offset begin = offset_of(call, call.node().inputs.at(1)),
-               end = offset_of(call, call.node().inputs.at(2));
-  const std::int64_t length = end.number - begin.number;
-  if (begin.base != end.base || length < 0 || call.tensor(1).numel() != 1) return {};
-  if (call.has(4) && call.known_integer(4) != 1) return {};
-  const int axis = call.axis_in(call.has(3) ? call.known_integer(3) : 0, call.tensor(0).rank());
-  const Tensor first = cast(reshape(call.tensor(1), std::vector<std::int64_t>()), i64);
-  return Values{call.like(0, gather(call.tensor(0), first + range(length, i64), axis))};
-}
-
-/// Until version 9 the positions are attributes, later inputs.
-Values run_slice(const Call& call) {
-  if (const auto moving = moving_slice(call)) return *moving;
-  const bool has_inputs = call.version() >= 10;
-  const std::vector<std::int64_t> begins =
-      has_inputs ? call.known_integers(1) : call.integers("starts");
-  const std::vector<std::int64_t> ends =
-      has_inputs ? call.known_integers(2) : call.integers("ends");
-  std::vector<std::int64_t> axes = call.integers("axes"), steps;
-  if (has_inputs && call.has(3)) axes = call.known_integers(3);
-  if (has_inputs && call.has(4)) steps = call.known_integers(4);
-  if (axes.empty())
-    for (std::size_t i = 0; i < begins.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (steps.empty()) steps.resize(begins.size(), 1);
-  if (ends.size() != begins.size() || axes.size() != begins.size() || steps.size() != begins.size())
-    call.refuse("starts, ends, axes and steps differ in length");
-  const auto apply = [&](Tensor x) {
-    for (std::size_t i = 0; i < begins.size(); ++i)
-      x = sliced(call, x, call.axis_in(axes[i], x.rank()), begins[i], ends[i], steps[i]);
-    return x;
-  };
-  Value result = call.like(0, apply(call.tensor(0)));
-  if (call.in(0).sizes && begins.size() == 1) {
-    const Dims& sizes = *call.in(0).sizes;
-    const ModeScope aside({});
-    const Tensor positions = apply(range(static_cast<std::int64_t>(sizes.size()), i64));
-    result.sizes.emplace();
-    for (const std::int64_t at : positions.to_vector<std::int64_t>())
-      result.sizes->push_back(sizes[static_cast<std::size_t>(at)]);
-  }
-  return {result};
+  return x;
 }
 
 Values run_squeeze(const Call& call) {
   const Tensor& x = call.tensor(0);
-  std::vector<Axis> axes;
-  const std::vector<int> given = axes_of(call, x.rank());
-  if (given.empty() && !call.has_attribute("axes") && !call.has(1)) {
+  std::vector<int> axes = axes_of(call, x.rank());
+  if (axes.empty() && !call.has_attribute("axes") && !call.has(1))
     for (int i = 0; i < x.rank(); ++i)
-      if (x.dim(i) == Dim(1)) axes.emplace_back(i);
-  } else {
-    axes.assign(given.begin(), given.end());
-  }
-  Value result = call.like(0, axes.empty() ? x : squeeze(x, Axes(axes)));
+      if (x.dim(i) == Dim(1)) axes.push_back(i);
+  Value result = call.like(0, squeezed(x, axes));
   result.sizes = call.in(0).sizes;
   return {result};
 }
@@ -343,8 +240,34 @@ Values run_unsqueeze(const Call& call) {
   return {result};
 }
 
+/// Returns the sizes that Expand gets as numbers of which only a run knows some. An axis of x that
+/// has not size 1 keeps its size: the run throws AssertionError for another one than this or 1.
+Dims sizes_of_a_run(const Call& call) {
+  const Dims& dims = call.tensor(0).dims();
+  const std::vector<Number> numbers = elements_of(call, 1);
+  Dims sizes;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const Number& number = numbers[i];
+    const std::size_t missing = numbers.size() - i;  // behind this axis, with this axis
+    const Dim own = missing <= dims.size() ? dims[dims.size() - missing] : Dim(1);
+    if (number.known) {
+      sizes.emplace_back(*number.known);
+    } else if (own == Dim(1)) {
+      sizes.push_back(size_of_a_run(number.traced));
+    } else {
+      const Tensor is_own = equal(number.traced, value_of_size(own).tensor);
+      assert_that(logical_or(is_own, equal(number.traced, 1)),
+                  "Expand: a size is 1 or the size of the input's axis", number.traced);
+      sizes.push_back(own);
+    }
+  }
+  return sizes;
+}
+
 Values run_expand(const Call& call) {
-  return {call.like(0, expand_plain(call.tensor(0), call.known_sizes(1)))};
+  const bool has_sizes = call.in(1).sizes || call.is_known(1);
+  return {call.like(
+      0, expand_plain(call.tensor(0), has_sizes ? call.known_sizes(1) : sizes_of_a_run(call)))};
 }
 
 Values run_tile(const Call& call) {
@@ -406,8 +329,7 @@ Values run_reverse_sequence(const Call& call) {
 Values run_trilu(const Call& call) {
   const Tensor& x = call.tensor(0);
   if (x.rank() < 2) call.refuse(str("takes matrices, got ", x.type()));
-  const Tensor k =
-      call.has(1) ? reshape(call.tensor(1), std::vector<std::int64_t>()) : scalar(0, i64);
+  const Tensor k = call.has(1) ? scalar_of(call.tensor(1)) : scalar(0, i64);
   const Dim rows = x.dim(-2), columns = x.dim(-1);
   const Tensor distance = range(columns, i64) - reshape_to(range(rows, i64), Dims{rows, Dim(1)});
   const Tensor stays = call.flag("upper", true) ? distance >= k : distance <= k;
@@ -415,14 +337,21 @@ Values run_trilu(const Call& call) {
 }
 
 const Rule kRules[] = {
-    {"Concat", run_concat},        {"DepthToSpace", run_depth_to_space},
-    {"Expand", run_expand, "", 8}, {"Flatten", run_flatten},
-    {"Reshape", run_reshape},      {"ReverseSequence", run_reverse_sequence, "", 10},
-    {"Shape", run_shape},          {"Size", run_size},
-    {"Slice", run_slice},          {"SpaceToDepth", run_space_to_depth},
-    {"Split", run_split, "", 2},   {"Squeeze", run_squeeze},
-    {"Tile", run_tile, "", 6},     {"Transpose", run_transpose},
-    {"Trilu", run_trilu, "", 14},  {"Unsqueeze", run_unsqueeze},
+    {"Concat", run_concat},
+    {"DepthToSpace", run_depth_to_space},
+    {"Expand", run_expand, "", 8},
+    {"Flatten", run_flatten},
+    {"Reshape", run_reshape},
+    {"ReverseSequence", run_reverse_sequence, "", 10},
+    {"Shape", run_shape},
+    {"Size", run_size},
+    {"SpaceToDepth", run_space_to_depth},
+    {"Split", run_split, "", 2},
+    {"Squeeze", run_squeeze},
+    {"Tile", run_tile, "", 6},
+    {"Transpose", run_transpose},
+    {"Trilu", run_trilu, "", 14},
+    {"Unsqueeze", run_unsqueeze},
 };
 
 }  // namespace

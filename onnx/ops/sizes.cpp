@@ -6,8 +6,11 @@
 #include "reel/core/base/str.h"
 #include "reel/core/functions/creation.h"
 #include "reel/core/functions/elementwise.h"
+#include "reel/core/functions/indices.h"
 #include "reel/core/functions/shape.h"
 #include "reel/core/types/mode.h"
+#include "reel/onnx/plain_dims.h"
+#include "reel/onnx/run_graph.h"
 
 namespace reel::imported {
 
@@ -31,6 +34,34 @@ Value value_of_size(const Dim& size) {
   Value value = Value::of(cast(size.lengths(), i64));
   value.sizes = Dims{size};
   return value;
+}
+
+Tensor scalar_of(const Tensor& x) { return x.rank() ? reshape(x, std::vector<std::int64_t>()) : x; }
+
+Dim size_of_a_run(const Tensor& size) {
+  return with_plain_dims(range(Dim("size", cast(scalar_of(size), i32)))).dim(0);
+}
+
+std::vector<Number> elements_of(const Call& call, std::size_t input) {
+  std::vector<Number> elements;
+  const auto add = [&](const Value& part) {
+    if (!part.tensor.is_traced()) {
+      const ModeScope aside({});
+      for (const std::int64_t number : cast(part.tensor, i64).to_vector<std::int64_t>())
+        elements.push_back({number, {}});
+      return;
+    }
+    for (std::int64_t i = 0; i < part.tensor.dim(0).size(); ++i)
+      elements.push_back({{}, cast(gather(part.tensor, Value::integer(i).tensor, 0), i64)});
+  };
+  for (const Node& node : call.scope().graph().nodes)
+    if (node.op == "Concat" && node.domain.empty() &&
+        node.outputs[0] == call.node().inputs[input]) {
+      for (const std::string& name : node.inputs) add(call.scope().get(name));
+      return elements;
+    }
+  add(call.in(input));
+  return elements;
 }
 
 Tensor reshape_to(const Tensor& x, const Dims& sizes) {

@@ -18,6 +18,19 @@ Value value_of_sizes(const Dims& sizes);
 /// Returns one size as a scalar i64.
 Value value_of_size(const Dim& size);
 
+/// Returns a tensor with one element as a scalar.
+Tensor scalar_of(const Tensor& x);
+/// An integer that a trace may know.
+struct Number {
+  std::optional<std::int64_t> known;
+  Tensor traced;  ///< a scalar i64, if only a run knows the number
+};
+/// Returns the elements of an input that is a vector of integers. Follows the node that joins it:
+/// if only a run knows the vector, a trace may know some of its parts.
+std::vector<Number> elements_of(const Call& call, std::size_t input);
+/// Returns an axis of unknown size, which a run finds in a tensor with one integer.
+Dim size_of_a_run(const Tensor& size);
+
 /// Returns the elements of x, in row-major order, with plain sizes. Sizes that only a run knows may
 /// be sizes of axes of x; one may follow from the other sizes.
 Tensor reshape_to(const Tensor& x, const Dims& sizes);

@@ -33,6 +33,24 @@ TEST(DrawnProgramsTest, HaveTheirValuesWhenTheyAreLoaded) {
   }
 }
 
+TEST(DrawnProgramsTest, HaveTheirValuesInATrace) {
+  using Values = std::map<std::string, Tensor>;
+  int refused = 0;  // for instance two sizes of one tensor that only a run knows
+  for (const SavedCase& saved : drawn().cases) {
+    if (!saved.failure.empty()) continue;
+    try {
+      const OnnxModel model = load_onnx_bytes(saved.bytes);
+      const auto traced = jit([&](const Values& inputs) { return model(inputs); });
+      expect_outputs(saved, traced(saved.inputs), "traced");
+    } catch (const TraceError&) {
+      ++refused;
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << saved.name << ": " << error.what();
+    }
+  }
+  EXPECT_LE(refused, kPrograms / 100);
+}
+
 class DrawnProgramsInOnnxruntimeTest : public InOwnFolder {
  protected:
   DrawnProgramsInOnnxruntimeTest() : InOwnFolder("cases.txt") {}

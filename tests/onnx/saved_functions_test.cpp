@@ -8,19 +8,6 @@ namespace {
 
 using Values = std::map<std::string, Tensor>;
 
-/// Models with sizes that depend on values: load_onnx runs them eagerly only.
-bool runs_eagerly_only(const SavedCase& saved) {
-  for (const char* const name :
-       {"packed entries", "a history in the state", "beam search",
-        "the gradient of a scan that a condition ends early", "two directions and their gradient"})
-    if (saved.name == name) return true;
-  return false;
-}
-/// Models that are not saved again: rows of a table are replaced in their loaded form.
-bool is_saved_once(const SavedCase& saved) {
-  return runs_eagerly_only(saved) || saved.name == "a TensorArray in the state";
-}
-
 /// Calls check for each case. Fails for a case that was not saved, or whose check throws.
 template <class Check>
 void for_each_case(const Check& check) {
@@ -45,7 +32,6 @@ TEST(SavedFunctionsTest, HaveTheirValuesWhenTheyAreLoaded) {
 
 TEST(SavedFunctionsTest, HaveTheirValuesInATrace) {
   for_each_case([](const SavedCase& saved) {
-    if (runs_eagerly_only(saved)) return;
     const OnnxModel model = load_onnx_bytes(saved.bytes);
     const auto traced = jit([&](const Values& inputs) { return model(inputs); });
     expect_outputs(saved, traced(saved.inputs), "traced");
@@ -54,7 +40,6 @@ TEST(SavedFunctionsTest, HaveTheirValuesInATrace) {
 
 TEST(SavedFunctionsTest, HaveTheirValuesWhenTheyAreSavedAgain) {
   for_each_case([](const SavedCase& saved) {
-    if (is_saved_once(saved)) return;
     const OnnxModel model = load_onnx_bytes(saved.bytes);
     const auto f = [&](const Values& inputs) { return model(inputs); };
     const OnnxModel again =

@@ -73,6 +73,186 @@ TEST_P(OnnxShapesTest, ReshapeToAProductOfSizes) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
+TEST_P(OnnxShapesTest, GatherElementsAlongAnAxisOfUnknownSize) {
+  const OnnxModel model = model_of(R"(
+    g (float[n, m] x, int64[n, m] at) => (float[n, m] y) { y = GatherElements <axis = 0> (x, at) })");
+  const auto f = run([&](const Tensor& x, const Tensor& at) {
+    return model({{"x", x}, {"at", at}}).at("y");
+  });
+  const auto positions = [](const Tensor& at, const Tensor& x) {
+    return reshape(cast(at, i64), x.dims());
+  };
+  const Tensor x = numbers(2, 3), y = numbers(3, 1);
+  expect_values(f(x, positions(tensor({1, 0, -1, 0, -2, 1}), x)), {3, 1, 5, 0, 1, 5});
+  expect_values(f(y, positions(tensor({2, 2, -3}), y)), {2, 2, 0});
+  EXPECT_EQ(f.trace_count(), 1);
+  EXPECT_THROW(f(y, positions(tensor({0, 1, 3}), y)), AssertionError);
+}
+
+TEST_P(OnnxShapesTest, GatherElementsTakesIndicesOfAnotherUnknownSize) {
+  const OnnxModel model = model_of(R"(
+    g (float[n, m] x, int64[k, l] at) => (float[k, l] y) { y = GatherElements <axis = 1> (x, at) })");
+  const auto f = run([&](const Tensor& x, const Tensor& at) {
+    return model({{"x", x}, {"at", at}}).at("y");
+  });
+  const auto row_of = [](std::int64_t rows) {
+    const Dim k("k", scalar(rows)), l("l", scalar(2));
+    return ones({k, l}, i64);
+  };
+  expect_values(f(numbers(2, 3), row_of(1)), {1, 1});
+  expect_values(f(numbers(2, 3), row_of(2)), {1, 1, 4, 4});
+  EXPECT_THROW(f(numbers(2, 3), row_of(3)), Error);
+}
+
+TEST_P(OnnxShapesTest, ScatterElementsAlongAnAxisOfUnknownSize) {
+  const OnnxModel model = model_of(R"(
+    g (float[n, 3] x, int64[n, 3] at) => (float[n, 3] y) {
+      zero = Sub(x, x)
+      y = ScatterElements <axis = 0, reduction = "add"> (zero, at, x)
+    })");
+  const auto f = run([&](const Tensor& x, const Tensor& at) {
+    return model({{"x", x}, {"at", at}}).at("y");
+  });
+  const auto rows = [](std::int64_t n) {
+    return cast(reshape(range(n * 3), Dims{Dim("batch", scalar(n)), Dim("feature", 3)}), f32);
+  };
+  const Tensor x = rows(2), y = rows(3);
+  expect_values(f(x, zeros_like(cast(x, i64))), {3, 5, 7, 0, 0, 0});
+  expect_values(f(y, ones_like(cast(y, i64))), {0, 0, 0, 9, 12, 15, 0, 0, 0});
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
+/// Returns i64[1].
+Tensor one_number(std::int64_t number) { return tensor(std::vector{number}); }
+
+TEST_P(OnnxShapesTest, TopKByANumberThatOnlyARunKnows) {
+  const OnnxModel model = model_of(R"(
+    g (float[2, 3] x, int64[1] k) => (float[2, n] y, int64[2, n] at, float[2, n] z) {
+      y, at = TopK(x, k)
+      z, unread = TopK <largest = 0> (x, k)
+    })");
+  const auto f = run([&](const Tensor& x, const Tensor& k) {
+    const auto made = model({{"x", x}, {"k", k}});
+    return std::tuple{made.at("y"), made.at("at"), made.at("z")};
+  });
+  const Tensor x = tensor({{1., 3., 2.}, {5., 4., 5.}});
+  const auto [y, at, z] = f(x, one_number(2));
+  expect_values(y, {3, 2, 5, 5});
+  expect_values(at, {1, 2, 0, 2});
+  expect_values(z, {1, 2, 4, 5});
+  EXPECT_EQ(std::get<0>(f(x, one_number(0))).numel(), 0);
+  EXPECT_THROW(f(x, one_number(4)), Error);
+}
+
+TEST_P(OnnxShapesTest, RangeBetweenBoundsThatOnlyARunKnows) {
+  const OnnxModel model = model_of(R"(
+    g (int64 a, int64 b, int64 step, float c) => (int64[n] y, float[m] z) <float one = {1}> {
+      y = Range(a, b, step)
+      z = Range(one, c, one)
+    })");
+  const auto f = run([&](const Tensor& a, const Tensor& b, const Tensor& step, const Tensor& c) {
+    const auto made = model({{"a", a}, {"b", b}, {"step", step}, {"c", c}});
+    return std::pair{made.at("y"), made.at("z")};
+  });
+  const auto at = [](std::int64_t i) { return scalar(i, i64); };
+  const auto [up, floats] = f(at(2), at(7), at(2), scalar(3.5f));
+  expect_values(up, {2, 4, 6});
+  expect_values(floats, {1, 2, 3});
+  const auto [down, none] = f(at(3), at(0), at(-1), scalar(1.f));
+  expect_values(down, {3, 2, 1});
+  EXPECT_EQ(none.numel(), 0);
+}
+
+TEST_P(OnnxShapesTest, PadsByNumbersThatOnlyARunKnows) {
+  const OnnxModel model = model_of(R"(
+    g (float[2] x, int64[1] n, float v) => (float[m] y, float[k] z) <int64[1] one = {1}> {
+      pads = Concat <axis = 0> (one, n)
+      y = Pad(x, pads, v)
+      both = Concat <axis = 0> (n, n)
+      twice = Add(both, both)
+      z = Pad(x, twice)
+    })");
+  const auto f = run([&](const Tensor& x, const Tensor& n, const Tensor& v) {
+    const auto made = model({{"x", x}, {"n", n}, {"v", v}});
+    return std::pair{made.at("y"), made.at("z")};
+  });
+  const Tensor x = tensor({1., 2.});
+  const auto [y, z] = f(x, one_number(2), scalar(9.f));
+  expect_values(y, {9, 1, 2, 9, 9});
+  expect_values(z, {0, 0, 0, 0, 1, 2, 0, 0, 0, 0});
+  const auto [a, b] = f(x, one_number(0), scalar(9.f));
+  expect_values(a, {9, 1, 2});
+  expect_values(b, {1, 2});
+}
+
+TEST_P(OnnxShapesTest, SlicesWithBoundsThatOnlyARunKnows) {
+  const OnnxModel model = model_of(R"(
+    g (float[4] x, int64[1] n) => (float[k] y, float[m] z) <int64[1] first = {0}, int64[1] end = {9}> {
+      y = Slice(x, first, n)
+      z = Slice(x, n, end)
+    })");
+  const auto f = run([&](const Tensor& x, const Tensor& n) {
+    const auto made = model({{"x", x}, {"n", n}});
+    return std::pair{made.at("y"), made.at("z")};
+  });
+  const Tensor x = tensor({1., 2., 3., 4.});
+  const auto expect = [&](std::int64_t n, const std::vector<double>& y,
+                          const std::vector<double>& z) {
+    const auto [front, back] = f(x, one_number(n));
+    EXPECT_EQ(cast(front, f64).to_vector<double>(), y);
+    EXPECT_EQ(cast(back, f64).to_vector<double>(), z);
+  };
+  expect(3, {1, 2, 3}, {4});
+  expect(-1, {1, 2, 3}, {4});
+  expect(0, {}, {1, 2, 3, 4});
+  expect(7, {1, 2, 3, 4}, {});
+}
+
+TEST_P(OnnxShapesTest, SlicesSeveralAxesWithBoundsThatOnlyARunKnows) {
+  const OnnxModel model = model_of(R"(
+    g (float[2, 3] x, int64[2] begin) => (float[n, m] y)
+    <int64[2] end = {9, 9}> {
+      y = Slice(x, begin, end)
+    })");
+  const auto f = run([&](const Tensor& x, const Tensor& begin) {
+    return model({{"x", x}, {"begin", begin}}).at("y");
+  });
+  const Tensor x = tensor({{1., 2., 3.}, {4., 5., 6.}});
+  expect_values(f(x, tensor(std::vector<std::int64_t>{1, -2})), {5, 6});
+  expect_values(f(x, tensor(std::vector<std::int64_t>{0, 1})), {2, 3, 5, 6});
+}
+
+TEST_P(OnnxShapesTest, ExpandsAndReshapesToANumberThatOnlyARunKnows) {
+  const OnnxModel model = model_of(R"(
+    g (float[1, 2] x, int64[1] n) => (float[k, 2] y, float[k, 2] same, float[m] flat)
+    <int64[1] two = {2}, int64[1] open = {-1}> {
+      sizes = Concat <axis = 0> (n, two)
+      y = Expand(x, sizes)
+      same = Expand(y, sizes)
+      rows = Reshape(y, sizes)
+      flat = Reshape(rows, open)
+    })");
+  const auto f = run([&](const Tensor& x, const Tensor& n) {
+    const auto made = model({{"x", x}, {"n", n}});
+    return std::tuple{made.at("y"), made.at("same"), made.at("flat")};
+  });
+  const auto [y, same, flat] = f(tensor({{1., 2.}}), one_number(2));
+  expect_values(y, {1, 2, 1, 2});
+  expect_values(same, {1, 2, 1, 2});
+  expect_values(flat, {1, 2, 1, 2});
+}
+
+TEST_P(OnnxShapesTest, SqueezesAnAxisWhoseSizeOnlyARunKnows) {
+  const OnnxModel model = model_of(R"(
+    g (float[n, 2] x) => (float[2] y) <int64[1] axes = {0}> { y = Squeeze(x, axes) })");
+  const auto f = run([&](const Tensor& x) { return model({{"x", x}}).at("y"); });
+  const auto rows = [](std::int64_t n) {
+    return ones({Dim("batch", scalar(n)), Dim("feature", 2)});
+  };
+  expect_values(f(rows(1)), {1, 1});
+  EXPECT_THROW(f(rows(2)), Error);
+}
+
 TEST_P(OnnxShapesTest, GradientsWithUnknownSizes) {
   const OnnxModel model = model_of(R"(
     g (float[n, 2] x) => (float[n, 2] y) <float[2, 2] w = {1, 2, 3, 4}, float[2] b = {1, 1}> {

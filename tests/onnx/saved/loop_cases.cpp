@@ -124,6 +124,22 @@ void add_arrays(std::vector<SavedCase>& cases) {
         return std::pair{a.stack(), a.read(1)};
       },
       vector()));
+  cases.push_back(saved_case(
+      "the gradient of a TensorArray that grows",
+      [](const Tensor& x) {
+        using State = std::tuple<TensorArray, Tensor>;
+        return grad([](const Tensor& x) {
+          auto [all, last] =
+              while_loop([](const State& state) { return sum(std::get<1>(state)) < 20; },
+                         [](const State& state) {
+                           const auto& [array, x] = state;
+                           return State{array.push_back(x), x * 2};
+                         },
+                         State{TensorArray(TensorType{f32, {3}}), x});
+          return sum(square(all.stack()));
+        })(x);
+      },
+      vector()));
 }
 
 struct Weights {

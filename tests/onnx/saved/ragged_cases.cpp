@@ -100,6 +100,24 @@ std::vector<SavedCase> ragged_cases() {
         return std::pair{sum(packed), mean(square(packed))};
       },
       xs));
+  cases.push_back(saved_case(
+      "packed elements of each entry",
+      [](const Tensor& xs) {
+        const Tensor x = sum(xs, xs.dim("feature"));
+        return pack(x, x > 0, {xs.dim("time")});
+      },
+      xs));
+  cases.push_back(saved_case(
+      "the gradient of packed entries, and unpacked ones",
+      [=](const Tensor& xs) {
+        const Dim time = xs.dim("time");
+        const auto squares = [&](const Tensor& xs) {
+          return sum(square(pack(xs, {in.batch, time})));
+        };
+        const Tensor packed = pack(xs, {in.batch, time});
+        return std::pair{grad(squares)(xs), unpack(tanh(packed), 0, Dims{in.batch, time})};
+      },
+      xs));
   manual_seed(12);
   const Dim steps("time", 4);
   cases.push_back(saved_case("a history in the state", attention_so_far,
