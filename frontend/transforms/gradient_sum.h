@@ -15,6 +15,11 @@
 REEL_API_BEGIN
 namespace reel {
 
+namespace detail {
+/// Throws DTypeError unless a total and a weight have the dtype of the sums.
+void check_dtype_of_sum(DType sums, const Tensor& total, const Tensor& weight);
+}  // namespace detail
+
 /// The sums of losses and of gradients over micro-batches, the parts of a batch that is too large
 /// for memory. A tree: pass it through a jitted function, so that one micro-batch after the other
 /// needs memory.
@@ -45,8 +50,9 @@ struct GradientSum {
         weight(scalar(0, dtype)) {}
 
   /// Adds a part. f: (parameters, rest...) -> the sum of its losses and the number of its terms, as
-  /// Weighted in losses/metrics.h: {total, weight}. Gradients of table rows become dense. Throws as
-  /// value_and_grad does; the sums are then unchanged.
+  /// Weighted in losses/metrics.h: {total, weight}. Gradients of table rows become dense. Throws
+  /// DTypeError if a loss has another dtype than the sums, and as value_and_grad does; the sums are
+  /// then unchanged.
   template <class F, class... Rest>
   void add(F&& f, const Params& parameters, const Rest&... rest) {
     const auto of_total = [&](const Params& p, const Rest&... others) {
@@ -54,6 +60,7 @@ struct GradientSum {
       return std::pair{loss.total, loss.weight};
     };
     auto [loss, own] = value_and_grad(of_total)(parameters, rest...);
+    detail::check_dtype_of_sum(total.dtype(), loss.first, loss.second);
     const auto plus = [](const Tensor& a, const Tensor& b) {
       return is_float(a.dtype()) ? a + b : a;
     };

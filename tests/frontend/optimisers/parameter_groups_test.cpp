@@ -175,6 +175,18 @@ TEST_P(GradientSumTest, OfNothingIsZero) {
   expect_values(gradient.weight, {0, 0});
 }
 
+TEST_P(GradientSumTest, NamesTheDtypeThatDiffers) {
+  const auto f = run([](const Tensor& w) {
+    GradientSum<Tensor> losses(w);
+    losses.add([](const Tensor& w) { return Weighted{sum(square(w)), scalar(2., f64)}; }, w);
+    return losses.mean();
+  });
+  EXPECT_EQ(message_of<DTypeError>([&] { f(ones({2}, f64)); }),
+            "GradientSum::add: f returned the total f64[] and the weight f64[], but the sums are "
+            "f32; return both in one dtype, and give the constructor this dtype, as in "
+            "GradientSum<Model>(model, f64)");
+}
+
 TEST_P(GradientSumTest, OfTableRowsIsDense) {
   const Dim vocab("vocab", 4), feature("feature", 2), batch("batch", 3);
   struct Words {
