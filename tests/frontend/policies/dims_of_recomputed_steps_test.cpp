@@ -308,5 +308,43 @@ TEST(DimsOfRecomputedStepsTest, PlainDimThatACheckpointedFunctionMakes) {
     }
 }
 
+/// The outer loop has a list of residuals for each inner loop. An inner loop recomputes them, so
+/// that only a run of it tells the lengths of their letters, which come with an argument.
+TEST(DimsOfRecomputedStepsTest, RecomputedListsInLists) {
+  const Dim in("in", 3);
+  const Tensor letter_ids = zeros({text_of_sentences({2, 1}, {2, 1, 1, 0}).dim("letters")}, i32);
+  const Tensor row = cast(tensor({0.5, -1.0, 0.25}, {in}), f64);
+  for (const int steps : {0, 1}) {
+    const auto slope = [&](const Checkpoint& policy) {
+      return [&, policy](const Tensor& at, const Tensor& ids) {
+        using State = std::pair<Tensor, Tensor>;
+        const auto loss = [&](const Tensor& x) {
+          const auto body = [&](const State& s) {
+            const Tensor inner =
+                while_loop([&](const State& t) { return t.second < steps; },
+                           [&](const State& t) {
+                             const Tensor other = set_at(
+                                 s.first, ids, sin(gather(s.first, mod(ids + 1, 3), in)), in);
+                             return State{mean(other, {in}), t.second + 1};
+                           },
+                           State{x, scalar(0)}, {.checkpoint = policy})
+                    .first;
+            return State{s.first + inner, s.second + 1};
+          };
+          return sum(
+              while_loop([](const State& s) { return s.second < 2; }, body, State{row, scalar(0)})
+                  .first);
+        };
+        return hvp(loss, at, at);
+      };
+    };
+    const Tensor x = scalar(0.75, f64), expected = slope(Checkpoint())(x, letter_ids);
+    const auto planned = jit(slope(Checkpoint::every(3)));
+    expect_all_close(planned(x, letter_ids), expected, 1e-12);
+    EXPECT_EQ(planned.explain().find("its plan failed"), std::string::npos)
+        << planned.explain().substr(0, 600);
+  }
+}
+
 }  // namespace
 }  // namespace reel

@@ -35,6 +35,7 @@ Tensor step_of_saved(const Tensor& slices, std::int64_t position);
 Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first, std::int64_t count);
 
 /// True if the dims have the same size and lengths, though iterations may have made each anew.
+/// Ragged dims of unknown lengths are alike only if they are one Dim.
 bool are_alike(const Dim& a, const Dim& b);
 
 /// Returns the indices of the slices that are list elements with dims made by the saving iteration,
