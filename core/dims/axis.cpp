@@ -17,10 +17,7 @@ int Axis::in(const TensorType& type, std::string_view op) const {
     if (!named->is_named())
       throw ArgumentError(str(op, ": a plain size, ", *named, ", names no axis of ", type,
                               "; give a position or a named Dim"));
-    std::string repair = one_dim_hint({*named}, type.dims());
-    if (type.rank() && !type.is_named())
-      repair = "; its dims are plain sizes: name them, as in reshape(x, {dim, ...})";
-    throw ShapeError(str(op, ": ", type, " has no dim ", *named, repair));
+    throw ShapeError(str(op, ": ", type, " has no dim ", *named, missing_dim_hint(type, *named)));
   }
   const int position = std::get<int>(axis_), rank = type.rank();
   if (position < -rank || position >= rank)

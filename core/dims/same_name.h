@@ -1,4 +1,5 @@
-// core/dims/same_name.h — one_dim_hint, the hint in errors about two Dims of one name.
+// core/dims/same_name.h — hints in errors about dims: two Dims of one name, a dim that a tensor
+// lacks.
 #pragma once
 
 #include <string>
@@ -14,5 +15,10 @@ std::string not_one_dim(const Dims& a, const Dims& b);
 /// Returns not_one_dim() with the repair, as the end of a message: "; the two called ...: use one
 /// Dim for both, ..."; otherwise "".
 std::string one_dim_hint(const Dims& a, const Dims& b);
+
+/// Returns the repair for a type that lacks a named dim, as the end of a message: one_dim_hint(),
+/// or that the type has plain sizes, or that its only dim of this size can be renamed; otherwise
+/// "".
+std::string missing_dim_hint(const TensorType& type, const Dim& dim);
 
 }  // namespace reel

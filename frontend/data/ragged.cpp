@@ -149,7 +149,9 @@ RowReader::RowReader(const Tensor& x, int depth, DType stored)
         const int at = find(x.dims(), of);
         if (at < 0 || at >= axis)
           throw ShapeError(str("rows_of: the lengths of ", dim, " run over ", of, ", which does ",
-                               "not stand before it in ", x.type(), "; transpose it"));
+                               "not stand before it in ", x.type(),
+                               "; transpose it: transpose(x, {", of.name(), ", ", dim.name(),
+                               x.rank() > 2 ? ", ...})" : "})"));
         of_lengths = of.size() ? of_lengths / of.size() : 0;
         level.strides[static_cast<std::size_t>(at)] = of_lengths;
       }

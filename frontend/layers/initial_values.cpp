@@ -5,6 +5,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
 
 namespace reel {
@@ -34,8 +35,12 @@ void check_parameter_dtype(std::string_view layer, DType dtype) {
 void check_input(std::string_view layer, std::string_view role, const Tensor& x, const Dim& dim,
                  DType dtype) {
   if (!x.is_defined()) throw ArgumentError(str(layer, ": ", role, " is an empty Tensor"));
-  const int axis = find(x.dims(), dim);
-  if (axis < 0) Axis(dim).in(x.type(), str(layer, ": ", role));
+  if (find(x.dims(), dim) < 0) {
+    const std::string hint = missing_dim_hint(x.type(), dim);
+    throw ShapeError(str(layer, ": ", role, ' ', x.type(), " has no dim ", dim,
+                         ", which the layer takes",
+                         hint.empty() ? "; make the layer with a dim of x" : hint));
+  }
   if (x.dtype() != dtype)
     throw DTypeError(str(layer, ": dtypes differ: ", role, ' ', x.type(), ", parameters ", dtype,
                          "; cast ", role, " to ", dtype, ", or make the layer with dtype ",

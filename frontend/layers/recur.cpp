@@ -3,6 +3,7 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/dims/axis.h"
+#include "reel/core/dims/same_name.h"
 
 namespace reel::detail {
 
@@ -11,7 +12,11 @@ void check_xs(const Tensor& xs, const Dim& dim, const Dim& in, std::string_view 
   if (dim == in)
     throw ArgumentError(str(name, ": ", dim,
                             " is the input dim of the cell; run along another dim of ", xs.type()));
-  for (const Dim& needed : {dim, in}) Axis(needed).in(xs.type(), str(name, ": xs"));
+  Axis(dim).in(xs.type(), str(name, ": xs"));
+  if (find(xs.dims(), in) >= 0) return;
+  const std::string hint = missing_dim_hint(xs.type(), in);
+  throw ShapeError(str(name, ": xs ", xs.type(), " has no dim ", in, ", which the cell takes",
+                       hint.empty() ? "; make the cell with a dim of xs" : hint));
 }
 
 Dims state_dims(const Tensor& xs, const Dim& dim, const Dim& in) {

@@ -41,6 +41,16 @@ void check_same_dims(std::string_view loss, std::string_view what, const TensorT
                          targets, one_dim_hint(x.dims(), targets.dims())));
 }
 
+/// Throws ShapeError unless probabilities of classes have the dims of logits.
+void check_probabilities(std::string_view function, const TensorType& logits,
+                         const TensorType& targets) {
+  if (targets.rank() + 1 == logits.rank())
+    throw ShapeError(str(function, ": targets must have the dims of logits where they are ",
+                         "probabilities: ", logits, ", targets ", targets,
+                         "; numbers of classes are integers: cast(targets, i32)"));
+  check_same_dims(function, "logits where they are probabilities", logits, targets);
+}
+
 /// Throws ShapeError unless class indices have the dims of logits without the classes.
 void check_positions(std::string_view function, const TensorType& logits, const TensorType& targets,
                      int axis) {
@@ -155,7 +165,7 @@ Tensor detail::cross_entropy_as(const std::string& function, const Tensor& logit
   if (has_positions)
     check_positions(function, logits.type(), targets.type(), axis);
   else
-    check_same_dims(function, "logits where they are probabilities", logits.type(), targets.type());
+    check_probabilities(function, logits.type(), targets.type());
   // NaN in padding would spread to its gradient through softmax; mask_padding removes it.
   const Tensor log_p = log_softmax(mask_padding(logits), axis);
   const bool has_weights = options.class_weights.is_defined();

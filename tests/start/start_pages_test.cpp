@@ -28,6 +28,20 @@ struct Tagger {
   }
 };
 
+const Dim both("both", 32);
+
+struct BothWays {
+  Embedding letters = Embedding::init(letter, feature);
+  GruCell forward = GruCell::init(feature, hidden), backward = GruCell::init(feature, hidden);
+  Linear readout = Linear::init(both, tag);
+
+  Tensor operator()(const Tensor& text) const {
+    const auto read = bidirectional(forward, backward, letters(text), text.dim("time"),
+                                    {.out = both});  // both: the features of both cells
+    return readout(read.outputs);
+  }
+};
+
 struct Batch {
   Tensor text, tags;
 };
@@ -42,6 +56,12 @@ Tensor loss_of(const Tagger& tagger, const Batch& batch) {
   return cross_entropy(tagger(batch.text), batch.tags, tag);
 }
 
+TEST_F(StartPages, ReadsBothWays) {
+  const Tensor text = vowels_of({"reel", "a"}).text;
+  const Tensor logits = BothWays()(text);
+  EXPECT_EQ(logits.dims(), (Dims{text.dim("time"), text.dim("batch"), tag}));
+}
+
 TEST_F(StartPages, FirstModel) {
   Tagger tagger;
   Adam<Tagger> optimiser(tagger, {.learning_rate = 0.02});
@@ -53,6 +73,9 @@ TEST_F(StartPages, FirstModel) {
   }
   const Weighted right = accuracy(tagger(batch.text), batch.tags, tag);
   std::cout << right.mean() << '\n';
+  const Tensor best = argmax(tagger(batch.text), tag);  // [time, batch]
+  const auto of_words = rows_of<int>(transpose(best, batch.text.dims()));
+  EXPECT_EQ(of_words[1], (std::vector<int>{0, 1, 1, 0}));
   EXPECT_GT(before.item<float>(), 0.3f);
   EXPECT_GT(right.mean().item<float>(), 0.95f);
 

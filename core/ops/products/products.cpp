@@ -52,6 +52,14 @@ bool may_match(const Dim& a, const Dim& b) {
   return !a.is_named() && !b.is_named() && !(a.has_size() && b.has_size());
 }
 
+/// Returns the repair if a product of two plain matrices fits with the second one transposed.
+std::string transpose_hint(const TypeArgs& args) {
+  const TensorType &a = args.in[0], &b = args.in[1];
+  const bool are_plain = a.rank() == 2 && b.rank() == 2 && !a.is_named() && !b.is_named();
+  if (!are_plain || !(a.dims()[1] == b.dims()[1])) return "";
+  return "; if its columns are meant, transpose it: transpose(rhs, {1, 0})";
+}
+
 void check_pairs(const TypeArgs& args, const std::vector<int>& a_axes,
                  const std::vector<int>& b_axes, const char* what) {
   const TensorType &a = args.in[0], &b = args.in[1];
@@ -60,7 +68,7 @@ void check_pairs(const TypeArgs& args, const std::vector<int>& a_axes,
                    b.dims()[static_cast<std::size_t>(b_axes[i])]))
       throw ShapeError(str("matmul: ", what, a.is_named() || b.is_named() ? " dims" : " sizes",
                            " differ: ", size_along("lhs", a, a_axes[i]), ", ",
-                           size_along("rhs", b, b_axes[i])));
+                           size_along("rhs", b, b_axes[i]), transpose_hint(args)));
 }
 
 void dot_type(TypeArgs& args) {

@@ -134,10 +134,20 @@ Dims plain_dims(const std::vector<std::int64_t>& sizes, const TensorType& x) {
   return dims;
 }
 
+/// Returns the extents of ragged dims for messages: "; time[batch=2] has 3 positions, ...".
+std::string longest_entries(const TensorType& type) {
+  std::string text;
+  for (int axis = 0; axis < type.rank(); ++axis)
+    if (const Dim& dim = type.dims()[static_cast<std::size_t>(axis)]; dim.is_ragged())
+      text += str("; ", dim, " has ", type.sizes()[static_cast<std::size_t>(axis)],
+                  " positions, as its longest entry");
+  return text;
+}
+
 void check_reshape(const TensorType& from, const TensorType& to) {
   if (from.is_known() && to.is_known() && from.numel() != to.numel())
-    throw ShapeError(
-        str("reshape: ", from, " has ", from.numel(), " elements, ", to, " has ", to.numel()));
+    throw ShapeError(str("reshape: ", from, " has ", from.numel(), " elements, ", to, " has ",
+                         to.numel(), longest_entries(to)));
 }
 
 void reshape_type(TypeArgs& a) {

@@ -15,6 +15,21 @@ namespace {
 
 using detail::print;
 
+/// Returns the repair if the returned dims have one dim, of the same size, in place of another.
+std::string rename_hint(const Dims& given, const Dims& returned) {
+  Dims missing, added;
+  for (const Dim& dim : given)
+    if (!contains(returned, dim)) missing.push_back(dim);
+  for (const Dim& dim : returned)
+    if (!contains(given, dim)) added.push_back(dim);
+  if (missing.size() != 1 || added.size() != 1) return "";
+  const Dim &from = added[0], &to = missing[0];
+  const bool fit = from.is_named() && to.is_named() && !from.is_ragged() && !to.is_ragged() &&
+                   from.has_size() && to.has_size() && from.size() == to.size();
+  if (!fit || from.name() == to.name()) return "";
+  return str("; rename it: rename(x, ", from.name(), ", ", to.name(), ")");
+}
+
 bool is_permutation(const Dims& a, const Dims& b) {
   if (a.size() != b.size()) return false;
   return std::all_of(a.begin(), a.end(),
@@ -160,9 +175,9 @@ std::string StateRule::why_not(std::size_t leaf, const TensorType& type,
     return given ? str("more general than its shape invariant ", *given) : "more general";
   if (given) return str("its shape invariant ", *given, " does not allow that");
   const TensorType& before = initial_[leaf].tensor.type();
-  return changes.affects(before) && !before.is_list()
-             ? str("dims differ: expected ", changes(before))
-             : detail::dims_differ(before, type);
+  if (changes.affects(before) && !before.is_list())
+    return str("dims differ: expected ", changes(before));
+  return detail::dims_differ(before, type) + rename_hint(before.dims(), type.dims());
 }
 
 std::string StateRule::advice(const TreeLeaves& returned,

@@ -64,6 +64,24 @@ TEST_P(ReturnnStateErrors, Case99_OtherKeysOrLength) {
             "from iteration to iteration; a list that grows can be a TensorArray.");
 }
 
+TEST_P(ReturnnStateErrors, ADimInPlaceOfAnotherOfItsSizeIsRenamed) {
+  const Dim next("next", 2), wide("wide", 4);
+  const auto message = [&](const Dim& returned) {
+    return error_of_body<ShapeError>(
+        [&](const Tensor&) {
+          return zeros({batch, returned});
+        },
+        zeros({batch, feature}));
+  };
+  const std::string begin =
+      "while_loop \"decode\": the state returned by the body differs from the state it was given\n"
+      "  state: f32[batch=3,feature=2] going in, f32[batch=3,";
+  const std::string end = ")\nReturn every leaf with the type it had on entry.";
+  EXPECT_EQ(message(next),
+            begin + "next=2] coming out (dims differ; rename it: rename(x, next, feature)" + end);
+  EXPECT_EQ(message(wide), begin + "wide=4] coming out (dims differ" + end);
+}
+
 TEST_P(ReturnnStateErrors, Case99_ScanToo) {
   EXPECT_EQ(error_of<StructureError>(
                 [&](const Vector& s) {

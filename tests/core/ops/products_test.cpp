@@ -254,7 +254,8 @@ TEST(ProductsTypeTest, PlainSizesThatATraceDoesNotKnow) {
               DimEnv other;
               return replay(*graph, wrong, other);
             }),
-            "matmul: inner sizes differ: lhs f64[3,4] has 4 columns, rhs f64[3,4] has 3 rows");
+            "matmul: inner sizes differ: lhs f64[3,4] has 4 columns, rhs f64[3,4] has 3 rows; if "
+            "its columns are meant, transpose it: transpose(rhs, {1, 0})");
 }
 
 // ---- Kernels ------------------------------------------------------------------------------------

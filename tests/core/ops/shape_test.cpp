@@ -84,6 +84,12 @@ TEST(ReshapeTest, ErrorsCountElements) {
               reshape(x, {4, 2});
             }),
             "reshape: f32[2,3] has 6 elements, f32[4,2] has 8");
+  const Dim rows("rows", 2), steps("steps", tensor({1, 3}, {rows}));
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              reshape(zeros({2, 2}), {rows, steps});
+            }),
+            "reshape: f32[2,2] has 4 elements, f32[rows=2,steps[rows=2]] has 6; steps[rows=2] has "
+            "3 positions, as its longest entry");
   EXPECT_EQ(message_of<ShapeError>([&] {
               reshape(x, {4, -1});
             }),

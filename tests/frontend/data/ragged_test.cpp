@@ -143,7 +143,7 @@ TEST(RaggedErrorsTest, NameTheRow) {
         return rows_of(transpose(ones({batch, time}), {time, batch}));
       }),
       "rows_of: the lengths of time[batch=2] run over batch=2, which does not stand before it "
-      "in f32[time[batch=2],batch=2]; transpose it");
+      "in f32[time[batch=2],batch=2]; transpose it: transpose(x, {batch, time})");
   EXPECT_EQ(message_of<ArgumentError>([&] {
               return rows_of<std::string>(tensor({{97, 256}}));
             }),

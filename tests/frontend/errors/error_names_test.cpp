@@ -255,8 +255,19 @@ TEST_F(ErrorNamesTest, OfLayers) {
       {"recur", [&] { recur(lstm, x, f); }},
   });
   EXPECT_EQ(message_of<ShapeError>([&] { linear(p); }),
-            "Linear: x: f32[2,3] has no dim f=4; its dims are plain sizes: name them, as in "
-            "reshape(x, {dim, ...})");
+            "Linear: x f32[2,3] has no dim f=4, which the layer takes; its dims are plain sizes: "
+            "name them, as in reshape(x, {dim, ...})");
+  const Dim h("h", 4);
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              linear(ones({batch, h}));
+            }),
+            "Linear: x f32[batch=2,h=4] has no dim f=4, which the layer takes; if h=4 is meant, "
+            "rename it: rename(x, h, f)");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              recur(lstm, ones({batch, time}), time);
+            }),
+            "recur: xs f32[batch=2,time=3] has no dim f=4, which the cell takes; make the cell "
+            "with a dim of xs");
   EXPECT_EQ(message_of<DTypeError>([&] { linear(cast(x, f64)); }),
             "Linear: dtypes differ: x f64[batch=2,time=3,f=4], parameters f32; cast x to f32, or "
             "make the layer with dtype f64");

@@ -102,7 +102,8 @@ TEST(CrossEntropyTest, ErrorsNameBothTypes) {
             "f64[batch=2,classes=3]");
   EXPECT_EQ(message_of<ShapeError>([&] { return cross_entropy(logits, zeros({batch}), classes); }),
             "cross_entropy: targets must have the dims of logits where they are probabilities: "
-            "f32[batch=2,classes=3], targets f32[batch=2]");
+            "f32[batch=2,classes=3], targets f32[batch=2]; numbers of classes are integers: "
+            "cast(targets, i32)");
   EXPECT_EQ(message_of<ArgumentError>([&] {
               return cross_entropy(logits, zeros({batch}, i32), classes, {.label_smoothing = 2});
             }),
