@@ -210,9 +210,50 @@ class VmapCall {
   Tensors lengths_;  ///< of their ragged dims whose lengths run over the rows
 };
 
+/// vmap over the entries of several dims: these are merged in the arguments, and split in the
+/// results. Along ragged dims the valid entries are packed.
+TreeLeaves vmap_entries(VmapSpec spec) {
+  const Dims dims = canonical(*std::exchange(spec.dims, std::nullopt));
+  if (dims.empty()) throw ArgumentError("vmap: there are no dims; give the dims of the entries");
+  for (const Dim& dim : dims)
+    if (!dim.is_named())
+      throw ArgumentError(str("vmap: ", dims, " has a plain size; give named dims"));
+  const bool is_ragged = std::ranges::any_of(dims, [](const Dim& dim) { return dim.is_ragged(); });
+  std::optional<Dim> entries;
+  const auto merged = [&](const Tensor& x) {
+    Dims all = x.dims();
+    for (const Dim& dim : dims)
+      if (!contains(all, dim)) all.insert(all.begin(), dim);
+    const Tensor whole = all == x.dims() ? x : expand(x, all);
+    const Tensor made = with_axis_first(whole, find(all, dims[0]));
+    const Tensor result =
+        is_ragged ? pack(made, Axes(dims), entries) : merge_dims(made, Axes(dims), entries);
+    if (!entries) entries = result.dims()[0];
+    return result;
+  };
+  for (TreeLeaf& leaf : spec.arguments)
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&
+        !leaf.tensor.type().is_list() && std::ranges::any_of(dims, [&](const Dim& dim) {
+          return contains(leaf.tensor.dims(), dim);
+        }))
+      leaf.tensor = merged(leaf.tensor);
+  if (!entries)
+    throw ShapeError(str("vmap: no argument has one of the dims ", dims,
+                         "; give the dims of the entries, with x.dim(name)"));
+  spec.dim = entries;
+  TreeLeaves results = vmap_leaves(spec);
+  for (TreeLeaf& leaf : results)
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&
+        contains(leaf.tensor.dims(), *entries))
+      leaf.tensor =
+          is_ragged ? unpack(leaf.tensor, *entries, dims) : split_dim(leaf.tensor, *entries, dims);
+  return results;
+}
+
 }  // namespace
 
 TreeLeaves vmap_leaves(const VmapSpec& spec) try {
+  if (spec.dims) return vmap_entries(spec);
   if (is_tracing()) return VmapCall(spec).run();
   const auto at_once = [&](const TreeLeaves& arguments) {
     VmapSpec inside = spec;

@@ -1,6 +1,7 @@
 // frontend/transforms/vmap.h — vmap: a function of one row, applied to all rows at once.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <optional>
 #include <string>
@@ -19,13 +20,43 @@ namespace reel {
 namespace detail {
 
 struct VmapSpec {
-  std::optional<Dim> dim;  ///< of the rows; none: the first axis of every tensor
+  std::optional<Dim> dim;    ///< of the rows; none: the first axis of every tensor
+  std::optional<Dims> dims;  ///< instead of `dim`: every entry of these is a row
   TreeLeaves arguments;
   PathsFn paths;
   std::function<TreeLeaves(const TreeLeaves&)> function;
   PathsFn result_paths;
 };
 TreeLeaves vmap_leaves(const VmapSpec& spec);
+
+/// Returns vmap(f) along a dim or along dims.
+template <class F>
+auto vmapped(F f, std::optional<Dim> dim, std::optional<Dims> dims) {
+  return [f = std::move(f), dim = std::move(dim),
+          dims = std::move(dims)]<class... Args>(const Args&... args) {
+    static_assert(std::is_invocable_v<const F&, const Args&...>,
+                  "a function under vmap is called with the arguments of f, which takes them by "
+                  "value or by const reference");
+    if constexpr (!returns_tree<std::invoke_result_t<const F&, const Args&...>>()) {
+      return Tensor();
+    } else {
+      const std::tuple<Args...> arguments(args...);
+      const auto call = [&](const TreeLeaves& rows) {
+        return as_state(std::apply(f, unflatten(arguments, rows)));
+      };
+      using R = decltype(call(TreeLeaves()));
+      std::optional<R> result;  // holds the container sizes of the result
+      const TreeLeaves leaves =
+          vmap_leaves({dim, dims, flatten(arguments), [&] { return leaf_paths(arguments); },
+                       [&](const TreeLeaves& rows) {
+                         result.emplace(call(rows));
+                         return flatten(*result);
+                       },
+                       [&] { return leaf_paths(*result, "the result"); }});
+      return R(unflatten(*result, leaves));
+    }
+  };
+}
 
 }  // namespace detail
 
@@ -58,29 +89,22 @@ TreeLeaves vmap_leaves(const VmapSpec& spec);
 /// already; TraceError if f reads a value; the exceptions of f. Source: jax.vmap.
 template <class F>
 auto vmap(F f, std::optional<Dim> dim = {}) {
-  return [f = std::move(f), dim = std::move(dim)]<class... Args>(const Args&... args) {
-    static_assert(std::is_invocable_v<const F&, const Args&...>,
-                  "a function under vmap is called with the arguments of f, which takes them by "
-                  "value or by const reference");
-    if constexpr (!detail::returns_tree<std::invoke_result_t<const F&, const Args&...>>()) {
-      return Tensor();
-    } else {
-      const std::tuple<Args...> arguments(args...);
-      const auto call = [&](const TreeLeaves& rows) {
-        return detail::as_state(std::apply(f, unflatten(arguments, rows)));
-      };
-      using R = decltype(call(TreeLeaves()));
-      std::optional<R> result;  // holds the container sizes of the result
-      const TreeLeaves leaves =
-          detail::vmap_leaves({dim, flatten(arguments), [&] { return leaf_paths(arguments); },
-                               [&](const TreeLeaves& rows) {
-                                 result.emplace(call(rows));
-                                 return flatten(*result);
-                               },
-                               [&] { return leaf_paths(*result, "the result"); }});
-      return R(unflatten(*result, leaves));
-    }
-  };
+  return detail::vmapped(std::move(f), std::move(dim), {});
+}
+
+/// Returns a function that applies f to all entries of several named dims at once, such as
+/// vmap(f, Dims{batch, beam}). Each entry is a row, as along one dim; the results get the dims in
+/// front, in this order.
+///
+/// The dims are merged around f, so the rows that take a branch are packed along all of them. An
+/// argument that lacks some of the dims is repeated along these. If one of the dims is ragged, its
+/// padding is left out, and results have zeros there.
+///
+/// Throws ArgumentError if there are no dims, or if one is plain; ShapeError if no argument has one
+/// of them; otherwise as vmap along one dim.
+template <class F, std::same_as<Dims> D>
+auto vmap(F f, D dims) {
+  return detail::vmapped(std::move(f), {}, std::move(dims));
 }
 
 }  // namespace reel
