@@ -8,6 +8,7 @@ namespace {
 constexpr const char* kUnderPolicy =
     "residuals are computed again; leave checkpoint and swap_memory out for ONNX";
 constexpr const char* kUneven = "a TensorArray with elements of different sizes";
+constexpr const char* kUnranked = "a state of a loop that changes its rank";
 constexpr const char* kOfPlans = "made by passes of plans only";
 
 const Refused kRefused[] = {
@@ -20,6 +21,11 @@ const Refused kRefused[] = {
     {"scatter_max", "ONNX takes maxima of updates from op set 18 on"},
     {"fill_live", "an entry of a loop that has finished"},
     {"collect_live", "an entry of a loop that has finished"},
+    {"as_unranked", kUnranked},
+    {"ranked_like", kUnranked},
+    {"ensure_shape_unranked", kUnranked},
+    {"stack_unranked", kUnranked},
+    {"slice_unranked", kUnranked},
     {"fused", kOfPlans},
     {"sum_blocks", kOfPlans},
     {"draw_rows", kOfPlans},

@@ -283,6 +283,23 @@ TEST(SaveOnnxTest, ResidualsOfDifferentSizesAreAnError) {
   EXPECT_NE(message.find("sizes change from iteration to iteration"), std::string::npos) << message;
 }
 
+TEST(SaveOnnxTest, AStateThatChangesItsRankIsAnError) {
+  const auto f = [](const Tensor& x) {
+    const auto [i, last] =
+        while_loop([](const Tensor& i, const Tensor&) { return i < 2; },
+                   [](const Tensor& i, const Tensor& s) {
+                     return std::tuple{i + 1, stack({s, s}, 0)};
+                   },
+                   std::tuple{scalar(0), x},
+                   {.shape_invariants = {std::nullopt, PartialShape::unknown_rank()}});
+    return sum(ensure_shape(last, PartialShape{2, 2, unknown}));
+  };
+  const std::string message = message_of<OnnxError>([&] { onnx_bytes(f, ones({2})); });
+  EXPECT_NE(message.find("stack_unranked: a state of a loop that changes its rank"),
+            std::string::npos)
+      << message;
+}
+
 TEST(SaveOnnxTest, ErrorsNameTheLinesOfTheOps) {
   const auto f = [](const Tensor& x) {
     const Dim batch("batch", 2);

@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "reel/core/runtime/random.h"
+#include "reel/frontend/transforms/branch_cost.h"
 #include "reel/reel.h"
 
 using namespace reel;
