@@ -149,7 +149,8 @@ TensorType StateRule::formal_type(std::size_t leaf) const {
   Dims dims;
   for (int i = 0; i < type.rank(); ++i) {
     const Dim& dim = type.dims()[i];
-    const bool stays = says_something(dim) && shape.has_rank() && says_something(shape.dims()[i]);
+    const bool stays =
+        shape.has_rank() ? says_something(dim) && says_something(shape.dims()[i]) : dim.is_named();
     if (!stays && dim.is_named())
       throw ShapeError(str(what_, ": the shape invariant ", shape, " of ", paths_()[leaf],
                            " lets dim ", dim, " change; in a trace the state ",

@@ -37,7 +37,12 @@ class StateRule {
   /// Returns the state for the next iteration, with named dims in their original order. Throws
   /// StructureError, DTypeError or ShapeError; the message lists all leaves that differ.
   TreeLeaves checked(TreeLeaves returned) const;
-  /// Returns the type of a tensor of the state inside a recorded body.
+  /// Returns true for a tensor under PartialShape::unknown_rank().
+  bool lets_rank_change(std::size_t leaf) const {
+    return invariants_[leaf] && !invariants_[leaf]->has_rank();
+  }
+  /// Returns the type of a tensor of the state inside a recorded body, if neither its rank nor its
+  /// named dims change.
   TensorType formal_type(std::size_t leaf) const;
 
   /// Returns the initial state. Elements of a TensorArray have the invariant's type if it lets them

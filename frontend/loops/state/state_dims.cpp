@@ -37,7 +37,10 @@ bool FormalState::learns_ranks(const TreeLeaves& returned) {
   for (std::size_t i = 0; i < returned.size(); ++i) {
     if (returned[i].kind != TreeLeaf::Kind::tensor || is_unranked_[i]) continue;
     const Tensor &before = rule_.initial()[i].tensor, &after = returned[i].tensor;
-    if (!is_unranked(after) && after.rank() == before.rank()) continue;
+    const bool is_named = before.type().is_named() || after.type().is_named();
+    const bool changes = is_unranked(after) || after.rank() != before.rank() ||
+                         (is_named && after.dims() != before.dims());
+    if (!rule_.lets_rank_change(i) || !changes) continue;
     is_unranked_[i] = true;
     is_new = true;
   }

@@ -44,7 +44,7 @@ class FormalState {
   const StateRule& rule_;
   std::vector<std::size_t> changing_;
   Dims formal_;
-  std::vector<std::uint8_t> is_unranked_;  ///< by leaf
+  std::vector<std::uint8_t> is_unranked_;  ///< by leaf: its rank, or a named dim, changes
 };
 
 }  // namespace reel

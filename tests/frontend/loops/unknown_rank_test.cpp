@@ -162,6 +162,30 @@ TEST_P(UnknownRankTest, AScanCapturesIt) {
                      })(w, x));
 }
 
+TEST_P(UnknownRankTest, NamedDimsComeAndGo) {
+  const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})), pair("pair", 2);
+  const auto changed = [&](auto body) {
+    return run([=](Tensor x) { return repeated(body, x, scalar(1)); });
+  };
+  const Tensor x = tensor({1, 2, 3, 9}, {batch, time}, f64);
+  const auto deeper = [=](const Tensor& x) { return stack({x, x}, pair); };
+  EXPECT_EQ(changed(deeper)(x).dims(), (Dims{pair, batch, time}));
+  const auto other = [=](const Tensor& x) { return sum(x, time); };
+  if (is_eager()) expect_values(changed(other)(x), {3, 3});
+  const auto same = [=](const Tensor& x) { return x * 2.; };
+  expect_values(mask_padding(changed(same)(x)), {2, 4, 6, 0});
+  const auto turned = [=](const Tensor& x) {
+    return transpose(ensure_shape(x, PartialShape{batch, pair}), {pair, batch});
+  };
+  const Tensor square = tensor({1, 2, 3, 4}, {batch, pair}, f64);
+  EXPECT_EQ(changed(turned)(square).dims(), (Dims{pair, batch}));
+  const auto loss = [=](const Tensor& x) {
+    const Tensor y = repeated(deeper, x, scalar(1));
+    return sum(sin(ensure_shape(y, PartialShape{pair, batch, time})));
+  };
+  expect_all_close(mask_padding(run(grad(loss))(x)), mask_padding(2. * cos(x)), 1e-12);
+}
+
 TEST_P(UnknownRankTest, AKnownRankIsRequiredByOtherInvariants) {
   const auto f = run([](Tensor x) {
     return while_loop([](Tensor x) { return any(x > 9.); },
