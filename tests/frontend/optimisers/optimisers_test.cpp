@@ -48,6 +48,30 @@ TEST_P(OptimisersTest, SgdWithoutMomentum) {
                [] { return [](double p, double g) { return p - 0.1 * g; }; });
 }
 
+/// In a trace, captured parameters have other dims than arguments, which stand for the same.
+TEST_P(OptimisersTest, ParametersAndGradientsMayBeCaptured) {
+  const Dim row("row", 3), time("time", tensor({1, 2, 1}, {row}));
+  for (const Dims& dims : {Dims{row}, Dims{row, time}}) {
+    const Tensor p = ones(dims), g = ones(dims) * 2.f;
+    const Tensor of_argument = run([&](Tensor gradient) {
+      Tensor parameter = p;
+      Sgd sgd(parameter, {.learning_rate = 0.5, .momentum = 0.5});
+      sgd.update(parameter, gradient);
+      return parameter;
+    })(g);
+    const auto [of_capture, average] = run([&](Tensor parameter) {
+      Adam adam(parameter, {.learning_rate = 1, .epsilon = 1e-30});
+      adam.update(parameter, g);
+      Ema ema(p, {.decay = 0.5});
+      ema.update(parameter);
+      return std::pair{parameter, ema.average()};
+    })(p);
+    expect_all_close(mask_padding(of_argument), mask_padding(zeros(dims)), 1e-6);
+    expect_all_close(mask_padding(of_capture), mask_padding(zeros(dims)), 1e-6);
+    expect_all_close(mask_padding(average), mask_padding(zeros(dims)), 1e-6);
+  }
+}
+
 TEST_P(OptimisersTest, SgdWithMomentum) {
   EXPECT_STEPS(Sgd(kParameter, {.learning_rate = 0.1, .momentum = 0.9}), [] {
     return [v = 0.0](double p, double g) mutable {
