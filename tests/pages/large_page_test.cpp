@@ -149,9 +149,10 @@ TEST_F(LargePageTest, ARunOfManyLoops) {
   }
   EXPECT_GT(ask("page.viewport.scale").get<double>(), 0.5);  // tokens that could be seen
   std::cout << nodes << " nodes, " << steps << " steps\n";
-  // The bounds are twice the measured work.
+  // The bounds are twice the measured work. Unfolding takes 35,000 blocks, or 73,000 if the browser
+  // paints the page in between, which happens on a busy machine.
   expect_less("shown", to_view, {150e3, 16});
-  expect_less("unfolded", to_unfold, {64e3, 12});
+  expect_less("unfolded", to_unfold, {150e3, 12});
   expect_less("fitted", to_fit, {100, 5});
   expect_less("a frame of moving", to_move, {70, 4});
   expect_less("one folded", to_fold, {13e3, 8});
