@@ -23,6 +23,7 @@ namespace {
 /// the branches have different dims, the output has a new one.
 Tensor with_dims_of_branch(const Tensor& cotangent, const Graph& branch, const TensorType& returned,
                            DimEnv& env) {
+  if (is_unranked(cotangent)) return cotangent;
   Dims dims = cotangent.dims();
   for (std::size_t axis = 0; axis < dims.size(); ++axis)
     if (const Dim& dim = returned.dims()[axis]; dim.is_named() && !makes_dim(branch, dim))

@@ -6,6 +6,7 @@
 namespace reel {
 
 Tensor with_named_dims_of(const Tensor& x, const TensorType& again) {
+  if (is_unranked(x)) return x;
   Dims dims = x.dims();
   for (std::size_t axis = 0; axis < dims.size(); ++axis)
     if (again.dims()[axis].is_named()) dims[axis] = again.dims()[axis];

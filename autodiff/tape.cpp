@@ -6,6 +6,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/base/thread_store.h"
 #include "reel/core/dims/same_name.h"
+#include "reel/core/functions/unranked.h"
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/core/runtime/detect_nan.h"
@@ -357,6 +358,8 @@ void RecordingTape::record_ends() {
 Tensor seed(const Tensor& target, const Tensor& cotangent) {
   if (!cotangent.is_defined()) return ones_like(target);
   if (cotangent.type() == target.type()) return cotangent;
+  if (is_unranked(target)) return as_unranked(cotangent);
+  check_ranked(cotangent);
   const TensorType type = type_here(target.type());
   if (cotangent.type() != type && type.is_known() && cotangent.type().is_known())
     throw ShapeError(str("gradient: a cotangent of type ", cotangent.type(),

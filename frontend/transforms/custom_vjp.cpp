@@ -6,6 +6,7 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/dims/same_name.h"
+#include "reel/core/functions/unranked.h"
 
 namespace reel::detail {
 
@@ -35,6 +36,10 @@ Tensors custom_cotangents(const TreeLeaves& given, const CustomArguments& expect
     const TensorType type = type_here(expected.types[i]);
     if (!is_float(type.dtype())) cotangents[i] = Tensor();
     if (!cotangents[i].is_defined()) continue;
+    if (type.is_unranked())
+      cotangents[i] = as_unranked(cotangents[i]);
+    else
+      check_ranked(cotangents[i]);
     const TensorType& is = cotangents[i].type();
     const bool same_dtype = is.dtype() == type.dtype();
     if (is == type || (same_dtype && !(is.is_known() && type.is_known()))) continue;

@@ -32,6 +32,7 @@ void check_tangents(const char* what, const TreeLeaves& primals, const PathsFn& 
     if (i >= primals.size()) break;
     const Tensor &primal = primals[i].tensor, &tangent = tangents[i].tensor;
     if (!is_differentiable(primal) || primal.type() == tangent.type()) continue;
+    if (is_unranked(primal)) check_ranked(primal);
     const auto complain = [&](auto severity, const std::string& why) {
       worst = std::max(worst, severity);
       lines += str("\n  ", primal_paths()[i], ": ", print(primals[i]), ", its tangent ",

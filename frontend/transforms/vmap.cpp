@@ -64,6 +64,7 @@ class VmapCall {
     std::vector<std::size_t> wrong;
     for (std::size_t i = 0; i < spec_.arguments.size(); ++i) {
       const TreeLeaf& leaf = spec_.arguments[i];
+      if (leaf.kind == TreeLeaf::Kind::tensor) check_ranked(leaf.tensor);
       if (!is_mapped(leaf)) continue;
       const Tensor& x = leaf.tensor;
       if (!is_named_ && (!x.rank() || x.type().is_named()))

@@ -9,6 +9,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/custom_vjp_parts.h"
 #include "reel/core/ops/control/replay.h"
+#include "reel/core/ops/list/list.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/runtime/random.h"
 
@@ -21,7 +22,8 @@ struct CustomVjpAttrs {
   std::size_t residuals = 0, captures = 0, arguments = 0;
   SubGraph graph;  // in a trace: takes residuals, cotangents and captures
   std::shared_ptr<const CustomBackward> function;  // in eager mode
-  std::vector<int> given;  // in a trace: indices of arguments with a cotangent from the graph
+  std::vector<int> given;      // in a trace: indices of arguments with a cotangent from the graph
+  bool reads_results = false;  // results of unknown rank: zeros as their cotangents need sizes
   std::size_t read() const { return residuals + captures; }
   template <class F>
   static void fields(F&& f) {
@@ -30,13 +32,19 @@ struct CustomVjpAttrs {
     f("arguments", &CustomVjpAttrs::arguments);
     f("given", &CustomVjpAttrs::given);
     f("graph", &CustomVjpAttrs::graph);
+    f("reads_results", &CustomVjpAttrs::reads_results);
   }
 };
 
 Tensors run_backward(Vjp& at, const CustomVjpAttrs& attrs) {
   Tensors residuals, cotangents;
   for (std::size_t i = 0; i < attrs.residuals; ++i) residuals.push_back(at.input(i));
-  for (std::size_t i = 0; i < at.output_count(); ++i) cotangents.push_back(at.cotangent(i));
+  for (std::size_t i = 0; i < at.output_count(); ++i) {
+    Tensor cotangent = at.cotangent(i);
+    if (is_unranked(cotangent))
+      cotangent = list_add(std::move(cotangent), list_zeros_like(at.output(i)));
+    cotangents.push_back(std::move(cotangent));
+  }
   if (attrs.function) return (*attrs.function)(residuals, cotangents);
   Tensors inputs = std::move(residuals);
   inputs.insert(inputs.end(), cotangents.begin(), cotangents.end());
@@ -74,8 +82,10 @@ const Op custom_vjp_op{
         },
     .reads_by =
         [](const Attrs* attrs, std::uint32_t) {
-          const std::size_t read = get<CustomVjpAttrs>(attrs).read();
-          return OpReads{.inputs = read < 32 ? (std::uint32_t{1} << read) - 1 : kAll};
+          const auto& custom = get<CustomVjpAttrs>(attrs);
+          const std::size_t read = custom.read();
+          return OpReads{.inputs = read < 32 ? (std::uint32_t{1} << read) - 1 : kAll,
+                         .outputs = custom.reads_results ? kAll : 0};
         },
     .samples = [] { return OpSamples{}; },
     .takes_unranked = true,
@@ -91,11 +101,12 @@ Tensors with_custom_vjp(const Tensors& arguments, const Tensors& results, const 
   CustomVjpAttrs attrs;
   attrs.residuals = residuals.size();
   attrs.arguments = arguments.size();
+  attrs.reads_results = std::ranges::any_of(results, is_unranked);
   Tensors inputs = residuals;
   if (is_tracing()) {
     std::vector<TensorType> types;  // as in the trace: a captured tensor is not part of it yet
     for (const Tensors* given : {&residuals, &results})
-      for (const Tensor& x : *given) types.push_back(x.type().with(x.dims()));
+      for (const Tensor& x : *given) types.push_back(x.type().with(x.type().dims()));
     const RecordedGraph recorded = record_graph("custom_vjp", types, [&](const Tensors& given) {
       random.begin(0);
       const auto cotangents = given.begin() + static_cast<std::ptrdiff_t>(residuals.size());

@@ -12,6 +12,8 @@
 #include "reel/core/ops/list/list_data.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/runtime/residual_source.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {
@@ -36,6 +38,19 @@ const Op as_unranked_op{
     .samples = no_samples,
 };
 
+/// Returns a cotangent with the dims of the value in their order. Throws ShapeError if it has other
+/// dims.
+Tensor in_order_of(const Tensor& given, const Tensor& value) {
+  const Tensor cotangent = named_alike(given, value.type());
+  const Dims &from = cotangent.dims(), &to = value.dims();
+  if (from == to) return cotangent;
+  if (!value.type().is_named() ||
+      !std::is_permutation(from.begin(), from.end(), to.begin(), to.end()))
+    throw ShapeError(str("gradient: a cotangent of type ", cotangent.type(),
+                         " was given for a value of type ", value.type()));
+  return transpose(cotangent, to);
+}
+
 /// Returns the value of input 0; zeros of the type of input 1 if it has none.
 const Op ranked_like_op{
     .name = "ranked_like",
@@ -43,7 +58,9 @@ const Op ranked_like_op{
     .kernel =
         [](KernelArgs& a) {
           const Tensor& x = ranked_value(a.input(0));
-          a.decided->push_back(x.is_defined() ? x : zeros(a.input(1).type()));
+          ModeScope plain({});
+          a.decided->push_back(x.is_defined() ? in_order_of(x, a.input(1))
+                                              : zeros(a.input(1).type()));
         },
     .storage = OpStorage::any,
     .vjp = [](Vjp& at) { at.add(0, as_unranked(at.cotangent())); },
@@ -80,6 +97,11 @@ const Op as_ranked_op{
           if (attrs.has_rank && !PartialShape(attrs.dims).allows(x.dims()))
             throw ShapeError(str("ensure_shape: ", x.type(), " does not have the shape ",
                                  PartialShape(attrs.dims)));
+          for (int axis = 0; attrs.has_rank && axis < x.rank(); ++axis)
+            if (x.dims()[axis].is_named() && !attrs.dims[axis].is_named())
+              throw ShapeError(str("ensure_shape: ", x.type(), " has a named dim where the shape ",
+                                   PartialShape(attrs.dims),
+                                   " has none; a trace knows only names that are given"));
           a.decided->push_back(x);
         },
     .storage = OpStorage::any,
@@ -149,7 +171,11 @@ const Op slice_unranked_op{
           const NewAxisAttrs& attrs = a.attr<NewAxisAttrs>();
           const Tensor& x = ranked_value(a.input(0));
           if (!x.is_defined()) return a.decided->push_back(a.input(0));
-          const Axis axis = attrs.dim ? Axis(*attrs.dim) : Axis(attrs.axis);
+          Axis axis(attrs.axis);
+          if (attrs.dim && attrs.dim->is_undefined())
+            axis = Axis(0);  // stack() has made another dim, in front of the others
+          else if (attrs.dim)
+            axis = Axis(*attrs.dim);
           a.decided->push_back(unranked_value(gather(x, scalar(attrs.position, i64), axis)));
         },
     .storage = OpStorage::any,

@@ -186,6 +186,37 @@ TEST_P(UnknownRankTest, NamedDimsComeAndGo) {
   expect_all_close(mask_padding(run(grad(loss))(x)), mask_padding(2. * cos(x)), 1e-12);
 }
 
+/// The second tensor has the dims of the first one in another order.
+TEST_P(UnknownRankTest, CotangentsHaveTheOrderOfTheirValues) {
+  const Dim a("a", 2), b("b", 2), pair("pair", 2);
+  const Tensor y = tensor({1, 2, 3, 4}, {b, a}, f64), s = tensor({5, 7, 9, 16}, {a, b}, f64);
+  const auto loss = [=](const Tensor& s) {
+    const auto body = [=](const Tensor& s) { return stack({y, s}, pair); };
+    const Tensor z = ensure_shape(repeated(body, s, scalar(1)), PartialShape{pair, b, a});
+    return sum(z * z * cast(range(a) + 1, f64));
+  };
+  expect_gradient_of(loss, s, run(grad(loss))(s), 1e-5);
+}
+
+TEST_P(UnknownRankTest, BranchesPassGradientsOn) {
+  const auto loss = [](const Tensor& x) {
+    const Tensor y = cond(
+        sum(x) > 0., [&] { return repeated(doubled, sin(x), scalar(1)); }, [&] { return x; });
+    return sum(square(ensure_shape(y, PartialShape{2, unknown})));
+  };
+  const Tensor x = tensor({0.3, 0.7}, f64);
+  expect_gradient_of(loss, x, run(grad(loss))(x));
+}
+
+TEST_P(UnknownRankTest, PullbacksTakeTensors) {
+  const auto f = run([](const Tensor& x) {
+    const auto [y, pullback] =
+        vjp([](const Tensor& x) { return repeated(doubled, x, scalar(1)); }, x);
+    return pullback(ones({2, 2}, f64));
+  });
+  expect_values(f(tensor({1., 2.}, f64)), {2, 2});
+}
+
 TEST_P(UnknownRankTest, AKnownRankIsRequiredByOtherInvariants) {
   const auto f = run([](Tensor x) {
     return while_loop([](Tensor x) { return any(x > 9.); },
