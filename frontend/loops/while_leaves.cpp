@@ -1,5 +1,6 @@
 // while_loop on leaves: a C++ loop in eager mode, one record in a trace.
 #include <algorithm>
+#include <exception>
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
@@ -132,20 +133,17 @@ struct Recorded {
   Tensors captured;
 };
 
-/// Returns nullopt if cond is a C++ bool; sets `never` if it is false.
+/// Returns nullopt if cond is a C++ bool, and sets `fixed` to it.
 std::optional<Recorded> record_cond(const WhileSpec& spec, const StateRule& rule,
-                                    const FormalState& formal, RandomScope& random, bool has_bound,
-                                    bool& never) {
+                                    const FormalState& formal, RandomScope& random,
+                                    std::optional<bool>& fixed) {
   GraphBuilder builder("cond", condition_of(rule.what()));
   ModeScope scope(builder.scope());
   random.begin(builder.add_input(TensorType(i64)), 1);
   const TreeLeaves state = formal.add_inputs(builder);
   const LoopCondition condition = in_iteration(0, rule.what(), [&] { return spec.cond(state); });
-  never = condition.fixed && !*condition.fixed;
-  if (condition.fixed && *condition.fixed && !has_bound)
-    throw TraceError(str(rule.what(), ": cond is always true, so the traced loop would never end; ",
-                         "return a tensor from cond, or give maximum_iterations"));
-  if (condition.fixed) return std::nullopt;
+  fixed = condition.fixed;
+  if (fixed) return std::nullopt;
   Ref<Graph> graph = finish_part(builder, {checked_condition(rule.what(), condition.tensor)});
   return Recorded{std::move(graph), builder.captured()};
 }
@@ -164,17 +162,48 @@ std::optional<Recorded> record_body(const WhileSpec& spec, const StateRule& rule
   return Recorded{std::move(graph), builder.captured()};
 }
 
+/// The condition and the body of a loop.
+struct RecordedParts {
+  std::optional<Recorded> cond, body;
+  std::optional<bool> fixed;  ///< the condition, if it is a C++ bool; if false, there is no body
+};
+
+/// Records them until the body changes no Dim and no rank that was assumed to stay.
+RecordedParts record_parts(const WhileSpec& spec, const StateRule& rule, FormalState& formal,
+                           RandomScope& random) {
+  RecordedParts parts;
+  while (!parts.body) {
+    parts.cond = record_cond(spec, rule, formal, random, parts.fixed);
+    if (parts.fixed && !*parts.fixed) break;
+    parts.body = record_body(spec, rule, formal, random);
+  }
+  return parts;
+}
+
+/// Records a loop whose body may fail as long as ranks are known, as a cond does with branches of
+/// other ranks. Then records it with unknown ranks. If that fails too, the first error is thrown.
+RecordedParts record_with_any_ranks(const WhileSpec& spec, const StateRule& rule,
+                                    FormalState& formal, RandomScope& random) try {
+  return record_parts(spec, rule, formal, random);
+} catch (const ShapeError&) {
+  if (!formal.forget_ranks()) throw;
+  const std::exception_ptr first = std::current_exception();
+  try {
+    return record_parts(spec, rule, formal, random);
+  } catch (const Error&) {
+    std::rethrow_exception(first);
+  }
+}
+
 TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
                        const std::optional<Tensor>& bound) {
   RandomScope random;
   FormalState formal(rule);
-  std::optional<Recorded> cond, body;
-  while (!body) {
-    bool never = false;
-    cond = record_cond(spec, rule, formal, random, bound.has_value(), never);
-    if (never) return rule.unchanged();
-    body = record_body(spec, rule, formal, random);
-  }
+  auto [cond, body, fixed] = record_with_any_ranks(spec, rule, formal, random);
+  if (!body) return rule.unchanged();
+  if (fixed && !bound)
+    throw TraceError(str(rule.what(), ": cond is always true, so the traced loop would never end; ",
+                         "return a tensor from cond, or give maximum_iterations"));
   const Tensors given = formal.carries(rule.initial());
   Ref<Graph> asks = cond ? cond->graph : Ref<Graph>();
   const std::vector<int> pushed =

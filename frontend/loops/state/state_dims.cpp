@@ -47,6 +47,15 @@ bool FormalState::learns_ranks(const TreeLeaves& returned) {
   return is_new;
 }
 
+bool FormalState::forget_ranks() {
+  bool has_known = false;
+  for (std::size_t i = 0; i < is_unranked_.size(); ++i) {
+    has_known = has_known || (rule_.lets_rank_change(i) && !is_unranked_[i]);
+    is_unranked_[i] = is_unranked_[i] || rule_.lets_rank_change(i);
+  }
+  return has_known;
+}
+
 bool FormalState::learns_dims(const TreeLeaves& returned) {
   const TreeLeaves& initial = rule_.initial();
   const std::size_t known = changing_.size();

@@ -27,6 +27,8 @@ class FormalState {
   /// Notes the Dims and ranks that have changed. Returns true if some of them are new: the
   /// recording must then be discarded and made again.
   bool learns(const TreeLeaves& returned);
+  /// Makes the ranks unknown that may change. Returns false if none has been known.
+  bool forget_ranks();
   /// Returns the changing Dims: their leaves in the state, and their formal Dims in the recorded
   /// graphs.
   const std::vector<std::size_t>& changing() const { return changing_; }

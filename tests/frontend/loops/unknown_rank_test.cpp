@@ -208,6 +208,50 @@ TEST_P(UnknownRankTest, BranchesPassGradientsOn) {
   expect_gradient_of(loss, x, run(grad(loss))(x));
 }
 
+TEST_P(UnknownRankTest, BranchesOfABodyMayChangeTheRank) {
+  const auto f = run([](const Tensor& x) {
+    const auto [i, last] =
+        while_loop([](Tensor i, Tensor) { return i < 3; },
+                   [](Tensor i, Tensor s) {
+                     const Tensor next = cond(
+                         i == 1, [&] { return s; },
+                         [&] {
+                           return stack({s, s}, 0);
+                         });
+                     return std::tuple{i + 1, next};
+                   },
+                   std::tuple{scalar(0), x},
+                   {.shape_invariants = {std::nullopt, PartialShape::unknown_rank()}});
+    return last;
+  });
+  const Tensor y = f(tensor({1., 2.}, f64));
+  EXPECT_EQ(y.rank(), 3);
+  expect_values(y, {1, 2, 1, 2, 1, 2, 1, 2});
+}
+
+TEST_P(UnknownRankTest, AnErrorThatIsNoneOfRanksStays) {
+  const auto wrong = [](const Tensor& x) { return x + ones({5}, f64); };
+  const auto f = run([&](const Tensor& x) { return repeated(wrong, x, scalar(1)); });
+  EXPECT_NE(message_of<ShapeError>([&] { f(ones({2, 3}, f64)); }).find("add: "), std::string::npos);
+}
+
+TEST_P(UnknownRankTest, AConditionThatReadsTheRankSaysSo) {
+  const auto f = run([](const Tensor& x) {
+    return while_loop([](Tensor x) { return x.rank() < 3; },
+                      [](Tensor x) {
+                        return stack({x, x}, 0);
+                      },
+                      x, {.shape_invariants = {PartialShape::unknown_rank()}});
+  });
+  if (is_eager())
+    EXPECT_EQ(f(tensor({1., 2.}, f64)).rank(), 3);
+  else
+    EXPECT_NE(message_of<TraceError>([&] {
+                f(tensor({1., 2.}, f64));
+              }).find("is known only when the graph runs"),
+              std::string::npos);
+}
+
 TEST_P(UnknownRankTest, PullbacksTakeTensors) {
   const auto f = run([](const Tensor& x) {
     const auto [y, pullback] =
