@@ -79,15 +79,22 @@ struct Arena {
 constexpr int kMostThreads = 1024;
 
 std::mutex setting_mutex;
+/// The arena of set_threads(); null until that function or the first call needs one.
 std::shared_ptr<Arena>& setting() {
   // Never destroyed: destructors of global objects and detached threads may still run parts.
-  static std::shared_ptr<Arena>& arena =
-      *new std::shared_ptr<Arena>(std::make_shared<Arena>(processors()));
+  static std::shared_ptr<Arena>& arena = *new std::shared_ptr<Arena>;
   return arena;
 }
 std::shared_ptr<Arena> current_setting() {
   const std::lock_guard lock(setting_mutex);
+  if (!setting()) setting() = std::make_shared<Arena>(processors());
   return setting();
+}
+/// Returns true if there is an arena of this many threads that could start all of them.
+bool has_started(int threads) {
+  const std::lock_guard lock(setting_mutex);
+  const Arena* const arena = setting().get();
+  return arena && arena->threads == threads && arena->at_once == std::min(threads, processors());
 }
 
 /// The arena of the part that runs on this thread. Calls inside the part stay in it, since threads
@@ -183,10 +190,9 @@ void set_threads(int threads) {
     throw ArgumentError(
         str("set_threads: got ", threads, ", but there can be from 1 to ", kMostThreads));
   // Threads would sleep between the two arenas of a program that sets the same number again. An
-  // arena that could not start all its threads is tried anew.
-  if (const auto before = current_setting();
-      before->threads == threads && before->at_once == std::min(threads, processors()))
-    return;
+  // arena that could not start all its threads is tried anew. A program that sets one thread first
+  // never starts another: as long as no thread was started, counts of references are not atomic.
+  if (has_started(threads)) return;
   const auto arena = std::make_shared<Arena>(threads);
   const std::lock_guard lock(setting_mutex);
   setting() = arena;
