@@ -247,5 +247,15 @@ TEST(FusedExceptionsTest, ChainsOfEveryLengthRaiseNone) {
     }
 }
 
+TEST(FusedExceptionsTest, SaturatingFunctionsInChainsRaiseNone) {
+  const auto f = jit([](const Tensor& x) { return exp(x) + (tanh(x) - 1) * sigmoid(x); });
+  for (const DType dtype : {f32, f64})
+    for (const double x : {-50., -89., -100., -1e4, -1e30, -HUGE_VAL})
+      for (const std::int64_t n : {1, 13, 40}) {
+        const Tensor all = full({n}, x, dtype);
+        EXPECT_EQ(exceptions_of([&] { f(all); }), "") << n << ' ' << dtype << " of " << x;
+      }
+}
+
 }  // namespace
 }  // namespace reel

@@ -1,7 +1,9 @@
 // core/ops/elementwise/chain_registers.h — the registers of a chain's values.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <variant>
 #include <vector>
 
 #include "reel/core/ops/elementwise/pointwise_code.h"
@@ -39,6 +41,11 @@ class Registers {
     free_.push_back(held_[at(v)]);
     held_[at(v)] = -1;
   }
+  /// Returns two registers without values, for the step at hand.
+  std::array<int, 2> spare() {
+    while (free_.size() < 2) free_.insert(free_.begin(), taken_++);
+    return {free_[free_.size() - 1], free_[free_.size() - 2]};
+  }
   int most() const { return taken_; }
 
  private:
@@ -48,7 +55,14 @@ class Registers {
   int taken_ = 0;
 };
 
-/// Calls load(v) before the first use of an operand, and step(s, v) to compute the value v.
+/// True for a step of several instructions, which needs spare registers.
+inline bool is_function(const Chain::Step& step) {
+  const Unary* const op = step.op ? std::get_if<Unary>(&*step.op) : nullptr;
+  return op && (*op == Unary::exp || *op == Unary::tanh || *op == Unary::sigmoid);
+}
+
+/// Calls load(v) before the first use of an operand, and step(s, v, spare) to compute the value v.
+/// spare: two registers, if the step is a function.
 template <class Load, class Step>
 void go_through(const Chain& chain, Registers& registers, Load&& load, Step&& step) {
   const int operands = static_cast<int>(chain.repeats.size());
@@ -60,7 +74,8 @@ void go_through(const Chain& chain, Registers& registers, Load&& load, Step&& st
         load(v);
       }
     registers.take(operands + s);
-    step(chain.steps[static_cast<std::size_t>(s)], operands + s);
+    const Chain::Step& at = chain.steps[static_cast<std::size_t>(s)];
+    step(at, operands + s, is_function(at) ? registers.spare() : std::array<int, 2>{-1, -1});
     for (const int v : {in[0], in[1], operands + s}) registers.release_behind(s, v);
   }
 }

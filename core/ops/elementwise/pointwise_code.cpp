@@ -13,7 +13,7 @@ int Chain::append(Code op, int a, int b) {
 int Chain::registers() const {
   Registers registers(*this);
   go_through(
-      *this, registers, [](int) {}, [](const Step&, int) {});
+      *this, registers, [](int) {}, [](const Step&, int, const auto&) {});
   return registers.most();
 }
 
@@ -33,10 +33,13 @@ std::string Chain::key() const {
   return key;
 }
 
-bool has_code(const ElementLoop& loop) {
-  if (const Unary* op = std::get_if<Unary>(&loop))
+bool has_code(const ElementLoop& loop, DType dtype) {
+  if (!is_float(dtype)) return false;
+  if (const Unary* op = std::get_if<Unary>(&loop)) {
+    if (*op == Unary::exp || *op == Unary::tanh || *op == Unary::sigmoid) return dtype == f32;
     return *op == Unary::neg || *op == Unary::abs || *op == Unary::square || *op == Unary::sqrt ||
            *op == Unary::relu;
+  }
   if (const Binary* op = std::get_if<Binary>(&loop))
     return *op == Binary::add || *op == Binary::sub || *op == Binary::mul || *op == Binary::div ||
            *op == Binary::maximum || *op == Binary::minimum || *op == Binary::tanh_grad ||

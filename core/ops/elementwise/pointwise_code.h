@@ -44,8 +44,8 @@ inline constexpr int kMostChainPlaces = 32;
 /// Returns the limit of a chain's registers on this processor. Thread-safe.
 int chain_registers();
 
-/// True if an op of this loop, on floats, may be a step of a chain.
-bool has_code(const ElementLoop& loop);
+/// True if an op of this loop may be a step of a chain: on f32 or f64, or on f32 only.
+bool has_code(const ElementLoop& loop, DType dtype);
 
 /// Arguments of a run. Requires at least one row. The run changes `at`.
 struct ChainRun {

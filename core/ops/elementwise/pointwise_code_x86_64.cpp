@@ -10,6 +10,7 @@
 #define XBYAK_NO_OP_NAMES  // and, or, xor are words of C++
 #include <xbyak/xbyak.h>
 
+#include "reel/core/ops/elementwise/chain_functions_x86_64.h"
 #include "reel/core/ops/elementwise/chain_registers.h"
 #include "reel/core/ops/elementwise/pointwise_code.h"
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
@@ -44,16 +45,21 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
 
   explicit Generator(const Chain& chain)
       // Memory is never writable and executable at once, which some systems forbid.
-      : CodeGenerator(kBytes + kBytesOfAPlace * (chain.steps.size() + chain.places()),
-                      Xbyak::DontSetProtectRWE),
-        chain_(chain) {
+      : CodeGenerator(bytes_for(chain), Xbyak::DontSetProtectRWE), chain_(chain) {
     write();
     setProtectModeRE();
     entry_ = getCode<void (*)(ChainRun*)>();
   }
 
  private:
-  static constexpr std::size_t kBytes = 512, kBytesOfAPlace = 128;
+  static std::size_t bytes_for(const Chain& chain) {
+    constexpr std::size_t kBytes = 512, kBytesOfAPlace = 128;
+    const auto functions = static_cast<std::size_t>(
+        std::count_if(chain.steps.begin(), chain.steps.end(), is_function));
+    // A function is written twice: for whole vectors and for the last elements of a row.
+    return kBytes + kBytesOfAPlace * (chain.steps.size() + chain.places()) +
+           2 * ChainFunctions<Vector>::kBytes * functions;
+  }
   static constexpr int kVectorBytes = kHasMasks ? 64 : 32;
   /// Distance of prefetches, in bytes: a gradient's operands of millions of elements are in no
   /// cache, and the processor's own prefetching restarts with every page.
@@ -157,7 +163,9 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
     });
   }
   bool needs_one() const { return has_op({Binary::tanh_grad, Binary::sigmoid_grad}); }
-  bool needs_minus_zero() const { return has_op({Unary::neg, Unary::abs, Unary::relu}); }
+  bool needs_minus_zero() const {
+    return has_op({Unary::neg, Unary::abs, Unary::relu, Unary::tanh});
+  }
 
   // ---- One vector -------------------------------------------------------------------------------
 
@@ -167,9 +175,12 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
     go_through(
         chain_, registers,
         [&](int v) { load(in_register(v), static_cast<std::size_t>(v), is_part); },
-        [&](const Chain::Step& step, int made) {
+        [&](const Chain::Step& step, int made, const std::array<int, 2>& spare) {
           if (!step.op)
             vmovaps(in_register(made), in_register(step.in[0]));
+          else if (is_function(step))
+            write_function(std::get<Unary>(*step.op), in_register(made), in_register(step.in[0]),
+                           {Vector(spare[0]), Vector(spare[1]), scratch_vector()});
           else if (const Unary* op = std::get_if<Unary>(&*step.op))
             write_unary(*op, in_register(made), in_register(step.in[0]));
           else
@@ -285,6 +296,16 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
         throw InternalError("an op of a chain has no code");
     }
   }
+  void write_function(Unary op, const Vector& to, const Vector& x,
+                      const typename ChainFunctions<Vector>::Registers& with) {
+    ChainFunctions<Vector> functions(*this, scratch_, minus_zero_, with);
+    if (op == Unary::exp)
+      functions.exp(to, x);
+    else if (op == Unary::tanh)
+      functions.tanh(to, x);
+    else
+      functions.sigmoid(to, x);
+  }
   void write_binary(Binary op, const Vector& to, const Vector& a, const Vector& b) {
     switch (op) {
       case Binary::add:
@@ -322,6 +343,7 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
   const Reg64 scratch_ = r15;
   const Vector one_{kRegisters}, minus_zero_{kRegisters + 1};
   const Ymm mask_ = ymm14, scratch_vector_ = ymm15;  ///< AVX2
+  Vector scratch_vector() const { return Vector(kHasMasks ? 31 : 15); }
 };
 
 bool has_avx512() { return &pointwise_table() == &avx512::table; }

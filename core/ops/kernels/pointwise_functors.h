@@ -1,7 +1,8 @@
 // core/ops/kernels/pointwise_functors.h — the computation of each element-wise op, on a vector or
 // one element.
 //
-// Ops with has_code() are also in pointwise_code_x86_64.cpp, which must compute the same bits.
+// Ops with has_code() are also in pointwise_code_x86_64.cpp or chain_functions_x86_64.h, which must
+// compute the same bits.
 //
 // All declarations are in a namespace of the instruction set REEL_ISA that the including file is
 // compiled for. The linker then never uses a function compiled for a newer processor on an older

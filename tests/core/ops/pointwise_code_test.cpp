@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
@@ -15,7 +16,13 @@
 namespace reel {
 namespace {
 
-constexpr Unary kUnary[] = {Unary::neg, Unary::abs, Unary::square, Unary::relu, Unary::sqrt};
+constexpr Unary kUnary[] = {Unary::neg,  Unary::abs, Unary::square, Unary::relu,
+                            Unary::sqrt, Unary::exp, Unary::tanh,   Unary::sigmoid};
+/// The last three have code for f32 only.
+template <class T>
+std::span<const Unary> unary_ops() {
+  return std::span(kUnary).first(sizeof(T) == 4 ? 8 : 5);
+}
 constexpr Binary kBinary[] = {Binary::add,       Binary::sub,         Binary::mul,
                               Binary::div,       Binary::maximum,     Binary::minimum,
                               Binary::tanh_grad, Binary::sigmoid_grad};
@@ -144,19 +151,39 @@ TYPED_TEST_SUITE(PointwiseCodeTest, Floats);
 TYPED_TEST(PointwiseCodeTest, EveryOpGivesTheBitsOfItsLoop) {
   for (const std::int64_t columns : {1, 5, 8, 16, 31, 200})
     for (const bool repeats : {false, true}) {
-      for (const Unary op : kUnary) {
-        ASSERT_TRUE(has_code(op));
+      for (const Unary op : unary_ops<TypeParam>()) {
+        ASSERT_TRUE(has_code(op, sizeof(TypeParam) == 4 ? f32 : f64));
         Chain chain = this->with_operands({repeats});
         chain.results = {chain.append(op, 0, -1)};
         expect_as_loops<TypeParam>(chain, 3, columns, 5);
       }
       for (const Binary op : kBinary) {
-        ASSERT_TRUE(has_code(op));
+        ASSERT_TRUE(has_code(op, sizeof(TypeParam) == 4 ? f32 : f64));
         Chain chain = this->with_operands({false, repeats});
         chain.results = {chain.append(op, 0, 1), chain.append(op, 1, 0)};
         expect_as_loops<TypeParam>(chain, 3, columns, 6);
       }
     }
+}
+
+TEST(FunctionCodeTest, GivesTheBitsOfItsLoopNearAndFar) {
+  if (instruction_set() != "avx512" && instruction_set() != "avx2")
+    GTEST_SKIP() << "code is made for AVX-512 and AVX2 only";
+  std::vector<float> x, loop, got;
+  for (float at = 1e-6f; at < 1000; at *= 1.0003f) x.insert(x.end(), {at, -at});
+  loop.resize(x.size()), got.resize(x.size());
+  for (const Unary op : {Unary::exp, Unary::tanh, Unary::sigmoid}) {
+    Chain chain;
+    chain.repeats = {false};
+    chain.results = {chain.append(op, 0, -1)};
+    ChainRun run{.rows = 1, .columns = std::ssize(x), .at = {}, .step = {}};
+    run.at[0] = reinterpret_cast<char*>(x.data());
+    run.at[1] = reinterpret_cast<char*>(got.data());
+    code_of(chain)->run(run);
+    pointwise_table().unary[static_cast<int>(op)][column_of(f32)](x.data(), loop.data(),
+                                                                  std::ssize(x));
+    expect_same_bits(got, loop, chain.key());
+  }
 }
 
 TYPED_TEST(PointwiseCodeTest, DrawnChains) {
@@ -179,7 +206,7 @@ TYPED_TEST(PointwiseCodeTest, DrawnChains) {
       if (engine() % 8 == 0)
         chain.append(std::nullopt, a, -1);
       else if (engine() % 3 == 0)
-        chain.append(kUnary[engine() % std::size(kUnary)], a, -1);
+        chain.append(unary_ops<TypeParam>()[engine() % unary_ops<TypeParam>().size()], a, -1);
       else
         chain.append(kBinary[engine() % std::size(kBinary)], a, b);
     }
@@ -233,11 +260,19 @@ TYPED_TEST(PointwiseCodeTest, IsMadeOnceForChainsThatAreAlike) {
 }
 
 TEST(HasCodeTest, OnlySimpleOpsHaveCode) {
-  EXPECT_FALSE(has_code(Unary::exp));
-  EXPECT_FALSE(has_code(Binary::pow));
-  EXPECT_FALSE(has_code(Binary::less));
-  EXPECT_FALSE(has_code(WhereLoop{}));
-  EXPECT_FALSE(has_code(CastLoop{}));
+  EXPECT_FALSE(has_code(Unary::log, f32));
+  EXPECT_FALSE(has_code(Binary::pow, f32));
+  EXPECT_FALSE(has_code(Binary::less, f32));
+  EXPECT_FALSE(has_code(Binary::add, i32));
+  EXPECT_FALSE(has_code(WhereLoop{}, f32));
+  EXPECT_FALSE(has_code(CastLoop{}, f32));
+}
+
+TEST(HasCodeTest, FunctionsHaveCodeForFloatsOnly) {
+  for (const Unary op : {Unary::exp, Unary::tanh, Unary::sigmoid}) {
+    EXPECT_TRUE(has_code(op, f32));
+    EXPECT_FALSE(has_code(op, f64));
+  }
 }
 
 }  // namespace

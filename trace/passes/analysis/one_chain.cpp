@@ -39,11 +39,12 @@ bool is_one_chain(const LoopAttrs& attrs) {
   const Graph& body = *attrs.body.graph;
   if (attrs.carries.empty() || attrs.cond || attrs.has_entries()) return false;
   const TensorType& state = body.types[body_inputs(attrs).carries[0]];
-  if (state.is_list() || !is_float(state.dtype())) return false;
+  if (state.is_list()) return false;
   const bool have_code =
       std::all_of(body.records.begin(), body.records.end(), [&](const OpRecord& record) {
         const auto loop = element_loop(*record.op);
-        return loop && has_code(*loop) && body.types[body.outputs_of(record)[0]] == state;
+        return loop && has_code(*loop, state.dtype()) &&
+               body.types[body.outputs_of(record)[0]] == state;
       });
   if (!have_code) return false;
   const Chain chain = chain_of(attrs);

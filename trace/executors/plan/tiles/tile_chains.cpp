@@ -135,8 +135,8 @@ class Chains {
     const TileCell& out = cells_[at(step.out[0])];
     if (out.item < 4) return kNoChain;
     if (step.record) {
-      if (step.record->op == &sum_op || step.from != step.to || !is_float(step.to)) return kNoChain;
-      if (!has_code(*element_loop(*step.record->op))) return kNoChain;
+      if (step.record->op == &sum_op || step.from != step.to) return kNoChain;
+      if (!has_code(*element_loop(*step.record->op), step.to)) return kNoChain;
     }
     return static_cast<int>(out.item) + out.is_of_rows;
   }
