@@ -108,7 +108,8 @@ class PlanText {
     for (const Instruction& at : PlanView::instructions(plan)) {
       if (at.kind == PlanView::Kind::loop && PlanView::is_planned(PlanView::loop_of(plan, at))) {
         add(PlanView::whole(PlanView::loop_of(plan, at)));
-        for (const auto& block : PlanView::blocks(PlanView::loop_of(plan, at))) add(*block);
+        for (const auto& block : PlanView::blocks(PlanView::loop_of(plan, at)))
+          if (block) add(*block);
       }
       if (at.kind == PlanView::Kind::cond)
         for (std::size_t b = 0; b < 2; ++b)

@@ -1,6 +1,7 @@
 #include "reel/trace/executors/plan/row_blocks/loop_blocks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "reel/core/base/errors.h"
 #include "reel/core/ops/loop/loop_types.h"
@@ -11,45 +12,111 @@ namespace reel {
 
 void LoopBlocks::make(const PlannedLoop& whole) {
   whole_ = &whole;
-  cut_ = find_row_cut(whole.loop(), whole.input_types, whole.context.passes);
+  const std::optional<RowCut> before =
+      std::exchange(cut_, find_row_cut(whole.loop(), whole.input_types, whole.context.passes));
   if (cut_) {
-    find_body();
-    find_dims();
+    const bool is_same_body = find_body(before);
+    if (!find_dims() || !is_same_body) ++binding_;
   }
   blocks_.resize(cut_ ? cut_->blocks.size() : 0);
   for (std::size_t number = 0; number < blocks_.size(); ++number)
-    if (!plan(blocks_[number], cut_->blocks[number], number)) blocks_.clear();
-  make_partial_sums();
+    if (is_first_of_its_size(number) && !plan(blocks_[number], cut_->blocks[number], number))
+      blocks_.clear();
+  are_all_planned_ = false;
   joined_threads_ = 0;
   is_joined_ = false;
 }
 
-void LoopBlocks::find_body() {
+bool LoopBlocks::is_first_of_its_size(std::size_t number) const {
+  const auto block = cut_->blocks.begin() + static_cast<std::ptrdiff_t>(number);
+  return std::find(cut_->blocks.begin(), block, *block) == block;
+}
+
+void LoopBlocks::plan_all() {
+  if (are_all_planned_) return;
+  for (std::size_t number = 0; number < blocks_.size(); ++number)
+    if (!is_first_of_its_size(number) && !plan(blocks_[number], cut_->blocks[number], number))
+      throw InternalError("only some row blocks of one size can be planned");
+  make_partial_sums();
+  are_all_planned_ = true;
+}
+
+namespace {
+
+/// Returns which of the dims that blocks replace this is: 0 for the rows, then by ragged dim; -1
+/// for other dims.
+std::ptrdiff_t replaced_number(const RowCut& cut, const Dim& dim) {
+  if (dim == cut.dim) return 0;
+  const auto found = std::find(cut.ragged.begin(), cut.ragged.end(), dim);
+  return found == cut.ragged.end() ? -1 : 1 + (found - cut.ragged.begin());
+}
+
+/// True if blocks have the same type in place of both behind the first axes, given the same dims.
+bool are_like_in_blocks(const TensorType& a, const RowCut& cut_of_a, const TensorType& b,
+                        const RowCut& cut_of_b, int first_axes) {
+  return a.dtype() == b.dtype() && a.is_list() == b.is_list() &&
+         a.is_unranked() == b.is_unranked() && std::min(a.rank(), b.rank()) >= first_axes &&
+         std::equal(a.dims().begin() + first_axes, a.dims().end(), b.dims().begin() + first_axes,
+                    b.dims().end(), [&](const Dim& x, const Dim& y) {
+                      const std::ptrdiff_t number = replaced_number(cut_of_a, x);
+                      return number == replaced_number(cut_of_b, y) && (number >= 0 || x == y);
+                    });
+}
+
+}  // namespace
+
+/// Returns true if blocks have the body and, but for dims that find_dims() chooses, the types of
+/// the call before.
+bool LoopBlocks::find_body(const std::optional<RowCut>& before) {
   const GraphRef& whole = whole_->loop().body.graph;
-  if (body_.whole != whole || body_.axes != cut_->axes)
-    body_ = {whole, cut_->axes, body_on_rows(*whole, cut_->axes)};
-  cut_->has_rows.resize(whole_->input_types.size() + body_.row_body.lengths_of.size(), 1);
+  bool is_same = before && body_.whole == whole && body_.axes == cut_->axes;
+  if (!is_same) body_ = {whole, cut_->axes, body_on_rows(*whole, cut_->axes), {}, {}};
+  body_.loop = on_body(whole_->loop(), body_.row_body);
+  std::vector<TensorType> types = whole_->input_types;
+  for (const TensorType& type :
+       body_.row_body.length_types(body_env(whole_->loop(), whole_->input_types)))
+    types.push_back(type);
+  cut_->has_rows.resize(types.size(), 1);
+  is_same = is_same && cut_->has_rows == before->has_rows && cut_->sums == before->sums &&
+            cut_->ragged.size() == before->ragged.size() && types.size() == body_.types.size() &&
+            // The file of a stack takes its type from the attributes.
+            std::none_of(body_.loop.stacks.begin(), body_.loop.stacks.end(),
+                         [](const LoopStack& stack) { return stack.is_in_file(); });
+  for (std::size_t i = 0; is_same && i < types.size(); ++i)
+    // A block knows the loop's dim, in front of slices, from its inputs.
+    is_same = are_like_in_blocks(types[i], *cut_, body_.types[i], *before,
+                                 operand_at(body_.loop, i).is(LeafKind::slice) ? 1 : 0);
+  body_.types = std::move(types);
+  return is_same;
 }
 
 namespace {
 
 /// True for static dims, or plain sizes, that are the same but for their identity.
-bool is_like(const Dim& static_dim, const std::string& name, std::int64_t size) {
+bool is_static_like(const Dim& static_dim, const std::string& name, std::int64_t size) {
   return static_dim.has_size() && static_dim.size() == size && static_dim.name() == name;
 }
 
 }  // namespace
 
-void LoopBlocks::find_dims() {
+/// Returns true if all dims in blocks are those of the call before.
+bool LoopBlocks::find_dims() {
   constexpr std::size_t kMostParts = 128;  // batches of other sizes have other parts
   const Dim& rows = cut_->dim;
+  bool is_same = true;
   if (parts_.size() > kMostParts || (!parts_.empty() && (parts_[0].is_named() != rows.is_named() ||
-                                                         parts_[0].name() != rows.name())))
+                                                         parts_[0].name() != rows.name()))) {
     parts_.clear();
+    is_same = false;
+  }
+  is_same = is_same && extents_.size() == cut_->ragged.size();
   extents_.resize(cut_->ragged.size());
   for (std::size_t i = 0; i < extents_.size(); ++i)
-    if (const Dim& dim = cut_->ragged[i]; !is_like(extents_[i], dim.name(), dim.size()))
+    if (const Dim& dim = cut_->ragged[i]; !is_static_like(extents_[i], dim.name(), dim.size())) {
       extents_[i] = Dim(dim.name(), dim.size());
+      is_same = false;
+    }
+  return is_same;
 }
 
 const Dim& LoopBlocks::dim_of_part(std::int64_t rows) {
@@ -70,9 +137,10 @@ void LoopBlocks::make_partial_sums() {
 }
 
 bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile) {
-  const LoopAttrs loop = on_body(whole_->loop(), body_.row_body);
+  const LoopAttrs& loop = body_.loop;
   const Dim part = dim_of_part(rows);
   const DimChanges changes = cut_->changes_to(part, extents_);
+  if (block && block->binding == binding_ && has_bindings(*block, changes)) return true;
   const auto on_part = [&](const TensorType& type, std::size_t axis) {
     Dims dims = type.dims();
     for (std::size_t i = axis; i < dims.size(); ++i)  // slices keep the loop's dim
@@ -80,10 +148,7 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, st
     dims[axis] = part;
     return type.with(dims);
   };
-  std::vector<TensorType> types = whole_->input_types;
-  for (const TensorType& type :
-       body_.row_body.length_types(body_env(whole_->loop(), whole_->input_types)))
-    types.push_back(type);
+  std::vector<TensorType> types = body_.types;
   for (std::size_t i = 0; i < types.size(); ++i)
     if (cut_->has_rows[i])
       types[i] = on_part(types[i], operand_at(loop, i).is(LeafKind::slice) ? 1 : 0);
@@ -108,7 +173,17 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, st
         leaf.is(LeafKind::stack) || cut_->sums[leaf.index] == RowCut::Sum::has_rows;
     if (!(of_block == (has_rows ? on_part(of_all, 0) : of_all))) return false;
   }
+  block->binding = binding_;
   return true;
+}
+
+/// Returns true if the symbols of a block's body stand for the dims that they would get now.
+bool LoopBlocks::has_bindings(const PlannedLoop& block, const DimChanges& changes) const {
+  const auto &now = body_.loop.body.bindings, &bound = block.loop().body.bindings;
+  return std::equal(now.begin(), now.end(), bound.begin(), bound.end(),
+                    [&](const auto& a, const auto& b) {
+                      return a.first == b.first && changes(a.second) == b.second;
+                    });
 }
 
 bool LoopBlocks::can_run(std::span<const Tensor> out) const {
@@ -163,6 +238,7 @@ void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
   const Tensors lengths = body_.row_body.lengths(body_env(whole_->loop(), whole_->input_types));
   given.insert(given.end(), lengths.begin(), lengths.end());
   if (runs_joined()) return run_batches(given, out);
+  plan_all();
   const std::vector<BlockOfRows> blocks = cut_->rows_of_blocks(whole_->loop(), in);
   parallel_for(static_cast<int>(blocks.size()), [&](int i) {
     const auto& [rows, ends] = blocks[static_cast<std::size_t>(i)];

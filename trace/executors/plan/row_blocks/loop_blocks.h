@@ -41,8 +41,12 @@ class LoopBlocks {
   bool plan_batches();
   std::int64_t batch_count() const;
   void run_batches(OpInputs in, std::span<Tensor> out);
-  void find_body();
-  void find_dims();
+  bool is_first_of_its_size(std::size_t block) const;
+  /// Plans the blocks that make() left out, as they were not needed to see that a plan exists.
+  void plan_all();
+  bool find_body(const std::optional<RowCut>& before);
+  bool find_dims();
+  bool has_bindings(const PlannedLoop& block, const DimChanges& changes) const;
   void make_partial_sums();
 
   const PlannedLoop* whole_ = nullptr;
@@ -53,10 +57,14 @@ class LoopBlocks {
   Dims extents_;  ///< stand for cut_->ragged
   struct Body {
     GraphRef whole;
-    std::vector<int> axes;  // the row axes of its values
-    BodyOnRows row_body;    // shared by all blocks
+    std::vector<int> axes;          // the row axes of its values
+    BodyOnRows row_body;            // shared by all blocks
+    LoopAttrs loop;                 // on row_body
+    std::vector<TensorType> types;  // of the inputs of `loop`, with all rows
   } body_;
-  std::vector<std::unique_ptr<PlannedLoop>> blocks_;
+  std::vector<std::unique_ptr<PlannedLoop>> blocks_;  ///< the first of each size; null: not needed
+  bool are_all_planned_ = false;
+  std::uint64_t binding_ = 0;  ///< another number whenever blocks get other types than before
   std::vector<Tensors> partial_sums_;    ///< by block; the first uses the outputs
   JoinedBlocks joined_;                  ///< all rows, planned when first needed
   std::vector<ShrinkingBlock> batches_;  ///< the same by thread, if rows finish one by one
