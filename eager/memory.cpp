@@ -82,6 +82,8 @@ void count_as(const Tensor& tensor, MemoryClass what) {
   }
   TensorBlock* const block = counted(*tensor.ref().get());
   if (!block) return;
+  // An exchange costs more than all else here, and most blocks are counted already.
+  if (block->memory_class.load(std::memory_order_relaxed) == what) return;
   const MemoryClass before = block->memory_class.exchange(what, std::memory_order_relaxed);
   if (before != what && block->kind == BlockKind::dense)
     memory_counts.move(before, what, block->type.bytes());

@@ -187,10 +187,10 @@ class Jitted {
     const auto make_result = [&](const TracedFunction::Traced& traced) {
       result.emplace(traced.prototype.template as<R>());
     };
-    const TracedFunction::Traced traced = (*traced_)(typeid(std::tuple<std::decay_t<Args>...>),
-                                                     taken.leaves, function, dynamic, make_result);
+    TracedFunction::Traced traced = (*traced_)(typeid(std::tuple<std::decay_t<Args>...>),
+                                               taken.leaves, function, dynamic, make_result);
     taken.keep();
-    detail::fill_tree(detail::TreeSlot(*result), traced.leaves);
+    detail::fill_tree(detail::TreeSlot(*result), std::move(traced.leaves));
     return std::move(*result);
   }
 

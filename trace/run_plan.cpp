@@ -254,7 +254,7 @@ Tensors run(const GraphRef& graph, Tensors&& all_inputs, const Passes& given, bo
     planned.note_failure(error.what());
     return outputs;
   }
-  for (std::size_t k = 0; k < graph->outputs.size(); ++k) outputs.push_back(owned(plan.output(k)));
+  for (std::size_t k = 0; k < graph->outputs.size(); ++k) outputs.push_back(plan.take_output(k));
   arguments.let_go();
   entry->places.note_results(outputs);
   if (entry->profile) entry->profile->nanoseconds += nanoseconds_now() - begin;

@@ -344,7 +344,7 @@ TracedFunction::Traced TracedFunction::operator()(
   for (TreeLeaf* leaf : taken) inputs.push_back(std::move(leaf->tensor));
   inputs.push_back(stream);
   inputs.insert(inputs.end(), entry->captured.begin(), entry->captured.end());
-  const Tensors outputs = [&] {
+  Tensors outputs = [&] {
     try {
       return run_(entry->graph, std::move(inputs));
     } catch (...) {
@@ -357,13 +357,13 @@ TracedFunction::Traced TracedFunction::operator()(
   entry->result_slices.note(outputs, table.dims());
   for (std::size_t i = 0; i < result.leaves.size(); ++i) {
     if (entry->outputs[i] < 0) continue;
-    const Tensor& output = outputs[entry->outputs[i]];
+    Tensor& output = outputs[entry->outputs[i]];  // of this leaf only
+    if (entry->classes[i] != MemoryClass::values) count_result(output, entry->classes[i]);
     if (result.leaves[i].kind == TreeLeaf::Kind::dim)
       result.leaves[i].dim = output.dims()[1];
     else
       result.leaves[i].tensor =
-          is_unranked(output) ? as_ranked(output, PartialShape::unknown_rank()) : output;
-    if (entry->classes[i] != MemoryClass::values) count_result(output, entry->classes[i]);
+          is_unranked(output) ? as_ranked(output, PartialShape::unknown_rank()) : std::move(output);
   }
   return result;
 }

@@ -38,7 +38,7 @@ Tensor clip_tree(const TreeSlot& tree, double max_norm) {
       leaf.tensor =
           leaf.tensor *
           (leaf.tensor.dtype() == scale.dtype() ? scale : cast(scale, leaf.tensor.dtype()));
-  fill_tree(tree, leaves);
+  fill_tree(tree, std::move(leaves));
   return norm;
 }
 
@@ -54,7 +54,7 @@ void clip_values(const TreeSlot& tree, double low, double high) {
   TreeLeaves leaves = flatten_tree(tree);
   for (TreeLeaf& leaf : leaves)
     if (is_floating(leaf)) leaf.tensor = minimum(maximum(leaf.tensor, low), high);
-  fill_tree(tree, leaves);
+  fill_tree(tree, std::move(leaves));
 }
 
 }  // namespace reel::detail

@@ -25,7 +25,7 @@ void ema_update(const TreeSlot& average, const TreeRef& parameters, Tensor& step
   };
   put_new_values(leaves, optimise("Ema", leaves, rule, GroupOptions{}));
   step = next_step;
-  fill_tree(average, leaves.parameters);
+  fill_tree(average, std::move(leaves.parameters));
 }
 
 }  // namespace reel::detail

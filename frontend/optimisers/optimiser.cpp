@@ -203,9 +203,9 @@ void apply_rule(const char* optimiser, const TreeSlot& parameters, const TreeRef
   std::vector<NewValues> values = optimise(optimiser, leaves, rule, options);
   const Tensor next_step = step + 1;
   const auto give_back = [&] {  // into the trees as they are, without allocation: never fails
-    fill_tree(parameters, leaves.parameters);
+    fill_tree(parameters, std::move(leaves.parameters));
     for (std::size_t i = 0; i < moments.size(); ++i)
-      fill_tree(moments[i].tree, leaves.moments[i].leaves);
+      fill_tree(moments[i].tree, std::move(leaves.moments[i].leaves));
   };
   if (std::any_of(values.begin(), values.end(), [](const auto& of) { return of.are_rows(); })) {
     // The leaves must hold the only references to the tables.

@@ -47,6 +47,14 @@ class TakenLeaves {
   void keep() { is_kept_ = true; }
 
  private:
+  /// Returns true if a moved-in argument gives its tensors away: no argument before it is the same
+  /// object.
+  bool gives(std::size_t argument) const;
+  /// Calls visit(tree, first leaf), which returns the leaf behind its last one, for each argument
+  /// that gives.
+  template <class Visit>
+  void each_moved(const Visit& visit);
+
   Arguments arguments_;
   bool is_kept_ = false;
 

@@ -4,6 +4,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/frontend/tree/append_leaves.h"
 #include "reel/frontend/tree/leaves.h"
 
 namespace reel {
@@ -17,9 +18,16 @@ namespace {
 }
 
 struct Flatten : detail::TreeReader {
-  TreeLeaves leaves;
-  void tensor(const Tensor& t) override { leaves.push_back(TreeLeaf::of(t)); }
-  void array(const TensorArray& a) override { leaves.push_back(TreeLeaf::of(a.list())); }
+  TreeLeaves& leaves;
+  const bool takes_references;  ///< to tensors; otherwise the leaves of tensors are empty
+  Flatten(TreeLeaves& to, bool takes_references) : leaves(to), takes_references(takes_references) {}
+  void add(const Tensor& t) {
+    TreeLeaf& leaf = leaves.emplace_back();
+    leaf.kind = TreeLeaf::Kind::tensor;
+    if (takes_references) leaf.tensor = t;
+  }
+  void tensor(const Tensor& t) override { add(t); }
+  void array(const TensorArray& a) override { add(a.list()); }
   void dim(const Dim& d) override { leaves.push_back(TreeLeaf::of(d)); }
   void none() override { leaves.push_back(TreeLeaf{}); }
   void fixed(const FixedValue& value) override { leaves.push_back(TreeLeaf::of(value)); }
@@ -27,15 +35,6 @@ struct Flatten : detail::TreeReader {
   void key(const std::string& key) override {
     leaves.push_back(TreeLeaf::of(FixedValue::of_key(key)));
   }
-};
-
-/// Moves the tensors of a tree into leaves of it.
-struct TakeTensors : detail::TreeWriter {
-  TreeLeaf* next;
-  explicit TakeTensors(TreeLeaf* first) : next(first) {}
-  void leaf() override { ++next; }
-  void tensor(Tensor& t) override { (next++)->tensor = std::move(t); }
-  void array(TensorArray& a) override { (next++)->tensor = std::move(a).list(); }
 };
 
 struct Unflatten : detail::TreeWriter {
@@ -61,6 +60,18 @@ struct Unflatten : detail::TreeWriter {
   }
 };
 
+/// As Unflatten, but the tensors are moved out of the leaves.
+struct MoveIn : Unflatten {
+  TreeLeaves& from;
+  explicit MoveIn(TreeLeaves& of) : Unflatten(of), from(of) {}
+  Tensor&& take_tensor() {
+    take(TreeLeaf::Kind::tensor);
+    return std::move(from[next - 1].tensor);
+  }
+  void tensor(Tensor& t) override { t = take_tensor(); }
+  void array(TensorArray& a) override { a = TensorArray::of_list(take_tensor()); }
+};
+
 struct DropTensors : detail::TreeWriter {
   void tensor(Tensor& t) override { t = Tensor(); }
   void array(TensorArray& a) override { a = TensorArray::of_list({}); }
@@ -81,22 +92,29 @@ struct CountLeaves : detail::TreeReader {
 
 namespace detail {
 
-TreeLeaves flatten_tree(const TreeRef& tree) {
-  Flatten flatten;
+void append_leaves(TreeLeaves& leaves, const TreeRef& tree) {
+  Flatten flatten(leaves, true);
   tree.read(flatten);
-  return std::move(flatten.leaves);
 }
 
-TreeLeaves take_leaves_of(const TreeSlot& tree) {
-  TreeLeaves leaves = flatten_tree(tree);
-  for (TreeLeaf& leaf : leaves) leaf.tensor = {};
-  TakeTensors take(leaves.data());
-  tree.write(take);
+void append_leaves_without_tensors(TreeLeaves& leaves, const TreeRef& tree) {
+  Flatten flatten(leaves, false);
+  tree.read(flatten);
+}
+
+TreeLeaves flatten_tree(const TreeRef& tree) {
+  TreeLeaves leaves;
+  append_leaves(leaves, tree);
   return leaves;
 }
 
 void fill_tree(const TreeSlot& tree, const TreeLeaves& leaves) {
   Unflatten fill(leaves);
+  tree.write(fill);
+}
+
+void fill_tree(const TreeSlot& tree, TreeLeaves&& leaves) {
+  MoveIn fill(leaves);
   tree.write(fill);
 }
 

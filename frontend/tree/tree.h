@@ -195,6 +195,8 @@ class TreeSlot : public TreeRef {
   requires(!std::is_const_v<T>) explicit TreeSlot(T& tree)
       : TreeRef(tree), tree_(&tree), write_(&write_as<T>) {}
   void write(TreeWriter& writer) const { write_(writer, tree_); }
+  /// Returns true if both are one object.
+  bool is_same(const TreeSlot& other) const { return tree_ == other.tree_; }
 
  private:
   template <class T>
@@ -210,6 +212,8 @@ TreeLeaves flatten_tree(const TreeRef& tree);
 TreeLeaves take_leaves_of(const TreeSlot& tree);
 /// Sets the leaves of a tree. Throws StructureError as unflatten does; allocates nothing.
 void fill_tree(const TreeSlot& tree, const TreeLeaves& leaves);
+/// Moves the tensors out of the leaves instead of copying their references.
+void fill_tree(const TreeSlot& tree, TreeLeaves&& leaves);
 std::size_t count_leaves(const TreeRef& tree);
 std::vector<std::string> leaf_paths_of(const TreeRef& tree, const std::string& root);
 std::vector<std::string> tree_paths_of(const TreeRef& tree, const std::string& root);

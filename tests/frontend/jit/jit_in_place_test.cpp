@@ -228,6 +228,16 @@ TEST_P(FailedCallTest, GivesBackWhatWasMovedInBesideOthers) {
   expect_values(c[0], {0, 1});
 }
 
+TEST_P(FailedCallTest, OneObjectMayBeMovedInTwice) {
+  const auto f = jitted([](const Tensor& a, const Tensor& b, const Tensor& at) {
+    return std::pair{a + b, gather(b, at, 0)};
+  });
+  Tensor x = numbers(3);
+  EXPECT_THROW(f(std::move(x), std::move(x), scalar(9)), IndexError);
+  expect_values(x, {0, 1, 2});
+  expect_values(f(std::move(x), std::move(x), scalar(1)).first, {0, 2, 4});
+}
+
 TEST_P(FailedCallTest, GivesBackWhatWasMovedInWhereRecordingFails) {
   const auto f = jitted([](Tensor x) -> Tensor {
     if (x.rank() == 1) throw std::runtime_error("mine");

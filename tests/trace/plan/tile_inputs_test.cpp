@@ -2,6 +2,8 @@
 // that.
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops.h"
 #include "reel/trace/executors/plan/tiles/tile_program.h"
@@ -64,6 +66,26 @@ TEST(TileInputsTest, AnUpdateTakesItsOwnInput) {
   EXPECT_EQ(program.choose_inputs([](std::size_t k) { return k > 0; },
                                   [](std::size_t i, std::size_t) { return i < 2; }),
             (std::vector<int>{-1, 1, 0}));
+}
+
+/// Returns a program that makes x + y and x - y, in one of the two orders.
+std::unique_ptr<TileProgram> sum_and_difference(const TensorType& type, bool sum_first = true) {
+  GraphBuilder builder("sum and difference");
+  const ModeScope scope(builder.scope());
+  const Tensor x = builder.add_input(type), y = builder.add_input(type);
+  const Tensor sum = x + y, difference = x - y;
+  const Ref<Graph> graph =
+      builder.finish(sum_first ? Tensors{sum, difference} : Tensors{difference, sum});
+  return std::make_unique<TileProgram>(*graph, std::vector<TensorType>(2, type), DimEnv());
+}
+
+TEST(TileProgramTest, OnlyEqualProgramsAreTheSame) {
+  const TensorType type(f32, {64});
+  const auto program = sum_and_difference(type);
+  EXPECT_TRUE(program->is_same(*sum_and_difference(type)));
+  EXPECT_FALSE(program->is_same(*sum_and_difference(type, false)));
+  EXPECT_FALSE(program->is_same(*sum_and_difference(TensorType(f64, {64}))));
+  EXPECT_FALSE(program->is_same(*sum_and_difference(TensorType(f32, {65}))));
 }
 
 }  // namespace

@@ -75,11 +75,10 @@ void Plan::make_instructions(const std::vector<Outputs>& outputs) {
       has_untyped_ = true;
     } else if (record.op == &fused_op) {
       at.kind = Kind::tiles;
-      at.child = static_cast<std::int32_t>(tiles_.size());
       const SubGraph& body = get<FusedAttrs>(at.attrs).body;
       std::vector<TensorType> in;
       for (const ValueId v : graph.inputs_of(record)) in.push_back(types_.types[v]);
-      tiles_.push_back(std::make_unique<TileProgram>(*body.graph, in, body.env()));
+      at.child = add_tiles(std::make_unique<TileProgram>(*body.graph, in, body.env()));
     } else if (record.op->kernel_decides_types ||  // a dim that is defined before the run
                (!at.in_count && !record.op->has_effect && !has_list && !reads_shown_lengths(r))) {
       at.kind = Kind::nothing;
@@ -148,6 +147,18 @@ void Plan::find_loops_beside() {
   }
 }
 
+/// Returns the place of a program, or of a recent equal one: updates of many parameters of one type
+/// share a program, which then stays in the cache.
+std::int32_t Plan::add_tiles(std::unique_ptr<TileProgram> program) {
+  constexpr std::ptrdiff_t kRecent = 8;
+  const auto recent = tiles_.end() - std::min(kRecent, std::ssize(tiles_));
+  const auto same = std::find_if(recent, tiles_.end(),
+                                 [&](const auto& before) { return before->is_same(*program); });
+  const auto place = static_cast<std::int32_t>(same - tiles_.begin());
+  if (same == tiles_.end()) tiles_.push_back(std::move(program));
+  return place;
+}
+
 /// Goes backwards: a value that may outlive the run is a block, and so is the source of a view of
 /// it.
 void Plan::choose_places(const std::vector<Outputs>& outputs) {
@@ -201,7 +212,13 @@ void Plan::choose_places(const std::vector<Outputs>& outputs) {
   for (std::size_t k = 0; k < graph.outputs.size(); ++k) {
     const std::uint32_t slot = slot_of_[graph.outputs[k]];
     const bool is_first = outputs_of_slot_[slot] == static_cast<int>(k);
-    outputs_.push_back({slot, is_first && places_[slot] == Place::outside});
+    outputs_.push_back({slot, is_first && places_[slot] == Place::outside, false});
+  }
+  std::vector<std::uint8_t> is_output(slots_.size());
+  for (std::size_t k = outputs_.size(); k-- > 0;) {
+    const std::uint32_t slot = outputs_[k].slot;
+    outputs_[k].may_be_moved = places_[slot] == Place::block && !is_output[slot];
+    is_output[slot] = 1;
   }
 }
 

@@ -93,6 +93,9 @@ class Plan {
   }
   /// Valid until the next run. If it is a list or a block, the caller may keep it.
   Tensor& output(std::size_t k) { return slots_[outputs_[k].slot]; }
+  /// Returns output k after a run; it stays valid. Requires that each output is taken at most once,
+  /// in order.
+  Tensor take_output(std::size_t k);
 
   void run() {
     if (context_.is_checked)
@@ -147,6 +150,7 @@ class Plan {
   void make_instructions(const std::vector<Outputs>& outputs);
   bool reads_shown_lengths(std::size_t record);
   OpStorage storage_of(std::size_t record) const;
+  std::int32_t add_tiles(std::unique_ptr<TileProgram> program);
   void find_loops_beside();
   void find_adders();
   void choose_places(const std::vector<Outputs>& outputs);
@@ -216,6 +220,7 @@ class Plan {
   struct Output {
     std::uint32_t slot;
     bool is_placed;
+    bool may_be_moved;  ///< a block that no later output is as well
   };
   std::vector<Output> outputs_;       ///< of the graph
   std::vector<int> adder_of_output_;  ///< by output: the instruction that can add it, or -1

@@ -268,6 +268,10 @@ template void Plan::run_all<true, false>();
 template void Plan::run_all<false, false>();
 template void Plan::run_all<false, true>();
 
+Tensor Plan::take_output(std::size_t k) {
+  return outputs_[k].may_be_moved ? owned(std::move(output(k))) : owned(output(k));
+}
+
 std::size_t Plan::blocks_of_loops() const {
   std::size_t most = 0;
   for (const auto& loop : loops_) most = std::max(most, loop->blocks());

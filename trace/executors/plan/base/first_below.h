@@ -36,6 +36,7 @@ class FirstBelow {
     least_[node] = kNone;
     while (node /= 2) least_[node] = std::min(least_[2 * node], least_[2 * node + 1]);
   }
+  bool operator==(const FirstBelow&) const = default;
 
  private:
   static constexpr int kNone = std::numeric_limits<int>::max();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <utility>
 
 #include "reel/core/types/tensor.h"
 
@@ -31,6 +32,10 @@ inline Tensor owned(const Tensor& tensor) {
   Tensor copy(allocate_block(tensor.type()));
   copy_elements(copy.data<void>(), tensor);
   return copy;
+}
+inline Tensor owned(Tensor&& tensor) {
+  if (!tensor.is_defined() || !lies_in_plan(tensor)) return std::move(tensor);
+  return owned(std::as_const(tensor));
 }
 
 }  // namespace reel

@@ -1,6 +1,7 @@
 #include "reel/trace/executors/plan/tiles/tile_program.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "reel/core/op/take.h"
 #include "reel/core/ops/shape/strided.h"
@@ -126,6 +127,16 @@ void TileProgram::run_tiles() {
     run_part(0);
   else
     parallel_for(parts_, [this](int part) { run_part(part); });
+}
+
+bool TileProgram::is_same(const TileProgram& other) const {
+  const auto all_but_memory = [](const TileProgram& of) {
+    return std::tuple(of.rows_, of.columns_, of.tile_rows_, of.tile_columns_, of.parts_,
+                      of.tile_bytes_, of.part_bytes_, of.is_one_tile_, of.inputs_.size(),
+                      of.outputs_.size());
+  };
+  return all_but_memory(*this) == all_but_memory(other) && steps_ == other.steps_ &&
+         outer_ == other.outer_ && pools_ == other.pools_ && output_places_ == other.output_places_;
 }
 
 std::int64_t TileProgram::tiles_in_all() const {

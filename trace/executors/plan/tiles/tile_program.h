@@ -53,6 +53,9 @@ class TileProgram {
   /// Returns true if all ops are one chain. A series calls the chain's code once for all runs then,
   /// or once for each thousand elements.
   bool is_one_chain() const;
+  /// Returns true if both programs run the same steps on values of the same sizes, so that one can
+  /// run in place of the other. Requires that neither has run yet.
+  bool is_same(const TileProgram& other) const;
   /// Chooses the inputs that outputs of a run replace. Returns, by output, the input or -1. No
   /// input is chosen twice.
   ///
@@ -76,6 +79,8 @@ class TileProgram {
                             ///< its columns instead
     std::int64_t item = 0;  ///< bytes of an element
     std::vector<std::int64_t> outer;  ///< strides in elements, by outer axis
+
+    bool operator==(const Place&) const = default;
   };
   enum class Kind : std::uint8_t {
     flat_unary,   ///< all operands are contiguous within a tile, and none repeats
@@ -99,6 +104,8 @@ class TileProgram {
     std::shared_ptr<const PointwiseCode> code;
     std::vector<Place> places;  ///< operands, then results
     bool is_flat = false;       ///< all are contiguous within a tile, and none repeats
+
+    bool operator==(const Step&) const = default;
   };
   /// A tile: indices of outer axes, then a rectangle of rows and columns.
   struct Tile {
@@ -112,6 +119,8 @@ class TileProgram {
   struct Pool {
     std::vector<std::uint32_t> inputs;  ///< in increasing order
     FirstBelow last_reads;              ///< by input in `inputs`
+
+    bool operator==(const Pool&) const = default;
   };
   /// The inputs that an output may replace.
   struct OutputPlace {
@@ -119,6 +128,8 @@ class TileProgram {
     int made_by = 0;                         ///< the step that makes the output, if it has a pool
     int updated = -1;                        ///< the input that is tried before all others, or -1
     std::vector<std::uint32_t> others = {};  ///< inputs of no pool; without a pool, all inputs
+
+    bool operator==(const OutputPlace&) const = default;
   };
 
   template <class Gives>
