@@ -261,6 +261,62 @@ TEST_P(UnknownRankTest, PullbacksTakeTensors) {
   expect_values(f(tensor({1., 2.}, f64)), {2, 2});
 }
 
+TEST_P(UnknownRankTest, CheckpointedFunctionsTakeAndReturnIt) {
+  const auto squares = [](const Tensor& y) {
+    return sum(square(ensure_shape(y, PartialShape{2, 2})));
+  };
+  const auto returned = [&](const Tensor& x) {
+    return squares(
+        checkpoint([](const Tensor& x) { return repeated(doubled, sin(x), scalar(1)); })(x));
+  };
+  const auto taken = [&](const Tensor& x) {
+    return checkpoint(squares)(repeated(doubled, sin(x), scalar(1)));
+  };
+  const Tensor x = tensor({0.3, 0.7}, f64), expected = 4. * sin(x) * cos(x);
+  expect_all_close(run(grad(returned))(x), expected, 1e-12);
+  expect_all_close(run(grad(taken))(x), expected, 1e-12);
+}
+
+TEST_P(UnknownRankTest, FunctionsWithGradientsOfTheirOwnReturnIt) {
+  const auto f = custom_vjp(
+      [](const Tensor& x) {
+        return std::pair{repeated(doubled, x, scalar(1)), x};
+      },
+      [](const Tensor&, const Tensor& y_cotangent) {
+        return 3. * sum(ensure_shape(y_cotangent, PartialShape{2, 2}), 0);
+      });
+  const auto loss = [&](const Tensor& x) { return sum(ensure_shape(f(x), PartialShape{2, 2})); };
+  expect_values(run(grad(loss))(tensor({0.3, 0.7}, f64)), {6, 6});
+}
+
+TEST_P(UnknownRankTest, RaggedDimsAreEnsured) {
+  const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})), pair("pair", 2);
+  const auto f = run([=](const Tensor& x) {
+    const Dim own = x.dim("time");
+    const Tensor y = repeated([=](const Tensor& x) { return stack({x, x}, pair); }, x, scalar(1));
+    return sum(ensure_shape(y, PartialShape{pair, batch, own}));
+  });
+  const Tensor x = tensor({1, 2, 3, 9}, {batch, time}, f64);
+  expect_values(f(x), {12});
+  const Dim longer("time", tensor({3, 2}, {batch}));
+  if (!is_eager()) {
+    expect_values(f(tensor({1, 2, 3, 4, 5, 9}, {batch, longer}, f64)), {30});
+    EXPECT_EQ(f.trace_count(), 1);
+  }
+}
+
+TEST_P(UnknownRankTest, StackGivesADimThatHasNoSizeYetItsSize) {
+  const Dim a("a", 2);
+  const auto f = run([](const Tensor& x) {
+    return repeated([](const Tensor& x) { return stack({x, x, x}, Dim("n")); }, x, scalar(1));
+  });
+  const Tensor y = f(tensor({1., 2.}, {a}, f64));
+  ASSERT_EQ(y.rank(), 2);
+  EXPECT_EQ(y.dims()[0].name(), "n");
+  EXPECT_EQ(y.dims()[0].size(), 3);
+  expect_values(y, {1, 2, 1, 2, 1, 2});
+}
+
 TEST_P(UnknownRankTest, AKnownRankIsRequiredByOtherInvariants) {
   const auto f = run([](Tensor x) {
     return while_loop([](Tensor x) { return any(x > 9.); },
