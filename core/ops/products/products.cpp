@@ -176,8 +176,8 @@ void sort_pairs(std::vector<int>& by, std::vector<int>& along) {
 /// Rearranges operands that are not laid out as matrices. Returns the sizes of the product of one
 /// batch entry.
 MatrixSizes arrange(Operand& a, Operand& b, SumOrder order) {
-  const bool is_empty =
-      a.type.numel() == 0;  // then an inner size is 0, and there is nothing to copy
+  // An operand may be empty without an inner size of 0 if only the sizes are asked for.
+  const bool is_empty = a.type.numel() == 0 || b.type.numel() == 0;
   if (a.contract.size() > 1 && !is_empty) {
     sort_pairs(a.contract, b.contract);
     if (!a.inner().is_whole || !b.inner().is_whole) sort_pairs(b.contract, a.contract);

@@ -77,6 +77,28 @@ class ChunkLoopsTest : public ::testing::Test {
   }
 };
 
+// The size of a product's steps is asked for also if the product has no elements.
+TEST_F(ChunkLoopsTest, ProductsOfEmptyFactorsOverSeveralDims) {
+  const Dim time("time", 64), none("none", 0);
+  const Tensor x = random_normal({time, batch, in, unit}, f64);
+  for (const bool is_slice : {false, true}) {
+    const auto f = [&](const Tensor& x, const Tensor& empty) {
+      const auto body = [&](const std::pair<Tensor, Tensor>& at, const Tensor& h) {
+        const Tensor product = matmul(at.first, is_slice ? at.second : empty, {in, unit});
+        return std::pair{product, tanh(h + sum(at.first) + sum(product))};
+      };
+      const auto made = scan(Scan{.spatial_dim = time,
+                                  .initial = zeros({}, f64),
+                                  .xs = std::pair{x, is_slice ? empty : x},
+                                  .body = body});
+      return sum(made.ys) + made.state;
+    };
+    const Tensor empty =
+        is_slice ? zeros({time, in, none, unit}, f64) : zeros({in, none, unit}, f64);
+    expect_same_in_chunks(4, f, x, empty);
+  }
+}
+
 // The final slices of a reverse loop are one number for all iterations. Only these slices tell how
 // many iterations there are.
 TEST_F(ChunkLoopsTest, SlicesThatSayHowLongALoopIsStayOutside) {
