@@ -230,7 +230,7 @@ TEST(FuzzTest, ProgramsHaveSlicesWithLengthsOfTheirOwn) {
 
 TEST(FuzzTest, FindsCrashesInOtherProcesses) {
   const auto found = find(crashes(), "crashes: Aborted", [](const Program& program, Statistics*) {
-    return check_isolated(program, check_all);
+    return check_isolated(program, check_all, 2);  // some candidates never end
   });
   ASSERT_TRUE(found);
   expect_small(*found, crashes(), 4);  // a crash needs no reader

@@ -26,5 +26,14 @@ Rules growing_rules();
 Rules derivative_rules();
 Rules vmap_rules();
 Rules generic_rules();
+Rules tree_rules();
+Rules packing_rules();
+Rules fold_rules();
+Rules sparse_matrix_rules();
+Rules alignment_rules();
+Rules layer_rules();
+Rules optimiser_rules();
+Rules jacobian_rules();
+Rules resizing_rules();
 
 }  // namespace reel::fuzz

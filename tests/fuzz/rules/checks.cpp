@@ -10,6 +10,7 @@ namespace reel::fuzz {
 Rules check_rules() {
   const Typing one = unary(Element::real, Element::real);
   return {
+      expression(REEL_EXPRESSION(isinf(a)), 1, unary(Element::real, Element::boolean)),
       // The result has the gradient of a. A gradient of a checked value is checked as well, and a
       // program may make it infinite.
       expression(

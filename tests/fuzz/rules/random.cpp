@@ -13,13 +13,15 @@ Typing fresh(Element element) {
   };
 }
 
-bool along_one(Drafter& d, Instruction& in) {
-  in.dims = d.pick_dims(1);
-  if (in.dims.empty()) return false;
-  // The result also has the dims of the lengths.
-  ValueType type{.element = Element::i32, .dims = d.dim(in.dims[0]).over};
-  type.dims.push_back(in.dims[0]);
-  return gives(d, in, {}, type);
+Typing along_one(Element element) {
+  return [=](Drafter& d, Instruction& in) {
+    in.dims = d.pick_dims(1);
+    if (in.dims.empty()) return false;
+    // The result also has the dims of the lengths.
+    ValueType type{.element = element, .dims = d.dim(in.dims[0]).over};
+    type.dims.push_back(in.dims[0]);
+    return gives(d, in, {}, type);
+  };
 }
 
 bool drop_axis(Drafter& d, Instruction& in) {
@@ -45,11 +47,15 @@ Rules random_rules() {
       expression(REEL_EXPRESSION(bernoulli(0.5, dims)), 4, fresh(Element::boolean)),
       expression(REEL_EXPRESSION(full(dims, x, real)), 4, fresh(Element::real)),
       expression(REEL_EXPRESSION(zeros(dims, real)), 3, fresh(Element::real)),
+      expression(REEL_EXPRESSION(ones(dims, real)), 1, fresh(Element::real)),
+      expression(REEL_EXPRESSION(ones_like(a)), 1, unary(Element::real, Element::real)),
       expression(REEL_EXPRESSION(full(dims, 2, i32)), 3, fresh(Element::i32)),
       expression(REEL_EXPRESSION(full(dims, 1, i64)), 1, fresh(Element::i64)),
       expression(REEL_EXPRESSION(full(dims, true, boolean)), 1, fresh(Element::boolean)),
       expression(REEL_EXPRESSION(full(dims, 0, i32)), 2, fresh(Element::i32)),
-      expression(REEL_EXPRESSION(permutation(to)), 2, along_one),
+      expression(REEL_EXPRESSION(random_integers(dims, -2, 4)), 2, fresh(Element::i32)),
+      expression(REEL_EXPRESSION(permutation(to)), 2, along_one(Element::i32)),
+      expression(REEL_EXPRESSION(mask(to)), 2, along_one(Element::boolean)),
       // NaN logits, or only -inf logits, are an error.
       expression(REEL_EXPRESSION(categorical(clip(where(isnan(a), zeros_like(a), a), -3, 3), axis)),
                  2, drop_axis),

@@ -99,6 +99,23 @@ Attempt use_another(Program& program, int place, int variant) {
   return Attempt::made;
 }
 
+/// Makes a term of the loss read an input of the instruction that makes its operand. The operand of
+/// a term may have any dims.
+Attempt use_input_in_term(Program& program, int place, int variant) {
+  const auto found = at(program, place);
+  if (!found) return Attempt::no_place;
+  Instruction& term = found->instruction();
+  if (term.rule->name() != "sum(0.5 * a + sin(a))") return Attempt::no_variant;
+  for (const Instruction& maker : found->block->body) {
+    if (!contains(maker.outputs, term.inputs[0])) continue;
+    if (variant >= std::ssize(maker.inputs)) return Attempt::no_variant;
+    const ValueType& type = program.values[maker.inputs[variant]];
+    if (type.element == Element::real && !type.is_array) term.inputs = {maker.inputs[variant]};
+    return Attempt::made;
+  }
+  return Attempt::no_variant;
+}
+
 /// Makes an instruction that gives a constant of this type. Returns nothing for arrays, and for
 /// dims that only a run knows.
 std::optional<Instruction> make_constant(Program& program, const ValueType& type) {
@@ -382,10 +399,10 @@ Attempt drop_input(Program& program, int place, int variant) {
                                                                     : Attempt::no_place;
 }
 
-constexpr Step kSteps[] = {drop_dead,    drop_input,     drop_result,        use_another,
-                           use_constant, move_out,       inline_block,       inline_slice,
-                           drop_rows,    drop_state,     use_constant_slice, drop_option,
-                           smaller_dim,  simpler_number, simpler_input};
+constexpr Step kSteps[] = {drop_dead,         drop_input,   drop_result,    use_another,
+                           use_input_in_term, use_constant, move_out,       inline_block,
+                           inline_slice,      drop_rows,    drop_state,     use_constant_slice,
+                           drop_option,       smaller_dim,  simpler_number, simpler_input};
 
 /// Returns the number of instructions in the blocks of an instruction.
 int count_inner(const Instruction& in) {

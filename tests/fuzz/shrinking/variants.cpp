@@ -1,6 +1,10 @@
 #include "reel/tests/fuzz/shrinking/variants.h"
 
+#include <set>
+#include <string>
 #include <utility>
+
+#include "reel/tests/fuzz/program/families.h"
 
 namespace reel::fuzz {
 namespace {
@@ -48,7 +52,14 @@ Program without_checkpointed(Program program) {
 }
 
 bool has_derivatives(const Program& program) {
-  return any(program, [](const Instruction& in) { return in.control == Control::derivative; });
+  static const auto& names = *[] {
+    auto* const all = new std::set<std::string>;
+    for (const Rule* const rule : jacobian_rules()) all->insert(rule->name());
+    return all;
+  }();
+  return any(program, [](const Instruction& in) {
+    return in.control == Control::derivative || names.contains(in.rule->name());
+  });
 }
 
 bool has_truncate(const Program& program) {

@@ -21,8 +21,8 @@ bool has_alone(Drafter& d, int value, int dim) {
          dims_running_over(d.program(), dims, dim).empty();
 }
 
-/// Operands q, k and v. dims: the keys, the features, and a dim of q.
-bool attended(Drafter& d, Instruction& in) {
+/// Operands q, k and v. dims: the keys, the features; if `is_causal`, a dim of q.
+bool attended_in(Drafter& d, Instruction& in, bool is_causal) {
   if (!d.is_named()) return false;
   const int k = d.pick([&](int v) { return is_real(d, v) && d.rank(v) > 1; });
   if (k < 0) return false;
@@ -32,7 +32,7 @@ bool attended(Drafter& d, Instruction& in) {
   if (!has_alone(d, k, keys) || !has_alone(d, k, features)) return false;
   const int q = d.pick([&](int v) {
     return is_real(d, v) && has_alone(d, v, features) && !contains(d.type(v).dims, keys) &&
-           d.rank(v) > 1;
+           d.rank(v) > is_causal;
   });
   const int v = d.pick([&](int v) { return is_real(d, v) && has_alone(d, v, keys); });
   if (q < 0 || v < 0) return false;
@@ -45,11 +45,15 @@ bool attended(Drafter& d, Instruction& in) {
       if (!is_summed && !contains(type.dims, dim)) type.dims.push_back(dim);
     }
   if (all.size() > kMostDims || have_one_origin(d.program(), all)) return false;
-  in.dims = {keys, features, d.type(q).dims[d.random().below(d.rank(q))]};
-  if (in.dims[2] == features) return false;
+  in.dims = {keys, features};
+  if (is_causal)
+    in.dims.push_back(d.pick_axis(q, [&](const DimInfo& dim) { return &dim != &d.dim(features); }));
   in.numbers = {d.random().between(1, 3)};
   return gives(d, in, {q, k, v}, type);
 }
+
+bool attended(Drafter& d, Instruction& in) { return attended_in(d, in, false); }
+bool attended_in_order(Drafter& d, Instruction& in) { return attended_in(d, in, true); }
 
 /// Operand a: queries, and as keys and values, renamed. dims: the dim of queries, the features.
 bool attends_to_itself(Drafter& d, Instruction& in) {
@@ -83,7 +87,7 @@ Rules attention_rules() {
                  10, attended),
       expression(REEL_EXPRESSION(
                      attention(a, b, c, to, Dims(dims)[1], {.causal = Dims(dims)[2], .block = n})),
-                 14, attended),
+                 14, attended_in_order),
   };
 }
 
