@@ -19,8 +19,6 @@ const Refused kRefused[] = {
     {"list_join", kUneven},
     {"list_resize", kUneven},
     {"scatter_max", "ONNX takes maxima of updates from op set 18 on"},
-    {"fill_live", "an entry of a loop that has finished"},
-    {"collect_live", "an entry of a loop that has finished"},
     {"as_unranked", kUnranked},
     {"ranked_like", kUnranked},
     {"ensure_shape_unranked", kUnranked},
@@ -40,7 +38,8 @@ std::map<std::string_view, const Writer*> make_table() {
   for (const auto writers :
        {elementwise_writers(), reduction_writers(), product_writers(), shape_writers(),
         join_writers(), creation_writers(), indexing_writers(), dim_writers(), identity_writers(),
-        control_writers(), random_writers(), list_writers(), scan_writers(), row_writers()})
+        control_writers(), entry_writers(), random_writers(), list_writers(), scan_writers(),
+        row_writers()})
     for (const Writer& writer : writers) table.emplace(writer.op, &writer);
   return table;
 }

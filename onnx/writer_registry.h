@@ -61,6 +61,7 @@ std::span<const Writer> indexing_writers();
 std::span<const Writer> dim_writers();
 std::span<const Writer> identity_writers();
 std::span<const Writer> control_writers();
+std::span<const Writer> entry_writers();
 std::span<const Writer> random_writers();
 std::span<const Writer> list_writers();
 std::span<const Writer> scan_writers();

@@ -35,28 +35,44 @@ Names write_relu(const WriteCall& call) {
   return {call.to.add("Relu", {call.in(0)})};
 }
 
-/// exp(x) - 1, or 2 exp(x/2) sinh(x/2) for small x, where the difference would lose digits.
+/// onnxruntime lacks Cos for f64, but has Sin.
+Names write_cos(const WriteCall& call) {
+  GraphWriter& to = call.to;
+  if (dtype_of(call) != f64) return {to.add("Cos", {call.in(0)})};
+  return {to.add("Sin", {to.add("Add", {call.in(0), literal(call, 1.57079632679489661923)})})};
+}
+
+/// exp(x) - 1, or (exp(x) + 1) tanh(x/2) for small x, where the difference would lose digits.
 Names write_expm1(const WriteCall& call) {
   GraphWriter& to = call.to;
   const Name &x = call.in(0), half = to.add("Mul", {x, literal(call, 0.5)});
   const Name is_small = to.add("Less", {to.add("Abs", {x}), literal(call, 0.5)});
-  const Name product = to.add("Mul", {to.add("Exp", {half}), to.add("Sinh", {half})});
-  const Name small = to.add("Add", {product, product});
-  const Name large = to.add("Sub", {to.add("Exp", {x}), literal(call, 1)});
-  return {to.add("Where", {is_small, small, large})};
+  const Name exp = to.add("Exp", {x}), one = literal(call, 1);
+  const Name small = to.add("Mul", {to.add("Add", {exp, one}), to.add("Tanh", {half})});
+  return {to.add("Where", {is_small, small, to.add("Sub", {exp, one})})};
 }
 
-/// log(1 + x), with the rounding error of 1 + x corrected for small x (Kahan).
-Names write_log1p(const WriteCall& call) {
+/// Returns log(1 + x), with the rounding error of 1 + x corrected for small x (Kahan).
+Name log1p(const WriteCall& call, const Name& x) {
   GraphWriter& to = call.to;
-  const Name &x = call.in(0), one = literal(call, 1), u = to.add("Add", {x, one});
+  const Name one = literal(call, 1), u = to.add("Add", {x, one});
   const Name whole = to.add("Log", {u}), rest = to.add("Sub", {u, one});
   const Name is_one = to.add("Equal", {u, one});
   const Name divisor = to.add("Where", {is_one, one, rest});
   const Name corrected = to.add("Div", {to.add("Mul", {whole, x}), divisor});
   const Name small = to.add("Where", {is_one, x, corrected});
   const Name is_small = to.add("Less", {to.add("Abs", {x}), literal(call, 0.5)});
-  return {to.add("Where", {is_small, small, whole})};
+  return to.add("Where", {is_small, small, whole});
+}
+Names write_log1p(const WriteCall& call) { return {log1p(call, call.in(0))}; }
+
+/// onnxruntime lacks Softplus for f64: log(1 + exp(-|x|)) + max(x, 0).
+Names write_softplus(const WriteCall& call) {
+  GraphWriter& to = call.to;
+  const Name& x = call.in(0);
+  if (dtype_of(call) != f64) return {to.add("Softplus", {x})};
+  const Name power = to.add("Exp", {to.add("Neg", {to.add("Abs", {x})})});
+  return {to.add("Add", {log1p(call, power), to.add("Max", {x, literal(call, 0)})})};
 }
 
 /// Φ(x), the distribution function of the normal distribution.
@@ -173,13 +189,12 @@ Names write_cast(const WriteCall& call) {
 }
 
 constexpr char kNeg[] = "Neg", kAbs[] = "Abs", kSign[] = "Sign", kExp[] = "Exp", kLog[] = "Log",
-               kSqrt[] = "Sqrt", kSin[] = "Sin", kCos[] = "Cos", kTanh[] = "Tanh",
-               kSigmoid[] = "Sigmoid", kSoftplus[] = "Softplus", kErf[] = "Erf", kNot[] = "Not",
-               kFloor[] = "Floor", kCeil[] = "Ceil", kRound[] = "Round", kAdd[] = "Add",
-               kSub[] = "Sub", kMul[] = "Mul", kPow[] = "Pow", kMax[] = "Max", kMin[] = "Min",
-               kEqual[] = "Equal", kLess[] = "Less", kLessOrEqual[] = "LessOrEqual",
-               kGreater[] = "Greater", kGreaterOrEqual[] = "GreaterOrEqual", kAnd[] = "And",
-               kOr[] = "Or", kXor[] = "Xor";
+               kSqrt[] = "Sqrt", kSin[] = "Sin", kTanh[] = "Tanh", kSigmoid[] = "Sigmoid",
+               kErf[] = "Erf", kNot[] = "Not", kFloor[] = "Floor", kCeil[] = "Ceil",
+               kRound[] = "Round", kAdd[] = "Add", kSub[] = "Sub", kMul[] = "Mul", kPow[] = "Pow",
+               kMax[] = "Max", kMin[] = "Min", kEqual[] = "Equal", kLess[] = "Less",
+               kLessOrEqual[] = "LessOrEqual", kGreater[] = "Greater",
+               kGreaterOrEqual[] = "GreaterOrEqual", kAnd[] = "And", kOr[] = "Or", kXor[] = "Xor";
 
 const Writer kWriters[] = {
     {"neg", write_node<kNeg>},
@@ -195,10 +210,10 @@ const Writer kWriters[] = {
     {"sqrt", write_node<kSqrt>},
     {"square", write_square},
     {"sin", write_node<kSin>},
-    {"cos", write_node<kCos>},
+    {"cos", write_cos},
     {"tanh", write_node<kTanh>},
     {"sigmoid", write_node<kSigmoid>},
-    {"softplus", write_node<kSoftplus>},
+    {"softplus", write_softplus},
     {"erf", write_node<kErf>},
     {"gelu", write_gelu},
     {"relu", write_relu},

@@ -1,8 +1,10 @@
 #include "reel/onnx/writers/entries.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "reel/core/ops.h"
+#include "reel/onnx/writer_registry.h"
 
 namespace reel::exported {
 
@@ -99,5 +101,34 @@ Name EntryWriter::keep_finished(const Name& next, const Name& before, const Tens
   if (!mask) return next;
   return to_.where(to_.aligned(mask->name, mask->dims, type.dims()), next, before, type.dtype());
 }
+
+// ---- The ops fill_live and collect_live, which vmap records before branches
+// ----------------------
+
+namespace {
+
+/// Returns the mask of a record, whose dims are in front of those of its value. Without a running
+/// entry all entries keep their values: the mask then holds for all.
+Name mask_of_record(const WriteCall& call) {
+  GraphWriter& to = call.to;
+  std::vector<int> axes(static_cast<std::size_t>(call.type_in(1).rank()));
+  std::iota(axes.begin(), axes.end(), 0);
+  return to.add("Or", {call.in(1), to.logical_not(to.any(call.in(1), axes))});
+}
+
+Names write_fill_live(const WriteCall& call) {
+  EntryWriter entries(call.to, mask_of_record(call), call.type_in(1).dims());
+  return {entries.seen(call.in(0), call.type_in(0), FinishedFill::running)};
+}
+Names write_collect_live(const WriteCall& call) {
+  EntryWriter entries(call.to, mask_of_record(call), call.type_in(1).dims());
+  return {entries.collected(call.in(0), call.type_in(0))};
+}
+
+const Writer kWriters[] = {{"fill_live", write_fill_live}, {"collect_live", write_collect_live}};
+
+}  // namespace
+
+std::span<const Writer> entry_writers() { return kWriters; }
 
 }  // namespace reel::exported

@@ -56,6 +56,15 @@ Name count_along(GraphWriter& to, const TensorType& type, const std::vector<int>
   return known == 1 ? result : to.add("Mul", {result, to.model().integers({known})});
 }
 
+/// Returns an operand of MatMul with its axes in another order.
+Name transposed(GraphWriter& to, const Name& x, const TensorType& type,
+                const std::vector<int>& order) {
+  const Name turned = to.transpose(x, order);
+  // onnxruntime joins a Transpose with the MatMul behind it, and lacks a kernel for that in f64. It
+  // keeps a Max of one operand, but not an Identity.
+  return type.dtype() == f64 && turned != x ? to.add("Max", {turned}) : turned;
+}
+
 /// Returns an operand as matrices for MatMul, with the axes of the batch in front: the free and the
 /// contracted axes are one axis each, in this order or the other one.
 Name as_matrices(GraphWriter& to, const Name& x, const TensorType& type, const Axes& axes,
@@ -65,7 +74,7 @@ Name as_matrices(GraphWriter& to, const Name& x, const TensorType& type, const A
   std::vector<int> order = axes.batch;
   order.insert(order.end(), first.begin(), first.end());
   order.insert(order.end(), second.begin(), second.end());
-  const Name turned = to.transpose(x, order);
+  const Name turned = transposed(to, x, type, order);
   if (first.size() == 1 && second.size() == 1) return turned;
   Names sizes;
   for (const int axis : axes.batch) sizes.push_back(to.size(dim_at(type, axis)));
@@ -94,7 +103,8 @@ Names write_dot(const WriteCall& call) {
   if (is_wide) {
     std::vector<int> order = axes_a.free;
     order.push_back(axes_a.contract[0]);
-    return {to.add("MatMul", {to.transpose(a, order), as_matrices(to, b, type_b, axes_b, false)})};
+    return {to.add("MatMul",
+                   {transposed(to, a, type_a, order), as_matrices(to, b, type_b, axes_b, false)})};
   }
   const Name result = to.add("MatMul", {as_matrices(to, a, type_a, axes_a, true),
                                         as_matrices(to, b, type_b, axes_b, false)});

@@ -21,15 +21,24 @@ bool is_sized_by_runs(const Dim& dim) {
   return dim.node() && (dim.is_ragged() || dim.node()->kind == DimKind::dynamic);
 }
 
-/// Returns the lengths of the dim of this name in the arguments.
-Tensor lengths_of(const std::string& name, const TreeLeaves& arguments) {
+/// Returns the lengths of a dim in the arguments. input: "time_lengths" for the first dim called
+/// "time", "time_lengths_1" for the second one.
+Tensor lengths_of(const std::string& input, const TreeLeaves& arguments) {
+  constexpr std::string_view kLengths = "_lengths";
+  const std::size_t end = input.rfind(kLengths), number = end + kLengths.size() + 1;
+  const std::string name = input.substr(0, end);
+  const std::size_t place = number < input.size() ? std::stoul(input.substr(number)) : 0;
+  Dims found;
+  const auto add = [&](const Dim& dim) {
+    if (is_sized_by_runs(dim) && dim.name() == name && !contains(found, dim)) found.push_back(dim);
+  };
   for (const TreeLeaf& leaf : arguments) {
-    if (leaf.kind == TreeLeaf::Kind::dim && leaf.dim.name() == name) return leaf.dim.lengths();
+    if (leaf.kind == TreeLeaf::Kind::dim) add(leaf.dim);
     if (leaf.kind != TreeLeaf::Kind::tensor) continue;
-    for (const Dim& dim : leaf.tensor.dims())
-      if (dim.is_named() && dim.name() == name) return dim.lengths();
+    for (const Dim& dim : leaf.tensor.dims()) add(dim);
   }
-  throw std::runtime_error("no argument has the dim " + name);
+  if (place >= found.size()) throw std::runtime_error("no argument has the lengths " + input);
+  return found[place].lengths();
 }
 
 }  // namespace
@@ -50,10 +59,8 @@ SavedCase saved_case_detail::make_case(const std::string& name, std::string byte
       continue;
     saved.inputs[inputs.at(next++)] = plain(dense(arguments[i].tensor));
   }
-  constexpr std::string_view kLengths = "_lengths";
   for (; next < inputs.size(); ++next)
-    saved.inputs[inputs[next]] =
-        plain(lengths_of(inputs[next].substr(0, inputs[next].size() - kLengths.size()), arguments));
+    saved.inputs[inputs[next]] = plain(lengths_of(inputs[next], arguments));
   next = 0;
   for (const TreeLeaf& leaf : result) {
     const bool is_dim = leaf.kind == TreeLeaf::Kind::dim && is_sized_by_runs(leaf.dim);
@@ -95,8 +102,9 @@ void expect_outputs(const SavedCase& saved, const std::map<std::string, Tensor>&
 const std::vector<SavedCase>& all_saved_cases() {
   static const std::vector<SavedCase>& cases = *[] {
     auto* all = new std::vector<SavedCase>;
-    for (const auto make : {plain_cases, loop_cases, ragged_cases, recurrent_cases, training_cases,
-                            example_cases, edge_cases})
+    for (const auto make :
+         {plain_cases, loop_cases, short_form_cases, ragged_cases, recurrent_cases, layer_cases,
+          training_cases, transform_cases, example_cases, sequence_cases, edge_cases})
       for (SavedCase& saved : make()) all->push_back(std::move(saved));
     return all;
   }();

@@ -69,7 +69,15 @@ std::vector<SavedCase> recurrent_cases();
 std::vector<SavedCase> training_cases();
 std::vector<SavedCase> example_cases();
 std::vector<SavedCase> edge_cases();
+std::vector<SavedCase> transform_cases();
+std::vector<SavedCase> short_form_cases();
+std::vector<SavedCase> layer_cases();
+std::vector<SavedCase> sequence_cases();
 /// Returns all of them.
 const std::vector<SavedCase>& all_saved_cases();
+
+/// Returns the samples of the ops that have a writer, without those that ONNX cannot express.
+/// dtype: of floating inputs, f32 or f64.
+std::vector<SavedCase> sample_cases(DType dtype);
 
 }  // namespace reel
