@@ -37,9 +37,9 @@ std::map<std::string_view, const Writer*> make_table() {
   std::map<std::string_view, const Writer*> table;
   for (const auto writers :
        {elementwise_writers(), reduction_writers(), product_writers(), shape_writers(),
-        join_writers(), creation_writers(), indexing_writers(), dim_writers(), identity_writers(),
-        control_writers(), entry_writers(), random_writers(), list_writers(), scan_writers(),
-        row_writers()})
+        join_writers(), creation_writers(), indexing_writers(), order_writers(), dim_writers(),
+        identity_writers(), control_writers(), entry_writers(), random_writers(), list_writers(),
+        scan_writers(), row_writers()})
     for (const Writer& writer : writers) table.emplace(writer.op, &writer);
   return table;
 }

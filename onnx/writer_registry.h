@@ -58,6 +58,7 @@ std::span<const Writer> shape_writers();
 std::span<const Writer> join_writers();
 std::span<const Writer> creation_writers();
 std::span<const Writer> indexing_writers();
+std::span<const Writer> order_writers();
 std::span<const Writer> dim_writers();
 std::span<const Writer> identity_writers();
 std::span<const Writer> control_writers();

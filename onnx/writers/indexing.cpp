@@ -1,11 +1,8 @@
-// Writers of ops that take, add or order elements by index.
+// Writers of ops that take or add elements by index.
 #include <algorithm>
 #include <functional>
-#include <limits>
 
 #include "reel/core/ops/indexing/index.h"
-#include "reel/core/ops/indexing/sort.h"
-#include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/onnx/borders.h"
 #include "reel/onnx/writer_registry.h"
@@ -214,49 +211,6 @@ Names write_scatter_add(const WriteCall& call) {
   return {attrs.count == 1 ? summed : to.reshape(summed, call.type_out().dims())};
 }
 
-/// Returns all positions along an axis, by their elements.
-Names write_argsort(const WriteCall& call) {
-  GraphWriter& to = call.to;
-  const SortAttrs& attrs = call.attr<SortAttrs>();
-  const TensorType& x = call.type_in(0);
-  if (reduces_padding(x, {attrs.axis})) throw NotExpressible{"along a dim with padding"};
-  const Name in = x.dtype() == boolean ? to.cast(call.in(0), i32) : call.in(0);
-  const Name count = to.size(x.dims()[static_cast<std::size_t>(attrs.axis)]);
-  const Names sorted =
-      to.add("TopK", {in, count}, 2,
-             {{"axis", integer(attrs.axis)}, {"largest", integer(attrs.descending)}});
-  return {to.cast(sorted[1], i32)};
-}
-
-/// Results: the position along all axes together, then along each axis.
-Names write_top_k(const WriteCall& call) {
-  GraphWriter& to = call.to;
-  const TopKAttrs& attrs = call.attr<TopKAttrs>();
-  const TensorType& x = call.type_in(0);
-  if (reduces_padding(x, attrs.axes())) throw NotExpressible{"along a dim with padding"};
-  Name in = x.dtype() == boolean ? to.cast(call.in(0), i32) : call.in(0);
-  if (attrs.count != 1) {
-    const auto first = x.dims().begin() + attrs.axis, end = first + attrs.count;
-    const Dims before(x.dims().begin(), first), behind(end, x.dims().end());
-    // The size -1 does not go together with sizes of 0.
-    Names sizes{to.add("ReduceProd", {to.shape(Dims(first, end))}, {{"keepdims", integer(1)}})};
-    if (!before.empty()) sizes.insert(sizes.begin(), to.shape(before));
-    if (!behind.empty()) sizes.push_back(to.shape(behind));
-    in = to.add("Reshape", {in, to.concat(sizes, 0)}, {{"allowzero", integer(1)}});
-  }
-  const Names best = to.add("TopK", {in, to.size(attrs.k)}, 2, {{"axis", integer(attrs.axis)}});
-  Names result{to.cast(best[1], i32)};
-  Name rest = best[1];
-  for (int i = attrs.count; i-- > 0;) {
-    const Name size = to.size(x.dims()[static_cast<std::size_t>(attrs.axis + i)]);
-    const Name quotient = i ? to.add("Div", {rest, size}) : rest;
-    const Name place = i ? to.add("Sub", {rest, to.add("Mul", {quotient, size})}) : rest;
-    result.insert(result.begin() + 1, to.cast(place, i32));
-    rest = quotient;
-  }
-  return result;
-}
-
 /// Returns the positions of true elements along the axis that the result has another dim for. TopK
 /// takes the positions with the largest numbers: the earliest true ones. Missing ones are 0.
 Names write_true_positions(const WriteCall& call) {
@@ -286,8 +240,6 @@ const Writer kWriters[] = {
     {"gather", write_gather},
     {"gather_unknown", write_gather},
     {"scatter_add", write_scatter_add},
-    {"argsort", write_argsort},
-    {"top_k", write_top_k},
 };
 
 }  // namespace

@@ -1,4 +1,7 @@
 // Short forms of loops, searches, and functions on whole states, as models.
+#include <cmath>
+#include <limits>
+
 #include "reel/tests/onnx/saved/saved_case.h"
 
 namespace reel {
@@ -52,6 +55,26 @@ void add_folds(std::vector<SavedCase>& cases) {
               index, [&] { return x; }, [&] { return sin(x); }, [&] { return x * sum(x); });
         },
         std::tuple{scalar(index), vector()}));
+}
+
+/// Orders along a ragged dim, and along the dim that its lengths run over.
+void add_ragged_orders(std::vector<SavedCase>& cases) {
+  const Dim batch("batch", 3), time("time", tensor({4, 0, 2}, {batch}));
+  const double kLowest = -std::numeric_limits<double>::infinity(), kNan = std::nan("");
+  const Tensor x =
+      tensor({0.5, kLowest, 2., -1., kNan, kNan, kNan, kNan, kLowest, 1., 9., kNan}, {batch, time});
+  cases.push_back(saved_case(
+      "orders along ragged dims",
+      [](const Tensor& x) {
+        const Dim batch = x.dim("batch"), time = x.dim("time"), best("best", 3);
+        const TopK along_time = top_k(x, time, best), over_batch = top_k(x, batch, Dim("b", 2));
+        const TopKOverAxes of_all = top_k(x, {batch, time}, Dim("all", 9));
+        return std::tuple{sort(x, time),      sort(x, time, true),    sort(x, batch),
+                          along_time.values,  along_time.indices,     over_batch.values,
+                          over_batch.indices, argsort(x, time, true), of_all.values,
+                          of_all.indices};
+      },
+      x));
 }
 
 void add_searches(std::vector<SavedCase>& cases) {
@@ -154,6 +177,7 @@ void add_places(std::vector<SavedCase>& cases) {
 std::vector<SavedCase> short_form_cases() {
   std::vector<SavedCase> cases;
   add_folds(cases);
+  add_ragged_orders(cases);
   add_searches(cases);
   add_states(cases);
   add_places(cases);
