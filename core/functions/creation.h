@@ -1,12 +1,16 @@
 // core/functions/creation.h — makes tensors from numbers.
 #pragma once
 
+#include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <initializer_list>
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -34,6 +38,24 @@ template <class T>
 Tensor tensor_of_span(std::span<const T> values, const Dims& dims, std::optional<DType> dtype);
 Tensor tensor_of_bits(const std::vector<bool>& values, const Dims& dims,
                       std::optional<DType> dtype);
+
+template <class T>
+inline constexpr bool kIsList = std::same_as<T, std::string>;
+template <class T>
+inline constexpr bool kIsList<std::vector<T>> = true;
+
+/// Stops the compilation at elements that no tensor has, with the repair.
+template <class T>
+[[noreturn]] void refuse_element() {
+  constexpr bool is_tensor = std::same_as<T, Tensor>;
+  static_assert(!kIsList<T>,
+                "rows become a tensor by ragged(rows, dims), also if they have one length");
+  static_assert(!is_tensor, "tensors become one by stack(tensors, dim) or concat(tensors, dim)");
+  static_assert(kIsList<T> || is_tensor,
+                "a tensor's elements are float, double, bool or integers that std::int64_t holds: "
+                "copy the numbers to a vector of one of them");
+  std::abort();
+}
 }  // namespace detail
 
 /// Returns a tensor from nested lists, or from a flat list that fills `dims` in row-major order.
@@ -51,22 +73,30 @@ template <std::same_as<DType> Type>
 Tensor tensor(std::initializer_list<NestedList> values, Type dtype) {
   return tensor(values, Dims(), std::optional(dtype));
 }
+/// Returns a tensor from lists, with the dtype that holds T: tensor<float>({2}) is f32[1].
+template <TensorElement T>
+Tensor tensor(std::initializer_list<NestedList> values, const Dims& dims = {}) {
+  return tensor(values, dims, dtype_of<detail::StoredAs<T>>());
+}
 /// Returns a tensor with a copy of numbers in memory. Default dtype: the numbers' type; integers
 /// become i32, or i64 if their type has more bits. dims: as for a flat list.
 template <class T, std::size_t N>
-requires TensorElement<std::remove_const_t<T>> Tensor tensor(std::span<T, N> values,
-                                                             const Dims& dims = {},
-                                                             std::optional<DType> dtype = {}) {
-  using Stored = detail::StoredAs<std::remove_const_t<T>>;
-  if constexpr (std::same_as<std::remove_const_t<T>, Stored>) {
-    return detail::tensor_of_span(std::span<const Stored>(values), dims, dtype);
+Tensor tensor(std::span<T, N> values, const Dims& dims = {}, std::optional<DType> dtype = {}) {
+  using Element = std::remove_const_t<T>;
+  if constexpr (!TensorElement<Element>) {
+    detail::refuse_element<Element>();
   } else {
-    const std::vector<Stored> stored(values.begin(), values.end());
-    return detail::tensor_of_span(std::span<const Stored>(stored), dims, dtype);
+    using Stored = detail::StoredAs<Element>;
+    if constexpr (std::same_as<Element, Stored>) {
+      return detail::tensor_of_span(std::span<const Stored>(values), dims, dtype);
+    } else {
+      const std::vector<Stored> stored(values.begin(), values.end());
+      return detail::tensor_of_span(std::span<const Stored>(stored), dims, dtype);
+    }
   }
 }
 /// Returns a tensor with a copy of a vector, as for spans.
-template <TensorElement T>
+template <class T>
 Tensor tensor(const std::vector<T>& values, const Dims& dims = {},
               std::optional<DType> dtype = {}) {
   if constexpr (std::same_as<T, bool>)
@@ -74,16 +104,27 @@ Tensor tensor(const std::vector<T>& values, const Dims& dims = {},
   else
     return tensor(std::span<const T>(values), dims, dtype);
 }
-template <TensorElement T, std::same_as<DType> Type>
+template <class T, std::same_as<DType> Type>
 Tensor tensor(const std::vector<T>& values, Type dtype) {
   return tensor(values, Dims(), std::optional(dtype));
+}
+/// Returns a tensor with a copy of an array, as for spans.
+template <class T, std::size_t N>
+Tensor tensor(const std::array<T, N>& values, const Dims& dims = {},
+              std::optional<DType> dtype = {}) {
+  return tensor(std::span<const T>(values), dims, dtype);
 }
 /// Returns a tensor without dims. Default dtype: i32 for an integer, f32 for a fraction, boolean
 /// for a bool. Throws ArgumentError for a list.
 Tensor scalar(const NestedList& value, std::optional<DType> dtype = {});
-/// Returns scalar(value, dtype). A template, so that tensor({2}) has one element along one dim.
-template <class T>
-requires std::is_arithmetic_v<T> Tensor tensor(T value, std::optional<DType> dtype = {}) {
+/// Returns scalar(value, dtype); tensor<T>(value) has the dtype that holds T. A template that
+/// deduces the number's type, so that the lists {2} in tensor({2}) and tensor<T>({2}) are no
+/// number.
+template <class T = void, class Number>
+requires std::is_arithmetic_v<Number> &&(std::is_void_v<T> || TensorElement<T>)Tensor
+    tensor(Number value, std::optional<DType> dtype = {}) {
+  if constexpr (!std::is_void_v<T>)
+    if (!dtype) dtype = dtype_of<detail::StoredAs<T>>();
   return scalar(value, dtype);
 }
 

@@ -29,6 +29,23 @@ TEST(TensorFromListsTest, ANumberBecomesAScalarAndAListOfOneDoesNot) {
   EXPECT_EQ(str(tensor(true)), "boolean[] True");
   EXPECT_EQ(tensor({3}).type(), TensorType(i32, {1}));
 }
+TEST(TensorFromListsTest, TheNamedTypeIsTheElementsAndAListOfOneStaysAList) {
+  EXPECT_EQ(str(tensor<std::int64_t>({2})), "i64[1] [2]");
+  EXPECT_EQ(str(tensor<float>({2})), "f32[1] [2.]");
+  EXPECT_EQ(str(tensor<float>({1, 2})), "f32[2] [1. 2.]");
+  EXPECT_EQ(str(tensor<double>({{1, 2}, {3, 4}}).type()), "f64[2,2]");
+  EXPECT_EQ(str(tensor<float>({}).type()), "f32[0]");
+  EXPECT_EQ(str(tensor<bool>({1}).type()), "boolean[1]");
+  EXPECT_EQ(str(tensor<std::uint8_t>({7}).type()), "i32[1]");
+  EXPECT_EQ(str(tensor<float>({1, 2}, {Dim("n")}).type()), "f32[n=2]");
+  EXPECT_EQ(str(tensor<float>({1, 2}, f64).type()), "f64[2]");
+  EXPECT_EQ(str(tensor<float>(std::vector<float>{1}).type()), "f32[1]");
+  EXPECT_EQ(str(tensor<float>(2)), "f32[] 2.0");
+  EXPECT_EQ(tensor<double>(0.1).item<double>(), 0.1);
+  EXPECT_EQ(str(tensor<float>(2, i32)), "i32[] 2");
+  EXPECT_EQ(message_of<DTypeError>([] { tensor<int>({0.5}); }),
+            "tensor: 0.5 does not fit i32, which holds integers; give a dtype of f32 or f64");
+}
 TEST(TensorFromListsTest, KeepsNumbersExactlyUntilTheDtypeIsKnown) {
   EXPECT_EQ(tensor({0.1}, {}, f64).item<double>(), 0.1);
   EXPECT_EQ(tensor({0.1}, f64).item<double>(), 0.1);
@@ -102,6 +119,11 @@ TEST(TensorFromSpanTest, CopiesTheNumbers) {
   EXPECT_EQ(tensor(std::span<double>()).type(), TensorType(f64, {0}));
   EXPECT_EQ(message_of<ShapeError>([&] { return tensor(std::span(numbers), {3}); }),
             "tensor: 4 values given for f32[3], which has 3 elements");
+}
+
+TEST(TensorFromSpanTest, TakesArrays) {
+  EXPECT_EQ(str(tensor(std::array<double, 2>{1, 2})), "f64[2] [1. 2.]");
+  EXPECT_EQ(str(tensor(std::array{1, 2, 3, 4}, {2, 2}, f32).type()), "f32[2,2]");
 }
 
 TEST(TensorFromVectorTest, KeepsTheElementType) {
