@@ -292,6 +292,53 @@ TEST_F(EndedRowsTest, OtherLengthsInTheSamePlan) {
   }
 }
 
+// Blocks keep their plans if nothing but lengths changes; other extents, other numbers of rows and
+// dims in other roles need other plans.
+TEST_F(EndedRowsTest, OtherKeysInTheSamePlan) {
+  const auto loss = [&](const Parameters& p, const Tensor& keys) {
+    const Dim source = keys.dims()[1];
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor context = matmul(softmax(matmul(keys, h, hidden), source), keys, source);
+      const Tensor y = tanh(x + context + rename(matmul(h, p.w, hidden), next, hidden));
+      return std::pair{y, y};
+    };
+    return sum(square(
+        scan(Scan{.spatial_dim = p.x.dim("time"), .initial = p.h, .xs = p.x, .body = body}).ys));
+  };
+  const auto gradient = [&](const Parameters& p, const Tensor& keys) {
+    const auto [g, of_keys] = grad([&](const std::pair<Parameters, Tensor>& at) {
+      return loss(at.first, at.second);
+    })(std::pair{p, keys});
+    return Tensors{mask_padding(g.x), g.w, g.h, mask_padding(of_keys)};
+  };
+  const auto planned = jit(gradient),
+             reference = jit(gradient, {.executor = Executor::interpreter});
+  struct Batch {
+    std::vector<int> lengths, sources;  // no sources: keys along the loop's own dim
+    int threads = 1;
+  };
+  for (const auto& [lengths, sources, count] : std::vector<Batch>{
+           {{5, 1, 4, 4, 3, 3, 2, 1, 5}, {3, 3, 1, 2, 3, 1, 2, 2, 1}},
+           {{1, 5, 2, 2, 3, 3, 4, 4, 5}, {1, 2, 3, 3, 1, 1, 1, 3, 2}},
+           {{1, 5, 2, 2, 3, 3, 4, 4, 5}, {1, 2, 3, 3, 1, 1, 1, 3, 2}, 2},
+           {{7, 5, 2, 2, 3, 3, 4, 4, 5}, {1, 2, 3, 3, 1, 1, 1, 3, 2}},
+           {{7, 5, 2, 2, 3, 3, 4, 4, 6}, {1, 2, 4, 3, 1, 4, 1, 3, 2}, 2},
+           {{5, 1, 4, 4, 3, 3, 2, 1, 5, 2, 2, 3}, {3, 3, 1, 2, 3, 1, 2, 2, 1, 4, 4, 1}},
+           {{5, 1, 4, 4, 3, 3, 2, 1, 5}, {}},
+           {{1, 5, 2, 4, 3, 1, 2, 4, 5}, {}},
+           {{5, 1, 4, 4, 3, 3, 2, 1, 5}, {5, 1, 4, 4, 3, 3, 2, 1, 5}}}) {
+    SCOPED_TRACE(str(lengths.size(), " entries, the first of length ", lengths[0]));
+    const Threads these(count);
+    const Parameters p = parameters(lengths);
+    const Dim batch = p.h.dim("batch");
+    const Dim source = sources.empty() ? p.x.dim("time") : Dim("source", tensor(sources, {batch}));
+    const Tensor keys = mask_padding(random_normal({batch, source, hidden}, f64), NAN);
+    const Tensors made = planned(p, keys), expected = reference(p, keys);
+    for (std::size_t i = 0; i < made.size(); ++i) expect_all_close(made[i], expected[i], 1e-9);
+  }
+  EXPECT_GE(times_said(planned.explain(), "  cut: "), 2) << planned.explain();
+}
+
 TEST_F(EndedRowsTest, LengthsOfEntriesThatAreNoRows) {
   // The body's `all` is as long as the part of the first running entry.
   const Dim batch("batch", 2), time("time", tensor({0, 2}, {batch})),

@@ -59,7 +59,7 @@ struct PlannedLoop {
   /// By stack: true if it holds states that another stack holds too (state_stacks.h). Both may
   /// share memory, so that its elements may be there already.
   std::vector<std::uint8_t> repeats_states;
-  std::uint64_t binding = 0;  ///< of a row block: the number of its types (LoopBlocks)
+  std::uint64_t binding = 0;  ///< of a row block: the number of its types in LoopBlocks; 0: none
   Tensor memory;
   std::optional<IterationSeries> series;  ///< nothing if the body is more than one fused op
 

@@ -140,7 +140,7 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, st
   const LoopAttrs& loop = body_.loop;
   const Dim part = dim_of_part(rows);
   const DimChanges changes = cut_->changes_to(part, extents_);
-  if (block && block->binding == binding_ && has_bindings(*block, changes)) return true;
+  if (block && is_bound(*block, part, changes)) return true;
   const auto on_part = [&](const TensorType& type, std::size_t axis) {
     Dims dims = type.dims();
     for (std::size_t i = axis; i < dims.size(); ++i)  // slices keep the loop's dim
@@ -156,6 +156,7 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, st
   if (!block)  // otherwise rebound to other dims
     block =
         std::make_unique<PlannedLoop>(whole_->context.child(PlannedLoop::kFirstBlock + profile));
+  block->binding = 0;  // until it is planned
   try {
     if (!block->try_plan(make_attrs(restrict_to_rows(loop, changes)), types, !loop.has_entries()))
       return false;
@@ -177,10 +178,16 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, st
   return true;
 }
 
-/// Returns true if the symbols of a block's body stand for the dims that they would get now.
-bool LoopBlocks::has_bindings(const PlannedLoop& block, const DimChanges& changes) const {
+/// Returns true if a block is planned already for the types that it would get now.
+bool LoopBlocks::is_bound(const PlannedLoop& block, const Dim& part,
+                          const DimChanges& changes) const {
+  const auto with_rows = std::find(cut_->has_rows.begin(), cut_->has_rows.end(), 1);
+  if (block.binding != binding_ || with_rows == cut_->has_rows.end()) return false;
+  const auto i = static_cast<std::size_t>(with_rows - cut_->has_rows.begin());
+  const std::size_t axis = operand_at(body_.loop, i).is(LeafKind::slice) ? 1 : 0;
   const auto &now = body_.loop.body.bindings, &bound = block.loop().body.bindings;
-  return std::equal(now.begin(), now.end(), bound.begin(), bound.end(),
+  return block.input_types[i].dims()[axis] == part &&
+         std::equal(now.begin(), now.end(), bound.begin(), bound.end(),
                     [&](const auto& a, const auto& b) {
                       return a.first == b.first && changes(a.second) == b.second;
                     });

@@ -46,7 +46,7 @@ class LoopBlocks {
   void plan_all();
   bool find_body(const std::optional<RowCut>& before);
   bool find_dims();
-  bool has_bindings(const PlannedLoop& block, const DimChanges& changes) const;
+  bool is_bound(const PlannedLoop& block, const Dim& part, const DimChanges& changes) const;
   void make_partial_sums();
 
   const PlannedLoop* whole_ = nullptr;
