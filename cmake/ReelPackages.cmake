@@ -88,9 +88,8 @@ reel_package(examples reel-examples doc "tensors, gradients and loops (example p
 set(CPACK_DEBIAN_EXAMPLES_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_EXAMPLES_PACKAGE_SUGGESTS libreel-dev)
 set(examples ${CMAKE_INSTALL_DATAROOTDIR}/doc/reel-examples/examples)
-foreach(program first_steps quickstart training forecaster crf_tagger adaptive_ode explain pictures)
-  install(FILES examples/${program}.cpp DESTINATION ${examples} COMPONENT examples)
-endforeach()
+file(GLOB programs CONFIGURE_DEPENDS examples/*.cpp)  # all programs of one page
+install(FILES ${programs} DESTINATION ${examples} COMPONENT examples)
 install(FILES cmake/packages/examples.cmake RENAME CMakeLists.txt DESTINATION ${examples} COMPONENT examples)
 
 # Folders as dpkg wants them, whatever the umask.

@@ -45,4 +45,30 @@ INSTANTIATE_TEST_SUITE_P(EachProgram, RecipesTest,
                                            Recipe{"policy_gradient", 30, "stands ", 1.5}),
                          [](const auto& info) { return info.param.name; });
 
+class ImportWeightsTest : public ProgramTest {
+ protected:
+  ImportWeightsTest() : ProgramTest("import_weights", REEL_RECIPES "/import_weights") {}
+};
+
+TEST_F(ImportWeightsTest, TrainsImportedWeightsAndExportsThemUnchanged) {
+  const Outcome outcome = run({});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const std::vector<double> imported = figures_of(outcome.out, "imported: loss ");
+  const std::vector<double> trained = figures_of(outcome.out, "trained: loss ");
+  const std::vector<double> again = figures_of(outcome.out, "imported again: ");
+  ASSERT_EQ(imported.size() + trained.size() + again.size(), 3u) << outcome.out;
+  EXPECT_LT(trained[0], 0.1 * imported[0]);
+  EXPECT_EQ(trained[0], again[0]);
+  // Layouts of PyTorch: the outputs of a matrix are its rows.
+  const std::string file = content_of(folder_ / "trained.safetensors");
+  const std::string header = file.substr(0, file.find("]}}"));
+  EXPECT_NE(header.find(R"("shape":[64,8])"), std::string::npos) << header;
+  EXPECT_NE(header.find(R"("lstm.bias_hh_l0")"), std::string::npos) << header;
+
+  const Outcome from_file = run({"trained.safetensors"});
+  const std::vector<double> further = figures_of(from_file.out, "imported: loss ");
+  ASSERT_EQ(further.size(), 1u) << from_file.out << from_file.error;
+  EXPECT_LT(further[0], 0.1 * imported[0]);
+}
+
 }  // namespace
