@@ -87,4 +87,9 @@ std::vector<CaseData> case_data(const CaseFiles& files) {
   }
 }
 
+bool may_give_sizes(const OnnxValue& value) {
+  if (value.sequence) return value.sequence->empty() || !is_float(value.sequence->front().dtype());
+  return value.tensor && (!is_float(value.tensor->dtype()) || value.tensor->numel() == 1);
+}
+
 }  // namespace reel

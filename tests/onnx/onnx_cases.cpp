@@ -43,9 +43,15 @@ std::string flaw_of(const std::string& name) {
   return "";
 }
 
+bool has_failed(const CaseOutcome& outcome) {
+  return outcome.eager == CaseResult::failed || outcome.traced == CaseResult::failed ||
+         outcome.saved == CaseResult::failed;
+}
+
 /// Counts of outcomes, in the columns of the table.
 struct Row {
-  int cases = 0, eager = 0, traced = 0, fixed = 0, drawn = 0, refused = 0, missing = 0, failed = 0;
+  int cases = 0, eager = 0, traced = 0, fixed = 0, saved = 0, drawn = 0, refused = 0, missing = 0,
+      failed = 0;
   void add(const CaseOutcome& outcome) {
     ++cases;
     eager += outcome.eager == CaseResult::passed;
@@ -53,14 +59,15 @@ struct Row {
     missing += outcome.eager == CaseResult::not_supported;
     traced += outcome.traced == CaseResult::passed;
     fixed += outcome.traced == CaseResult::passed_fixed;
+    saved += outcome.saved == CaseResult::passed || outcome.saved == CaseResult::passed_fixed;
     refused += outcome.traced == CaseResult::refused;
-    failed += outcome.eager == CaseResult::failed || outcome.traced == CaseResult::failed;
+    failed += has_failed(outcome);
   }
   std::string text(const std::string& name) const {
     const auto cell = [](int count) { return count ? str(count) : std::string(); };
     return str("| ", name, " | ", cases, " | ", cell(eager), " | ", cell(traced), " | ",
-               cell(fixed), " | ", cell(drawn), " | ", cell(refused), " | ", cell(missing), " | ",
-               cell(failed), " |\n");
+               cell(fixed), " | ", cell(saved), " | ", cell(drawn), " | ", cell(refused), " | ",
+               cell(missing), " | ", cell(failed), " |\n");
   }
 };
 
@@ -89,13 +96,14 @@ Made by `onnx_cases --write docs/onnx_cases.md`; a test compares it with the out
 | --- | --- |
 | eager, traced | passed in eager mode; passed under `jit` with all inputs as arguments |
 | fixed | passed under `jit` with integers, booleans and single numbers captured: an op reads sizes or positions from them |
-| drawn | random numbers, which differ between implementations: sizes and dtypes are right in both modes |
+| saved | passed after `save_onnx` wrote the loaded model and `load_onnx` read it again; integers as in *traced* or *fixed* |
+| drawn | random numbers, which differ between implementations: sizes and dtypes are right in both modes, and saved |
 | refused | passed in eager mode; under `jit`, the error names the op whose result has a size that only a run knows |
 | no rule | the model has an op or type without a rule; load_onnx lists it |
-| failed | wrong values or another error in one of the modes |
+| failed | wrong values or another error in one of the modes, or saved |
 
-| op, or set | cases | eager | traced | fixed | drawn | refused | no rule | failed |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| op, or set | cases | eager | traced | fixed | saved | drawn | refused | no rule | failed |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 )";
 
 std::string make_page(const std::string& data) {
@@ -117,9 +125,9 @@ std::string make_page(const std::string& data) {
       if (outcome.eager == CaseResult::not_supported)
         missing +=
             line + first_lines(outcome.reason.substr(outcome.reason.find('\n') + 1), 100) + " |\n";
-      else if (outcome.eager == CaseResult::failed || outcome.traced == CaseResult::failed ||
-               outcome.traced == CaseResult::refused)
-        details += str(line, text_of(outcome.eager), ", ", text_of(outcome.traced), " | ",
+      else if (has_failed(outcome) || outcome.traced == CaseResult::refused)
+        details += str(line, text_of(outcome.eager), ", ", text_of(outcome.traced), ", ",
+                       text_of(outcome.saved), " | ",
                        flaw.empty() ? first_lines(outcome.reason, 160) : flaw, " |\n");
     }
   }
@@ -127,8 +135,9 @@ std::string make_page(const std::string& data) {
   page += total.text("**all**");
   for (const auto& [name, row] : sets) page += row.text(name);
   for (const auto& [name, row] : rows) page += row.text(name);
-  page += str("\n## Refused and failed\n\n| case | eager, traced | reason |\n| --- | --- | --- |\n",
-              details);
+  page += str(
+      "\n## Refused and failed\n\n| case | eager, traced, saved | reason |\n| --- | --- | --- |\n",
+      details);
   page += str("\n## Without a rule\n\n| case | listed by load_onnx |\n| --- | --- |\n", missing);
   return page;
 }
@@ -181,7 +190,8 @@ int main_of(const std::vector<std::string>& arguments) {
       if (name_of(files).find(arguments[0]) == std::string::npos) continue;
       const CaseOutcome outcome = run_case(files);
       std::cout << name_of(files) << ": " << text_of(outcome.eager) << ", traced "
-                << text_of(outcome.traced) << " " << outcome.reason << "\n";
+                << text_of(outcome.traced) << ", saved " << text_of(outcome.saved) << " "
+                << outcome.reason << "\n";
     }
   return 0;
 }

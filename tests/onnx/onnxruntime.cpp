@@ -46,7 +46,8 @@ Tensor read_tensor(std::istream& in) {
     count *= size;
   }
   std::vector<double> values;
-  for (std::int64_t i = 0; i < count && in >> value; ++i) values.push_back(std::stod(value));
+  for (std::int64_t i = 0; i < count && in >> value; ++i)
+    values.push_back(std::strtod(value.c_str(), nullptr));  // stod refuses denormals
   return cast(reshape(tensor(values, {Dim(count)}, f64), sizes), dtype_named(type));
 }
 

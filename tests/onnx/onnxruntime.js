@@ -28,7 +28,7 @@ function readTensor() {
 function print(name, tensor) {
   const text = [...tensor.data].map((value) =>
       Number.isNaN(value) ? 'nan' : value === Infinity ? 'inf' : value === -Infinity ? '-inf' : value);
-  console.log('output', name, tensor.type, tensor.dims.length, ...tensor.dims, ...text);
+  console.log(['output', name, tensor.type, tensor.dims.length, ...tensor.dims].concat(text).join(' '));
 }
 
 async function main() {

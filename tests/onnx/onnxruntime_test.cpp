@@ -1,6 +1,9 @@
 // Saved functions have their values when onnxruntime runs them. Needs node and npm, and the package
 // onnxruntime-node, which is installed into the build folder.
 #include "reel/tests/onnx/onnxruntime.h"
+
+#include <filesystem>
+
 #include "reel/tests/own_folder.h"
 
 namespace reel {
@@ -45,6 +48,18 @@ TEST_F(OnnxruntimeTest, GivesTheValuesOfTheSamplesOfOps) {
     EXPECT_GT(cases.size(), 1300U);
     expect_values_of(cases, run_onnxruntime(cases, folder_));
   }
+}
+
+/// Models of other exporters go in, out and into onnxruntime.
+TEST_F(OnnxruntimeTest, GivesTheValuesOfLoadedModelsThatAreSavedAgain) {
+  if (!std::filesystem::exists(REEL_ONNX_DATA))
+    GTEST_SKIP() << "SKIPPED: there is no " << REEL_ONNX_DATA << " (Debian: libonnx-testdata)";
+  if (!has_onnxruntime())
+    GTEST_SKIP() << "SKIPPED: node, npm or the package " << kOnnxruntime << " is missing";
+  const std::vector<SavedCase> cases = data_cases(REEL_ONNX_DATA);
+  for (const SavedCase& saved : cases) EXPECT_EQ(saved.failure, "") << saved.name;
+  EXPECT_GT(cases.size(), 950U);
+  expect_values_of(cases, run_onnxruntime(cases, folder_));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "reel/core/base/str.h"
+#include "reel/onnx.h"
 #include "reel/reel.h"
 
 namespace reel {
@@ -58,24 +59,51 @@ void run(const Function& function, const std::vector<CaseData>& data, bool is_dr
   }
 }
 
-/// Returns true for inputs that may give sizes: integers, booleans, and single numbers.
-bool may_give_sizes(const OnnxValue& value) {
-  if (value.sequence) return value.sequence->empty() || !is_float(value.sequence->front().dtype());
-  return value.tensor && (!is_float(value.tensor->dtype()) || value.tensor->numel() == 1);
+/// Makes another form of a function on inputs, for inputs like the given ones.
+using Form = std::function<Function(const Function&, const Inputs&)>;
+
+Function traced(const Function& function, const Inputs&) { return jit(function); }
+
+/// Returns the tensors of a tree of values, in the order of the inputs and outputs of its model.
+std::vector<Tensor> tensors_in(const Inputs& values) {
+  std::vector<Tensor> tensors;
+  for (const TreeLeaf& leaf : flatten(values))
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
+      tensors.push_back(leaf.tensor);
+  return tensors;
 }
 
-/// Returns a traced form of the model that captures inputs that may give sizes.
-Function with_captured_integers(const OnnxModel& model) {
-  return [model](const Inputs& given) {
+/// Returns the function as save_onnx writes it and load_onnx reads it.
+Function saved(const Function& function, const Inputs& example) {
+  const OnnxModel model =
+      load_onnx_bytes(onnx_bytes(function, std::tuple{example}, {.arguments = {""}}));
+  return [model, function](const Inputs& given) {
+    const std::vector<std::string> inputs = model.input_names(), outputs = model.output_names();
+    std::map<std::string, Tensor> arguments;
+    for (const Tensor& tensor : tensors_in(given)) arguments[inputs.at(arguments.size())] = tensor;
+    const auto made = model(arguments);
+    Inputs result = function(given);  // its structure
+    TreeLeaves leaves = flatten(result);
+    std::size_t next = 0;
+    for (TreeLeaf& leaf : leaves)
+      if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
+        leaf.tensor = made.at(outputs.at(next++));
+    return unflatten(result, leaves);
+  };
+}
+
+/// Returns a form of the function that captures inputs that may give sizes.
+Function with_captured_integers(const Form& form, const Function& function) {
+  return [=](const Inputs& given) {
     Inputs captured, arguments;
     for (const auto& [name, value] : given)
       (may_give_sizes(value) ? captured : arguments)[name] = value;
-    const auto function = jit([&](const Inputs& inputs) {
+    const auto of_others = [&](const Inputs& inputs) {
       Inputs all = captured;
       all.insert(inputs.begin(), inputs.end());
-      return model.run(all);
-    });
-    return function(arguments);
+      return function(all);
+    };
+    return form(of_others, arguments)(arguments);
   };
 }
 
@@ -118,7 +146,7 @@ CaseOutcome run_case(const CaseFiles& files) {
     model = load_onnx(files.folder + "/model.onnx");
     data = case_data(files);
   } catch (const std::exception& error) {
-    outcome.eager = outcome.traced = CaseResult::not_supported;
+    outcome.eager = outcome.traced = outcome.saved = CaseResult::not_supported;
     outcome.reason = error.what();
     return outcome;
   }
@@ -130,12 +158,16 @@ CaseOutcome run_case(const CaseFiles& files) {
     outcome.traced = CaseResult::failed;
     return outcome;
   }
-  const Function traced = jit(eager);
-  outcome.traced = outcome_of(outcome.reason, success, [&] { run(traced, data, drawn); });
-  if (outcome.traced == CaseResult::refused)
-    outcome.traced =
-        outcome_of(outcome.reason, drawn ? CaseResult::drawn : CaseResult::passed_fixed,
-                   [&] { run(with_captured_integers(model), data, drawn); });
+  const auto result_of = [&](const Form& form) {
+    const Function function = [&](const Inputs& inputs) { return form(eager, inputs)(inputs); };
+    const CaseResult result =
+        outcome_of(outcome.reason, success, [&] { run(function, data, drawn); });
+    if (result != CaseResult::refused) return result;
+    return outcome_of(outcome.reason, drawn ? CaseResult::drawn : CaseResult::passed_fixed,
+                      [&] { run(with_captured_integers(form, eager), data, drawn); });
+  };
+  outcome.traced = result_of(traced);
+  if (outcome.traced != CaseResult::failed) outcome.saved = result_of(saved);
   return outcome;
 }
 

@@ -79,5 +79,7 @@ const std::vector<SavedCase>& all_saved_cases();
 /// Returns the samples of the ops that have a writer, without those that ONNX cannot express.
 /// dtype: of floating inputs, f32 or f64.
 std::vector<SavedCase> sample_cases(DType dtype);
+/// Returns the models of ONNX's test data, in a folder, that Reel computes.
+std::vector<SavedCase> data_cases(const std::string& data);
 
 }  // namespace reel
