@@ -29,6 +29,8 @@ const ReadCase kReads[] = {
      [](const Tensor& w, const Tensor&) { return 0.01 * sum(square(w)) + sum(abs(w)); }},
     {"ProductWithTheGradient", [](const Tensor& w, const Tensor& g) { return sum(w * g); }},
     {"Tanh", [](const Tensor& w, const Tensor&) { return tanh(w); }},
+    {"Square", [](const Tensor& w, const Tensor&) { return square(w); }},
+    {"Log", [](const Tensor& w, const Tensor&) { return log(w); }},
     {"Transpose",
      [](const Tensor& w, const Tensor&) {
        return tanh(transpose(w, {1, 0}));

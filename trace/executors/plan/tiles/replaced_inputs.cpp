@@ -57,12 +57,16 @@ void TileProgram::ReplacedInputs::find(TileProgram& to) const {
 }
 
 /// Returns the input that a value is an update of, as in w - ..., or (m * a) + ...: the first
-/// operand of the first operand, and so on; -1 if there is none near.
+/// operand of the first operand, and so on; -1 if there is none near, or if nothing but the input
+/// is read on the way, as in tanh(w).
 int TileProgram::ReplacedInputs::updated_input(ValueId v) const {
   constexpr int kMostSteps = 16;
+  bool is_update = false;
   for (int step = 0; step < kMostSteps; ++step) {
-    if (input_of_[v] >= 0) return input_of_[v];
-    v = body_.inputs_of(body_.records[maker_[v]])[0];
+    if (input_of_[v] >= 0) return is_update ? input_of_[v] : -1;
+    const auto in = body_.inputs_of(body_.records[maker_[v]]);
+    is_update = is_update || in.size() > 1;
+    v = in[0];
   }
   return -1;
 }
