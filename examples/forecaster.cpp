@@ -2,6 +2,7 @@
 // linear_scan.
 #include <reel/reel.h>
 
+#include <cmath>
 #include <iostream>
 #include <numbers>
 
@@ -59,4 +60,16 @@ int main(int count, char** arguments) {
   std::cout << "of new series: " << error_of(model(x), x).item<float>()
             << "; of the last element as forecast: " << error_of(x, x).item<float>()
             << "; noise alone: 0.0025\n";
+
+  // The first series: o is an element, * its forecast, and # both.
+  const auto element = rows_of<float>(x.at(one, 0))[0];
+  const auto forecast = rows_of<float>(transpose(model(x).at(one, 0), {batch, x.dim("time")}))[0];
+  for (int height = 5; height >= -5; --height) {
+    for (std::size_t t = 1; t < element.size(); ++t) {
+      const bool has_element = std::lround(4 * element[t]) == height;
+      const bool has_forecast = std::lround(4 * forecast[t - 1]) == height;
+      std::cout << " o*#"[has_element + 2 * has_forecast];
+    }
+    std::cout << '\n';
+  }
 }

@@ -2,6 +2,7 @@
 // step i of an output looks at the i-th symbol from the end of its input.
 #include <reel/reel.h>
 
+#include <cmath>
 #include <iostream>
 
 using namespace reel;
@@ -112,9 +113,22 @@ int main(int count, char** arguments) {
   std::cout << "sequences without an error: " << equal << " of " << right.size() << '\n';
 
   const Dim inputs = data.text.dim("inputs");
-  const Tensor looked = argmax(decode_all(model, data).weights, inputs);  // {outputs, batch}
+  const Tensor weights = decode_all(model, data).weights;  // {outputs, batch, inputs}
+  const Tensor looked = argmax(weights, inputs);
   const Tensor mirrored = reverse(expand(range(inputs), {batch, inputs}), inputs);
   const Tensor is_mirrored = slice(looked, inputs + 1, 0, -1, inputs) == mirrored;
   std::cout << "steps that look at the mirrored symbol: "
             << mean(cast(is_mirrored, f32)).item<float>() << '\n';
+
+  // The weights of the first sequence: a column for each symbol, a line for each written one.
+  const auto text = rows_of<int>(data.text);
+  const auto looks =
+      rows_of<std::vector<std::vector<float>>>(transpose(weights, {batch, inputs + 1, inputs}));
+  std::cout << "\n    ";
+  for (const int s : text[0]) std::cout << s;
+  for (std::size_t i = 0; i < looks[0].size(); ++i) {
+    std::cout << '\n' << right[0][i] << " | ";
+    for (const float weight : looks[0][i]) std::cout << " .:+#"[std::lround(4 * weight)];
+  }
+  std::cout << '\n';
 }
