@@ -78,7 +78,7 @@ OnnxModel load_onnx_bytes(std::string_view bytes) {
     if (bytes.size() > std::numeric_limits<int>::max() ||
         !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
       throw OnnxError("load_onnx: the bytes are damaged, or no ONNX model");
-    return read(model, {"the bytes", ""});
+    return read(model, {"the data", ""});
   });
 }
 

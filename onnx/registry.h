@@ -37,6 +37,7 @@ std::span<const Rule> slice_rules();
 std::span<const Rule> shape_rules();
 std::span<const Rule> reduction_rules();
 std::span<const Rule> indexing_rules();
+std::span<const Rule> ngram_rules();
 std::span<const Rule> product_rules();
 std::span<const Rule> norm_rules();
 std::span<const Rule> control_rules();

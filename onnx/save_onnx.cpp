@@ -70,6 +70,7 @@ class FunctionWriter {
   imported::Graph write() {
     result_.name = options_.name;
     add_arguments();
+    name_results();
     add_captures();
     writer_.write_records();
     add_results();
@@ -145,14 +146,24 @@ class FunctionWriter {
     result_.constants.emplace(name, imported::Value::of(value));
   }
 
-  void add_results() {
+  /// Takes the names of the results before nodes do.
+  void name_results() {
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+      const TensorType& type = writer_.type(graph_.outputs[i]);
       const bool is_tuple = function_.has_tuple_result;
       const LeafPath leaf = parse_path(graph_.output_names[i], "result", is_tuple);
+      const bool is_known_dim = is_token(type) && known_size(type.dims()[1]) >= 0;
+      result_names_.push_back(
+          is_known_dim ? Name() : model_.unique(name_of(leaf, options_.results, !is_tuple, 'y')));
+    }
+  }
+
+  void add_results() {
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
       const ValueId value = graph_.outputs[i];
       const TensorType& type = writer_.type(value);
-      if (is_token(type) && known_size(type.dims()[1]) >= 0) continue;  // a dim of one size
-      const Name name = model_.unique(name_of(leaf, options_.results, !is_tuple, 'y'));
+      const Name& name = result_names_[i];
+      if (name.empty()) continue;  // a dim of one size
       try {
         writer_.add_identity(leaving(writer_, value), name);
       } catch (const NotExpressible& error) {
@@ -170,6 +181,7 @@ class FunctionWriter {
   std::vector<Node> nodes_;
   GraphWriter writer_;
   imported::Graph result_;
+  std::vector<Name> result_names_;  ///< by output of the graph; empty for dims of one size
 };
 
 /// Returns the graph with calls of checkpointed functions inlined, and without ops on constants and

@@ -1,6 +1,5 @@
 // Reads and writes of elements by index, and ops whose results have as many elements as values say.
 #include <algorithm>
-#include <map>
 
 #include "reel/core/base/str.h"
 #include "reel/core/functions/checks.h"
@@ -8,6 +7,7 @@
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/indices.h"
 #include "reel/core/functions/pack.h"
+#include "reel/core/functions/reductions.h"
 #include "reel/core/functions/shape.h"
 #include "reel/core/functions/updates.h"
 #include "reel/core/types/mode.h"
@@ -260,40 +260,42 @@ Values run_non_zero(const Call& call) {
   return {Value::of(stack(rows))};
 }
 
-/// Reads values, so it works in eager mode and for constants only.
+/// Returns the positions of rows in ascending order, by their first elements, then their second
+/// ones and so on; equal rows in the order of their positions. rows: [count, width].
+Tensor order_of_rows(const Tensor& rows) {
+  Tensor order = range(rows.dim(0).size(), i32);
+  for (std::int64_t i = rows.dim(1).size(); i-- > 0;) {
+    const Tensor column = gather(rows, scalar(i), 1);
+    order = gather(order, argsort(gather(column, order, 0), 0), 0);
+  }
+  return order;
+}
+
+/// Returns the elements, or the slices along an axis, without repetitions. Also returns the
+/// positions of their first occurrences, for each element the position of its equal in the result,
+/// and their counts.
 Values run_unique(const Call& call) {
   const bool is_flat = !call.has_attribute("axis");
   const int axis = is_flat ? 0 : call.axis(0);
   const Tensor x = is_flat ? reshape(call.tensor(0), {-1}) : call.tensor(0);
-  const Tensor rows = with_axis_first(x, axis);
-  const std::int64_t count = rows.dim(0).size();
-  const std::int64_t width = count ? rows.numel() / count : 0;
-  std::vector<double> values;
-  {
-    if (x.is_traced())
-      throw TraceError(
-          "Unique: the size of its result is known only when the graph runs; run eagerly");
-    const ModeScope aside({});
-    values = cast(rows, f64).to_vector<double>();
+  if (!is_known(x.dims()))
+    throw TraceError("Unique: the sizes of its input are known only when the graph runs");
+  const std::int64_t count = x.dim(axis).size();
+  const Tensor rows = reshape(with_axis_first(x, axis), {count, count ? x.numel() / count : 0});
+  const Tensor order = order_of_rows(rows), sorted = gather(rows, order, 0);
+  const Tensor is_new = any(not_equal(sorted, shift(sorted, 0, 1)), {1}) || range(count) == 0;
+  const Tensor group = cumsum(cast(is_new, i32), 0) - 1;
+  const Tensor begins = pack(range(count), is_new);
+  Tensor first = pack(order, is_new), inverse = gather(group, argsort(order, 0), 0),
+         counts = shift(begins, 0, -1, static_cast<double>(count)) - begins;
+  if (!call.flag("sorted", true)) {
+    const Tensor by_place = argsort(first, 0);
+    first = gather(first, by_place, 0);
+    counts = gather(counts, by_place, 0);
+    inverse = gather(argsort(by_place, 0), inverse, 0);
   }
-  // Rows in order of their first occurrence, with the positions of all equal ones.
-  std::map<std::vector<double>, std::vector<std::int64_t>> places;
-  for (std::int64_t i = 0; i < count; ++i)
-    places[{values.begin() + i * width, values.begin() + (i + 1) * width}].push_back(i);
-  std::vector<const std::vector<std::int64_t>*> order;
-  for (const auto& [row, positions] : places) order.push_back(&positions);
-  if (!call.flag("sorted", true))
-    std::sort(order.begin(), order.end(),
-              [](const auto* a, const auto* b) { return a->front() < b->front(); });
-  Sizes first, inverse(static_cast<std::size_t>(count)), counts;
-  for (const auto* positions : order) {
-    for (const std::int64_t at : *positions)
-      inverse[static_cast<std::size_t>(at)] = static_cast<std::int64_t>(first.size());
-    first.push_back(positions->front());
-    counts.push_back(static_cast<std::int64_t>(positions->size()));
-  }
-  return {call.like(0, gather(x, tensor(first), axis)), Value::of(tensor(first)),
-          Value::of(tensor(inverse)), Value::of(tensor(counts))};
+  return {call.like(0, gather(x, first, axis)), Value::of(cast(first, i64)),
+          Value::of(cast(inverse, i64)), Value::of(cast(counts, i64))};
 }
 
 /// Returns the results of TopK with a k that only a run knows: the first of all elements in order.

@@ -20,7 +20,7 @@ TEST(LoadOnnxTest, ListsAllOpsWithoutARule) {
             }),
             "the model has ops or types without a rule in Reel:\n"
             "  op GlobalLpPool of version 17: nodes of a, of b\n"
-            "in load_onnx of the bytes");
+            "in load_onnx of the data");
 }
 
 TEST(LoadOnnxTest, ListsTypesWithoutADtype) {
@@ -30,7 +30,7 @@ TEST(LoadOnnxTest, ListsTypesWithoutADtype) {
             "the model has ops or types without a rule in Reel:\n"
             "  type complex64: node input z\n"
             "  type string: nodes input x, of y\n"
-            "in load_onnx of the bytes");
+            "in load_onnx of the data");
 }
 
 TEST(LoadOnnxTest, RefusesVersionsThatAreNewer) {
@@ -38,7 +38,7 @@ TEST(LoadOnnxTest, RefusesVersionsThatAreNewer) {
       message_of<OnnxError>([] { model_of("g (float[2] x) => (float[2] y) { y = Abs(x) }", 18); }),
       "the model has ops or types without a rule in Reel:\n"
       "  op Abs of version 18: node of y\n"
-      "in load_onnx of the bytes");
+      "in load_onnx of the data");
 }
 
 // ONNX's inference of shapes reads beyond the shapes of such models, so load_onnx does not use it.
@@ -54,6 +54,13 @@ TEST(LoadOnnxTest, WrongRanksAreErrorsOfTheCall) {
 TEST(LoadOnnxTest, TheFileMayBeMissing) {
   EXPECT_EQ(message_of<IoError>([] { load_onnx("nowhere.onnx"); }),
             "load_onnx: nowhere.onnx cannot be opened");
+}
+
+TEST(LoadOnnxTest, BytesWithoutAModelAreAnError) {
+  EXPECT_EQ(message_of<OnnxError>([] { load_onnx_bytes(""); }),
+            "load_onnx: the data is no ONNX model: it has no graph");
+  EXPECT_EQ(message_of<OnnxError>([] { load_onnx_bytes("hello"); }),
+            "load_onnx: the bytes are damaged, or no ONNX model");
 }
 
 TEST(LoadOnnxTest, EveryBeginningOfAFileGivesAnErrorOrAModel) {

@@ -56,6 +56,21 @@ TEST(SaveOnnxTest, AnArgumentAndAResultOfOneNameStayApart) {
   EXPECT_EQ(saved.output_names(), (Names{"weight_1", "bias_1"}));
 }
 
+TEST(SaveOnnxTest, OutputsHaveTheirNamesWhateverNodesAndStatesAreCalled) {
+  const auto f = [](const Tensor& x) {
+    const Tensor w = tensor({{1., -1.}, {0.5, 2.}});
+    const auto body = [&](const Tensor& x, const Tensor& s) {
+      return std::pair{s * 2, tanh(matmul(x, w)) + s};
+    };
+    auto [ys, state, dim] = scan(Scan{.initial = zeros({2}), .xs = x, .body = body});
+    return std::tuple{ys, state, sum(state)};
+  };
+  const OnnxModel saved = load_onnx_bytes(
+      onnx_bytes(f, some_input(), {.results = {"constant", "state", "captured"}}));
+  EXPECT_EQ(saved.output_names(), (Names{"constant", "state", "captured"}));
+  expect_all_close(saved({{"x", some_input()}}).at("state"), std::get<1>(f(some_input())));
+}
+
 TEST(SaveOnnxTest, ParametersBecomeInitializersUnderTheirNames) {
   const OnnxModel saved = load_onnx_bytes(onnx_bytes(apply, std::tuple{some_layer(), some_input()},
                                                      {.arguments = {"", "x"}, .parameters = {0}}));
