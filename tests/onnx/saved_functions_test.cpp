@@ -30,12 +30,53 @@ TEST(SavedFunctionsTest, HaveTheirValuesWhenTheyAreLoaded) {
   });
 }
 
-TEST(SavedFunctionsTest, HaveTheirValuesInATrace) {
+class SavedFunctionsInTraces : public ::testing::TestWithParam<Executor> {};
+
+TEST_P(SavedFunctionsInTraces, HaveTheirValues) {
   for_each_case([](const SavedCase& saved) {
     const OnnxModel model = load_onnx_bytes(saved.bytes);
-    const auto traced = jit([&](const Values& inputs) { return model(inputs); });
+    const auto traced =
+        jit([&](const Values& inputs) { return model(inputs); }, {.executor = GetParam()});
     expect_outputs(saved, traced(saved.inputs), "traced");
   });
+}
+INSTANTIATE_TEST_SUITE_P(Executors, SavedFunctionsInTraces,
+                         ::testing::Values(Executor::plan, Executor::interpreter,
+                                           Executor::dataflow));
+
+/// Each op of these functions is one node, which is the same op when it is loaded.
+TEST(SavedFunctionsTest, HaveTheirBitsIfTheNodesAreTheSameOps) {
+  manual_seed(5);
+  const Tensor w = random_normal({3, 3}), xs = random_normal({7, 3}), v = random_normal({3});
+  const auto ops = [&](const Tensor& xs) {
+    return std::tuple{softmax(xs, {1}),
+                      exp(xs) / (1 + square(xs)),
+                      log_softmax(xs, {0}),
+                      matmul(tanh(xs), w),
+                      cumsum(sin(xs), 0),
+                      max(xs, {1}) - min(xs, {1}),
+                      where(xs > 0, sqrt(abs(xs)), sigmoid(xs)),
+                      sum(xs, {0}) * mean(xs, {0})};
+  };
+  const auto loop = [&](const Tensor& xs) {
+    const auto body = [&](const Tensor& x, const Tensor& s) {
+      const Tensor next = tanh(x + matmul(s, w)) * 0.5 + s;
+      return std::pair{next * x, next};
+    };
+    auto [ys, state, dim] = scan(Scan{.initial = v, .xs = xs, .body = body});
+    return std::pair{ys, state};
+  };
+  const auto expect_bits = [&](const auto& f) {
+    const OnnxModel model = load_onnx_bytes(onnx_bytes(f, xs));
+    const auto outputs = model({{"x", xs}});
+    const std::vector<std::string> names = model.output_names();
+    std::size_t next = 0;
+    for (const TreeLeaf& leaf : flatten(f(xs)))
+      expect_same_bits(outputs.at(names.at(next++)), leaf.tensor);
+    EXPECT_EQ(next, names.size());
+  };
+  expect_bits(ops);
+  expect_bits(loop);
 }
 
 TEST(SavedFunctionsTest, HaveTheirValuesWhenTheyAreSavedAgain) {
