@@ -48,7 +48,7 @@ Dim dim_of_xs(const ScanSpec& spec, const Dim& dim) {
   for (const TreeLeaf& leaf : spec.xs) {
     if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
     const int axis = find_axis(leaf.tensor.dims(), dim);
-    if (axis >= 0) return leaf.tensor.dims()[static_cast<std::size_t>(axis)];
+    if (axis >= 0) return canonical(leaf.tensor.dims()[static_cast<std::size_t>(axis)]);
   }
   return dim;
 }

@@ -423,5 +423,36 @@ TEST_P(PoliciesInPoliciesTest, ALoopInsideThatBeginsWithASliceOfARaggedDim) {
   expect_same_derivatives(loops_over_slices, x, v, true);
 }
 
+TEST_P(PoliciesInPoliciesTest, ARaggedLoopInALoopWithoutIterations) {
+  const Dim batch("batch", 2), time("time", tensor({2, 3}, {batch}));
+  const Tensor x = tensor({.7, -.2, 0., .4, .1, -.6}, {batch, time}, f64);
+  for (const auto& [name, policy] : loop_policies()) {
+    SCOPED_TRACE(name);
+    const auto f = [&](const Tensor& x) {
+      const auto body = [&](None, const Tensor& state) {
+        const auto inner = [](const Tensor&, const Tensor& s) {
+          return std::pair{ones({}, f64), s};
+        };
+        const auto made =
+            scan(Scan{.spatial_dim = x.dim("time"), .initial = state, .xs = x, .body = inner});
+        return std::pair{made.ys, state + 1.0};
+      };
+      const auto made = scan(Scan{.spatial_dim = Dim("steps"),
+                                  .cond_dims = {},
+                                  .initial = zeros({}, f64),
+                                  .xs = None(),
+                                  .cond = [](const Tensor& state) { return state < 2.0; },
+                                  .body = body,
+                                  .max_seq_len = 0,
+                                  .checkpoint = policy.checkpoint,
+                                  .swap_memory = policy.swap_memory});
+      return std::pair{sum(made.ys), made.ys};
+    };
+    const Tensor ys = run(value_and_grad(f))(x).first.second;
+    EXPECT_EQ(str(ys.type()), "f64[steps=0,time[batch=2]]");
+    EXPECT_EQ(ys.dims()[1], time);
+  }
+}
+
 }  // namespace
 }  // namespace reel
