@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
+#include <string>
 
 namespace {
 
@@ -30,11 +32,12 @@ double milliseconds_of(const char* program) {
 
 TEST(HelloTest, IsSmall) { EXPECT_LT(std::filesystem::file_size(REEL_HELLO), 200'000u); }
 
-TEST(HelloTest, StartsInTenMilliseconds) {
+// No bound: tests do not fail by the clock. docs/start/install.md has a measurement.
+TEST(HelloTest, RunsInATimeThatIsReported) {
   double least = milliseconds_of(REEL_HELLO);
   for (int run = 1; run < 20; ++run) least = std::min(least, milliseconds_of(REEL_HELLO));
-  EXPECT_LT(least, 10);
   RecordProperty("milliseconds", std::to_string(least));
+  std::cout << "hello: " << least << " ms of processor time\n";
 }
 
 }  // namespace

@@ -182,7 +182,7 @@ TEST(LinesTest, TheTableCountsTheLinesOfPrograms) {
     EXPECT_EQ(match[2], std::to_string(lines)) << match[1];
     ++programs;
   }
-  EXPECT_EQ(programs, 9);
+  EXPECT_EQ(programs, 10);
 }
 
 const Rows some_rows{{3, 1, 2}, {}, {4}, {0, 2}};
