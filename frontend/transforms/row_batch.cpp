@@ -349,11 +349,12 @@ bool RowBatch::apply_own_rule(const OpRecord& record, const RowValues& in, RowVa
 }
 
 /// Returns the dims of the graph for one row in the body of a loop over the rows.
-DimEnv RowBatch::env_of_row(const OpRecord& record, const Tensors& in) const {
-  DimEnv all = env_, result;
+DimEnv RowBatch::env_of_row(const OpRecord& record, const Tensors& in) {
+  DimEnv result;
   const auto add = [&](const Dim& symbol) {
-    if (!env_.knows(symbol)) return;
-    const Dim dim = all.resolve(symbol);
+    // A static dim made in the function is one Dim inside and outside of the loop.
+    if (!env_.knows(symbol) && !symbol.has_size()) return;
+    const Dim dim = env_.resolve(symbol);
     if (!runs_over(dim, rows_.named)) result.bind(symbol, canonical(dim));
   };
   const auto formals = graph_.inputs_of(record);

@@ -71,7 +71,7 @@ class RowBatch {
   bool apply_rule(const OpRecord& record, const RowValues& in, RowValues& out);
   bool apply_own_rule(const OpRecord& record, const RowValues& in, RowValues& out);
   bool hide_padding(const OpRecord& record, Tensors& operands) const;
-  DimEnv env_of_row(const OpRecord& record, const Tensors& in) const;
+  DimEnv env_of_row(const OpRecord& record, const Tensors& in);
   AttrsRef attrs_of(const OpRecord& record);
   bool knows(const TensorType& type) const;
   bool fits(const OpRecord& record, const Tensors& made);

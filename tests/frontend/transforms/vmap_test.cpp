@@ -248,6 +248,29 @@ TEST_P(VmapTest, RaggedDimsHaveTheLengthOfEachRow) {
   expect_as_map([&](const Tensor& x) { return recur(x, {batch_}); }, x, in_);
 }
 
+/// Ops that would read padding of ragged rows run in a loop over the rows.
+TEST_P(VmapTest, ADimMadeInTheFunctionIsOneDimInItsLoopsOverRaggedRows) {
+  const Dim time("time", tensor({3, 0, 1, 2}, {batch_}));
+  const Tensor x = random_normal({batch_, in_, time}, f64);
+  expect_as_map(
+      [&](const Tensor& x) {
+        const Dim two("two", 2);
+        return sum(slice(x, in_, 0, 2, two) * slice(sin(x), in_, 1, 3, two), two);
+      },
+      x, batch_);
+  expect_as_map(
+      [&](const Tensor& x) {
+        const Dim twice("twice", 6);
+        return max(concat({x, x * x}, in_, twice), twice);
+      },
+      x, batch_);
+  expect_as_map(
+      [&](const Tensor& x) {
+        return associative_scan([](const Tensor& a, const Tensor& b) { return a * b; }, x, in_);
+      },
+      x, batch_);
+}
+
 TEST_P(VmapTest, CustomGradientsCheckpointsAndArrays) {
   const Tensor x = random_normal({4, 3}, f64), w = random_normal({3, 3}, f64);
   const auto custom = custom_vjp(
