@@ -18,7 +18,6 @@ const Refused kRefused[] = {
     {"list_split", kUneven},
     {"list_join", kUneven},
     {"list_resize", kUneven},
-    {"scatter_max", "ONNX takes maxima of updates from op set 18 on"},
     {"as_unranked", kUnranked},
     {"ranked_like", kUnranked},
     {"ensure_shape_unranked", kUnranked},

@@ -1,6 +1,7 @@
 // Writers of ops that take or add elements by index.
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/shape/new_dims.h"
@@ -189,26 +190,71 @@ Names write_gather(const WriteCall& call) {
   return {to.where(is_element, result, to.model().number(0, dtype), dtype)};
 }
 
+/// Returns the updates of a scatter, with `neutral` at indices that mean no element and at padding
+/// of the indices, which scatters skip.
+Name counting_updates(const WriteCall& call, Indexing& indexing, const Name& places,
+                      const Name& neutral) {
+  GraphWriter& to = call.to;
+  const TensorType& type = call.type_in(2);
+  Name updates = call.in(2);
+  if (indexing.may_be_none())
+    updates =
+        to.where(indexing.spread(indexing.is_element(places)), updates, neutral, type.dtype());
+  return call.type_in(1).is_ragged() ? to.mask_padding(updates, type, neutral) : updates;
+}
+
 /// Updates at indices that mean no element become zeros at position 0.
 Names write_scatter_add(const WriteCall& call) {
   GraphWriter& to = call.to;
   const GatherAttrs& attrs = call.attr<GatherAttrs>();
   Indexing indexing(call);
-  const TensorType& indices = call.type_in(1);
   const Name places = indexing.places();
-  Name updates = call.in(2);
-  const DType dtype = call.type_in(2).dtype();
-  const Name zero = to.model().number(0, dtype);
-  if (indexing.may_be_none())
-    updates = to.where(indexing.spread(indexing.is_element(places)), updates, zero, dtype);
-  if (indices.is_ragged())  // the op skips updates at padding of the indices
-    updates = to.mask_padding(updates, call.type_in(2), zero);
+  const Name updates =
+      counting_updates(call, indexing, places, to.model().number(0, call.type_in(2).dtype()));
   const Name summed = to.add(
       "ScatterElements",
       {indexing.merged(call.in(0)), indexing.flat(indexing.spread(indexing.not_negative(places))),
        indexing.flat(updates)},
       {{"axis", integer(attrs.axis)}, {"reduction", text("add")}});
   return {attrs.count == 1 ? summed : to.reshape(summed, call.type_out().dims())};
+}
+
+/// Returns the least number of a dtype.
+Name least_number(ModelWriter& model, DType dtype) {
+  if (is_float(dtype)) return model.number(-std::numeric_limits<double>::infinity(), dtype);
+  return model.integer(dtype == i32 ? std::numeric_limits<std::int32_t>::min()
+                                    : std::numeric_limits<std::int64_t>::min(),
+                       dtype);
+}
+
+/// ScatterElements takes maxima from op set 18 on only. Each element is the largest of itself and
+/// the updates at its position: these are compared with all positions.
+Names write_scatter_max(const WriteCall& call) {
+  GraphWriter& to = call.to;
+  const GatherAttrs& attrs = call.attr<GatherAttrs>();
+  Indexing indexing(call);
+  const Name places = indexing.places();
+  const DType dtype = call.type_in(2).dtype();
+  const Name least = least_number(to.model(), dtype);
+  const Name updates = indexing.flat(counting_updates(call, indexing, places, least));
+  const Name at = indexing.flat(indexing.spread(indexing.not_negative(places)));
+  const Name x = indexing.merged(call.in(0));
+  // One axis for the positions of x, one behind it for the updates.
+  const int rank = call.type_in(0).rank() - attrs.count + 1;
+  const Name count =
+      to.add("Shape", {x}, {{"start", integer(attrs.axis)}, {"end", integer(attrs.axis + 1)}});
+  const Name positions =
+      to.add("Range", {to.model().integer(0), to.squeeze(count, {0}), to.model().integer(1)});
+  std::vector<int> behind;
+  for (int i = 1; i <= rank - attrs.axis; ++i) behind.push_back(i);
+  const Name is_here =
+      to.add("Equal", {to.unsqueeze(at, {attrs.axis}), to.unsqueeze(positions, behind)});
+  const Name here = to.where(is_here, to.unsqueeze(updates, {attrs.axis}), least, dtype);
+  const Name all = to.concat({here, to.unsqueeze(x, {attrs.axis + 1})}, attrs.axis + 1);
+  const Name largest =
+      to.add("ReduceMax", {all},
+             {{"axes", integers(std::vector<int>{attrs.axis + 1})}, {"keepdims", integer(0)}});
+  return {attrs.count == 1 ? largest : to.reshape(largest, call.type_out().dims())};
 }
 
 /// Returns the positions of true elements along the axis that the result has another dim for. TopK
@@ -236,10 +282,9 @@ Names write_true_positions(const WriteCall& call) {
 }
 
 const Writer kWriters[] = {
-    {"true_positions", write_true_positions},
-    {"gather", write_gather},
-    {"gather_unknown", write_gather},
-    {"scatter_add", write_scatter_add},
+    {"true_positions", write_true_positions}, {"gather", write_gather},
+    {"gather_unknown", write_gather},         {"scatter_add", write_scatter_add},
+    {"scatter_max", write_scatter_max},
 };
 
 }  // namespace

@@ -145,6 +145,18 @@ void add_places(std::vector<SavedCase>& cases) {
                           set_at(x, begin, 5), x.at(begin), x.at(-1)};
       },
       std::tuple{tensor({1., 2., 3., 4.}), scalar(2)}));
+  const Dim row_of("batch", 2), place("place", 2), any("any", scalar(4));
+  cases.push_back(saved_case(
+      "elements of each entry that are replaced, and gradients",
+      [=](const Tensor& x, const Tensor& at, const Tensor& value) {
+        const Dim any = x.dim("any");
+        const auto f = [&](const std::pair<Tensor, Tensor>& in) {
+          return sum(square(set_at(in.first, at, in.second, any)));
+        };
+        return std::pair{set_at(x, at, value, any), grad(f)(std::pair{x, value})};
+      },
+      std::tuple{ones({row_of, any}), tensor({{1, -1}, {2, 2}}, {row_of, place}),
+                 tensor({{5., 6.}, {7., 8.}}, {row_of, place})}));
   const Dim time("time", scalar(5)), batch("batch", 2), length("length", tensor({4, 2}, {batch}));
   cases.push_back(saved_case(
       "arithmetic of dims",
