@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/base/str.h"
+#include "reel/core/dims/dim_slices.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/cond.h"
@@ -29,6 +30,19 @@ struct RecordedRow {
   Tensors captured;
   TreeLeaves result;  ///< has the types of the graph's promises
 };
+
+/// Returns the dim, or the slice of it that an argument has: in the body of a loop, or of a vmap.
+Dim dim_of_arguments(const VmapSpec& spec, const Dim& given) {
+  const Dim dim = canonical(given);
+  for (const TreeLeaf& leaf : spec.arguments) {
+    if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined() ||
+        leaf.tensor.type().is_list())
+      continue;
+    const int axis = find_axis(leaf.tensor.dims(), dim);
+    if (axis >= 0) return canonical(leaf.tensor.dims()[static_cast<std::size_t>(axis)]);
+  }
+  return dim;
+}
 
 /// True for a record with a graph of its own: a loop, a branch, or a recorded function.
 bool has_graph(const OpRecord& record) {
@@ -60,7 +74,7 @@ class VmapCall {
 
   void find_rows() {
     is_named_ = spec_.dim && spec_.dim->is_named();
-    if (is_named_) rows_ = canonical(*spec_.dim);
+    if (is_named_) rows_ = dim_of_arguments(spec_, *spec_.dim);
     std::vector<std::size_t> wrong;
     for (std::size_t i = 0; i < spec_.arguments.size(); ++i) {
       const TreeLeaf& leaf = spec_.arguments[i];
@@ -214,7 +228,8 @@ class VmapCall {
 /// vmap over the entries of several dims: these are merged in the arguments, and split in the
 /// results. Along ragged dims the valid entries are packed.
 TreeLeaves vmap_entries(VmapSpec spec) {
-  const Dims dims = canonical(*std::exchange(spec.dims, std::nullopt));
+  Dims dims = *std::exchange(spec.dims, std::nullopt);
+  for (Dim& dim : dims) dim = dim_of_arguments(spec, dim);
   if (dims.empty()) throw ArgumentError("vmap: there are no dims; give the dims of the entries");
   for (const Dim& dim : dims)
     if (!dim.is_named())

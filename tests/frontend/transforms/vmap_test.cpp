@@ -334,6 +334,14 @@ TEST_P(VmapTest, CallsNest) {
       x);
 }
 
+TEST_P(VmapTest, ACallInsideTakesTheRaggedDimThatHasALengthInEachRow) {
+  const Dim time("time", tensor({3, 0, 1, 2}, {batch_}));
+  const Tensor x = random_normal({batch_, time, in_}, f64);
+  const auto f = [&](const Tensor& x) { return tanh(x) * sum(x, in_); };
+  expect_as_map([&](const Tensor& x) { return vmap(f, time)(x); }, x, batch_);
+  expect_as_map([&](const Tensor& x) { return vmap(f, Dims{time})(x); }, x, batch_);
+}
+
 TEST(VmapErrorTest, NamesTheArgumentWithoutRows) {
   const Dim batch("batch", 2), in("in", 3);
   const auto same = [](const Tensor& x) { return x; };
