@@ -36,6 +36,12 @@ class LoopWriter : LoopParts {
     TensorType type;
     Name initial, inside, next;
   };
+  /// Lengths of a dim that changes in iterations, as that of a history. A tensor only shows the
+  /// size of the dim.
+  struct CarriedLengths {
+    std::size_t carry, axis;  ///< a carry that has the dim, and its axis
+    State* state;
+  };
 
   /// Returns the types of the operands. A carry whose dims change in iterations has the body's
   /// dims.
@@ -149,10 +155,12 @@ class LoopWriter : LoopParts {
 
   /// Adds all states, with their values before the first iteration.
   void begin() {
-    states_.reserve(attrs_.carries.size() + attrs_.sums.size() + 3);
+    const auto inside = operands_of(attrs_, types_inside_).carries;
+    std::size_t axes = 0;
+    for (const TensorType& type : inside) axes += type.dims().size();
+    states_.reserve(attrs_.carries.size() + attrs_.sums.size() + 3 + axes);
     iteration_ = inner_.add_input(body_, "iteration", TensorType(i64));
     inner_.add_input(body_, "condition", TensorType(boolean));
-    const auto inside = operands_of(attrs_, types_inside_).carries;
     for (std::size_t i = 0; i < values_.carries.size(); ++i)
       add_state(leaving_type(inside[i]), leaving(to_, values_.carries[i]), "state");
     for (const ValueId sum : results_.sums) {
@@ -167,21 +175,42 @@ class LoopWriter : LoopParts {
       const TensorType type(i32, attrs_.entries.dims);
       reached_ = &add_state(type, to_.expand(model_.integer(0, i32), type.dims()), "reached");
     }
+    add_lengths();
     if (has_cond()) begin_condition();
   }
 
+  /// Adds states for the lengths of dims that change, unless the loop carries their tokens.
+  void add_lengths() {
+    const auto formal = body_inputs(attrs_).carries;
+    std::vector<Dim> carried;
+    for (const ValueId value : formal)
+      if (is_token(body_.type(value))) carried.push_back(body_.type(value).dims()[1]);
+    for (std::size_t i = 0; i < formal.size(); ++i) {
+      const Dims &inside = body_.type(formal[i]).dims(), &before = types_.carries[i].dims(),
+                 &behind = to_.type(results_.carries[i]).dims();
+      for (std::size_t axis = 0; axis < inside.size(); ++axis) {
+        const bool changes = !(before[axis] == behind[axis]);
+        if (!changes || !inside[axis].is_ragged() || contains(carried, inside[axis])) continue;
+        carried.push_back(inside[axis]);
+        const TensorType type(i32, before[axis].length_dims());
+        lengths_.push_back({i, axis, &add_state(type, to_.lengths(before[axis]), "lengths")});
+      }
+    }
+  }
+
   void begin_condition() {
-    Names carries;
+    Names carries, lengths;
     for (std::size_t i = 0; i < values_.carries.size(); ++i) carries.push_back(states_[i].initial);
+    for (const CarriedLengths& of : lengths_) lengths.push_back(of.state->initial);
     if (!is_active_carried()) {
-      go_ = as_scalar(to_, condition(to_.nodes(), first_position(), carries));
+      go_ = as_scalar(to_, condition(to_.nodes(), first_position(), carries, lengths));
       return;
     }
     const TensorType type(boolean, attrs_.entries.dims);
     const Name yes = model_.constant(full({}, true, boolean));
     Name active = type.rank() ? to_.expand(yes, type.dims()) : yes;
     if (attrs_.trips.cond_before_body)
-      active = ordered_condition(to_, condition(to_.nodes(), first_position(), carries));
+      active = ordered_condition(to_, condition(to_.nodes(), first_position(), carries, lengths));
     active_ = &add_state(type, active, "active");
     Name live = active;
     if (values_.lengths) live = to_.add("And", {live, is_within(to_, model_.integer(0))});
@@ -189,18 +218,25 @@ class LoopWriter : LoopParts {
   }
 
   /// Adds the nodes of the condition to a list and returns its result.
-  Name condition(std::vector<Node>& nodes, const Name& trips, const Names& carries) {
+  Name condition(std::vector<Node>& nodes, const Name& trips, const Names& carries,
+                 const Names& lengths) {
     const Graph& graph = *attrs_.cond.graph;
     GraphWriter writer(model_, nodes, graph, &to_, cond_env(attrs_, operand_types_));
     const auto inputs = cond_inputs(attrs_);
     writer.set(inputs.trips, trips);
     for (std::size_t i = 0; i < inputs.carries.size(); ++i)
       enter(writer, inputs.carries[i], carries[i]);
+    for (std::size_t i = 0; i < lengths_.size(); ++i)
+      writer.set_lengths(dim_of(writer, inputs.carries, lengths_[i]), lengths[i]);
     for (std::size_t i = 0; i < inputs.captures.size(); ++i)
       writer.set(inputs.captures[i], captured(attrs_.cond_captures[i]));
     writer.write_records();
     condition_type_ = writer.type(graph.outputs[0]);
     return writer.name(graph.outputs[0]);
+  }
+  static const Dim& dim_of(const GraphWriter& at, std::span<const ValueId> carries,
+                           const CarriedLengths& lengths) {
+    return at.type(carries[lengths.carry]).dims()[lengths.axis];
   }
   /// Returns the condition with the dims of the entries in their order.
   Name ordered_condition(GraphWriter& at, const Name& condition) {
@@ -279,6 +315,8 @@ class LoopWriter : LoopParts {
     for (std::size_t i = 0; i < inputs.carries.size(); ++i)
       enter(body_, inputs.carries[i],
             seen(states_[i].inside, states_[i].type, attrs_.carries[i].fill));
+    for (const CarriedLengths& of : lengths_)
+      body_.set_lengths(dim_of(body_, inputs.carries, of), of.state->inside);
     for (std::size_t i = 0; i < inputs.slices.size(); ++i) {
       Name slices = to_.name(values_.slices[i]);
       if (types_.slices[i].is_list())
@@ -309,6 +347,12 @@ class LoopWriter : LoopParts {
       if (carry.fill != FinishedFill::as_is)
         state.next = entries_->keep_finished(state.next, state.inside, state.type);
     }
+    for (const CarriedLengths& of : lengths_) {
+      State& state = *of.state;
+      state.next = body_.lengths(dim_of(body_, outputs, of));
+      if (entries_ && attrs_.carries[of.carry].fill != FinishedFill::as_is)
+        state.next = entries_->keep_finished(state.next, state.inside, state.type);
+    }
   }
 
   /// Returns the term of a stack or sum.
@@ -325,9 +369,10 @@ class LoopWriter : LoopParts {
     if (!has_cond()) return model_.constant(full({}, true, boolean));
     const Name trips = body_.add("Add", {iteration_, model_.integer(1)});
     add_position(trips, 1);
-    Names carries;
+    Names carries, lengths;
     for (std::size_t i = 0; i < attrs_.carries.size(); ++i) carries.push_back(states_[i].next);
-    const Name holds = condition(inner_.nodes(), trips, carries);
+    for (const CarriedLengths& of : lengths_) lengths.push_back(of.state->next);
+    const Name holds = condition(inner_.nodes(), trips, carries, lengths);
     if (!is_active_carried()) return as_scalar(body_, holds);
     active_->next = body_.add("And", {active_->inside, ordered_condition(body_, holds)});
     Name live = active_->next;
@@ -358,6 +403,8 @@ class LoopWriter : LoopParts {
     const auto behind = [&](const State* state) {
       return made[static_cast<std::size_t>(state - states_.data())];
     };
+    for (const CarriedLengths& of : lengths_)
+      to_.set_lengths(dim_of(to_, results_.carries, of), behind(of.state));
     Name trips;
     if (wants_trips()) trips = count_ ? behind(count_) : to_.cast(limit_, i32);
     names.push_back(trips);
@@ -416,6 +463,7 @@ class LoopWriter : LoopParts {
   std::vector<TensorType> types_inside_;
   GraphWriter body_;
   std::vector<State> states_;
+  std::vector<CarriedLengths> lengths_;
   State *count_ = nullptr, *reached_ = nullptr, *active_ = nullptr;
   Name limit_, go_, iteration_, position_, live_;
   TensorType condition_type_{boolean};

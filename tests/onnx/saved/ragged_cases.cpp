@@ -29,8 +29,9 @@ struct History {
   Dim hist;
 };
 
-Tensor attention_so_far(const Tensor& xs) {
-  const Dim time = xs.dim("time"), feature = xs.dim("feature"), none("hist", 0);
+/// none: the dim of the history before the first iteration.
+Tensor attention_so_far(const Tensor& xs, const Dim& none) {
+  const Dim time = xs.dim("time"), feature = xs.dim("feature");
   auto [ys, last, dim] =
       scan(Scan{.spatial_dim = time,
                 .initial = History{zeros({xs.dim("batch"), none, feature}), none},
@@ -120,8 +121,34 @@ std::vector<SavedCase> ragged_cases() {
       xs));
   manual_seed(12);
   const Dim steps("time", 4);
-  cases.push_back(saved_case("a history in the state", attention_so_far,
+  const auto without_lengths = [](const Tensor& xs) {
+    return attention_so_far(xs, Dim("hist", 0));
+  };
+  const auto with_lengths = [=](const Tensor& xs) {
+    return attention_so_far(xs, Dim("hist", zeros({in.batch}, i32)));
+  };
+  cases.push_back(saved_case("a history in the state", without_lengths,
                              random_normal({in.batch, steps, in.feature})));
+  cases.push_back(saved_case("a history of ragged entries", without_lengths,
+                             random_normal({in.batch, in.time, in.feature})));
+  cases.push_back(saved_case("a history with a length for each entry", with_lengths,
+                             random_normal({in.batch, in.time, in.feature})));
+  cases.push_back(saved_case(
+      "a history that its condition reads, until each entry has enough",
+      [=](const Tensor& x) {
+        const Dim batch = x.dim("batch"), none("hist", zeros({batch}, i32));
+        const auto [ys, last, dim] =
+            scan(Scan{.cond_dims = {batch},
+                      .initial = History{zeros({batch, none}), none},
+                      .cond = [](const History& s) { return sum(s.frames, s.hist) < 6; },
+                      .body =
+                          [&](const History& s) {
+                            auto [frames, hist] = cum_concat(x, s.frames, s.hist);
+                            return std::pair{sum(frames, hist), History{frames, hist}};
+                          }});
+        return std::tuple{ys, last.frames, last.hist};
+      },
+      tensor({1., 7., 3.}, {in.batch})));
   cases.push_back(saved_case(
       "the gradient of a scan that a condition ends early",
       [](const Tensor& xs) {
