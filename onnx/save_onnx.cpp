@@ -69,6 +69,7 @@ class FunctionWriter {
 
   imported::Graph write() {
     result_.name = options_.name;
+    set_captured_lengths();
     add_arguments();
     name_results();
     add_captures();
@@ -83,6 +84,17 @@ class FunctionWriter {
   }
 
  private:
+  /// Sets the lengths of ragged dims of captures, which are constants unless an argument has them.
+  void set_captured_lengths() {
+    for (std::size_t i = graph_.formal_count; i < graph_.inputs.size(); ++i) {
+      if (inputs_[i].type().is_list()) continue;  // refused below
+      const Dims& dims = writer_.type(graph_.inputs[i]).dims();
+      for (std::size_t axis = 0; axis < dims.size(); ++axis)
+        if (dims[axis].is_ragged())
+          writer_.set_lengths(dims[axis], model_.constant(inputs_[i].dims()[axis].lengths()));
+    }
+  }
+
   /// Inputs of the graph: tokens of dims, tensors, then the stream of random numbers.
   void add_arguments() {
     for (std::size_t i = 0; i + 1 < graph_.formal_count; ++i) {

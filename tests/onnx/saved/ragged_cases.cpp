@@ -119,6 +119,15 @@ std::vector<SavedCase> ragged_cases() {
         return std::pair{grad(squares)(xs), unpack(tanh(packed), 0, Dims{in.batch, time})};
       },
       xs));
+  const Dim other("other", tensor({2, 3, 0}, {in.batch}));
+  const Tensor captured = random_uniform({in.batch, other}, 0.5, 1.5), same = xs * 0.5;
+  cases.push_back(saved_case(
+      "captured tensors with ragged dims",
+      [=](const Tensor& xs) {
+        return std::tuple{cumprod(captured, other), sum(xs) + sum(captured, other),
+                          cumsum(xs + same, xs.dim("time"))};
+      },
+      xs));
   manual_seed(12);
   const Dim steps("time", 4);
   const auto without_lengths = [](const Tensor& xs) {
