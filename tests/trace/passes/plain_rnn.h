@@ -27,7 +27,8 @@ inline Tensor plain_rnn(const Problem& p) {
                       tanh(matmul(x, p.weights.in) + matmul(h, p.weights.recurrent));
                   return std::pair{matmul(next, p.weights.out), next};
                 }});
-  return sum(square(ys)) + sum(last);
+  const Tensor of_last = sum(last);  // first: compilers differ in their order of operands
+  return sum(square(ys)) + of_last;
 }
 
 }  // namespace reel
