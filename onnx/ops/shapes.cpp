@@ -1,5 +1,6 @@
 // Shapes: ops that read sizes, and ops that move elements to other axes.
 #include <algorithm>
+#include <optional>
 
 #include "reel/core/base/str.h"
 #include "reel/core/functions/checks.h"
@@ -66,6 +67,7 @@ Values run_reshape(const Call& call) {
   const Tensor& x = call.tensor(0);
   Dims sizes;
   std::vector<bool> is_open;
+  std::optional<Tensor> given;  // the number that only a run knows
   const auto add = [&](std::int64_t size) {
     const std::size_t at = sizes.size();
     if (size == 0 && !call.flag("allowzero", false)) {
@@ -86,7 +88,10 @@ Values run_reshape(const Call& call) {
   } else if (call.is_known(1)) {
     for (const std::int64_t size : call.known_integers(1)) add(size);
   } else {  // one number that only a run knows follows from the others
-    for (const Number& size : elements_of(call, 1)) add(size.known.value_or(-1));
+    for (const Number& size : elements_of(call, 1)) {
+      add(size.known.value_or(-1));
+      if (!size.known) given = size.traced;
+    }
     if (std::count(is_open.begin(), is_open.end(), true) > 1) call.known_integers(1);  // throws
   }
   const auto open = std::count(is_open.begin(), is_open.end(), true);
@@ -127,6 +132,10 @@ Values run_reshape(const Call& call) {
     if (divisor > 0 && product % divisor == 0) sizes[at] = product / divisor;
   } else {
     sizes[at] = rest.size() == 1 && divisor == 1 ? rest[0] : Dim::unknown();
+    const bool is_empty = contains(sizes, Dim(0));
+    if (given && is_empty && rest.size() == 1)  // the number does not follow from the others
+      assert_that(equal(*given, value_of_size(rest[0]).tensor), "Reshape: the size is that of x",
+                  *given);
   }
   return {call.like(0, reshape_to(x, sizes))};
 }

@@ -69,14 +69,17 @@ Tensor reshape_to(const Tensor& x, const Dims& sizes) {
   if (is_known(sizes)) return reshape(x, numbers_of(sizes));
   const auto unknown =
       std::count_if(sizes.begin(), sizes.end(), [](const Dim& size) { return !size.has_size(); });
-  if (unknown > 1) {
-    for (const Dim& size : sizes)
-      if (!size.has_size() && !contains(x.dims(), size))
-        throw TraceError(str("Reshape: ", x.type(),
-                             " gets more than one size that only a run knows, ",
-                             "and not all are sizes of its axes"));
-    return reshape(x, sizes);
-  }
+  const bool are_axes = std::all_of(sizes.begin(), sizes.end(), [&](const Dim& size) {
+    return size.has_size() || contains(x.dims(), size);
+  });
+  const bool is_empty = std::any_of(sizes.begin(), sizes.end(), [](const Dim& size) {
+    return size.has_size() && size.size() == 0;
+  });
+  // An unknown size does not follow from the others if one of them is 0.
+  if (are_axes && (unknown > 1 || is_empty)) return reshape(x, sizes);
+  if (unknown > 1)
+    throw TraceError(str("Reshape: ", x.type(), " gets more than one size that only a run knows, ",
+                         "and not all are sizes of its axes"));
   std::vector<std::int64_t> numbers;
   for (const Dim& size : sizes) numbers.push_back(size.has_size() ? size.size() : -1);
   return reshape(x, numbers);

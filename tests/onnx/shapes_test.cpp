@@ -73,6 +73,21 @@ TEST_P(OnnxShapesTest, ReshapeToAProductOfSizes) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
+TEST_P(OnnxShapesTest, ReshapeToAnUnknownSizeAndOneOfZero) {
+  const OnnxModel model = model_of(R"(
+    g (float[n, 0] x) => (float[n, 1, 0] y) <int64[1] one = {1}, int64[1] zero = {0}> {
+      rows = Shape <end = 1> (x)
+      sizes = Concat <axis = 0> (rows, one, zero)
+      y = Reshape <allowzero = 1> (x, sizes)
+    })");
+  const auto f = run([&](const Tensor& x) { return sum(model({{"x", x}}).at("y"), {2}); });
+  for (const std::int64_t n : {3, 0}) {
+    const Tensor y = f(zeros({Dim("batch", scalar(n)), Dim("none", 0)}));
+    EXPECT_EQ(y.type().sizes(), (std::vector<std::int64_t>{n, 1}));
+  }
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
 TEST_P(OnnxShapesTest, GatherElementsAlongAnAxisOfUnknownSize) {
   const OnnxModel model = model_of(R"(
     g (float[n, m] x, int64[n, m] at) => (float[n, m] y) { y = GatherElements <axis = 0> (x, at) })");
@@ -421,6 +436,21 @@ TEST(OnnxShapesErrorTest, AnArgumentOfATraceGivesNoSize) {
                   return model({{"x", x}, {"shape", shape}}).at("y");
                 })(x),
                 {1, 2, 3, 4});
+}
+
+TEST(OnnxShapesErrorTest, ANumberOfARunIsComparedIfOthersAreZero) {
+  const OnnxModel model = model_of(R"(
+    g (float[n, 0] x, int64[1] k) => (float[m, 0] y) <int64[1] zero = {0}> {
+      sizes = Concat <axis = 0> (k, zero)
+      y = Reshape <allowzero = 1> (x, sizes)
+    })");
+  const auto f = [&](const Tensor& x, const Tensor& k) {
+    return model({{"x", x}, {"k", k}}).at("y");
+  };
+  const Tensor x = zeros({Dim("batch", scalar(3)), Dim("none", 0)}), k = tensor({2}, i64);
+  EXPECT_EQ(f(x, k).type(), TensorType(f32, {2, 0}));
+  EXPECT_EQ(jit(f)(x, tensor({3}, i64)).type(), TensorType(f32, {3, 0}));
+  EXPECT_THROW(jit(f)(x, k), AssertionError);
 }
 
 TEST(OnnxShapesErrorTest, ARaggedInputIsRefused) {
