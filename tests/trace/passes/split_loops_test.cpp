@@ -13,7 +13,8 @@ namespace {
 using Layers = std::vector<Tensor>;  // weights, {5, 5} each
 
 Tensor layer(const Tensor& x, const Tensor& h, const Tensor& w) {
-  return tanh(matmul(x, w) + matmul(h, w * 0.5));
+  const Tensor of_state = matmul(h, w * 0.5);  // first: compilers differ in their order of operands
+  return tanh(matmul(x, w) + of_state);
 }
 
 /// Three layers in one iteration; each reads the output of the layer below in the same iteration.
@@ -24,7 +25,8 @@ Tensor stacked(const Tensor& x, const Layers& w) {
   };
   const auto made =
       scan(Scan{.initial = Layers(w.size(), zeros({2, 5}, f64)), .xs = x, .body = body});
-  return sum(square(made.ys)) + sum(made.state[0]);
+  const Tensor of_state = sum(made.state[0]);
+  return sum(square(made.ys)) + of_state;
 }
 
 /// The lower layer reads the output of the upper layer in the previous iteration.
@@ -49,7 +51,8 @@ Tensor with_others(const Tensor& x, const Layers& w) {
   const Tensor zero = zeros({2, 5}, f64);
   const auto made = scan(
       Scan{.initial = Layers{zero, zero, scalar(0.0, f64), zero, zero}, .xs = x, .body = body});
-  return sum(square(made.ys)) + sum(made.state[3]) + sum(made.state[4]);
+  const Tensor of_difference = sum(made.state[4]), of_mean = sum(made.state[3]);
+  return sum(square(made.ys)) + of_mean + of_difference;
 }
 
 class SplitLoopsTest : public ::testing::Test {
