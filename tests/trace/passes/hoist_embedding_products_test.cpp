@@ -40,8 +40,8 @@ class TextRnn {
   }
   Tensor outputs_of(const Model& m, const Tensor& x, Checkpoint policy = {}) const {
     const auto step = [&](const Tensor& x, const Tensor& h) {
-      const Tensor sum = matmul(x, m.input, in) + matmul(h, m.recurrent, hidden);
-      const Tensor state = rename(tanh(sum), next, hidden);
+      const Tensor of_h = matmul(h, m.recurrent, hidden);  // first: compilers differ in their order
+      const Tensor state = rename(tanh(matmul(x, m.input, in) + of_h), next, hidden);
       return std::pair{state, state};
     };
     return scan(Scan{.spatial_dim = time,
@@ -113,7 +113,8 @@ TEST(MultiplyTablesTest, PlainDimsAndEitherOrderOfAProduct) {
     const auto& [table, w] = model;
     const Tensor x = gather(table, text, 0);
     const auto step = [&](const Tensor& x, const Tensor& h) {
-      const Tensor state = tanh(matmul(x, transpose(w, {1, 0})) + h * 0.5);
+      const Tensor of_h = h * 0.5;  // first: compilers differ in their order
+      const Tensor state = tanh(matmul(x, transpose(w, {1, 0})) + of_h);
       return std::pair{state, state};
     };
     return sum(square(scan(Scan{.initial = zeros({4, 5}, f64), .xs = x, .body = step}).ys));
