@@ -35,7 +35,10 @@ std::pair<Tensor, GruCell::State> GruCell::operator()(const Tensor& x, const Sta
   };
   if (candidate_bias) {
     const auto [h_r, h_z, h_n] = split<3>(matmul(h, recurrent_weight, hidden), gate, hidden);
-    return mix(h_z, tanh(x_n + sigmoid(x_r + h_r) * (h_n + *candidate_bias)));
+    // One op after the other: compilers differ in the order of operands, and graphs should not.
+    const Tensor candidate = h_n + *candidate_bias;
+    const Tensor reset = sigmoid(x_r + h_r);
+    return mix(h_z, tanh(x_n + reset * candidate));
   }
   // U_r and U_z are applied to h in one product, U_n to r h.
   const std::int64_t units = hidden.size();

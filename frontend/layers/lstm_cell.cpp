@@ -36,16 +36,20 @@ std::pair<Tensor, LstmCell::State> LstmCell::operator()(const Tensor& x, const S
   detail::check_input("LstmCell", "x", x, in, bias.dtype());
   detail::check_state("LstmCell", x, in, "state.h", state.h, hidden, bias.dtype());
   detail::check_state("LstmCell", x, in, "state.c", state.c, hidden, bias.dtype());
-  const Tensor gates =
-      matmul(x, input_weight, in) + matmul(state.h, recurrent_weight, hidden) + bias;
+  // One op after the other: compilers differ in the order of operands, and graphs should not.
+  const Tensor of_state = matmul(state.h, recurrent_weight, hidden);
+  const Tensor gates = matmul(x, input_weight, in) + of_state + bias;
   auto [i, f, g, o] = split<4>(gates, gate, hidden);
   if (peepholes) {
     i = i + peepholes->input * state.c;
     f = f + peepholes->forget * state.c;
   }
-  const Tensor c = sigmoid(f) * state.c + sigmoid(i) * tanh(g);
+  const Tensor content = tanh(g);
+  const Tensor added = sigmoid(i) * content;
+  const Tensor c = sigmoid(f) * state.c + added;
   if (peepholes) o = o + peepholes->output * c;
-  const Tensor h = sigmoid(o) * tanh(c);
+  const Tensor seen = tanh(c);
+  const Tensor h = sigmoid(o) * seen;
   return {h, {h, c}};
 }
 
