@@ -19,13 +19,19 @@ struct TakeTensors : TreeWriter {
   void array(TensorArray& a) override { (next++)->tensor = std::move(a).list(); }
 };
 
-/// Moves the tensors of leaves back into the tree that they were taken from.
+/// Moves the tensors of leaves back into the tree that they were taken from. A leaf is empty if
+/// another argument gave its tensor.
 struct PutTensorsBack : TreeWriter {
   TreeLeaf* next;
   explicit PutTensorsBack(TreeLeaf* first) : next(first) {}
   void leaf() override { ++next; }
-  void tensor(Tensor& t) override { t = std::move((next++)->tensor); }
-  void array(TensorArray& a) override { a = TensorArray::of_list(std::move((next++)->tensor)); }
+  void tensor(Tensor& t) override {
+    if (Tensor& taken = (next++)->tensor; taken.is_defined()) t = std::move(taken);
+  }
+  void array(TensorArray& a) override {
+    if (Tensor& taken = (next++)->tensor; taken.is_defined())
+      a = TensorArray::of_list(std::move(taken));
+  }
 };
 
 // Both return the leaf behind the tree's last one, and never throw.
@@ -79,9 +85,25 @@ TakenLeaves::TakenLeaves(Arguments arguments) : arguments_(arguments) {
   std::size_t count = 0;
   for (const Argument& argument : arguments) count += count_leaves(argument.tree);
   leaves.reserve(count);
+  std::size_t given = 0, taken = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    (gives(i) ? append_leaves_without_tensors : append_leaves)(leaves, arguments[i].tree);
-  each_moved(take_tensors);
+    if (gives(i))
+      given += append_leaves_without_tensors(leaves, arguments[i].tree);
+    else
+      append_leaves(leaves, arguments[i].tree);
+  each_moved([&](const TreeSlot& tree, TreeLeaf* first) {
+    TreeLeaf* const end = take_tensors(tree, first);
+    taken += static_cast<std::size_t>(
+        std::count_if(first, end, [](const TreeLeaf& leaf) { return leaf.tensor.is_defined(); }));
+    return end;
+  });
+  if (taken == given) return;
+  // Arguments overlap, as v and v[1]: both pass a reference to the tensor that both give.
+  each_moved(put_tensors_back);
+  leaves.clear();
+  for (const Argument& argument : arguments) append_leaves(leaves, argument.tree);
+  for (const Argument& argument : arguments)
+    if (argument.moved_in) drop_tensors(*argument.moved_in);
 }
 
 TakenLeaves::~TakenLeaves() {

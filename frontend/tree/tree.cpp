@@ -20,11 +20,13 @@ namespace {
 struct Flatten : detail::TreeReader {
   TreeLeaves& leaves;
   const bool takes_references;  ///< to tensors; otherwise the leaves of tensors are empty
+  std::size_t defined = 0;      ///< tensors
   Flatten(TreeLeaves& to, bool takes_references) : leaves(to), takes_references(takes_references) {}
   void add(const Tensor& t) {
     TreeLeaf& leaf = leaves.emplace_back();
     leaf.kind = TreeLeaf::Kind::tensor;
     if (takes_references) leaf.tensor = t;
+    defined += t.is_defined();
   }
   void tensor(const Tensor& t) override { add(t); }
   void array(const TensorArray& a) override { add(a.list()); }
@@ -97,9 +99,10 @@ void append_leaves(TreeLeaves& leaves, const TreeRef& tree) {
   tree.read(flatten);
 }
 
-void append_leaves_without_tensors(TreeLeaves& leaves, const TreeRef& tree) {
+std::size_t append_leaves_without_tensors(TreeLeaves& leaves, const TreeRef& tree) {
   Flatten flatten(leaves, false);
   tree.read(flatten);
+  return flatten.defined;
 }
 
 TreeLeaves flatten_tree(const TreeRef& tree) {

@@ -238,6 +238,29 @@ TEST_P(FailedCallTest, OneObjectMayBeMovedInTwice) {
   expect_values(f(std::move(x), std::move(x), scalar(1)).first, {0, 2, 4});
 }
 
+TEST_P(FailedCallTest, AWholeAndAPartOfItMayBothBeMovedIn) {
+  const auto whole_first =
+      jitted([](const std::vector<Tensor>& v, const Tensor& part, const Tensor& at) {
+        return std::pair{v[0] + v[1] + part, gather(part, at, 0)};
+      });
+  const auto part_first =
+      jitted([](const Tensor& part, const std::vector<Tensor>& v, const Tensor& at) {
+        return std::pair{v[0] + v[1] + part, gather(part, at, 0)};
+      });
+  std::vector<Tensor> v{ones({3}), numbers(3)};
+  const auto expect_whole = [&] {
+    expect_values(v[0], {1, 1, 1});
+    expect_values(v[1], {0, 1, 2});
+  };
+  EXPECT_THROW(whole_first(std::move(v), std::move(v[1]), scalar(9)), IndexError);
+  expect_whole();
+  EXPECT_THROW(part_first(std::move(v[1]), std::move(v), scalar(9)), IndexError);
+  expect_whole();
+  std::vector<Tensor> other = v;
+  expect_values(whole_first(std::move(v), std::move(v[1]), scalar(1)).first, {1, 3, 5});
+  expect_values(part_first(std::move(other[1]), std::move(other), scalar(1)).first, {1, 3, 5});
+}
+
 TEST_P(FailedCallTest, GivesBackWhatWasMovedInWhereRecordingFails) {
   const auto f = jitted([](Tensor x) -> Tensor {
     if (x.rank() == 1) throw std::runtime_error("mine");

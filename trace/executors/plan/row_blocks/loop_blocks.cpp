@@ -15,8 +15,9 @@ void LoopBlocks::make(const PlannedLoop& whole) {
   const std::optional<RowCut> before =
       std::exchange(cut_, find_row_cut(whole.loop(), whole.input_types, whole.context.passes));
   if (cut_) {
-    const bool is_same_body = find_body(before);
-    if (!find_dims() || !is_same_body) ++binding_;
+    const std::uint64_t kept = binding_++;  // another number, also if memory runs out
+    const bool is_same_body = find_body(before), are_same_dims = find_dims();
+    if (is_same_body && are_same_dims) binding_ = kept;
   }
   blocks_.resize(cut_ ? cut_->blocks.size() : 0);
   for (std::size_t number = 0; number < blocks_.size(); ++number)
