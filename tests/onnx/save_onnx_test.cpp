@@ -65,8 +65,8 @@ TEST(SaveOnnxTest, OutputsHaveTheirNamesWhateverNodesAndStatesAreCalled) {
     auto [ys, state, dim] = scan(Scan{.initial = zeros({2}), .xs = x, .body = body});
     return std::tuple{ys, state, sum(state)};
   };
-  const OnnxModel saved = load_onnx_bytes(
-      onnx_bytes(f, some_input(), {.results = {"constant", "state", "captured"}}));
+  const OnnxModel saved =
+      load_onnx_bytes(onnx_bytes(f, some_input(), {.results = {"constant", "state", "captured"}}));
   EXPECT_EQ(saved.output_names(), (Names{"constant", "state", "captured"}));
   expect_all_close(saved({{"x", some_input()}}).at("state"), std::get<1>(f(some_input())));
 }
