@@ -64,21 +64,11 @@ TreeLeaves take_leaves_of(const TreeSlot& tree) {
   return leaves;
 }
 
-bool TakenLeaves::gives(std::size_t argument) const {
-  const std::optional<TreeSlot>& slot = arguments_[argument].moved_in;
-  return slot && std::none_of(arguments_.begin(),
-                              arguments_.begin() + static_cast<std::ptrdiff_t>(argument),
-                              [&](const Argument& before) {
-                                return before.moved_in && before.moved_in->is_same(*slot);
-                              });
-}
-
 template <class Visit>
 void TakenLeaves::each_moved(const Visit& visit) {
   TreeLeaf* next = leaves.data();
-  for (std::size_t i = 0; i < arguments_.size(); ++i)
-    next =
-        gives(i) ? visit(*arguments_[i].moved_in, next) : next + count_leaves(arguments_[i].tree);
+  for (const Argument& argument : arguments_)
+    next = argument.moved_in ? visit(*argument.moved_in, next) : next + count_leaves(argument.tree);
 }
 
 TakenLeaves::TakenLeaves(Arguments arguments) : arguments_(arguments) {
@@ -86,11 +76,11 @@ TakenLeaves::TakenLeaves(Arguments arguments) : arguments_(arguments) {
   for (const Argument& argument : arguments) count += count_leaves(argument.tree);
   leaves.reserve(count);
   std::size_t given = 0, taken = 0;
-  for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (gives(i))
-      given += append_leaves_without_tensors(leaves, arguments[i].tree);
+  for (const Argument& argument : arguments)
+    if (argument.moved_in)
+      given += append_leaves_without_tensors(leaves, argument.tree);
     else
-      append_leaves(leaves, arguments[i].tree);
+      append_leaves(leaves, argument.tree);
   each_moved([&](const TreeSlot& tree, TreeLeaf* first) {
     TreeLeaf* const end = take_tensors(tree, first);
     taken += static_cast<std::size_t>(
@@ -98,7 +88,8 @@ TakenLeaves::TakenLeaves(Arguments arguments) : arguments_(arguments) {
     return end;
   });
   if (taken == given) return;
-  // Arguments overlap, as v and v[1]: both pass a reference to the tensor that both give.
+  // Arguments overlap, as v and v[1] or one object twice: both pass a reference to the tensor that
+  // both give.
   each_moved(put_tensors_back);
   leaves.clear();
   for (const Argument& argument : arguments) append_leaves(leaves, argument.tree);

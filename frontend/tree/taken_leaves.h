@@ -47,11 +47,8 @@ class TakenLeaves {
   void keep() { is_kept_ = true; }
 
  private:
-  /// Returns true if a moved-in argument gives its tensors away: no argument before it is the same
-  /// object.
-  bool gives(std::size_t argument) const;
-  /// Calls visit(tree, first leaf), which returns the leaf behind its last one, for each argument
-  /// that gives.
+  /// Calls visit(tree, first leaf), which returns the leaf behind its last one, for each moved-in
+  /// argument.
   template <class Visit>
   void each_moved(const Visit& visit);
 

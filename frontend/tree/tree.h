@@ -195,8 +195,6 @@ class TreeSlot : public TreeRef {
   requires(!std::is_const_v<T>) explicit TreeSlot(T& tree)
       : TreeRef(tree), tree_(&tree), write_(&write_as<T>) {}
   void write(TreeWriter& writer) const { write_(writer, tree_); }
-  /// Returns true if both are one object.
-  bool is_same(const TreeSlot& other) const { return tree_ == other.tree_; }
 
  private:
   template <class T>

@@ -98,7 +98,7 @@ class ChainFunctions {
   void sigmoid(const Vector& to, const Vector& x) {
     code_.vxorps(to, to, to);
     code_.vsubps(to, to, x);
-    bound(to, ChainConstant::sigmoid_most, ChainConstant::sigmoid_least);
+    bound(to, to, ChainConstant::sigmoid_most, ChainConstant::sigmoid_least);
     power(to);
     code_.vaddps(sum_, sum_, at(ChainConstant::one));
     times_power_of_two(sum_);
@@ -124,10 +124,7 @@ class ChainFunctions {
   }
 
   void exp(const Vector& to, const Vector& x) {
-    load(n_, ChainConstant::exp_most);
-    code_.vminps(to, n_, x);
-    load(n_, ChainConstant::exp_least);
-    code_.vmaxps(to, n_, to);
+    bound(to, x, ChainConstant::exp_most, ChainConstant::exp_least);
     nearest_power(to);
     code_.vfnmadd231ps(to, n_, at(ChainConstant::exp_high));
     code_.vfnmadd231ps(to, n_, at(ChainConstant::exp_low));
@@ -167,11 +164,11 @@ class ChainFunctions {
     code_.vbroadcastss(to, code_.ptr[table_ + static_cast<int>(which) * 32]);
   }
   /// NaN stays, as these instructions return the second operand then.
-  void bound(const Vector& x, ChainConstant most, ChainConstant least) {
+  void bound(const Vector& to, const Vector& x, ChainConstant most, ChainConstant least) {
     load(n_, most);
-    code_.vminps(x, n_, x);
+    code_.vminps(to, n_, x);
     load(n_, least);
-    code_.vmaxps(x, n_, x);
+    code_.vmaxps(to, n_, to);
   }
   /// n = the whole number next to x / ln 2.
   void nearest_power(const Vector& x) {
