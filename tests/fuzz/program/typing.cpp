@@ -2,6 +2,8 @@
 
 #include <deque>
 
+#include "reel/tests/fuzz/program/slices.h"
+
 namespace reel::fuzz {
 
 const Rule* expression(Expression expression, int weight, Typing typing) {
@@ -96,6 +98,18 @@ Typing along_some(Element element) {
     in.axes = some_axes(d, a);
     return gives(d, in, {a}, d.type(a));
   };
+}
+
+bool expanded(Drafter& d, Instruction& in) {
+  const int a = pick_real(d, 0);
+  if (a < 0) return false;
+  in.dims = d.type(a).dims;
+  for (const int dim : in.dims)
+    if (!d.dim(dim).is_named() && !d.dim(dim).has_size()) return false;
+  for (const int dim : d.pick_dims(2))
+    if (!d.is_named() || !contains(in.dims, dim)) in.dims.insert(in.dims.begin(), dim);
+  return in.dims.size() < 4 && !have_one_origin(d.program(), in.dims) &&
+         gives(d, in, {a}, {.element = Element::real, .dims = in.dims});
 }
 
 }  // namespace reel::fuzz

@@ -29,4 +29,8 @@ int pick_real(Drafter& d, int least_rank);
 /// Returns a number between -2 and 2, a multiple of 1/8.
 double draw_number(Drafter& d);
 
+/// Drafts an instruction that repeats operand a, a real one, along more dims. in.dims: the dims of
+/// a and others.
+bool expanded(Drafter& d, Instruction& in);
+
 }  // namespace reel::fuzz

@@ -8,19 +8,6 @@ namespace {
 
 constexpr Element real = Element::real;
 
-/// Operand a; dims: those of a and others.
-bool expanded(Drafter& d, Instruction& in) {
-  const int a = pick_real(d, 0);
-  if (a < 0) return false;
-  in.dims = d.type(a).dims;
-  for (const int dim : in.dims)
-    if (!d.dim(dim).is_named() && !d.dim(dim).has_size()) return false;
-  for (const int dim : d.pick_dims(2))
-    if (!d.is_named() || !contains(in.dims, dim)) in.dims.insert(in.dims.begin(), dim);
-  return in.dims.size() < 4 && !have_one_origin(d.program(), in.dims) &&
-         gives(d, in, {a}, {.element = real, .dims = in.dims});
-}
-
 bool expanded_by_one(Drafter& d, Instruction& in) {
   const int a = pick_real(d, 0);
   if (a < 0 || d.rank(a) > 2) return false;

@@ -77,18 +77,6 @@ bool transposed(Drafter& d, Instruction& in) {
   return gives(d, in, {a}, type);
 }
 
-bool expanded(Drafter& d, Instruction& in) {
-  const int a = pick_real(d, 0);
-  if (a < 0) return false;
-  in.dims = d.type(a).dims;
-  for (const int dim : in.dims)
-    if (!d.dim(dim).is_named() && !d.dim(dim).has_size()) return false;
-  for (const int dim : d.pick_dims(2))
-    if (!d.is_named() || !contains(in.dims, dim)) in.dims.insert(in.dims.begin(), dim);
-  return in.dims.size() < 4 && !have_one_origin(d.program(), in.dims) &&
-         gives(d, in, {a}, {.element = real, .dims = in.dims});
-}
-
 bool renamed(Drafter& d, Instruction& in) {
   if (!d.is_named()) return false;
   return resized([](Drafter&, Instruction&, int size) { return size; }, Lengths::move)(d, in);
