@@ -21,6 +21,7 @@
 #include "reel/trace/executors/plan/plan.h"
 #include "reel/trace/passes/pipeline.h"
 #include "reel/trace/passes/residuals/recompute_runners.h"
+#include "reel/trace/sorted_rows.h"
 
 namespace reel {
 namespace {
@@ -35,6 +36,13 @@ Sizes sizes_of(const std::vector<TensorType>& types) {
   for (const TensorType& type : types)
     sizes.insert(sizes.end(), type.sizes().begin(), type.sizes().end());
   return sizes;
+}
+
+std::vector<TensorType> types_of(const Tensors& tensors) {
+  std::vector<TensorType> types;
+  types.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) types.push_back(tensor.type());
+  return types;
 }
 
 /// Returns true if a run makes dims that no input has: types of one run then differ from the next.
@@ -60,7 +68,9 @@ class PlannedGraph {
     std::vector<TensorType> types;
     std::unique_ptr<Profile> profile;  ///< of profiled runs
     std::shared_ptr<Plan> plan;
-    RunPlaces places;  ///< of its last run
+    RunPlaces places;         ///< of its last run
+    bool sorts_rows = false;  ///< it runs on sorted rows, if it can
+    std::string rows;         ///< RowsOfCall::text() of its last run
   };
 
   using All = std::vector<std::unique_ptr<PlannedGraph>>;
@@ -88,6 +98,7 @@ class PlannedGraph {
     graph_ = std::move(optimised.graph);
     if (has_recomputes(*graph_)) graph_ = recompute_by(*graph_, {run_plan, {passes}});
     captures_ = std::move(optimised.kept_captures);
+    if (passes.shrink_batch) rows_.emplace(graph, captures_);
     bears_dims_ = bears_dims(*graph_);
     entries_.reserve(kMaxPlans + 1);  // so that giving a plan back never fails
   }
@@ -103,14 +114,18 @@ class PlannedGraph {
     return inputs;
   }
 
-  /// Returns a plan for these inputs. It is removed from the cache during the run: one run at a
-  /// time.
-  Entry take(const Tensors& inputs) {
+  /// Returns the rows of a call.
+  std::optional<RowsOfCall> rows_of_call() {
+    return rows_ ? std::optional<RowsOfCall>(*rows_) : std::nullopt;
+  }
+
+  /// Returns a plan for these inputs, and sorts their rows if the plan runs so. The plan is removed
+  /// from the cache during the run: one run at a time.
+  Entry take(Tensors& inputs, std::optional<RowsOfCall>& rows) {
     Entry entry;
-    entry.types.reserve(inputs.size());
-    for (const Tensor& input : inputs) entry.types.push_back(input.type());
+    entry.types = types_of(inputs);
     entry.sizes = sizes_of(entry.types);
-    bool is_same = false;
+    std::vector<TensorType> before;
     {
       const std::lock_guard lock(mutex_);
       failure_.clear();
@@ -121,18 +136,28 @@ class PlannedGraph {
         entry.profile = std::move(found->profile);
         entry.places = std::move(found->places);
         if (entry.profile && std::exchange(entry.profile->is_first, false)) entry.profile->clear();
-        is_same = found->types == entry.types && !bears_dims_;
+        entry.sorts_rows = found->sorts_rows;
+        before = std::move(found->types);
         entries_.erase(found);
       }
     }
+    if (rows && (!entry.plan || entry.sorts_rows) && rows->sort(inputs))
+      entry.types = types_of(inputs);
     if (entry.plan) entry.plan->take_memory();
-    if (is_same || (entry.plan && entry.plan->rebind(entry.types, {}))) return entry;
+    const bool is_same = before == entry.types && !bears_dims_;
+    if (entry.plan && (is_same || entry.plan->rebind(entry.types, {}))) return entry;
     if (is_profiled_) entry.profile = std::make_unique<Profile>();
     entry.plan = std::make_shared<Plan>(
         *graph_, entry.types, DimEnv(),
         std::vector<Plan::Outputs>(graph_->outputs.size(), Plan::Outputs::blocks),
         is_checked_ ? Plan::Inputs::lent : Plan::Inputs::given,
         PlanContext{passes_, entry.profile.get(), is_checked_});
+    entry.sorts_rows = rows && SortedRows::suits(*entry.plan);
+    if (rows && !entry.sorts_rows) {
+      rows->restore(inputs, inputs.size());
+      entry.types = types_of(inputs);
+      entry.plan->rebind(entry.types, {});
+    }
     return entry;
   }
   void give_back(Entry entry) {
@@ -155,6 +180,7 @@ class PlannedGraph {
     if (entries_.empty()) return result.empty() ? std::nullopt : std::optional(result);
     const Entry& last = entries_.front();
     if (!failure_.empty()) result += "as of the call before:\n";
+    if (!last.rows.empty()) result += last.rows + '\n';
     return result + reel::explain(*last.plan, in_place_text(*last.plan, last.places));
   }
 
@@ -172,6 +198,7 @@ class PlannedGraph {
   Ref<Graph> graph_;
   std::vector<int> captures_;  ///< captures of the graph that the plans take
   bool bears_dims_ = false;
+  std::optional<SortedRows> rows_;  ///< none: rows keep their places
   std::mutex mutex_;
   std::vector<Entry> entries_;
   std::string failure_;  ///< why the interpreter ran the last call; empty: it did not
@@ -180,9 +207,10 @@ class PlannedGraph {
 /// Moves the arguments of a run back to their source unless the run succeeded.
 class ArgumentsOfRun {
  public:
-  /// from: the caller's inputs, with formal inputs moved out. inputs: of the plan.
-  ArgumentsOfRun(std::size_t count, Tensors& from, Tensors& inputs)
-      : count_(count), from_(from), inputs_(inputs) {}
+  /// from: the caller's inputs, with formal inputs moved out. inputs: of the plan. rows: of the
+  /// inputs.
+  ArgumentsOfRun(std::size_t count, Tensors& from, Tensors& inputs, std::optional<RowsOfCall>& rows)
+      : count_(count), from_(from), inputs_(inputs), rows_(rows) {}
   ~ArgumentsOfRun() { give_back(); }
   ArgumentsOfRun(const ArgumentsOfRun&) = delete;
   ArgumentsOfRun& operator=(const ArgumentsOfRun&) = delete;
@@ -194,6 +222,7 @@ class ArgumentsOfRun {
   void give_back() {
     for (std::size_t i = 0; i < count_; ++i)
       from_[i] = plan_ ? plan_->input_before(i) : std::move(inputs_[i]);
+    if (rows_) rows_->restore(from_, count_);
     count_ = 0;
   }
   void let_go() { count_ = 0; }
@@ -201,6 +230,7 @@ class ArgumentsOfRun {
  private:
   std::size_t count_;
   Tensors &from_, &inputs_;
+  std::optional<RowsOfCall>& rows_;
   Plan* plan_ = nullptr;
 };
 
@@ -222,15 +252,18 @@ Tensors run(const GraphRef& graph, Tensors&& all_inputs, const Passes& given, bo
   is_profiled = is_profiled && !is_checked;
   PlannedGraph& planned = PlannedGraph::of(*graph, passes, is_profiled, is_checked);
   Tensors inputs = planned.inputs_of(all_inputs);
+  std::optional<RowsOfCall> rows = planned.rows_of_call();
   // If the run throws, the plan is dropped too: its state is of no use.
   std::optional<PlannedGraph::Entry> entry;
-  ArgumentsOfRun arguments(graph->formal_count, all_inputs, inputs);
-  entry.emplace(planned.take(inputs));
+  ArgumentsOfRun arguments(graph->formal_count, all_inputs, inputs, rows);
+  entry.emplace(planned.take(inputs, rows));
   Plan& plan = *entry->plan;
   Tensors outputs;
   outputs.reserve(graph->outputs.size());
   entry->places.note_arguments(inputs, graph->formal_count);
   entry->places.results.reserve(graph->outputs.size());
+  if (rows) rows->make_outputs(plan);
+  entry->rows = rows ? rows->text() : std::string();
   if (entry->profile) entry->profile->forget_events();
   arguments.hand_to(plan);
   try {
@@ -254,7 +287,8 @@ Tensors run(const GraphRef& graph, Tensors&& all_inputs, const Passes& given, bo
     planned.note_failure(error.what());
     return outputs;
   }
-  for (std::size_t k = 0; k < graph->outputs.size(); ++k) outputs.push_back(plan.take_output(k));
+  for (std::size_t k = 0; k < graph->outputs.size(); ++k)
+    outputs.push_back(rows ? rows->put_back(k, plan.take_output(k)) : plan.take_output(k));
   arguments.let_go();
   entry->places.note_results(outputs);
   if (entry->profile) entry->profile->nanoseconds += nanoseconds_now() - begin;

@@ -40,8 +40,8 @@ using SavingRule = std::function<Saving(const StepValue&)>;
 /// runs the iterations behind a checkpoint again.
 ///
 /// Ensures: gradients have the bits of saving everything, in each mode. The exceptions are equal up
-/// to rounding: in plans, some large products and some rules; second gradients, for which all
-/// iterations are saved (docs/semantics.md, "Equal bits").
+/// to rounding: in plans, some large products, sums over rows that a plan sorts by length, and some
+/// rules; second gradients, for which all iterations are saved (docs/semantics.md, "Equal bits").
 ///
 ///   scan(Scan{.initial = h, .xs = x, .body = body, .checkpoint = Checkpoint::every(64)});
 ///

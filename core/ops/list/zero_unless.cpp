@@ -9,7 +9,6 @@
 #include "reel/core/types/mode.h"
 
 namespace reel {
-namespace {
 
 const Op zero_unless_op{
     .name = "zero_unless",
@@ -45,8 +44,6 @@ const Op zero_unless_op{
         },
     .takes_unranked = true,
 };
-
-}  // namespace
 
 Tensor zero_unless(const Tensor& present, Tensor x) {
   return bind(zero_unless_op, {present, std::move(x)});

@@ -9,6 +9,7 @@
 #include "reel/core/ops/creation/draws.h"
 #include "reel/core/ops/elementwise/element_loop.h"
 #include "reel/core/ops/indexing/index.h"
+#include "reel/core/ops/list/zero_unless.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/reductions/reduce.h"
@@ -77,6 +78,10 @@ void RowAxes::follow_records() {
   for (const OpRecord& record : graph_.records) {
     const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
     if (record.op == &full_op) is_uniform_[out[0]] = 1;
+    if (record.op == &loop_op && joint_ == Joint::any_order) {
+      follow_loop(record);
+      continue;
+    }
     int axis = kNone;
     const auto is = [&](int kind) {
       return std::any_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == kind; });
@@ -92,10 +97,13 @@ void RowAxes::follow_records() {
       // uniform.
       const bool has_others =
           axis == kNone && !is_uniform_[v] && rows_.is_named() && contains(type(v).dims(), rows_);
-      const bool has_lengths = has_lengths_of_absent(type(v), rows_) || has_kept_lengths(type(v));
+      // A dim with lengths of absent rows is as long as the longest row: whatever their order.
+      const bool has_lengths = joint_ != Joint::any_order &&
+                               (has_lengths_of_absent(type(v), rows_) || has_kept_lengths(type(v)));
       axes_[v] = (has_others || has_lengths) && record.op != &fused_op ? kMixed
                  : is_linear_scan(record.op) ? of_scan_result(record, v, axis)
                                              : axis;
+      if (joint_ == Joint::any_order && axes_[v] == kSummed) axes_[v] = kNone;
     }
     const Op* const mixing = first_mixing_;
     if (record.op == &fused_op && axis != kMixed) follow_fused(record);
@@ -171,6 +179,7 @@ int RowAxes::axis_made(const OpRecord& record) const {
   const auto out = graph_.outputs_of(record);
   if (is_draw(*record.op)) {
     const TensorType& drawn = type(out[0]);
+    if (joint_ == Joint::any_order && has_rows(drawn)) return kMixed;  // drawn by row numbers
     if (record.input_count != 1 || drawn.is_ragged()) return kNone;
     if (rows_.is_named()) return find(drawn.dims(), rows_);
     return draws_have_rows_ && drawn.rank() && drawn.dims()[0] == rows_ ? 0 : kNone;
@@ -194,7 +203,9 @@ int RowAxes::axis_of(const OpRecord& record) const {
   if (op == &scatter_add_op) return of_scatter(get<GatherAttrs>(record.attrs.get()), in);
   if (is_linear_scan(op)) return of_linear_scan(record, in);
   if (element_loop(*op) || (op->pointwise && op != &full_like_op)) return of_elements(in, result);
+  if (op == &zero_unless_op && axes_[in[0]] == kNone) return axis_of_all(record, in.subspan(1));
   const int axis = axis_of_all(record, in);
+  if (axis >= 0 && joint_ == Joint::any_order && is_extreme_of(record, axis)) return kSummed;
   return axis < 0 ? kMixed : rows_after(record, type(in[0]), axis, result);
 }
 
@@ -310,8 +321,10 @@ int RowAxes::of_scatter(const GatherAttrs& attrs, std::span<const ValueId> in) c
   int axis = axes_[in[0]];
   if (axis == kNone && is_uniform_[in[0]] && rows_.is_named())
     axis = find(type(in[0]).dims(), rows_);
-  if (axis < 0) return kMixed;
-  return of_gather(attrs, axis, axes_[in[1]]) == axes_[in[2]] && axes_[in[2]] >= 0 ? axis : kMixed;
+  const bool adds_rows = axis == kNone && axes_[in[1]] >= 0 && joint_ == Joint::any_order;
+  if (axis < 0 && !adds_rows) return kMixed;
+  if (axes_[in[2]] < 0 || of_gather(attrs, axis, axes_[in[1]]) != axes_[in[2]]) return kMixed;
+  return adds_rows ? kSummed : axis;
 }
 
 void RowAxes::follow_fused(const OpRecord& record) {

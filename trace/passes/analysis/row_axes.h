@@ -23,8 +23,10 @@ class RowAxes {
 
   /// How to treat a value that several rows contribute to and that has the (named) dim itself.
   enum class Joint : std::uint8_t {
-    mixed,  ///< as kMixed, and so every value computed from it
-    rows,   ///< as having rows of its own; made_jointly() tells them apart
+    mixed,      ///< as kMixed, and so every value computed from it
+    rows,       ///< as having rows of its own; made_jointly() tells them apart
+    any_order,  ///< as kMixed if it depends on the order of the rows. A sum over all rows counts as
+                ///< kNone. Loops are followed
   };
   /// rows: the dim as the graph names it.
   RowAxes(const Graph& graph, const Dim& rows, Joint joint = Joint::mixed);
@@ -69,6 +71,7 @@ class RowAxes {
   int of_linear_scan(const OpRecord& record, std::span<const ValueId> in) const;
   int of_scan_result(const OpRecord& record, ValueId v, int axis) const;
   void follow_fused(const OpRecord& record);
+  void follow_loop(const OpRecord& record);
   const TensorType& type(ValueId v) const { return graph_.types[v]; }
 
   const Graph& graph_;

@@ -124,6 +124,11 @@ int rows_after(const OpRecord& record, const TensorType& x, int axis, const Tens
   return kMixed;
 }
 
+bool is_extreme_of(const OpRecord& record, int axis) {
+  return is_one_of(record.op, {&max_op, &min_op, &any_op, &all_op}) &&
+         has(get<ReduceAttrs>(record.attrs.get()).axes, axis);
+}
+
 AttrsRef with_open_axis(const TensorType& result, int axis) {
   std::vector<std::int64_t> sizes;
   for (int i = 0; i < result.rank(); ++i) {

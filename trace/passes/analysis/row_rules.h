@@ -12,6 +12,10 @@ namespace reel {
 /// x.
 int rows_after(const OpRecord& record, const TensorType& x, int axis, const TensorType& result);
 
+/// True for a maximum or minimum over an axis and, of booleans, any or all: the same value in
+/// whatever order the axis is.
+bool is_extreme_of(const OpRecord& record, int axis);
+
 /// Returns attributes of a reshape to the dims of `result` with `axis` open, so that it takes any
 /// number of rows. Returns null if another size is unknown.
 AttrsRef with_open_axis(const TensorType& result, int axis);

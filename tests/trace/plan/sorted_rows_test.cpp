@@ -1,0 +1,287 @@
+// Batches whose rows a plan sorts by length: results are where the caller has the rows.
+#include <gtest/gtest.h>
+
+#include "reel/tests/trace/plan/explained.h"
+#include "reel/tests/trace/plan/row_cuts.h"
+#include "reel/trace/passes/analysis/row_order.h"
+
+namespace reel {
+namespace {
+
+struct Parameters {
+  Tensor x, w, h;
+};
+
+void expect_all_close(const TreeLeaves& made, const TreeLeaves& expected) {
+  ASSERT_EQ(made.size(), expected.size());
+  for (std::size_t i = 0; i < made.size(); ++i)
+    if (made[i].kind == TreeLeaf::Kind::tensor) {
+      EXPECT_EQ(made[i].tensor.type(), expected[i].tensor.type());
+      reel::expect_all_close(made[i].tensor, expected[i].tensor, 2e-5);
+    }
+}
+
+const std::vector<int> kMixed{3, 7, 0, 5, 7, 2, 4, 1, 6, 3, 5, 2};
+
+class SortedRowsTest : public ::testing::Test {
+ protected:
+  void SetUp() override { manual_seed(7); }
+
+  const Dim hidden{"hidden", 130}, next{"next", 130};
+
+  Dim batch_of(const std::vector<int>& lengths) const {
+    return Dim("batch", static_cast<std::int64_t>(lengths.size()));
+  }
+  Parameters parameters(const std::vector<int>& lengths = kMixed) const {
+    const Dim batch = batch_of(lengths), time("time", tensor(lengths, {batch}));
+    return {random_normal({time, batch, hidden}), random_normal({hidden, next}) * 0.1,
+            random_normal({batch, hidden})};
+  }
+  /// Returns ys and the last state of a scan.
+  std::pair<Tensor, Tensor> run(const Parameters& p, bool is_reverse = false) const {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor y = tanh(rename(matmul(h, p.w, hidden), next, hidden) + x);
+      return std::pair{y * y, y};
+    };
+    const auto [ys, last, dim] = scan(Scan{.spatial_dim = p.x.dims()[0],
+                                           .initial = p.h,
+                                           .xs = p.x,
+                                           .body = body,
+                                           .reverse = is_reverse});
+    return {ys, last};
+  }
+  Tensor loss(const Parameters& p) const {
+    const auto [ys, last] = run(p);
+    return sum(square(ys)) + sum(last * 0.1);
+  }
+  /// Returns the value, its gradients, and rows of all kinds.
+  auto everything() const {
+    return [this](const Parameters& p) {
+      const auto [value, slope] =
+          value_and_grad([this](const Parameters& p) { return loss(p); })(p);
+      const auto [ys, last] = run(p, true);
+      return std::tuple{value, mask_padding(slope.x), slope.w, slope.h, mask_padding(ys), last};
+    };
+  }
+  static bool is_sorted(const std::string& explained) { return has(explained, "rows: of batch="); }
+};
+
+TEST_F(SortedRowsTest, ResultsLieWhereTheCallerHasTheRows) {
+  for (const std::vector<int>& lengths :
+       std::vector<std::vector<int>>{kMixed,
+                                     {7, 7, 6, 5, 5, 4, 3, 2, 1, 0},
+                                     {0, 1, 2, 3, 4, 5, 6, 7},
+                                     {3, 3, 3, 3, 3, 3, 3, 3},
+                                     {0, 0, 0, 0, 0, 5, 0, 0, 0},
+                                     {2, 5, 1}}) {
+    const Parameters p = parameters(lengths);
+    const auto planned = jit(everything(), {.executor = Executor::plan});
+    const auto expected = everything()(p);
+    const auto made = planned(p);
+    expect_all_close(flatten(made), flatten(expected));
+    expect_same_on_threads(everything(), p);
+  }
+}
+
+TEST_F(SortedRowsTest, OnlyRowsInAnotherOrder) {
+  const auto planned = jit(everything());
+  const auto is_sorted_for = [&](const std::vector<int>& lengths) {
+    planned(parameters(lengths));
+    return is_sorted(planned.explain());
+  };
+  EXPECT_TRUE(is_sorted_for(kMixed));
+  EXPECT_TRUE(has(planned.explain(), "rows: of batch=12, sorted by the lengths of time"));
+  EXPECT_FALSE(is_sorted_for({7, 7, 6, 5, 5, 4, 3, 2, 1, 1, 1, 0}));  // as long as before
+  EXPECT_TRUE(is_sorted_for({2, 7, 0, 5, 7, 2, 4, 1, 6, 3, 5, 3}));
+  EXPECT_FALSE(is_sorted_for({0, 1, 1, 1, 2, 3, 4, 5, 5, 6, 7, 7}));
+  EXPECT_FALSE(is_sorted_for({1, 5, 2}));
+  const auto unsorted = jit(everything(), {.passes = {.shrink_batch = false}});
+  unsorted(parameters());
+  EXPECT_FALSE(is_sorted(unsorted.explain()));
+}
+
+TEST_F(SortedRowsTest, RowsHaveTheBitsOfAnUnsortedBatch) {
+  const auto f = [this](const Parameters& p) {
+    const Parameters slope = grad([this](const Parameters& p) { return loss(p); })(p);
+    return std::tuple{run(p).second, mask_padding(slope.x), slope.h, p.x.dim("time").lengths()};
+  };
+  const Parameters p = parameters();
+  const auto sorted = jit(f), unsorted = jit(f, {.passes = {.shrink_batch = false}});
+  const TreeLeaves made = flatten(sorted(p)), expected = flatten(unsorted(p));
+  EXPECT_TRUE(is_sorted(sorted.explain()));
+  for (std::size_t i = 0; i < made.size(); ++i)
+    expect_same_bits(made[i].tensor, expected[i].tensor);
+}
+
+TEST_F(SortedRowsTest, TheOtherDimsOfTheBatchFollow) {
+  // Two ragged dims of one batch, one inside the other, and rows as a second axis.
+  const Dim batch = batch_of(kMixed), words("words", tensor(kMixed, {batch}));
+  std::vector<int> letters;
+  for (int i = 0; i < 12 * 7; ++i) letters.push_back(i * 5 % 4);
+  const Dim other("other", tensor({1, 4, 2, 2, 0, 5, 3, 3, 1, 2, 6, 2}, {batch}));
+  const Dim letter("letter", mask_padding(tensor(letters, {batch, words})));
+  struct Data {
+    Tensor x, inner, y, h, w;
+  };
+  const Data data{random_normal({words, batch, hidden}), random_normal({batch, words, letter}),
+                  random_normal({batch, other}), random_normal({batch, hidden}),
+                  random_normal({hidden, next}) * 0.1};
+  const auto f = [&](const Data& d) {
+    const auto loss = [&](const Data& d) {
+      const auto [ys, last] = run({d.x, d.w, d.h});
+      const Tensor inner = sum(square(d.inner), d.inner.dim("letter"));
+      return sum(square(ys)) + sum(last * sum(d.y, d.y.dim("other"))) + sum(inner * inner);
+    };
+    const Data g = grad(loss)(d);
+    return std::tuple{mask_padding(g.x), sum(square(g.inner), batch), sum(square(g.y)), g.h, g.w};
+  };
+  const auto planned = jit(f, {.executor = Executor::plan});
+  expect_all_close(flatten(planned(data)), flatten(f(data)));
+  EXPECT_TRUE(is_sorted(planned.explain()));
+}
+
+TEST_F(SortedRowsTest, ArgumentsAreBackBehindAnError) {
+  const auto f = [this](const Parameters& p, const Tensor& index) {
+    const Parameters slope = grad([this](const Parameters& p) { return loss(p); })(p);
+    return std::pair{slope.w, gather(slope.w, index, hidden)};
+  };
+  const Parameters p = parameters();
+  const Dim picked("picked", 1);
+  const auto planned = jit(f);
+  const TreeLeaves expected = flatten(planned(p, tensor({1}, {picked})));
+  EXPECT_TRUE(is_sorted(planned.explain()));
+  Parameters moved{p.x + 0, p.w + 0, p.h + 0};
+  EXPECT_THROW(planned(std::move(moved), tensor({130}, {picked})), IndexError);
+  const TreeLeaves made = flatten(planned(p, tensor({1}, {picked})));
+  for (std::size_t i = 0; i < made.size(); ++i)
+    expect_same_bits(made[i].tensor, expected[i].tensor);
+}
+
+/// Expects that the rows of f keep their places, and that its plan computes as the interpreter
+/// does.
+template <class F>
+void expect_kept(const F& f, const Parameters& p, int line = __builtin_LINE()) {
+  SCOPED_TRACE(str("line ", line));
+  const auto planned = jit(f, {.executor = Executor::plan});
+  manual_seed(3);
+  const TreeLeaves made = flatten(planned(p));
+  manual_seed(3);
+  expect_all_close(made, flatten(jit(f, {.executor = Executor::interpreter})(p)));
+  EXPECT_FALSE(has(planned.explain(), "rows: of batch="));
+  EXPECT_FALSE(find_row_order(planned.graph()));
+}
+
+TEST_F(SortedRowsTest, RowsKeepTheirPlacesIfAnOpReadsTheirOrder) {
+  const Parameters p = parameters();
+  const auto with = [this](auto of) {
+    return [this, of](const Parameters& p) {
+      const Parameters slope = grad([this](const Parameters& p) { return loss(p); })(p);
+      return std::pair{slope.w, of(p)};
+    };
+  };
+  const Dim batch = p.h.dims()[0], picked("picked", 2);
+  expect_kept(with([&](const Parameters& p) { return argmax(p.h, batch); }), p);
+  expect_kept(with([&](const Parameters& p) { return cumsum(p.h, batch); }), p);
+  expect_kept(with([&](const Parameters& p) { return cast(range(batch), f32) * p.h; }), p);
+  expect_kept(with([&](const Parameters& p) { return p.h * random_uniform(p.h.dims()); }), p);
+  expect_kept(with([&](const Parameters& p) {
+                return gather(p.h, tensor({2, 0}, {picked}), batch);
+              }),
+              p);
+  expect_kept(
+      with([&](const Parameters& p) {
+        const auto body = [](const Tensor& h, const Tensor& s) {
+          return std::pair{s * 0.5 + h, s};
+        };
+        return scan(Scan{.spatial_dim = batch, .initial = zeros({hidden}), .xs = p.h, .body = body})
+            .ys;
+      }),
+      p);
+}
+
+TEST_F(SortedRowsTest, SumsAndExtremesOverRowsHaveNoOrder) {
+  const auto f = [this](const Parameters& p) {
+    const Parameters slope = grad([this](const Parameters& p) { return loss(p); })(p);
+    const Dim& batch = p.h.dims()[0];
+    return std::tuple{slope.w, sum(p.h, batch), max(p.h, batch), any(p.h > 2, batch)};
+  };
+  const Parameters p = parameters();
+  const auto planned = jit(f);
+  expect_all_close(flatten(planned(p)), flatten(f(p)));
+  EXPECT_TRUE(is_sorted(planned.explain()));
+}
+
+TEST_F(SortedRowsTest, NotIfAsMuchGoesInAndOutAsThroughLoops) {
+  const auto forward = [this](const Parameters& p) { return run(p); };
+  const auto planned = jit(forward);
+  planned(parameters());
+  EXPECT_FALSE(find_row_order(planned.graph()));
+}
+
+/// A model of parts that are present or not, by the bits of a number.
+struct Tagger {
+  Embedding symbols;
+  GruCell forward, backward;
+  Linear out;
+};
+
+class SortedTaggersTest : public ::testing::TestWithParam<int> {
+ protected:
+  bool has_part(int i) const { return GetParam() >> i & 1; }
+
+  const Dim symbol{"symbol", 11}, feature{"feature", 24}, hidden{"hidden", 24}, both{"both", 48};
+
+  Tagger tagger() const {
+    return {Embedding::init(symbol, feature), GruCell::init(feature, hidden),
+            GruCell::init(feature, hidden), Linear::init(both, symbol)};
+  }
+  Tensor loss(const Tagger& m, const Tensor& source, const Tensor& target) const {
+    const Dim time = source.dim("time"), other = target.dim("other");
+    const Tensor x = m.symbols(source);
+    const auto [ys, last] = recur(m.forward, x, time);
+    Tensor keys = ys;
+    if (has_part(0))  // read backwards, and added up along time
+      keys = keys + linear_scan(sigmoid(recur(m.backward, x, time, {.reverse = true}).outputs), ys,
+                                zeros_like(last), time);
+    const auto step = [&](const Tensor& x, const Tensor& s) {
+      const Tensor h = m.forward(x, s).second;
+      if (!has_part(1)) return std::pair{concat({h, x}, hidden, both), h};
+      const Tensor weights = softmax(matmul(keys, h, hidden), time);
+      return std::pair{concat({h, matmul(weights, keys, time)}, hidden, both), h};
+    };
+    const Tensor xs = rename(m.symbols(target), feature, feature);
+    const Tensor states =
+        scan(Scan{.spatial_dim = other, .initial = last, .xs = xs, .body = step}).ys;
+    Tensor result = has_part(2) ? cross_entropy(m.out(states), target, symbol)
+                                : mean(square(max(states, other)));
+    if (has_part(3)) result = result + sum(cast(time.lengths(), f32) * sum(last, hidden)) * 0.01;
+    return result;
+  }
+};
+
+TEST_P(SortedTaggersTest, LearnAsInTheInterpreter) {
+  manual_seed(static_cast<std::uint64_t>(GetParam()));
+  const std::vector<int> others{1, 4, 2, 2, 0, 5, 3, 3, 1, 2, 6, 2};
+  const Dim batch("batch", 12), time("time", tensor(kMixed, {batch})),
+      other("other", tensor(has_part(4) ? others : kMixed, {batch}));
+  const auto drawn = [&](const Dim& dim) {
+    const Dims dims = has_part(5) ? Dims{batch, dim} : Dims{dim, batch};
+    return cast(random_uniform(dims) * 10.99, i32);
+  };
+  const Tagger model = tagger();
+  const Tensor source = drawn(time), target = drawn(other);
+  const auto f = [this](const Tagger& m, const Tensor& source, const Tensor& target) {
+    return value_and_grad([&](const Tagger& m) { return loss(m, source, target); })(m);
+  };
+  const auto planned = jit(f, {.executor = Executor::plan, .passes = {.block_rows = 4}});
+  const TreeLeaves made = flatten(planned(model, source, target));
+  expect_all_close(made,
+                   flatten(jit(f, {.executor = Executor::interpreter})(model, source, target)));
+  EXPECT_TRUE(find_row_order(planned.graph()));
+  EXPECT_TRUE(has(planned.explain(), "rows: of batch=12")) << planned.explain();
+}
+
+INSTANTIATE_TEST_SUITE_P(Parts, SortedTaggersTest, ::testing::Range(0, 64));
+
+}  // namespace
+}  // namespace reel

@@ -1,0 +1,81 @@
+// RowAxes of loops, for rows in any order.
+#include <algorithm>
+
+#include "reel/core/ops/control/effects.h"
+#include "reel/trace/passes/analysis/row_axes.h"
+
+namespace reel {
+namespace {
+
+/// Returns true for loops that make no dims, keep all steps in memory, and run until their dim or
+/// their entries end.
+bool is_followed(const OpRecord& record, const LoopAttrs& attrs, const Dim& rows) {
+  const auto is_elsewhere = [&](const LoopStack& stack) {
+    return stack.is_list || stack.is_in_file() || stack.dim == rows;
+  };
+  return !has_effects(record) && !attrs.cond && !attrs.trips.makes_dim && !attrs.has_windows() &&
+         !attrs.chunking.over_chunks && !attrs.chunking.within_chunk &&
+         std::ranges::none_of(attrs.stacks, is_elsewhere);
+}
+
+}  // namespace
+
+/// A loop treats its rows alike if its body does: carries, slices and captures of the body have
+/// rows as the operands do.
+void RowAxes::follow_loop(const OpRecord& record) {
+  const auto& attrs = get<LoopAttrs>(record.attrs.get());
+  const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
+  const auto refuse = [&](const Op* mixing) {
+    for (const ValueId v : out) axes_[v] = kMixed;
+    if (!first_mixing_) first_mixing_ = mixing;
+  };
+  const auto is_mixed = [&](ValueId v) { return axes_[v] == kMixed || type(v).is_list(); };
+  if (!is_followed(record, attrs, rows_) || std::ranges::any_of(in, is_mixed))
+    return refuse(record.op);
+  const Graph& body = *attrs.body.graph;
+  const auto operands = operands_of(attrs, in);
+  const auto formals = body_inputs(attrs);
+  // Equal elements have rows where the loop's own values have them.
+  const auto axis_in = [&](ValueId v) {
+    return axes_[v] == kNone && is_uniform_[v] ? find(type(v).dims(), rows_) : axes_[v];
+  };
+  std::vector<int> seeds(body.types.size(), kNone);
+  for (std::size_t i = 0; i < formals.carries.size(); ++i)
+    seeds[formals.carries[i]] = axis_in(operands.carries[i]);
+  for (std::size_t i = 0; i < formals.slices.size(); ++i) {
+    const int axis = axis_in(operands.slices[i]);
+    if (axis == 0) return refuse(record.op);  // the loop runs along the rows
+    seeds[formals.slices[i]] = axis < 0 ? axis : axis - 1;
+  }
+  for (std::size_t i = 0; i < formals.captures.size(); ++i)
+    seeds[formals.captures[i]] =
+        axis_in(operands.captures[static_cast<std::size_t>(attrs.body_captures[i])]);
+  Dim rows = rows_;
+  for (const ValueId v : body.inputs)
+    if (seeds[v] >= 0) rows = body.types[v].dims()[static_cast<std::size_t>(seeds[v])];
+  RowAxes inside(body, rows, Joint::any_order);
+  for (const ValueId v : body.inputs) inside.seed(v, seeds[v]);
+  inside.follow();
+
+  const auto made = body_outputs(attrs);
+  const auto results = results_of(attrs, out);
+  const auto is_made = [&](ValueId v, int axis) { return inside[v] == axis && axis != kMixed; };
+  for (std::size_t i = 0; i < made.carries.size(); ++i) {
+    const int axis = seeds[formals.carries[i]];
+    if (!is_made(made.carries[i], axis)) return refuse(inside.first_mixing_);
+    axes_[results.carries[i]] = axis;
+  }
+  for (std::size_t j = 0; j < made.stacks.size(); ++j) {
+    const int axis = inside[made.stacks[j]];
+    if (axis == kMixed) return refuse(inside.first_mixing_);
+    axes_[results.stacks[j]] = axis < 0 ? axis : axis + 1;
+  }
+  for (std::size_t i = 0; i < made.sums.size(); ++i) {
+    const int axis = inside[made.sums[i]];
+    if (axis == kMixed) return refuse(inside.first_mixing_);
+    axes_[results.sums[i]] = axis;
+  }
+  axes_[results.trips] = kNone;
+}
+
+}  // namespace reel

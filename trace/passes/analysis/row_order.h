@@ -1,0 +1,29 @@
+// trace/passes/analysis/row_order.h — RowOrder: the rows of a graph that may change places.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "reel/core/graph/graph.h"
+
+namespace reel {
+
+/// Rows along one dim that may change places. If they do in all inputs, they do in all outputs, and
+/// nothing else changes, but for the rounding of sums over rows.
+struct RowOrder {
+  Dim rows;                          ///< as the graph names it
+  std::vector<int> inputs, outputs;  ///< the axis of the rows of each; -1 if it has none
+  /// A ragged dim with a length for each row, along which loops run until each row ends.
+  struct Lengths {
+    Dim dim;
+    int leaves = 0;  ///< values with rows that iterations of these loops read and write
+  };
+  std::vector<Lengths> lengths;
+};
+
+/// Returns the rows of the loops whose entries finish one by one. Returns nothing if there are
+/// none, if an op depends on their order, or if all inputs and outputs with rows are not much less
+/// than the values that loops read and write: then it does not pay to change places.
+std::optional<RowOrder> find_row_order(const Graph& graph);
+
+}  // namespace reel

@@ -1,0 +1,255 @@
+#include "reel/trace/sorted_rows.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "reel/core/base/str.h"
+#include "reel/core/dims/dim_slices.h"
+#include "reel/core/ops/loop/loop.h"
+#include "reel/core/runtime/memory.h"
+#include "reel/core/runtime/residual_source.h"
+#include "reel/trace/executors/plan/base/plan_views.h"
+#include "reel/trace/executors/plan/explain/plan_view.h"
+#include "reel/trace/executors/plan/loop/row_cut.h"
+
+namespace reel {
+namespace {
+
+using RowNumbers = std::vector<std::int64_t>;
+
+/// Fewer rows run as one block, or copy little.
+constexpr std::int64_t kFewRows = 8;
+
+/// Calls copy(to, from) with the places, counted in rows, of each row of a tensor in both orders.
+/// axis: of the rows.
+template <class Copy>
+void each_row(const std::vector<std::int64_t>& sizes, int axis, const RowNumbers& rows,
+              const Copy& copy) {
+  const auto at = sizes.begin() + axis;
+  const std::int64_t count = *at, before = std::accumulate(sizes.begin(), at, std::int64_t{1},
+                                                           std::multiplies<std::int64_t>());
+  for (std::int64_t i = 0; i < before; ++i)
+    for (std::int64_t r = 0; r < count; ++r)
+      copy(i * count + r, i * count + rows[static_cast<std::size_t>(r)]);
+}
+
+/// Returns the bytes of one row at each place of the axes before.
+std::int64_t row_bytes(const TensorType& type, int axis) {
+  std::int64_t bytes = type.bytes();
+  for (int i = 0; i <= axis && bytes; ++i) bytes /= type.sizes()[static_cast<std::size_t>(i)];
+  return bytes;
+}
+
+/// Returns a tensor with row rows[r] of x as row r.
+Tensor take_rows(const Tensor& x, const TensorType& type, int axis, const RowNumbers& rows) {
+  Tensor result(allocate_block(type));
+  if (axis < 0 || type.numel() == 0) {
+    copy_elements(result.data<void>(), x);
+    return result;
+  }
+  const std::int64_t bytes = row_bytes(type, axis);
+  each_row(type.sizes(), axis, rows, [&](std::int64_t to, std::int64_t from) {
+    std::memcpy(result.data<char>() + to * bytes, x.data<char>() + from * bytes,
+                static_cast<std::size_t>(bytes));
+  });
+  return result;
+}
+
+/// Returns the rows, longest first.
+RowNumbers by_length(const Tensor& lengths) {
+  RowNumbers rows(static_cast<std::size_t>(lengths.numel()));
+  std::iota(rows.begin(), rows.end(), 0);
+  const auto* const length = lengths.data<std::int32_t>();
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](std::int64_t a, std::int64_t b) { return length[a] > length[b]; });
+  return rows;
+}
+
+/// True if a batch of all rows is read in place: the lengths fall, or rise.
+bool are_in_order(const Tensor& lengths, const RowNumbers& rows) {
+  const auto* const length = lengths.data<std::int32_t>();
+  const auto falls = [&](std::int64_t a, std::int64_t b) { return length[a] < length[b]; };
+  const auto rises = [&](std::int64_t a, std::int64_t b) { return length[a] > length[b]; };
+  return std::adjacent_find(rows.begin(), rows.end(), falls) == rows.end() ||
+         std::adjacent_find(rows.begin(), rows.end(), rises) == rows.end();
+}
+
+/// Returns a ragged dim with sorted rows, given the changes of the dims that its lengths run over.
+Dim sorted_dim(const Dim& dim, const Dim& rows_dim, const DimChanges& sorted,
+               const RowNumbers& rows) {
+  const Tensor lengths = dim.lengths();
+  const TensorType type = lengths.type().with(sorted(dim.length_dims()));
+  return Dim(dim.name(), take_rows(lengths, type, find(dim.length_dims(), rows_dim), rows));
+}
+
+}  // namespace
+
+SortedRows::SortedRows(const Graph& graph, const std::vector<int>& captures)
+    : order_(find_row_order(graph)) {
+  if (!order_) return;
+  std::vector<ValueId> inputs(
+      graph.inputs.begin(), graph.inputs.begin() + static_cast<std::ptrdiff_t>(graph.formal_count));
+  std::vector<int> axes(order_->inputs.begin(),
+                        order_->inputs.begin() + static_cast<std::ptrdiff_t>(graph.formal_count));
+  for (const int i : captures) {
+    const std::size_t at = graph.formal_count + static_cast<std::size_t>(i);
+    inputs.push_back(graph.inputs[at]);
+    axes.push_back(order_->inputs[at]);
+  }
+  order_->inputs = axes;
+  const auto place_of = [&](const Dim& dim) -> std::optional<Place> {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (const int axis = find(graph.types[inputs[i]].dims(), dim); axis >= 0)
+        return Place{i, static_cast<std::size_t>(axis)};
+    return std::nullopt;
+  };
+  Dims seen;
+  for (const ValueId v : inputs)
+    for (const Dim& dim : graph.types[v].dims()) {
+      if (!contains(dim.length_dims(), order_->rows) || contains(seen, dim)) continue;
+      seen.push_back(dim);
+      ragged_.push_back(*place_of(dim));
+    }
+  for (const RowOrder::Lengths& lengths : order_->lengths) {
+    const auto place = place_of(lengths.dim);
+    if (!place) {
+      order_.reset();
+      return;
+    }
+    lengths_.push_back(*place);
+  }
+}
+
+std::shared_ptr<const SortedRows::Order> SortedRows::order_of(const Tensors& inputs) {
+  if (!order_) return nullptr;
+  Dims given;
+  for (const Place& place : ragged_) given.push_back(dim_at(place, inputs));
+  const std::lock_guard lock(mutex_);
+  if (!last_ || last_->given != given) {
+    std::shared_ptr<const Order> made = make_order(inputs, std::move(given));
+    if (!made) return nullptr;
+    last_ = std::move(made);
+  }
+  return last_;
+}
+
+std::shared_ptr<const SortedRows::Order> SortedRows::make_order(const Tensors& inputs,
+                                                                Dims given) const {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (order_->inputs[i] >= 0 && saved_value(inputs[i])) return nullptr;
+  // A slice of a dim is found by that dim, of which a sorted one would be no slice.
+  if (std::ranges::any_of(given, [](const Dim& dim) { return whole_of(dim).has_value(); }))
+    return nullptr;
+  // The order in which most values of loops are read in place.
+  RowNumbers rows(static_cast<std::size_t>(dim_at(lengths_[0], inputs).lengths().numel()));
+  if (std::ssize(rows) < kFewRows) return nullptr;
+  std::iota(rows.begin(), rows.end(), 0);
+  const auto in_place = [&](const RowNumbers& in) {
+    int leaves = 0;
+    for (std::size_t i = 0; i < lengths_.size(); ++i)
+      if (are_in_order(dim_at(lengths_[i], inputs).lengths(), in))
+        leaves += order_->lengths[i].leaves;
+    return leaves;
+  };
+  const Dim* by = nullptr;
+  int most = in_place(rows);
+  for (const Place& place : lengths_) {
+    const Dim& dim = dim_at(place, inputs);
+    RowNumbers sorted = by_length(dim.lengths());
+    if (const int leaves = in_place(sorted); leaves > most) {
+      most = leaves;
+      rows = std::move(sorted);
+      by = &dim;
+    }
+  }
+  if (!by) return nullptr;
+  const Dim rows_dim = by->length_dims()[0];
+  auto result = std::make_shared<Order>();
+  for (const Dim& dim : given) {
+    if (result->sorted.affects(dim)) continue;  // computed from a sorted dim
+    const Dim to = sorted_dim(dim, rows_dim, result->sorted, rows);
+    result->sorted.add(dim, to);
+    result->back.add(to, dim);
+  }
+  result->text = str("rows: of ", rows_dim, ", sorted by the lengths of ", by->name(),
+                     " for the call, as other orders copy them in each iteration");
+  result->given = std::move(given);
+  result->rows = std::move(rows);
+  return result;
+}
+
+namespace {
+
+bool shrinks(const Plan& plan) {
+  for (const PlanView::Instruction& at : PlanView::instructions(plan)) {
+    const OpRecord& record = plan.graph().records[at.record];
+    if (record.op != &loop_op) continue;
+    const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
+    // The loops inside are known when they run.
+    if (attrs.chunking.over_chunks && attrs.trips.has_lengths) return true;
+    if (!attrs.has_entries()) continue;
+    const auto cut = find_row_cut(attrs, PlanView::types(plan, plan.graph().inputs_of(record)),
+                                  PlanView::context(plan).passes);
+    if (cut && cut->can_join) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool SortedRows::suits(const Plan& plan) {
+  for (std::size_t k = 0; k < plan.graph().outputs.size(); ++k)
+    if (!plan.output_is_known(k)) return false;
+  return shrinks(plan);
+}
+
+bool RowsOfCall::sort(Tensors& inputs) {
+  order_ = all_.order_of(inputs);
+  if (!order_) return false;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const int axis = all_.order_->inputs[i];
+    const TensorType type = order_->sorted(inputs[i].type());
+    if (axis < 0 && type == inputs[i].type()) continue;
+    Tensor sorted = take_rows(inputs[i], type, axis, order_->rows);
+    given_.emplace_back(i, std::exchange(inputs[i], std::move(sorted)));
+  }
+  return true;
+}
+
+void RowsOfCall::restore(Tensors& to, std::size_t count) {
+  for (auto& [i, tensor] : given_)
+    if (i < count) to[i] = std::move(tensor);
+  given_.clear();
+  order_.reset();
+}
+
+void RowsOfCall::make_outputs(const Plan& plan) {
+  if (!order_) return;
+  const Graph& graph = plan.graph();
+  outputs_.resize(graph.outputs.size());
+  for (std::size_t k = 0; k < outputs_.size(); ++k) {
+    const bool has_rows = all_.order_->outputs[k] >= 0;
+    const TensorType& made = plan.output_type(k);
+    const TensorType type = order_->back(made);
+    if (has_rows || !(type == made)) outputs_[k] = Tensor(allocate_block(type));
+  }
+}
+
+Tensor RowsOfCall::put_back(std::size_t k, Tensor made) {
+  if (!order_ || !outputs_[k].is_defined()) return made;
+  const int axis = all_.order_->outputs[k];
+  Tensor result = std::move(outputs_[k]);
+  if (axis < 0) {
+    copy_elements(result.data<void>(), made);
+    return result;
+  }
+  const std::int64_t bytes = row_bytes(made.type(), axis);
+  each_row(made.type().sizes(), axis, order_->rows, [&](std::int64_t from, std::int64_t to) {
+    std::memcpy(result.data<char>() + to * bytes, made.data<char>() + from * bytes,
+                static_cast<std::size_t>(bytes));
+  });
+  return result;
+}
+
+}  // namespace reel
