@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
+#include "reel/core/ops/kernels/parallel_ranges.h"
+#include "reel/core/ops/shape/strided.h"
 #include "reel/core/types/tensor.h"
 
 namespace reel {
@@ -134,6 +137,65 @@ void multiply_rows(DType dtype, const MatrixSizes& sizes, const LiveRows& rows, 
   }
   multiply_gathered();
   if (!part.add) multiply_part(0, from_a, from_b);  // without rows: zeros
+}
+
+std::optional<LiveRows> rows_worth_computing(const TensorType& a, const MatrixSizes& sizes) {
+  // Below this work, a product takes less time than looking for its rows.
+  constexpr std::int64_t kLeastWork = std::int64_t{1} << 20, kLeastRange = 4;
+  const std::int64_t work = sizes.m * sizes.n * sizes.k;
+  if (!a.is_ragged() || sizes.a_step != 1 || sizes.n == 1 || sizes.add || work < kLeastWork ||
+      !has_alike_rows(sum_order(a.dtype(), sizes)))
+    return std::nullopt;
+  std::vector<int> axes(static_cast<std::size_t>(a.rank() - 1));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::optional<LiveRows> rows = live_rows(a, axes);
+  if (rows &&
+      (8 * rows->count > 7 * sizes.m || rows->count < kLeastRange * std::ssize(rows->ranges)))
+    return std::nullopt;
+  return rows;
+}
+
+void multiply_some_rows(DType dtype, MatrixSizes sizes, const LiveRows& rows, const void* a,
+                        const void* b, void* c) {
+  const std::size_t item = size_of(dtype);
+  const auto bytes = [&](std::int64_t elements) {
+    return elements * static_cast<std::int64_t>(item);
+  };
+  sizes.order = sum_order(dtype, sizes);
+  Tensor copy;  // of b in rows, which each range would make otherwise
+  if (sizes.b_step != 1 && sizes.order != SumOrder::runs) {
+    copy = Tensor(allocate_block(TensorType(dtype, {sizes.k, sizes.n})));
+    copy_strided(item, {{sizes.k, sizes.n, sizes.b_row}, {sizes.n, 1, sizes.b_step}},
+                 copy.data<char>(), static_cast<const char*>(b));
+    b = copy.data<void>();
+    sizes.b_row = sizes.n, sizes.b_step = 1;
+  }
+  char* const to = static_cast<char*>(c);
+  const auto clear = [&](std::int64_t first, std::int64_t last) {
+    std::memset(to + bytes(first * sizes.c_row), 0,
+                static_cast<std::size_t>(bytes((last - first) * sizes.c_row)));
+  };
+  // The work of a share, in the unit of parallel_ranges().
+  constexpr std::int64_t kProducts = 16;
+  const std::int64_t work = rows.count * sizes.n * sizes.k / kProducts;
+  parallel_ranges(std::ssize(rows.ranges), work, [&](std::int64_t first, std::int64_t count) {
+    std::int64_t end = 0;
+    if (first) {
+      const LiveRows::Range& before = rows.ranges[static_cast<std::size_t>(first - 1)];
+      end = before.first + before.count;
+    }
+    for (std::int64_t i = first; i < first + count; ++i) {
+      const LiveRows::Range& range = rows.ranges[static_cast<std::size_t>(i)];
+      clear(end, range.first);
+      end = range.first + range.count;
+      MatrixSizes part = sizes;
+      part.m = range.count;
+      multiply(dtype, part, static_cast<const char*>(a) + bytes(range.first * sizes.a_row), b,
+               to + bytes(range.first * sizes.c_row));
+    }
+    if (first + count == std::ssize(rows.ranges)) clear(end, sizes.m);
+  });
+  if (rows.ranges.empty()) clear(0, sizes.m);
 }
 
 }  // namespace reel

@@ -29,4 +29,15 @@ std::optional<LiveRows> live_rows(const TensorType& type, const std::vector<int>
 void multiply_rows(DType dtype, const MatrixSizes& sizes, const LiveRows& rows, const void* a,
                    const void* b, void* c);
 
+/// Returns the rows of a product's left operand that are no padding, if it pays to compute these
+/// alone: many others are padding, and few ranges have the rest.
+///
+/// a: type of the operand; its last axis is summed over.
+std::optional<LiveRows> rows_worth_computing(const TensorType& a, const MatrixSizes& sizes);
+
+/// Multiplies some rows of a by b, with the bits that they have among all rows; other rows of c are
+/// zero. Requires rows_worth_computing().
+void multiply_some_rows(DType dtype, MatrixSizes sizes, const LiveRows& rows, const void* a,
+                        const void* b, void* c);
+
 }  // namespace reel

@@ -318,6 +318,9 @@ void dot_kernel(KernelArgs& args) {
   if (auto plain = plain_sizes(attrs, args.input(0).type(), args.input(1).type())) {
     const Tensor& out = args.make();
     plain->add = args.adds;
+    if (const auto live = rows_worth_computing(args.input(0).type(), *plain))
+      return multiply_some_rows(out.dtype(), *plain, *live, args.input(0).data<void>(),
+                                args.input(1).data<void>(), out.data<void>());
     multiply(out.dtype(), *plain, args.input(0).data<void>(), args.input(1).data<void>(),
              out.data<void>());
     return;
