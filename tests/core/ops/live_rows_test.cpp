@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/tests/modes.h"
+#include "reel/tests/threads.h"
 
 namespace reel {
 namespace {
@@ -111,6 +114,44 @@ TEST(LiveRowsTest, ASumOfNoRowsIsWhatItIsAddedTo) {
   fresh.add = false;
   multiply_rows(f64, fresh, {}, a.data(), b.data(), c.data());
   EXPECT_EQ(c, std::vector<double>(12, 0.0));
+}
+
+/// Expects that x·w has the bits of a product of all rows, and zeros in padding.
+void expect_rows_alone(const Dims& dims, const Dim& in, const Tensor& w, bool is_computed) {
+  const Tensor x = mask_padding(random_normal(dims, w.dtype()), kNaN), clean = mask_padding(x, 0.0);
+  const Dim rows("rows", x.numel() / in.size());
+  const Tensor all = matmul(reshape(clean, {rows, in}), w, in), made = matmul(x, w, in);
+  expect_same_bits(reshape(mask_padding(made), all.dims()), all);
+  const std::vector<double> values = values_of(made);
+  EXPECT_EQ(std::ranges::none_of(values, [](double v) { return std::isnan(v); }), is_computed);
+}
+
+TEST(LiveRowsTest, RowsOfAProductLeaveOutPadding) {
+  manual_seed(8);
+  const std::vector<int> falling{20, 20, 17, 11, 9, 5, 3, 1, 0, 0, 0, 0};
+  const Dim batch("batch", 12), time("time", tensor(falling, {batch}));
+  for (const DType dtype : {f32, f64})
+    for (const auto& [inner, outer] : std::vector<std::pair<int, int>>{{128, 96}, {300, 33}}) {
+      SCOPED_TRACE(str(dtype, ' ', inner, ' ', outer));
+      const Dim in("in", inner), out("out", outer);
+      for (const Tensor& w : {random_normal({in, out}, dtype), random_normal({out, in}, dtype)})
+        for (const int threads : {1, 2}) {
+          const Threads these(threads);
+          expect_rows_alone({time, batch, in}, in, w, true);
+          expect_rows_alone({batch, time, in}, in, w, true);
+        }
+    }
+}
+
+TEST(LiveRowsTest, AllRowsOfAProductAreComputedIfFewArePaddingOrScattered) {
+  manual_seed(9);
+  const Dim batch("batch", 12), in("in", 128), out("out", 96);
+  const Tensor w = random_normal({in, out});
+  const Dim scattered("time", tensor({20, 0, 17, 1, 20, 5, 11, 0, 9, 0, 3, 0}, {batch})),
+      full("time", tensor({20, 20, 20, 20, 20, 20, 20, 20, 20, 20, 20, 3}, {batch}));
+  expect_rows_alone({scattered, batch, in}, in, w, false);
+  expect_rows_alone({batch, scattered, in}, in, w, true);  // one range for each entry
+  expect_rows_alone({full, batch, in}, in, w, false);
 }
 
 }  // namespace

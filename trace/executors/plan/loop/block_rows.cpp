@@ -153,22 +153,39 @@ void BlockRows::clear(const Part& stack, std::size_t r, std::int64_t position) c
 }
 
 void BlockRows::finish() {
-  for (std::size_t r = 0; r < lengths_.size(); ++r) finish_row(r, last_);
+  finish_rows(std::vector<std::int64_t>(lengths_.size(), last_));
   if (is_first_) results_of(attrs_, out_).trips = results_of(attrs_, outputs_).trips;
 }
 
-void BlockRows::finish_row(std::size_t r, std::int64_t position) {
+void BlockRows::finish_rows(std::span<const std::int64_t> ends) {
   const auto whole = results_of(attrs_, out_);
-  for (std::size_t j = 0; j < stacks_.size(); ++j) {
-    const std::int64_t steps = whole.stacks[j].type().sizes()[0];
-    for (std::int64_t i = position; !attrs_.stacks[j].is_raw() && i < steps; ++i)
-      clear(stacks_[j], r, i);
+  for (std::size_t j = 0; j < stacks_.size(); ++j)
+    if (!attrs_.stacks[j].is_raw()) clear_behind(j, ends);
+  for (std::size_t r = 0; r < lengths_.size(); ++r) {
+    if (lengths_[r] != 0) continue;
+    for (std::size_t i = 0; i < initial_.size(); ++i)
+      if (const Part& initial = initial_[i]; initial.bytes)
+        copy_row(whole.carries[i].data<char>() + rows_[r] * initial.bytes, row(initial, r),
+                 initial.bytes);
   }
-  if (lengths_[r] != 0) return;
-  for (std::size_t i = 0; i < initial_.size(); ++i)
-    if (const Part& initial = initial_[i]; initial.bytes)
-      copy_row(whole.carries[i].data<char>() + rows_[r] * initial.bytes, row(initial, r),
-               initial.bytes);
+}
+
+/// Clears the rows of stack j from their ends on, neighbours together.
+void BlockRows::clear_behind(std::size_t j, std::span<const std::int64_t> ends) const {
+  const Part& stack = stacks_[j];
+  const std::int64_t steps = results_of(attrs_, out_).stacks[j].type().sizes()[0];
+  const std::int64_t first = ends.empty() ? steps : *std::ranges::min_element(ends);
+  for (std::int64_t position = first; position < steps; ++position)
+    for (std::size_t r = 0; r < ends.size();) {
+      const std::size_t begin = r;
+      while (r < ends.size() && ends[r] <= position && (r == begin || rows_[r] == rows_[r - 1] + 1))
+        ++r;
+      if (r > begin)
+        std::memset(row(stack, begin, position), 0,
+                    static_cast<std::size_t>(stack.bytes) * (r - begin));
+      else
+        ++r;
+    }
 }
 
 }  // namespace reel

@@ -54,8 +54,8 @@ class BlockRows {
   void after(std::int64_t position, std::span<char* const> carries);
   /// Completes the outputs. Must be called after the last iteration.
   void finish();
-  /// Finishes row r alone, which did not run from `position` on.
-  void finish_row(std::size_t r, std::int64_t position);
+  /// Completes the outputs of rows that did not run from their ends on.
+  void finish_rows(std::span<const std::int64_t> ends);
 
  private:
   /// A tensor that the block uses some rows of.
@@ -70,6 +70,7 @@ class BlockRows {
   }
   bool ends() const { return !lengths_.empty(); }
   Tensor rows_of(const Tensor& whole, const TensorType& type) const;
+  void clear_behind(std::size_t j, std::span<const std::int64_t> ends) const;
   void clear(const Part& stack, std::size_t r, std::int64_t position) const;
 
   const LoopAttrs& attrs_;

@@ -144,7 +144,7 @@ void ShrinkingBlock::run(const LoopAttrs& whole, const RowCut& cut, const BlockO
   }
   const BlockOfRows rows = block_of(sizes_.back());
   BlockRows all(*sizes_.back().loop, cut, rows.rows, rows.lengths, in, out, false, {}, captures);
-  for (std::size_t r = 0; r < rows.rows.size(); ++r) all.finish_row(r, rows.lengths[r]);
+  all.finish_rows(rows.lengths);
   if (profile) profile->nanoseconds += nanoseconds_now() - begin;
 }
 
