@@ -12,6 +12,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/kernels/parallel_ranges.h"
 #include "reel/core/ops/products/gemm.h"
+#include "reel/core/ops/products/live_entries.h"
 #include "reel/core/ops/products/live_rows.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
@@ -337,10 +338,17 @@ void dot_kernel(KernelArgs& args) {
   sizes.add = args.adds;
   const auto item = static_cast<std::int64_t>(size_of(out.dtype()));
   const std::int64_t bytes = sizes.m * sizes.n * item;
+  const LiveEntries live({a.type, a.batch, a.free, a.contract},
+                         {b.type, b.batch, b.free, b.contract}, sizes);
   const auto multiply_entries = [&](std::size_t level, std::int64_t in_a, std::int64_t in_b,
                                     char* to) {
+    std::int64_t entry = (to - out.data<char>()) / bytes;
     each_entry(a, b, level, in_a, in_b, [&](std::int64_t in_a, std::int64_t in_b) {
-      multiply(out.dtype(), sizes, a.data + in_a * item, b.data + in_b * item, to);
+      const char *from_a = a.data + in_a * item, *from_b = b.data + in_b * item;
+      if (live)
+        live.multiply(entry++, from_a, from_b, to);
+      else
+        multiply(out.dtype(), sizes, from_a, from_b, to);
       to += bytes;
     });
   };
