@@ -11,6 +11,7 @@
 #include "reel/trace/passes/cleanup/drop_masks.h"
 #include "reel/trace/passes/cleanup/fold_constants.h"
 #include "reel/trace/passes/cleanup/forward_outputs.h"
+#include "reel/trace/passes/cleanup/share_masked_operands.h"
 #include "reel/trace/passes/fusion/fuse_pointwise.h"
 #include "reel/trace/passes/hoisting/batch_across_iterations.h"
 #include "reel/trace/passes/hoisting/capture_constant_slices.h"
@@ -129,6 +130,8 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   };
   // Lets gradient loops read residuals of finished entries as padding.
   pass(true, "relax_finished_residuals", relax_finished_residuals);
+  // Lets products read masked operands that exist anyway.
+  pass(passes.simplify, "share_masked_operands", share_masked_operands);
   // Hoists ops on captures out of loops along a known dim.
   pass(passes.hoist_invariants, "hoist_once", hoist_once);
   // Hoists the same out of loops of unknown length and loops that slice or stack lists.
