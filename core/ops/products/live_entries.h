@@ -18,6 +18,10 @@ class LengthsOfEntries {
   /// of its entries.
   LengthsOfEntries(const TensorType& type, const std::vector<int>& group,
                    const std::vector<int>& batch);
+  /// lengths: i32, of the first axis of the group, by element of the first axis of the batch. Must
+  /// outlive this object.
+  LengthsOfEntries(const Tensor& lengths, const TensorType& type, const std::vector<int>& group,
+                   const std::vector<int>& batch);
   /// True if entries have lengths of their own.
   explicit operator bool() const { return lengths_; }
   /// Returns the elements of an entry. Requires lengths.
@@ -27,6 +31,9 @@ class LengthsOfEntries {
   struct Axis {
     std::int64_t size, step;
   };
+  void find_batch(const TensorType& type, const std::vector<int>& batch);
+  void find_unit(const TensorType& type, const std::vector<int>& group);
+
   const std::int32_t* lengths_ = nullptr;
   std::int64_t most_ = 0, unit_ = 1;
   boost::container::small_vector<Axis, 4> batch_;
@@ -37,25 +44,22 @@ class LengthsOfEntries {
 /// padding of both operands.
 class LiveEntries {
  public:
-  /// The axes of an operand (DotAttrs), each group in the order of its run of memory.
-  struct Axes {
-    const TensorType& type;
-    const std::vector<int>&batch, &free, &contract;
+  /// Lengths of the groups of axes.
+  struct Groups {
+    LengthsOfEntries rows, columns, terms;
   };
   /// sizes: of the product of an entry, with padding.
-  LiveEntries(const Axes& a, const Axes& b, const MatrixSizes& sizes);
+  LiveEntries(DType dtype, const MatrixSizes& sizes, const Groups& groups);
   /// True if some entries may have padding that can be left out. The order of sums of other
   /// products depends on their sizes.
   explicit operator bool() const { return has_padding_; }
-  /// True if padding of the inner axes is never read.
-  bool leaves_out_terms() const { return has_padding_ && terms_; }
   /// Computes the product of an entry. Sets rows and columns of padding to zero unless sizes.add.
   void multiply(std::int64_t entry, const void* a, const void* b, void* c) const;
 
  private:
   DType dtype_;
   MatrixSizes sizes_;
-  LengthsOfEntries rows_, columns_, terms_;
+  Groups groups_;
   bool has_padding_;
 };
 

@@ -10,10 +10,10 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/kernels/parallel_ranges.h"
+#include "reel/core/ops/products/batched_dot.h"
 #include "reel/core/ops/products/gemm.h"
-#include "reel/core/ops/products/live_entries.h"
 #include "reel/core/ops/products/live_rows.h"
+#include "reel/core/ops/products/operand.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
@@ -22,15 +22,6 @@
 
 namespace reel {
 namespace {
-
-/// Returns the axes that are in neither list, in order.
-std::vector<int> others(int rank, const std::vector<int>& contract, const std::vector<int>& batch) {
-  std::vector<int> result;
-  result.reserve(static_cast<std::size_t>(rank));
-  for (int axis = 0; axis < rank; ++axis)
-    if (!has(contract, axis) && !has(batch, axis)) result.push_back(axis);
-  return result;
-}
 
 // ---- Type rule ----------------------------------------------------------------------------------
 
@@ -105,109 +96,6 @@ std::vector<int> iota(std::size_t from, std::size_t count) {
 }
 
 // ---- Kernel -------------------------------------------------------------------------------------
-
-/// Some axes walked as one: `size` elements, `step` apart. is_whole is false if they have gaps or
-/// another order.
-struct Run {
-  std::int64_t size = 1, step = 1;
-  bool is_whole = true;
-};
-Run merge(const std::vector<int>& axes, const TensorType& type, const Steps& steps) {
-  Run run;
-  for (int axis : axes) {
-    const auto i = static_cast<std::size_t>(axis);
-    const std::int64_t size = type.sizes()[i];
-    if (size == 1) continue;
-    if (run.size != 1 && run.step != size * steps[i]) run.is_whole = false;
-    run = {run.size * size, steps[i], run.is_whole};
-  }
-  return run;
-}
-
-/// One operand of a product of matrices: the strides of each of its groups of axes.
-struct Operand {
-  const TensorType& type;
-  const char* data;
-  Steps steps;
-  std::vector<int> batch, free, contract;
-  std::unique_ptr<char[]> copy;
-
-  /// elements: null if only sizes are needed.
-  Operand(const TensorType& tensor_type, const char* elements, std::vector<int> batch_axes,
-          std::vector<int> contract_axes)
-      : type(tensor_type),
-        data(elements),
-        steps(steps_of(type)),
-        batch(std::move(batch_axes)),
-        free(others(type.rank(), contract_axes, batch)),
-        contract(std::move(contract_axes)) {}
-
-  Run rows() const { return merge(free, type, steps); }
-  Run inner() const { return merge(contract, type, steps); }
-
-  /// Copies the elements with the groups in the given order, so that each becomes a run.
-  void rearrange(const std::vector<int>& middle, const std::vector<int>& last) {
-    StridedAxes axes;
-    const Steps from = steps;
-    std::int64_t step = type.numel();
-    for (const std::vector<int>* group :
-         {static_cast<const std::vector<int>*>(&batch), &middle, &last})
-      for (int axis : *group) {
-        const auto i = static_cast<std::size_t>(axis);
-        step /= type.sizes()[i];
-        steps[i] = step;
-        axes.push_back({type.sizes()[i], step, from[i]});
-      }
-    if (!data) return;
-    copy.reset(new char[static_cast<std::size_t>(type.bytes())]);
-    copy_strided(size_of(type.dtype()), axes, copy.get(), data);
-    data = copy.get();
-  }
-};
-
-/// Sorts the pairs of contracted axes by their order in one operand.
-void sort_pairs(std::vector<int>& by, std::vector<int>& along) {
-  for (std::size_t i = 1; i < by.size(); ++i)
-    for (std::size_t j = i; j > 0 && by[j] < by[j - 1]; --j) {
-      std::swap(by[j], by[j - 1]);
-      std::swap(along[j], along[j - 1]);
-    }
-}
-
-/// Rearranges operands that are not laid out as matrices. Returns the sizes of the product of one
-/// batch entry.
-MatrixSizes arrange(Operand& a, Operand& b, SumOrder order) {
-  // An operand may be empty without an inner size of 0 if only the sizes are asked for.
-  const bool is_empty = a.type.numel() == 0 || b.type.numel() == 0;
-  if (a.contract.size() > 1 && !is_empty) {
-    sort_pairs(a.contract, b.contract);
-    if (!a.inner().is_whole || !b.inner().is_whole) sort_pairs(b.contract, a.contract);
-  }
-  if (!is_empty && !(a.rows().is_whole && a.inner().is_whole)) a.rearrange(a.free, a.contract);
-  if (!is_empty && !(b.rows().is_whole && b.inner().is_whole)) b.rearrange(b.contract, b.free);
-  const Run rows = a.rows(), inner = a.inner(), columns = b.rows(), b_inner = b.inner();
-  return {.m = rows.size,
-          .n = columns.size,
-          .k = inner.size,
-          .a_row = rows.step,
-          .a_step = inner.step,
-          .b_row = b_inner.step,
-          .b_step = columns.step,
-          .c_row = columns.size,
-          .order = order};
-}
-
-/// Calls fn(offset in a, offset in b) for the batch entries of each element of the axes from
-/// `level` on, in the order of the result.
-template <class Fn>
-void each_entry(const Operand& a, const Operand& b, std::size_t level, std::int64_t in_a,
-                std::int64_t in_b, const Fn& fn) {
-  if (level == a.batch.size()) return fn(in_a, in_b);
-  const auto i = static_cast<std::size_t>(a.batch[level]),
-             j = static_cast<std::size_t>(b.batch[level]);
-  for (std::int64_t k = 0; k < a.type.sizes()[i]; ++k)
-    each_entry(a, b, level + 1, in_a + k * a.steps[i], in_b + k * b.steps[j], fn);
-}
 
 /// Returns the sizes of a product without rearranging: one contracted axis, at an end of each
 /// operand; nullopt for other products.
@@ -308,12 +196,6 @@ void multiply_live(KernelArgs& args, const LiveRows& live) {
   multiply_rows(out.dtype(), sizes, live, a.data<void>(), b.data<void>(), out.data<void>());
 }
 
-/// Returns the work of a small product for parallel_ranges().
-std::int64_t work_of(const MatrixSizes& s) {
-  constexpr std::int64_t kProducts = 16, kCall = 200;  // a quarter of a nanosecond each
-  return s.m * s.n * s.k / kProducts + kCall;
-}
-
 void dot_kernel(KernelArgs& args) {
   const DotAttrs& attrs = args.attr<DotAttrs>();
   if (auto plain = plain_sizes(attrs, args.input(0).type(), args.input(1).type())) {
@@ -326,41 +208,10 @@ void dot_kernel(KernelArgs& args) {
              out.data<void>());
     return;
   }
-  const Tensor &left = args.input(0), &right = args.input(1);
-  if (counts_no_padding(attrs, left.type(), right.type()))
-    if (const auto live = live_rows(left.type(), attrs.a_contract))
-      return multiply_live(args, *live);
-  Operand a(left.type(), left.data<char>(), attrs.a_batch, attrs.a_contract),
-      b(right.type(), right.data<char>(), attrs.b_batch, attrs.b_contract);
-  Tensor& out = args.make();
-  if (out.type().numel() == 0) return;
-  MatrixSizes sizes = arrange(a, b, attrs.order);
-  sizes.add = args.adds;
-  const auto item = static_cast<std::int64_t>(size_of(out.dtype()));
-  const std::int64_t bytes = sizes.m * sizes.n * item;
-  const LiveEntries live({a.type, a.batch, a.free, a.contract},
-                         {b.type, b.batch, b.free, b.contract}, sizes);
-  const auto multiply_entries = [&](std::size_t level, std::int64_t in_a, std::int64_t in_b,
-                                    char* to) {
-    std::int64_t entry = (to - out.data<char>()) / bytes;
-    each_entry(a, b, level, in_a, in_b, [&](std::int64_t in_a, std::int64_t in_b) {
-      const char *from_a = a.data + in_a * item, *from_b = b.data + in_b * item;
-      if (live)
-        live.multiply(entry++, from_a, from_b, to);
-      else
-        multiply(out.dtype(), sizes, from_a, from_b, to);
-      to += bytes;
-    });
-  };
-  if (a.batch.empty()) return multiply_entries(0, 0, 0, out.data<char>());
-  // Entries are products of their own: no bits depend on where a share of them begins.
-  const auto i = static_cast<std::size_t>(a.batch[0]), j = static_cast<std::size_t>(b.batch[0]);
-  const std::int64_t count = a.type.sizes()[i], entries = out.type().bytes() / bytes;
-  parallel_ranges(count, entries * work_of(sizes), [&](std::int64_t first, std::int64_t some) {
-    for (std::int64_t k = first; k < first + some; ++k)
-      multiply_entries(1, k * a.steps[i], k * b.steps[j],
-                       out.data<char>() + k * (entries / count) * bytes);
-  });
+  const TensorType &a = args.input(0).type(), &b = args.input(1).type();
+  if (counts_no_padding(attrs, a, b))
+    if (const auto live = live_rows(a, attrs.a_contract)) return multiply_live(args, *live);
+  batched_dot(args, attrs);
 }
 
 // ---- vjp ----------------------------------------------------------------------------------------
@@ -533,7 +384,7 @@ AttrsRef dot_attrs(DotAttrs attrs) {
 }
 
 namespace {
-const Op* const kProductOps[] = {&dot_op};
+const Op* const kProductOps[] = {&dot_op, &live_dot_op};
 }
 std::span<const Op* const> product_ops() { return kProductOps; }
 

@@ -140,6 +140,10 @@ std::optional<Dim> dim_read_by(const Op& op, const Attrs* attrs) {
   return reads ? std::optional(get<DimAttrs>(attrs).dim) : std::nullopt;
 }
 
+std::pair<const Op*, AttrsRef> op_of_lengths(const Dim& dim) {
+  return {&dim_lengths_op, make_attrs(DimAttrs{dim})};
+}
+
 ValueId append_dim_token(Graph& graph, const Dim& dim) {
   const ValueId token = graph.add_value(token_type(dim));
   graph.append(dim_token_op, make_attrs(DimAttrs{dim}), {}, {&token, 1});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "reel/core/base/visibility.h"
 #include "reel/core/op/attrs.h"
@@ -10,6 +11,9 @@
 
 namespace reel {
 
+/// Returns the op without inputs, and its attributes, whose result is the lengths of a dim (i32,
+/// over its length dims).
+std::pair<const Op*, AttrsRef> op_of_lengths(const Dim& dim);
 /// Returns the dim of which the op returns the lengths, as numbers (dim_lengths) or as a mask
 /// (mask). Returns nothing for other ops.
 REEL_API std::optional<Dim> dim_read_by(const Op& op, const Attrs* attrs);

@@ -110,7 +110,7 @@ TEST(LiveEntriesTest, SumsWithPaddingAreNeverNegativeZeros) {
 TEST(LiveEntriesTest, SumsOfNoTermsAreTheirStart) {
   const Dim batch("batch", 2), keys("keys", tensor({0, 2}, {batch}));
   const Tensor a = ones({batch, keys}, f64), b = ones({batch, keys, Dim("in", 2)}, f64);
-  const std::vector<int> first{0}, second{1}, third{2}, none;
+  const std::vector<int> first{0}, none;
   const MatrixSizes sizes{.m = 1,
                           .n = 2,
                           .k = 2,
@@ -120,9 +120,11 @@ TEST(LiveEntriesTest, SumsOfNoTermsAreTheirStart) {
                           .b_step = 1,
                           .c_row = 2,
                           .add = true};
-  const LiveEntries live({a.type(), first, none, second}, {b.type(), first, third, second}, sizes);
+  const LiveEntries live(f64, sizes,
+                         {.rows = {a.type(), none, first},
+                          .columns = {b.type(), {2}, first},
+                          .terms = {a.type(), {1}, first}});
   ASSERT_TRUE(live);
-  EXPECT_TRUE(live.leaves_out_terms());
   std::vector<double> c(2, 5.0);
   live.multiply(0, a.data<void>(), b.data<void>(), c.data());
   EXPECT_EQ(c, std::vector(2, 5.0));

@@ -5,6 +5,7 @@
 
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/elementwise/element_loop.h"
+#include "reel/core/ops/products/batched_dot.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/reductions/reduce.h"
@@ -51,6 +52,7 @@ double predicted_seconds(const Op& op, const Attrs* attrs, std::span<const Tenso
   if (op.pointwise) elements = numel_of(out[0]);
   if (attrs && (&op == &dot_op || is_packed_dot(op)))
     flops = product_flops(get<DotAttrs>(attrs), in[0], out[0]);
+  if (attrs && &op == &live_dot_op) flops = product_flops(get<LiveDotAttrs>(attrs), in[0], out[0]);
   if (attrs && &op == &fused_op) {
     const SubGraph& body = get<FusedAttrs>(attrs).body;
     elements = fused_elements(*body.graph, in, body.env());

@@ -12,6 +12,7 @@ namespace reel {
 /// A body that treats batch rows independently, rewritten to run with any number of them. Reshapes
 /// leave a plain row axis open. Random draws take the rows' numbers, so that the values are those
 /// of a draw for all rows. Lengths and masks of dims that have a length for each row are captures.
+/// Products for each row leave out the padding of such dims.
 ///
 ///   Before: x = random_normal(key){f32[16,8]};  y = reshape(h){f32[16,8] -> f32[16,2,4]}
 ///           m = mask(){dim=time[batch]}
