@@ -28,6 +28,10 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
       out_(out),
       is_first_(is_first) {
   const auto row_bytes = [&](std::int64_t bytes) { return bytes / all_; };
+  inputs_.reserve(block.input_types.size());
+  slices_.reserve(attrs_.slices.size());
+  initial_.reserve(attrs_.carries.size());
+  stacks_.reserve(attrs_.stacks.size());
   for (std::size_t i = 0; i < in.size(); ++i) {
     const Tensor& input = *in[i].tensor;
     const bool is_slices = operand_at(attrs_, i).is(LeafKind::slice);
@@ -38,7 +42,8 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
     else
       inputs_.push_back(input);
     if (is_slices) {
-      Part part{input.data<char>(), 0, slice_type(input.type()).bytes(), {}};
+      const std::int64_t steps = input.type().sizes()[0];
+      Part part{input.data<char>(), 0, steps ? input.type().bytes() / steps : 0, {}};
       if (cut.has_rows[i]) part.bytes = row_bytes(part.pitch);
       if (part.bytes && !are_neighbours_)
         part.gathered = Tensor(allocate_block(slice_type(block.input_types[i])));

@@ -118,17 +118,17 @@ void ShrinkingBlock::run(const LoopAttrs& whole, const RowCut& cut, const BlockO
   const std::int64_t last = batch.lengths[0];
   const std::vector<Phase> all_phases = phases(batch, whole.trips.is_reverse);
   // A batch that is sorted already, in either direction, is read in place.
-  const bool is_in_place = std::all_of(sizes_.begin(), sizes_.end(), [&](const Size& size) {
-    return are_adjacent(rows_from(batch, 0, size.rows).rows);
-  });
+  std::vector<BlockOfRows> blocks;
+  for (const Size& size : sizes_) blocks.push_back(rows_from(batch, 0, size.rows));
+  const bool is_in_place = std::ranges::all_of(
+      blocks, [](const BlockOfRows& block) { return are_adjacent(block.rows); });
   const Tensors captures = is_in_place ? Tensors() : captures_of(whole, cut, batch, in);
-  const auto block_of = [&](const Size& size) {
-    return is_in_place ? rows_from(batch, 0, size.rows) : longest_rows(batch, size.rows);
-  };
+  if (!is_in_place)
+    for (std::size_t i = 0; i < sizes_.size(); ++i) blocks[i] = longest_rows(batch, sizes_[i].rows);
   Carried carried(whole, cut, in);
   for (const Phase& phase : all_phases) {
     const Size& size = sizes_[phase.size];
-    const BlockOfRows block = block_of(size);
+    const BlockOfRows& block = blocks[phase.size];
     const bool is_last = &phase == &all_phases.back(), writes = is_last && is_first;
     BlockRows here(*size.loop, cut, block.rows, block.lengths, carried.inputs(), out, writes, {},
                    captures);
@@ -142,7 +142,7 @@ void ShrinkingBlock::run(const LoopAttrs& whole, const RowCut& cut, const BlockO
     if (!is_last)
       carried.take(block, whole.trips.is_reverse ? phase.begin : phase.end, here.outputs());
   }
-  const BlockOfRows rows = block_of(sizes_.back());
+  const BlockOfRows& rows = blocks.back();
   BlockRows all(*sizes_.back().loop, cut, rows.rows, rows.lengths, in, out, false, {}, captures);
   all.finish_rows(rows.lengths);
   if (profile) profile->nanoseconds += nanoseconds_now() - begin;
