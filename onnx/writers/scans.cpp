@@ -45,7 +45,8 @@ class Recurrence {
       const Name turned = to.transpose(x, in_front);
       inputs.push_back(may_be_empty ? with_last_row(to, turned) : turned);
     }
-    const Step made = step(in, rows, state);
+    // onnxruntime takes a Mul by a constant without elements for the identity, and fails.
+    const Step made = is_known_empty(row()) ? Step{state, state} : step(in, rows, state);
     inner.add_output(in, made.next, row());
     inner.add_output(in, made.row, row());
     const std::vector<int> directions(xs.size(), reverse_);

@@ -48,6 +48,14 @@ Tensor apply_scan(const Tensor& a, const Tensor& b, const LinearScanAttrs& attrs
   return bind(linear_scan_op, {a, b}, make_attrs(attrs));
 }
 
+/// Returns the states of a walk with zeros in padding. If a lacks the time axis, a walk forwards
+/// goes on there, and may overflow. The gradient, which comes back through it, is zero there, and
+/// zero times infinity is NaN.
+Tensor states_without_padding(const Tensor& h, const LinearScanAttrs& attrs) {
+  const bool ends_in_padding = !attrs.reverse && !(attrs.over_time & kScanA);
+  return ends_in_padding ? without_padding(h, {attrs.axis}, 0.) : h;
+}
+
 // x̄ are products of g, which runs from the other end: g_t = h̄_t + a_{t+1} g_{t+1}.
 void scan_vjp(Vjp& at) {
   LinearScanAttrs attrs = at.attr<LinearScanAttrs>();
@@ -60,7 +68,8 @@ void scan_vjp(Vjp& at) {
   const ScanGradOperands order(attrs);
   Tensor cotangent = at.last_cotangent();
   std::vector<OpInput> in{at.input(0), std::move(cotangent)};
-  if (order.h >= 0) in.emplace_back(at.output());
+  const Tensor h = order.h >= 0 ? states_without_padding(at.output(), attrs) : Tensor();
+  if (order.h >= 0) in.emplace_back(h);
   if (order.initial >= 0) in.emplace_back(at.input(positions[kScanInitial]));
   if (order.b >= 0) in.emplace_back(at.input(positions[kScanB]));
   if (order.x >= 0) in.emplace_back(at.input(positions[kScanX]));
@@ -183,7 +192,8 @@ class ScanGradVjp {
   void add_of_state() {
     const Tensor direct = direct_cotangent_of_g();
     if (!direct.is_defined()) return;
-    const Tensor all = apply_scan(a_, direct, plain_scan(attrs_.reverse));
+    const Tensor all =
+        states_without_padding(apply_scan(a_, direct, plain_scan(attrs_.reverse)), attrs_);
     if (needs(1)) at_.add(1, all);
     if (!needs(0)) return;
     at_.add(0, as_operand(lag(all, attrs_.reverse) * g_, kScanA));

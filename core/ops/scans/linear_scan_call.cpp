@@ -1,4 +1,5 @@
 // The function linear_scan: checks, broadcasts and masks the operands of linear_scan_op.
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -72,6 +73,13 @@ class ScanArguments {
   bool needs_all_;
 };
 
+/// True if lengths of other axes tell which elements of the axis exist: padding may lie between
+/// them.
+bool has_lengths_along(const TensorType& full, int axis) {
+  return std::ranges::any_of(
+      full.dims(), [&](const Dim& dim) { return contains(dim.length_dims(), dim_at(full, axis)); });
+}
+
 /// True if an axis of this size may be repeated to the other size.
 bool fits_size(const Dim& dim, const Dim& to) {
   return !dim.has_size() || dim.size() == 1 || !to.has_size() || to.size() == dim.size();
@@ -142,9 +150,17 @@ Tensor linear_scan(const Tensor& a, const Tensor& b, const std::optional<Tensor>
   const int axis = time.in(full, kName);
   // Traces do not know whether entries differ: operands have all dims if they may.
   const bool is_ragged = full.is_ragged();
-  ScanArguments arguments(full, axis, is_ragged);
+  // If padding is behind an entry's last element, a walk forwards ends there. Its gradient walks
+  // back, and comes out of the padding with zeros.
+  const bool ends_in_padding = !options.reverse && !has_lengths_along(full, axis) &&
+                               lacking_axis(a, full, axis).is_defined();
+  ScanArguments arguments(full, axis, is_ragged && !ends_in_padding);
   arguments.add(kScanA, a);
-  if (is_ragged) {
+  if (is_ragged && ends_in_padding) {
+    arguments.add(kScanB,
+                  without_padding(with_dims(options.input ? b * *options.input : b, full.dims()),
+                                  {axis}, 0.));
+  } else if (is_ragged) {
     // Padding keeps the state: h = 1 h + -0. Then a walk from the end arrives with h0 at the last
     // element of each entry.
     arguments.add(kScanB, options.input ? b * *options.input : b);

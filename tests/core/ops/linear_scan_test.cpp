@@ -357,6 +357,51 @@ TEST(LinearScanThreadsTest, EachRowHasItsBitsAlone) {
   }
 }
 
+// An operand a without the time axis: walks go on in the padding, where a large a overflows.
+TEST(LinearScanTest, PaddingOverflowsIntoNoGradient) {
+  manual_seed(12);
+  const Dim batch("batch", 3), time("time", tensor({3, 2000, 0}, {batch})), channel("channel", 2);
+  const Tensor a = tensor({4., -3., 0.5, -0.2, 7., 2.}, {batch, channel}, f64),
+               h0 = random_normal({batch, channel}, f64),
+               b = mask_padding(random_normal({time, batch, channel}, f64), kNaN);
+  for (const bool is_reverse : {false, true}) {
+    const auto by_op = [&](const Operands& x) {
+      const auto& [a, b, h0] = x;
+      return linear_scan(a, b, h0, time, {.reverse = is_reverse});
+    };
+    const auto by_scan = [&](const Operands& x) {
+      const auto& [a, b, h0] = x;
+      const auto body = [&, &a = a](const Tensor& b, const Tensor& h) {
+        const Tensor next = a * h + b;
+        return std::pair{next, next};
+      };
+      return scan(Scan{.spatial_dim = time,
+                       .initial = h0,
+                       .xs = b,
+                       .body = body,
+                       .reverse = is_reverse})
+          .ys;
+    };
+    const auto derivatives = [&](const auto& f) {
+      const auto loss = [f](const Operands& x) { return sum(square(f(x))); };
+      const auto slope = [loss](const Operands& x) {
+        const auto [a, b, h0] = grad(loss)(x);
+        return sum(square(a)) + sum(square(b)) + sum(a) * sum(h0);
+      };
+      return [loss, slope](const Operands& x) { return std::pair{grad(loss)(x), grad(slope)(x)}; };
+    };
+    const Operands x{a, b, h0};
+    const auto expected = derivatives(by_scan)(x);
+    for (const auto& made : {derivatives(by_op)(x), jit(derivatives(by_op))(x)})
+      for (const auto& [got, wanted] :
+           {std::pair{made.first, expected.first}, std::pair{made.second, expected.second}}) {
+        expect_all_close(std::get<0>(got), std::get<0>(wanted), 1e-10);
+        expect_all_close(mask_padding(std::get<1>(got)), mask_padding(std::get<1>(wanted)), 1e-10);
+        expect_all_close(std::get<2>(got), std::get<2>(wanted), 1e-10);
+      }
+  }
+}
+
 TEST(LinearScanErrorTest, WhatItDoesNotTake) {
   const Tensor x = zeros({4, 3});
   EXPECT_EQ(message_of<DTypeError>([&] { linear_scan(cast(x, i32), cast(x, i32), 0); }),
