@@ -4,6 +4,7 @@
 #include "reel/core/ops/kernels/parallel_ranges.h"
 #include "reel/core/ops/products/live_entries.h"
 #include "reel/core/ops/products/operand.h"
+#include "reel/core/ops/shape/dims.h"
 
 namespace reel {
 namespace {
@@ -70,6 +71,16 @@ void batched_dot(KernelArgs& args, const DotAttrs& attrs, const DotLengths& leng
       multiply_entries(1, k * a.steps[i], k * b.steps[j],
                        out.data<char>() + k * (entries / count) * bytes);
   });
+}
+
+bool reads_no_padding(const DotAttrs& attrs, const TensorType& a, const TensorType& b) {
+  if (attrs.a_contract.size() != 1 || attrs.a_batch.empty()) return false;
+  const auto has_lengths = [](const TensorType& type, const std::vector<int>& contract,
+                              const std::vector<int>& batch) {
+    return LengthsOfEntries(type, contract, batch) && !lengths_run_over(type, contract);
+  };
+  return has_lengths(a, attrs.a_contract, attrs.a_batch) &&
+         has_lengths(b, attrs.b_contract, attrs.b_batch) && has_alike_rows(dot_order(attrs, a, b));
 }
 
 const Op live_dot_op{

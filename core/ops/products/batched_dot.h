@@ -19,6 +19,10 @@ struct DotLengths {
 };
 void batched_dot(KernelArgs& args, const DotAttrs& attrs, const DotLengths& lengths = {});
 
+/// True if the kernel of dot reads no padding of contracted axes for operands of these types, in
+/// which they have padding: one axis is contracted, with lengths over the batch.
+bool reads_no_padding(const DotAttrs& attrs, const TensorType& a, const TensorType& b);
+
 /// Attributes of live_dot_op.
 struct LiveDotAttrs : DotAttrs {
   int terms = -1, rows = -1, columns = -1;  ///< DotLengths

@@ -19,6 +19,7 @@
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/strided.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {
@@ -354,12 +355,14 @@ const Op dot_op{
     .can_add = true,
 };
 
-/// Masks both operands: in padding 0·NaN would not be zero.
+/// Masks both operands: in padding 0·NaN would not be zero. Eager mode leaves masks out that its
+/// kernel does not need; a trace keeps them, since plans replace ragged dims by static ones.
 Tensor masked_dot(const Tensor& a, const Tensor& b, AttrsRef attrs) {
   const DotAttrs& axes = get<DotAttrs>(attrs.get());
   const bool masks_a = reduces_padding(a.type(), axes.a_contract),
              masks_b = reduces_padding(b.type(), axes.b_contract);
-  if (!masks_a && !masks_b) return bind(dot_op, {a, b}, std::move(attrs));
+  if ((!masks_a && !masks_b) || (!is_tracing() && reads_no_padding(axes, a.type(), b.type())))
+    return bind(dot_op, {a, b}, std::move(attrs));
   return bind(dot_op, {masks_a ? mask_padding(a) : a, masks_b ? mask_padding(b) : b},
               std::move(attrs));
 }

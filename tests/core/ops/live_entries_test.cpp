@@ -8,6 +8,7 @@
 
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/products/products.h"
+#include "reel/core/types/mode.h"
 #include "reel/tests/check.h"
 #include "reel/tests/many_threads.h"
 
@@ -98,6 +99,40 @@ INSTANTIATE_TEST_SUITE_P(Lengths, LiveEntriesTest,
                          ::testing::Values(std::vector{37, 1, 20, 16}, std::vector{0, 9, 8, 0},
                                            std::vector{5, 5, 5, 5}, std::vector{0, 0, 0, 0},
                                            std::vector{40, 40, 40, 39}));
+
+/// A tape that counts the ops that run.
+class OpCounter : public Recorder {
+ public:
+  void record(const Op& op, const Ref<const Attrs>&, std::span<const OpInput>,
+              std::span<const Tensor>) override {
+    names += names.empty() ? op.name : str(' ', op.name);
+  }
+  bool is_tracked(const Tensor&) const override { return true; }
+  bool takes_rows(const Tensor&) const override { return false; }
+  void mark(Mark, const std::string&, std::int64_t) override {}
+  std::string names;
+};
+
+// The kernel reads no padding, so eager mode needs no masks.
+TEST(LiveEntriesTest, EagerModeMasksOnlyIfTheKernelReadsPadding) {
+  const Dim batch("batch", 2), keys("keys", tensor({1, 3}, {batch})),
+      words("words", tensor({2, 1}, {batch})), in("in", 4);
+  const auto draw = [](const Dims& dims) { return mask_padding(random_normal(dims), kNaN); };
+  const auto ops_of = [&](const Dims& a, const Dims& b, const Dims& over) {
+    const Tensor x = draw(a), y = draw(b);
+    OpCounter counter;
+    ThreadMode mode = thread_mode;
+    mode.tape = &counter;
+    const ModeScope scope(mode);
+    const Tensor made = matmul(x, y, over);
+    return counter.names;
+  };
+  EXPECT_EQ(ops_of({batch, keys}, {batch, keys, in}, {keys}), "dot");
+  // Several dims are summed, or their lengths run over a dim that is summed.
+  EXPECT_NE(ops_of({batch, keys, words}, {batch, keys, words}, {keys, words}), "dot");
+  EXPECT_NE(ops_of({batch, keys, in}, {batch, keys}, {batch, keys}), "dot");
+  EXPECT_NE(ops_of({batch, keys}, {batch, keys}, {batch}), "dot");
+}
 
 // A product of tiny numbers may be -0; the zeros of padding make it +0.
 TEST(LiveEntriesTest, SumsWithPaddingAreNeverNegativeZeros) {
