@@ -13,11 +13,8 @@
 namespace reel {
 
 Tensor take_or_allocate(OpInputs inputs, const TensorType& type) {
-  for (const OpInput& input : inputs) {
-    if (!may_take(input, type)) continue;
-    input.tensor->block()->id = next_block_id();  // the block holds a new value from here on
-    return std::move(const_cast<Tensor&>(*input.tensor));
-  }
+  for (const OpInput& input : inputs)
+    if (may_take(input, type)) return take(input);
   return Tensor(allocate_block(type));
 }
 

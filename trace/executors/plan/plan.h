@@ -135,6 +135,7 @@ class Plan {
     OpStorage storage;         ///< of the outputs, for these sizes
     bool adds = false;         ///< adds its result to the contents of the output
     bool has_prelude = false;  ///< prepare_updates() comes before it
+    bool updates = false;      ///< in this run, TileProgram::run() updates inputs
     const Op* op;
     const Attrs* attrs;
     std::uint32_t record;

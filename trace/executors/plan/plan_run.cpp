@@ -105,19 +105,25 @@ void Plan::make_blocks_before_writing_over() {
       }))
     return;
   for (std::size_t i = first_safe_; i < instructions_.size(); ++i) {
-    const Instruction& at = instructions_[i];
+    Instruction& at = instructions_[i];
     if (at.kind != Kind::blocks && at.kind != Kind::tiles) continue;
     const auto is_wanted = [&](std::size_t k) { return places_[at.first_out + k] == Place::block; };
     const auto in = inputs_of(at);
     const auto gives = [&](std::size_t input, std::size_t k) {
       return gives_memory(in[input], slot_types_[at.first_out + k]);
     };
+    TileProgram* const tiles =
+        at.kind == Kind::tiles ? tiles_[static_cast<std::size_t>(at.child)].get() : nullptr;
+    // Values that exist already keep their reference count until this instruction: none that
+    // follows makes a view of one.
+    at.updates = tiles && tiles->may_update([&](std::size_t input, std::size_t k) {
+      return is_wanted(k) && in[input].tensor->is_defined() && gives(input, k);
+    });
+    if (at.updates) continue;
     // Makes the same choice as the instruction does when it runs.
     const std::vector<int>* const of_tiles =
-        at.kind == Kind::tiles
-            ? &tiles_[static_cast<std::size_t>(at.child)]->choose_inputs(is_wanted, gives)
-            : nullptr;
-    std::vector<std::uint8_t> has_given(in.size());
+        tiles ? &tiles->choose_inputs(is_wanted, gives) : nullptr;
+    std::vector<std::uint8_t> has_given(of_tiles ? 0 : in.size());
     const auto has_giver = [&](std::size_t k) {
       if (of_tiles) return (*of_tiles)[k] >= 0;
       for (std::size_t input = 0; input < reusable_[i]; ++input)
@@ -213,7 +219,8 @@ void Plan::run_all() {
           if (places_[s] == Place::block) slots_[s] = taken_block(slots_[s]);
         run_op(at, [&] {
           tiles_[static_cast<std::size_t>(at.child)]->run(
-              inputs_of(at), {slot_types_.data() + at.first_out, at.out_count}, out);
+              inputs_of(at), {slot_types_.data() + at.first_out, at.out_count}, out,
+              std::exchange(at.updates, false));
         });
         break;
       case Kind::loop:

@@ -54,6 +54,14 @@ void TileProgram::ReplacedInputs::find(TileProgram& to) const {
         place.others.push_back(static_cast<std::uint32_t>(i));
     to.output_places_.push_back(std::move(place));
   }
+  std::vector<std::uint8_t> is_updated(in_pool.size());
+  for (const OutputPlace& place : to.output_places_) {
+    if (place.updated < 0 || std::exchange(is_updated[at(place.updated)], 1)) {
+      to.updated_.clear();
+      break;
+    }
+    to.updated_.push_back(place.updated);
+  }
 }
 
 /// Returns the input that a value is an update of, as in w - ..., or (m * a) + ...: the first

@@ -1,6 +1,7 @@
 #include "reel/trace/executors/plan/tiles/tile_program.h"
 
 #include <algorithm>
+#include <cassert>
 #include <tuple>
 
 #include "reel/core/op/take.h"
@@ -99,7 +100,15 @@ inline void TileProgram::run_step(const Step& step, const Tile& tile) const {
 }
 
 void TileProgram::make_outputs(OpInputs in, std::span<const TensorType> types,
-                               std::span<Tensor> out) {
+                               std::span<Tensor> out, bool updates) {
+  if (updates) {
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      const OpInput& input = in[static_cast<std::size_t>(updated_[k])];
+      assert(may_take(input, types[k]));
+      out[k] = take(input);
+    }
+    return;
+  }
   const auto is_made = [](const Tensor& output) { return output.is_defined(); };
   if (std::all_of(out.begin(), out.end(), is_made)) return;  // in bodies of loops
   const std::vector<int>& chosen =
@@ -107,14 +116,39 @@ void TileProgram::make_outputs(OpInputs in, std::span<const TensorType> types,
                     [&](std::size_t i, std::size_t k) { return may_take(in[i], types[k]); });
   for (std::size_t k = 0; k < out.size(); ++k)
     if (!out[k].is_defined())
-      out[k] = chosen[k] < 0
-                   ? Tensor(allocate_block(types[k]))
-                   : take_or_allocate(in.subspan(static_cast<std::size_t>(chosen[k]), 1), types[k]);
+      out[k] = chosen[k] < 0 ? Tensor(allocate_block(types[k]))
+                             : take(in[static_cast<std::size_t>(chosen[k])]);
 }
 
-void TileProgram::run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out) {
+/// Returns true if the program is one chain of one tile: the update of a small parameter.
+bool TileProgram::is_chain_on_tile() const {
+  return is_one_tile_ && steps_.size() == 1 && steps_[0].kind == Kind::chain &&
+         !steps_[0].is_of_rows;
+}
+
+/// Runs a program with is_chain_on_tile(): calls its code without the work for each tile and step.
+void TileProgram::run_chain_on_tile(OpInputs in, std::span<const TensorType> types,
+                                    std::span<Tensor> out, bool updates) {
+  const Step& step = steps_[0];
+  ChainRun run;
+  run.rows = step.is_flat ? 1 : rows_;
+  run.columns = step.is_flat ? rows_ * columns_ : columns_;
+  std::size_t i = 0;  // operands come first; their tensors may become outputs
+  for (; i < step.places.size() && step.places[i].location == Location::input; ++i)
+    run.at[i] = in[step.places[i].index].tensor->data<char>() + step.places[i].offset;
+  make_outputs(in, types, out, updates);
+  for (; i < step.places.size(); ++i)
+    run.at[i] = out[step.places[i].index].data<char>() + step.places[i].offset;
+  if (run.rows > 1)
+    for (i = 0; i < step.places.size(); ++i) run.step[i] = step.places[i].row * step.places[i].item;
+  if (run.columns > 0) step.code->run(run);
+}
+
+void TileProgram::run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out,
+                      bool updates) {
+  if (is_chain_on_tile()) return run_chain_on_tile(in, types, out, updates);
   for (std::size_t i = 0; i < in.size(); ++i) inputs_[i] = in[i].tensor->data<char>();
-  make_outputs(in, types, out);
+  make_outputs(in, types, out, updates);
   if (columns_ == 0) return;
   for (std::size_t k = 0; k < out.size(); ++k) outputs_[k] = out[k].data<char>();
   run_tiles();

@@ -35,7 +35,10 @@ class TileProgram {
   /// in, out: of the op. An undefined output is allocated with its type, or made in place of an
   /// input. That input is a temporary without other references, and is read last by the step that
   /// writes the output.
-  void run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out);
+  /// updates: every output is undefined and replaces the input that it updates. Requires
+  /// may_update() for these inputs.
+  void run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out,
+           bool updates = false);
 
   /// Where an input or output lies in a series of runs.
   struct Strided {
@@ -63,6 +66,14 @@ class TileProgram {
   /// as far as the caller knows.
   template <class Wanted, class Gives>
   const std::vector<int>& choose_inputs(const Wanted& is_wanted, const Gives& gives);
+  /// Returns true if every output updates an input of its own, as in the step of an optimiser, and
+  /// may replace it. choose_inputs() chooses these inputs then, but takes longer.
+  template <class Gives>
+  bool may_update(const Gives& gives) const {
+    std::size_t k = 0;
+    while (k < updated_.size() && gives(static_cast<std::size_t>(updated_[k]), k)) ++k;
+    return k && k == updated_.size();
+  }
 
  private:
   class Builder;
@@ -135,9 +146,13 @@ class TileProgram {
   template <class Gives>
   int choose_input(std::size_t k, const Gives& gives);
   void run_tiles();
+  bool is_chain_on_tile() const;
+  void run_chain_on_tile(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out,
+                         bool updates);
   void run_chain_series(std::int64_t count, std::span<const Strided> in,
                         std::span<const Strided> out) const;
-  void make_outputs(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out);
+  void make_outputs(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out,
+                    bool updates);
   std::int64_t row_tiles() const { return (rows_ + tile_rows_ - 1) / tile_rows_; }
   std::int64_t column_tiles() const { return (columns_ + tile_columns_ - 1) / tile_columns_; }
   std::int64_t tiles_in_all() const;
@@ -162,8 +177,9 @@ class TileProgram {
   std::vector<char*> inputs_, outputs_;
   std::vector<Pool> pools_;
   std::vector<OutputPlace> output_places_;  ///< by output
-  std::vector<int> chosen_;                 ///< by output; the result of choose_inputs()
-  std::vector<std::uint8_t> is_chosen_;     ///< by input: chosen, or refused by gives
+  std::vector<int> updated_;  ///< OutputPlace::updated, if all outputs have one of their own
+  std::vector<int> chosen_;   ///< by output; the result of choose_inputs()
+  std::vector<std::uint8_t> is_chosen_;  ///< by input: chosen, or refused by gives
 };
 
 /// Returns the first suitable input. Outputs that update an input choose before all others.
