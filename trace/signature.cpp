@@ -240,6 +240,33 @@ std::string signature_of(const TreeLeaves& leaves, DimTable& table, const Dynami
   return Writer(table, dynamic).write(leaves);
 }
 
+KnownLeaves::KnownLeaves(const TreeLeaves& leaves, const DynamicSizes& dynamic) {
+  if (!dynamic.axes.empty()) return;
+  std::vector<Leaf> all;
+  all.reserve(leaves.size());
+  for (const TreeLeaf& leaf : leaves) {
+    if (leaf.kind == TreeLeaf::Kind::dim) return;
+    const TypeNode* type = leaf.tensor.is_defined() ? leaf.tensor.type().node() : nullptr;
+    if (type && !type->is_permanent) return;
+    all.push_back({leaf.kind, type});
+    if (leaf.kind == TreeLeaf::Kind::fixed) fixed_.push_back(leaf.fixed);
+  }
+  leaves_ = std::move(all);
+}
+
+bool KnownLeaves::are_like(const TreeLeaves& leaves, const DynamicSizes& dynamic) const {
+  if (leaves_.empty() || leaves.size() != leaves_.size() || !dynamic.axes.empty()) return false;
+  auto fixed = fixed_.begin();
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const TreeLeaf& leaf = leaves[i];
+    const TensorBlock* const block = leaf.tensor.block();
+    if (leaf.kind != leaves_[i].kind || (block ? block->type.node() : nullptr) != leaves_[i].type)
+      return false;
+    if (leaf.kind == TreeLeaf::Kind::fixed && leaf.fixed != *fixed++) return false;
+  }
+  return true;
+}
+
 StaticSizes::StaticSizes(const TreeLeaves& leaves, const Dims& dims, const DynamicSizes& dynamic) {
   std::size_t tensor = 0;
   for (std::size_t i = 0; i < leaves.size(); ++i) {

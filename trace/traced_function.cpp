@@ -42,6 +42,8 @@ struct TracedFunction::First {
 
 struct TracedFunction::Entry {
   std::uint64_t last_call = 0;
+  std::type_index type = typeid(void);  ///< of the arguments
+  KnownLeaves known;                    ///< of the last call
   GraphRef graph;
   Tensors captured;
   Dims dims;                          ///< of the arguments of the first call
@@ -49,6 +51,7 @@ struct TracedFunction::Entry {
   /// Slices of dims that the function names itself: the dim's index, and the whole Dim.
   std::vector<std::pair<std::size_t, Dim>> slices_of_outside;
   TreeLeaves results;                ///< kinds; tensors and dims come from the graph
+  std::vector<std::size_t> tensors;  ///< the arguments' leaves that are defined tensors
   std::vector<int> outputs;          ///< by leaf: its place among the graph's outputs, or -1
   std::vector<MemoryClass> classes;  ///< by leaf: class of its memory
   Prototype prototype;
@@ -156,6 +159,7 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(std::type_index typ
     if (leaf.kind == TreeLeaf::Kind::dim) leaf.dim = symbol_of(leaf.dim);
     if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
     Dims dims;
+    entry->tensors.push_back(i);
     for (const Dim& dim : dims_in_trace(promises, i, dynamic)) dims.push_back(symbol_of(dim));
     leaf.tensor = builder.add_input(leaf.tensor.type().with(dims));
   }
@@ -304,16 +308,22 @@ void count_result(const Tensor& result, MemoryClass what) {
 TracedFunction::Traced TracedFunction::operator()(
     std::type_index type, TreeLeaves& arguments, const Function& function,
     const DynamicSizes& dynamic, const std::function<void(const Traced&)>& before_run) {
-  DimTable table(arguments);
-  Signature signature{type, signature_of(arguments, table, dynamic)};
-  auto found = entries_.find(signature);
-  if (found == entries_.end()) {
-    warn_of_changes(type, arguments);
-    std::shared_ptr<Entry> made = trace(type, arguments, function, dynamic);
-    make_room();
-    found = entries_.emplace(std::move(signature), std::move(made)).first;
+  DimTable table;
+  if (!last_ || last_->type != type || !last_->known.are_like(arguments, dynamic)) {
+    table = DimTable(arguments);
+    Signature signature{type, signature_of(arguments, table, dynamic)};
+    auto found = entries_.find(signature);
+    if (found == entries_.end()) {
+      warn_of_changes(type, arguments);
+      std::shared_ptr<Entry> made = trace(type, arguments, function, dynamic);
+      make_room();
+      found = entries_.emplace(std::move(signature), std::move(made)).first;
+    }
+    last_ = found->second;
+    last_->type = type;
+    if (table.dims().empty()) last_->known = KnownLeaves(arguments, dynamic);
   }
-  const std::shared_ptr<Entry> entry = last_ = found->second;
+  const std::shared_ptr<Entry> entry = last_;
   entry->last_call = ++call_count_;
 
   Tensors inputs;
@@ -336,20 +346,16 @@ TracedFunction::Traced TracedFunction::operator()(
 
   // Reserve memory before moving tensors, so that only the run can fail behind this. If it throws,
   // the tensors are moved back; its results are returned without allocations.
-  inputs.reserve(first_tensor + arguments.size() + 1 + entry->captured.size());
-  std::vector<TreeLeaf*> taken;
-  taken.reserve(arguments.size());
-  for (TreeLeaf& leaf : arguments)
-    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined()) taken.push_back(&leaf);
-  for (TreeLeaf* leaf : taken) inputs.push_back(std::move(leaf->tensor));
+  inputs.reserve(first_tensor + entry->tensors.size() + 1 + entry->captured.size());
+  for (const std::size_t i : entry->tensors) inputs.push_back(std::move(arguments[i].tensor));
   inputs.push_back(stream);
   inputs.insert(inputs.end(), entry->captured.begin(), entry->captured.end());
   Tensors outputs = [&] {
     try {
       return run_(entry->graph, std::move(inputs));
     } catch (...) {
-      for (std::size_t i = 0; i < taken.size(); ++i)
-        taken[i]->tensor = std::move(inputs[first_tensor + i]);
+      for (std::size_t i = 0; i < entry->tensors.size(); ++i)
+        arguments[entry->tensors[i]].tensor = std::move(inputs[first_tensor + i]);
       throw;
     }
   }();

@@ -344,5 +344,49 @@ TEST(JitSharedTraceTest, CodeIsChosenInsideATraceAsInACall) {
   expect_values(outer(x), {3});
 }
 
+/// A call with the leaves of the call before needs no signature; any difference does.
+TEST(JitSharedTraceTest, CallsThatDifferInOneLeafAreNotTheLastCallAgain) {
+  auto f = jit([](const auto& args) {
+    const auto& [xs, factor] = args;
+    Tensor result = scalar(0.);
+    for (const Tensor& x : xs)
+      if (x.is_defined()) result = result + cast(sum(x), f32) * factor;
+    return result;
+  });
+  using List = std::vector<Tensor>;
+  const Dim batch("batch", 2);
+  const auto value = [&](const List& xs, double factor) {
+    return f(std::pair(xs, factor)).template item<double>();
+  };
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(value({ones({2}), ones({3})}, 2.), 10);
+    EXPECT_EQ(value({ones({2}), ones({3})}, 2.), 10);
+    EXPECT_EQ(value({ones({2}), ones({3})}, 3.), 15);
+    EXPECT_EQ(value({ones({2}), ones({4})}, 3.), 18);
+    EXPECT_EQ(value({ones({2}), Tensor()}, 3.), 6);
+    EXPECT_EQ(value({ones({2})}, 3.), 6);
+    EXPECT_EQ(value({ones({batch})}, 3.), 6);
+    EXPECT_EQ(value({cast(ones({2}), f64)}, 3.), 6);
+    EXPECT_EQ(f(std::tuple(List{ones({2})}, 3.)).template item<double>(), 6);
+  }
+  EXPECT_EQ(f.trace_count(), 8);
+  f.clear_traces();
+  EXPECT_EQ(value({ones({2})}, 3.), 6);
+  EXPECT_EQ(f.trace_count(), 9);
+}
+
+/// A pair and an array have the same leaves, but results of different types.
+TEST(JitSharedTraceTest, TheLastCallOfAnotherTypeIsNotThisCall) {
+  auto f = jit([](const auto& x) { return x; });
+  const Tensor one = scalar(1.), two = scalar(2.);
+  for (int i = 0; i < 2; ++i) {
+    const std::pair<Tensor, Tensor> pair = f(std::pair(one, two));
+    const std::array<Tensor, 2> array = f(std::array<Tensor, 2>{one, two});
+    expect_values(pair.second, {2});
+    expect_values(array[1], {2});
+  }
+  EXPECT_EQ(f.trace_count(), 2);
+}
+
 }  // namespace
 }  // namespace reel

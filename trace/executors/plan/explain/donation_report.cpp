@@ -15,11 +15,6 @@
 namespace reel {
 namespace {
 
-const void* place_of(const Tensor& x) {
-  const TensorBlock* block = x.block();
-  return block && block->kind == BlockKind::dense ? block->data : nullptr;
-}
-
 std::string name_of(const OpRecord& record) {
   return record.op == &loop_op ? get<LoopAttrs>(record.attrs.get()).name
                                : std::string(record.op->name);
@@ -56,14 +51,17 @@ std::string names_text(const std::vector<std::string>& names) {
 }  // namespace
 
 void RunPlaces::note_arguments(std::span<const Tensor> inputs, std::size_t formal_count) {
-  arguments.clear();
-  for (const Tensor& x : inputs.first(formal_count))
-    arguments.push_back(x.is_defined() && x.ref().unique() ? place_of(x) : nullptr);
+  arguments.resize(formal_count);
+  for (std::size_t i = 0; i < formal_count; ++i) {
+    const TensorBlock* const block = inputs[i].block();
+    const bool may_give = block && block->kind == BlockKind::dense && inputs[i].ref().unique();
+    arguments[i] = may_give ? block : nullptr;
+  }
 }
 
 void RunPlaces::note_results(std::span<const Tensor> outputs) {
-  results.clear();
-  for (const Tensor& x : outputs) results.push_back(place_of(x));
+  results.resize(outputs.size());
+  for (std::size_t k = 0; k < outputs.size(); ++k) results[k] = outputs[k].block();
 }
 
 std::string in_place_text(const Plan& plan, const RunPlaces& places) {
@@ -77,7 +75,8 @@ std::string in_place_text(const Plan& plan, const RunPlaces& places) {
   const auto is_of_a_result = [&](const TensorType& type) {
     return result_types.contains({type.dtype(), type.sizes()});
   };
-  const std::unordered_set<const void*> results(places.results.begin(), places.results.end());
+  const std::unordered_set<const TensorBlock*> results(places.results.begin(),
+                                                       places.results.end());
   const PlanView::LastUses uses = PlanView::last_uses(plan);
   std::vector<std::string> in_place;
   std::vector<std::pair<std::string, std::vector<std::string>>> others;  // by reason
@@ -85,12 +84,12 @@ std::string in_place_text(const Plan& plan, const RunPlaces& places) {
     const std::string name = i < graph.input_names.size() ? graph.input_names[i] : str("input ", i);
     const TensorType& type = type_of(graph.inputs[i]);
     if (!dense_bytes(type) || name == "random stream") continue;
-    const void* place = places.arguments[i];
-    if (place && !is_pipelined(plan, uses, i) && results.contains(place)) {
+    const TensorBlock* const block = places.arguments[i];
+    if (block && !is_pipelined(plan, uses, i) && results.contains(block)) {
       in_place.push_back(name);
     } else if (is_of_a_result(type)) {
       const std::string why =
-          place ? why_not(plan, uses, i) : "held by another reference; move it in";
+          block ? why_not(plan, uses, i) : "held by another reference; move it in";
       auto group = std::find_if(others.begin(), others.end(),
                                 [&](const auto& other) { return other.first == why; });
       if (group == others.end()) group = others.insert(group, {why, {}});

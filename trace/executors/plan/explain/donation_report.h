@@ -12,14 +12,15 @@ namespace reel {
 
 class Plan;
 
-/// Addresses of a run's arguments and results, only to be compared.
+/// The blocks of a run's arguments and results, only to be compared.
 struct RunPlaces {
-  std::vector<const void*> arguments;  ///< null: another reference held it
-  std::vector<const void*> results;
+  std::vector<const TensorBlock*> arguments;  ///< null: another reference held it
+  std::vector<const TensorBlock*> results;
 
-  /// Records the addresses of the formal inputs, before the run.
+  /// Records the blocks of the formal inputs, before the run.
   void note_arguments(std::span<const Tensor> inputs, std::size_t formal_count);
-  /// Records the addresses of the outputs, after the run.
+  /// Records the blocks of the outputs, after the run. Allocates nothing if `results` has the
+  /// capacity.
   void note_results(std::span<const Tensor> outputs);
 };
 
