@@ -5,11 +5,11 @@
 
 namespace reel::detail {
 
-/// Appends the leaves of a tree, as flatten returns them.
-void append_leaves(TreeLeaves& leaves, const TreeRef& tree);
-/// Appends them with empty tensors. Returns how many tensors of the tree are defined. A reference
-/// to a tensor costs two atomic operations, so that a caller who moves the tensors into the leaves
-/// should not make one first.
-std::size_t append_leaves_without_tensors(TreeLeaves& leaves, const TreeRef& tree);
+/// Appends the leaves of a tree, as flatten returns them. Returns how many tensors are empty.
+std::size_t append_leaves(TreeLeaves& leaves, const TreeRef& tree);
+/// Does the same, and moves the tensors out of the tree: a second reference to a tensor costs two
+/// atomic operations. If it throws, the tensors moved so far are in the leaves. Requires capacity
+/// for all leaves.
+std::size_t append_taken_leaves(TreeLeaves& leaves, const TreeSlot& tree);
 
 }  // namespace reel::detail

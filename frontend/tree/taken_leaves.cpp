@@ -10,15 +10,6 @@
 namespace reel::detail {
 namespace {
 
-/// Moves the tensors of a tree into leaves of it.
-struct TakeTensors : TreeWriter {
-  TreeLeaf* next;
-  explicit TakeTensors(TreeLeaf* first) : next(first) {}
-  void leaf() override { ++next; }
-  void tensor(Tensor& t) override { (next++)->tensor = std::move(t); }
-  void array(TensorArray& a) override { (next++)->tensor = std::move(a).list(); }
-};
-
 /// Moves the tensors of leaves back into the tree that they were taken from. A leaf is empty if
 /// another argument gave its tensor.
 struct PutTensorsBack : TreeWriter {
@@ -34,12 +25,7 @@ struct PutTensorsBack : TreeWriter {
   }
 };
 
-// Both return the leaf behind the tree's last one, and never throw.
-TreeLeaf* take_tensors(const TreeSlot& tree, TreeLeaf* first) {
-  TakeTensors take(first);
-  tree.write(take);
-  return take.next;
-}
+/// Returns the leaf behind the tree's last one. Never throws.
 TreeLeaf* put_tensors_back(const TreeSlot& tree, TreeLeaf* first) {
   PutTensorsBack put(first);
   tree.write(put);
@@ -59,8 +45,15 @@ std::vector<std::string> paths_of(Arguments arguments) {
 
 TreeLeaves take_leaves_of(const TreeSlot& tree) {
   TreeLeaves leaves;
-  append_leaves_without_tensors(leaves, tree);
-  take_tensors(tree, leaves.data());
+  const std::size_t count = count_leaves(tree);
+  leaves.reserve(count);
+  try {
+    append_taken_leaves(leaves, tree);
+  } catch (...) {
+    leaves.resize(count);
+    put_tensors_back(tree, leaves.data());
+    throw;
+  }
   return leaves;
 }
 
@@ -75,21 +68,22 @@ TakenLeaves::TakenLeaves(Arguments arguments) : arguments_(arguments) {
   std::size_t count = 0;
   for (const Argument& argument : arguments) count += count_leaves(argument.tree);
   leaves.reserve(count);
-  std::size_t given = 0, taken = 0;
-  for (const Argument& argument : arguments)
-    if (argument.moved_in)
-      given += append_leaves_without_tensors(leaves, argument.tree);
-    else
-      append_leaves(leaves, argument.tree);
-  each_moved([&](const TreeSlot& tree, TreeLeaf* first) {
-    TreeLeaf* const end = take_tensors(tree, first);
-    taken += static_cast<std::size_t>(
-        std::count_if(first, end, [](const TreeLeaf& leaf) { return leaf.tensor.is_defined(); }));
-    return end;
-  });
-  if (taken == given) return;
-  // Arguments overlap, as v and v[1] or one object twice: both pass a reference to the tensor that
-  // both give.
+  bool has_taken = false, may_overlap = false;
+  try {
+    for (const Argument& argument : arguments) {
+      const std::size_t empty = argument.moved_in ? append_taken_leaves(leaves, *argument.moved_in)
+                                                  : append_leaves(leaves, argument.tree);
+      may_overlap = may_overlap || (has_taken && empty);
+      has_taken = has_taken || argument.moved_in;
+    }
+  } catch (...) {
+    leaves.resize(count);
+    each_moved(put_tensors_back);
+    throw;
+  }
+  if (!may_overlap) return;
+  // Arguments may overlap, as v and v[1] or one object twice: a tensor that one of them has given
+  // seems empty in the other. Both pass a reference to it instead.
   each_moved(put_tensors_back);
   leaves.clear();
   for (const Argument& argument : arguments) append_leaves(leaves, argument.tree);

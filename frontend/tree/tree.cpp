@@ -19,14 +19,14 @@ namespace {
 
 struct Flatten : detail::TreeReader {
   TreeLeaves& leaves;
-  const bool takes_references;  ///< to tensors; otherwise the leaves of tensors are empty
-  std::size_t defined = 0;      ///< tensors
-  Flatten(TreeLeaves& to, bool takes_references) : leaves(to), takes_references(takes_references) {}
-  void add(const Tensor& t) {
+  std::size_t empty = 0;  ///< tensors
+  explicit Flatten(TreeLeaves& to) : leaves(to) {}
+  template <class T>
+  void add(T&& t) {
     TreeLeaf& leaf = leaves.emplace_back();
     leaf.kind = TreeLeaf::Kind::tensor;
-    if (takes_references) leaf.tensor = t;
-    defined += t.is_defined();
+    empty += !t.is_defined();
+    leaf.tensor = std::forward<T>(t);
   }
   void tensor(const Tensor& t) override { add(t); }
   void array(const TensorArray& a) override { add(a.list()); }
@@ -37,6 +37,14 @@ struct Flatten : detail::TreeReader {
   void key(const std::string& key) override {
     leaves.push_back(TreeLeaf::of(FixedValue::of_key(key)));
   }
+};
+
+/// As Flatten, but the tensors are moved out of the tree. Requires a tree that may be changed: a
+/// reader, since writers do not see the values of fixed leaves.
+struct Take : Flatten {
+  using Flatten::Flatten;
+  void tensor(const Tensor& t) override { add(std::move(const_cast<Tensor&>(t))); }
+  void array(const TensorArray& a) override { add(std::move(const_cast<TensorArray&>(a)).list()); }
 };
 
 struct Unflatten : detail::TreeWriter {
@@ -94,19 +102,21 @@ struct CountLeaves : detail::TreeReader {
 
 namespace detail {
 
-void append_leaves(TreeLeaves& leaves, const TreeRef& tree) {
-  Flatten flatten(leaves, true);
+std::size_t append_leaves(TreeLeaves& leaves, const TreeRef& tree) {
+  Flatten flatten(leaves);
   tree.read(flatten);
+  return flatten.empty;
 }
 
-std::size_t append_leaves_without_tensors(TreeLeaves& leaves, const TreeRef& tree) {
-  Flatten flatten(leaves, false);
-  tree.read(flatten);
-  return flatten.defined;
+std::size_t append_taken_leaves(TreeLeaves& leaves, const TreeSlot& tree) {
+  Take take(leaves);
+  tree.read(take);
+  return take.empty;
 }
 
 TreeLeaves flatten_tree(const TreeRef& tree) {
   TreeLeaves leaves;
+  leaves.reserve(count_leaves(tree));  // moving leaves to larger memory costs more than counting
   append_leaves(leaves, tree);
   return leaves;
 }
