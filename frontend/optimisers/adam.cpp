@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "reel/core/ops.h"
+#include "reel/frontend/optimisers/step_number.h"
 
 namespace reel::detail {
 
@@ -35,19 +36,20 @@ GroupScalars scalars_of(const LeafOptions& options, const Tensor& t, const Tenso
 UpdateRule adam_rule(const Tensor& step, const Tensor& learning_rate, const AdamMoments& options) {
   const Tensor t = cast(step, f64);
   return
-      [options, t, learning_rate, root = StepScalar(1.0 / sqrt(1.0 - pow(options.beta2, t))),
+      [beta1 = options.beta1, t, learning_rate, first = StepAverage(options.beta1),
+       second = StepAverage(options.beta2), epsilon = StepNumber(options.epsilon),
+       root = StepScalar(1.0 / sqrt(1.0 - pow(options.beta2, t))),
        groups = std::vector<GroupScalars>()](Tensor& p, const Tensor& g, std::span<Tensor> moments,
                                              const LeafOptions& own) mutable {
         auto of = std::find_if(groups.begin(), groups.end(),
                                [&](const GroupScalars& group) { return group.options == own; });
-        if (of == groups.end())
-          of = groups.insert(of, scalars_of(own, t, learning_rate, options.beta1));
+        if (of == groups.end()) of = groups.insert(of, scalars_of(own, t, learning_rate, beta1));
         Tensor &m = moments[0], &v = moments[1];
         const DType dtype = p.dtype();
-        m = m * options.beta1 + g * (1 - options.beta1);
-        v = v * options.beta2 + square(g) * (1 - options.beta2);
+        m = first.next(m, g);
+        v = second.next(v, square(g));
         if (own.weight_decay) p = p * of->kept.in(dtype);
-        p = p - m * of->rate.in(dtype) / (sqrt(v) * root.in(dtype) + options.epsilon);
+        p = p - m * of->rate.in(dtype) / (sqrt(v) * root.in(dtype) + epsilon.in(dtype));
       };
 }
 

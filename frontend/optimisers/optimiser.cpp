@@ -146,11 +146,13 @@ std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
     once[of.leaf] = checked_rows(optimiser, leaves, of);
   }
   std::vector<NewValues> result;
+  result.reserve(leaves.parameters.size());
   std::size_t tensors = 0;
   for (std::size_t i = 0; i < leaves.parameters.size(); ++i) {
     if (!is_floating(leaves.parameters[i])) continue;
     NewValues made{i, {}, leaves.parameters[i].tensor, {}};
     const LeafOptions own = options.of(tensors++);
+    made.moments.reserve(leaves.moments.size());
     for (const MomentLeaves& moment : leaves.moments)
       made.moments.push_back(moment.leaves[i].tensor);
     if (once[i].is_sparse()) {
@@ -171,6 +173,7 @@ std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
 
 void put_new_values(OptimiserLeaves& leaves, std::vector<NewValues> values) {
   std::vector<NewValue> all;
+  all.reserve(values.size() * (1 + leaves.moments.size()));
   for (NewValues& of : values) {
     all.push_back({&leaves.parameters[of.leaf].tensor, of.numbers, std::move(of.parameter)});
     for (std::size_t m = 0; m < of.moments.size(); ++m)

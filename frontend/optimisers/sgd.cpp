@@ -1,6 +1,7 @@
 #include "reel/frontend/optimisers/sgd.h"
 
 #include "reel/core/ops.h"
+#include "reel/frontend/optimisers/step_number.h"
 
 namespace reel::detail {
 
@@ -11,17 +12,17 @@ void check_sgd(const SgdOptions& options) {
 }
 
 UpdateRule sgd_rule(const Tensor& learning_rate, const SgdOptions& options) {
-  return
-      [options, rates = GroupRates(learning_rate)](
-          Tensor& p, const Tensor& g, std::span<Tensor> moments, const LeafOptions& own) mutable {
-        Tensor direction = g;
-        if (!moments.empty()) {
-          Tensor& velocity = moments[0];
-          velocity = velocity * options.momentum + g;
-          direction = options.nesterov ? g + velocity * options.momentum : velocity;
-        }
-        p = p - direction * rates.of(own, p.dtype());
-      };
+  return [nesterov = options.nesterov, momentum = StepNumber(options.momentum),
+          rates = GroupRates(learning_rate)](Tensor& p, const Tensor& g, std::span<Tensor> moments,
+                                             const LeafOptions& own) mutable {
+    Tensor direction = g;
+    if (!moments.empty()) {
+      Tensor& velocity = moments[0];
+      velocity = velocity * momentum.in(p.dtype()) + g;
+      direction = nesterov ? g + velocity * momentum.in(p.dtype()) : velocity;
+    }
+    p = p - direction * rates.of(own, p.dtype());
+  };
 }
 
 }  // namespace reel::detail
