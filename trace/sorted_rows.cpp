@@ -123,21 +123,21 @@ SortedRows::SortedRows(const Graph& graph, const std::vector<int>& captures)
 
 std::shared_ptr<const SortedRows::Order> SortedRows::order_of(const Tensors& inputs) {
   if (!order_) return nullptr;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (order_->inputs[i] >= 0 && saved_value(inputs[i])) return nullptr;
   Dims given;
+  given.reserve(ragged_.size());
   for (const Place& place : ragged_) given.push_back(dim_at(place, inputs));
   const std::lock_guard lock(mutex_);
-  if (!last_ || last_->given != given) {
-    std::shared_ptr<const Order> made = make_order(inputs, std::move(given));
-    if (!made) return nullptr;
-    last_ = std::move(made);
+  if (given != last_dims_) {
+    last_ = make_order(inputs, given);
+    last_dims_ = std::move(given);
   }
   return last_;
 }
 
 std::shared_ptr<const SortedRows::Order> SortedRows::make_order(const Tensors& inputs,
-                                                                Dims given) const {
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (order_->inputs[i] >= 0 && saved_value(inputs[i])) return nullptr;
+                                                                const Dims& given) const {
   // A slice of a dim is found by that dim, of which a sorted one would be no slice.
   if (std::ranges::any_of(given, [](const Dim& dim) { return whole_of(dim).has_value(); }))
     return nullptr;
@@ -174,7 +174,6 @@ std::shared_ptr<const SortedRows::Order> SortedRows::make_order(const Tensors& i
   }
   result->text = str("rows: of ", rows_dim, ", sorted by the lengths of ", by->name(),
                      " for the call, as other orders copy them in each iteration");
-  result->given = std::move(given);
   result->rows = std::move(rows);
   return result;
 }

@@ -29,7 +29,6 @@ class SortedRows {
  public:
   /// The order of the rows of one call.
   struct Order {
-    Dims given;                      ///< dims with lengths over the rows, as the call has them
     DimChanges sorted, back;         ///< to the dims with sorted rows, and back
     std::vector<std::int64_t> rows;  ///< by sorted row, its number in the call
     std::string text;                ///< for explain()
@@ -56,13 +55,15 @@ class SortedRows {
   const Dim& dim_at(const Place& place, const Tensors& inputs) const {
     return inputs[place.input].type().dims()[place.axis];
   }
-  std::shared_ptr<const Order> make_order(const Tensors& inputs, Dims given) const;
+  std::shared_ptr<const Order> make_order(const Tensors& inputs, const Dims& given) const;
 
   std::optional<RowOrder> order_;  ///< with the inputs of a plan
   std::vector<Place> ragged_;      ///< dims with lengths over the rows
   std::vector<Place> lengths_;     ///< order_->lengths
   std::mutex mutex_;
-  std::shared_ptr<const Order> last_;  ///< of the last call that was sorted
+  // Of the last call: its dims with lengths over the rows, and its order.
+  Dims last_dims_;
+  std::shared_ptr<const Order> last_;
 };
 
 /// One call that may run on sorted rows.
