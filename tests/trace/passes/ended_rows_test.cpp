@@ -92,6 +92,23 @@ TEST_F(EndedRowsTest, OfAChunkHaveWhatIsLeftOfTheirLengths) {
   EXPECT_EQ(steps, (std::vector<std::vector<std::int64_t>>{{4, 4}, {0, 1}, {0, 0}}));
 }
 
+TEST_F(EndedRowsTest, AreInOrderIfLengthsFallOrRise) {
+  LoopAttrs attrs;
+  attrs.trips.has_bound = attrs.trips.has_lengths = true;
+  const Tensor bound = scalar(std::int64_t{9});
+  const auto is_in_order = [&](const std::vector<int>& of) {
+    const Dim batch("batch", std::ssize(of));
+    attrs.entries.dims = {batch};
+    const Tensor lengths = tensor(of, {batch});
+    const OpInput in[] = {bound, lengths};
+    return RowCut{batch, {}, {}, {}, {1}}.is_in_order(attrs, in);
+  };
+  EXPECT_TRUE(is_in_order({9, 9, 4, 1, 0}));
+  EXPECT_TRUE(is_in_order({0, 4, 4, 9}));
+  EXPECT_TRUE(is_in_order({12, 9, 10}));  // the loop runs nine steps
+  EXPECT_FALSE(is_in_order({4, 9, 4}));
+}
+
 TEST_F(EndedRowsTest, WeightsHaveOneProductAndLoopsNoSums) {
   const Parameters p = parameters({5, 4, 4, 3, 3, 2, 1, 0, 5, 5, 4, 3, 2, 2, 1, 1});
   const auto loss = [&](const Parameters& p) { return sum(std::get<0>(everything()(p)).second); };

@@ -324,18 +324,25 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
 
 namespace {
 
+/// Returns the iterations of each row. Requires entries that finish one by one.
+std::vector<std::int64_t> lengths_of_rows(const RowCut& cut, const LoopAttrs& attrs, OpInputs in) {
+  const Tensor& given = *operands_of(attrs, in).lengths->tensor;
+  const Iterations iterations(attrs, in);
+  std::vector<std::int64_t> lengths;
+  lengths.reserve(static_cast<std::size_t>(cut.dim.size()));
+  for (std::int64_t row = 0; row < cut.dim.size(); ++row)
+    lengths.push_back(std::clamp<std::int64_t>(index_at(given, row) - iterations.step_at(0), 0,
+                                               iterations.limit));
+  return lengths;
+}
+
 /// Returns the rows of a run, those of most iterations first if entries finish one by one.
 BlockOfRows sorted_rows(const RowCut& cut, const LoopAttrs& attrs, OpInputs in) {
   BlockOfRows result;
   result.rows.resize(static_cast<std::size_t>(cut.dim.size()));
   std::iota(result.rows.begin(), result.rows.end(), 0);
   if (!attrs.has_entries()) return result;
-  const Tensor& given = *operands_of(attrs, in).lengths->tensor;
-  const Iterations iterations(attrs, in);
-  std::vector<std::int64_t> lengths;
-  for (const std::int64_t row : result.rows)
-    lengths.push_back(std::clamp<std::int64_t>(index_at(given, row) - iterations.step_at(0), 0,
-                                               iterations.limit));
+  const std::vector<std::int64_t> lengths = lengths_of_rows(cut, attrs, in);
   std::stable_sort(result.rows.begin(), result.rows.end(),
                    [&](std::int64_t a, std::int64_t b) { return lengths[a] > lengths[b]; });
   for (const std::int64_t row : result.rows) result.lengths.push_back(lengths[row]);
@@ -372,6 +379,11 @@ std::vector<BlockOfRows> RowCut::rows_of_blocks(const LoopAttrs& attrs, OpInputs
     first += static_cast<std::size_t>(count);
   }
   return result;
+}
+
+bool RowCut::is_in_order(const LoopAttrs& attrs, OpInputs in) const {
+  const std::vector<std::int64_t> lengths = lengths_of_rows(*this, attrs, in);
+  return std::ranges::is_sorted(lengths) || std::ranges::is_sorted(lengths, std::ranges::greater());
 }
 
 std::vector<BlockOfRows> RowCut::batches(const LoopAttrs& attrs, OpInputs in, std::int64_t count,

@@ -49,6 +49,8 @@ struct RowCut {
   /// Returns the rows of each block in a run with these inputs. The first block has the longest
   /// row.
   std::vector<BlockOfRows> rows_of_blocks(const LoopAttrs& attrs, OpInputs in) const;
+  /// Returns true if the lengths of rows, which finish one by one, fall or rise from row to row.
+  bool is_in_order(const LoopAttrs& attrs, OpInputs in) const;
   /// Returns all rows in `count` batches, if entries finish one by one. The rows of a batch are in
   /// the order of their lengths; the first row of the first batch runs longest.
   ///

@@ -204,14 +204,21 @@ bool LoopBlocks::can_run(std::span<const Tensor> out) const {
   return are_defined(results.carries) && are_defined(results.stacks) && are_defined(results.sums);
 }
 
-bool LoopBlocks::plan_joined() {
-  if (!cut_->can_join) return false;
-  if (ends()) return plan_batches();
-  return threads() == 1 && joined_.try_plan(*whole_, *cut_);
+/// Plans one block or batches, unless they are planned for as many threads and such rows.
+void LoopBlocks::plan_joined(OpInputs in) {
+  const bool in_order =
+      threads() > 1 && cut_->can_join && ends() && cut_->is_in_order(whole_->loop(), in);
+  if (joined_threads_ == threads() && in_order_ == in_order) return;
+  joined_threads_ = 0;  // in case planning runs out of memory
+  in_order_ = in_order;
+  is_joined_ = cut_->can_join &&
+               (ends() ? plan_batches() : threads() == 1 && joined_.try_plan(*whole_, *cut_));
+  joined_threads_ = threads();
 }
 
 /// Returns the number of batches: one per thread, or more if captures with rows would not stay in
-/// the cache.
+/// the cache. Rows in the order of their lengths have two batches per thread, a long one and a
+/// short one, since rows of a batch that are neighbours are read in place.
 std::int64_t LoopBlocks::batch_count() const {
   constexpr std::int64_t kCached = 256 * 1024;
   std::int64_t bytes = 0;
@@ -219,7 +226,8 @@ std::int64_t LoopBlocks::batch_count() const {
     if (cut_->has_rows[i] && operand_at(whole_->loop(), i).is(LeafKind::capture))
       bytes += whole_->input_types[i].bytes();
   const std::int64_t most = std::min<std::int64_t>(kMostBatches, std::ssize(blocks_));
-  return std::min(std::max<std::int64_t>(threads(), bytes / kCached), most);
+  const std::int64_t least = in_order_ ? 2 * threads() : threads();
+  return std::min(std::max(least, bytes / kCached), most);
 }
 
 bool LoopBlocks::plan_batches() {
@@ -236,11 +244,7 @@ bool LoopBlocks::plan_batches() {
 }
 
 void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
-  if (joined_threads_ != threads()) {
-    joined_threads_ = 0;  // in case planning runs out of memory
-    is_joined_ = plan_joined();
-    joined_threads_ = threads();
-  }
+  plan_joined(in);
   if (runs_joined() && !ends()) return joined_.run(in, out);
   std::vector<OpInput> given(in.begin(), in.end());
   const Tensors lengths = body_.row_body.lengths(body_env(whole_->loop(), whole_->input_types));

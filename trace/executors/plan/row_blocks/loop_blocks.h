@@ -37,7 +37,7 @@ class LoopBlocks {
   bool ends() const { return whole_->loop().has_entries(); }
   /// Returns true if each thread runs one block or batch; these are planned at the first such run.
   bool runs_joined() const { return is_joined_ && joined_threads_ == threads(); }
-  bool plan_joined();
+  void plan_joined(OpInputs in);
   bool plan_batches();
   std::int64_t batch_count() const;
   void run_batches(OpInputs in, std::span<Tensor> out);
@@ -69,6 +69,7 @@ class LoopBlocks {
   JoinedBlocks joined_;                  ///< all rows, planned when first needed
   std::vector<ShrinkingBlock> batches_;  ///< the same by thread, if rows finish one by one
   int joined_threads_ = 0;  ///< number of threads for which they were planned; 0: not yet
+  bool in_order_ = false;   ///< batches were planned for rows in the order of their lengths
   bool is_joined_ = false;  ///< that succeeded
 };
 
