@@ -94,6 +94,27 @@ TEST(LiveRowsTest, PaddingMayHoldAnything) {
   }
 }
 
+// Several threads copy the rows of large operands next to each other.
+TEST(LiveRowsTest, ManyThreadsCopyRows) {
+  manual_seed(9);
+  const Dim batch("batch", 7), time("time", tensor({90, 3, 0, 60, 130, 1, 70}, {batch})),
+      in("in", 150), out("out", 200);
+  const Tensor x = mask_padding(random_normal({time, batch, in}, f64), kNaN),
+               y = mask_padding(random_normal({time, batch, out}, f64), kNaN);
+  const DotAttrs both{{0, 1}, {0, 1}, {}, {}};
+  const auto product = [&](int count) {
+    const Threads these(count);
+    return bind(dot_op, {x, y}, dot_attrs(both));
+  };
+  const Tensor one = product(1);
+  const auto plain = [](const Tensor& of, std::int64_t size) {
+    return reshape(mask_padding(of), {130 * 7, size});
+  };
+  expect_all_close(reshape(one, {150, 200}),
+                   matmul(transpose(plain(x, 150), {1, 0}), plain(y, 200)), 1e-10);
+  for (const int count : {2, 3, 8}) expect_same_bits(product(count), one);
+}
+
 TEST(LiveRowsTest, ASumOfNoRowsIsWhatItIsAddedTo) {
   const std::vector<double> a(6, 1.0), b(8, 1.0);
   const MatrixSizes sizes{.m = 3,
