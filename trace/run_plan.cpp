@@ -104,7 +104,7 @@ class PlannedGraph {
     graph_ = std::move(optimised.graph);
     if (has_recomputes(*graph_)) graph_ = recompute_by(*graph_, {run_plan, {passes}});
     captures_ = std::move(optimised.kept_captures);
-    if (passes.shrink_batch) rows_.emplace(graph, captures_);
+    if (passes.shrink_batch) rows_.emplace(graph, captures_, passes);
     bears_dims_ = bears_dims(*graph_);
     entries_.reserve(kMaxPlans + 1);  // so that giving a plan back never fails
   }

@@ -85,8 +85,9 @@ Dim sorted_dim(const Dim& dim, const Dim& rows_dim, const DimChanges& sorted,
 
 }  // namespace
 
-SortedRows::SortedRows(const Graph& graph, const std::vector<int>& captures)
-    : order_(find_row_order(graph)) {
+SortedRows::SortedRows(const Graph& graph, const std::vector<int>& captures, const Passes& passes)
+    : order_(find_row_order(graph, passes.block_rows > 0)),
+      least_rows_(passes.block_rows ? 2 : kFewRows) {
   if (!order_) return;
   std::vector<ValueId> inputs(
       graph.inputs.begin(), graph.inputs.begin() + static_cast<std::ptrdiff_t>(graph.formal_count));
@@ -143,7 +144,7 @@ std::shared_ptr<const SortedRows::Order> SortedRows::make_order(const Tensors& i
     return nullptr;
   // The order in which most values of loops are read in place.
   RowNumbers rows(static_cast<std::size_t>(dim_at(lengths_[0], inputs).lengths().numel()));
-  if (std::ssize(rows) < kFewRows) return nullptr;
+  if (std::ssize(rows) < least_rows_) return nullptr;
   std::iota(rows.begin(), rows.end(), 0);
   const auto in_place = [&](const RowNumbers& in) {
     int leaves = 0;

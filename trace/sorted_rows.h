@@ -35,7 +35,8 @@ class SortedRows {
   };
 
   /// graph: of the calls. Its plans take the first inputs, then the captures with these numbers.
-  SortedRows(const Graph& graph, const std::vector<int>& captures);
+  /// passes: with block_rows, rows are sorted however few they are.
+  SortedRows(const Graph& graph, const std::vector<int>& captures, const Passes& passes);
 
   /// Returns the order in which a call's rows should run; null if they keep their places.
   /// Thread-safe.
@@ -58,8 +59,9 @@ class SortedRows {
   std::shared_ptr<const Order> make_order(const Tensors& inputs, const Dims& given) const;
 
   std::optional<RowOrder> order_;  ///< with the inputs of a plan
-  std::vector<Place> ragged_;      ///< dims with lengths over the rows
-  std::vector<Place> lengths_;     ///< order_->lengths
+  std::int64_t least_rows_;
+  std::vector<Place> ragged_;   ///< dims with lengths over the rows
+  std::vector<Place> lengths_;  ///< order_->lengths
   std::mutex mutex_;
   // Of the last call: its dims with lengths over the rows, and its order.
   Dims last_dims_;

@@ -59,7 +59,7 @@ std::optional<Dim> rows_of_loops(const Graph& graph) {
 
 }  // namespace
 
-std::optional<RowOrder> find_row_order(const Graph& graph) {
+std::optional<RowOrder> find_row_order(const Graph& graph, bool any) {
   const std::optional<Dim> rows = rows_of_loops(graph);
   if (!rows || has_effects(graph) || names_other_lengths(graph, *rows)) return std::nullopt;
   RowAxes axes(graph, *rows, RowAxes::Joint::any_order);
@@ -100,7 +100,7 @@ std::optional<RowOrder> find_row_order(const Graph& graph) {
   };
   const auto outside = std::ranges::count_if(graph.inputs, is_large) +
                        std::ranges::count_if(graph.outputs, is_large);
-  if (in_loops < 2 * outside) return std::nullopt;
+  if (!any && in_loops < 2 * outside) return std::nullopt;
   return result;
 }
 
