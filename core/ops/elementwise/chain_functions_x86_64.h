@@ -20,7 +20,8 @@ enum class ChainConstant : std::uint8_t {
   two,
   exponent_bias,  ///< an integer
   per_ln2,        ///< 1 / ln 2
-  // sigmoid_isa.h: ln 2 = high + low, and Taylor's series
+  // sigmoid_isa.h: ln 2 = high + low, and a polynomial
+  shift,
   minus_high,
   minus_low,
   series_2,
@@ -28,7 +29,6 @@ enum class ChainConstant : std::uint8_t {
   series_4,
   series_5,
   series_6,
-  series_7,
   tanh_most,
   sigmoid_most,
   sigmoid_least,
@@ -53,8 +53,9 @@ inline constexpr auto kChainConstants = [] {
   constexpr std::uint32_t kBits[] = {
       bits(1), bits(2), 127, bits(1.44269504f),
       // sigmoid_isa.h
-      bits(-0.693359375f), bits(2.12194440e-4f), bits(1 / 2.f), bits(1 / 6.f), bits(1 / 24.f),
-      bits(1 / 120.f), bits(1 / 720.f), bits(1 / 5040.f), bits(10), bits(89), bits(-40),
+      bits(12582912.0f + 127.0f), bits(-0.693359375f), bits(2.12194440e-4f), bits(0.5f),
+      bits(0.166665465f), bits(0.0416662954f), bits(0.00836624019f), bits(0.00139458058f), bits(10),
+      bits(89), bits(-40),
       // xsimd gives its constants by bits.
       bits(200), bits(-200), 0x3f318000, 0xb95e8083, 0x3f000000, 0x3e2aa9a5, 0x3d2aa957, 0x3c098d8b,
       0x3ab778cf, bits(-88.3762626647949f), bits(88.3762626647949f),
@@ -96,12 +97,14 @@ class ChainFunctions {
   // to: another register than x.
 
   void sigmoid(const Vector& to, const Vector& x) {
-    code_.vxorps(to, to, to);
-    code_.vsubps(to, to, x);
+    code_.vxorps(to, x, minus_zero_);
     bound(to, to, ChainConstant::sigmoid_most, ChainConstant::sigmoid_least);
     power(to);
     code_.vaddps(sum_, sum_, at(ChainConstant::one));
-    times_power_of_two(sum_);
+    if constexpr (kHasMasks)
+      code_.vscalefps(sum_ | code_.T_rn_sae, sum_, n_);
+    else
+      code_.vmulps(sum_, sum_, n_);
     code_.vaddps(sum_, sum_, at(ChainConstant::one));
     load(to, ChainConstant::one);
     code_.vdivps(to, to, sum_);
@@ -113,10 +116,12 @@ class ChainFunctions {
     code_.vminps(to, n_, to);
     code_.vaddps(to, to, to);
     power(to);
-    load(to, ChainConstant::one);
-    times_power_of_two(to);
-    code_.vsubps(rest_, to, at(ChainConstant::one));
-    code_.vfmadd213ps(sum_, to, rest_);
+    if constexpr (kHasMasks) {
+      load(to, ChainConstant::one);
+      code_.vscalefps(n_ | code_.T_rn_sae, to, n_);
+    }
+    code_.vsubps(rest_, n_, at(ChainConstant::one));
+    code_.vfmadd213ps(sum_, n_, rest_);
     code_.vaddps(rest_, sum_, at(ChainConstant::two));
     code_.vdivps(sum_, sum_, rest_);
     code_.vandps(to, x, minus_zero_);
@@ -184,12 +189,21 @@ class ChainFunctions {
     for (int c = static_cast<int>(last) - 1; c >= static_cast<int>(first); --c)
       code_.vfmadd213ps(sum_, x, at(static_cast<ChainConstant>(c)));
   }
-  /// Power of sigmoid_isa.h: exp(x) = (1 + sum) 2^n. Changes x.
+  /// Power of sigmoid_isa.h: exp(x) = (1 + sum) 2^n. Changes x. n: for AVX2, 2^n.
   void power(const Vector& x) {
-    nearest_power(x);
-    code_.vfmadd231ps(x, n_, at(ChainConstant::minus_high));
-    code_.vfmadd231ps(x, n_, at(ChainConstant::minus_low));
-    series(x, ChainConstant::series_2, ChainConstant::series_7);
+    if constexpr (kHasMasks) {
+      nearest_power(x);
+      code_.vfmadd231ps(x, n_, at(ChainConstant::minus_high));
+      code_.vfmadd231ps(x, n_, at(ChainConstant::minus_low));
+    } else {
+      load(n_, ChainConstant::per_ln2);
+      code_.vfmadd213ps(n_, x, at(ChainConstant::shift));
+      code_.vsubps(rest_, n_, at(ChainConstant::shift));
+      code_.vpslld(n_, n_, 23);
+      code_.vfmadd231ps(x, rest_, at(ChainConstant::minus_high));
+      code_.vfmadd231ps(x, rest_, at(ChainConstant::minus_low));
+    }
+    series(x, ChainConstant::series_2, ChainConstant::series_6);
     code_.vmulps(rest_, x, x);
     code_.vfmadd213ps(sum_, rest_, x);
   }
@@ -198,14 +212,6 @@ class ChainFunctions {
     code_.vcvttps2dq(n_, n_);
     code_.vpaddd(n_, n_, at(ChainConstant::exponent_bias));
     code_.vpslld(n_, n_, 23);
-  }
-  void times_power_of_two(const Vector& x) {
-    if constexpr (kHasMasks) {
-      code_.vscalefps(x | code_.T_rn_sae, x, n_);
-    } else {
-      make_power_of_two();
-      code_.vmulps(x, x, n_);
-    }
   }
 
   Xbyak::CodeGenerator& code_;

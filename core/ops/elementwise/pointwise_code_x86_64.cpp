@@ -164,7 +164,7 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
   }
   bool needs_one() const { return has_op({Binary::tanh_grad, Binary::sigmoid_grad}); }
   bool needs_minus_zero() const {
-    return has_op({Unary::neg, Unary::abs, Unary::relu, Unary::tanh});
+    return has_op({Unary::neg, Unary::abs, Unary::relu, Unary::tanh, Unary::sigmoid});
   }
 
   // ---- One vector -------------------------------------------------------------------------------
