@@ -217,6 +217,23 @@ void add_thin_product(const ChainSizes& s, const T* a, const T* b, T* c) {
   }
 }
 
+/// True if c is larger than the first-level cache, and its rows share few sets of it: columns of
+/// tiles, which are narrow with 16 registers, evict each other's lines. With few terms, writing c
+/// dominates the cost.
+template <class T>
+bool writes_dominate(const MatrixSizes& s) {
+  constexpr std::int64_t kFewTerms = 4, kShared = 2048 / sizeof(T), kCached = 64 * 1024 / sizeof(T);
+  return !kHas32 && s.k <= kFewTerms && s.c_row % kShared == 0 && s.m * s.n >= kCached &&
+         !s.b_panel;
+}
+/// Computes c row by row.
+template <class T>
+void product_by_rows(const ChainSizes& s, const T* a, const T* b, T* c) {
+  ChainSizes row = s;
+  row.m = 1;
+  for (std::int64_t i = 0; i < s.m; ++i) rows_block(row, a + i * s.a_row, b, c + i * s.c_row);
+}
+
 template <class T>
 void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   const bool is_thin = s.m <= 2 && s.n >= 256 && !s.b_panel;
@@ -225,7 +242,9 @@ void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   for (std::int64_t k = 0; k < s.k; k += slice.k) {
     slice.k = s.order == SumOrder::slices && s.k - k > kSlice ? kSlice : s.k - k;
     const T *from_a = a + k * s.a_step, *from_b = b + k * s.b_row;
-    if (!is_thin)
+    if (writes_dominate<T>(s))
+      product_by_rows(slice, from_a, from_b, c);
+    else if (!is_thin)
       chain_product(slice, from_a, from_b, c);
     else if (slice.chain != Chain::is_added)
       thin_product(slice, from_a, from_b, c);

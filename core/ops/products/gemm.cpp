@@ -59,11 +59,19 @@ bool large_keeps_order(const MatrixSizes& s) {
   return (s.order == SumOrder::slices || s.k <= kSlice) && large_products_are_chains();
 }
 
+/// True if our kernel on packed copies is faster than the one that reads b in place: the rows of b
+/// begin in the same sets of the first-level cache. Both have the same orders.
+bool gains_from_copies(const MatrixSizes& s) {
+  constexpr std::int64_t kRows = 64, kElements = 16 * 1024, kShared = 1024;
+  return s.b_row % kShared == 0 && s.m >= kRows && s.m * s.k > kElements && s.n > kNarrow &&
+         !s.b_panel;
+}
+
 /// True if large_product() computes the product from any packed b, or any strides: a large product,
-/// or one with a packed b and enough rows for its tiles.
+/// one that gains from copies, or one with a packed b and enough rows for its tiles.
 bool is_packed(const MatrixSizes& s) {
-  return (is_large_f32(s) || (s.b_panel && s.m > 2)) && large_products_are_packed() &&
-         large_keeps_order(s);
+  return (is_large_f32(s) || gains_from_copies(s) || (s.b_panel && s.m > 2)) &&
+         large_products_are_packed() && large_keeps_order(s);
 }
 
 /// Requires b_step 1, or is_packed() for f32.

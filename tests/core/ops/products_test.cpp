@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/control/replay.h"
@@ -263,9 +264,10 @@ TEST(ProductsTypeTest, PlainSizesThatATraceDoesNotKnow) {
 /// Every layout of both operands, with sizes on all sides of the limits between kernels.
 TEST(GemmTest, AllLayoutsAndSizes) {
   const std::int64_t sizes[][3] = {
-      {1, 1, 1},   {1, 7, 1},   {7, 1, 7},    {1, 1, 9},    {2, 3, 4},      {3, 16, 16},
-      {5, 17, 33}, {8, 64, 70}, {4, 5, 300},  {2, 40, 260}, {13, 130, 65},  {7, 600, 5},
-      {250, 9, 3}, {1, 300, 1}, {300, 40, 1}, {1, 40, 300}, {600, 300, 20}, {300, 600, 70}};
+      {1, 1, 1},    {1, 7, 1},     {7, 1, 7},      {1, 1, 9},    {2, 3, 4},      {3, 16, 16},
+      {5, 17, 33},  {8, 64, 70},   {4, 5, 300},    {2, 40, 260}, {13, 130, 65},  {7, 600, 5},
+      {250, 9, 3},  {1, 300, 1},   {300, 40, 1},   {1, 40, 300}, {600, 300, 20}, {300, 600, 70},
+      {80, 1, 512}, {17, 4, 1024}, {70, 300, 1024}};
   for (const DType dtype : {f32, f64, i32, i64})
     for (const auto& [m, k, n] : sizes) {
       if (dtype != f32 && m * k > 100000) continue;
@@ -344,13 +346,17 @@ TEST(GemmTest, LoopsOfAllInstructionSetsAgree) {
 }
 
 TEST(GemmTest, ARowHasTheSameBitsInAnyNumberOfRows) {
-  const Dim in("in", 200), out("out", 300);
-  const Tensor w = random_normal({in, out});
-  const Dim many("many", 64);
-  const Tensor x = random_normal({many, in}), all = matmul(x, w, in);
-  for (std::int64_t count : {1, 2, 3, 8, 13}) {
-    const Tensor some = matmul(slice(x, many, 5, 5 + count), w, in);
-    expect_same_bits(some, slice(all, many, 5, 5 + count));
+  // Also with few terms, and with rows of w that begin in the same sets of the first-level cache.
+  for (const auto& [terms, columns] : {std::pair{200, 300}, {3, 1024}, {300, 1024}}) {
+    const Dim in("in", terms), out("out", columns);
+    const Tensor w = random_normal({in, out});
+    const Dim many("many", 80);
+    const Tensor x = random_normal({many, in}), all = matmul(x, w, in);
+    for (std::int64_t count : {1, 2, 3, 8, 13, 64}) {
+      SCOPED_TRACE(str(count, 'x', terms, 'x', columns));
+      const Tensor some = matmul(slice(x, many, 5, 5 + count), w, in);
+      expect_same_bits(some, slice(all, many, 5, 5 + count));
+    }
   }
 }
 
