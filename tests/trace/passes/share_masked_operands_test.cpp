@@ -46,8 +46,9 @@ std::pair<int, int> reads(const F& f, const Args&... args) {
             result += v == graph.outputs_of(other)[0];
     return result;
   };
-  const Ref<Graph> merged = merge_equal(jitted.graph());
-  return {count(*merged), count(*share_masked_operands(*merged))};
+  const Ref<Graph> merged = merge_equal(jitted.graph()), shared = share_masked_operands(*merged);
+  verify(*shared, "share_masked_operands");
+  return {count(*merged), count(*shared)};
 }
 using Counts = std::pair<int, int>;
 
