@@ -80,12 +80,13 @@ std::vector<std::string> names_of_dynamic(const Dims& dims) {
 
 }  // namespace
 
-DynamicSizes dynamic_sizes(const Arguments& arguments, const std::vector<AnyLength>& axes,
+DynamicSizes dynamic_sizes(const TakenLeaves& taken, const std::vector<AnyLength>& axes,
                            const Dims& dims) {
   DynamicSizes found;
-  for (const std::size_t leaf : leaves_of_any_length(arguments)) found.axes.push_back({leaf, 0});
+  for (const std::size_t leaf : taken.any_length) found.axes.push_back({leaf, 0});
   found.dims = names_of_dynamic(dims);
   if (axes.empty()) return found;
+  const Arguments arguments = taken.arguments();
   check_positions(axes, arguments.size());
   std::size_t first = 0;  // the first leaf of the argument
   for (std::size_t position = 0; position < arguments.size(); ++position) {

@@ -81,7 +81,7 @@ void clear_traces(TracedFunction& traced);
 RunProfile profile_of(const TracedFunction& traced, const JitOptions& options);
 /// Returns the sizes that the options and the types of the arguments leave out of the signature.
 /// Throws ArgumentError for a position without an argument.
-DynamicSizes dynamic_sizes(const Arguments& arguments, const std::vector<AnyLength>& axes,
+DynamicSizes dynamic_sizes(const TakenLeaves& arguments, const std::vector<AnyLength>& axes,
                            const Dims& dims);
 
 /// Returns the result of a trace without its promises, as later runs reuse it.
@@ -172,9 +172,9 @@ class Jitted {
   R run(Args&... args) const {
     const std::array<detail::Argument, sizeof...(Args)> arguments{
         detail::argument_of<Args>(args)...};
+    detail::TakenLeaves taken(arguments, traced_->last_leaf_count());
     const DynamicSizes dynamic =
-        detail::dynamic_sizes(arguments, options_.any_length, options_.dynamic);
-    detail::TakenLeaves taken(arguments);
+        detail::dynamic_sizes(taken, options_.any_length, options_.dynamic);
     const auto function = [&](const TreeLeaves& promises) {
       std::tuple<std::decay_t<Args>...> inside(args...);
       detail::fill_tree(detail::TreeSlot(inside), promises);

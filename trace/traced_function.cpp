@@ -308,6 +308,7 @@ void count_result(const Tensor& result, MemoryClass what) {
 TracedFunction::Traced TracedFunction::operator()(
     std::type_index type, TreeLeaves& arguments, const Function& function,
     const DynamicSizes& dynamic, const std::function<void(const Traced&)>& before_run) {
+  leaf_count_ = arguments.size();
   DimTable table;
   if (!last_ || last_->type != type || !last_->known.are_like(arguments, dynamic)) {
     table = DimTable(arguments);

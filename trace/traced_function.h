@@ -103,6 +103,8 @@ class TracedFunction {
                     const std::function<void(const Traced&)>& before_run = {});
 
   int trace_count() const { return trace_count_; }
+  /// Returns the number of the arguments' leaves in the last call; 0 before the first one.
+  std::size_t last_leaf_count() const { return leaf_count_; }
   /// Drops all graphs. A graph that runs, or that a tape holds, lives until these are done.
   void clear();
   /// Returns the graph of the last call. Throws ArgumentError before the first call, and after
@@ -143,6 +145,7 @@ class TracedFunction {
   std::unordered_map<Signature, std::shared_ptr<Entry>, SignatureHash> entries_;
   std::shared_ptr<Entry> last_;
   int trace_count_ = 0;
+  std::size_t leaf_count_ = 0;
   std::uint64_t call_count_ = 0;
   std::shared_ptr<const First> first_;  ///< describes the first trace
 };

@@ -11,23 +11,23 @@ namespace reel::detail {
 namespace {
 
 /// Moves the tensors of leaves back into the tree that they were taken from. A leaf is empty if
-/// another argument gave its tensor.
+/// another argument gave its tensor, and leaves are missing if memory for them ran out.
 struct PutTensorsBack : TreeWriter {
-  TreeLeaf* next;
-  explicit PutTensorsBack(TreeLeaf* first) : next(first) {}
-  void leaf() override { ++next; }
+  TreeLeaf *next, *end;
+  PutTensorsBack(TreeLeaf* first, TreeLeaf* last) : next(first), end(last) {}
+  Tensor take() { return next == end ? Tensor() : std::move((next++)->tensor); }
+  void leaf() override { take(); }
   void tensor(Tensor& t) override {
-    if (Tensor& taken = (next++)->tensor; taken.is_defined()) t = std::move(taken);
+    if (Tensor taken = take(); taken.is_defined()) t = std::move(taken);
   }
   void array(TensorArray& a) override {
-    if (Tensor& taken = (next++)->tensor; taken.is_defined())
-      a = TensorArray::of_list(std::move(taken));
+    if (Tensor taken = take(); taken.is_defined()) a = TensorArray::of_list(std::move(taken));
   }
 };
 
-/// Returns the leaf behind the tree's last one. Never throws.
-TreeLeaf* put_tensors_back(const TreeSlot& tree, TreeLeaf* first) {
-  PutTensorsBack put(first);
+/// Returns the leaf behind the tree's last one, or `end`. Never throws.
+TreeLeaf* put_tensors_back(const TreeSlot& tree, TreeLeaf* first, TreeLeaf* end) {
+  PutTensorsBack put(first, end);
   tree.write(put);
   return put.next;
 }
@@ -45,54 +45,59 @@ std::vector<std::string> paths_of(Arguments arguments) {
 
 TreeLeaves take_leaves_of(const TreeSlot& tree) {
   TreeLeaves leaves;
-  const std::size_t count = count_leaves(tree);
-  leaves.reserve(count);
+  leaves.reserve(count_leaves(tree));
+  AppendedLeaves appended{leaves};
   try {
-    append_taken_leaves(leaves, tree);
+    append_taken_leaves(appended, tree);
   } catch (...) {
-    leaves.resize(count);
-    put_tensors_back(tree, leaves.data());
+    put_tensors_back(tree, leaves.data(), leaves.data() + leaves.size());
     throw;
   }
   return leaves;
 }
 
-template <class Visit>
-void TakenLeaves::each_moved(const Visit& visit) {
-  TreeLeaf* next = leaves.data();
-  for (const Argument& argument : arguments_)
-    next = argument.moved_in ? visit(*argument.moved_in, next) : next + count_leaves(argument.tree);
-}
-
-TakenLeaves::TakenLeaves(Arguments arguments) : arguments_(arguments) {
-  std::size_t count = 0;
-  for (const Argument& argument : arguments) count += count_leaves(argument.tree);
-  leaves.reserve(count);
+TakenLeaves::TakenLeaves(Arguments arguments, std::size_t expected) : arguments_(arguments) {
+  leaves.reserve(expected);
   bool has_taken = false, may_overlap = false;
+  AppendedLeaves appended{leaves};
   try {
     for (const Argument& argument : arguments) {
-      const std::size_t empty = argument.moved_in ? append_taken_leaves(leaves, *argument.moved_in)
-                                                  : append_leaves(leaves, argument.tree);
-      may_overlap = may_overlap || (has_taken && empty);
+      appended.empty = 0;
+      if (argument.moved_in)
+        append_taken_leaves(appended, *argument.moved_in);
+      else
+        append_leaves(appended, argument.tree);
+      may_overlap = may_overlap || (has_taken && appended.empty);
       has_taken = has_taken || argument.moved_in;
     }
   } catch (...) {
-    leaves.resize(count);
-    each_moved(put_tensors_back);
+    put_back();
     throw;
   }
+  any_length = std::move(appended.any_length);
   if (!may_overlap) return;
   // Arguments may overlap, as v and v[1] or one object twice: a tensor that one of them has given
   // seems empty in the other. Both pass a reference to it instead.
-  each_moved(put_tensors_back);
+  put_back();
   leaves.clear();
-  for (const Argument& argument : arguments) append_leaves(leaves, argument.tree);
+  for (const Argument& argument : arguments) append_leaves(appended, argument.tree);
   for (const Argument& argument : arguments)
     if (argument.moved_in) drop_tensors(*argument.moved_in);
 }
 
 TakenLeaves::~TakenLeaves() {
-  if (!is_kept_) each_moved(put_tensors_back);
+  if (!is_kept_) put_back();
+}
+
+/// Puts the tensors of moved-in arguments back. Never throws.
+void TakenLeaves::put_back() {
+  TreeLeaf* next = leaves.data();
+  TreeLeaf* const end = next + leaves.size();
+  for (const Argument& argument : arguments_)
+    if (argument.moved_in)
+      next = put_tensors_back(*argument.moved_in, next, end);
+    else
+      next += std::min(count_leaves(argument.tree), static_cast<std::size_t>(end - next));
 }
 
 }  // namespace reel::detail

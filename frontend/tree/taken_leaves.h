@@ -39,24 +39,25 @@ std::vector<std::string> paths_of(Arguments arguments);
 /// caller's objects never changes. Requires that `arguments` outlive it.
 class TakenLeaves {
  public:
-  explicit TakenLeaves(Arguments arguments);
+  /// expected: the number of leaves, as far as the caller knows it: memory for so many is reserved.
+  TakenLeaves(Arguments arguments, std::size_t expected);
   ~TakenLeaves();
   TakenLeaves(const TakenLeaves&) = delete;
   TakenLeaves& operator=(const TakenLeaves&) = delete;
   /// Keeps the tensors: the call has succeeded and owns them.
   void keep() { is_kept_ = true; }
+  Arguments arguments() const { return arguments_; }
 
  private:
-  /// Calls visit(tree, first leaf), which returns the leaf behind its last one, for each moved-in
-  /// argument.
-  template <class Visit>
-  void each_moved(const Visit& visit);
+  void put_back();
 
   Arguments arguments_;
   bool is_kept_ = false;
 
  public:
   TreeLeaves leaves;
+  /// Leaves whose first size is a SparseTensor's number of elements: its values and indices.
+  std::vector<std::size_t> any_length;
 };
 
 }  // namespace reel::detail

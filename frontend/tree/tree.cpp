@@ -18,18 +18,22 @@ namespace {
 }
 
 struct Flatten : detail::TreeReader {
+  detail::AppendedLeaves& to;
   TreeLeaves& leaves;
-  std::size_t empty = 0;  ///< tensors
-  explicit Flatten(TreeLeaves& to) : leaves(to) {}
-  template <class T>
-  void add(T&& t) {
+  explicit Flatten(detail::AppendedLeaves& appended) : to(appended), leaves(appended.all) {}
+  /// Appends the leaf of a tensor that is empty or not.
+  Tensor& add(bool is_empty) {
     TreeLeaf& leaf = leaves.emplace_back();
     leaf.kind = TreeLeaf::Kind::tensor;
-    empty += !t.is_defined();
-    leaf.tensor = std::forward<T>(t);
+    to.empty += is_empty;
+    return leaf.tensor;
   }
-  void tensor(const Tensor& t) override { add(t); }
-  void array(const TensorArray& a) override { add(a.list()); }
+  void tensor(const Tensor& t) override { add(!t.is_defined()) = t; }
+  void array(const TensorArray& a) override { add(!a.list().is_defined()) = a.list(); }
+  using TreeReader::part;
+  void part(const SparseTensor&) override {
+    to.any_length.insert(to.any_length.end(), {leaves.size(), leaves.size() + 1});
+  }
   void dim(const Dim& d) override { leaves.push_back(TreeLeaf::of(d)); }
   void none() override { leaves.push_back(TreeLeaf{}); }
   void fixed(const FixedValue& value) override { leaves.push_back(TreeLeaf::of(value)); }
@@ -43,8 +47,12 @@ struct Flatten : detail::TreeReader {
 /// reader, since writers do not see the values of fixed leaves.
 struct Take : Flatten {
   using Flatten::Flatten;
-  void tensor(const Tensor& t) override { add(std::move(const_cast<Tensor&>(t))); }
-  void array(const TensorArray& a) override { add(std::move(const_cast<TensorArray&>(a)).list()); }
+  void tensor(const Tensor& t) override {
+    add(!t.is_defined()) = std::move(const_cast<Tensor&>(t));
+  }
+  void array(const TensorArray& a) override {
+    add(!a.list().is_defined()) = std::move(const_cast<TensorArray&>(a)).list();
+  }
 };
 
 struct Unflatten : detail::TreeWriter {
@@ -102,22 +110,21 @@ struct CountLeaves : detail::TreeReader {
 
 namespace detail {
 
-std::size_t append_leaves(TreeLeaves& leaves, const TreeRef& tree) {
+void append_leaves(AppendedLeaves& leaves, const TreeRef& tree) {
   Flatten flatten(leaves);
   tree.read(flatten);
-  return flatten.empty;
 }
 
-std::size_t append_taken_leaves(TreeLeaves& leaves, const TreeSlot& tree) {
+void append_taken_leaves(AppendedLeaves& leaves, const TreeSlot& tree) {
   Take take(leaves);
   tree.read(take);
-  return take.empty;
 }
 
 TreeLeaves flatten_tree(const TreeRef& tree) {
   TreeLeaves leaves;
   leaves.reserve(count_leaves(tree));  // moving leaves to larger memory costs more than counting
-  append_leaves(leaves, tree);
+  AppendedLeaves appended{leaves};
+  append_leaves(appended, tree);
   return leaves;
 }
 

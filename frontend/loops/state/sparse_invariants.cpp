@@ -38,14 +38,6 @@ struct CountInvariants : TreeReader {
   }
 };
 
-struct FindLengths : TreeReader {
-  std::vector<std::size_t> found;
-  std::size_t leaves = 0;
-  void leaf() override { ++leaves; }
-  using TreeReader::part;
-  void part(const SparseTensor&) override { found.insert(found.end(), {leaves, leaves + 1}); }
-};
-
 void forget_length(Tensor& x) {
   if (!x.is_defined() || x.rank() == 0 || x.type().is_named()) return;
   Dims dims = x.dims();
@@ -109,12 +101,6 @@ Invariants invariants_for(const std::string& loop, const TreeRef& state, const I
       result.push_back(invariant);
   }
   return result;
-}
-
-std::vector<std::size_t> leaves_of_any_length(const Arguments& arguments) {
-  FindLengths find;
-  for (const Argument& argument : arguments) argument.tree.read(find);
-  return std::move(find.found);
 }
 
 void forget_lengths(const TreeSlot& tree) {

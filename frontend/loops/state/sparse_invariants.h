@@ -14,7 +14,6 @@
 #include "reel/core/types/partial_shape.h"
 #include "reel/frontend/sparse/indexed_slices.h"
 #include "reel/frontend/sparse/sparse_tensor.h"
-#include "reel/frontend/tree/taken_leaves.h"
 #include "reel/frontend/tree/tree.h"
 
 REEL_API_BEGIN
@@ -26,10 +25,6 @@ using Invariants = std::vector<std::optional<PartialShape>>;
 /// ArgumentError, in the name of the loop, if the number of those given differs from the state's
 /// leaves, or for an impossible one.
 Invariants invariants_for(const std::string& loop, const TreeRef& state, const Invariants& given);
-
-/// Returns the leaves of all arguments whose first size is a SparseTensor's number of elements: its
-/// values and indices.
-std::vector<std::size_t> leaves_of_any_length(const Arguments& arguments);
 
 /// In a trace, forgets the numbers of elements of the SparseTensors in a tree.
 void forget_lengths(const TreeSlot& tree);

@@ -261,6 +261,34 @@ TEST_P(FailedCallTest, AWholeAndAPartOfItMayBothBeMovedIn) {
   expect_values(part_first(std::move(other[1]), std::move(other), scalar(1)).first, {1, 3, 5});
 }
 
+/// An argument with an empty tensor behind a moved-in one looks as if it overlapped the other.
+TEST_P(FailedCallTest, EmptyTensorsMayBeMovedIn) {
+  const auto f =
+      jitted([](const std::vector<Tensor>& v, const std::vector<Tensor>& w, const Tensor& at) {
+        return std::pair{v[0] + w[1], gather(w[1], at, 0)};
+      });
+  std::vector<Tensor> v{numbers(3), Tensor()}, w{Tensor(), ones({3})};
+  const Tensor held = v[0];
+  EXPECT_THROW(f(std::move(v), std::move(w), scalar(9)), IndexError);
+  EXPECT_FALSE(v[1].is_defined() || w[0].is_defined());
+  expect_values(w[1], {1, 1, 1});
+  expect_values(f(std::move(v), std::move(w), scalar(1)).first, {1, 2, 3});
+  expect_values(held, {0, 1, 2});
+}
+
+TEST_P(FailedCallTest, SparseTensorsOfOtherNumbersOfElementsMayBeMovedIn) {
+  const auto f = jitted([](const Tensor& x, const std::pair<Tensor, SparseTensor>& of) {
+    return x * of.first + sum(of.second.values);
+  });
+  for (int count = 1; count <= 3; ++count) {
+    Tensor x = scalar(2.);
+    std::pair of(scalar(3.),
+                 SparseTensor{zeros({count, 1}, i64), ones({count}), tensor({4}, {}, i64)});
+    expect_values(f(std::move(x), std::move(of)), {6. + count});
+  }
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
 TEST_P(FailedCallTest, GivesBackWhatWasMovedInWhereRecordingFails) {
   const auto f = jitted([](Tensor x) -> Tensor {
     if (x.rank() == 1) throw std::runtime_error("mine");
