@@ -1,6 +1,10 @@
 // Measures the cost of an op besides its arithmetic, in chains of small ops and in LSTM cells
 // written in ops. Also measures the compile time of a user's program. One thread.
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "compile_time.h"
 #include "harness.h"
@@ -62,6 +66,37 @@ void time_traced_loop(Group& group) {
                 {{"reel", [=] { loop(x, factor); }}}, Clock::processor);
 }
 
+/// A model with 100,000 parameters in some tensors of equal size, and its optimiser.
+struct Training {
+  std::vector<Tensor> parameters;
+  Adam<std::vector<Tensor>> adam;
+};
+/// Returns a step of Adam that moves its state in.
+std::function<void()> adam_step(int tensors, bool is_traced) {
+  std::vector<Tensor> parameters, gradient;
+  for (int i = 0; i < tensors; ++i) {
+    parameters.push_back(random_normal({100'000 / tensors}));
+    gradient.push_back(random_normal({100'000 / tensors}));
+  }
+  const auto step = [](Training training, const std::vector<Tensor>& gradient) {
+    training.adam.update(training.parameters, gradient);
+    return training;
+  };
+  const auto state =
+      std::make_shared<Training>(Training{parameters, Adam<std::vector<Tensor>>(parameters)});
+  if (!is_traced) return [=] { *state = step(std::move(*state), gradient); };
+  const auto traced = jit(step);
+  return [=] { *state = traced(std::move(*state), gradient); };
+}
+
+void compare_adam(Group& group) {
+  for (const bool is_traced : {true, false})
+    group.compare(is_traced ? "adam of 100 tensors, traced" : "adam of 100 tensors, eager",
+                  {"us", "us", 1e6},
+                  {{"reel", adam_step(100, is_traced)}, {"one_tensor", adam_step(1, is_traced)}},
+                  Clock::processor);
+}
+
 void compare_lstm(Group& group, const RnnProblem& problem) {
   const std::string name = "lstm in ops " + problem.sizes() + " threads=1";
   if (!group.wants(name)) return;
@@ -99,6 +134,7 @@ int main(int argc, char** argv) {
       "with");
   compare_chains(group);
   time_traced_loop(group);
+  compare_adam(group);
   compare_lstm(group, {.steps = 1000, .batch = 16, .in = 64, .hidden = 128});
   compare_lstm(group, {.steps = 1000, .batch = 1, .in = 32, .hidden = 32});
   time_compiler(group);
