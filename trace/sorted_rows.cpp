@@ -6,6 +6,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_slices.h"
+#include "reel/core/ops/kernels/parallel_ranges.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/core/runtime/residual_source.h"
@@ -21,38 +22,38 @@ using RowNumbers = std::vector<std::int64_t>;
 /// Fewer rows run as one block, or copy little.
 constexpr std::int64_t kFewRows = 8;
 
-/// Calls copy(to, from) with the places, counted in rows, of each row of a tensor in both orders.
-/// axis: of the rows.
-template <class Copy>
-void each_row(const std::vector<std::int64_t>& sizes, int axis, const RowNumbers& rows,
-              const Copy& copy) {
+/// Which of two tensors has its rows in the order of the call.
+enum class Given { from, to };
+
+/// Copies the rows of a tensor to another order, on several threads. axis: of the rows.
+void copy_rows(char* to, const Tensor& from, int axis, const RowNumbers& rows, Given given) {
+  const std::vector<std::int64_t>& sizes = from.type().sizes();
   const auto at = sizes.begin() + axis;
   const std::int64_t count = *at, before = std::accumulate(sizes.begin(), at, std::int64_t{1},
                                                            std::multiplies<std::int64_t>());
-  for (std::int64_t i = 0; i < before; ++i)
-    for (std::int64_t r = 0; r < count; ++r)
-      copy(i * count + r, i * count + rows[static_cast<std::size_t>(r)]);
-}
-
-/// Returns the bytes of one row at each place of the axes before.
-std::int64_t row_bytes(const TensorType& type, int axis) {
-  std::int64_t bytes = type.bytes();
-  for (int i = 0; i <= axis && bytes; ++i) bytes /= type.sizes()[static_cast<std::size_t>(i)];
-  return bytes;
+  if (from.type().numel() == 0) return;
+  const std::int64_t bytes = from.type().bytes() / (before * count);
+  const char* const source = from.data<char>();
+  const auto copy = [&](std::int64_t first, std::int64_t some) {
+    for (std::int64_t k = first; k < first + some; ++k) {
+      const std::int64_t sorted = k,
+                         own = k / count * count + rows[static_cast<std::size_t>(k % count)];
+      std::memcpy(to + (given == Given::from ? sorted : own) * bytes,
+                  source + (given == Given::from ? own : sorted) * bytes,
+                  static_cast<std::size_t>(bytes));
+    }
+  };
+  constexpr std::int64_t kBytes = 4;  // copied in a quarter of a nanosecond
+  parallel_ranges(before * count, from.type().bytes() / kBytes, copy);
 }
 
 /// Returns a tensor with row rows[r] of x as row r.
 Tensor take_rows(const Tensor& x, const TensorType& type, int axis, const RowNumbers& rows) {
   Tensor result(allocate_block(type));
-  if (axis < 0 || type.numel() == 0) {
+  if (axis < 0)
     copy_elements(result.data<void>(), x);
-    return result;
-  }
-  const std::int64_t bytes = row_bytes(type, axis);
-  each_row(type.sizes(), axis, rows, [&](std::int64_t to, std::int64_t from) {
-    std::memcpy(result.data<char>() + to * bytes, x.data<char>() + from * bytes,
-                static_cast<std::size_t>(bytes));
-  });
+  else
+    copy_rows(result.data<char>(), x, axis, rows, Given::from);
   return result;
 }
 
@@ -240,15 +241,10 @@ Tensor RowsOfCall::put_back(std::size_t k, Tensor made) {
   if (!order_ || !outputs_[k].is_defined()) return made;
   const int axis = all_.order_->outputs[k];
   Tensor result = std::move(outputs_[k]);
-  if (axis < 0) {
+  if (axis < 0)
     copy_elements(result.data<void>(), made);
-    return result;
-  }
-  const std::int64_t bytes = row_bytes(made.type(), axis);
-  each_row(made.type().sizes(), axis, order_->rows, [&](std::int64_t from, std::int64_t to) {
-    std::memcpy(result.data<char>() + to * bytes, made.data<char>() + from * bytes,
-                static_cast<std::size_t>(bytes));
-  });
+  else
+    copy_rows(result.data<char>(), made, axis, order_->rows, Given::to);
   return result;
 }
 

@@ -77,7 +77,7 @@ void RowAxes::follow() {
 void RowAxes::follow_records() {
   for (const OpRecord& record : graph_.records) {
     const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
-    if (record.op == &full_op) is_uniform_[out[0]] = 1;
+    if (record.op == &full_op || record.op == &full_like_op) is_uniform_[out[0]] = 1;
     if (record.op == &loop_op && joint_ == Joint::any_order) {
       follow_loop(record);
       continue;

@@ -217,8 +217,8 @@ void LoopBlocks::plan_joined(OpInputs in) {
 }
 
 /// Returns the number of batches: one per thread, or more if captures with rows would not stay in
-/// the cache. Rows in the order of their lengths have two batches per thread, a long one and a
-/// short one, since rows of a batch that are neighbours are read in place.
+/// the cache. Many rows in the order of their lengths have two batches per thread, a long one and
+/// a short one, since rows of a batch that are neighbours are read in place.
 std::int64_t LoopBlocks::batch_count() const {
   constexpr std::int64_t kCached = 256 * 1024;
   std::int64_t bytes = 0;
@@ -226,7 +226,9 @@ std::int64_t LoopBlocks::batch_count() const {
     if (cut_->has_rows[i] && operand_at(whole_->loop(), i).is(LeafKind::capture))
       bytes += whole_->input_types[i].bytes();
   const std::int64_t most = std::min<std::int64_t>(kMostBatches, std::ssize(blocks_));
-  const std::int64_t least = in_order_ ? 2 * threads() : threads();
+  constexpr std::int64_t kNeighbours = 8;  // a product of fewer rows costs as much
+  const bool are_apart = in_order_ && cut_->dim.size() >= 2 * threads() * kNeighbours;
+  const std::int64_t least = are_apart ? 2 * threads() : threads();
   return std::min(std::max(least, bytes / kCached), most);
 }
 
