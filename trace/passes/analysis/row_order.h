@@ -8,8 +8,8 @@
 
 namespace reel {
 
-/// Rows along one dim that may change places. If they do in all inputs, they do in all outputs, and
-/// nothing else changes, but for the rounding of sums over rows.
+/// Rows along one dim that may change places. If they do in all inputs, they do in all outputs.
+/// Sums over rows then change by rounding, and no other value changes.
 struct RowOrder {
   Dim rows;                          ///< as the graph names it
   std::vector<int> inputs, outputs;  ///< the axis of the rows of each; -1 if it has none
