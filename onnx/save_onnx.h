@@ -54,7 +54,7 @@ FunctionToSave function_to_save(const F& f, const std::tuple<Args...>& arguments
   };
   const auto dynamic = [&](const Args&... each) {
     const std::array<Argument, sizeof...(Args)> examples{Argument{TreeRef(each)}...};
-    return dynamic_sizes(examples, options.any_length, options.dynamic);
+    return dynamic_sizes(TakenLeaves(examples, 0), options.any_length, options.dynamic);
   };
   return {typeid(Tuple), flatten(arguments), sizeof...(Args),
           kIsTuple<R>,   function,           std::apply(dynamic, arguments)};
