@@ -63,6 +63,14 @@ class SortedRowsTest : public ::testing::Test {
       return std::tuple{value, mask_padding(slope.x), slope.w, slope.h, mask_padding(ys), last};
     };
   }
+  /// Returns a function that computes a gradient, whose loops may sort rows, and `of`.
+  template <class F>
+  auto with(F of) const {
+    return [this, of](const Parameters& p) {
+      const Parameters slope = grad([this](const Parameters& p) { return loss(p); })(p);
+      return std::pair{slope.w, of(p)};
+    };
+  }
   static bool is_sorted(const std::string& explained) { return has(explained, "rows: of batch="); }
 };
 
@@ -173,12 +181,6 @@ void expect_kept(const F& f, const Parameters& p, int line = __builtin_LINE()) {
 
 TEST_F(SortedRowsTest, RowsKeepTheirPlacesIfAnOpReadsTheirOrder) {
   const Parameters p = parameters();
-  const auto with = [this](auto of) {
-    return [this, of](const Parameters& p) {
-      const Parameters slope = grad([this](const Parameters& p) { return loss(p); })(p);
-      return std::pair{slope.w, of(p)};
-    };
-  };
   const Dim batch = p.h.dims()[0], picked("picked", 2);
   expect_kept(with([&](const Parameters& p) { return argmax(p.h, batch); }), p);
   expect_kept(with([&](const Parameters& p) { return cumsum(p.h, batch); }), p);
@@ -197,6 +199,49 @@ TEST_F(SortedRowsTest, RowsKeepTheirPlacesIfAnOpReadsTheirOrder) {
             .ys;
       }),
       p);
+}
+
+TEST_F(SortedRowsTest, RowsKeepTheirPlacesIfAGraphWithoutRowsReadsTheirOrder) {
+  const Parameters p = parameters();
+  const Dim batch = p.h.dims()[0], time = p.x.dims()[0], five("five", 5);
+  const auto by_number = [&] { return sum(cast(range(batch), f32) * cast(time.lengths(), f32)); };
+  const auto if_positive = [](const Tensor& x, auto then) {
+    return cond(x > 0, then, [] { return zeros({}); });
+  };
+  expect_kept(with([&](const Parameters& p) { return if_positive(sum(abs(p.w)), by_number); }), p);
+  expect_kept(
+      with([&](const Parameters& p) {
+        return if_positive(sum(abs(p.w)), [&] { return sum(random_uniform({batch, time})); });
+      }),
+      p);
+  expect_kept(with([&](const Parameters& p) {
+                return checkpoint([&](const Tensor& w) { return sum(w) + by_number(); })(p.w);
+              }),
+              p);
+  expect_kept(with([&](const Parameters&) {
+                const auto body = [&](const Tensor& s) {
+                  const Tensor y = s + if_positive(s, by_number);
+                  return std::pair{y, y};
+                };
+                return scan(Scan{.spatial_dim = five, .initial = ones({}), .body = body}).state;
+              }),
+              p);
+}
+
+TEST_F(SortedRowsTest, EqualElementsEndWithTheirRow) {
+  const Parameters p = parameters();
+  const auto f = [this](const Parameters& p) {
+    const Parameters slope = grad([this](const Parameters& p) { return loss(p); })(p);
+    const Dim time = p.x.dims()[0];
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      return std::pair{full(p.h.dims(), 1.5), h + x};
+    };
+    const Tensor ys = scan(Scan{.spatial_dim = time, .initial = p.h, .xs = p.x, .body = body}).ys;
+    return std::tuple{slope.w, mask_padding(ys), sum(ys, time)};
+  };
+  const auto planned = jit(f);
+  expect_all_close(flatten(planned(p)), flatten(f(p)));
+  EXPECT_TRUE(is_sorted(planned.explain()));
 }
 
 TEST_F(SortedRowsTest, SumsAndExtremesOverRowsHaveNoOrder) {

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "reel/core/dims/dim_env.h"
+#include "reel/core/ops/control/checkpointed.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/fused.h"
+#include "reel/core/ops/control/recompute.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/creation/draws.h"
 #include "reel/core/ops/elementwise/element_loop.h"
@@ -173,6 +177,22 @@ const Op* RowAxes::summing_op(std::span<const ValueId> in) const {
   return nullptr;
 }
 
+namespace {
+
+/// Returns true if the op runs a graph that mentions the dim, or lengths over it. Loops are
+/// followed instead.
+bool runs_graph_on(const OpRecord& record, const Dim& rows) {
+  if (record.op != &cond_op && record.op != &checkpointed_op && record.op != &recompute_op)
+    return false;
+  bool result = false;
+  record.attrs->each_symbol([&](const Dim& dim) {
+    for_each_symbol(dim, [&](const Dim& symbol) { result = result || symbol == rows; });
+  });
+  return result;
+}
+
+}  // namespace
+
 /// Returns the axis of rows in the outputs of an op without rows in its operands: draws have rows,
 /// and values that are repeated along the rows.
 int RowAxes::axis_made(const OpRecord& record) const {
@@ -184,8 +204,11 @@ int RowAxes::axis_made(const OpRecord& record) const {
     if (rows_.is_named()) return find(drawn.dims(), rows_);
     return draws_have_rows_ && drawn.rank() && drawn.dims()[0] == rows_ ? 0 : kNone;
   }
-  if (rows_.is_named() && (record.op == &expand_op || record.op == &spread_op))
+  // Equal elements differ once they are padding, so each row has its own.
+  const bool is_filled = joint_ == Joint::any_order && record.op == &full_op;
+  if (rows_.is_named() && (record.op == &expand_op || record.op == &spread_op || is_filled))
     return find(type(out[0]).dims(), rows_);
+  if (joint_ == Joint::any_order && runs_graph_on(record, rows_)) return kMixed;
   if (const auto dim = dim_read_by(*record.op, record.attrs.get()))  // row r has its own lengths
     return *dim == rows_ ? kMixed : find(type(out[0]).dims(), rows_);
   return kNone;

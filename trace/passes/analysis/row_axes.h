@@ -26,7 +26,7 @@ class RowAxes {
     mixed,      ///< as kMixed, and so every value computed from it
     rows,       ///< as having rows of its own; made_jointly() tells them apart
     any_order,  ///< as kMixed if it depends on the order of the rows. A sum over all rows counts as
-                ///< kNone. Loops are followed
+                ///< kNone. Equal elements count as having rows. Loops are followed
   };
   /// rows: the dim as the graph names it.
   RowAxes(const Graph& graph, const Dim& rows, Joint joint = Joint::mixed);

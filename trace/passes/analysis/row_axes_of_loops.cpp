@@ -35,21 +35,17 @@ void RowAxes::follow_loop(const OpRecord& record) {
   const Graph& body = *attrs.body.graph;
   const auto operands = operands_of(attrs, in);
   const auto formals = body_inputs(attrs);
-  // Equal elements have rows where the loop's own values have them.
-  const auto axis_in = [&](ValueId v) {
-    return axes_[v] == kNone && is_uniform_[v] ? find(type(v).dims(), rows_) : axes_[v];
-  };
   std::vector<int> seeds(body.types.size(), kNone);
   for (std::size_t i = 0; i < formals.carries.size(); ++i)
-    seeds[formals.carries[i]] = axis_in(operands.carries[i]);
+    seeds[formals.carries[i]] = axes_[operands.carries[i]];
   for (std::size_t i = 0; i < formals.slices.size(); ++i) {
-    const int axis = axis_in(operands.slices[i]);
+    const int axis = axes_[operands.slices[i]];
     if (axis == 0) return refuse(record.op);  // the loop runs along the rows
     seeds[formals.slices[i]] = axis < 0 ? axis : axis - 1;
   }
   for (std::size_t i = 0; i < formals.captures.size(); ++i)
     seeds[formals.captures[i]] =
-        axis_in(operands.captures[static_cast<std::size_t>(attrs.body_captures[i])]);
+        axes_[operands.captures[static_cast<std::size_t>(attrs.body_captures[i])]];
   Dim rows = rows_;
   for (const ValueId v : body.inputs)
     if (seeds[v] >= 0) rows = body.types[v].dims()[static_cast<std::size_t>(seeds[v])];
