@@ -208,6 +208,7 @@ bool SortedRows::suits(const Plan& plan) {
 bool RowsOfCall::sort(Tensors& inputs) {
   order_ = all_.order_of(inputs);
   if (!order_) return false;
+  given_.reserve(inputs.size());  // keeps inputs if a later allocation fails
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const int axis = all_.order_->inputs[i];
     const TensorType type = order_->sorted(inputs[i].type());
