@@ -182,13 +182,20 @@ std::shared_ptr<const SortedRows::Order> SortedRows::make_order(const Tensors& i
 
 namespace {
 
+/// Returns true if the loop inside a loop over chunks runs until each row ends.
+bool has_lengths_in_chunks(const LoopAttrs& attrs) {
+  return std::ranges::any_of(attrs.body.graph->records, [](const OpRecord& record) {
+    return record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).trips.has_lengths;
+  });
+}
+
 bool shrinks(const Plan& plan) {
   for (const PlanView::Instruction& at : PlanView::instructions(plan)) {
     const OpRecord& record = plan.graph().records[at.record];
     if (record.op != &loop_op) continue;
     const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
-    // The loops inside are known when they run.
-    if (attrs.chunking.over_chunks && attrs.trips.has_lengths) return true;
+    // Whether a loop inside can be cut is known when it runs.
+    if (attrs.chunking.over_chunks && has_lengths_in_chunks(attrs)) return true;
     if (!attrs.has_entries()) continue;
     const auto cut = find_row_cut(attrs, PlanView::types(plan, plan.graph().inputs_of(record)),
                                   PlanView::context(plan).passes);

@@ -108,6 +108,28 @@ TEST_F(SortedRowsTest, OnlyRowsInAnotherOrder) {
   EXPECT_FALSE(is_sorted(unsorted.explain()));
 }
 
+TEST_F(SortedRowsTest, RowsOfLoopsThatAllRunInChunks) {
+  const Parameters p = parameters();
+  const Tensor scale = random_normal({p.h.dims()[0]});
+  const auto f = [](const Parameters& p, const Tensor& scale) {
+    const auto loss = [&](const Tensor& w) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Dim hidden = h.dim("hidden");
+        const Tensor y = tanh(rename(matmul(h, w, hidden), w.dim("next"), hidden) + x * scale);
+        return std::pair{y, y};
+      };
+      return sum(square(
+          scan(Scan{.spatial_dim = p.x.dim("time"), .initial = p.h, .xs = p.x, .body = body}).ys));
+    };
+    return grad(loss)(p.w);
+  };
+  const auto planned = jit(f);
+  reel::expect_all_close(planned(p, scale), f(p, scale), 2e-5);
+  const std::string text = planned.explain();
+  EXPECT_EQ(times_said(text, " iterations, in "), 2) << text;  // forward and gradient, in chunks
+  EXPECT_TRUE(is_sorted(text)) << text;
+}
+
 TEST_F(SortedRowsTest, RowsHaveTheBitsOfAnUnsortedBatch) {
   const auto f = [this](const Parameters& p) {
     const Parameters slope = grad([this](const Parameters& p) { return loss(p); })(p);
