@@ -57,25 +57,6 @@ Tensor take_rows(const Tensor& x, const TensorType& type, int axis, const RowNum
   return result;
 }
 
-/// Returns the rows, longest first.
-RowNumbers by_length(const Tensor& lengths) {
-  RowNumbers rows(static_cast<std::size_t>(lengths.numel()));
-  std::iota(rows.begin(), rows.end(), 0);
-  const auto* const length = lengths.data<std::int32_t>();
-  std::stable_sort(rows.begin(), rows.end(),
-                   [&](std::int64_t a, std::int64_t b) { return length[a] > length[b]; });
-  return rows;
-}
-
-/// True if a batch of all rows is read in place: the lengths fall, or rise.
-bool are_in_order(const Tensor& lengths, const RowNumbers& rows) {
-  const auto* const length = lengths.data<std::int32_t>();
-  const auto falls = [&](std::int64_t a, std::int64_t b) { return length[a] < length[b]; };
-  const auto rises = [&](std::int64_t a, std::int64_t b) { return length[a] > length[b]; };
-  return std::adjacent_find(rows.begin(), rows.end(), falls) == rows.end() ||
-         std::adjacent_find(rows.begin(), rows.end(), rises) == rows.end();
-}
-
 /// Returns a ragged dim with sorted rows, given the changes of the dims that its lengths run over.
 Dim sorted_dim(const Dim& dim, const Dim& rows_dim, const DimChanges& sorted,
                const RowNumbers& rows) {
@@ -143,26 +124,34 @@ std::shared_ptr<const SortedRows::Order> SortedRows::make_order(const Tensors& i
   // A slice of a dim is found by that dim, of which a sorted one would be no slice.
   if (std::ranges::any_of(given, [](const Dim& dim) { return whole_of(dim).has_value(); }))
     return nullptr;
+  std::vector<RowNumbers> lengths;  // by order_->lengths
+  for (const Place& place : lengths_) {
+    const Tensor of_rows = dim_at(place, inputs).lengths();
+    const auto* const first = of_rows.data<std::int32_t>();
+    lengths.emplace_back(first, first + of_rows.numel());
+  }
+  if (std::ssize(lengths[0]) < least_rows_) return nullptr;
   // The order in which most values of loops are read in place.
-  RowNumbers rows(static_cast<std::size_t>(dim_at(lengths_[0], inputs).lengths().numel()));
-  if (std::ssize(rows) < least_rows_) return nullptr;
-  std::iota(rows.begin(), rows.end(), 0);
-  const auto in_place = [&](const RowNumbers& in) {
+  const auto in_place = [&](const RowNumbers& rows) {
     int leaves = 0;
-    for (std::size_t i = 0; i < lengths_.size(); ++i)
-      if (are_in_order(dim_at(lengths_[i], inputs).lengths(), in))
-        leaves += order_->lengths[i].leaves;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      RowNumbers in_order;
+      for (const std::int64_t row : rows)
+        in_order.push_back(lengths[i][static_cast<std::size_t>(row)]);
+      if (fall_or_rise(in_order)) leaves += order_->lengths[i].leaves;
+    }
     return leaves;
   };
+  RowNumbers rows(lengths[0].size());
+  std::iota(rows.begin(), rows.end(), 0);
   const Dim* by = nullptr;
   int most = in_place(rows);
-  for (const Place& place : lengths_) {
-    const Dim& dim = dim_at(place, inputs);
-    RowNumbers sorted = by_length(dim.lengths());
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    RowNumbers sorted = longest_first(lengths[i]);
     if (const int leaves = in_place(sorted); leaves > most) {
       most = leaves;
       rows = std::move(sorted);
-      by = &dim;
+      by = &dim_at(lengths_[i], inputs);
     }
   }
   if (!by) return nullptr;

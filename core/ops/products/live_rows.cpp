@@ -214,7 +214,6 @@ void multiply_some_rows(DType dtype, MatrixSizes sizes, const LiveRows& rows, co
     }
     if (first + count == std::ssize(rows.ranges)) clear(end, sizes.m);
   });
-  if (rows.ranges.empty()) clear(0, sizes.m);
 }
 
 }  // namespace reel

@@ -339,17 +339,30 @@ std::vector<std::int64_t> lengths_of_rows(const RowCut& cut, const LoopAttrs& at
 /// Returns the rows of a run, those of most iterations first if entries finish one by one.
 BlockOfRows sorted_rows(const RowCut& cut, const LoopAttrs& attrs, OpInputs in) {
   BlockOfRows result;
-  result.rows.resize(static_cast<std::size_t>(cut.dim.size()));
-  std::iota(result.rows.begin(), result.rows.end(), 0);
-  if (!attrs.has_entries()) return result;
+  if (!attrs.has_entries()) {
+    result.rows.resize(static_cast<std::size_t>(cut.dim.size()));
+    std::iota(result.rows.begin(), result.rows.end(), 0);
+    return result;
+  }
   const std::vector<std::int64_t> lengths = lengths_of_rows(cut, attrs, in);
-  std::stable_sort(result.rows.begin(), result.rows.end(),
-                   [&](std::int64_t a, std::int64_t b) { return lengths[a] > lengths[b]; });
+  result.rows = longest_first(lengths);
   for (const std::int64_t row : result.rows) result.lengths.push_back(lengths[row]);
   return result;
 }
 
 }  // namespace
+
+std::vector<std::int64_t> longest_first(const std::vector<std::int64_t>& lengths) {
+  std::vector<std::int64_t> rows(lengths.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](std::int64_t a, std::int64_t b) { return lengths[a] > lengths[b]; });
+  return rows;
+}
+
+bool fall_or_rise(const std::vector<std::int64_t>& lengths) {
+  return std::ranges::is_sorted(lengths) || std::ranges::is_sorted(lengths, std::ranges::greater());
+}
 
 bool are_adjacent(const std::vector<std::int64_t>& rows) {
   for (std::size_t r = 1; r < rows.size(); ++r)
@@ -382,8 +395,7 @@ std::vector<BlockOfRows> RowCut::rows_of_blocks(const LoopAttrs& attrs, OpInputs
 }
 
 bool RowCut::is_in_order(const LoopAttrs& attrs, OpInputs in) const {
-  const std::vector<std::int64_t> lengths = lengths_of_rows(*this, attrs, in);
-  return std::ranges::is_sorted(lengths) || std::ranges::is_sorted(lengths, std::ranges::greater());
+  return fall_or_rise(lengths_of_rows(*this, attrs, in));
 }
 
 std::vector<BlockOfRows> RowCut::batches(const LoopAttrs& attrs, OpInputs in, std::int64_t count,

@@ -65,6 +65,11 @@ inline constexpr std::int64_t kMostBatches = 64, kMostSizes = 8;
 /// Returns the number of rows of each of `count` batches of `rows` rows.
 std::vector<std::int64_t> rows_of_batches(std::int64_t rows, std::int64_t count);
 
+/// Returns the numbers of rows with these lengths, longest first; rows of one length in their
+/// order.
+std::vector<std::int64_t> longest_first(const std::vector<std::int64_t>& lengths);
+/// Returns true if the lengths fall or rise from row to row: a batch that shrinks has neighbours.
+bool fall_or_rise(const std::vector<std::int64_t>& lengths);
 /// Returns true if each number is one more than the number before.
 bool are_adjacent(const std::vector<std::int64_t>& rows);
 /// Returns rows first to first + count - 1 of a list, in increasing order of their numbers.
