@@ -2,6 +2,8 @@
 // threads.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "reel/tests/trace/plan/row_cuts.h"
 
 namespace reel {
@@ -190,6 +192,57 @@ TEST_F(RowCutTest, EqualBlocksRunAsOneOnOneThread) {
   EXPECT_EQ(joined_loops(32, 1), 2);
   EXPECT_EQ(joined_loops(32, 2), 0);
   EXPECT_EQ(joined_loops(33, 1), 0);  // blocks of 16 and of 17 rows
+}
+
+/// A value without rows that a branch or an inner loop computes from all rows of the batch.
+TEST_F(RowCutTest, GraphsInTheBodyCountAllRows) {
+  using OfRows = std::function<Tensor(const Tensor&, const Dim&)>;
+  const auto draw = [](const Dim& batch) { return sum(random_uniform({batch})) * 0.01; };
+  const std::vector<OfRows> all{
+      [](const Tensor& flag, const Dim& batch) {
+        return cond(
+            flag, [&] { return sum(ones({batch})) * 0.01; }, [] { return scalar(0.f); });
+      },
+      [](const Tensor& flag, const Dim& batch) {
+        return cond(
+            flag, [&] { return sum(cast(range(batch), f32)) * 0.001; }, [] { return scalar(0.f); });
+      },
+      [&](const Tensor& flag, const Dim& batch) {
+        return cond(
+            flag, [&] { return draw(batch); }, [] { return scalar(0.f); });
+      },
+      [&](const Tensor&, const Dim& batch) {
+        const auto body = [&](const Tensor&, const Tensor& s) { return s + draw(batch); };
+        return fori_loop(0, 2, body, scalar(0.f));
+      }};
+  const Dim batch("batch", 32), hidden("hidden", 160), next("next", 160);
+  std::vector<int> lengths;
+  for (int row = 0; row < 32; ++row) lengths.push_back(row * 7 % 9);
+  const Tensor w = random_normal({hidden, next}) * 0.08, flag = scalar(true);
+  for (const Dim& time : {Dim("time", 8), Dim("time", tensor(lengths, {batch}))}) {
+    const Tensor xs = random_normal({time, batch, hidden});
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      SCOPED_TRACE(str(time, ' ', i));
+      const auto f = [&](const Tensor& xs, const Tensor& w, const Tensor& flag) {
+        const auto body = [&](const Tensor& x, const Tensor& h) {
+          const Tensor y =
+              tanh(rename(matmul(h, w, hidden), next, hidden) + x) * all[i](flag, xs.dims()[1]);
+          return std::pair{y, y};
+        };
+        return scan(Scan{.spatial_dim = xs.dims()[0],
+                         .initial = zeros({batch, hidden}),
+                         .xs = xs,
+                         .body = body})
+            .ys;
+      };
+      const auto planned = jit(f, {.executor = Executor::plan, .dynamic = {Dim("batch")}});
+      manual_seed(3);
+      const Tensor made = planned(xs, w, flag);
+      manual_seed(3);
+      expect_all_close(mask_padding(made), mask_padding(f(xs, w, flag)), 2e-5);
+      EXPECT_EQ(times_said(planned.explain(), "plan failed"), 0);
+    }
+  }
 }
 
 }  // namespace

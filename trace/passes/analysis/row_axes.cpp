@@ -179,10 +179,11 @@ const Op* RowAxes::summing_op(std::span<const ValueId> in) const {
 
 namespace {
 
-/// Returns true if the op runs a graph that mentions the dim, or lengths over it. Loops are
-/// followed instead.
+/// Returns true if the op runs a graph that mentions the dim, or lengths over it: the graph may
+/// count, number or draw rows without a value that has them.
 bool runs_graph_on(const OpRecord& record, const Dim& rows) {
-  if (record.op != &cond_op && record.op != &checkpointed_op && record.op != &recompute_op)
+  if (record.op != &cond_op && record.op != &loop_op && record.op != &checkpointed_op &&
+      record.op != &recompute_op)
     return false;
   bool result = false;
   record.attrs->each_symbol([&](const Dim& dim) {
@@ -208,7 +209,7 @@ int RowAxes::axis_made(const OpRecord& record) const {
   const bool is_filled = joint_ == Joint::any_order && record.op == &full_op;
   if (rows_.is_named() && (record.op == &expand_op || record.op == &spread_op || is_filled))
     return find(type(out[0]).dims(), rows_);
-  if (joint_ == Joint::any_order && runs_graph_on(record, rows_)) return kMixed;
+  if (runs_graph_on(record, rows_)) return kMixed;
   if (const auto dim = dim_read_by(*record.op, record.attrs.get()))  // row r has its own lengths
     return *dim == rows_ ? kMixed : find(type(out[0]).dims(), rows_);
   return kNone;
