@@ -88,7 +88,9 @@ TEST_P(EveryOp, HasSamplesAndAVjpOrAReason) {
 
 /// Collectives are known by their results: no op of the library may be taken for one.
 TEST_P(EveryOp, AnEffectReturnsTheInput) {
-  if (op().has_effect) EXPECT_EQ(op().storage, OpStorage::input);
+  if (op().has_effect) {
+    EXPECT_EQ(op().storage, OpStorage::input);
+  }
   EXPECT_FALSE(is_collective(op()));
 }
 
