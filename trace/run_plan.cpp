@@ -100,23 +100,30 @@ class PlannedGraph {
         is_checked_(is_checked),
         formal_count_(graph.formal_count) {
     const detail::NanCheckScope no_checks(nullptr);
-    Optimised optimised = optimise_for_plan(graph, passes);
+    const Ref<Graph> numbered =
+        passes.shrink_batch ? SortedRows::with_numbered_draws(graph, passes) : nullptr;
+    const Graph& recorded = numbered ? *numbered : graph;
+    Optimised optimised = optimise_for_plan(recorded, passes);
     graph_ = std::move(optimised.graph);
+    takes_numbers_ = static_cast<bool>(numbered);
     if (has_recomputes(*graph_)) graph_ = recompute_by(*graph_, {run_plan, {passes}});
     captures_ = std::move(optimised.kept_captures);
-    if (passes.shrink_batch) rows_.emplace(graph, captures_, passes);
+    if (passes.shrink_batch) rows_.emplace(recorded, captures_, passes);
     bears_dims_ = bears_dims(*graph_);
     entries_.reserve(kMaxPlans + 1);  // so that giving a plan back never fails
   }
 
   /// Returns the inputs of the plans. Moves the formal inputs out of `all`.
   Tensors inputs_of(Tensors& all) const {
+    const Tensors numbers = takes_numbers_ ? rows_->numbers_of(all) : Tensors();
     const auto formal = std::make_move_iterator(all.begin());
     Tensors inputs;
     inputs.reserve(formal_count_ + captures_.size());
     inputs.assign(formal, formal + static_cast<std::ptrdiff_t>(formal_count_));
-    for (const int i : captures_)
-      inputs.push_back(all[formal_count_ + static_cast<std::size_t>(i)]);
+    for (const int i : captures_) {
+      const std::size_t at = formal_count_ + static_cast<std::size_t>(i);
+      inputs.push_back(at < all.size() ? all[at] : numbers[at - all.size()]);
+    }
     return inputs;
   }
 
@@ -189,7 +196,8 @@ class PlannedGraph {
     if (entries_.empty()) return result.empty() ? std::nullopt : std::optional(result);
     const Entry& last = entries_.front();
     if (!failure_.empty()) result += "as of the call before:\n";
-    if (!last.rows.empty()) result += last.rows + '\n';
+    const std::string rows = last.rows.empty() && rows_ ? rows_->text(*last.plan) : last.rows;
+    if (!rows.empty()) result += rows + '\n';
     return result + reel::explain(*last.plan, in_place_text(*last.plan, last.places));
   }
 
@@ -207,6 +215,7 @@ class PlannedGraph {
   Ref<Graph> graph_;
   std::vector<int> captures_;  ///< captures of the graph that the plans take
   bool bears_dims_ = false;
+  bool takes_numbers_ = false;      ///< plans take SortedRows::numbers_of() behind the captures
   std::optional<SortedRows> rows_;  ///< none: rows keep their places
   std::mutex mutex_;
   std::vector<Entry> entries_;

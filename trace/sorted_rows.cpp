@@ -6,6 +6,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_slices.h"
+#include "reel/core/ops.h"
 #include "reel/core/ops/kernels/parallel_ranges.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/runtime/memory.h"
@@ -13,6 +14,8 @@
 #include "reel/trace/executors/plan/base/plan_views.h"
 #include "reel/trace/executors/plan/explain/plan_view.h"
 #include "reel/trace/executors/plan/loop/row_cut.h"
+#include "reel/trace/passes/analysis/row_axes.h"
+#include "reel/trace/passes/loop_structure/number_draws.h"
 
 namespace reel {
 namespace {
@@ -70,7 +73,10 @@ Dim sorted_dim(const Dim& dim, const Dim& rows_dim, const DimChanges& sorted,
 SortedRows::SortedRows(const Graph& graph, const std::vector<int>& captures, const Passes& passes)
     : order_(find_row_order(graph, passes.block_rows > 0)),
       least_rows_(passes.block_rows ? 2 : kFewRows) {
-  if (!order_) return;
+  if (!order_) {
+    kept_by_ = op_on_order_of_rows(graph);
+    return;
+  }
   std::vector<ValueId> inputs(
       graph.inputs.begin(), graph.inputs.begin() + static_cast<std::ptrdiff_t>(graph.formal_count));
   std::vector<int> axes(order_->inputs.begin(),
@@ -92,6 +98,7 @@ SortedRows::SortedRows(const Graph& graph, const std::vector<int>& captures, con
     for (const Dim& dim : graph.types[v].dims()) {
       if (!contains(dim.length_dims(), order_->rows) || contains(seen, dim)) continue;
       seen.push_back(dim);
+      if (ragged_.empty()) place_of_rows_ = find(dim.length_dims(), order_->rows);
       ragged_.push_back(*place_of(dim));
     }
   for (const RowOrder::Lengths& lengths : order_->lengths) {
@@ -102,6 +109,22 @@ SortedRows::SortedRows(const Graph& graph, const std::vector<int>& captures, con
     }
     lengths_.push_back(*place);
   }
+}
+
+Ref<Graph> SortedRows::with_numbered_draws(const Graph& graph, const Passes& passes) {
+  const std::optional<Dim> rows = rows_of_loops(graph);
+  // numbers_of() finds the rows by a dim with lengths over them.
+  const auto has_lengths = [&](ValueId v) { return has_lengths_over(graph.types[v], *rows); };
+  const std::span formal(graph.inputs.data(), graph.formal_count);
+  if (!rows || std::ranges::none_of(formal, has_lengths)) return nullptr;
+  Ref<Graph> result = number_draws(graph, *rows);
+  return result && find_row_order(*result, passes.block_rows > 0) ? result : nullptr;
+}
+
+Tensors SortedRows::numbers_of(const Tensors& formal) const {
+  const Dims over = dim_at(ragged_[0], formal).length_dims();
+  const Dim& rows = over[static_cast<std::size_t>(place_of_rows_)];
+  return {range(rows, i64), scalar(rows.size(), i64)};
 }
 
 std::shared_ptr<const SortedRows::Order> SortedRows::order_of(const Tensors& inputs) {
@@ -199,6 +222,13 @@ bool SortedRows::suits(const Plan& plan) {
   for (std::size_t k = 0; k < plan.graph().outputs.size(); ++k)
     if (!plan.output_is_known(k)) return false;
   return shrinks(plan);
+}
+
+std::string SortedRows::text(const Plan& plan) const {
+  if (!kept_by_ || !shrinks(plan)) return {};
+  return str("rows: keep their places, as ", kept_by_->name,
+             " depends on their order; each iteration copies rows, unless they come in the order of "
+             "their lengths");
 }
 
 bool RowsOfCall::sort(Tensors& inputs) {

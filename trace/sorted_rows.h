@@ -38,6 +38,14 @@ class SortedRows {
   /// passes: with block_rows, rows are sorted however few they are.
   SortedRows(const Graph& graph, const std::vector<int>& captures, const Passes& passes);
 
+  /// Returns the graph with numbered draws (number_draws.h) if its rows may then change places;
+  /// otherwise null.
+  static Ref<Graph> with_numbered_draws(const Graph& graph, const Passes& passes);
+  /// Returns the number of each row, and the number of rows: the captures of with_numbered_draws().
+  ///
+  /// formal: the graph's first inputs.
+  Tensors numbers_of(const Tensors& formal) const;
+
   /// Returns the order in which a call's rows should run; null if they keep their places.
   /// Thread-safe.
   ///
@@ -46,6 +54,9 @@ class SortedRows {
   /// Returns true if a batch of the plan's loops shrinks as its rows end, and the plan knows the
   /// types of all outputs.
   static bool suits(const Plan& plan);
+  /// Returns for explain() why rows of the plan keep their places in all calls; empty if they do
+  /// not, or if that costs nothing.
+  std::string text(const Plan& plan) const;
 
  private:
   friend class RowsOfCall;
@@ -59,8 +70,10 @@ class SortedRows {
   std::shared_ptr<const Order> make_order(const Tensors& inputs, const Dims& given) const;
 
   std::optional<RowOrder> order_;  ///< with the inputs of a plan
+  const Op* kept_by_ = nullptr;    ///< depends on the order of rows
   std::int64_t least_rows_;
   std::vector<Place> ragged_;   ///< dims with lengths over the rows
+  int place_of_rows_ = -1;      ///< among the dims that lengths of the first of them run over
   std::vector<Place> lengths_;  ///< order_->lengths
   std::mutex mutex_;
   // Of the last call: its dims with lengths over the rows, and its order.

@@ -54,19 +54,42 @@ std::uint64_t interleave(std::span<const std::uint64_t> positions) {
   return result;
 }
 
+/// Rows of a tensor, along an axis.
+struct SomeRows {
+  std::size_t axis;
+  const std::int64_t* numbers;
+  std::int64_t all;  ///< the number of rows of the whole tensor
+};
+
+/// Calls fn(first, count) as each_run() does, for a type that is not ragged.
+template <class Fn>
+void each_dense_run(const TensorType& type, const SomeRows* rows, const Fn& fn) {
+  if (!rows) return fn(std::uint64_t{0}, type.numel());
+  const AxisView view = view_axis(type, static_cast<int>(rows->axis));
+  for (std::int64_t outer = 0; outer < view.outer; ++outer)
+    for (std::int64_t r = 0; r < view.size; ++r)
+      fn(static_cast<std::uint64_t>((outer * rows->all + rows->numbers[r]) * view.inner),
+         view.inner);
+}
+
 /// Calls fn(first, count) for every run of elements in order. They are keyed by consecutive numbers
 /// from `first` on.
 ///
 /// The number is the element's position, unless the type is ragged. Then positions along ragged
 /// axes count first, interleaved so that they depend on nothing else. An entry therefore draws the
 /// same numbers for any size of the longest entry.
+///
+/// rows: which rows of the tensor the elements are; null: all of them.
 template <class Fn>
-void each_run(const TensorType& type, Fn&& fn) {
+void each_run(const TensorType& type, const SomeRows* rows, Fn&& fn) {
+  if (!type.is_ragged()) return each_dense_run(type, rows, fn);
   const std::int64_t count = type.numel();
-  if (!type.is_ragged()) return fn(std::uint64_t{0}, count);
+  const auto whole_size = [&](std::size_t axis) {
+    return static_cast<std::uint64_t>(rows && axis == rows->axis ? rows->all : type.sizes()[axis]);
+  };
   std::uint64_t others = 1;
-  for (const Dim& dim : type.dims())
-    if (!dim.is_ragged()) others *= static_cast<std::uint64_t>(dim.size());
+  for (std::size_t axis = 0; axis < type.dims().size(); ++axis)
+    if (!type.dims()[axis].is_ragged()) others *= whole_size(axis);
   std::vector<std::uint64_t> ragged;
   for (std::int64_t i = 0; i < count; ++i) {
     std::uint64_t rest = static_cast<std::uint64_t>(i), among_others = 0, step = 1;
@@ -76,10 +99,11 @@ void each_run(const TensorType& type, Fn&& fn) {
       rest /= size;
       if (type.dims()[axis].is_ragged()) {
         ragged.push_back(at);
-      } else {
-        among_others += at * step;
-        step *= size;
+        continue;
       }
+      const bool is_row = rows && axis == rows->axis;
+      among_others += (is_row ? static_cast<std::uint64_t>(rows->numbers[at]) : at) * step;
+      step *= whole_size(axis);
     }
     fn(interleave(ragged) * others + among_others, std::int64_t{1});
   }
@@ -194,21 +218,17 @@ struct TruncatedNormal {
 
 template <class Element>
 void draw_kernel(KernelArgs& a) {
-  draw<Element>(a, a.attr<DrawAttrs>(), [&](const auto& fn) { each_run(a.types[0], fn); });
+  draw<Element>(a, a.attr<DrawAttrs>(),
+                [&](const auto& fn) { each_run(a.types[0], nullptr, fn); });
 }
 
 /// Draws some rows of a tensor.
 template <class Element>
 void draw_rows(KernelArgs& a) {
   const DrawRowsAttrs& attrs = a.attr<DrawRowsAttrs>();
-  const AxisView view = view_axis(a.types[0], attrs.axis);
-  const auto* row = a.input(1).data<std::int64_t>();
-  const std::int64_t all = row[view.size];
-  draw<Element>(a, attrs, [&](const auto& fn) {
-    for (std::int64_t outer = 0; outer < view.outer; ++outer)
-      for (std::int64_t r = 0; r < view.size; ++r)
-        fn(static_cast<std::uint64_t>((outer * all + row[r]) * view.inner), view.inner);
-  });
+  const SomeRows rows{static_cast<std::size_t>(attrs.axis), a.input(1).data<std::int64_t>(),
+                      *a.input(2).data<std::int64_t>()};
+  draw<Element>(a, attrs, [&](const auto& fn) { each_run(a.types[0], &rows, fn); });
 }
 
 OpSamples draw_samples() {
@@ -267,10 +287,7 @@ const Op draw_rows_op{
           const DrawRowsAttrs& attrs = a.attr<DrawRowsAttrs>();
           const Dim& numbers = dim_at(a.in[1], 0);
           TensorType type = attrs.type;
-          if (!type.is_named())
-            type =
-                type.with(with_dim(type.dims(), attrs.axis,
-                                   numbers.has_size() ? Dim(numbers.size() - 1) : Dim::unknown()));
+          if (!type.is_named()) type = type.with(with_dim(type.dims(), attrs.axis, numbers));
           a.out.push_back(std::move(type));
         },
     .kernel =
@@ -282,16 +299,18 @@ const Op draw_rows_op{
     .no_vjp = "random numbers depend on nothing but keys",
     .samples =
         [] {
-          // Row numbers, and the number of all rows, are all 5.
-          const SampleInput key{TensorType(i64, {2}), 0, 100, false};
-          const auto sample = [&](const Dims& dims, int axis, std::int64_t rows, int kind) {
+          const SampleInput key{TensorType(i64, {2}), 0, 100, false},
+              count{TensorType(i64), 5, 5, false};
+          const auto sample = [&](const Dims& dims, int axis, const Dim& rows, int kind) {
             return OpSample{
-                {key, {TensorType(i64, {Dim(rows + 1)}), 5, 5, false}},
+                {key, {TensorType(i64, {rows}), 0, 4, false}, count},
                 make_attrs(DrawRowsAttrs{{TensorType(f32, dims), 1, 0, 1}, axis, kind})};
           };
           const Dim batch("batch", 2), feature("feature", 3);
+          const Dims& ragged = sample_dims();
           return OpSamples{sample({4, 3}, 0, 2, 0), sample({3, 4}, 1, 2, 1),
-                           sample({batch, feature}, 0, 2, 2), sample({feature, batch}, 1, 2, 0)};
+                           sample({batch, feature}, 0, batch, 2),
+                           sample({feature, batch}, 1, batch, 0), sample(ragged, 0, ragged[0], 0)};
         },
 };
 

@@ -28,8 +28,8 @@ extern const Op random_uniform_op, random_normal_op, truncated_normal_op;
 bool is_draw(const Op& op);
 
 /// Draws some rows, along an axis, of a tensor of these ops. Each element has its number in the
-/// whole tensor. The second input holds the numbers of the rows and, last, the number of all rows.
-/// For a plain axis it also determines the size of the result.
+/// whole tensor. The second input holds the numbers of the rows, the third the number of all rows.
+/// For a plain axis the second one also determines the size of the result.
 struct DrawRowsAttrs : DrawAttrs {
   int axis = 0;
   int kind = 0;  ///< index of the op among the three

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "reel/core/op/bind.h"
+#include "reel/core/ops/creation/draws.h"
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
 #include "reel/core/ops/kernels/philox.h"
 #include "reel/core/ops/kernels/philox_table.h"
@@ -171,6 +173,31 @@ TEST(DrawTest, AnEntryDrawsTheSameHoweverLongTheOthersAre) {
     return gather(all, scalar(0), batch);
   };
   expect_same_bits(draw_pair(short_time, short_words), draw_pair(long_time, long_words));
+}
+
+TEST(DrawTest, SomeRowsDrawTheirNumbers) {
+  const Tensor key = tensor({3, 5}, {Dim(2)}, i64), rows = tensor({2, 0}, {Dim(2)}, i64),
+               count = scalar(3, i64);
+  const Dim batch("batch", 3), time("time", tensor({2, 4, 1}, {batch})), hidden("hidden", 2);
+  const Dim part("batch", 2), some("time", tensor({1, 2}, {part}));
+  const auto draw = [&](const Dims& dims) {
+    return values_of(
+        bind(random_uniform_op, {key}, make_attrs(DrawAttrs{TensorType(f32, dims), 1, 0, 1})));
+  };
+  const auto draw_rows = [&](const Dims& dims, int axis) {
+    return values_of(
+        bind(draw_rows_op, {key, rows, count},
+             make_attrs(DrawRowsAttrs{{TensorType(f32, dims), 1, 0, 1}, axis, 0})));
+  };
+  const std::vector<double> all = draw({hidden, batch}), made = draw_rows({hidden, part}, 1);
+  EXPECT_EQ(made, (std::vector{all[2], all[0], all[5], all[3]}));
+  const std::vector<double> ragged = draw({batch, time, hidden}),
+                            sorted = draw_rows({part, some, hidden}, 0);
+  ASSERT_EQ(sorted.size(), 8U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(sorted[i], ragged[16 + i]);
+    EXPECT_EQ(sorted[4 + i], ragged[i]);
+  }
 }
 
 TEST(DropoutTest, DropsAndScales) {

@@ -26,7 +26,7 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
                              std::ranges::none_of(attrs.stacks, adds);
   for (std::size_t i = 1; i < body_.inputs.size(); ++i) {
     const ValueId v = body_.inputs[i];
-    if (rows_[v] == RowAxes::kNone) continue;
+    if (rows_[v] == RowAxes::kNone || numbers_draws(v)) continue;
     const FinishedFill fill = fill_of(attrs, body_input_at(attrs, i));
     is_live_[v] = fill == FinishedFill::running || fill == FinishedFill::running_padding;
     is_zero_[v] = fill == FinishedFill::zero;
@@ -42,7 +42,7 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
     const bool is_zero = (!mixes_entries || is_apart) && is_zero_in_ended(record);
     // Each entry draws its own numbers, even from operands that all entries share.
     const bool is_drawn =
-        (is_draw(*record.op) && rows_[out[0]] != RowAxes::kNone) ||
+        ((is_draw(*record.op) || record.op == &draw_rows_op) && rows_[out[0]] != RowAxes::kNone) ||
         std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_drawn_[v]; });
     for (const ValueId v : out) {
       draws_count_for_nothing_ = draws_count_for_nothing_ && !mixes_entries;
@@ -51,6 +51,18 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
       is_zero_[v] = makes_zeros(*record.op, record.attrs.get()) || (is_zero && rows_[v] >= 0);
     }
   }
+}
+
+/// Returns true if nothing but draws reads it, for the numbers of their rows.
+bool EndedValues::numbers_draws(ValueId v) const {
+  const auto reads = [&](const OpRecord& record) {
+    return std::ranges::count(body_.inputs_of(record), v) > 0;
+  };
+  const auto draws = [](const OpRecord& record) { return record.op == &draw_rows_op; };
+  return std::ranges::any_of(body_.records,
+                             [&](const OpRecord& record) { return draws(record) && reads(record); }) &&
+         std::ranges::all_of(body_.records,
+                             [&](const OpRecord& record) { return draws(record) || !reads(record); });
 }
 
 bool EndedValues::mixes(const OpRecord& record) const {

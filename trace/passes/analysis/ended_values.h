@@ -30,6 +30,7 @@ class EndedValues {
   /// entry.
   bool has_no_rows(ValueId v) const;
   /// Returns true if several entries contribute to one output element of the record.
+  bool numbers_draws(ValueId v) const;
   bool mixes(const OpRecord& record) const;
   /// Returns the fill that gives finished entries the value that the body computed for them;
   /// nothing if there is none.

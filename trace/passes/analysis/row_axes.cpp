@@ -200,7 +200,7 @@ int RowAxes::axis_made(const OpRecord& record) const {
   const auto out = graph_.outputs_of(record);
   if (is_draw(*record.op)) {
     const TensorType& drawn = type(out[0]);
-    if (joint_ == Joint::any_order && has_rows(drawn)) return kMixed;  // drawn by row numbers
+    if (joint_ == Joint::any_order && has_rows(drawn)) return kMixed;  // number_draws.h skipped it
     if (record.input_count != 1 || drawn.is_ragged()) return kNone;
     if (rows_.is_named()) return find(drawn.dims(), rows_);
     return draws_have_rows_ && drawn.rank() && drawn.dims()[0] == rows_ ? 0 : kNone;
@@ -226,6 +226,7 @@ int RowAxes::axis_of(const OpRecord& record) const {
     return of_gather(get<GatherAttrs>(record.attrs.get()), axes_[in[0]], axes_[in[1]]);
   if (op == &scatter_add_op) return of_scatter(get<GatherAttrs>(record.attrs.get()), in);
   if (is_linear_scan(op)) return of_linear_scan(record, in);
+  if (op == &draw_rows_op) return get<DrawRowsAttrs>(record.attrs.get()).axis;
   if (element_loop(*op) || (op->pointwise && op != &full_like_op)) return of_elements(in, result);
   if (op == &zero_unless_op && axes_[in[0]] == kNone) return axis_of_all(record, in.subspan(1));
   const int axis = axis_of_all(record, in);

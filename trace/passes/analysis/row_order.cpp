@@ -49,21 +49,12 @@ bool names_other_lengths(const Graph& graph, const Dim& rows) {
   });
 }
 
-/// Returns the rows of the first loop whose entries finish one by one.
-std::optional<Dim> rows_of_loops(const Graph& graph) {
-  for (const OpRecord& record : graph.records)
-    if (record.op == &loop_op)
-      if (const auto dim = ragged_dim_of(graph, record)) return dim->length_dims()[0];
-  return std::nullopt;
-}
-
-}  // namespace
-
-std::optional<RowOrder> find_row_order(const Graph& graph, bool any) {
+/// Returns where the rows of loops are whose entries finish one by one, for rows in any order.
+/// Returns nothing if there are no such rows, or their dim hides them.
+std::optional<RowAxes> rows_in_any_order(const Graph& graph) {
   const std::optional<Dim> rows = rows_of_loops(graph);
   if (!rows || has_effects(graph) || names_other_lengths(graph, *rows)) return std::nullopt;
   RowAxes axes(graph, *rows, RowAxes::Joint::any_order);
-  RowOrder result{*rows, {}, {}, {}};
   const Dim none = token_type(*rows).dims()[0];
   for (const ValueId v : graph.inputs) {
     const TensorType& type = graph.types[v];
@@ -71,19 +62,45 @@ std::optional<RowOrder> find_row_order(const Graph& graph, bool any) {
     const int axis = is_token ? -1 : find(type.dims(), *rows);
     if (axis >= 0 && type.is_list()) return std::nullopt;
     axes.seed(v, axis);
-    result.inputs.push_back(axis);
   }
   axes.follow();
-  for (const ValueId v : graph.outputs) {
-    if (axes[v] == RowAxes::kMixed || (axes[v] >= 0 && graph.types[v].is_list()))
-      return std::nullopt;
-    result.outputs.push_back(axes[v]);
-  }
+  return axes;
+}
+
+/// Returns true if an output depends on the order of the rows.
+bool depends_on_order(const Graph& graph, const RowAxes& axes) {
+  return std::ranges::any_of(graph.outputs, [&](ValueId v) {
+    return axes[v] == RowAxes::kMixed || (axes[v] >= 0 && graph.types[v].is_list());
+  });
+}
+
+}  // namespace
+
+std::optional<Dim> rows_of_loops(const Graph& graph) {
+  for (const OpRecord& record : graph.records)
+    if (record.op == &loop_op)
+      if (const auto dim = ragged_dim_of(graph, record)) return dim->length_dims()[0];
+  return std::nullopt;
+}
+
+const Op* op_on_order_of_rows(const Graph& graph) {
+  const std::optional<RowAxes> axes = rows_in_any_order(graph);
+  return axes && depends_on_order(graph, *axes) ? axes->first_mixing() : nullptr;
+}
+
+std::optional<RowOrder> find_row_order(const Graph& graph, bool any) {
+  const std::optional<RowAxes> found = rows_in_any_order(graph);
+  if (!found || depends_on_order(graph, *found)) return std::nullopt;
+  const RowAxes& axes = *found;
+  const Dim& rows = axes.dim();
+  RowOrder result{rows, {}, {}, {}};
+  for (const ValueId v : graph.inputs) result.inputs.push_back(axes[v]);
+  for (const ValueId v : graph.outputs) result.outputs.push_back(axes[v]);
   int in_loops = 0;
   for (const OpRecord& record : graph.records) {
     if (record.op != &loop_op) continue;
     const std::optional<Dim> dim = ragged_dim_of(graph, record);
-    if (!dim || !(dim->length_dims()[0] == *rows)) continue;
+    if (!dim || !(dim->length_dims()[0] == rows)) continue;
     const int leaves = leaves_with_rows(graph, record, axes);
     in_loops += leaves;
     const auto known = std::ranges::find(result.lengths, *dim, &RowOrder::Lengths::dim);
@@ -95,7 +112,7 @@ std::optional<RowOrder> find_row_order(const Graph& graph, bool any) {
   // A value without a dim that a loop runs along is small.
   const auto is_large = [&](ValueId v) {
     return axes[v] >= 0 && std::ranges::any_of(graph.types[v].dims(), [&](const Dim& dim) {
-             return contains(dim.length_dims(), *rows);
+             return contains(dim.length_dims(), rows);
            });
   };
   const auto outside = std::ranges::count_if(graph.inputs, is_large) +

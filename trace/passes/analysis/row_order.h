@@ -28,4 +28,12 @@ struct RowOrder {
 /// any: for tests: as if it always paid.
 std::optional<RowOrder> find_row_order(const Graph& graph, bool any = false);
 
+/// Returns the dim of the rows of the first loop whose entries finish one by one. Returns nothing if
+/// there is none.
+std::optional<Dim> rows_of_loops(const Graph& graph);
+
+/// Returns the op that makes these rows keep their places, since it depends on their order. Returns
+/// null if there is none.
+const Op* op_on_order_of_rows(const Graph& graph);
+
 }  // namespace reel

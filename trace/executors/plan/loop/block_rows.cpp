@@ -51,9 +51,8 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
     }
   }
   if (block.input_types.size() > in.size()) {  // the body takes row numbers
-    std::vector<std::int64_t> numbers = rows_;
-    numbers.push_back(all_);
-    inputs_.push_back(tensor(numbers));
+    inputs_.push_back(tensor(rows_));
+    inputs_.push_back(scalar(all_, i64));
   }
   if (ends()) last_ = *std::max_element(lengths_.begin(), lengths_.end());
   const auto operands = operands_of(attrs_, in);

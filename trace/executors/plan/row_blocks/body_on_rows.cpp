@@ -80,7 +80,7 @@ BodyOnRows body_on_rows(const Graph& body, std::span<const int> axes) {
   Ref<Graph> graph(new Graph(body));
   graph->records.clear();
   graph->operands.clear();
-  ValueId numbers = 0;
+  ValueId numbers = 0, count = 0;
   BodyOnRows result;
   bool changes = false;
   LengthsOfDims lengths(*graph, result);
@@ -89,9 +89,12 @@ BodyOnRows body_on_rows(const Graph& body, std::span<const int> axes) {
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     const int axis = out.empty() ? -1 : axes[out[0]];
     if (axis >= 0 && is_draw(*record.op)) {
-      if (!result.takes_numbers) numbers = graph->add_value(TensorType(i64, {Dim::unknown()}));
+      if (!result.takes_numbers) {
+        numbers = graph->add_value(TensorType(i64, {Dim::unknown()}));
+        count = graph->add_value(TensorType(i64));
+      }
       result.takes_numbers = changes = true;
-      const ValueId inputs[] = {in[0], numbers};
+      const ValueId inputs[] = {in[0], numbers, count};
       graph->append(draw_rows_op, make_attrs(draw_rows_attrs(record, axis)), inputs, out);
       continue;
     }
@@ -113,7 +116,7 @@ BodyOnRows body_on_rows(const Graph& body, std::span<const int> axes) {
     graph->append(record, std::move(attrs), in, out);
   }
   if (!changes) return {};
-  if (result.takes_numbers) graph->inputs.push_back(numbers);
+  if (result.takes_numbers) graph->inputs.insert(graph->inputs.end(), {numbers, count});
   graph->seal();
   result.graph = std::move(graph);
   return result;
@@ -143,7 +146,7 @@ LoopAttrs on_body(const LoopAttrs& attrs, const BodyOnRows& body) {
   if (!body.graph) return result;
   DimEnv names = attrs.body.env();
   result.body = make_sub_graph(body.graph, names);
-  for (std::size_t added = body.lengths_of.size() + body.takes_numbers; added > 0; --added) {
+  for (std::size_t added = body.lengths_of.size() + 2 * body.takes_numbers; added > 0; --added) {
     result.body_captures.push_back(static_cast<int>(result.captures.size()));
     result.captures.emplace_back();
   }

@@ -16,12 +16,12 @@ namespace reel {
 ///
 ///   Before: x = random_normal(key){f32[16,8]};  y = reshape(h){f32[16,8] -> f32[16,2,4]}
 ///           m = mask(){dim=time[batch]}
-///   After:  x = draw_rows(key, numbers){f32[16,8], axis=0};  y = reshape(h){sizes=[-1,2,4]}
+///   After:  x = draw_rows(key, numbers, 16){f32[16,8], axis=0};  y = reshape(h){sizes=[-1,2,4]}
 ///           m is a capture
 struct BodyOnRows {
   GraphRef graph;                         ///< null: the body needs no change
   std::vector<OpRecord> lengths_of = {};  ///< the records whose results are captures
-  bool takes_numbers = false;  ///< as last capture: row numbers, then the number of all rows
+  bool takes_numbers = false;  ///< as last captures: row numbers, and the number of all rows
 
   // Return the results of lengths_of for all rows, and their types. env: the dims of the whole
   // body.

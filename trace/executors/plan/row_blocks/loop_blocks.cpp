@@ -153,7 +153,8 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, st
   for (std::size_t i = 0; i < types.size(); ++i)
     if (cut_->has_rows[i])
       types[i] = on_part(types[i], operand_at(loop, i).is(LeafKind::slice) ? 1 : 0);
-  if (body_.row_body.takes_numbers) types.emplace_back(i64, Dims{Dim(rows + 1)});
+  if (body_.row_body.takes_numbers)
+    types.insert(types.end(), {TensorType(i64, {Dim(rows)}), TensorType(i64)});
   if (!block)  // otherwise rebound to other dims
     block =
         std::make_unique<PlannedLoop>(whole_->context.child(PlannedLoop::kFirstBlock + profile));
