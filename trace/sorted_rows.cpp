@@ -16,6 +16,7 @@
 #include "reel/trace/executors/plan/loop/row_cut.h"
 #include "reel/trace/passes/analysis/row_axes.h"
 #include "reel/trace/passes/loop_structure/number_draws.h"
+#include "reel/trace/passes/residuals/relax_finished_residuals.h"
 
 namespace reel {
 namespace {
@@ -71,10 +72,12 @@ Dim sorted_dim(const Dim& dim, const Dim& rows_dim, const DimChanges& sorted,
 }  // namespace
 
 SortedRows::SortedRows(const Graph& graph, const std::vector<int>& captures, const Passes& passes)
-    : order_(find_row_order(graph, passes.block_rows > 0)),
-      least_rows_(passes.block_rows ? 2 : kFewRows) {
+    : least_rows_(passes.block_rows ? 2 : kFewRows) {
+  // Relaxed, residuals of finished rows that were made of cotangents are known to be zero.
+  const Ref<Graph> relaxed = relax_finished_residuals(graph);
+  order_ = find_row_order(*relaxed, passes.block_rows > 0);
   if (!order_) {
-    kept_by_ = op_on_order_of_rows(graph);
+    kept_by_ = op_on_order_of_rows(*relaxed);
     return;
   }
   std::vector<ValueId> inputs(
@@ -118,7 +121,9 @@ Ref<Graph> SortedRows::with_numbered_draws(const Graph& graph, const Passes& pas
   const std::span formal(graph.inputs.data(), graph.formal_count);
   if (!rows || std::ranges::none_of(formal, has_lengths)) return nullptr;
   Ref<Graph> result = number_draws(graph, *rows);
-  return result && find_row_order(*result, passes.block_rows > 0) ? result : nullptr;
+  if (!result) return nullptr;
+  const Ref<Graph> relaxed = relax_finished_residuals(*result);
+  return find_row_order(*relaxed, passes.block_rows > 0) ? result : nullptr;
 }
 
 Tensors SortedRows::numbers_of(const Tensors& formal) const {

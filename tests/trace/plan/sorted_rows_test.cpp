@@ -310,6 +310,78 @@ TEST_F(SortedRowsTest, GradientsOfDrawsInLoops) {
                                       expected_slope.h}));
 }
 
+TEST_F(SortedRowsTest, RowsKeepTheirPlacesIfFinishedOnesReadTheFirstThatRuns) {
+  const Parameters p = parameters();
+  const Dim batch = p.h.dims()[0], time = p.x.dims()[0];
+  const Tensor scale = random_normal({time});
+  // A body that couples rows counts the first running row once for each finished one.
+  const auto coupled = [&](const auto& couple) {
+    return [&, couple](const Parameters& p) {
+      const auto body = [&](const Tensor& x, const Tensor& h) {
+        const Tensor y = couple(tanh(h * 0.5 + x));
+        return std::pair{y, y};
+      };
+      const auto [ys, last, dim] =
+          scan(Scan{.spatial_dim = time, .initial = p.h, .xs = p.x, .body = body});
+      return std::pair{mask_padding(ys), last};
+    };
+  };
+  expect_kept(with(coupled([&](const Tensor& h) { return h - mean(h, batch); })), p);
+  expect_kept(with(coupled([&](const Tensor& h) { return h / (1. + max(abs(h), batch)); })), p);
+  // A sum over rows as y, or in a state that all rows share.
+  const auto sums = [&](const Tensor& initial, const Tensor& xs) {
+    const auto body = [&](const Tensor& x, const std::pair<Tensor, Tensor>& s) {
+      const Tensor h = s.first * 0.5 + x, all = sum(h, batch);
+      return std::pair{all, std::pair{h, s.second + all}};
+    };
+    const auto [ys, last, dim] = scan(Scan{.spatial_dim = time,
+                                           .initial = std::pair{initial, zeros({hidden})},
+                                           .xs = xs,
+                                           .body = body});
+    return std::pair{ys, last.second};
+  };
+  expect_kept(with([&](const Parameters& p) { return sums(p.h, p.x); }), p);
+  // Cotangents of such copies belong to the row that was copied.
+  expect_kept(with([&](const Parameters& p) {
+                return mask_padding(
+                    grad([&](const Tensor& x) { return sum(sums(p.h, x).first * scale); })(p.x));
+              }),
+              p);
+}
+
+TEST_F(SortedRowsTest, RowsKeepTheirPlacesIfEntriesOfTwoDimsFinish) {
+  const Dim batch = batch_of(kMixed), words("words", tensor(kMixed, {batch}));
+  std::vector<int> lengths;
+  for (int i = 0; i < 12 * 7; ++i) lengths.push_back(i * 5 % 4);
+  const Dim letters("letters", mask_padding(tensor(lengths, {batch, words})));
+  const Tensor text = random_normal({letters, batch, words});
+  // The sum over the words of a row counts the first word of the batch that still runs.
+  const auto f = [&](const Parameters& p) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor y = h * 0.5 + x + sum(h, words) * 0.1;
+      return std::pair{y, y};
+    };
+    return mask_padding(scan(Scan{.spatial_dim = letters,
+                                  .initial = expand(sum(p.h, hidden), {batch, words}),
+                                  .xs = text,
+                                  .body = body})
+                            .state);
+  };
+  expect_kept(with(f), {random_normal({words, batch, hidden}), parameters().w,
+                        random_normal({batch, hidden})});
+}
+
+TEST_F(SortedRowsTest, SecondGradientsSortRows) {
+  const Parameters p = parameters();
+  const auto f = [this](const Parameters& p) {
+    const auto of = [&](const Tensor& w) { return loss({p.x, w, p.h}); };
+    return hvp(of, p.w, p.w);
+  };
+  const auto planned = jit(f);
+  reel::expect_all_close(planned(p), f(p), 1e-4);
+  EXPECT_TRUE(is_sorted(planned.explain()));
+}
+
 TEST_F(SortedRowsTest, EqualElementsEndWithTheirRow) {
   const Parameters p = parameters();
   const auto f = [this](const Parameters& p) {

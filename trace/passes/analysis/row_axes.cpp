@@ -107,7 +107,7 @@ void RowAxes::follow_records() {
       axes_[v] = (has_others || has_lengths) && record.op != &fused_op ? kMixed
                  : is_linear_scan(record.op) ? of_scan_result(record, v, axis)
                                              : axis;
-      if (joint_ == Joint::any_order && axes_[v] == kSummed) axes_[v] = kNone;
+      if (joint_ == Joint::any_order) axes_[v] = in_any_order(record, axes_[v]);
     }
     const Op* const mixing = first_mixing_;
     if (record.op == &fused_op && axis != kMixed) follow_fused(record);

@@ -10,6 +10,7 @@
 
 namespace reel {
 
+class EndedValues;   // trace/passes/analysis/ended_values.h
 struct GatherAttrs;  // core/ops/indexing/index.h
 
 /// Tracks one dim, the dim of the rows, through the values of a graph. As long as ops treat each
@@ -26,7 +27,8 @@ class RowAxes {
     mixed,      ///< as kMixed, and so every value computed from it
     rows,       ///< as having rows of its own; made_jointly() tells them apart
     any_order,  ///< as kMixed if it depends on the order of the rows. A sum over all rows counts as
-                ///< kNone. Equal elements count as having rows. Loops are followed
+                ///< kNone, except in a loop in which finished rows contribute to it: these read the
+                ///< first running row. Equal elements count as having rows. Loops are followed
   };
   /// rows: the dim as the graph names it.
   RowAxes(const Graph& graph, const Dim& rows, Joint joint = Joint::mixed);
@@ -72,6 +74,7 @@ class RowAxes {
   int of_scan_result(const OpRecord& record, ValueId v, int axis) const;
   void follow_fused(const OpRecord& record);
   void follow_loop(const OpRecord& record);
+  int in_any_order(const OpRecord& record, int axis) const;
   const TensorType& type(ValueId v) const { return graph_.types[v]; }
 
   const Graph& graph_;
@@ -84,6 +87,10 @@ class RowAxes {
   std::vector<const Op*> drawn_;             // by value without rows: the op that drew it
   Dims kept_;                                // see keep_lengths()
   bool draws_have_rows_ = false;             // the first axis of draws counts rows if it is as long
+  // For rows in any order, in the body of a loop in which rows finish one by one, or of a loop
+  // inside of it; and what is known about the values of finished rows. Null: nothing.
+  bool has_finished_ = false;
+  const EndedValues* ended_ = nullptr;
   const Op* first_mixing_ = nullptr;
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "reel/core/ops/control/effects.h"
+#include "reel/trace/passes/analysis/ended_values.h"
 #include "reel/trace/passes/analysis/row_axes.h"
 
 namespace reel {
@@ -18,7 +19,28 @@ bool is_followed(const OpRecord& record, const LoopAttrs& attrs, const Dim& rows
          std::ranges::none_of(attrs.stacks, is_elsewhere);
 }
 
+/// Returns true if finished entries add to the first running one: its place then counts.
+bool moves_finished(const LoopAttrs& attrs, const RowAxes& inside, const EndedValues& ended) {
+  const auto moves = [&](const auto& leaves, std::span<const ValueId> terms) {
+    for (std::size_t i = 0; i < leaves.size(); ++i)
+      if (leaves[i].adds_finished && inside[terms[i]] >= 0 &&
+          ended.fill(terms[i]) != FinishedFill::zero)
+        return true;
+    return false;
+  };
+  const auto made = body_outputs(attrs);
+  return moves(attrs.carries, made.carries) || moves(attrs.stacks, made.stacks) ||
+         moves(attrs.sums, made.sums);
+}
+
 }  // namespace
+
+/// Returns the axis or kind of a result for rows in any order. A sum over rows has none, unless
+/// finished rows contribute: these read the first running row, which depends on the order.
+int RowAxes::in_any_order(const OpRecord& record, int axis) const {
+  if (axis != kSummed) return axis;
+  return has_finished_ && !(ended_ && ended_->is_zero_in_ended(record)) ? kMixed : kNone;
+}
 
 /// A loop treats its rows alike if its body does: carries, slices and captures of the body have
 /// rows as the operands do.
@@ -51,7 +73,15 @@ void RowAxes::follow_loop(const OpRecord& record) {
     if (seeds[v] >= 0) rows = body.types[v].dims()[static_cast<std::size_t>(seeds[v])];
   RowAxes inside(body, rows, Joint::any_order);
   for (const ValueId v : body.inputs) inside.seed(v, seeds[v]);
+  std::optional<EndedValues> ended;
+  if (operands.lengths && contains(type(*operands.lengths).dims(), rows_)) {
+    if (attrs.entries.dims.size() > 1) return refuse(record.op);  // a sum over any of them counts
+    ended.emplace(attrs, graph_.types_of(in));
+    if (!has_finished_) inside.ended_ = &*ended;
+  }
+  inside.has_finished_ = has_finished_ || ended;
   inside.follow();
+  if (ended && moves_finished(attrs, inside, *ended)) return refuse(record.op);
 
   const auto made = body_outputs(attrs);
   const auto results = results_of(attrs, out);
