@@ -280,6 +280,7 @@ Tensors run(const GraphRef& graph, Tensors&& all_inputs, const Passes& given, bo
   outputs.reserve(graph->outputs.size());
   entry->places.note_arguments(inputs, graph->formal_count);
   entry->places.results.reserve(graph->outputs.size());
+  if (rows) rows->mark_copies(entry->places.are_copies);
   if (rows) rows->make_outputs(plan);
   entry->rows = rows ? rows->text() : std::string();
   if (entry->profile) entry->profile->forget_events();

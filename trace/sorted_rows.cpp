@@ -257,6 +257,11 @@ void RowsOfCall::restore(Tensors& to, std::size_t count) {
   order_.reset();
 }
 
+void RowsOfCall::mark_copies(std::vector<std::uint8_t>& by_input) const {
+  for (const auto& [i, tensor] : given_)
+    if (i < by_input.size()) by_input[i] = 1;
+}
+
 void RowsOfCall::make_outputs(const Plan& plan) {
   if (!order_) return;
   const Graph& graph = plan.graph();

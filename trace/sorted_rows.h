@@ -1,6 +1,7 @@
 // trace/sorted_rows.h — SortedRows: the rows of a call in the order of their lengths.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -95,6 +96,8 @@ class RowsOfCall {
   void make_outputs(const Plan& plan);
   /// Returns output k with rows and dims as the call has them. Never fails.
   Tensor put_back(std::size_t k, Tensor made);
+  /// Sets the elements of the inputs that sort() replaced by copies. by_input: of the first inputs.
+  void mark_copies(std::vector<std::uint8_t>& by_input) const;
   /// Returns the order for explain(); empty if the rows kept their places.
   std::string text() const { return order_ ? order_->text : std::string(); }
 

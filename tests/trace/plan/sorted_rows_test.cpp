@@ -382,6 +382,26 @@ TEST_F(SortedRowsTest, SecondGradientsSortRows) {
   EXPECT_TRUE(is_sorted(planned.explain()));
 }
 
+TEST_F(SortedRowsTest, ArgumentsWithSortedRowsAreNotUpdatedInPlace) {
+  const auto f = [this](const Parameters& p) {
+    const Parameters slope = grad([this](const Parameters& p) { return loss(p); })(p);
+    return std::pair{p.w - slope.w, p.h * 0.5 - slope.h};
+  };
+  const Parameters p = parameters();
+  for (const bool is_moved : {false, true}) {
+    const auto planned = jit(f);
+    Parameters given{p.x, p.w + 0, p.h + 0};
+    if (is_moved)
+      planned(std::move(given));
+    else
+      planned(given);
+    const std::string text = planned.explain();
+    EXPECT_TRUE(is_sorted(text));
+    EXPECT_TRUE(has(text, "not in place: argument 0.h, its rows are sorted for the call")) << text;
+    EXPECT_EQ(times_said(text, "not in place: argument 0.w"), !is_moved) << text;
+  }
+}
+
 TEST_F(SortedRowsTest, EqualElementsEndWithTheirRow) {
   const Parameters p = parameters();
   const auto f = [this](const Parameters& p) {

@@ -52,6 +52,7 @@ std::string names_text(const std::vector<std::string>& names) {
 
 void RunPlaces::note_arguments(std::span<const Tensor> inputs, std::size_t formal_count) {
   arguments.resize(formal_count);
+  are_copies.assign(formal_count, 0);
   for (std::size_t i = 0; i < formal_count; ++i) {
     const TensorBlock* const block = inputs[i].block();
     const bool may_give = block && block->kind == BlockKind::dense && inputs[i].ref().unique();
@@ -88,8 +89,9 @@ std::string in_place_text(const Plan& plan, const RunPlaces& places) {
     if (block && !is_pipelined(plan, uses, i) && results.contains(block)) {
       in_place.push_back(name);
     } else if (is_of_a_result(type)) {
-      const std::string why =
-          block ? why_not(plan, uses, i) : "held by another reference; move it in";
+      const std::string why = places.are_copies[i] ? "its rows are sorted for the call"
+                              : block              ? why_not(plan, uses, i)
+                                                   : "held by another reference; move it in";
       auto group = std::find_if(others.begin(), others.end(),
                                 [&](const auto& other) { return other.first == why; });
       if (group == others.end()) group = others.insert(group, {why, {}});

@@ -2,6 +2,7 @@
 // memory to results.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ class Plan;
 struct RunPlaces {
   std::vector<const TensorBlock*> arguments;  ///< null: another reference held it
   std::vector<const TensorBlock*> results;
+  std::vector<std::uint8_t> are_copies;  ///< by argument: true if the run had a sorted copy of it
 
   /// Records the blocks of the formal inputs, before the run.
   void note_arguments(std::span<const Tensor> inputs, std::size_t formal_count);
