@@ -371,6 +371,33 @@ TEST_F(SortedRowsTest, RowsKeepTheirPlacesIfEntriesOfTwoDimsFinish) {
                         random_normal({batch, hidden})});
 }
 
+TEST_F(SortedRowsTest, RowsKeepTheirPlacesIfADimOfABodyHasTheirOrder) {
+  const Parameters p = parameters();
+  const Dim batch = p.h.dims()[0], picked("picked", 1);
+  const Tensor lengths = p.x.dims()[0].lengths();
+  // The body makes a dim; ones along it have its lengths without reading a value with rows.
+  const auto along = [&](const auto& make) {
+    return [&, make](const Parameters& p) {
+      const auto body = [&](const Tensor&, const Tensor& s) {
+        const Dim made = make(s);
+        const Dims dims = made.is_ragged() ? Dims{batch, made} : Dims{made};
+        return s * 0.5 + sum(ones(dims), made);
+      };
+      return fori_loop(0, 3, body, sum(p.h, hidden));
+    };
+  };
+  expect_kept(with(along([&](const Tensor&) { return Dim("made", range(batch) % 4); })), p);
+  expect_kept(with(along([&](const Tensor& s) { return Dim("made", argsort(s, batch)); })), p);
+  expect_kept(with(along([&](const Tensor&) {
+                return Dim("made", sum(gather(lengths, tensor({3}, {picked}), batch), picked));
+              })),
+              p);
+  const auto of_rows = with(along([&](const Tensor&) { return Dim("made", lengths % 4); }));
+  const auto planned = jit(of_rows);
+  expect_all_close(flatten(planned(p)), flatten(of_rows(p)));
+  EXPECT_TRUE(is_sorted(planned.explain()));
+}
+
 TEST_F(SortedRowsTest, SecondGradientsSortRows) {
   const Parameters p = parameters();
   const auto f = [this](const Parameters& p) {

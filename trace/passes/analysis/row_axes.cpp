@@ -19,6 +19,7 @@
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/scans/linear_scan.h"
 #include "reel/core/ops/shape/join.h"
+#include "reel/core/ops/shape/known_dims.h"
 #include "reel/core/ops/shape/lengths_read.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/ops/shape/slice.h"
@@ -86,11 +87,12 @@ void RowAxes::follow_records() {
       follow_loop(record);
       continue;
     }
+    const bool names_mixed = joint_ == Joint::any_order && names_mixed_dim(record);
     int axis = kNone;
     const auto is = [&](int kind) {
       return std::any_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == kind; });
     };
-    if (record.op->has_effect || has_effects(record) || is(kMixed) || is(kSummed))
+    if (record.op->has_effect || has_effects(record) || is(kMixed) || is(kSummed) || names_mixed)
       axis = kMixed;
     else if (std::all_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == kNone; }))
       axis = axis_made(record);
@@ -109,6 +111,7 @@ void RowAxes::follow_records() {
                                              : axis;
       if (joint_ == Joint::any_order) axes_[v] = in_any_order(record, axes_[v]);
     }
+    if (joint_ == Joint::any_order) note_mixed_dims(record);
     const Op* const mixing = first_mixing_;
     if (record.op == &fused_op && axis != kMixed) follow_fused(record);
     const Op* const drawn = drawing_op(record);
@@ -221,6 +224,7 @@ int RowAxes::axis_of(const OpRecord& record) const {
   const Op* const op = record.op;
   const TensorType& result = type(graph_.outputs_of(record)[0]);
   if (op == &fused_op) return kNone;  // follow_fused() finds it
+  if (joint_ == Joint::any_order && name_of_defined_dim(record)) return kNone;  // rows' lengths
   if (op == &dot_op || is_packed_dot(*op)) return of_product(record, in);
   if (op == &gather_op || op == &gather_unknown_op)
     return of_gather(get<GatherAttrs>(record.attrs.get()), axes_[in[0]], axes_[in[1]]);

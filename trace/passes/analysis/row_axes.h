@@ -75,6 +75,8 @@ class RowAxes {
   void follow_fused(const OpRecord& record);
   void follow_loop(const OpRecord& record);
   int in_any_order(const OpRecord& record, int axis) const;
+  bool names_mixed_dim(const OpRecord& record) const;
+  void note_mixed_dims(const OpRecord& record);
   const TensorType& type(ValueId v) const { return graph_.types[v]; }
 
   const Graph& graph_;
@@ -87,6 +89,7 @@ class RowAxes {
   std::vector<const Op*> drawn_;             // by value without rows: the op that drew it
   Dims kept_;                                // see keep_lengths()
   bool draws_have_rows_ = false;             // the first axis of draws counts rows if it is as long
+  Dims mixed_dims_;  // for rows in any order: dims whose sizes or lengths depend on it
   // For rows in any order, in the body of a loop in which rows finish one by one, or of a loop
   // inside of it; and what is known about the values of finished rows. Null: nothing.
   bool has_finished_ = false;

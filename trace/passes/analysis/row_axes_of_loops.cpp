@@ -1,6 +1,7 @@
 // RowAxes of loops, for rows in any order.
 #include <algorithm>
 
+#include "reel/core/dims/dim_env.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/trace/passes/analysis/ended_values.h"
 #include "reel/trace/passes/analysis/row_axes.h"
@@ -42,6 +43,37 @@ int RowAxes::in_any_order(const OpRecord& record, int axis) const {
   return has_finished_ && !(ended_ && ended_->is_zero_in_ended(record)) ? kMixed : kNone;
 }
 
+namespace {
+
+/// Calls fn for each symbol that the record's attributes name.
+template <class Fn>
+void each_symbol_named(const OpRecord& record, Fn&& fn) {
+  if (record.attrs) record.attrs->each_symbol([&](const Dim& dim) { for_each_symbol(dim, fn); });
+}
+
+}  // namespace
+
+bool RowAxes::names_mixed_dim(const OpRecord& record) const {
+  bool result = false;
+  const auto look = [&](const Dim& dim) { result = result || contains(mixed_dims_, dim); };
+  if (!mixed_dims_.empty()) each_symbol_named(record, look);
+  return result;
+}
+
+/// Notes the dims that the record itself makes, if its result depends on the order of the rows.
+void RowAxes::note_mixed_dims(const OpRecord& record) {
+  const auto out = graph_.outputs_of(record);
+  if (std::ranges::none_of(out, [&](ValueId v) { return axes_[v] == kMixed; })) return;
+  Dims given;
+  const auto add = [&](const Dim& dim) { given.push_back(dim); };
+  each_symbol_named(record, add);
+  for (const ValueId v : graph_.inputs_of(record)) for_each_symbol(type(v), add);
+  for (const ValueId v : out)
+    for_each_symbol(type(v), [&](const Dim& dim) {
+      if (!contains(given, dim) && !contains(mixed_dims_, dim)) mixed_dims_.push_back(dim);
+    });
+}
+
 /// A loop treats its rows alike if its body does: carries, slices and captures of the body have
 /// rows as the operands do.
 void RowAxes::follow_loop(const OpRecord& record) {
@@ -49,10 +81,12 @@ void RowAxes::follow_loop(const OpRecord& record) {
   const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
   const auto refuse = [&](const Op* mixing) {
     for (const ValueId v : out) axes_[v] = kMixed;
+    note_mixed_dims(record);
     if (!first_mixing_) first_mixing_ = mixing;
   };
   const auto is_mixed = [&](ValueId v) { return axes_[v] == kMixed || type(v).is_list(); };
-  if (!is_followed(record, attrs, rows_) || std::ranges::any_of(in, is_mixed))
+  if (!is_followed(record, attrs, rows_) || std::ranges::any_of(in, is_mixed) ||
+      names_mixed_dim(record))
     return refuse(record.op);
   const Graph& body = *attrs.body.graph;
   const auto operands = operands_of(attrs, in);
