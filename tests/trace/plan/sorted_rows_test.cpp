@@ -398,6 +398,34 @@ TEST_F(SortedRowsTest, RowsKeepTheirPlacesIfADimOfABodyHasTheirOrder) {
   EXPECT_TRUE(is_sorted(planned.explain()));
 }
 
+TEST_F(SortedRowsTest, RowsKeepTheirPlacesIfAnArrayHasElementsAlongTheirLengths) {
+  const Parameters p = parameters();
+  const Dim batch = p.h.dims()[0], time = p.x.dims()[0], element("element", 2);
+  const TensorArray array = TensorArray(TensorType(f32, {time})).push_back(ones({time}));
+  const auto of = [&](const TensorArray& array) {
+    return with([&, array](const Parameters& p) { return sum(p.h) + array.read(0); });
+  };
+  expect_kept(of(array), p);  // captured
+  expect_kept(with([&](const Parameters& p) {
+                return array.push_back(sum(p.x, {batch, hidden})).stack(element);
+              }),
+              p);
+  // An argument, and a result.
+  const auto f = [&](const Parameters& p, const TensorArray& array) {
+    return std::pair{of(array)(p), array.push_back(sum(p.x, {batch, hidden}))};
+  };
+  const auto g = [&](const Parameters& p) {
+    return std::pair{of(array)(p).first,
+                     TensorArray(TensorType(f32, {time})).push_back(sum(p.x, {batch, hidden}))};
+  };
+  const auto with_argument = jit(f);
+  const auto with_result = jit(g);
+  reel::expect_all_close(with_argument(p, array).second.read(1), f(p, array).second.read(1), 2e-5);
+  reel::expect_all_close(with_result(p).second.read(0), g(p).second.read(0), 2e-5);
+  EXPECT_FALSE(is_sorted(with_argument.explain()));
+  EXPECT_FALSE(is_sorted(with_result.explain()));
+}
+
 TEST_F(SortedRowsTest, SecondGradientsSortRows) {
   const Parameters p = parameters();
   const auto f = [this](const Parameters& p) {

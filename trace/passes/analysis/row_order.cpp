@@ -49,6 +49,18 @@ bool names_other_lengths(const Graph& graph, const Dim& rows) {
   });
 }
 
+/// Returns true for the rows, and for a dim with lengths over them or over such a dim.
+bool has_place(const Dim& dim, const Dim& rows) {
+  return dim == rows ||
+         std::ranges::any_of(dim.length_dims(), [&](const Dim& of) { return has_place(of, rows); });
+}
+
+/// Returns true for a list of elements whose type changes with the places of the rows.
+bool is_list_with_rows(const TensorType& type, const Dim& rows) {
+  return type.is_list() &&
+         std::ranges::any_of(type.dims(), [&](const Dim& dim) { return has_place(dim, rows); });
+}
+
 /// Returns where the rows of loops are whose entries finish one by one, for rows in any order.
 /// Returns nothing if there are no such rows, or their dim hides them.
 std::optional<RowAxes> rows_in_any_order(const Graph& graph) {
@@ -60,7 +72,7 @@ std::optional<RowAxes> rows_in_any_order(const Graph& graph) {
     const TensorType& type = graph.types[v];
     const bool is_token = type.rank() == 2 && type.dims()[0] == none;
     const int axis = is_token ? -1 : find(type.dims(), *rows);
-    if (axis >= 0 && type.is_list()) return std::nullopt;
+    if (is_list_with_rows(type, *rows)) return std::nullopt;
     axes.seed(v, axis);
   }
   axes.follow();
@@ -70,7 +82,7 @@ std::optional<RowAxes> rows_in_any_order(const Graph& graph) {
 /// Returns true if an output depends on the order of the rows.
 bool depends_on_order(const Graph& graph, const RowAxes& axes) {
   return std::ranges::any_of(graph.outputs, [&](ValueId v) {
-    return axes[v] == RowAxes::kMixed || (axes[v] >= 0 && graph.types[v].is_list());
+    return axes[v] == RowAxes::kMixed || is_list_with_rows(graph.types[v], axes.dim());
   });
 }
 
