@@ -99,10 +99,13 @@ SortedRows::SortedRows(const Graph& graph, const std::vector<int>& captures, con
   Dims seen;
   for (const ValueId v : inputs)
     for (const Dim& dim : graph.types[v].dims()) {
-      if (!contains(dim.length_dims(), order_->rows) || contains(seen, dim)) continue;
+      if (dim == order_->rows || !depends_on_rows(dim, order_->rows) || contains(seen, dim))
+        continue;
       seen.push_back(dim);
-      if (ragged_.empty()) place_of_rows_ = find(dim.length_dims(), order_->rows);
       ragged_.push_back(*place_of(dim));
+      if (place_of_rows_ >= 0) continue;
+      over_rows_ = ragged_.back();
+      place_of_rows_ = find(dim.length_dims(), order_->rows);
     }
   for (const RowOrder::Lengths& lengths : order_->lengths) {
     const auto place = place_of(lengths.dim);
@@ -127,7 +130,7 @@ Ref<Graph> SortedRows::with_numbered_draws(const Graph& graph, const Passes& pas
 }
 
 Tensors SortedRows::numbers_of(const Tensors& formal) const {
-  const Dims over = dim_at(ragged_[0], formal).length_dims();
+  const Dims over = dim_at(over_rows_, formal).length_dims();
   const Dim& rows = over[static_cast<std::size_t>(place_of_rows_)];
   return {range(rows, i64), scalar(rows.size(), i64)};
 }

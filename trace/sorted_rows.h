@@ -73,11 +73,12 @@ class SortedRows {
   std::optional<RowOrder> order_;  ///< with the inputs of a plan
   const Op* kept_by_ = nullptr;    ///< depends on the order of rows
   std::int64_t least_rows_;
-  std::vector<Place> ragged_;   ///< dims with lengths over the rows
-  int place_of_rows_ = -1;      ///< among the dims that lengths of the first of them run over
+  std::vector<Place> ragged_;   ///< dims that depend on the rows
+  Place over_rows_{};           ///< the first of them with lengths over the rows
+  int place_of_rows_ = -1;      ///< of the rows among the dims of these lengths
   std::vector<Place> lengths_;  ///< order_->lengths
   std::mutex mutex_;
-  // Of the last call: its dims with lengths over the rows, and its order.
+  // Of the last call: its dims that depend on the rows, and its order.
   Dims last_dims_;
   std::shared_ptr<const Order> last_;
 };

@@ -170,6 +170,31 @@ TEST_F(SortedRowsTest, TheOtherDimsOfTheBatchFollow) {
   EXPECT_TRUE(is_sorted(planned.explain()));
 }
 
+TEST_F(SortedRowsTest, DimsWithLengthsOverThePlacesOfWordsFollow) {
+  // The lengths of marks run over words, which have a length for each row, but not over the rows.
+  const Dim batch = batch_of(kMixed), words("words", tensor(kMixed, {batch}));
+  const Dim marks("marks", tensor({2, 0, 3, 1, 1, 4, 2}, {words}));
+  struct Data {
+    Parameters p;
+    Tensor marks;
+  };
+  const Data data{{random_normal({words, batch, hidden}), random_normal({hidden, next}) * 0.1,
+                   random_normal({batch, hidden})},
+                  random_normal({marks, words})};
+  const auto f = [&](const Data& d) {
+    const auto loss = [&](const Data& d) {
+      const Dim marks = d.marks.dim("marks"), words = d.marks.dim("words");
+      const Tensor by_word = mean(d.marks, marks), of_rows = sum(d.p.x * by_word, words);
+      return this->loss(d.p) + sum(of_rows * d.p.h);
+    };
+    const Data slope = grad(loss)(d);
+    return std::tuple{slope.p.w, mask_padding(slope.marks), d.marks * 2.};
+  };
+  const auto planned = jit(f, {.passes = {.block_rows = 4}});
+  expect_all_close(flatten(planned(data)), flatten(f(data)));
+  EXPECT_TRUE(is_sorted(planned.explain()));
+}
+
 TEST_F(SortedRowsTest, ArgumentsAreBackBehindAnError) {
   const auto f = [this](const Parameters& p, const Tensor& index) {
     const Parameters slope = grad([this](const Parameters& p) { return loss(p); })(p);

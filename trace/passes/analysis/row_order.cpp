@@ -35,11 +35,11 @@ int leaves_with_rows(const Graph& graph, const OpRecord& record, const RowAxes& 
       std::ranges::count_if(results_of(attrs, graph.outputs_of(record)).stacks, has_rows));
 }
 
-/// Returns true if the graph names a dim with lengths over the rows that no argument has: its
+/// Returns true if the graph names a dim that depends on the rows and that no argument has: its
 /// lengths would stay in their places.
 bool names_other_lengths(const Graph& graph, const Dim& rows) {
   const auto is_other = [&](const Dim& dim) {
-    return dim.is_ragged() && !dim.is_symbol() && contains(dim.length_dims(), rows);
+    return dim.is_ragged() && !dim.is_symbol() && depends_on_rows(dim, rows);
   };
   for (const TensorType& type : graph.types)
     if (std::ranges::any_of(type.dims(), is_other)) return true;
@@ -49,16 +49,11 @@ bool names_other_lengths(const Graph& graph, const Dim& rows) {
   });
 }
 
-/// Returns true for the rows, and for a dim with lengths over them or over such a dim.
-bool has_place(const Dim& dim, const Dim& rows) {
-  return dim == rows ||
-         std::ranges::any_of(dim.length_dims(), [&](const Dim& of) { return has_place(of, rows); });
-}
-
 /// Returns true for a list of elements whose type changes with the places of the rows.
 bool is_list_with_rows(const TensorType& type, const Dim& rows) {
-  return type.is_list() &&
-         std::ranges::any_of(type.dims(), [&](const Dim& dim) { return has_place(dim, rows); });
+  return type.is_list() && std::ranges::any_of(type.dims(), [&](const Dim& dim) {
+           return depends_on_rows(dim, rows);
+         });
 }
 
 /// Returns where the rows of loops are whose entries finish one by one, for rows in any order.
@@ -87,6 +82,12 @@ bool depends_on_order(const Graph& graph, const RowAxes& axes) {
 }
 
 }  // namespace
+
+bool depends_on_rows(const Dim& dim, const Dim& rows) {
+  return dim == rows || std::ranges::any_of(dim.length_dims(), [&](const Dim& of) {
+           return depends_on_rows(of, rows);
+         });
+}
 
 std::optional<Dim> rows_of_loops(const Graph& graph) {
   for (const OpRecord& record : graph.records)

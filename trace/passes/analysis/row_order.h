@@ -21,6 +21,9 @@ struct RowOrder {
   std::vector<Lengths> lengths;
 };
 
+/// Returns true for the rows, and for a dim with lengths over them or over such a dim.
+bool depends_on_rows(const Dim& dim, const Dim& rows);
+
 /// Returns the rows of the loops whose entries finish one by one. Returns nothing if there are
 /// none, if an op depends on their order, or if all inputs and outputs with rows are not much less
 /// than the values that loops read and write: then it does not pay to change places.
