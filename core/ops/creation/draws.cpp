@@ -20,7 +20,6 @@
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/ops/shape/strided.h"
 #include "reel/core/runtime/random.h"
 
 namespace reel {
@@ -61,17 +60,6 @@ struct SomeRows {
   std::int64_t all;  ///< the number of rows of the whole tensor
 };
 
-/// Calls fn(first, count) as each_run() does, for a type that is not ragged.
-template <class Fn>
-void each_dense_run(const TensorType& type, const SomeRows* rows, const Fn& fn) {
-  if (!rows) return fn(std::uint64_t{0}, type.numel());
-  const AxisView view = view_axis(type, static_cast<int>(rows->axis));
-  for (std::int64_t outer = 0; outer < view.outer; ++outer)
-    for (std::int64_t r = 0; r < view.size; ++r)
-      fn(static_cast<std::uint64_t>((outer * rows->all + rows->numbers[r]) * view.inner),
-         view.inner);
-}
-
 /// Calls fn(first, count) for every run of elements in order. They are keyed by consecutive numbers
 /// from `first` on.
 ///
@@ -82,30 +70,36 @@ void each_dense_run(const TensorType& type, const SomeRows* rows, const Fn& fn) 
 /// rows: which rows of the tensor the elements are; null: all of them.
 template <class Fn>
 void each_run(const TensorType& type, const SomeRows* rows, Fn&& fn) {
-  if (!type.is_ragged()) return each_dense_run(type, rows, fn);
   const std::int64_t count = type.numel();
+  if (count == 0) return;
+  const auto is_row = [&](std::size_t axis) { return rows && axis == rows->axis; };
   const auto whole_size = [&](std::size_t axis) {
-    return static_cast<std::uint64_t>(rows && axis == rows->axis ? rows->all : type.sizes()[axis]);
+    return static_cast<std::uint64_t>(is_row(axis) ? rows->all : type.sizes()[axis]);
   };
   std::uint64_t others = 1;
   for (std::size_t axis = 0; axis < type.dims().size(); ++axis)
     if (!type.dims()[axis].is_ragged()) others *= whole_size(axis);
+  // Elements along the last axes have consecutive numbers.
+  std::size_t axes = type.dims().size();
+  std::uint64_t inner = 1;
+  for (; axes > 0 && !type.dims()[axes - 1].is_ragged() && !is_row(axes - 1); --axes)
+    inner *= whole_size(axes - 1);
   std::vector<std::uint64_t> ragged;
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::uint64_t rest = static_cast<std::uint64_t>(i), among_others = 0, step = 1;
+  for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(count) / inner; ++i) {
+    std::uint64_t rest = i, among_others = 0, step = inner;
     ragged.clear();
-    for (std::size_t axis = type.dims().size(); axis-- > 0;) {
+    for (std::size_t axis = axes; axis-- > 0;) {
       const auto size = static_cast<std::uint64_t>(type.sizes()[axis]), at = rest % size;
       rest /= size;
       if (type.dims()[axis].is_ragged()) {
         ragged.push_back(at);
         continue;
       }
-      const bool is_row = rows && axis == rows->axis;
-      among_others += (is_row ? static_cast<std::uint64_t>(rows->numbers[at]) : at) * step;
+      among_others += (is_row(axis) ? static_cast<std::uint64_t>(rows->numbers[at]) : at) * step;
       step *= whole_size(axis);
     }
-    fn(interleave(ragged) * others + among_others, std::int64_t{1});
+    fn((ragged.empty() ? 0 : interleave(ragged) * others) + among_others,
+       static_cast<std::int64_t>(inner));
   }
 }
 
