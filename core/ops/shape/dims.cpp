@@ -264,9 +264,12 @@ Tensor dim_token(const Dim& dim) {
   return bind(dim_token_op, {}, make_attrs(DimAttrs{canonical(dim)}));
 }
 
+bool is_static(const Dim& dim) {
+  return dim.is_named() ? dim.node()->kind == DimKind::fixed : dim.has_size();
+}
+
 Tensor extent_of(const Dim& dim) {
-  const bool is_static = dim.is_named() ? dim.node()->kind == DimKind::fixed : dim.has_size();
-  if (is_static) return full({}, dim.size(), i64);
+  if (is_static(dim)) return full({}, dim.size(), i64);
   const Tensor lengths = cast(dim.lengths(), i64);
   return lengths.rank() ? maximum(max(lengths), 0) : lengths;
 }

@@ -44,6 +44,8 @@ ValueId append_dim_token(Graph& graph, const Dim& dim);
 /// of x separately, as in a trace, where lengths are unknown.
 Tensor apart_from(const Tensor& x, const std::vector<int>& axes, Tensor masked);
 
+/// True if the dim's size is fixed in a trace, which is specialised on it.
+bool is_static(const Dim& dim);
 /// Returns the extent as a scalar (i64, in which products of sizes fit); the largest length of a
 /// ragged dim.
 Tensor extent_of(const Dim& dim);

@@ -185,11 +185,6 @@ constinit const Op split_dim_unknown_op =
 
 namespace {
 
-/// True if the dim's size is fixed in a trace, which is specialised on it.
-bool is_static(const Dim& dim) {
-  return dim.is_named() ? dim.node()->kind == DimKind::fixed : dim.has_size();
-}
-
 /// True if entries of a ragged dim stay contiguous: each position becomes the same number of
 /// positions.
 bool keeps_entries(const Dims& merged) {

@@ -157,19 +157,31 @@ void reshape_type(TypeArgs& a) {
   a.out.push_back(std::move(out));
 }
 
+/// Returns the dims without those of one element, which move no others. Dims over which a dim of
+/// `beside` has lengths stay.
+Dims dims_with_places(const Dims& dims, const Dims& beside) {
+  Dims result;
+  for (const Dim& dim : dims) {
+    const auto runs_over = [&](const Dim& other) { return contains(other.length_dims(), dim); };
+    if (!is_static(dim) || dim.size() != 1 || std::ranges::any_of(beside, runs_over))
+      result.push_back(dim);
+  }
+  return result;
+}
+
 /// True if padding of `to` lies in the same place in `from`. This holds if the leading dims that
-/// both share include all padded dims and their length dims.
+/// both share include all padded dims and their length dims. Dims of one element do not count.
 bool keeps_padding(const Dims& from, const TensorType& to) {
   if (!to.is_ragged()) return true;
-  int shared = 0;
-  while (shared < static_cast<int>(from.size()) && shared < to.rank() &&
-         from[shared] == to.dims()[shared])
-    ++shared;
+  Dims all = from;
+  all.insert(all.end(), to.dims().begin(), to.dims().end());
+  const Dims a = dims_with_places(from, all), b = dims_with_places(to.dims(), all);
+  const auto shared = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
   for (int i = 0; i < to.rank(); ++i) {
     if (!is_masked(to, i)) continue;
-    if (i >= shared) return false;
-    for (const Dim& of : to.dims()[i].length_dims())
-      if (find(to.dims(), of) >= shared) return false;
+    if (find(b, dim_at(to, i)) >= shared) return false;
+    for (const Dim& of : dim_at(to, i).length_dims())
+      if (find(b, of) >= shared) return false;
   }
   return true;
 }

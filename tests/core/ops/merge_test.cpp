@@ -165,6 +165,23 @@ TEST_P(MergeTest, SqueezeDropsAxesOfSizeOne) {
             "f32[batch=2,time[batch=2]]");
 }
 
+TEST_P(MergeTest, AnAxisOfOneElementMovesNoLengths) {
+  const Dim one("one", 1);
+  const Tensor first = counted({batch, time}), behind = transpose(first, Axes{time, batch});
+  for (const Tensor& x : {first, behind})
+    for (int at = 0; at < 3; ++at) {
+      Dims dims = x.dims();
+      dims.insert(dims.begin() + at, one);
+      const auto there = [&](const Tensor& x) { return reshape(x, dims); };
+      EXPECT_EQ(run(there)(x).dims(), dims);
+      const auto back = [&](const Tensor& x) { return squeeze(reshape(x, dims), one) + x; };
+      expect_values(mask_padding(run(back)(x)), values_of(mask_padding(x * 2)));
+      const auto loss = [&](const Tensor& x) { return sum(square(squeeze(expand(x, dims), one))); };
+      const auto slope = [&](const Tensor& x) { return grad(loss)(x); };
+      expect_values(mask_padding(run(slope)(x)), values_of(mask_padding(x * 2)));
+    }
+}
+
 TEST_P(MergeTest, BroadcastToFollowsNumPyOrExpands) {
   const auto plain = [](const Tensor& x) { return broadcast_to(x, {2, 2, 3}); };
   expect_values(run(plain)(tensor({{1}, {2}})), {1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2});
