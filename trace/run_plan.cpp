@@ -196,7 +196,7 @@ class PlannedGraph {
     if (entries_.empty()) return result.empty() ? std::nullopt : std::optional(result);
     const Entry& last = entries_.front();
     if (!failure_.empty()) result += "as of the call before:\n";
-    const std::string rows = last.rows.empty() && rows_ ? rows_->text(*last.plan) : last.rows;
+    const std::string rows = last.rows.empty() && last.sorts_rows ? rows_->text() : last.rows;
     if (!rows.empty()) result += rows + '\n';
     return result + reel::explain(*last.plan, in_place_text(*last.plan, last.places));
   }

@@ -232,8 +232,8 @@ bool SortedRows::suits(const Plan& plan) {
   return shrinks(plan);
 }
 
-std::string SortedRows::text(const Plan& plan) const {
-  if (!kept_by_ || !shrinks(plan)) return {};
+std::string SortedRows::text() const {
+  if (!kept_by_) return {};
   return str("rows: keep their places, as ", kept_by_->name,
              " depends on their order; each iteration copies rows, unless they come in the order of "
              "their lengths");

@@ -55,9 +55,9 @@ class SortedRows {
   /// Returns true if a batch of the plan's loops shrinks as its rows end, and the plan knows the
   /// types of all outputs.
   static bool suits(const Plan& plan);
-  /// Returns for explain() why rows of the plan keep their places in all calls; empty if they do
-  /// not, or if that costs nothing.
-  std::string text(const Plan& plan) const;
+  /// Returns for explain() why rows of plans that suit keep their places in all calls; empty if
+  /// they do not.
+  std::string text() const;
 
  private:
   friend class RowsOfCall;
