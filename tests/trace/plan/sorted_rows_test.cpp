@@ -259,6 +259,24 @@ TEST_F(SortedRowsTest, ExplainNamesTheOpBecauseOfWhichRowsKeepTheirPlaces) {
   EXPECT_FALSE(has(sorted.explain(), "keep their places"));
 }
 
+TEST_F(SortedRowsTest, ExplainOfAGradientWhoseRowsHaveASizeOfTheirRun) {
+  const Dim batch("batch", scalar(0)), letters("letters", scalar(2));
+  const Tensor h = tensor(std::vector<double>{}, {batch, letters});
+  const auto f = [&](const Tensor& h) {
+    const Tensor go = full({batch}, true, boolean);
+    const Tensor last = scan(Scan{.spatial_dim = Dim("steps"),
+                                  .cond_dims = {batch},
+                                  .initial = h,
+                                  .cond = [&](const Tensor&) { return go; },
+                                  .body = [&](const Tensor&) { return std::pair{None{}, h}; }})
+                            .state;
+    return sum(last + sin(last));
+  };
+  const auto planned = jit(grad(f));
+  planned(h);
+  EXPECT_TRUE(has(planned.explain(), "loop 1")) << planned.explain();
+}
+
 TEST_F(SortedRowsTest, RowsKeepTheirPlacesIfAGraphWithoutRowsReadsTheirOrder) {
   const Parameters p = parameters();
   const Dim batch = p.h.dims()[0], time = p.x.dims()[0], five("five", 5);
