@@ -25,8 +25,7 @@ if(PROJECT_IS_TOP_LEVEL)
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       ${CCACHE_PROGRAM})
   endif()
-  # GCC spends an eighth of its time on collecting garbage that it would not need to. Half a GiB is enough for nearly all
-  # files.
+  # GCC spends an eighth of its time on garbage collection if a file has many templates. With half a GiB, most need none.
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288>)
 endif()
 

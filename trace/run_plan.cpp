@@ -100,15 +100,16 @@ class PlannedGraph {
         is_checked_(is_checked),
         formal_count_(graph.formal_count) {
     const detail::NanCheckScope no_checks(nullptr);
-    const Ref<Graph> numbered =
-        passes.shrink_batch ? SortedRows::with_numbered_draws(graph, passes) : nullptr;
+    SortedRows::RowsOfGraph rows;
+    if (passes.shrink_batch) rows = SortedRows::rows_of(graph, passes);
+    const Ref<Graph> numbered = rows.numbered;
     const Graph& recorded = numbered ? *numbered : graph;
     Optimised optimised = optimise_for_plan(recorded, passes);
     graph_ = std::move(optimised.graph);
     takes_numbers_ = static_cast<bool>(numbered);
     if (has_recomputes(*graph_)) graph_ = recompute_by(*graph_, {run_plan, {passes}});
     captures_ = std::move(optimised.kept_captures);
-    if (passes.shrink_batch) rows_.emplace(recorded, captures_, passes);
+    if (passes.shrink_batch) rows_.emplace(recorded, captures_, std::move(rows), passes);
     bears_dims_ = bears_dims(*graph_);
     entries_.reserve(kMaxPlans + 1);  // so that giving a plan back never fails
   }

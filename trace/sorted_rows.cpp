@@ -71,15 +71,29 @@ Dim sorted_dim(const Dim& dim, const Dim& rows_dim, const DimChanges& sorted,
 
 }  // namespace
 
-SortedRows::SortedRows(const Graph& graph, const std::vector<int>& captures, const Passes& passes)
-    : least_rows_(passes.block_rows ? 2 : kFewRows) {
+SortedRows::RowsOfGraph SortedRows::rows_of(const Graph& graph, const Passes& passes) {
+  const std::optional<Dim> rows = rows_of_loops(graph);
+  if (!rows) return {};
+  RowsOfGraph result;
+  // numbers_of() finds the rows by a dim with lengths over them.
+  const auto has_lengths = [&](ValueId v) { return has_lengths_over(graph.types[v], *rows); };
+  const std::span formal(graph.inputs.data(), graph.formal_count);
+  if (std::ranges::any_of(formal, has_lengths)) result.numbered = number_draws(graph, *rows);
   // Relaxed, residuals of finished rows that were made of cotangents are known to be zero.
-  const Ref<Graph> relaxed = relax_finished_residuals(graph);
-  order_ = find_row_order(*relaxed, passes.block_rows > 0);
-  if (!order_) {
-    kept_by_ = op_on_order_of_rows(*relaxed);
-    return;
-  }
+  const Ref<Graph> relaxed = relax_finished_residuals(result.numbered ? *result.numbered : graph);
+  result.order = find_row_order(*relaxed, passes.block_rows > 0);
+  if (result.order) return result;
+  result.kept_by = op_on_order_of_rows(*relaxed);
+  result.numbered = nullptr;
+  return result;
+}
+
+SortedRows::SortedRows(const Graph& graph, const std::vector<int>& captures, RowsOfGraph rows,
+                       const Passes& passes)
+    : order_(std::move(rows.order)),
+      kept_by_(rows.kept_by),
+      least_rows_(passes.block_rows ? 2 : kFewRows) {
+  if (!order_) return;
   std::vector<ValueId> inputs(
       graph.inputs.begin(), graph.inputs.begin() + static_cast<std::ptrdiff_t>(graph.formal_count));
   std::vector<int> axes(order_->inputs.begin(),
@@ -115,18 +129,6 @@ SortedRows::SortedRows(const Graph& graph, const std::vector<int>& captures, con
     }
     lengths_.push_back(*place);
   }
-}
-
-Ref<Graph> SortedRows::with_numbered_draws(const Graph& graph, const Passes& passes) {
-  const std::optional<Dim> rows = rows_of_loops(graph);
-  // numbers_of() finds the rows by a dim with lengths over them.
-  const auto has_lengths = [&](ValueId v) { return has_lengths_over(graph.types[v], *rows); };
-  const std::span formal(graph.inputs.data(), graph.formal_count);
-  if (!rows || std::ranges::none_of(formal, has_lengths)) return nullptr;
-  Ref<Graph> result = number_draws(graph, *rows);
-  if (!result) return nullptr;
-  const Ref<Graph> relaxed = relax_finished_residuals(*result);
-  return find_row_order(*relaxed, passes.block_rows > 0) ? result : nullptr;
 }
 
 Tensors SortedRows::numbers_of(const Tensors& formal) const {

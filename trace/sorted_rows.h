@@ -35,14 +35,23 @@ class SortedRows {
     std::string text;                ///< for explain()
   };
 
-  /// graph: of the calls. Its plans take the first inputs, then the captures with these numbers.
+  /// The rows of a graph.
+  struct RowsOfGraph {
+    Ref<Graph> numbered = {};              ///< with numbered draws; null: there are none
+    std::optional<RowOrder> order = {};    ///< with the inputs of `numbered`; none: rows stay
+    const Op* kept_by = nullptr;           ///< depends on the order of the rows, which stay
+  };
+  /// Finds the rows that calls of the graph may sort.
+  ///
   /// passes: with block_rows, rows are sorted however few they are.
-  SortedRows(const Graph& graph, const std::vector<int>& captures, const Passes& passes);
+  static RowsOfGraph rows_of(const Graph& graph, const Passes& passes);
 
-  /// Returns the graph with numbered draws (number_draws.h) if its rows may then change places;
-  /// otherwise null.
-  static Ref<Graph> with_numbered_draws(const Graph& graph, const Passes& passes);
-  /// Returns the number of each row, and the number of rows: the captures of with_numbered_draws().
+  /// graph: with numbered draws, if there are any. Its plans take the first inputs, then the captures
+  /// with these numbers.
+  SortedRows(const Graph& graph, const std::vector<int>& captures, RowsOfGraph rows,
+             const Passes& passes);
+
+  /// Returns the captures of number_draws(): the number of each row, and the number of rows.
   ///
   /// formal: the graph's first inputs.
   Tensors numbers_of(const Tensors& formal) const;
@@ -55,8 +64,8 @@ class SortedRows {
   /// Returns true if a batch of the plan's loops shrinks as its rows end, and the plan knows the
   /// types of all outputs.
   static bool suits(const Plan& plan);
-  /// Returns for explain() why rows of plans that suit keep their places in all calls; empty if
-  /// they do not.
+  /// Returns for explain() which op keeps the rows in their places in all calls; empty if no op
+  /// does.
   std::string text() const;
 
  private:
@@ -75,7 +84,7 @@ class SortedRows {
   std::int64_t least_rows_;
   std::vector<Place> ragged_;   ///< dims that depend on the rows
   Place over_rows_{};           ///< the first of them with lengths over the rows
-  int place_of_rows_ = -1;      ///< of the rows among the dims of these lengths
+  int place_of_rows_ = -1;      ///< index of the rows among its length dims
   std::vector<Place> lengths_;  ///< order_->lengths
   std::mutex mutex_;
   // Of the last call: its dims that depend on the rows, and its order.
@@ -97,7 +106,8 @@ class RowsOfCall {
   void make_outputs(const Plan& plan);
   /// Returns output k with rows and dims as the call has them. Never fails.
   Tensor put_back(std::size_t k, Tensor made);
-  /// Sets the elements of the inputs that sort() replaced by copies. by_input: of the first inputs.
+  /// Sets the elements of the inputs that sort() replaced by copies. by_input: one element for
+  /// each formal input.
   void mark_copies(std::vector<std::uint8_t>& by_input) const;
   /// Returns the order for explain(); empty if the rows kept their places.
   std::string text() const { return order_ ? order_->text : std::string(); }

@@ -254,6 +254,11 @@ TEST_F(SortedRowsTest, ExplainNamesTheOpBecauseOfWhichRowsKeepTheirPlaces) {
                   "rows: keep their places, as cumsum depends on their order; each iteration copies "
                   "rows, unless they come in the order of their lengths\n"))
       << planned.explain();
+  const auto drawn = jit(with([](const Parameters& p) {
+    return cumsum(p.h * random_uniform(p.h.dims()), p.h.dims()[0]);
+  }));
+  drawn(p);
+  EXPECT_TRUE(has(drawn.explain(), "rows: keep their places, as cumsum depends"));
   const auto sorted = jit(everything());
   sorted(p);
   EXPECT_FALSE(has(sorted.explain(), "keep their places"));
@@ -334,6 +339,44 @@ TEST_F(SortedRowsTest, RowsDrawTheNumbersThatTheyDrawInTheirPlaces) {
     manual_seed(3);
     expect_all_close(made, flatten(interpreted(p)));
   }
+}
+
+TEST_F(SortedRowsTest, RaggedDrawsInLoops) {
+  const auto loop = [](bool ends, bool reads_x) {
+    return [=](const Parameters& p) {
+      const Dim time = p.x.dims()[0], batch = p.h.dims()[0], steps("steps", 5);
+      const auto next = [=](const Tensor& x, const Tensor& h) {
+        const Tensor drawn = sum(random_uniform({batch, time}), time);
+        const Tensor y = h * 0.5 + x * drawn;
+        return reads_x ? y + sum(p.x, time) : y;
+      };
+      if (ends)
+        return scan(Scan{.spatial_dim = time,
+                         .initial = p.h,
+                         .xs = p.x,
+                         .body =
+                             [=](const Tensor& x, const Tensor& h) {
+                               return std::pair{None{}, next(x, h)};
+                             }})
+            .state;
+      return scan(Scan{.spatial_dim = steps,
+                       .initial = p.h,
+                       .body =
+                           [=](const Tensor& h) { return std::pair{None{}, next(h, h)}; }})
+          .state;
+    };
+  };
+  for (const std::vector<int>& lengths : std::vector<std::vector<int>>{kMixed, {2, 3}})
+    for (const bool ends : {true, false})
+      for (const bool reads_x : {true, false})
+        for (const int block_rows : {0, 1, 4}) {
+          const auto f = with(loop(ends, reads_x));
+          const Parameters p = parameters(lengths);
+          manual_seed(3);
+          const TreeLeaves made = flatten(jit(f, {.passes = {.block_rows = block_rows}})(p));
+          manual_seed(3);
+          expect_all_close(made, flatten(jit(f, {.executor = Executor::interpreter})(p)));
+        }
 }
 
 TEST_F(SortedRowsTest, GradientsOfDrawsInLoops) {

@@ -53,7 +53,6 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
   }
 }
 
-/// Returns true if nothing but draws reads it, for the numbers of their rows.
 bool EndedValues::numbers_draws(ValueId v) const {
   const auto reads = [&](const OpRecord& record) {
     return std::ranges::count(body_.inputs_of(record), v) > 0;

@@ -30,7 +30,6 @@ class EndedValues {
   /// entry.
   bool has_no_rows(ValueId v) const;
   /// Returns true if several entries contribute to one output element of the record.
-  bool numbers_draws(ValueId v) const;
   bool mixes(const OpRecord& record) const;
   /// Returns the fill that gives finished entries the value that the body computed for them;
   /// nothing if there is none.
@@ -49,6 +48,9 @@ class EndedValues {
   bool is_zero_in_ended(const OpRecord& record) const;
 
  private:
+  /// Returns true if draws read the value, as numbers of their rows, and no other op does.
+  bool numbers_draws(ValueId v) const;
+
   FinishedFill running(ValueId v) const {
     return has_filled_padding_[v] ? FinishedFill::running_padding : FinishedFill::running;
   }

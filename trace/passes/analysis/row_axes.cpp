@@ -230,7 +230,11 @@ int RowAxes::axis_of(const OpRecord& record) const {
     return of_gather(get<GatherAttrs>(record.attrs.get()), axes_[in[0]], axes_[in[1]]);
   if (op == &scatter_add_op) return of_scatter(get<GatherAttrs>(record.attrs.get()), in);
   if (is_linear_scan(op)) return of_linear_scan(record, in);
-  if (op == &draw_rows_op) return get<DrawRowsAttrs>(record.attrs.get()).axis;
+  if (op == &draw_rows_op) {
+    // Lengths number the elements of a ragged draw, and dims of a row block have none.
+    if (joint_ != Joint::any_order && result.is_ragged()) return kMixed;
+    return get<DrawRowsAttrs>(record.attrs.get()).axis;
+  }
   if (element_loop(*op) || (op->pointwise && op != &full_like_op)) return of_elements(in, result);
   if (op == &zero_unless_op && axes_[in[0]] == kNone) return axis_of_all(record, in.subspan(1));
   const int axis = axis_of_all(record, in);

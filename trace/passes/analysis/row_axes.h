@@ -90,10 +90,10 @@ class RowAxes {
   Dims kept_;                                // see keep_lengths()
   bool draws_have_rows_ = false;             // the first axis of draws counts rows if it is as long
   Dims mixed_dims_;  // for rows in any order: dims whose sizes or lengths depend on it
-  // For rows in any order, in the body of a loop in which rows finish one by one, or of a loop
-  // inside of it; and what is known about the values of finished rows. Null: nothing.
+  // For rows in any order: true in the body of a loop whose rows finish one by one, and in loops
+  // inside of it.
   bool has_finished_ = false;
-  const EndedValues* ended_ = nullptr;
+  const EndedValues* ended_ = nullptr;  // of the finished rows of this body; null: unknown
   const Op* first_mixing_ = nullptr;
 };
 

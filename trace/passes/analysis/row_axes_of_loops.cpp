@@ -20,7 +20,14 @@ bool is_followed(const OpRecord& record, const LoopAttrs& attrs, const Dim& rows
          std::ranges::none_of(attrs.stacks, is_elsewhere);
 }
 
-/// Returns true if finished entries add to the first running one: its place then counts.
+/// Calls fn for each symbol that the record's attributes name.
+template <class Fn>
+void each_symbol_named(const OpRecord& record, Fn&& fn) {
+  if (record.attrs) record.attrs->each_symbol([&](const Dim& dim) { for_each_symbol(dim, fn); });
+}
+
+/// Returns true if values of finished entries are added to the first running one. The result then
+/// depends on the place of that one.
 bool moves_finished(const LoopAttrs& attrs, const RowAxes& inside, const EndedValues& ended) {
   const auto moves = [&](const auto& leaves, std::span<const ValueId> terms) {
     for (std::size_t i = 0; i < leaves.size(); ++i)
@@ -43,16 +50,7 @@ int RowAxes::in_any_order(const OpRecord& record, int axis) const {
   return has_finished_ && !(ended_ && ended_->is_zero_in_ended(record)) ? kMixed : kNone;
 }
 
-namespace {
-
-/// Calls fn for each symbol that the record's attributes name.
-template <class Fn>
-void each_symbol_named(const OpRecord& record, Fn&& fn) {
-  if (record.attrs) record.attrs->each_symbol([&](const Dim& dim) { for_each_symbol(dim, fn); });
-}
-
-}  // namespace
-
+/// Returns true if the record's attributes name a dim of mixed_dims_.
 bool RowAxes::names_mixed_dim(const OpRecord& record) const {
   bool result = false;
   const auto look = [&](const Dim& dim) { result = result || contains(mixed_dims_, dim); };

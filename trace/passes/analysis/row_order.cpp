@@ -49,15 +49,16 @@ bool names_other_lengths(const Graph& graph, const Dim& rows) {
   });
 }
 
-/// Returns true for a list of elements whose type changes with the places of the rows.
+/// Returns true for a list whose elements have the rows, or a dim that depends on them.
 bool is_list_with_rows(const TensorType& type, const Dim& rows) {
   return type.is_list() && std::ranges::any_of(type.dims(), [&](const Dim& dim) {
            return depends_on_rows(dim, rows);
          });
 }
 
-/// Returns where the rows of loops are whose entries finish one by one, for rows in any order.
-/// Returns nothing if there are no such rows, or their dim hides them.
+/// Follows, in any order, the rows of loops whose entries finish one by one. Returns nothing if
+/// there are none, if the graph has effects, or if a list or a dim has lengths that cannot change
+/// places.
 std::optional<RowAxes> rows_in_any_order(const Graph& graph) {
   const std::optional<Dim> rows = rows_of_loops(graph);
   if (!rows || has_effects(graph) || names_other_lengths(graph, *rows)) return std::nullopt;

@@ -35,8 +35,8 @@ std::optional<RowOrder> find_row_order(const Graph& graph, bool any = false);
 /// there is none.
 std::optional<Dim> rows_of_loops(const Graph& graph);
 
-/// Returns the op that makes these rows keep their places, since it depends on their order. Returns
-/// null if there is none.
+/// Returns the first op that depends on the order of these rows, if an output depends on it;
+/// otherwise null.
 const Op* op_on_order_of_rows(const Graph& graph);
 
 }  // namespace reel

@@ -50,7 +50,7 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
       slices_.push_back(std::move(part));
     }
   }
-  if (block.input_types.size() > in.size()) {  // the body takes row numbers
+  if (block.input_types.size() > in.size()) {  // the body takes row numbers and their count
     inputs_.push_back(tensor(rows_));
     inputs_.push_back(scalar(all_, i64));
   }
