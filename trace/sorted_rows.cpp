@@ -236,9 +236,10 @@ bool SortedRows::suits(const Plan& plan) {
 
 std::string SortedRows::text() const {
   if (!kept_by_) return {};
-  return str("rows: keep their places, as ", kept_by_->name,
-             " depends on their order; each iteration copies rows, unless they come in the order of "
-             "their lengths");
+  return str(
+      "rows: keep their places, as ", kept_by_->name,
+      " depends on their order; each iteration copies rows, unless they come in the order of "
+      "their lengths");
 }
 
 bool RowsOfCall::sort(Tensors& inputs) {

@@ -37,17 +37,17 @@ class SortedRows {
 
   /// The rows of a graph.
   struct RowsOfGraph {
-    Ref<Graph> numbered = {};              ///< with numbered draws; null: there are none
-    std::optional<RowOrder> order = {};    ///< with the inputs of `numbered`; none: rows stay
-    const Op* kept_by = nullptr;           ///< depends on the order of the rows, which stay
+    Ref<Graph> numbered = {};            ///< with numbered draws; null: there are none
+    std::optional<RowOrder> order = {};  ///< with the inputs of `numbered`; none: rows stay
+    const Op* kept_by = nullptr;         ///< depends on the order of the rows, which stay
   };
   /// Finds the rows that calls of the graph may sort.
   ///
   /// passes: with block_rows, rows are sorted however few they are.
   static RowsOfGraph rows_of(const Graph& graph, const Passes& passes);
 
-  /// graph: with numbered draws, if there are any. Its plans take the first inputs, then the captures
-  /// with these numbers.
+  /// graph: with numbered draws, if there are any. Its plans take the first inputs, then the
+  /// captures with these numbers.
   SortedRows(const Graph& graph, const std::vector<int>& captures, RowsOfGraph rows,
              const Passes& passes);
 

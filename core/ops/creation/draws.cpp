@@ -212,8 +212,7 @@ struct TruncatedNormal {
 
 template <class Element>
 void draw_kernel(KernelArgs& a) {
-  draw<Element>(a, a.attr<DrawAttrs>(),
-                [&](const auto& fn) { each_run(a.types[0], nullptr, fn); });
+  draw<Element>(a, a.attr<DrawAttrs>(), [&](const auto& fn) { each_run(a.types[0], nullptr, fn); });
 }
 
 /// Draws some rows of a tensor.

@@ -185,9 +185,8 @@ TEST(DrawTest, SomeRowsDrawTheirNumbers) {
         bind(random_uniform_op, {key}, make_attrs(DrawAttrs{TensorType(f32, dims), 1, 0, 1})));
   };
   const auto draw_rows = [&](const Dims& dims, int axis) {
-    return values_of(
-        bind(draw_rows_op, {key, rows, count},
-             make_attrs(DrawRowsAttrs{{TensorType(f32, dims), 1, 0, 1}, axis, 0})));
+    return values_of(bind(draw_rows_op, {key, rows, count},
+                          make_attrs(DrawRowsAttrs{{TensorType(f32, dims), 1, 0, 1}, axis, 0})));
   };
   const std::vector<double> all = draw({hidden, batch}), made = draw_rows({hidden, part}, 1);
   EXPECT_EQ(made, (std::vector{all[2], all[0], all[5], all[3]}));

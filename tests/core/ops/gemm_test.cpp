@@ -127,14 +127,7 @@ TEST(GemmTest, LargeProductsAreTheSameOnAnyNumberOfThreads) {
         SCOPED_TRACE(str(dtype, ' ', m, 'x', k, 'x', n, turns_a ? " aT" : ""));
         const Tensor a = numbers({m, k}, 1, dtype), b = numbers({k, n}, 2, dtype);
         const Tensor left = turns_a ? transpose(a, {1, 0}) : a;
-        MatrixSizes s{.m = m,
-                      .n = n,
-                      .k = k,
-                      .a_row = turns_a ? 1 : k,
-                      .a_step = turns_a ? m : 1,
-                      .b_row = n,
-                      .b_step = 1,
-                      .c_row = n};
+        MatrixSizes s = dense_sizes(m, k, n, turns_a);
         Tensor results[3];
         for (const int count : {1, 2, 5}) {
           set_threads(count);
@@ -163,15 +156,8 @@ TEST(GemmTest, SharesOfLargeProductsHaveTheBitsOfTheWhole) {
       for (const bool adds : {false, true}) {
         SCOPED_TRACE(str(m, 'x', k, 'x', n, is_transposed ? " aT" : "", adds ? " added" : ""));
         const Tensor a = numbers({m, k}, 1, f32), b = numbers({k, n}, 2, f32);
-        const MatrixSizes s{.m = m,
-                            .n = n,
-                            .k = k,
-                            .a_row = is_transposed ? 1 : k,
-                            .a_step = is_transposed ? m : 1,
-                            .b_row = n,
-                            .b_step = 1,
-                            .c_row = n,
-                            .add = adds};
+        MatrixSizes s = dense_sizes(m, k, n, is_transposed);
+        s.add = adds;
         Tensor whole;
         for (const int count : {1, 2, 3, 5}) {
           set_threads(count);

@@ -1,10 +1,11 @@
-// tests/core/ops/product_numbers.h — operands with exact products, and their products.
+// tests/core/ops/product_numbers.h — operands with exact products, their products and sizes.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "reel/core/ops.h"
+#include "reel/core/ops/kernels/product_table.h"
 #include "reel/tests/check.h"
 
 namespace reel {
@@ -31,6 +32,19 @@ inline std::vector<double> product(const Tensor& a, const Tensor& b) {
     for (std::int64_t j = 0; j < n; ++j)
       for (std::int64_t l = 0; l < k; ++l) result[i * n + j] += x[i * k + l] * y[l * n + j];
   return result;
+}
+
+/// Returns the sizes of a·b for dense matrices. is_transposed: a lies in memory with its axes
+/// swapped.
+inline MatrixSizes dense_sizes(std::int64_t m, std::int64_t k, std::int64_t n, bool is_transposed) {
+  return {.m = m,
+          .n = n,
+          .k = k,
+          .a_row = is_transposed ? 1 : k,
+          .a_step = is_transposed ? m : 1,
+          .b_row = n,
+          .b_step = 1,
+          .c_row = n};
 }
 
 }  // namespace reel

@@ -12,6 +12,7 @@
 #include "reel/core/ops/products/products.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
+#include "reel/tests/core/ops/product_numbers.h"
 
 namespace reel {
 namespace {
@@ -106,14 +107,7 @@ TEST(RowsAlikeTest, RowsOfChainsHaveTheSameBitsInAnyCut) {
     const std::int64_t k = i % 4 ? draw(220, 600) : kSlice, m = draw(140'000 / k, 700),
                        n = draw(65, i % 3 ? 300 : 800);
     for (const bool is_transposed : {false, true}) {
-      MatrixSizes sizes{.m = m,
-                        .n = n,
-                        .k = k,
-                        .a_row = is_transposed ? 1 : k,
-                        .a_step = is_transposed ? m : 1,
-                        .b_row = n,
-                        .b_step = 1,
-                        .c_row = n};
+      MatrixSizes sizes = dense_sizes(m, k, n, is_transposed);
       sizes.order = chain_order(f32, sizes);
       const Tensor a = random_normal({m * k}), b = random_normal({k, n});
       expect_same_rows(sizes, a, b, i % 2 ? draw(1, 9) : draw(50, 400));

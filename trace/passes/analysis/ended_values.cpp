@@ -54,14 +54,13 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
 }
 
 bool EndedValues::numbers_draws(ValueId v) const {
-  const auto reads = [&](const OpRecord& record) {
-    return std::ranges::count(body_.inputs_of(record), v) > 0;
-  };
-  const auto draws = [](const OpRecord& record) { return record.op == &draw_rows_op; };
-  return std::ranges::any_of(body_.records,
-                             [&](const OpRecord& record) { return draws(record) && reads(record); }) &&
-         std::ranges::all_of(body_.records,
-                             [&](const OpRecord& record) { return draws(record) || !reads(record); });
+  bool draws = false;
+  for (const OpRecord& record : body_.records) {
+    if (std::ranges::count(body_.inputs_of(record), v) == 0) continue;
+    if (record.op != &draw_rows_op) return false;
+    draws = true;
+  }
+  return draws;
 }
 
 bool EndedValues::mixes(const OpRecord& record) const {

@@ -31,8 +31,8 @@ bool depends_on_rows(const Dim& dim, const Dim& rows);
 /// any: for tests: as if it always paid.
 std::optional<RowOrder> find_row_order(const Graph& graph, bool any = false);
 
-/// Returns the dim of the rows of the first loop whose entries finish one by one. Returns nothing if
-/// there is none.
+/// Returns the dim of the rows of the first loop whose entries finish one by one. Returns nothing
+/// if there is none.
 std::optional<Dim> rows_of_loops(const Graph& graph);
 
 /// Returns the first op that depends on the order of these rows, if an output depends on it;
