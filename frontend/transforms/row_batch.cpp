@@ -129,8 +129,6 @@ AttrsRef RowBatch::attrs_of(const OpRecord& record) {
   return graph_.schedule().attrs_have_symbols[r] ? record.attrs->resolve(env_) : record.attrs;
 }
 
-/// Binds the symbols of one row's type to the dims of all rows. These may have lengths for each
-/// row, over dims that the row's lengths lack.
 void RowBatch::bind_row(const TensorType& row, const TensorType& actual) {
   const std::size_t rank = std::min(row.dims().size(), actual.dims().size());
   for (std::size_t i = 0; i < rank; ++i) bind_lengths(row.dims()[i], actual.dims()[i]);
@@ -275,7 +273,13 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
   };
   for (const TensorType& row : step_out) look_at(row);
   for (const RowValue& value : in) look_at(type_of_row(value));
-  if (is_named && is_plain) return false;
+  if (is_named && is_plain) {
+    // Only these take plain axes and return named ones, or the reverse.
+    const bool keeps_elements = record.op == &reshape_op || record.op == &rename_op;
+    if (!keeps_elements || !rows_.plain || runs_over(in[0].value.type(), rows_.named)) return false;
+    out.push_back({from_named_form(in[0].value, step_out[0], rows_), true});
+    return true;
+  }
   const Dim rows = is_plain ? plain_rows(rows_) : rows_.named;
   Tensors tensors;
   std::vector<std::uint8_t> is_many;

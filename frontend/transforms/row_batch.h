@@ -61,9 +61,14 @@ class RowBatch {
 
   /// Returns the dim outside for a dim of the graph.
   Dim resolve(const Dim& dim) { return env_.resolve(dim); }
+  /// Returns true if the dim outside is known before a record makes it.
+  bool knows(const Dim& dim) const { return env_.knows(dim); }
+  /// Binds the symbols of one row's type to the dims of all rows. These may have lengths for each
+  /// row, over dims that the row's lengths lack.
+  void bind_row(const TensorType& row, const TensorType& actual);
+  void bind_dim(const Dim& row, const Dim& actual) { env_.bind(row, actual); }
 
  private:
-  void bind_row(const TensorType& row, const TensorType& actual);
   void bind_lengths(const Dim& row, const Dim& actual);
   RowValues apply(const OpRecord& record, const RowValues& in);
   RowValues apply_once(const OpRecord& record, const RowValues& in);

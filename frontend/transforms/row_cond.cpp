@@ -4,6 +4,7 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/cond.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/loop/capture_list.h"
 #include "reel/core/ops/loop/entries.h"
 #include "reel/core/ops/loop/loop_types.h"
@@ -119,6 +120,13 @@ RecordedRows record_branch(const SubGraph& branch, const RowValues& captures, co
 /// keep rows that compute nothing from adding NaN to a gradient.
 Tensors branch_for_rows(const SubGraph& branch, const RowValues& captures, const Tensor& mask,
                         const Rows& rows) {
+  // A branch of constants, such as the zeros below under another vmap, needs no cond.
+  if (captures.empty() && !has_loops(*branch.graph) && !has_effects(*branch.graph)) {
+    Tensors outputs;
+    RowBatch batch(*branch.graph, rows, branch.env());
+    for (const RowValue& value : batch.run(captures)) outputs.push_back(as_many(value, rows));
+    return outputs;
+  }
   const RecordedRows taken = record_branch(branch, captures, mask, rows);
   RecordedRows none;
   {

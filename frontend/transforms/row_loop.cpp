@@ -9,8 +9,11 @@
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/shape.h"
+#include "reel/core/types/dim_expression.h"
+#include "reel/core/types/dim_symbol.h"
 #include "reel/frontend/loops/loop_recording.h"
 #include "reel/frontend/transforms/row_batch.h"
+#include "reel/trace/passes/analysis/ended_values.h"
 
 namespace reel {
 namespace {
@@ -39,6 +42,7 @@ class LoopOverRows {
       carries_many_[i] = ends_alone_ || given_.carries[i].is_many ||
                          runs_over(given_.carries[i].value.type(), rows_.named);
     find_carries();
+    refuse_coupled_entries();
     return results(bind_loop());
   }
 
@@ -52,6 +56,17 @@ class LoopOverRows {
       throw RowsRefused("a loop whose state changes its dims, or whose residuals are not kept");
   }
 
+  /// Finished entries read the first running entry of all rows. If a body couples entries, this has
+  /// to be one of the same row.
+  void refuse_coupled_entries() const {
+    if (!ends_alone_ || !attrs_.has_entries() || attrs_.entries.are_independent) return;
+    std::vector<TensorType> row_types;
+    for (const RowValue& value : in_) row_types.push_back(type_of_row(value));
+    if (may_couple_entries(attrs_, row_types))
+      throw RowsRefused(
+          "a loop whose body couples entries, which end at other iterations in each row");
+  }
+
   void find_if_rows_end_alone() {
     ends_alone_ =
         (given_.bound && given_.bound->is_many) || (given_.lengths && given_.lengths->is_many);
@@ -62,6 +77,7 @@ class LoopOverRows {
   void find_carries() {
     for (bool changes = true; changes;) {
       changes = false;
+      make_operands();
       record_body();
       for (std::size_t i = 0; i < carries_many_.size(); ++i)
         if (!carries_many_[i] && outputs_many_[i]) {
@@ -120,53 +136,96 @@ class LoopOverRows {
   bool has_plain_dim(const LoopStack& stack) const {
     return attrs_.trips.makes_dim ? attrs_.trips.new_dim.empty() : !stack.dim.is_named();
   }
-  /// Returns the term of a stack. Rows in front of a scalar are plain if the stack is.
+  /// Makes the loop's operands outside of its graphs, so that entries have their dims there: only
+  /// then do finished rows read the captures of a running one (FinishedFill::running).
+  void make_operands() {
+    operands_ = {};
+    for (std::size_t i = 0; i < carries_many_.size(); ++i)
+      operands_.carries.push_back(carries_many_[i] ? form(given_.carries[i])
+                                                   : given_.carries[i].value);
+    for (const RowValue& slices : given_.slices) operands_.slices.push_back(slices_of(slices));
+    for (const RowValue& capture : given_.captures)
+      operands_.captures.push_back(capture.is_many && ends_alone_ ? form(capture) : capture.value);
+  }
+
+  /// Returns the term of a stack. Rows in front of a scalar are plain if the stack is. Elements of
+  /// a list have the dims of one row behind the rows, since each loop gives axes its own names.
   Tensor term_of(const RowValue& value, const LoopStack& stack) {
+    if (stack.is_list) return as_many(value, rows_);
     const Tensor many = form(value);
     const bool is_scalar = !many.type().is_list() && many.rank() == 1;
-    return is_scalar && !ends_alone_ && !stack.is_list && has_plain_dim(stack)
-               ? renamed(many, 0, plain_rows(rows_))
-               : many;
+    return is_scalar && !ends_alone_ && has_plain_dim(stack) ? renamed(many, 0, plain_rows(rows_))
+                                                             : many;
   }
 
   // ---- The graphs -------------------------------------------------------------------------------
 
   /// Returns the type of one row of a carry outside.
   TensorType carry_row(std::size_t i) const { return type_of_row(given_.carries[i]); }
-  Tensor initial(std::size_t i) {
-    return carries_many_[i] ? form(given_.carries[i]) : given_.carries[i].value;
-  }
-
-  RowValue add_carry(GraphBuilder& builder, std::size_t i) {
-    const Tensor formal = builder.add_input(initial(i).type());
+  RowValue add_carry(GraphBuilder& builder, std::size_t i) const {
+    const Tensor formal = builder.add_input(operands_.carries[i].type());
     if (!carries_many_[i]) return {formal};
     return {row_form(formal, carry_row(i)), true};
   }
 
-  /// Returns the type of a slice in one row. Elements of a list may have the form of the loop that
-  /// made them.
-  TensorType slice_row(std::size_t i) const {
-    const RowValue& slices = given_.slices[i];
-    if (!slices.value.type().is_list()) return slice_type(type_of_row(slices));
-    const TensorType row = type_of_row(slices).element();
-    const TensorType& formal = body_.types[body_inputs(attrs_).slices[i]];
-    return formal.is_list() || formal.rank() == 0 || formal.is_named() || !formal.is_known()
-               ? row
-               : formal;
+  /// Returns the type of one slice. Elements of a list may be lists: the type does not tell.
+  TensorType slice_of(std::size_t i, const TensorType& slices) const {
+    return body_.types[body_inputs(attrs_).slices[i]].is_list() ? slices : slice_type(slices);
+  }
+
+  /// Binds the dims of the body to the dims of the loop's operands, except elements of lists.
+  void bind_operands(RowBatch& batch) const {
+    const auto formal = body_inputs(attrs_);
+    const auto bind = [&](ValueId v, const TensorType& row) {
+      if (body_.types[v].rank() == row.rank()) batch.bind_row(body_.types[v], row);
+    };
+    for (std::size_t i = 0; i < formal.carries.size(); ++i) bind(formal.carries[i], carry_row(i));
+    for (std::size_t i = 0; i < formal.slices.size(); ++i)
+      if (!given_.slices[i].value.type().is_list())
+        bind(formal.slices[i], slice_type(type_of_row(given_.slices[i])));
+    for (std::size_t i = 0; i < formal.captures.size(); ++i)
+      bind(formal.captures[i],
+           type_of_row(given_.captures[static_cast<std::size_t>(attrs_.body_captures[i])]));
+  }
+  /// Returns the dim of a list's element as the body takes it. row: in the body of one row; given:
+  /// as the list knows it, which may be a dim of the loop that made the list, or one of several
+  /// dims for what is one dim in the body. So an unknown one becomes a symbol of this body.
+  Dim element_dim(const Dim& row, const Dim& given, RowBatch& batch) const {
+    if (batch.knows(row)) return batch.resolve(row);
+    if (!row.is_symbol() || !row.is_named() || row.has_size() || expression_of(row)) return given;
+    Dims lengths, behind = given.length_dims();
+    if (std::erase(behind, rows_.named)) lengths.push_back(rows_.named);
+    for (std::size_t i = 0; i < row.length_dims().size(); ++i) {
+      const Dim& of = row.length_dims()[i];
+      lengths.push_back(element_dim(of, i < behind.size() ? behind[i] : of, batch));
+    }
+    const Dim made = dim_symbol(row.name(), std::move(lengths));
+    batch.bind_dim(row, made);
+    return made;
+  }
+  /// Returns the type of a slice as the body takes it.
+  TensorType formal_slice(std::size_t i, RowBatch& batch) const {
+    const TensorType result = slice_of(i, operands_.slices[i].type());
+    const TensorType& row = body_.types[body_inputs(attrs_).slices[i]];
+    const std::size_t front = given_.slices[i].is_many;
+    if (!operands_.slices[i].type().is_list() || result.dims().size() != row.dims().size() + front)
+      return result;
+    Dims dims = result.dims();
+    for (std::size_t axis = 0; axis < row.dims().size(); ++axis)
+      dims[front + axis] = element_dim(row.dims()[axis], dims[front + axis], batch);
+    return result.with(dims);
   }
 
   RowValues captures_of(const std::vector<int>& indices) {
     RowValues result;
     for (const int i : indices) {
-      const RowValue& value = given_.captures[static_cast<std::size_t>(i)];
-      if (!value.is_many || !ends_alone_) {
-        result.push_back(value);
-        fills_.push_back({value.value, attrs_.captures[static_cast<std::size_t>(i)].fill});
-        continue;
-      }
-      const Tensor named = form(value);
-      fills_.push_back({named, attrs_.captures[static_cast<std::size_t>(i)].fill});
-      result.push_back({row_form(named, type_of_row(value)), true});
+      const auto k = static_cast<std::size_t>(i);
+      const RowValue& value = given_.captures[k];
+      const Tensor& operand = operands_.captures[k];
+      fills_.push_back({operand, attrs_.captures[k].fill});
+      result.push_back(value.is_many && ends_alone_
+                           ? RowValue{row_form(operand, type_of_row(value)), true}
+                           : value);
     }
     return result;
   }
@@ -181,23 +240,25 @@ class LoopOverRows {
     GraphBuilder builder("body", body_of(attrs_.name));
     builder.set_entry_dims(entry_dims());
     ModeScope scope(builder.scope());
+    RowBatch batch(body_, rows_, dims_inside(attrs_.body));
+    bind_operands(batch);
     RowValues inputs{{builder.add_input(TensorType(i64))}};
     for (std::size_t i = 0; i < carries_many_.size(); ++i) inputs.push_back(add_carry(builder, i));
     for (std::size_t i = 0; i < given_.slices.size(); ++i) {
       const RowValue& slices = given_.slices[i];
-      const Tensor formal = builder.add_input(slice_type(slices_of(slices).type()));
-      inputs.push_back(slices.is_many ? RowValue{row_form(formal, slice_row(i)), true}
-                                      : RowValue{formal});
+      const Tensor formal = builder.add_input(formal_slice(i, batch));
+      inputs.push_back(slices.is_many && !slices.value.type().is_list()
+                           ? RowValue{row_form(formal, slice_type(type_of_row(slices))), true}
+                           : RowValue{formal, slices.is_many});
     }
     for (const RowValue& capture : captures_of(attrs_.body_captures)) inputs.push_back(capture);
-    RowBatch batch(body_, rows_, dims_inside(attrs_.body));
     const RowValues made = batch.run(std::move(inputs));
     outputs_many_.clear();
     rows_of_outputs_.clear();
     Tensors outputs;
     for (std::size_t k = 0; k < made.size(); ++k) {
-      const bool is_many =
-          made[k].is_many || ends_alone_ || (k < carries_many_.size() && carries_many_[k]);
+      const bool is_many = made[k].is_many || (ends_alone_ && !made[k].value.type().is_list()) ||
+                           (k < carries_many_.size() && carries_many_[k]);
       outputs_many_.push_back(is_many);
       rows_of_outputs_.push_back(type_of_row(made[k]));
       const std::size_t stack = k - attrs_.carries.size();
@@ -250,6 +311,7 @@ class LoopOverRows {
     next.debug.remarks = {};
     if (ends_alone_) {
       next.entries.dims = entry_dims();
+      next.entries.are_independent = true;
       if (!next.trips.is_scan) next.trips.cond_before_body = true;
       next.trips.is_scan = true;
     }
@@ -269,8 +331,8 @@ class LoopOverRows {
     for (const std::size_t i : kept)
       next.captures[static_cast<std::size_t>(next.body_captures[i])].fill = FinishedFill::as_is;
     Tensors operands = trip_operands(next);
-    for (std::size_t i = 0; i < carries_many_.size(); ++i) operands.push_back(initial(i));
-    for (const RowValue& slices : given_.slices) operands.push_back(slices_of(slices));
+    for (const Tensors* some : {&operands_.carries, &operands_.slices})
+      operands.insert(operands.end(), some->begin(), some->end());
     for (std::size_t j = 0; j < next.stacks.size(); ++j) {
       LoopStack& stack = next.stacks[j];
       if (stack.is_list && stack.role == StackRole::output && ends_alone_)
@@ -355,6 +417,9 @@ class LoopOverRows {
   const Graph& body_;
   RowValues in_;
   LoopOperands<RowValue> given_;
+  struct {
+    Tensors carries, slices, captures;
+  } operands_;  ///< in the form of the loop
   Rows rows_;
   bool ends_alone_ = false;  ///< true: rows differ in their numbers of iterations
   std::vector<std::uint8_t> carries_many_;

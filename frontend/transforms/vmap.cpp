@@ -182,6 +182,7 @@ class VmapCall {
     // As in map, the call takes one number of the stream; if it is refused, it takes none.
     RandomScope random;
     const RecordedRow row = record(random);
+    check_names(row.result);
     const Dim inside = rows_inside(*row.graph);
     const auto many = [&](const Tensor& x) {
       return RowValue{is_named_ && !(inside == rows_) ? rename(x, rows_, inside) : x, true};
@@ -204,6 +205,30 @@ class VmapCall {
     return with_outputs(row.result, outputs);
   }
   DimEnv dims_outside() const { return DimEnv::renaming(); }
+
+  /// Throws ShapeError unless results have named dims if and only if the rows have one, as map
+  /// does.
+  void check_names(const TreeLeaves& results) const {
+    std::string lines;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const Tensor& x = results[i].tensor;
+      if (results[i].kind != TreeLeaf::Kind::tensor || !x.is_defined() || x.type().is_list())
+        continue;
+      if (x.rank() && x.type().is_named() != is_named_)
+        lines += str("\n  ", spec_.result_paths()[i], ": ", x.type(), ", whose dims ",
+                     is_named_ ? "have no names" : "are named");
+    }
+    if (lines.empty()) return;
+    if (is_named_)
+      throw ShapeError(str("vmap: the rows are along a dim with a name, ", rows_,
+                           ", but not all results have named dims", lines,
+                           "\nGive every axis of a result a Dim with a name, or let the arguments "
+                           "have none."));
+    throw ShapeError(
+        str("vmap: the rows are along a dim without a name, but not all results have "
+            "plain sizes",
+            lines, "\nName the rows, as in Dim(\"rows\", 3)."));
+  }
 
   /// Returns a result with its rows in front, as the caller named them.
   Tensor outside(const RowValue& value, const Dim& inside) const {

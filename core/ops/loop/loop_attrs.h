@@ -160,11 +160,14 @@ struct LoopEntries {
   /// Dims that finished entries read unchanged (core/ops/loop/substitute_dims.h): dims of array
   /// elements in the state, even if some of these arrays are no longer carried.
   Dims kept_dims = {};
+  /// True if no op of the body couples entries, as if they are rows of vmap.
+  bool are_independent = false;
 
   template <class F>
   static void fields(F&& f) {
     f("dims", &LoopEntries::dims);
     f("kept_dims", &LoopEntries::kept_dims);
+    f("are_independent", &LoopEntries::are_independent);
   }
 };
 

@@ -53,6 +53,14 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
   }
 }
 
+bool may_couple_entries(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
+  if (attrs.entries.dims.size() > 1) return true;
+  const EndedValues ended(attrs, inputs);
+  return std::ranges::any_of(attrs.body.graph->records, [&](const OpRecord& record) {
+    return ended.mixes(record) && !ended.is_zero_in_ended(record);
+  });
+}
+
 bool EndedValues::numbers_draws(ValueId v) const {
   bool draws = false;
   for (const OpRecord& record : body_.records) {

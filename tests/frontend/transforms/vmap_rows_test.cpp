@@ -1,0 +1,269 @@
+// Rows of vmap have the results of the function for each row alone: in loops in loops, along plain
+// and named axes, and in every derivative.
+#include <functional>
+
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+using Function = std::function<Tensor(const Tensor&)>;  // one type, so that the file compiles fast
+using Derivative = std::function<Function(const Function&)>;
+
+const Derivative kDerivatives[] = {
+    [](const Function& f) -> Function { return f; },
+    [](const Function& f) -> Function { return grad(f); },
+    [](const Function& f) -> Function {
+      return [f](const Tensor& x) -> Tensor { return jvp(f, x, cos(x)).second; };
+    },
+    [](const Function& f) -> Function {
+      return [f](const Tensor& x) -> Tensor { return hvp(f, x, cos(x)); };
+    },
+    [](const Function& f) -> Function {
+      return grad([f](const Tensor& x) -> Tensor {
+        const Tensor slope = grad(f)(x);
+        return sum(square(slope), slope.dims());
+      });
+    },
+};
+
+/// Calls step twice, in a loop whose number of iterations only a run knows.
+Tensor twice(const Function& step, const Tensor& x) {
+  const auto body = [&](const Tensor& k, const Tensor& y) { return std::tuple{k + 1, step(y)}; };
+  return std::get<1>(while_loop([](const Tensor& k, const Tensor&) { return k < 2; }, body,
+                                std::tuple{scalar(0), x}));
+}
+
+/// Sums sqrt(x - i) for all i < x. For a row that has finished, the root is of a negative number.
+Tensor roots(const Tensor& x) {
+  const auto body = [&](const Tensor& i, const Tensor& s) {
+    return std::tuple{i + 1, s + sqrt(x - cast(i, f64))};
+  };
+  return std::get<1>(while_loop([&](const Tensor& i, const Tensor&) { return cast(i, f64) < x; },
+                                body, std::tuple{scalar(0), scalar(0., f64)}));
+}
+
+/// A sum of roots for each element of an outer loop, which rows leave at other iterations.
+Tensor roots_of_roots(const Tensor& x) {
+  const auto body = [&](const Tensor& i, const Tensor& s) {
+    const Tensor rest = x - cast(i, f64);
+    const auto inner = [&](const Tensor& j, const Tensor& t) {
+      return std::tuple{j + 1, t + sqrt(rest - cast(j, f64) * .5) * s};
+    };
+    const Tensor t = std::get<1>(
+        while_loop([&](const Tensor& j, const Tensor&) { return cast(j, f64) * .5 < rest; }, inner,
+                   std::tuple{scalar(0), s}));
+    return std::tuple{i + 1, sin(t) + sqrt(rest)};
+  };
+  return std::get<1>(while_loop([&](const Tensor& i, const Tensor&) { return cast(i, f64) < x; },
+                                body, std::tuple{scalar(0), scalar(1., f64)}));
+}
+
+class VmapRowsTest : public InEveryMode {
+ protected:
+  /// Expects the derivatives of f for all rows of x, along plain axes, to be those of each row.
+  void expect_as_alone(const Function& f, const Tensor& x) {
+    for (const Derivative& derivative : kDerivatives) {
+      const Function of_row = derivative(f);
+      Tensors alone;
+      for (std::int64_t i = 0; i < x.dims()[0].size(); ++i) alone.push_back(of_row(x[i]));
+      const Function at_once = vmap(of_row);
+      expect_all_close(run(at_once)(x), stack(alone), 1e-9);
+      const Function nested = [&](const Tensor& x) -> Tensor {
+        return vmap(Function(vmap(of_row)))(x);
+      };
+      expect_all_close(run(nested)(expand(x,
+                                          [&] {
+                                            Dims dims = x.dims();
+                                            dims.insert(dims.begin(), Dim(2));
+                                            return dims;
+                                          }()))[1],
+                       stack(alone), 1e-9);
+    }
+  }
+  /// Expects the same along a named dim, compared with map.
+  void expect_as_map(const Function& f, const Tensor& x, const Dim& rows) {
+    for (const Derivative& derivative : kDerivatives) {
+      const Function of_row = derivative(f);
+      const Function at_once = vmap(of_row, rows);
+      expect_all_close(mask_padding(run(at_once)(x)),
+                       mask_padding(map(of_row, x, {.spatial_dim = rows})), 1e-9);
+    }
+  }
+
+  const Dim rows_{"rows", 3};
+  const Tensor matrix_ = tensor({{.5, 1.}, {1.2, .3}, {.4, 1.1}}, f64);
+  const Tensor counts_ = tensor({.5, 2.5, 1.5, .2}, f64);
+};
+
+TEST_P(VmapRowsTest, LoopsInLoopsWithCountsOfARunHaveEveryDerivative) {
+  const Function power = [](const Tensor& x) -> Tensor {
+    const auto outer = [](const Tensor& y) {
+      return twice([&](const Tensor& z) -> Tensor { return z * y; }, y);
+    };
+    return sum(twice(outer, x), x.dims());
+  };
+  expect_as_alone(power, matrix_);
+  expect_as_alone(power, reshape(matrix_, {6}));
+  const Dim feature("feature", 2);
+  expect_as_map(power, reshape(matrix_, Dims{rows_, feature}), rows_);
+}
+
+TEST_P(VmapRowsTest, LoopsOfThreeLevelsHaveEveryDerivative) {
+  const Function f = [](const Tensor& x) -> Tensor {
+    const auto inner = [](const Tensor& z) {
+      return twice([&](const Tensor& w) -> Tensor { return sin(w) * z; }, z);
+    };
+    const auto middle = [&](const Tensor& y) { return twice(inner, y) + .1 * y; };
+    return sum(twice(middle, x));
+  };
+  expect_as_alone(f, matrix_);
+}
+
+TEST_P(VmapRowsTest, HessiansOfLoopsInLoopsAreThoseOfThePower) {
+  const auto power = [](const Tensor& x) -> Tensor {
+    const auto outer = [](const Tensor& y) {
+      return twice([&](const Tensor& z) -> Tensor { return z * y; }, y);
+    };
+    return sum(twice(outer, x));
+  };
+  const Tensor x = tensor({.5, 1.2}, f64);
+  const std::vector<double> expected{72 * std::pow(.5, 7), 0, 0, 72 * std::pow(1.2, 7)};
+  const Function both[] = {
+      [&](const Tensor& x) -> Tensor { return hessian(power)(x); },
+      [&](const Tensor& x) -> Tensor { return jacfwd(grad(power))(x); },
+      [&](const Tensor& x) -> Tensor { return jacfwd(jacfwd(power))(x); },
+  };
+  for (const Function& f : both) expect_values(run(f)(x), expected, 1e-9);
+}
+
+TEST_P(VmapRowsTest, FinishedRowsComputeOnValuesOfARunningRow) {
+  expect_as_alone(roots, counts_);
+  expect_as_alone(roots_of_roots, counts_);
+  const Dim rows("rows", 4);
+  expect_as_map(roots_of_roots, reshape(counts_, Dims{rows}), rows);
+  const Function of_sum = grad([](const Tensor& x) -> Tensor { return sum(vmap(roots)(x)); });
+  expect_values(run(of_sum)(tensor({.5, 1.5}, f64)),
+                {.5 / std::sqrt(.5), .5 / std::sqrt(1.5) + .5 / std::sqrt(.5)}, 1e-12);
+}
+
+TEST_P(VmapRowsTest, ChecksInABodyAreForRunningRows) {
+  const Function count = [](const Tensor& n) -> Tensor {
+    return while_loop([&](const Tensor& i) { return i < n; },
+                      [&](const Tensor& i) {
+                        assert_that(i < n, "i < n");
+                        return i + cast(check_numerics(sqrt(cast(n - i, f64)), "root") > 0, i32);
+                      },
+                      scalar(0));
+  };
+  const Function all = vmap(count);
+  expect_values(run(all)(tensor({0, 5, 2})), {0, 5, 2});
+  const DetectNan detect;
+  const Function sums = vmap(Function(roots));
+  EXPECT_NO_THROW(run(sums)(counts_));
+}
+
+TEST_P(VmapRowsTest, AnIndexOfEachRowSetsElementsUnderAnotherVmap) {
+  const Tensor index = tensor({0, 2});
+  const auto quadruple = [](const Tensor& x, const Tensor& i) -> Tensor {
+    return sum(square(fori_loop(
+        0, 2, [&](const Tensor&, const Tensor& s) { return set_at(s, i, s[i] * 2.); }, x)));
+  };
+  const Function all = [&](const Tensor& x) -> Tensor { return vmap(quadruple)(x, index); };
+  const Function f = [&](const Tensor& x) -> Tensor { return jacobian(all)(x); };
+  expect_values(run(f)(tensor({{1., 2., 3.}, {4., 5., 6.}}, f64)),
+                {32, 4, 6, 0, 0, 0, 0, 0, 0, 8, 10, 192});
+}
+
+/// An RNN over letters in an RNN over words. x: {words, letters}, or with rows in front.
+Tensor read_words(const Tensor& x, const Tensor& initial) {
+  const auto read_word = [](const Tensor& word, const Tensor& s) {
+    const auto step = [](const Tensor& letter, const Tensor& t) {
+      const Tensor u = sin(t) + letter * t;
+      return std::pair{u, u};
+    };
+    const Tensor t =
+        scan(Scan{.spatial_dim = word.dim("letters"), .initial = s, .xs = word, .body = step})
+            .state;
+    return std::pair{t * t, t};
+  };
+  const Dim words = x.dim("words");
+  const auto read =
+      scan(Scan{.spatial_dim = words, .initial = initial, .xs = x, .body = read_word});
+  return sum(read.ys, words) + read.state;
+}
+
+TEST_P(VmapRowsTest, WordsInSentencesHaveJacobians) {
+  const Dim words("words", tensor({2, 0, 3}, {rows_})),
+      letters("letters", tensor({{1, 2, 0}, {0, 0, 0}, {2, 1, 1}}, {rows_, words}));
+  manual_seed(5);
+  const Tensor x = random_normal({rows_, words, letters}, f64);
+  const Function row = [](const Tensor& x) -> Tensor { return read_words(x, scalar(.3, f64)); };
+  const Function batch = [&](const Tensor& x) -> Tensor {
+    return read_words(x, full({rows_}, .3, f64));
+  };
+  expect_as_map(row, x, rows_);
+  const Function alone = [&](const Tensor& x) -> Tensor {
+    return map(row, x, {.spatial_dim = rows_});
+  };
+  const Function at_once = vmap(row, rows_);
+  const auto expect_same = [&](const auto& derivative) {
+    const Function expected = derivative(alone);
+    for (const Function& f : {batch, at_once}) {
+      const Function actual = derivative(f);
+      expect_all_close(run(actual)(tensor({.5, .1}, f64)), expected(tensor({.5, .1}, f64)), 1e-9);
+    }
+  };
+  expect_same([&](const Function& f) -> Function {
+    return [&, f](const Tensor& p) -> Tensor {
+      const auto scaled = [&](const Tensor& p) -> Tensor {
+        return reshape(f(x * p[0] + p[1]), {3});
+      };
+      return jacobian(scaled)(p);
+    };
+  });
+  expect_same([&](const Function& f) -> Function {
+    return [&, f](const Tensor& p) -> Tensor {
+      return hessian([&](const Tensor& p) -> Tensor { return sum(f(x * p[0] + p[1]), rows_); })(p);
+    };
+  });
+}
+
+// Finished entries read the first running entry of their own row, so that a mean over the entries
+// counts no other row.
+TEST_P(VmapRowsTest, EntriesThatABodyCouplesAreThoseOfOneRow) {
+  const Dim batch("batch", 3), shared("time", tensor({2, 1, 3}, {batch})),
+      own("time", tensor({{2, 1, 3}, {1, 2, 1}, {0, 0, 2}}, {rows_, batch}));
+  const Function f = [&](const Tensor& x) -> Tensor {
+    const Dim time = x.dim("time");
+    const auto step = [&](const Tensor& e, const Tensor& s) {
+      const Tensor t = sin(s * e + mean(s, batch) + mean(e, batch));
+      return std::pair{t, t};
+    };
+    const auto all =
+        scan(Scan{.spatial_dim = time, .initial = full({batch}, .5, f64), .xs = x, .body = step});
+    return sum(sum(all.ys, time) + all.state, batch);
+  };
+  manual_seed(3);
+  for (const Dim& time : {shared, own})
+    expect_as_map(f, random_normal({rows_, batch, time}, f64), rows_);
+}
+
+REEL_IN_EVERY_MODE(VmapRowsTest);
+
+TEST(VmapTest, ResultsHaveNamesIfTheRowsHave) {
+  const Dim rows("rows", 3), feature("feature", 2);
+  const auto plain = [](const Tensor& x) -> Tensor { return x * ones({2}); };
+  const auto named = [&](const Tensor& x) -> Tensor { return x * ones({feature}); };
+  EXPECT_EQ(message_of<ShapeError>([&] { return vmap(plain, rows)(ones({rows})); }),
+            "vmap: the rows are along a dim with a name, rows=3, but not all results have named "
+            "dims\n  the result: f32[2], whose dims have no names\nGive every axis of a result a "
+            "Dim with a name, or let the arguments have none.");
+  EXPECT_EQ(message_of<ShapeError>([&] { return vmap(named)(ones({3})); }),
+            "vmap: the rows are along a dim without a name, but not all results have plain "
+            "sizes\n  the result: f32[feature=2], whose dims are named\nName the rows, as in "
+            "Dim(\"rows\", 3).");
+}
+
+}  // namespace
+}  // namespace reel
