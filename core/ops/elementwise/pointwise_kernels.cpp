@@ -125,7 +125,7 @@ void run_gathered(const Layout& layout, const void* const* in, const std::int64_
       else
         gather<std::uint8_t>(layout, k, in[k], cursors[k], copies[k], chunk);
     }
-    loop(operands, static_cast<char*>(out) + done * out_width, Rows{.columns = chunk});
+    loop(operands, static_cast<char*>(out) + done * out_width, PointwiseRows{.columns = chunk});
   }
 }
 
@@ -134,8 +134,8 @@ void run_in_place(const Layout& layout, const void* const* in, const std::int64_
                   std::int64_t out_width, RowsLoop loop) {
   const int inner = layout.rank - 1, outer = layout.rank - 3;
   Cursor cursors[kMostOperands];
-  Rows rows{.columns = layout.rank ? layout.size[inner] : 1,
-            .rows = layout.rank > 1 ? layout.size[inner - 1] : 1};
+  PointwiseRows rows{.columns = layout.rank ? layout.size[inner] : 1,
+                     .rows = layout.rank > 1 ? layout.size[inner - 1] : 1};
   for (int k = 0; k < layout.operands; ++k) {
     rows.repeats[k] = layout.rank > 0 && layout.stride[k][inner] == 0;
     rows.step[k] = layout.rank > 1 ? layout.stride[k][inner - 1] : 0;
@@ -177,7 +177,7 @@ void run_broadcast(KernelArgs& args, RowsLoop loop) {
   const TypeNode* types[kMostOperands];
   const TypeNode& result = *args.types[0].node();
   bool is_flat = true;  // every operand is a scalar or has the dims of the result
-  Rows flat{.columns = result.numel};
+  PointwiseRows flat{.columns = result.numel};
   for (int k = 0; k < count; ++k) {
     const TensorBlock& block = *args.input(k).block();
     in[k] = block.data;

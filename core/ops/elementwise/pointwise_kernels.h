@@ -60,7 +60,7 @@ void binary_kernel(KernelArgs& args) {
   const TensorBlock &a = *args.input(0).block(), &b = *args.input(1).block();
   const RowsLoop loop = pointwise_table().binary[static_cast<int>(kOp)][column_of(a.type.dtype())];
   const void* const in[] = {a.data, b.data};
-  Rows rows{.columns = args.types[0].numel()};
+  PointwiseRows rows{.columns = args.types[0].numel()};
   if (a.type != b.type) {
     rows.repeats[0] = a.type.rank() == 0;
     rows.repeats[1] = b.type.rank() == 0;

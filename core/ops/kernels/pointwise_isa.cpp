@@ -28,7 +28,7 @@ void vector_unary(const void* x, void* out, std::int64_t count) {
 }
 
 template <class F, class T, bool kRepeatA, bool kRepeatB>
-void vector_rows(const T* a, const T* b, T* out, const Rows& rows) {
+void vector_rows(const T* a, const T* b, T* out, const PointwiseRows& rows) {
   const std::int64_t count = rows.columns;
   for (std::int64_t row = 0; row < rows.rows; ++row) {
     const Vector<T> whole_a(*a), whole_b(*b);  // used if the operand repeats
@@ -48,7 +48,7 @@ void vector_rows(const T* a, const T* b, T* out, const Rows& rows) {
 }
 
 template <class F, class T>
-void vector_binary(const void* const* in, void* out, const Rows& rows) {
+void vector_binary(const void* const* in, void* out, const PointwiseRows& rows) {
   const T *a = static_cast<const T*>(in[0]), *b = static_cast<const T*>(in[1]);
   T* to = static_cast<T*>(out);
   if (rows.columns == 0) return;
@@ -73,7 +73,7 @@ void vector_flat(const void* a, const void* b, void* out, std::int64_t count) {
 // For integers, booleans, and ops that only move or compare. The compiler vectorises them
 // (cmake/ReelInstructionSets.cmake). `ivdep` because out may be an operand: each element is then
 // read before it is written. Bounds are local variables: a store of 64-bit integers or of bytes
-// could change those in Rows, and the loop would be scalar code.
+// could change those in PointwiseRows, and the loop would be scalar code.
 
 /// The type by which loops read elements: bytes for booleans, because GCC does not vectorise loops
 /// over bool.
@@ -89,7 +89,7 @@ void plain_unary(const void* x, void* out, std::int64_t count) {
 }
 
 template <class F, class T, bool kRepeatA, bool kRepeatB, class R>
-void plain_rows(const T* a, const T* b, R* out, const Rows& rows) {
+void plain_rows(const T* a, const T* b, R* out, const PointwiseRows& rows) {
   const std::int64_t count = rows.columns;
   for (std::int64_t row = 0; row < rows.rows; ++row) {
     const T whole_a = *a, whole_b = *b;
@@ -103,7 +103,7 @@ void plain_rows(const T* a, const T* b, R* out, const Rows& rows) {
 }
 
 template <class F, class T>
-void plain_binary(const void* const* in, void* out, const Rows& rows) {
+void plain_binary(const void* const* in, void* out, const PointwiseRows& rows) {
   using R = decltype(F::of(T{}, T{}));
   const T *a = static_cast<const T*>(in[0]), *b = static_cast<const T*>(in[1]);
   R* to = static_cast<R*>(out);
@@ -164,7 +164,7 @@ inline bool is_uniform(const std::uint8_t* c, std::int64_t count) {
 
 /// T: an integer as wide as the elements, which are only moved.
 template <class T>
-void where_loop(const void* const* in, void* out, const Rows& rows) {
+void where_loop(const void* const* in, void* out, const PointwiseRows& rows) {
   using Loop = void (*)(const std::uint8_t*, const T*, const T*, T*, std::int64_t);
   constexpr Loop kLoops[] = {where_row<T, false, false>, where_row<T, false, true>,
                              where_row<T, true, false>, where_row<T, true, true>};

@@ -68,7 +68,7 @@ inline constexpr int kDTypes = 5;  ///< columns are DTypes in their order
 inline constexpr int kMostOperands = 3;
 
 /// The iteration space of one call of a loop: rows of a result, and the strides of its operands.
-struct Rows {
+struct PointwiseRows {
   std::int64_t columns;
   std::int64_t rows = 1;
   std::int64_t step[kMostOperands] = {};  ///< elements of an operand from one row to the next
@@ -82,7 +82,7 @@ struct Rows {
 /// out[i] = f(x[i]); x and out are contiguous, and may be the same.
 using UnaryLoop = void (*)(const void* x, void* out, std::int64_t count);
 /// As UnaryLoop for several operands; out may be an operand that neither repeats nor skips.
-using RowsLoop = void (*)(const void* const* in, void* out, const Rows& rows);
+using RowsLoop = void (*)(const void* const* in, void* out, const PointwiseRows& rows);
 /// out[i] = f(a[i], b[i]); all are contiguous, and out may be a or b.
 using FlatLoop = void (*)(const void* a, const void* b, void* out, std::int64_t count);
 

@@ -2,8 +2,8 @@
 
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/kernels/parallel_ranges.h"
-#include "reel/core/ops/products/live_entries.h"
 #include "reel/core/ops/products/operand.h"
+#include "reel/core/ops/products/unpadded_products.h"
 #include "reel/core/ops/shape/dims.h"
 
 namespace reel {
@@ -46,17 +46,17 @@ void batched_dot(KernelArgs& args, const DotAttrs& attrs, const DotLengths& leng
   sizes.add = args.adds;
   const auto item = static_cast<std::int64_t>(size_of(out.dtype()));
   const std::int64_t bytes = sizes.m * sizes.n * item;
-  const LiveEntries live(out.dtype(), sizes,
-                         {.rows = lengths_of(args, lengths.rows, a, a.free),
-                          .columns = lengths_of(args, lengths.columns, b, b.free),
-                          .terms = lengths_of(args, lengths.terms, a, a.contract)});
+  const UnpaddedProducts unpadded(out.dtype(), sizes,
+                                  {.rows = lengths_of(args, lengths.rows, a, a.free),
+                                   .columns = lengths_of(args, lengths.columns, b, b.free),
+                                   .terms = lengths_of(args, lengths.terms, a, a.contract)});
   const auto multiply_entries = [&](std::size_t level, std::int64_t in_a, std::int64_t in_b,
                                     char* to) {
     std::int64_t entry = (to - out.data<char>()) / bytes;
     each_entry(a, b, level, in_a, in_b, [&](std::int64_t in_a, std::int64_t in_b) {
       const char *from_a = a.data + in_a * item, *from_b = b.data + in_b * item;
-      if (live)
-        live.multiply(entry++, from_a, from_b, to);
+      if (unpadded)
+        unpadded.multiply(entry++, from_a, from_b, to);
       else
         multiply(out.dtype(), sizes, from_a, from_b, to);
       to += bytes;

@@ -208,7 +208,8 @@ void sums_in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T*
     product(part, a + first * s.a_step, b + first * s.b_row,
             i ? others.get() + (i - 1) * s.m * s.n : c);
   });
-  const Rows rows{.columns = s.n, .rows = s.m, .step = {s.c_row, s.n}, .out_step = s.c_row};
+  const PointwiseRows rows{
+      .columns = s.n, .rows = s.m, .step = {s.c_row, s.n}, .out_step = s.c_row};
   const RowsLoop add = pointwise_table().binary[static_cast<int>(Binary::add)][column_of(dtype)];
   for (int i = 1; i < kSums; ++i) {
     const void* const in[] = {c, others.get() + (i - 1) * s.m * s.n};

@@ -434,7 +434,7 @@ namespace {
 const Op* const kReductionOps[] = {
     &sum_op, &spread_op, &prod_op,      &max_op,       &min_op,     &argmax_op,      &argmin_op,
     &any_op, &all_op,    &axes_size_op, &logsumexp_op, &softmax_op, &log_softmax_op, &norm_op};
-}
+}  // namespace
 std::span<const Op* const> reduction_ops() { return kReductionOps; }
 
 }  // namespace reel

@@ -50,13 +50,13 @@ ValueId FindTableRows::through_transpositions(ValueId v, std::vector<int>& order
   }
 }
 
-std::optional<TableRows> FindTableRows::rows_of(const OpRecord& record,
-                                                std::vector<int> order) const {
+std::optional<TableRowAccess> FindTableRows::rows_of(const OpRecord& record,
+                                                     std::vector<int> order) const {
   const auto in = graph_.inputs_of(record);
   const auto& attrs = get<GatherAttrs>(record.attrs.get());
   if (!takes_whole_rows(attrs, graph_.types[in[0]]) || order.size() < 2) return std::nullopt;
   order.pop_back();  // the columns
-  return TableRows{in[0], in[1], std::move(order), &attrs};
+  return TableRowAccess{in[0], in[1], std::move(order), &attrs};
 }
 
 bool FindTableRows::prints_between(std::size_t first, std::size_t last) const {
@@ -67,7 +67,7 @@ bool FindTableRows::prints_between(std::size_t first, std::size_t last) const {
   return false;
 }
 
-std::optional<TableRows> FindTableRows::gathered(ValueId slices, std::size_t loop) const {
+std::optional<TableRowAccess> FindTableRows::gathered(ValueId slices, std::size_t loop) const {
   if (graph_.types[slices].is_list()) return std::nullopt;
   std::vector<int> order;
   const ValueId v = through_transpositions(slices, order);

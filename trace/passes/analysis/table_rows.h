@@ -1,4 +1,4 @@
-// trace/passes/analysis/table_rows.h — TableRows, slices and stacks that are table rows by index.
+// trace/passes/analysis/table_rows.h — TableRowAccess, slices and stacks of table rows by index.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace reel {
 
 /// Whole rows of a table, or updates of whole rows, by index: the common part of gather and
 /// scatter_add. Axis a of the rows is axis order[a] of the indices; the columns come last.
-struct TableRows {
+struct TableRowAccess {
   ValueId table, indices;
   std::vector<int> order;
   const GatherAttrs* attrs;  ///< owned by a record of the graph
@@ -25,10 +25,10 @@ class FindTableRows {
 
   /// Returns the table rows that the loop, record `loop`, slices; nothing if the slices are no
   /// table rows.
-  std::optional<TableRows> gathered(ValueId slices, std::size_t loop) const;
+  std::optional<TableRowAccess> gathered(ValueId slices, std::size_t loop) const;
 
   struct Scattered {
-    TableRows rows;
+    TableRowAccess rows;
     std::size_t record;  ///< the scatter_add
   };
   /// Returns the scatter_add to zeros that is the only reader of a loop's stack, if its indices
@@ -41,7 +41,7 @@ class FindTableRows {
   const OpRecord* made_by(ValueId v) const;
   bool is_made_before(ValueId v, std::size_t record) const;
   ValueId through_transpositions(ValueId v, std::vector<int>& order) const;
-  std::optional<TableRows> rows_of(const OpRecord& record, std::vector<int> order) const;
+  std::optional<TableRowAccess> rows_of(const OpRecord& record, std::vector<int> order) const;
   bool prints_between(std::size_t first, std::size_t last) const;
 
   const Graph& graph_;

@@ -98,7 +98,7 @@ struct Changed {
   /// tᵀ·s, or sᵀ·t, which replaces a sum of the loop.
   struct Product {
     ValueId out, sums;
-    TableRows rows;
+    TableRowAccess rows;
     bool table_first;
   };
   std::vector<Product> products = {};
@@ -148,7 +148,7 @@ class Multiplying {
   /// The product that replaces a scatter_add: s·w, or s·wᵀ.
   struct Scattered {
     ValueId sums, matrix;
-    TableRows rows;
+    TableRowAccess rows;
     int contract;
   };
 
@@ -204,7 +204,7 @@ class Multiplying {
     return where(broadcastable(counts > 0, {1}, x.type()), x, 0);
   }
 
-  bool is_worth(const TableRows& rows) const {
+  bool is_worth(const TableRowAccess& rows) const {
     return how_.any || has_many(from_.types[rows.indices], rows.order, from_.types[rows.table]);
   }
 
@@ -241,7 +241,7 @@ class Multiplying {
   }
 
   /// Replaces products in the body that read rows of a table.
-  void use_rows(Changed& loop, ValueId rows_of_step, const TableRows& rows) {
+  void use_rows(Changed& loop, ValueId rows_of_step, const TableRowAccess& rows) {
     const Graph& body = *loop.attrs.body.graph;
     const TensorType& type = body.types[rows_of_step];
     for (std::size_t r = 0; r < body.records.size() && type.is_known(); ++r) {
@@ -258,7 +258,7 @@ class Multiplying {
   }
 
   /// Replaces x·w in the body by rows of t·w.
-  void gather_products(Changed& loop, std::size_t r, const TableRows& rows) {
+  void gather_products(Changed& loop, std::size_t r, const TableRowAccess& rows) {
     const Graph& body = *loop.attrs.body.graph;
     const OpRecord& record = body.records[r];
     const auto in = body.inputs_of(record);
@@ -283,7 +283,7 @@ class Multiplying {
   }
 
   /// Replaces a sum of xᵀ·g or gᵀ·x, possibly transposed, by a product with a sum by index.
-  void add_by_index(Changed& loop, std::size_t r, const TableRows& rows, bool rows_first) {
+  void add_by_index(Changed& loop, std::size_t r, const TableRowAccess& rows, bool rows_first) {
     const Graph& body = *loop.attrs.body.graph;
     const OpRecord& record = body.records[r];
     ValueId term = body.outputs_of(record)[0];
@@ -309,7 +309,7 @@ class Multiplying {
 
   /// Replaces a stack of g·wᵀ, which a scatter_add adds up by index, by a product of the sum by
   /// index.
-  void use_updates(Changed& loop, ValueId term, const TableRows& rows, std::size_t scatter) {
+  void use_updates(Changed& loop, ValueId term, const TableRowAccess& rows, std::size_t scatter) {
     const Graph& body = *loop.attrs.body.graph;
     for (const OpRecord& record : body.records) {
       if (record.op != &dot_op || body.outputs_of(record)[0] != term || loop.reads[term] != 1)
@@ -328,7 +328,7 @@ class Multiplying {
   }
 
   /// Returns the body's slice that has the indices of an iteration; adds it if it is not there.
-  ValueId steps(Changed& loop, const TableRows& rows) {
+  ValueId steps(Changed& loop, const TableRowAccess& rows) {
     auto [it, is_new] = loop.steps.try_emplace({rows.indices, rows.order}, 0);
     if (!is_new) return it->second;
     const ValueId all = put(*to_, {now_[rows.indices]},
@@ -340,7 +340,7 @@ class Multiplying {
 
   /// Returns the sum over iterations, around the loop, of each table row's updates; nothing if
   /// `updates` are not rows.
-  std::optional<ValueId> sums_by_index(Changed& loop, const TableRows& rows, ValueId updates) {
+  std::optional<ValueId> sums_by_index(Changed& loop, const TableRowAccess& rows, ValueId updates) {
     const Graph& body = *loop.attrs.body.graph;
     const TensorType& type = body.types[updates];
     const Dim& row = from_.types[rows.table].dims()[0];

@@ -64,7 +64,8 @@ inline void TileProgram::run_step(const Step& step, const Tile& tile) const {
       run_unary(step, tile, at(step.in[0], tile), to);
       break;
     case Kind::rows: {
-      Rows rows{.columns = tile.columns, .rows = tile.rows, .out_step = row_of(step.out, tile)};
+      PointwiseRows rows{
+          .columns = tile.columns, .rows = tile.rows, .out_step = row_of(step.out, tile)};
       const void* in[kMostOperands];
       for (int i = 0; i < step.operands; ++i) {
         in[i] = at(step.in[i], tile);

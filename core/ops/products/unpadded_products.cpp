@@ -1,4 +1,4 @@
-#include "reel/core/ops/products/live_entries.h"
+#include "reel/core/ops/products/unpadded_products.h"
 
 #include <algorithm>
 #include <cstring>
@@ -55,7 +55,7 @@ std::int64_t LengthsOfEntries::of(std::int64_t entry) const {
   return std::clamp<std::int64_t>(lengths_[place], 0, most_) * unit_;
 }
 
-LiveEntries::LiveEntries(DType dtype, const MatrixSizes& sizes, const Groups& groups)
+UnpaddedProducts::UnpaddedProducts(DType dtype, const MatrixSizes& sizes, const Groups& groups)
     : dtype_(dtype),
       sizes_(sizes),
       groups_(groups),
@@ -77,7 +77,7 @@ __attribute__((optimize("O3"))) void add_zero(T* c, std::int64_t rows, std::int6
 
 }  // namespace
 
-void LiveEntries::multiply(std::int64_t entry, const void* a, const void* b, void* c) const {
+void UnpaddedProducts::multiply(std::int64_t entry, const void* a, const void* b, void* c) const {
   MatrixSizes s = sizes_;
   const auto& [rows, columns, terms] = groups_;
   if (rows) s.m = rows.of(entry);

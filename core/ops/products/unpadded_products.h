@@ -1,4 +1,5 @@
-// core/ops/products/live_entries.h — LiveEntries, the products of a batch without padding.
+// core/ops/products/unpadded_products.h — UnpaddedProducts, the products of a batch without
+// padding.
 #pragma once
 
 #include <cstdint>
@@ -42,14 +43,14 @@ class LengthsOfEntries {
 /// Products of matrices, one for each entry of a batch, of which padding is left out: terms, rows
 /// and columns. The bits of other elements equal the bits of products that have zeros in the
 /// padding of both operands.
-class LiveEntries {
+class UnpaddedProducts {
  public:
   /// Lengths of the groups of axes.
   struct Groups {
     LengthsOfEntries rows, columns, terms;
   };
   /// sizes: of the product of an entry, with padding.
-  LiveEntries(DType dtype, const MatrixSizes& sizes, const Groups& groups);
+  UnpaddedProducts(DType dtype, const MatrixSizes& sizes, const Groups& groups);
   /// True if some entries may have padding that can be left out. The order of sums of other
   /// products depends on their sizes.
   explicit operator bool() const { return has_padding_; }

@@ -1,5 +1,5 @@
 // Products of the entries of a batch leave padding out.
-#include "reel/core/ops/products/live_entries.h"
+#include "reel/core/ops/products/unpadded_products.h"
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ void expect_live(const Tensor& a, const Tensor& b, const DotAttrs& attrs) {
   expect_same_bits(reshape(made, all.dims()), all);
 }
 
-class LiveEntriesTest : public ::testing::TestWithParam<std::vector<int>> {
+class UnpaddedProductsTest : public ::testing::TestWithParam<std::vector<int>> {
  protected:
   void SetUp() override { manual_seed(8); }
   Tensor draw(const Dims& dims, DType dtype = f32) const {
@@ -44,7 +44,7 @@ class LiveEntriesTest : public ::testing::TestWithParam<std::vector<int>> {
       keys{"keys", tensor(GetParam(), {batch})};
 };
 
-TEST_P(LiveEntriesTest, Terms) {
+TEST_P(UnpaddedProductsTest, Terms) {
   for (const DType dtype : {f32, f64}) {
     // A row for each entry, several rows, and an operand whose terms are far apart.
     expect_live(draw({batch, keys}, dtype), draw({batch, keys, in}, dtype), {{1}, {1}, {0}, {0}});
@@ -61,7 +61,7 @@ TEST_P(LiveEntriesTest, Terms) {
   }
 }
 
-TEST_P(LiveEntriesTest, RowsAndColumns) {
+TEST_P(UnpaddedProductsTest, RowsAndColumns) {
   expect_live(draw({batch, keys, in}), draw({batch, in}), {{2}, {1}, {0}, {0}});
   expect_live(draw({batch, in}), draw({batch, keys, in}), {{1}, {2}, {0}, {0}});
   expect_live(draw({batch, keys, in}), draw({batch, out, in}), {{2}, {2}, {0}, {0}});
@@ -73,7 +73,7 @@ TEST_P(LiveEntriesTest, RowsAndColumns) {
   expect_live(draw({batch, keys, in}), draw({batch, time, in}), {{2}, {2}, {0}, {0}});
 }
 
-TEST_P(LiveEntriesTest, BatchesOfSeveralDims) {
+TEST_P(UnpaddedProductsTest, BatchesOfSeveralDims) {
   expect_live(draw({batch, heads, out, keys}), draw({batch, heads, keys, in}),
               {{3}, {2}, {0, 1}, {0, 1}});
   expect_live(draw({heads, batch, out, keys}), draw({batch, heads, keys, in}),
@@ -85,7 +85,7 @@ TEST_P(LiveEntriesTest, BatchesOfSeveralDims) {
               {{3}, {2}, {0, 1}, {1, 0}});
 }
 
-TEST_P(LiveEntriesTest, LongSumsAndManyThreads) {
+TEST_P(UnpaddedProductsTest, LongSumsAndManyThreads) {
   const Dim steps("steps", tensor({700, 3, 0, 256}, {batch})), wide("wide", 200);
   const Tensor a = draw({steps, batch, wide}), b = draw({steps, batch, in});
   expect_live(a, b, {{0}, {0}, {1}, {1}});
@@ -95,7 +95,7 @@ TEST_P(LiveEntriesTest, LongSumsAndManyThreads) {
   expect_same_bits(bind(dot_op, {a, b}, dot_attrs(attrs)), one);
 }
 
-INSTANTIATE_TEST_SUITE_P(Lengths, LiveEntriesTest,
+INSTANTIATE_TEST_SUITE_P(Lengths, UnpaddedProductsTest,
                          ::testing::Values(std::vector{37, 1, 20, 16}, std::vector{0, 9, 8, 0},
                                            std::vector{5, 5, 5, 5}, std::vector{0, 0, 0, 0},
                                            std::vector{40, 40, 40, 39}));
@@ -114,7 +114,7 @@ class OpCounter : public Recorder {
 };
 
 // The kernel reads no padding, so eager mode needs no masks.
-TEST(LiveEntriesTest, EagerModeMasksOnlyIfTheKernelReadsPadding) {
+TEST(UnpaddedProductsTest, EagerModeMasksOnlyIfTheKernelReadsPadding) {
   const Dim batch("batch", 2), keys("keys", tensor({1, 3}, {batch})),
       words("words", tensor({2, 1}, {batch})), in("in", 4);
   const auto draw = [](const Dims& dims) { return mask_padding(random_normal(dims), kNaN); };
@@ -135,14 +135,14 @@ TEST(LiveEntriesTest, EagerModeMasksOnlyIfTheKernelReadsPadding) {
 }
 
 // A product of tiny numbers may be -0; the zeros of padding make it +0.
-TEST(LiveEntriesTest, SumsWithPaddingAreNeverNegativeZeros) {
+TEST(UnpaddedProductsTest, SumsWithPaddingAreNeverNegativeZeros) {
   const Dim batch("batch", 2), keys("keys", tensor({1, 3}, {batch}));
   const Tensor a = full({batch, keys}, -1e-30, f32), b = full({batch, keys}, 1e-30, f32);
   const Tensor made = bind(dot_op, {a, b}, dot_attrs({{1}, {1}, {0}, {0}}));
   EXPECT_FALSE(std::signbit(made.to_vector<float>()[0]));
 }
 
-TEST(LiveEntriesTest, SumsOfNoTermsAreTheirStart) {
+TEST(UnpaddedProductsTest, SumsOfNoTermsAreTheirStart) {
   const Dim batch("batch", 2), keys("keys", tensor({0, 2}, {batch}));
   const Tensor a = ones({batch, keys}, f64), b = ones({batch, keys, Dim("in", 2)}, f64);
   const std::vector<int> first{0}, none;
@@ -155,15 +155,15 @@ TEST(LiveEntriesTest, SumsOfNoTermsAreTheirStart) {
                           .b_step = 1,
                           .c_row = 2,
                           .add = true};
-  const LiveEntries live(f64, sizes,
-                         {.rows = {a.type(), none, first},
-                          .columns = {b.type(), {2}, first},
-                          .terms = {a.type(), {1}, first}});
-  ASSERT_TRUE(live);
+  const UnpaddedProducts unpadded(f64, sizes,
+                                  {.rows = {a.type(), none, first},
+                                   .columns = {b.type(), {2}, first},
+                                   .terms = {a.type(), {1}, first}});
+  ASSERT_TRUE(unpadded);
   std::vector<double> c(2, 5.0);
-  live.multiply(0, a.data<void>(), b.data<void>(), c.data());
+  unpadded.multiply(0, a.data<void>(), b.data<void>(), c.data());
   EXPECT_EQ(c, std::vector(2, 5.0));
-  live.multiply(1, a.data<void>(), b.data<void>(), c.data());
+  unpadded.multiply(1, a.data<void>(), b.data<void>(), c.data());
   EXPECT_EQ(c, std::vector(2, 7.0));
 }
 
