@@ -41,8 +41,11 @@ bool is_launched() {
 int processors() { return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)); }
 
 constexpr int kIsWaiting = 1, kHasFailed = 2;  // tags of announcements
-/// After the time limit, ranks wait this long for the calls of the others, to name them.
-constexpr std::chrono::milliseconds kAnswer{500};
+/// Returns how long ranks wait after the time limit for the calls of the others, to name them. A
+/// rank that waits, too, answers at once, unless its processor is busy.
+std::chrono::duration<double> time_for_answers(std::chrono::duration<double> timeout) {
+  return std::min(timeout / 2, std::chrono::duration<double>(10));
+}
 
 /// Returns true if the process is mpirun, or orted, its daemon on another machine. comm:
 /// /proc/PID/comm.
@@ -57,8 +60,9 @@ bool is_launcher(const char* comm) {
   return false;
 }
 
-/// Ends mpirun or its daemon on this machine if it is still there after some seconds. If the
-/// network is cut, each would wait for the other for a quarter of an hour.
+/// Ends mpirun or its daemon on this machine if it is still there after ten seconds, which even a
+/// busy machine gives it. If the network is cut, each would wait for the other for a quarter of an
+/// hour.
 void end_launcher_later() {
   const pid_t launcher = ::getppid();
   const std::string comm = str("/proc/", launcher, "/comm");
@@ -66,7 +70,7 @@ void end_launcher_later() {
   // Only functions that are safe after a fork. The process outlives this rank, and its output.
   ::setsid();
   for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(file);
-  ::sleep(3);
+  ::sleep(10);
   if (is_launcher(comm.c_str())) ::kill(launcher, SIGKILL);
   ::_exit(0);
 }
@@ -182,8 +186,9 @@ void Transport::fail_late() {
       if (text.empty()) return false;
     return true;
   };
-  const auto end = Clock::now() + kAnswer;
-  while (!is_complete() && Clock::now() < end) {
+  const auto start = Clock::now();
+  const auto limit = time_for_answers(timeout_);
+  while (!is_complete() && Clock::now() - start < limit) {
     collect_announcements();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -84,9 +84,9 @@ World::~World() {
 }
 
 /// A handler of the program prints the exception after this. All ranks end when the program does,
-/// or soon, if it does not.
+/// or after ten seconds, if it does not.
 void World::end_after_error() {
-  static constexpr std::chrono::milliseconds kForMessage{1000};
+  static constexpr std::chrono::seconds kForMessage{10};
   print_with_rank(transport_->rank(), transport_->is_broken()
                                           ? "ends all ranks, since one did not come in time"
                                           : "ends all ranks, since an exception left its World");

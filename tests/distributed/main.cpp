@@ -11,7 +11,7 @@ const reel::World& reel::world() { return *the_world; }
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  the_world.emplace(reel::WorldOptions{.timeout = std::chrono::seconds(60)});
+  the_world.emplace(reel::WorldOptions{.timeout = std::chrono::minutes(10)});
   const int failed = RUN_ALL_TESTS();
   the_world.reset();
   return failed;

@@ -95,11 +95,17 @@ inline constexpr const char* kReplay = R"((() => {
   return wrong.join('\n');
 })())";
 
-/// Makes each layout take 0.3 s longer.
-inline constexpr const char* kSlowLayouts = R"((() => {
-  const layout = Elk.prototype.layout;
+/// Defines hold(count): layouts do not begin while at most `count` changes of the page are not
+/// done. At first it holds all layouts; hold(0) holds none.
+inline constexpr const char* kHeldLayouts = R"((() => {
+  const layout = Elk.prototype.layout, waiting = [];
+  let most = Infinity;
+  window.hold = (count) => {
+    most = count;
+    waiting.splice(0).forEach((look) => look());
+  };
   Elk.prototype.layout = async function (graph) {
-    await new Promise((done) => setTimeout(done, 300));
+    while (page.changes <= most) await new Promise((look) => waiting.push(look));
     return layout.call(this, graph);
   };
 })())";

@@ -99,7 +99,7 @@ TEST_F(PageTest, SearchKnowsAttributesAndLinesOfCode) {
 TEST_F(PageTest, AClickWhileAViewIsLaidOutIsOnWhatIsSeen) {
   open(training_step().graph());
   settle();
-  ask(kSlowLayouts);
+  ask(kHeldLayouts);
   ask("void (page.coming = page.showView(page.views[2]))");
   const std::string shown = "page.drawing.beginning()";
   const std::string label = ask(shown + ".label");
@@ -111,6 +111,7 @@ TEST_F(PageTest, AClickWhileAViewIsLaidOutIsOnWhatIsSeen) {
   EXPECT_EQ(ask("document.querySelector('#details h2').textContent"), label);
   EXPECT_EQ(ask("page.picked === " + shown), true);
   EXPECT_EQ(ask("page.model.nodes.includes(page.picked)"), true);
+  ask("hold(0)");
   ask("page.coming");
   EXPECT_EQ(ask("page.view === page.views[2] && page.drawing.model === page.model"), true);
   EXPECT_EQ(ask("page.picked"), nullptr);
@@ -118,12 +119,14 @@ TEST_F(PageTest, AClickWhileAViewIsLaidOutIsOnWhatIsSeen) {
 
 TEST_F(PageTest, ButtonsDoNoHarmWhileALayoutIsUnderWay) {
   open(nested().graph());
-  ask(kSlowLayouts);
+  ask(kHeldLayouts);
   ask("void (page.coming = [page.foldAll(false), page.foldAll(true), page.foldAll(false)])");
-  for (const char* i : {"0", "1"}) {
-    ask("page.coming[" + std::string(i) + "]");
+  for (const int i : {0, 1}) {
+    ask("hold(" + std::to_string(2 - i) + ")");  // all changes behind this one
+    ask("page.coming[" + std::to_string(i) + "]");
     EXPECT_EQ(ask("page.busy.hidden"), false) << i;
   }
+  ask("hold(0)");
   ask("page.coming[2]");
   EXPECT_EQ(ask("page.busy.hidden"), true);
   EXPECT_EQ(ask("page.drawing.groups.has(" + node("tanh") + ")"), true);
