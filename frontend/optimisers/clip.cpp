@@ -7,24 +7,30 @@
 #include "reel/frontend/tree/leaves.h"
 
 namespace reel::detail {
-Tensor global_norm_of(const TreeLeaves& leaves) {
+namespace {
+
+Tensor norm_of_tensors(const std::vector<const Tensor*>& tensors) {
   DType dtype = f32;
-  for (const TreeLeaf& leaf : leaves)
-    if (is_floating(leaf) && leaf.tensor.dtype() == f64) dtype = f64;
+  for (const Tensor* x : tensors)
+    if (x->dtype() == f64) dtype = f64;
   Tensors norms;
-  for (const TreeLeaf& leaf : leaves)
-    if (is_floating(leaf)) norms.push_back(euclidean_norm(leaf.tensor));
+  for (const Tensor* x : tensors) norms.push_back(euclidean_norm(*x));
   if (norms.empty()) return scalar(0, dtype);
   const Tensor norm = norms.size() == 1 ? norms[0] : euclidean_norm(stack(norms));
   return cast(norm, dtype);
 }
 
-Tensor clip_tree(const TreeSlot& tree, double max_norm) {
-  coalesce_tables(tree);
-  TreeLeaves leaves = flatten_tree(tree);
-  if (!(max_norm > 0))
-    throw ArgumentError(str("clip_by_global_norm: max_norm must be positive, got ", max_norm));
-  const Tensor norm = global_norm_of(leaves);
+}  // namespace
+
+Tensor global_norm_of(const TreeLeaves& leaves) {
+  std::vector<const Tensor*> tensors;
+  for (const TreeLeaf& leaf : leaves)
+    if (is_floating(leaf)) tensors.push_back(&leaf.tensor);
+  return norm_of_tensors(tensors);
+}
+
+Tensor clip_tensors(const std::vector<Tensor*>& tensors, double max_norm) {
+  const Tensor norm = norm_of_tensors({tensors.begin(), tensors.end()});
   // A bound beyond the norm's dtype would be infinite there, and the derivatives NaN.
   const double largest =
       norm.dtype() == f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
@@ -33,11 +39,20 @@ Tensor clip_tree(const TreeSlot& tree, double max_norm) {
   // zero: the cotangents that `where` discards would be NaN.
   const Tensor is_above = norm > max_norm;
   const Tensor scale = where(is_above, max_norm / where(is_above, norm, 1.), 1.);
+  for (Tensor* x : tensors)
+    *x = *x * (x->dtype() == scale.dtype() ? scale : cast(scale, x->dtype()));
+  return norm;
+}
+
+Tensor clip_tree(const TreeSlot& tree, double max_norm) {
+  coalesce_tables(tree);
+  TreeLeaves leaves = flatten_tree(tree);
+  if (!(max_norm > 0))
+    throw ArgumentError(str("clip_by_global_norm: max_norm must be positive, got ", max_norm));
+  std::vector<Tensor*> tensors;
   for (TreeLeaf& leaf : leaves)
-    if (is_floating(leaf))
-      leaf.tensor =
-          leaf.tensor *
-          (leaf.tensor.dtype() == scale.dtype() ? scale : cast(scale, leaf.tensor.dtype()));
+    if (is_floating(leaf)) tensors.push_back(&leaf.tensor);
+  Tensor norm = clip_tensors(tensors, max_norm);
   fill_tree(tree, std::move(leaves));
   return norm;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include "reel/core/base/visibility.h"
 #include "reel/frontend/sparse/embedding_table.h"
@@ -12,7 +13,9 @@ namespace reel {
 
 namespace detail {
 Tensor global_norm_of(const TreeLeaves& leaves);
-/// Returns the norm before.
+/// Scales floating tensors so that their global norm is at most max_norm. Returns the norm before.
+Tensor clip_tensors(const std::vector<Tensor*>& tensors, double max_norm);
+/// Clips the floating tensors of a tree. Returns the norm before.
 Tensor clip_tree(const TreeSlot& tree, double max_norm);
 void clip_values(const TreeSlot& tree, double low, double high);
 }  // namespace detail

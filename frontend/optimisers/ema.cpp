@@ -23,7 +23,7 @@ void ema_update(const TreeSlot& average, const TreeRef& parameters, Tensor& step
     // The values before the first step have no weight, even if they are NaN.
     p = where(is_first, p, moments[0] * kept.in(dtype) + p * part.in(dtype));
   };
-  put_new_values(leaves, optimise("Ema", leaves, rule, GroupOptions{}));
+  put_new_values(leaves, optimise("Ema", leaves, rule, GroupOptions{}, 0));
   step = next_step;
   fill_tree(average, std::move(leaves.parameters));
 }

@@ -61,16 +61,15 @@ void check_types(const char* optimiser, const OptimiserLeaves& leaves) {
   throw ShapeError(message);
 }
 
-/// Returns the rows of a gradient, each once. Throws unless they are rows of the parameter.
-EmbeddingTable checked_rows(const char* optimiser, const OptimiserLeaves& leaves,
-                            const LeafRows& of) {
+/// Throws unless the gradient's rows are rows of the parameter.
+void check_rows(const char* optimiser, const OptimiserLeaves& leaves, const LeafRows& of) {
   const TensorType& table = leaves.parameters[of.leaf].tensor.type();
   const IndexedSlices& slices = of.rows.slices();
   const TensorType& values = slices.values.type();
   std::vector<std::int64_t> whole(values.sizes());
   if (!whole.empty()) whole[0] = of.rows.dims()[0].size();
   const bool fits = whole == table.sizes();
-  if (fits && values.dtype() == table.dtype()) return of.rows.coalesced();
+  if (fits && values.dtype() == table.dtype()) return;
   const std::string path = leaves.parameter_paths()[of.leaf];
   const std::string message =
       str(optimiser, ": types differ from those of the parameters\n  ",
@@ -114,6 +113,48 @@ TreeLeaves gradient_leaves(const TreeRef& parameters, const TreeRef& gradient,
   return whole;
 }
 
+/// The gradient of a parameter that is not frozen.
+struct LeafGradient {
+  std::size_t leaf;
+  const LeafOptions* options;
+  Tensor numbers;  ///< of the rows, each once; empty for a whole gradient
+  Tensor values;
+};
+
+/// Returns the gradients of the parameters that are not frozen. No other gradient is read, so that
+/// a trace does not compute it.
+std::vector<LeafGradient> trained_gradients(const char* optimiser, OptimiserLeaves& leaves,
+                                            const GroupOptions& options) {
+  for (const LeafRows& of : leaves.rows) {
+    leaves.gradient[of.leaf].tensor = Tensor();
+    check_rows(optimiser, leaves, of);
+  }
+  std::vector<LeafGradient> result;
+  std::size_t tensors = 0;
+  auto rows = leaves.rows.begin();
+  for (std::size_t i = 0; i < leaves.parameters.size(); ++i) {
+    if (!is_floating(leaves.parameters[i])) continue;
+    const LeafOptions& own = options.of(tensors++);
+    const bool are_rows = rows != leaves.rows.end() && rows->leaf == i;
+    if (!own.frozen) {
+      if (are_rows) {
+        const EmbeddingTable once = rows->rows.coalesced();
+        result.push_back({i, &own, once.slices().indices, once.slices().values});
+      } else {
+        result.push_back({i, &own, {}, leaves.gradient[i].tensor});
+      }
+    }
+    if (are_rows) ++rows;
+  }
+  return result;
+}
+
+void clip(std::vector<LeafGradient>& gradients, double max_norm) {
+  std::vector<Tensor*> tensors;
+  for (LeafGradient& of : gradients) tensors.push_back(&of.values);
+  clip_tensors(tensors, max_norm);
+}
+
 }  // namespace
 
 UpdateScope::UpdateScope(const char* optimiser)
@@ -136,33 +177,26 @@ const Tensor& GroupRates::of(const LeafOptions& options, DType dtype) {
 }
 
 std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
-                                const UpdateRule& rule, const GroupOptions& options) {
+                                const UpdateRule& rule, const GroupOptions& options,
+                                double clip_norm) {
   check_structures(optimiser, leaves);
+  check_groups(optimiser, leaves.parameters, options);
   check_types(optimiser, leaves);
-  // Check all indices before the first step, so that a plan can update arguments in place.
-  std::vector<EmbeddingTable> once(leaves.gradient.size());
-  for (const LeafRows& of : leaves.rows) {
-    leaves.gradient[of.leaf].tensor = Tensor();
-    once[of.leaf] = checked_rows(optimiser, leaves, of);
-  }
+  std::vector<LeafGradient> gradients = trained_gradients(optimiser, leaves, options);
+  if (clip_norm > 0) clip(gradients, clip_norm);
   std::vector<NewValues> result;
-  result.reserve(leaves.parameters.size());
-  std::size_t tensors = 0;
-  for (std::size_t i = 0; i < leaves.parameters.size(); ++i) {
-    if (!is_floating(leaves.parameters[i])) continue;
-    NewValues made{i, {}, leaves.parameters[i].tensor, {}};
-    const LeafOptions own = options.of(tensors++);
+  result.reserve(gradients.size());
+  for (const LeafGradient& of : gradients) {
+    NewValues made{of.leaf, of.numbers, leaves.parameters[of.leaf].tensor, {}};
     made.moments.reserve(leaves.moments.size());
     for (const MomentLeaves& moment : leaves.moments)
-      made.moments.push_back(moment.leaves[i].tensor);
-    if (once[i].is_sparse()) {
-      const IndexedSlices& slices = once[i].slices();
-      made.numbers = slices.indices;
-      made.parameter = take_rows(made.parameter, slices.indices);
-      for (Tensor& moment : made.moments) moment = take_rows(moment, slices.indices);
-      rule(made.parameter, slices.values, made.moments, own);
-    } else {
-      rule(made.parameter, leaves.gradient[i].tensor, made.moments, own);
+      made.moments.push_back(moment.leaves[of.leaf].tensor);
+    if (made.are_rows()) {
+      made.parameter = take_rows(made.parameter, of.numbers);
+      for (Tensor& moment : made.moments) moment = take_rows(moment, of.numbers);
+    }
+    rule(made.parameter, of.values, made.moments, *of.options);
+    if (!made.are_rows()) {
       count_as(made.parameter, MemoryClass::parameters);
       for (const Tensor& moment : made.moments) count_as(moment, MemoryClass::parameters);
     }
@@ -197,13 +231,13 @@ void put_new_values(OptimiserLeaves& leaves, std::vector<NewValues> values) {
 
 void apply_rule(const char* optimiser, const TreeSlot& parameters, const TreeRef& gradient,
                 const std::vector<Moment>& moments, const UpdateRule& rule,
-                const GroupOptions& options, Tensor& step) {
+                const GroupOptions& options, double clip_norm, Tensor& step) {
   OptimiserLeaves leaves{
       flatten_tree(parameters), {}, paths_fn(parameters), paths_fn(gradient), {}};
   leaves.gradient = gradient_leaves(parameters, gradient, leaves.rows);
   for (const Moment& moment : moments)
     leaves.moments.push_back({moment.name, flatten_tree(moment.tree), paths_fn(moment.tree)});
-  std::vector<NewValues> values = optimise(optimiser, leaves, rule, options);
+  std::vector<NewValues> values = optimise(optimiser, leaves, rule, options, clip_norm);
   const Tensor next_step = step + 1;
   const auto give_back = [&] {  // into the trees as they are, without allocation: never fails
     fill_tree(parameters, std::move(leaves.parameters));
@@ -233,56 +267,6 @@ TreeLeaves zero_moments(TreeLeaves parameters) {
     count_as(leaf.tensor, MemoryClass::parameters);
   }
   return parameters;
-}
-
-namespace {
-
-/// Returns the options of a parameter; counts the members of its group.
-LeafOptions options_of(const std::vector<ParameterGroup>& groups, const std::string& path,
-                       const Tensor& parameter, double weight_decay,
-                       std::vector<std::int64_t>& members) {
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    if (!groups[g].contains(path, parameter)) continue;
-    ++members[g];
-    return {groups[g].rate, groups[g].weight_decay.value_or(weight_decay)};
-  }
-  return {1, weight_decay};
-}
-
-}  // namespace
-
-GroupOptions group_options(const char* optimiser, const TreeLeaves& parameters,
-                           const PathsFn& paths, const std::vector<ParameterGroup>& groups,
-                           std::optional<double> weight_decay) {
-  GroupOptions result{{1}, {weight_decay.value_or(0)}};
-  if (groups.empty()) return result;
-  for (const ParameterGroup& group : groups) {
-    if (!group.contains)
-      throw ArgumentError(str(optimiser, ": a group needs the function `contains`"));
-    check_not_negative(optimiser, "the rate of a group", group.rate);
-    if (!group.weight_decay) continue;
-    if (!weight_decay)
-      throw ArgumentError(
-          str(optimiser, ": a group has a weight_decay, but ", optimiser, " has none; use AdamW"));
-    check_not_negative(optimiser, "the weight_decay of a group", *group.weight_decay);
-  }
-  result = {{}, {}};
-  const std::vector<std::string> names = paths();
-  std::vector<std::int64_t> members(groups.size(), 0);
-  std::string all;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (!is_floating(parameters[i])) continue;
-    const LeafOptions own =
-        options_of(groups, names[i], parameters[i].tensor, weight_decay.value_or(0), members);
-    result.rates.push_back(own.rate);
-    result.weight_decays.push_back(own.weight_decay);
-    all += str(all.empty() ? "" : ", ", names[i].empty() ? "the tensor" : names[i]);
-  }
-  for (std::size_t g = 0; g < groups.size(); ++g)
-    if (!members[g])
-      throw ArgumentError(str(optimiser, ": group ", g, " contains no parameter that is not in a ",
-                              "group before it; the parameters are ", all));
-  return result;
 }
 
 Tensor first_step() { return scalar(0, i64); }

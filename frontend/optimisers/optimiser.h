@@ -15,6 +15,7 @@
 #include "reel/core/base/visibility.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/frontend/optimisers/clip.h"
+#include "reel/frontend/optimisers/parameter_group.h"
 #include "reel/frontend/sparse/embedding_table.h"
 #include "reel/frontend/tree/leaves.h"
 #include "reel/frontend/tree/tree.h"
@@ -22,43 +23,11 @@
 REEL_API_BEGIN
 namespace reel {
 
-/// Some of the parameters of an optimiser, with options of their own.
-struct ParameterGroup {
-  /// Returns true for a parameter of the group, given its path in the tree ("encoder.bias") and its
-  /// value. Called once for each floating tensor, when the optimiser is made.
-  std::function<bool(const std::string& path, const Tensor& parameter)> contains{};
-  double rate = 1;                       ///< times the learning rate
-  std::optional<double> weight_decay{};  ///< in place of the optimiser's, which must have one
-};
-
 namespace detail {
-
-/// The options of one parameter.
-struct LeafOptions {
-  double rate = 1;
-  double weight_decay = 0;
-  bool operator==(const LeafOptions&) const = default;
-};
 
 /// Updates one parameter and its moments, which are in the optimiser's order, by one step.
 using UpdateRule = std::function<void(Tensor& parameter, const Tensor& gradient,
                                       std::span<Tensor> moments, const LeafOptions& options)>;
-
-/// The options that an optimiser has for each floating tensor of the parameters, in their order; a
-/// single one if all are equal. A tree.
-struct GroupOptions {
-  std::vector<double> rates{1}, weight_decays{0};
-  LeafOptions of(std::size_t tensor) const {
-    const std::size_t i = rates.size() == 1 ? 0 : tensor;
-    return {rates[i], weight_decays[i]};
-  }
-};
-/// weight_decay: the optimiser's; nullopt if it has none. A parameter belongs to the first group
-/// that contains it. Throws ArgumentError for options out of range, and for a group without
-/// parameters.
-GroupOptions group_options(const char* optimiser, const TreeLeaves& parameters,
-                           const PathsFn& paths, const std::vector<ParameterGroup>& groups,
-                           std::optional<double> weight_decay);
 
 /// A scalar of a step, computed in f64. It is cast once to a parameter's dtype, at the first
 /// request.
@@ -82,6 +51,14 @@ class GroupRates {
   std::map<double, StepScalar> by_factor_;
 };
 
+/// For functions that leave out the gradients of frozen parameters.
+struct OptimiserGroups {
+  template <class Optimiser>
+  static const GroupOptions& of(const Optimiser& optimiser) {
+    return optimiser.groups_;
+  }
+};
+
 /// Marks ops that a trace records during its lifetime as one update; pictures draw a box around
 /// them. optimiser: a string literal.
 class UpdateScope {
@@ -100,10 +77,12 @@ struct Moment {
 
 /// Applies the rule once to all parameters and their moments, and replaces `step` by the next one.
 /// If the gradient of a table is rows, applies it to these rows of the table and its moments.
-/// Throws, and changes nothing, if the trees differ in structure or types.
+/// Frozen parameters and their moments keep their tensors. clip_norm: the largest global norm of
+/// the other parameters' gradient; 0: not clipped. Throws, and changes nothing, if the trees differ
+/// in structure or types.
 void apply_rule(const char* optimiser, const TreeSlot& parameters, const TreeRef& gradient,
                 const std::vector<Moment>& moments, const UpdateRule& rule,
-                const GroupOptions& options, Tensor& step);
+                const GroupOptions& options, double clip_norm, Tensor& step);
 /// Returns moments of zero for floating tensors; other leaves have no moments.
 TreeLeaves zero_moments(TreeLeaves parameters);
 
@@ -134,8 +113,15 @@ void check_not_negative(const char* optimiser, const char* option, double value)
 /// SparseAdam, for every optimiser.
 ///
 /// Options of every optimiser: `groups` gives some parameters another learning rate, or another
-/// weight decay; with `clip_norm`, an update clips the gradient by its global norm first, as
-/// clip_by_global_norm does.
+/// weight decay, or freezes them; with `clip_norm`, an update clips the gradient by its global norm
+/// first, as clip_by_global_norm does.
+///
+/// Frozen parameters, in a group with `frozen`, keep their bits in every step, and so do their
+/// moments. Their gradient is not read, even if it is NaN: it neither counts in the norm nor is
+/// scaled, and a trace does not compute it unless something else reads it. stop_frozen_gradients
+/// spares it elsewhere. (A group of rate 0 is not frozen: its gradient counts in the norm, its
+/// moments change, and NaN reaches the parameters.) Moments of frozen parameters are zeros, so that
+/// checkpoints load whatever is frozen.
 ///
 ///   const auto is_bias = [](const std::string& path, const Tensor&) {
 ///     return path.ends_with("bias");
@@ -162,6 +148,19 @@ class Optimiser {
     learning_rate_ = learning_rate;
   }
 
+  /// Returns the parameters with stop_gradient of the frozen ones. A loss function that begins with
+  /// it has a gradient of zeros there, or of no table rows, which is not computed in eager mode
+  /// either, nor by GradientSum::add. Throws StructureError if the parameters
+  /// differ in structure from the constructor's.
+  ///
+  ///   const auto loss_of = [&](const Model& model, const Batch& batch) {
+  ///     return loss(adam.stop_frozen_gradients(model)(batch.x), batch.y);
+  ///   };
+  Params stop_frozen_gradients(const Params& parameters) const {
+    return unflatten(parameters,
+                     detail::stop_frozen_gradients(name_, flatten(parameters), groups_));
+  }
+
  protected:
   /// name: for errors. Requires a string literal. options: has learning_rate, clip_norm and groups.
   /// weight_decay: nullopt for an optimiser without one.
@@ -185,18 +184,14 @@ class Optimiser {
   /// Applies the rule once to all parameters and their moments; clips the gradient before.
   void apply(Params& parameters, const Params& gradient, const std::vector<detail::Moment>& moments,
              const detail::UpdateRule& rule) {
-    const auto apply_to = [&](const Params& clipped) {
-      detail::apply_rule(name_, detail::TreeSlot(parameters), detail::TreeRef(clipped), moments,
-                         rule, groups_, step_);
-    };
-    if (clip_norm_ > 0)
-      apply_to(clip_by_global_norm(gradient, clip_norm_).first);
-    else
-      apply_to(gradient);
+    detail::apply_rule(name_, detail::TreeSlot(parameters), detail::TreeRef(gradient), moments,
+                       rule, groups_, clip_norm_, step_);
   }
 
   /// Returns the number of the next update, counted from 1.
   Tensor next_step() const { return step_ + 1; }
+
+  friend struct detail::OptimiserGroups;
 
   const char* name_;
   Tensor step_, learning_rate_;

@@ -41,11 +41,13 @@ struct NewValues {
   bool are_rows() const { return numbers.is_defined(); }
 };
 
-/// Applies the rule to every floating tensor. If the gradient of a table is rows, applies it to
-/// these rows of the table and its moments. Returns the results and changes no leaf. Throws if the
-/// trees differ in structure or types.
+/// Applies the rule to every floating tensor that is not frozen. If the gradient of a table is
+/// rows, applies it to these rows of the table and its moments. All indices are checked before the
+/// first step, so that a plan can update arguments in place. clip_norm: as for apply_rule. Returns
+/// the results and changes no leaf. Throws if the trees differ in structure or types.
 std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
-                                const UpdateRule& rule, const GroupOptions& options);
+                                const UpdateRule& rule, const GroupOptions& options,
+                                double clip_norm);
 /// Writes new values into the leaves; rows in place if the leaf holds the only reference to its
 /// table. Changes all leaves or, if it throws, none.
 void put_new_values(OptimiserLeaves& leaves, std::vector<NewValues> values);
