@@ -136,6 +136,24 @@ Tensors broadcast_tree(const TreeTensors& tree, int root) {
   return result;
 }
 
+TreeTensors without_frozen(TreeTensors gradient, const GroupOptions& groups) {
+  std::size_t floating = 0;
+  for (std::size_t i = 0; i < gradient.tensors.size(); ++i) {
+    const Tensor& x = gradient.tensors[i];
+    if (!x.is_defined() || x.type().is_list() || !is_float(x.dtype())) continue;
+    if (!groups.of(floating++).frozen) continue;
+    const bool are_rows =
+        std::count(gradient.slices.begin(), gradient.slices.end(), i) > 0;  // three tensors
+    for (std::size_t k = i; k < i + (are_rows ? 3 : 1); ++k) gradient.tensors[k] = Tensor();
+  }
+  return gradient;
+}
+
+void fill_empty(Tensors& tensors, const Tensors& others) {
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (!tensors[i].is_defined()) tensors[i] = others[i];
+}
+
 Tensors mean_of_shards(const std::vector<Weighted>& losses, const std::vector<TreeTensors>& trees,
                        int shards) {
   const Transport& transport = Transport::active("value_and_grad");

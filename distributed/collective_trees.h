@@ -7,6 +7,7 @@
 #include "reel/core/base/visibility.h"
 #include "reel/distributed/collective_ops.h"
 #include "reel/frontend/losses/metrics.h"
+#include "reel/frontend/optimisers/parameter_group.h"
 #include "reel/frontend/sparse/indexed_slices.h"
 #include "reel/frontend/tree/tree.h"
 
@@ -38,6 +39,13 @@ Tensors all_reduce_tree(const TreeTensors& tree, Reduction how);
 /// that is no floating scalar.
 Tensors all_reduce_mean_tree(const TreeTensors& tree, const Tensor& count);
 Tensors broadcast_tree(const TreeTensors& tree, int root);
+
+/// Returns the gradient with empty Tensors in the places of frozen parameters. groups: of the
+/// optimiser of these parameters.
+TreeTensors without_frozen(TreeTensors gradient, const GroupOptions& groups);
+
+/// Replaces empty Tensors by those of `others` at the same place.
+void fill_empty(Tensors& tensors, const Tensors& others);
 
 /// Returns the sums of all shards' gradients, divided by the sum of their weights; zeros if it is
 /// 0. losses, trees: by shard of this rank; trees: gradients of the totals. The mean loss is the

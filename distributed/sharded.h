@@ -8,6 +8,7 @@
 #include "reel/core/functions/identity.h"
 #include "reel/core/runtime/random.h"
 #include "reel/distributed/collective_trees.h"
+#include "reel/frontend/optimisers/optimiser.h"
 #include "reel/frontend/transforms/grad.h"
 
 REEL_API_BEGIN
@@ -62,9 +63,18 @@ OwnShards shards_of(const Args&... args) {
   return found[0];
 }
 
-template <class F>
-auto sharded_value_and_grad(F f) {
-  return [f](const auto& model, const auto&... rest) {
+/// Stands for an optimiser without frozen parameters.
+struct NoneFrozen {
+  template <class Model>
+  const Model& stop_frozen_gradients(const Model& model) const {
+    return model;
+  }
+};
+
+/// optimiser: its frozen parameters get gradients of zeros, or no table rows, which are not sent.
+template <class F, class Optimiser>
+auto sharded_value_and_grad(F f, Optimiser optimiser) {
+  return [f, optimiser](const auto& model, const auto&... rest) {
     using Model = std::decay_t<decltype(model)>;
     using Value = std::decay_t<decltype(f(model, shard_of(rest, 0)...))>;
     static_assert((kIsSharded<std::decay_t<decltype(rest)>> || ...),
@@ -76,8 +86,8 @@ auto sharded_value_and_grad(F f) {
         "have other numbers of items");
     constexpr bool kHasAuxiliary = !std::is_same_v<Value, Weighted>;
     const OwnShards own = shards_of(rest...);
-    const auto of_shard = reel::value_and_grad([&f](const Model& m, const auto&... shard) {
-      const Value value = f(m, shard...);
+    const auto of_shard = reel::value_and_grad([&](const Model& m, const auto&... shard) {
+      const Value value = f(optimiser.stop_frozen_gradients(m), shard...);
       if constexpr (kHasAuxiliary)
         return std::pair{value.first.total, value};
       else
@@ -102,10 +112,13 @@ auto sharded_value_and_grad(F f) {
       else
         losses.push_back(values[s]);
       trees.push_back(tree_tensors(gradients[s]));
+      if constexpr (!std::is_same_v<Optimiser, NoneFrozen>)
+        trees.back() = without_frozen(std::move(trees.back()), OptimiserGroups::of(optimiser));
     }
     Tensors reduced = mean_of_shards(losses, trees, own.of);
     Tensor loss = std::move(reduced.back());
     reduced.pop_back();
+    fill_empty(reduced, tree_tensors(gradients[0]).tensors);
     Model gradient = with_tree_tensors(gradients[0], reduced);
     if constexpr (kHasAuxiliary) {
       Sharded<typename Value::second_type> auxiliary{{}, own.first, own.of};

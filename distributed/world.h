@@ -150,7 +150,15 @@ class World {
   /// of an EmbeddingTable are gathered, in the order of the shards.
   template <class F>
   auto value_and_grad(F f) const {
-    return detail::sharded_value_and_grad(std::move(f));
+    return detail::sharded_value_and_grad(std::move(f), detail::NoneFrozen());
+  }
+  /// value_and_grad(f, optimiser)(model, rest...) returns the same, with a gradient of zeros, or of
+  /// no table rows, for the parameters that are frozen in the optimiser. It is neither computed nor
+  /// exchanged. All ranks must freeze the same parameters. Collective. Throws StructureError if the
+  /// model differs in structure from the optimiser's parameters.
+  template <class F, class Params>
+  auto value_and_grad(F f, const Optimiser<Params>& optimiser) const {
+    return detail::sharded_value_and_grad(std::move(f), optimiser);
   }
 
  private:
