@@ -50,9 +50,10 @@ struct GradientSum {
         weight(scalar(0, dtype)) {}
 
   /// Adds a part. f: (parameters, rest...) -> the sum of its losses and the number of its terms, as
-  /// Weighted in losses/metrics.h: {total, weight}. Gradients of table rows become dense. Throws
-  /// DTypeError if a loss has another dtype than the sums, and as value_and_grad does; the sums are
-  /// then unchanged.
+  /// Weighted in losses/metrics.h: {total, weight}. Gradients of table rows become dense. Gradients
+  /// of frozen parameters are sums too, unless f begins with Optimiser::stop_frozen_gradients.
+  /// Throws DTypeError if a loss has another dtype than the sums, and as value_and_grad does; the
+  /// sums are then unchanged.
   template <class F, class... Rest>
   void add(F&& f, const Params& parameters, const Rest&... rest) {
     const auto of_total = [&](const Params& p, const Rest&... others) {
