@@ -49,8 +49,8 @@ struct Scan {
   Xs xs{};      ///< a tree of tensors that have spatial_dim; each iteration takes a slice
   Ys ys{};      ///< a tree of the TensorType that y must have; optional
   Cond cond{};  ///< State -> booleans over cond_dims; cond(None, State) works too
-  /// (x, State) -> std::pair{y, State}; without xs (State); without state (x) -> y. It may take the
-  /// index of x first: (i, x, State), (i, State), (i, x).
+  /// (x, State) -> std::pair{y, State}; only without xs (State); only without state (x) -> y. It
+  /// may take the index of x first: (i, x, State), (i, State), (i, x).
   Body body{};
   std::optional<IterationCount>
       max_seq_len{};  ///< the largest number of iterations; a number, a scalar, or one per entry
@@ -90,9 +90,10 @@ template <class T>
 inline constexpr bool is_none = std::is_same_v<T, None>;
 
 struct NotInvocable {};
-/// The body, if it may be called with x alone: only if the scan has no state.
-template <class Body, class State>
-using OnlyX = std::conditional_t<is_none<State>, const Body&, NotInvocable>;
+/// The body, if it may be called without Other (a state, or xs): only if the scan has none. Another
+/// body is not tried: a generic one of one argument would compile, and take a state for x.
+template <class Body, class Other>
+using BodyWithout = std::conditional_t<is_none<Other>, const Body&, NotInvocable>;
 
 /// The arguments with which scan calls the body.
 enum class ScanBodyForm { none, x, x_and_state, state, index_x_state, index_x, index_state };
@@ -101,17 +102,17 @@ enum class ScanBodyForm { none, x, x_and_state, state, index_x_state, index_x, i
 /// arguments, and fails to compile for some.
 template <class Body, class X, class State>
 constexpr ScanBodyForm scan_body_form() {
-  if constexpr (std::is_invocable_v<OnlyX<Body, State>, const X&>)
+  if constexpr (std::is_invocable_v<BodyWithout<Body, State>, const X&>)
     return ScanBodyForm::x;
   else if constexpr (std::is_invocable_v<const Body&, const X&, const State&>)
     return ScanBodyForm::x_and_state;
-  else if constexpr (std::is_invocable_v<const Body&, const State&>)
+  else if constexpr (std::is_invocable_v<BodyWithout<Body, X>, const State&>)
     return ScanBodyForm::state;
   else if constexpr (std::is_invocable_v<const Body&, const Tensor&, const X&, const State&>)
     return ScanBodyForm::index_x_state;
-  else if constexpr (is_none<State> && std::is_invocable_v<const Body&, const Tensor&, const X&>)
+  else if constexpr (std::is_invocable_v<BodyWithout<Body, State>, const Tensor&, const X&>)
     return ScanBodyForm::index_x;
-  else if constexpr (is_none<X> && std::is_invocable_v<const Body&, const Tensor&, const State&>)
+  else if constexpr (std::is_invocable_v<BodyWithout<Body, X>, const Tensor&, const State&>)
     return ScanBodyForm::index_state;
   else
     return ScanBodyForm::none;
@@ -143,10 +144,10 @@ decltype(auto) call_form(const Body& body, const Tensor& index, const X& x, cons
 template <class Body, class X, class State>
 constexpr bool is_scan_body() {
   constexpr bool kIsBody = scan_body_form<Body, X, State>() != ScanBodyForm::none;
-  static_assert(
-      kIsBody,
-      "scan calls body(x, state), body(state) without xs, or body(x) without a state; the "
-      "body may take the index of x before them, a Tensor");
+  static_assert(kIsBody,
+                "scan calls body(x, state), body(state) without xs, or body(x) without a state: "
+                "with xs and a state the body takes both; it may take the index of x before them, "
+                "a Tensor");
   if constexpr (kIsBody)
     return returns_tree<decltype(call_form(std::declval<const Body&>(), Tensor(),
                                            std::declval<const X&>(),
@@ -178,10 +179,18 @@ auto call_scan_body(const Body& body, const Tensor& index, const X& x, const Sta
 
 template <class Cond, class State>
 LoopCondition call_scan_cond(const Cond& cond, const State& state) {
-  if constexpr (std::is_invocable_v<const Cond&, const State&>)
+  if constexpr (std::is_invocable_v<const Cond&, const State&>) {
     return as_condition(std::decay_t<decltype(cond(state))>(cond(state)));
-  else
-    return as_condition(std::decay_t<decltype(cond(None{}, state))>(cond(None{}, state)));
+  } else {
+    constexpr bool kTakesNone = std::is_invocable_v<const Cond&, const None&, const State&>;
+    static_assert(kTakesNone,
+                  "the cond of scan is called with the state alone, whose numbers have become "
+                  "tensors, or with (None, state)");
+    if constexpr (kTakesNone)
+      return as_condition(std::decay_t<decltype(cond(None{}, state))>(cond(None{}, state)));
+    else
+      return {};
+  }
 }
 
 /// The type of ys with return_tensor_arrays: TensorArrays in the place of tensors.

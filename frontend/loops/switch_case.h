@@ -21,6 +21,18 @@ Tensor checked_branch_index(const Tensor& index);
 /// Names the branches of these numbers, for errors. Each stands for all branches of one side.
 BranchNames names_of_branches(std::size_t first, std::size_t second);
 
+template <class... Branches>
+constexpr bool are_numbered_branches() {
+  constexpr bool kTakeNothing = (std::is_invocable_v<Branches> && ...);
+  static_assert(kTakeNothing,
+                "the branches of switch_case are functions without arguments: let them capture the "
+                "values that they read");
+  if constexpr (kTakeNothing)
+    return (returns_tree<std::invoke_result_t<Branches>>() && ...);
+  else
+    return false;
+}
+
 /// Runs branch `index`, which is one of the `Count` branches from First on.
 template <std::size_t First, std::size_t Count, class Branches>
 auto run_branch(const Tensor& index, const Branches& branches) {
@@ -50,7 +62,9 @@ auto switch_case(const Index& index, Branches&&... branches) {
                 "the index of switch_case is a number, or an integer scalar Tensor");
   static_assert(sizeof...(Branches) > 0, "switch_case takes at least one branch");
   const std::tuple<Branches&...> all(branches...);
-  if constexpr (std::is_integral_v<Index>)
+  if constexpr (!detail::are_numbered_branches<Branches&...>())
+    return Tensor();
+  else if constexpr (std::is_integral_v<Index>)
     return detail::run_branch<0, sizeof...(Branches)>(
         detail::number_as_tensor(static_cast<std::int64_t>(index)), all);
   else
