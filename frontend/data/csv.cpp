@@ -4,36 +4,20 @@
 #include <csv.h>
 #endif
 
-#include <charconv>
 #include <exception>
 #include <new>
+#include <optional>
 #include <string_view>
-#include <type_traits>
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/core/types/mode.h"
+#include "reel/frontend/data/csv_number.h"
+#include "reel/frontend/files/file_kind.h"
 #include "reel/frontend/files/stored_file.h"
 
 namespace reel {
-namespace {
-
-/// Returns true, and the number, if the text is a number of the type.
-template <class T>
-bool read_number(std::string_view text, T& number) {
-  if constexpr (std::is_same_v<T, bool>) {
-    number = text == "true" || text == "1";
-    return number || text == "false" || text == "0";
-  } else {
-    if (text.starts_with('+')) text.remove_prefix(1);
-    const auto [end, error] = std::from_chars(text.begin(), text.end(), number);
-    return error == std::errc() && end == text.end() && !text.empty();
-  }
-}
-
-}  // namespace
-
 const std::vector<std::string>& CsvTable::texts(const std::string& column) const {
   const auto place = places_.find(column);
   if (place != places_.end()) return fields_[place->second];
@@ -60,11 +44,11 @@ Tensor CsvTable::numbers(const std::vector<std::string>& columns, const Dims& di
     for (std::size_t c = 0; c < width; ++c) {
       const std::vector<std::string>& fields = texts(columns[c]);
       for (std::size_t r = 0; r < fields.size(); ++r) {
-        T number{};
-        if (!read_number(fields[r], number))
+        const std::optional<T> number = csv_number<T>(fields[r], options_);
+        if (!number)
           throw IoError(str(name_, ", line ", lines_[r], ": \"", fields[r], "\" in column \"",
-                            columns[c], "\" is no ", dtype));
-        all[r * width + c] = number;
+                            columns[c], "\" ", why_no_csv_number(fields[r], dtype, options_)));
+        all[r * width + c] = *number;
       }
     }
     const ModeScope plain({});  // file contents belong to no trace
@@ -87,7 +71,9 @@ class CsvReader {
  public:
   CsvReader(const std::string& path, const CsvOptions& options)
       : file_(path, "load_csv"), has_header_(options.has_header) {
+    check(options);
     table_.name_ = file_.name();
+    table_.options_ = options;
     if (csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI)) throw std::bad_alloc();
     csv_set_delim(&parser_, static_cast<unsigned char>(options.separator));
   }
@@ -96,6 +82,9 @@ class CsvReader {
   CsvReader& operator=(const CsvReader&) = delete;
 
   CsvTable read() {
+    if (const std::string_view encoding = wide_encoding_of(file_.front()); !encoding.empty())
+      throw IoError(str(table_.name_, " is text in ", encoding, ", and load_csv reads UTF-8: ",
+                        "convert it by iconv -f ", encoding, " -t UTF-8, or save it as UTF-8"));
     std::string bytes(file_.size(), '\0');
     file_.read(bytes.data(), 0, bytes.size());
     constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
@@ -116,6 +105,16 @@ class CsvReader {
   }
 
  private:
+  static void check(const CsvOptions& options) {
+    const char separator = options.separator, decimal = options.decimal;
+    if (separator == '"' || separator == '\n' || separator == '\r')
+      throw ArgumentError("load_csv: separator must be neither a quote nor a line end");
+    if (decimal != '.' && decimal != ',')
+      throw ArgumentError(str("load_csv: decimal is a point or a comma, got '", decimal, "'"));
+    if (separator == decimal)
+      throw ArgumentError(str("load_csv: separator and decimal are both '", decimal,
+                              "'; tables with decimal commas have {.separator = ';'}"));
+  }
   // libcsv is C: exceptions are kept until it returns.
   static void on_field(void* text, std::size_t size, void* self) noexcept {
     auto& reader = *static_cast<CsvReader*>(self);

@@ -18,11 +18,15 @@ std::string print(N number) {
   return std::string(text, std::to_chars(text, text + sizeof text, number).ptr);
 }
 
+bool is_space(char c) { return c == ' ' || c == '\t'; }
+
 /// Returns the field as the file has it: in quotes if it has a separator, a quote, a line end, or a
-/// space at an end.
+/// space or tab at an end, or begins with a byte order mark, which readers would leave out.
 std::string quoted(const std::string& text) {
+  if (text.empty()) return text;
   const bool is_plain = text.find_first_of(",\"\r\n") == std::string::npos &&
-                        !text.starts_with(' ') && !text.ends_with(' ');
+                        !is_space(text.front()) && !is_space(text.back()) &&
+                        !text.starts_with("\xef\xbb\xbf");
   if (is_plain) return text;
   std::string result = "\"";
   for (const char c : text) {
@@ -39,6 +43,7 @@ std::string line_of(const Fields& fields, const TextOf& text_of) {
     if (&field != &*fields.begin()) line += ',';
     line += quoted(text_of(field));
   }
+  if (line.empty()) line = "\"\"";  // readers leave out empty lines
   return line + '\n';
 }
 
@@ -47,6 +52,7 @@ std::string line_of(const Fields& fields, const TextOf& text_of) {
 CsvField::CsvField(float number) : text_(print(number)) {}
 CsvField::CsvField(double number) : text_(print(number)) {}
 CsvField::CsvField(std::int64_t number) : text_(print(number)) {}
+CsvField::CsvField(std::uint64_t number) : text_(print(number)) {}
 CsvField::CsvField(const Tensor& scalar) {
   if (scalar.dtype() == f32)
     text_ = print(scalar.item<float>());

@@ -24,6 +24,7 @@ class CsvField {
   CsvField(float number);
   CsvField(double number);
   CsvField(std::int64_t number);
+  CsvField(std::uint64_t number);
   /// Throws as Tensor::item does.
   CsvField(const Tensor& scalar);
   CsvField(std::string text) : text_(std::move(text)) {}
@@ -34,7 +35,9 @@ class CsvField {
 
  private:
   template <class N>
-  using Held = std::conditional_t<std::is_floating_point_v<N>, double, std::int64_t>;
+  using HeldInteger = std::conditional_t<std::is_unsigned_v<N>, std::uint64_t, std::int64_t>;
+  template <class N>
+  using Held = std::conditional_t<std::is_floating_point_v<N>, double, HeldInteger<N>>;
 
   std::string text_;
 };

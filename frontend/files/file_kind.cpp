@@ -57,7 +57,25 @@ bool is_text(std::string_view front) {
          });
 }
 
+/// Returns the number of zeros among the bytes at first, first + 2, ...
+std::size_t count_zeros(std::string_view front, std::size_t first) {
+  std::size_t zeros = 0;
+  for (std::size_t i = first; i < front.size(); i += 2) zeros += front[i] == '\0';
+  return zeros;
+}
+
 }  // namespace
+
+std::string_view wide_encoding_of(std::string_view front) {
+  if (front.starts_with("\xff\xfe\0\0"sv)) return "UTF-32LE";
+  if (front.starts_with("\0\0\xfe\xff"sv)) return "UTF-32BE";
+  if (front.starts_with("\xff\xfe")) return "UTF-16LE";
+  if (front.starts_with("\xfe\xff")) return "UTF-16BE";
+  // Digits, separators and line ends have one zero of two bytes. A table has them in every row.
+  const std::size_t even = count_zeros(front, 0), odd = count_zeros(front, 1);
+  if (even + odd < front.size() / 16 + 1 || (even && odd)) return {};
+  return odd ? "UTF-16LE" : "UTF-16BE";
+}
 
 std::string_view kind_of_file(std::string_view front) {
   for (const auto& [bytes, kind] : kKinds)

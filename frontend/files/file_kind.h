@@ -13,4 +13,9 @@ inline constexpr std::size_t kFileFrontBytes = 512;
 /// as torch.save and numpy.savez write them". Empty for an unknown kind.
 std::string_view kind_of_file(std::string_view front);
 
+/// Returns the encoding of a text that begins with these bytes, as iconv calls it, if it is UTF-16
+/// or UTF-32: "UTF-16LE". Recognises it by the byte order mark, UTF-16 also by the zeros in every
+/// other byte. Empty otherwise.
+std::string_view wide_encoding_of(std::string_view front);
+
 }  // namespace reel

@@ -86,8 +86,11 @@ TEST_F(CsvTest, ErrorsNameLineAndColumn) {
   const CsvTable table = of("a,b\n\n1,2\n3,x\n,2.5\n");
   EXPECT_EQ(message_of<IoError>([&] { return table.numbers("b"); }),
             name + ", line 4: \"x\" in column \"b\" is no f32");
-  EXPECT_EQ(message_of<IoError>([&] { return table.numbers("a"); }),
-            name + ", line 5: \"\" in column \"a\" is no f32");
+  EXPECT_EQ(
+      message_of<IoError>([&] { return table.numbers("a"); }),
+      name +
+          ", line 5: \"\" in column \"a\" is no f32; CsvOptions{.missing = {\"\"}} makes it a "
+          "missing number");
   EXPECT_EQ(message_of<IoError>([&] { return table.texts("c"); }),
             name + " has no column \"c\"; it has a, b");
   const CsvTable large = of("a\n2147483648\n");

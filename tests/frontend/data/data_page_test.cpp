@@ -1,4 +1,6 @@
 // The programs of docs/data.md: each runs here and does as the page says.
+#include <cmath>
+
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/own_folder.h"
@@ -23,6 +25,23 @@ TEST_F(DataPage, RowsOfDifferentLengths) {
   const Tensor letters = ragged(words, {Dim("batch"), Dim("letters")});
   EXPECT_EQ(rows_of<std::string>(letters), words);
 }
+
+#ifdef REEL_HAS_CSV
+TEST_F(DataPage, Tables) {
+  write(path, "day;level;open\n1;2,5;True\n2;NA;False\n3;;True\n");
+  const auto run = [&] {
+    const CsvTable table =
+        load_csv(path, {.separator = ';', .decimal = ',', .missing = {"", "NA"}});
+    const Tensor level = table.numbers("level", {Dim("day")});  // {2.5, nan, nan}
+    const Tensor open = table.numbers("open", {Dim("day")}, boolean);
+    return std::pair{level, open};
+  };
+  const auto [level, open] = run();
+  EXPECT_EQ(level.to_vector<float>()[0], 2.5f);
+  EXPECT_TRUE(std::isnan(level.to_vector<float>()[1]) && std::isnan(level.to_vector<float>()[2]));
+  expect_values(open, {1, 0, 1});
+}
+#endif
 
 struct Training {
   Tensor total = scalar(0.0, f64);
