@@ -125,6 +125,18 @@ std::vector<RowNumbers> BatchOrder::batches(std::int64_t epoch) const {
   return shuffled;
 }
 
+bool BatchOrder::is_empty() const {
+  if (!options_.shuffle) return batches(0).empty();  // every epoch has the same order
+  if (!rows_ || !options_.drop_last) return !rows_;
+  if (rows_ < options_.rows) return true;
+  if (!options_.tokens) return false;
+  // In some order the shortest rows come first. If they are no full batch, no rows are.
+  RowNumbers lengths = options_.lengths;
+  const auto longest = lengths.begin() + (options_.rows - 1);
+  std::nth_element(lengths.begin(), longest, lengths.end());
+  return *longest && options_.rows > options_.tokens / *longest;
+}
+
 std::uint64_t BatchOrder::seed_of(std::int64_t epoch, std::int64_t batch) const {
   return mix(mix(mix(options_.shuffle.value_or(0), epoch), kInBatch), batch);
 }

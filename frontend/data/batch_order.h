@@ -24,7 +24,8 @@ struct BatchOptions {
   std::int64_t bucket = 0;
   bool drop_last = false;  ///< leaves out a batch with fewer than `rows` rows
   /// A loop over Batches ends when this number of epochs is over, counted from the first one. 0:
-  /// each loop ends with its epoch, and the next loop runs over the next epoch.
+  /// each loop ends with its epoch, and the next loop runs over the next epoch. If no epoch has a
+  /// batch, all of them are over at once.
   std::int64_t epochs = 0;
   int ahead = 2;  ///< batches that a thread makes ahead; 0: the caller makes each one
   /// The length of each row, for `tokens` and `bucket`. Default: its size, if it has one.
@@ -45,6 +46,9 @@ class BatchOrder {
   const BatchOptions& options() const { return options_; }
   /// Returns the rows of each batch of an epoch.
   std::vector<RowNumbers> batches(std::int64_t epoch) const;
+  /// Returns true if no epoch has a batch: there are no rows, or drop_last leaves out every batch
+  /// that any order of the rows gives.
+  bool is_empty() const;
   /// Returns the seed of random numbers that are drawn while a batch is made.
   std::uint64_t seed_of(std::int64_t epoch, std::int64_t batch) const;
   /// Returns a number that differs, with high probability, for other rows or options that change

@@ -129,6 +129,13 @@ struct BatchReader::State {
     changed.notify_all();
     return next;
   }
+  /// Goes to the next epoch behind one of whose batches all were handed out; if no epoch has a
+  /// batch, to the end of the loop.
+  void end_epoch_of_place() {
+    const bool skips_all = place.batch == 0 && place.epoch + 1 < end_epoch && order.is_empty();
+    if (skips_all) stop();  // its epochs would not be those of the place
+    place = {skips_all ? end_epoch : place.epoch + 1, 0};
+  }
   std::int64_t size_of(std::int64_t epoch) const {
     if (!size || size->first != epoch)
       size = {epoch, static_cast<std::int64_t>(order.batches(epoch).size())};
@@ -150,6 +157,7 @@ void BatchReader::begin_loop() {
 std::shared_ptr<void> BatchReader::next() {
   State& state = *state_;
   while (state.place.epoch < state.end_epoch) {
+    check_cancellation();  // epochs without a batch may be many, and nothing else looks
     if (!state.thread.joinable() && !state.own_maker) state.start();
     Made next = state.take();
     if (next.error) {
@@ -160,7 +168,7 @@ std::shared_ptr<void> BatchReader::next() {
       ++state.place.batch;
       return std::move(next.batch);
     }
-    state.place = {state.place.epoch + 1, 0};
+    state.end_epoch_of_place();
   }
   return nullptr;
 }

@@ -76,7 +76,8 @@ Dim batch_dim(const Dim& like, std::int64_t rows, bool is_dynamic);
 /// Thread: up to `ahead` batches are made on one more thread, by a function that must therefore not
 /// share data with the loop. Its exceptions are thrown in the loop, at the place of the batch; the
 /// destructor cancels loops that it runs, and waits for its end. If no thread can be started, the
-/// caller makes each batch.
+/// caller makes each batch. A CancellationScope of the loop ends it with CancelledError at the next
+/// batch or epoch; a new loop continues there.
 ///
 /// Traces: a jitted step has one trace for all lengths of ragged dims, but one for each number of
 /// rows, unless the batch's dim is dynamic: {.dynamic = {Dim("batch")}}. Movable; not thread-safe.

@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "reel/tests/frontend/data/batches_of_numbers.h"
 #include "reel/tests/modes.h"
 #include "reel/tests/no_threads.h"
 #include "reel/tests/own_folder.h"
@@ -12,32 +13,6 @@
 namespace reel {
 namespace {
 
-using Numbers = std::vector<std::int64_t>;
-using BatchesOfNumbers = std::vector<Numbers>;
-
-/// Batches of the numbers of rows.
-Batches<Numbers> numbers(std::int64_t count, BatchOptions options) {
-  return Batches(
-      count, [](const Numbers& rows) { return rows; }, std::move(options));
-}
-BatchesOfNumbers all_of(Batches<Numbers>& batches) {
-  BatchesOfNumbers result;
-  for (const Numbers& batch : batches) result.push_back(batch);
-  return result;
-}
-BatchesOfNumbers all_of(std::int64_t count, BatchOptions options) {
-  Batches batches = numbers(count, std::move(options));
-  return all_of(batches);
-}
-Numbers joined(const BatchesOfNumbers& batches) {
-  Numbers all;
-  for (const Numbers& batch : batches) all.insert(all.end(), batch.begin(), batch.end());
-  return all;
-}
-Numbers sorted(Numbers numbers) {
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
-}
 Numbers up_to(std::int64_t count) {
   Numbers all(static_cast<std::size_t>(count));
   std::iota(all.begin(), all.end(), 0);
