@@ -145,12 +145,13 @@ class Jitted {
   /// call and after clear_traces().
   const Graph& graph() const { return traced_->graph(); }
   /// Returns a text about the compiled graph of the last call: the number of recorded signatures,
-  /// the bytes of each class of buffers, and remarks on each loop. These name the ops that were
-  /// hoisted, sunk, packed or fused, the residuals saved for the gradient, the row blocks, and the
-  /// reasons for rewrites that were not done. Then the predicted time, from the multiplications,
-  /// bytes and elements at the rates of this machine (measured at the first request). With
-  /// JitOptions::profile also the measured time of the calls, without the first one as soon as
-  /// there are others. Calls under tapes run other graphs: each has a part of its own.
+  /// and the arguments that made them differ, such as a number that is no Tensor; the bytes of each
+  /// class of buffers, and remarks on each loop. These name the ops that were hoisted, sunk, packed
+  /// or fused, the residuals saved for the gradient, the row blocks, and the reasons for rewrites
+  /// that were not done. Then the predicted time, from the multiplications, bytes and elements at
+  /// the rates of this machine (measured at the first request). With JitOptions::profile also the
+  /// measured time of the calls, without the first one as soon as there are others. Calls under
+  /// tapes run other graphs: each has a part of its own.
   /// docs/explain.md explains the text line by line.
   ///
   /// Throws ArgumentError before the first call.

@@ -18,6 +18,7 @@
 #include "reel/trace/passes/pipeline.h"
 #include "reel/trace/result_slices.h"
 #include "reel/trace/signature.h"
+#include "reel/trace/trace_causes.h"
 
 namespace reel {
 namespace {
@@ -30,15 +31,6 @@ void TracedFunction::Prototype::refuse(const std::type_info& wanted) const {
   throw InternalError(str("a trace gave a result of type ", type_ ? type_->name() : "none",
                           " where the call returns ", wanted.name()));
 }
-
-/// The first trace, with which the warning of the ninth trace compares.
-struct TracedFunction::First {
-  std::type_index type;
-  StaticSizes sizes;
-  DynamicSizes dynamic;
-  std::vector<FixedValue> fixed;
-  std::vector<std::string> input_names;
-};
 
 struct TracedFunction::Entry {
   std::uint64_t last_call = 0;
@@ -60,13 +52,6 @@ struct TracedFunction::Entry {
 };
 
 namespace {
-
-std::vector<FixedValue> fixed_values(const TreeLeaves& arguments) {
-  std::vector<FixedValue> result;
-  for (const TreeLeaf& leaf : arguments)
-    if (leaf.kind == TreeLeaf::Kind::fixed) result.push_back(leaf.fixed);
-  return result;
-}
 
 /// Makes symbols slices of one another as the dims are that they stand for.
 void note_slices(const Dims& dims, const Dims& symbols) {
@@ -209,75 +194,21 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(std::type_index typ
   for (const int i : optimised.kept_captures)
     entry->captured.push_back(builder.captured()[static_cast<std::size_t>(i)]);
   entry->graph = std::move(optimised.graph);
-  if (trace_count_++ == 0)
-    first_ = std::make_shared<const First>(First{type, StaticSizes(arguments, entry->dims, dynamic),
-                                                 dynamic, fixed_values(arguments),
-                                                 entry->graph->input_names});
+  if (traced.argument_paths.size() == arguments.size())
+    note_causes({type, arguments, traced.argument_paths, entry->dims, dynamic});
+  ++trace_count_;
   return entry;
 }
 
-namespace {
-
-/// Returns the "0" of "argument 0.cell.w"; "argument" if the name has no place.
-std::string place_of_argument(const std::string& name) {
-  const std::size_t first = name.find_first_of("0123456789");
-  if (first == std::string::npos) return "argument";
-  return name.substr(first, name.find_first_not_of("0123456789", first) - first);
-}
-
-/// Warns about sizes of arguments that differ from the first trace, and says how one trace could
-/// serve all.
-///
-/// names: of the inputs of the first graph: dims, tensors and the stream of random numbers.
-void warn_of_sizes(const std::string& name, const StaticSizes& first, const TreeLeaves& arguments,
-                   const DynamicSizes& dynamic, const std::vector<std::string>& names) {
-  DimTable table(arguments);
-  signature_of(arguments, table, dynamic);
-  const StaticSizes now(arguments, table.dims(), dynamic);
-  if (!now.is_like(first)) return;
-  const auto warn = [&](const std::string& what, std::int64_t size, std::int64_t before,
-                        const std::string& repair) {
-    std::cerr << str("reel: jit \"", name, "\" traces for the ninth time; ", what, ", ", size,
-                     ", was ", before,
-                     " at first, and every size keeps a graph and plans of its own. One trace "
-                     "serves all sizes with JitOptions{",
-                     repair, "}.\n");
-  };
-  for (std::size_t i = 0; i < now.named.size(); ++i)
-    if (const auto& [dim, size] = now.named[i]; size != first.named[i].second)
-      warn(str("the size of dim ", dim), size, first.named[i].second,
-           str(".dynamic = {Dim(\"", dim, "\")}"));
-  // Each pair of sizes of plain axes is reported once, as several arguments may have it.
-  std::vector<std::pair<std::int64_t, std::int64_t>> told;
-  const auto tensors = static_cast<std::size_t>(
-      std::count_if(arguments.begin(), arguments.end(), [](const TreeLeaf& leaf) {
-        return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined();
-      }));
-  for (std::size_t i = 0; i < now.plain.size(); ++i) {
-    const StaticSizes::Axis& at = now.plain[i];
-    const std::pair sizes(at.size, first.plain[i].size);
-    if (sizes.first == sizes.second || std::count(told.begin(), told.end(), sizes)) continue;
-    told.push_back(sizes);
-    const std::string argument = names.size() > tensors
-                                     ? names[names.size() - 1 - tensors + at.tensor]
-                                     : std::string("an argument");
-    warn(str("the size of axis ", at.axis, " of ", argument), at.size, sizes.second,
-         str(".any_length = {{", place_of_argument(argument), ", ", at.axis, "}}"));
-  }
-}
-
-}  // namespace
-
-void TracedFunction::warn_of_changes(std::type_index type, const TreeLeaves& arguments) const {
-  if (trace_count_ != 8 || first_->type != type) return;
-  warn_of_sizes(name_, first_->sizes, arguments, first_->dynamic, first_->input_names);
-  const std::vector<FixedValue> fixed = fixed_values(arguments);
-  if (fixed.size() != first_->fixed.size()) return;
-  for (std::size_t i = 0; i < fixed.size(); ++i)
-    if (fixed[i] != first_->fixed[i])
-      std::cerr << "reel: jit \"" << name_ << "\" traces for the ninth time; its fixed value "
-                << fixed[i] << " was " << first_->fixed[i]
-                << " at first. Pass what changes from call to call as a tensor: scalar(x).\n";
+void TracedFunction::note_causes(TracedArguments arguments) {
+  if (!causes_) causes_ = std::make_shared<TraceCauses>();
+  if (trace_count_ == 8)
+    for (const ArgumentDifference& at : causes_->since_first(arguments))
+      std::cerr << str("reel: jit \"", name_, "\" traces for the ninth time; ", at.name, ", ",
+                       at.now, ", was ", at.first,
+                       " at first, and every value keeps a graph and plans of its own. ", at.repair,
+                       '\n');
+  causes_->add(std::move(arguments));
 }
 
 void TracedFunction::make_room() {
@@ -315,7 +246,6 @@ TracedFunction::Traced TracedFunction::operator()(
     Signature signature{type, signature_of(arguments, table, dynamic)};
     auto found = entries_.find(signature);
     if (found == entries_.end()) {
-      warn_of_changes(type, arguments);
       std::shared_ptr<Entry> made = trace(type, arguments, function, dynamic);
       make_room();
       found = entries_.emplace(std::move(signature), std::move(made)).first;
@@ -389,7 +319,7 @@ std::string TracedFunction::explain() const {
   const auto times = static_cast<std::size_t>(trace_count_);
   return str("jit \"", name_, "\", recorded for ", kinds, kinds == 1 ? " kind" : " kinds",
              " of arguments", times == kinds ? "" : str(", ", times, " times in all"),
-             "; as of the last call:\n", text);
+             "; as of the last call:\n", causes_ ? causes_->text() : "", text);
 }
 const Tensors& TracedFunction::captures() const { return last_entry("are no captures").captured; }
 

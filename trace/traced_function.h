@@ -18,6 +18,8 @@
 
 REEL_API_BEGIN
 namespace reel {
+class TraceCauses;       // trace/trace_causes.h
+struct TracedArguments;  // trace/trace_causes.h
 
 /// A function on leaves that is recorded at its first call with a signature, and then runs as a
 /// graph.
@@ -110,7 +112,8 @@ class TracedFunction {
   /// Returns the graph of the last call. Throws ArgumentError before the first call, and after
   /// clear() until the next one.
   const Graph& graph() const;
-  /// Returns the executor's description of it. Throws ArgumentError as graph() does.
+  /// Returns the executor's description of it, and which arguments make traces differ. Throws
+  /// ArgumentError as graph() does.
   std::string explain() const;
   /// Returns the tensors that the graph of the last call holds by reference. Throws ArgumentError
   /// as graph() does.
@@ -118,7 +121,6 @@ class TracedFunction {
 
  private:
   struct Entry;
-  struct First;
   /// The key of a graph.
   struct Signature {
     std::type_index type;
@@ -134,7 +136,8 @@ class TracedFunction {
                                const Function& function, const DynamicSizes& dynamic);
   /// Drops the least recently called graphs until there is room for another.
   void make_room();
-  void warn_of_changes(std::type_index type, const TreeLeaves& arguments) const;
+  /// Notes a trace for explain(). Warns at the ninth one of the property that changes.
+  void note_causes(TracedArguments arguments);
   const Entry& last_entry(const char* wanted) const;
 
   std::string name_;
@@ -147,7 +150,7 @@ class TracedFunction {
   int trace_count_ = 0;
   std::size_t leaf_count_ = 0;
   std::uint64_t call_count_ = 0;
-  std::shared_ptr<const First> first_;  ///< describes the first trace
+  std::shared_ptr<TraceCauses> causes_;  ///< null before the first trace that names its arguments
 };
 
 }  // namespace reel

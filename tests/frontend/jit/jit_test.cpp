@@ -83,9 +83,9 @@ TEST(JitTest, WarnsAtTheNinthTraceWhichNumberChanges) {
   testing::internal::CaptureStderr();
   for (int n = 0; n < 10; ++n) f(scalar(1.0), n);
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "reel: jit \"scaled\" traces for the ninth time; its fixed value 8 was 0 at first. "
-            "Pass what changes from call "
-            "to call as a tensor: scalar(x).\n");
+            "reel: jit \"scaled\" traces for the ninth time; argument 1, 8, was 0 at first, "
+            "and every value keeps a graph and plans of its own. Pass what changes from call to "
+            "call as a Tensor: scalar(x).\n");
 }
 
 TEST(JitTest, WarnsAtTheNinthTraceWhichSizeChanges) {
@@ -101,14 +101,14 @@ TEST(JitTest, WarnsAtTheNinthTraceWhichSizeChanges) {
               return ones({Dim("time", steps), batch});
             }),
             "reel: jit \"padded\" traces for the ninth time; the size of dim time, 28, was 20 at "
-            "first, and every size keeps a graph and plans of its own. One trace serves all sizes "
+            "first, and every value keeps a graph and plans of its own. One trace serves all sizes "
             "with JitOptions{.dynamic = {Dim(\"time\")}}.\n");
   EXPECT_EQ(said([&](int steps) {
               return ones({2, steps});
             }),
             "reel: jit \"padded\" traces for the ninth time; the size of axis 1 of argument 0, 28, "
-            "was 20 at first, and every size keeps a graph and plans of its own. One trace serves "
-            "all sizes with JitOptions{.any_length = {{0, 1}}}.\n");
+            "was 20 at first, and every value keeps a graph and plans of its own. One trace "
+            "serves all sizes with JitOptions{.any_length = {{0, 1}}}.\n");
   EXPECT_EQ(said([&](int steps) { return ones({Dim("time", scalar(steps)), batch}); }), "");
 }
 

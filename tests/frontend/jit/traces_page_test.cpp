@@ -1,4 +1,6 @@
 // The programs of docs/traces.md: each runs here and does as the page says.
+#include <iostream>
+
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 
@@ -16,6 +18,20 @@ TEST(TracesPage, ADynamicDimHasOneTrace) {
   const auto fixed = jit([](const Tensor& x) { return sum(square(x), x.dim("batch")); });
   for (const int rows : {5, 7, 9}) fixed(ones({Dim("batch", rows), feature}));
   EXPECT_EQ(fixed.trace_count(), 3);
+}
+
+TEST(TracesPage, ANumberHasATraceForEachValue) {
+  testing::internal::CaptureStdout();
+  const auto by_number = jit([](const Tensor& w, double rate) { return w - w * rate; });
+  for (const double rate : {0.1, 0.05, 0.01}) by_number(ones({2}), rate);
+  std::cout << by_number.explain();
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(text.substr(text.find('\n') + 1, 122),
+            "traces: argument 1 had 3 values in 3 traces (0.1, 0.05, 0.01). Pass what changes from "
+            "call to call as a Tensor: scalar(x).");
+  const auto step = jit([](const Tensor& w, const Tensor& rate) { return w - w * rate; });
+  for (const double rate : {0.1, 0.05, 0.01}) step(ones({2}), scalar(rate));
+  EXPECT_EQ(step.trace_count(), 1);
 }
 
 TEST(TracesPage, AStaticDimIsDynamicByName) {
