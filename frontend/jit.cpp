@@ -11,7 +11,7 @@
 #include "reel/frontend/pictures/lowered_picture.h"
 #include "reel/trace/executors/dataflow/run_dataflow.h"
 #include "reel/trace/executors/interpreter.h"
-#include "reel/trace/executors/plan/base/buffer_assignment.h"
+#include "reel/trace/executors/plan/base/held_memory.h"
 #include "reel/trace/executors/plan/explain/explain.h"
 #include "reel/trace/run_plan.h"
 

@@ -96,6 +96,11 @@ TracedFunction::Prototype prototype_of(const R& result) {
 
 /// A traced function. Copies share their graphs. Not thread-safe: concurrent calls need a lock of
 /// the caller's.
+///
+/// Memory: a thread holds the memory of plans between calls. The destructor of the last copy frees
+/// what its plans gave back on this thread, unless plans of other functions need it; tapes and
+/// pullbacks of earlier calls delay that until they are destroyed. Other threads free the memory at
+/// their next call of a jitted function, and at their end.
 template <class F>
 class Jitted {
  public:

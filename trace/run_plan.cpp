@@ -74,6 +74,7 @@ class PlannedGraph {
     std::vector<TensorType> types;
     std::unique_ptr<Profile> profile;  ///< of profiled runs
     std::shared_ptr<Plan> plan;
+    PlanMemoryNeed need;      ///< of the plan
     RunPlaces places;         ///< of its last run
     bool sorts_rows = false;  ///< it runs on sorted rows, if it can
     std::string rows;         ///< RowsOfCall::text() of its last run
@@ -114,6 +115,15 @@ class PlannedGraph {
     entries_.reserve(kMaxPlans + 1);  // so that giving a plan back never fails
   }
 
+  /// Frees the memory that its plans gave back on this thread, unless other plans need it.
+  ~PlannedGraph() {
+    for (const Entry& entry : entries_) entry.need.note_end();
+    entries_.clear();
+    free_unneeded_plan_memory();
+  }
+  PlannedGraph(const PlannedGraph&) = delete;
+  PlannedGraph& operator=(const PlannedGraph&) = delete;
+
   /// Returns the inputs of the plans. Moves the formal inputs out of `all`.
   Tensors inputs_of(Tensors& all) const {
     const Tensors numbers = takes_numbers_ ? rows_->numbers_of(all) : Tensors();
@@ -136,6 +146,43 @@ class PlannedGraph {
   /// Returns a plan for these inputs, and sorts their rows if the plan runs so. The plan is removed
   /// from the cache during the run: one run at a time.
   Entry take(Tensors& inputs, std::optional<RowsOfCall>& rows) {
+    Entry entry = take_or_make(inputs, rows);
+    entry.need.set(entry.plan->memory_bytes());
+    return entry;
+  }
+  void give_back(Entry entry) {
+    entry.plan->release();
+    entry.plan->give_back_memory();
+    const std::lock_guard lock(mutex_);
+    entries_.insert(entries_.begin(), std::move(entry));  // the one used last in front
+    if (entries_.size() > kMaxPlans) entries_.pop_back();
+  }
+  /// Records that the interpreter ran the call because the plan failed.
+  void note_failure(const char* message) {
+    const std::lock_guard lock(mutex_);
+    failure_ = message;
+  }
+  std::optional<std::string> explain() {
+    const std::lock_guard lock(mutex_);
+    std::string result;
+    if (!failure_.empty())
+      result = str("run op by op, by the interpreter, because its plan failed: ", failure_, '\n');
+    if (entries_.empty()) return result.empty() ? std::nullopt : std::optional(result);
+    const Entry& last = entries_.front();
+    if (!failure_.empty()) result += "as of the call before:\n";
+    const std::string rows = last.rows.empty() && last.sorts_rows ? rows_->text() : last.rows;
+    if (!rows.empty()) result += rows + '\n';
+    return result + reel::explain(*last.plan, in_place_text(*last.plan, last.places));
+  }
+
+  Planned planned() {
+    const std::lock_guard lock(mutex_);
+    if (entries_.empty()) return {{}, nullptr, failure_};
+    return {graph_, entries_.front().profile.get(), failure_};
+  }
+
+ private:
+  Entry take_or_make(Tensors& inputs, std::optional<RowsOfCall>& rows) {
     Entry entry;
     bool is_same = false;  // the inputs have the types of the plan's last run
     {
@@ -177,38 +224,7 @@ class PlannedGraph {
     }
     return entry;
   }
-  void give_back(Entry entry) {
-    entry.plan->release();
-    entry.plan->give_back_memory();
-    const std::lock_guard lock(mutex_);
-    entries_.insert(entries_.begin(), std::move(entry));  // the one used last in front
-    if (entries_.size() > kMaxPlans) entries_.pop_back();
-  }
-  /// Records that the interpreter ran the call because the plan failed.
-  void note_failure(const char* message) {
-    const std::lock_guard lock(mutex_);
-    failure_ = message;
-  }
-  std::optional<std::string> explain() {
-    const std::lock_guard lock(mutex_);
-    std::string result;
-    if (!failure_.empty())
-      result = str("run op by op, by the interpreter, because its plan failed: ", failure_, '\n');
-    if (entries_.empty()) return result.empty() ? std::nullopt : std::optional(result);
-    const Entry& last = entries_.front();
-    if (!failure_.empty()) result += "as of the call before:\n";
-    const std::string rows = last.rows.empty() && last.sorts_rows ? rows_->text() : last.rows;
-    if (!rows.empty()) result += rows + '\n';
-    return result + reel::explain(*last.plan, in_place_text(*last.plan, last.places));
-  }
 
-  Planned planned() {
-    const std::lock_guard lock(mutex_);
-    if (entries_.empty()) return {{}, nullptr, failure_};
-    return {graph_, entries_.front().profile.get(), failure_};
-  }
-
- private:
   static constexpr std::size_t kMaxPlans = 8;
   Passes passes_;
   bool is_profiled_, is_checked_;

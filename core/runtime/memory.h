@@ -31,9 +31,11 @@ struct Memory {
   MemoryUse values;       ///< arguments, results, and all that has no other class
   MemoryUse saved;        ///< saved for a gradient, by a tape or a loop
   MemoryUse checkpoints;  ///< states of loops that a Checkpoint saves
-  MemoryUse buffers;      ///< of plans, also between calls; without residuals in them
-  MemoryUse parameters;   ///< optimisers' parameters and moments
-  MemoryUse all;          ///< of all classes together
+  /// Of plans, also between calls until the jitted function is destroyed; without residuals in
+  /// them.
+  MemoryUse buffers;
+  MemoryUse parameters;  ///< optimisers' parameters and moments
+  MemoryUse all;         ///< of all classes together
 };
 
 /// Returns the bytes in use. Exact for this thread; for each other thread the last 64 KiB of

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "reel/trace/executors/plan/base/buffer_assignment.h"
+#include "reel/trace/executors/plan/base/held_memory.h"
 
 namespace reel {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "reel/trace/executors/plan/base/buffer_assignment.h"
+#include "reel/trace/executors/plan/base/held_memory.h"
 #include "reel/trace/executors/plan/base/infer_types.h"
 #include "reel/trace/executors/plan/base/plan_context.h"
 #include "reel/trace/executors/plan/tiles/contiguous_elementwise.h"
@@ -109,6 +109,8 @@ class Plan {
   std::size_t blocks_of_loops() const;
 
   const Graph& graph() const { return *graph_; }
+  /// Returns the bytes of the memory that take_memory() acquires.
+  std::int64_t memory_bytes() const { return memory_bytes_; }
   /// Acquires the memory for the values of a run, without the memory of inner loops and branches.
   /// The constructor does so, too. Must be called before run() after give_back_memory().
   void take_memory();

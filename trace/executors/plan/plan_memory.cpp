@@ -4,6 +4,7 @@
 #include <span>
 
 #include "reel/core/ops/loop/loop.h"
+#include "reel/trace/executors/plan/base/buffer_assignment.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
 #include "reel/trace/executors/plan/plan.h"
