@@ -21,7 +21,7 @@ Embedding Embedding::init(const Dim& vocab, const Dim& feature, const EmbeddingO
 }
 
 Tensor Embedding::operator()(const Tensor& symbols) const {
-  return gather_for("Embedding", weight, symbols, vocab);
+  return gather_for("Embedding", weight, symbols, vocab, {.from_end = false});
 }
 
 SparseEmbedding SparseEmbedding::init(const Dim& vocab, const Dim& feature,
@@ -31,7 +31,7 @@ SparseEmbedding SparseEmbedding::init(const Dim& vocab, const Dim& feature,
 }
 
 Tensor SparseEmbedding::operator()(const Tensor& symbols) const {
-  return gather_for("SparseEmbedding", weight.dense(), symbols, vocab);
+  return gather_for("SparseEmbedding", weight.dense(), symbols, vocab, {.from_end = false});
 }
 
 }  // namespace reel

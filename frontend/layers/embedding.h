@@ -25,9 +25,10 @@ struct Embedding {
   /// floating.
   static Embedding init(const Dim& vocab, const Dim& feature, const EmbeddingOptions& options = {});
 
-  /// Returns the vectors of symbols: [..., feature]. symbols: i32 or i64, [...]. Negative symbols
-  /// count from the end, as for gather. In padding they may have any value, and the vectors are
-  /// zeros. Throws IndexError for a symbol out of range.
+  /// Returns the vectors of symbols: [..., feature]. symbols: i32 or i64, [...], each from 0 to
+  /// n - 1 for n symbols. In padding they may have any value, and the vectors are zeros. Throws
+  /// IndexError for any other symbol: gather counts negative indices from the end, but -1 often
+  /// stands for no symbol.
   Tensor operator()(const Tensor& symbols) const;
 };
 
@@ -40,7 +41,7 @@ struct SparseEmbedding {
   /// Returns a table as Embedding::init does.
   static SparseEmbedding init(const Dim& vocab, const Dim& feature,
                               const EmbeddingOptions& options = {});
-  /// Returns the vectors of symbols, as Embedding does.
+  /// Returns the vectors of symbols, and throws, as Embedding does.
   Tensor operator()(const Tensor& symbols) const;
 };
 

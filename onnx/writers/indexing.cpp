@@ -33,7 +33,7 @@ class Indexing {
         result_(x_.with(gathered_dims(x_, indices_, attrs_)).dims()) {}
 
   /// Returns the indices as positions, i64 with the dims of the indices, not negative unless they
-  /// mean no element.
+  /// mean no element. Indices out of range stay out of range.
   Name places() {
     Name places = to_.cast(call_.in(1), i64);
     const Name zero = to_.model().integer(0);
@@ -41,8 +41,11 @@ class Indexing {
                               attrs_.rule == IndexRule::optional ? to_.model().integer(-1) : zero);
     if (attrs_.rule == IndexRule::clip)  // -1 in an entry without elements
       return to_.add("Min", {to_.add("Max", {places, zero}), to_.add("Sub", {length(), one()})});
-    if (attrs_.rule != IndexRule::from_end) return places;
+    if (attrs_.rule == IndexRule::optional) return places;
     const Name is_negative = to_.add("Less", {places, zero});
+    // ONNX counts negative positions from the end. The size of the axis is out of range.
+    if (attrs_.rule == IndexRule::strict)
+      return to_.add("Where", {is_negative, to_.squeeze(count(), {0}), places});
     return to_.add("Where", {is_negative, to_.add("Add", {places, length()}), places});
   }
 

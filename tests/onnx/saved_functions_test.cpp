@@ -79,6 +79,38 @@ TEST(SavedFunctionsTest, HaveTheirBitsIfTheNodesAreTheSameOps) {
   expect_bits(loop);
 }
 
+/// ONNX's Gather counts negative positions from the end.
+TEST(SavedFunctionsTest, ReadNoElementFromTheEndIfOnlyPositionsFromZeroAreInRange) {
+  manual_seed(6);
+  const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch})), vocab("vocab", 4);
+  const Embedding table = Embedding::init(vocab, Dim("feature", 2));
+  const SparseEmbedding rows = SparseEmbedding::init(vocab, Dim("feature", 2));
+  const Tensor logits = random_normal({batch, time, vocab});
+  const auto in_padding = [&](std::int32_t p) {
+    return std::vector<std::int32_t>{1, 3, 0, 2, p, p};
+  };
+  const Tensor symbols = tensor(in_padding(0), {batch, time}), lengths = time.lengths();
+  const auto expect_range = [&](const auto& f, const std::string& text) {
+    const OnnxModel model = load_onnx_bytes(onnx_bytes(f, symbols, {.arguments = {"symbols"}}));
+    const auto call = [&](const std::vector<std::int32_t>& values) {
+      return model({{"symbols", tensor(values, {2, 3})}, {"time_lengths", tensor({3, 1})}})
+          .begin()
+          ->second;
+    };
+    expect_same_bits(call(in_padding(-1)), call(in_padding(0)));
+    EXPECT_EQ(message_of<Error>([&] { call({1, -1, 0, 2, 0, 0}); }), text);
+  };
+  const std::string gathered =
+      "gather: index 4 at [0,1] of i64[2,3] is out of range for axis 0 of f32[4,2], which has "
+      "size 4\nin node Gather (Gather)";
+  expect_range([&](const Tensor& s) { return sum(table(s), {time}); }, gathered);
+  expect_range([&](const Tensor& s) { return sum(rows(s), {time}); }, gathered);
+  expect_range([&](const Tensor& s) { return cross_entropy(logits, s, vocab); },
+               "assert_that: an index is within an axis of 4\nfalse at [0, 1, 0]\nvalue 0: "
+               "i64[2,3,1]\n[[[1]\n  [4]\n  [0]]\n\n [[2]\n  [0]\n  [0]]]\nin node "
+               "GatherElements (GatherElements)");
+}
+
 TEST(SavedFunctionsTest, HaveTheirValuesWhenTheyAreSavedAgain) {
   for_each_case([](const SavedCase& saved) {
     const OnnxModel model = load_onnx_bytes(saved.bytes);
