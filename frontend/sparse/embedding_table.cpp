@@ -1,9 +1,12 @@
 #include "reel/frontend/sparse/embedding_table.h"
 
+#include <algorithm>
+
 #include "reel/autodiff/tape.h"
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/rows.h"
+#include "reel/frontend/tree/state_select.h"
 
 namespace reel {
 namespace {
@@ -73,6 +76,17 @@ void detail::coalesce_tables(const TreeSlot& tree) {
 void detail::make_tables_dense(const TreeSlot& tree) {
   for (const FoundTable& found : tables_in(tree))
     if (found.table->is_sparse()) *found.table = EmbeddingTable(found.table->to_dense());
+}
+
+void detail::make_tables_alike(const TreeSlot& a, const TreeSlot& b) {
+  const std::vector<FoundTable> in_a = tables_in(a), in_b = tables_in(b);
+  for (std::size_t i = 0; i < std::min(in_a.size(), in_b.size()); ++i) {
+    EmbeddingTable &x = *in_a[i].table, &y = *in_b[i].table;
+    if (x.is_sparse() && y.is_dense())
+      x = EmbeddingTable(x.to_dense());
+    else if (x.is_dense() && y.is_sparse())
+      y = EmbeddingTable(y.to_dense());
+  }
 }
 
 void detail::refuse_rows(const char* function, const TreeRef& tree) {

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
+#include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/dims/same_name.h"
+#include "reel/core/types/dim_expression.h"
 
 namespace reel::detail {
 namespace {
@@ -81,10 +84,39 @@ std::string paths_of_empty(const TreeLeaves& leaves, const PathsFn& paths) {
   return result;
 }
 
-bool is_floating(const TreeLeaf& leaf) {
+bool is_tensor(const TreeLeaf& leaf) {
   return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&
-         !leaf.tensor.type().is_list() && is_float(leaf.tensor.dtype());
+         !leaf.tensor.type().is_list();
 }
+
+bool is_sized_dim(const TreeLeaf& leaf) {
+  return leaf.kind == TreeLeaf::Kind::dim && leaf.dim.is_named() && !leaf.dim.is_undefined();
+}
+
+int depth_of(const Dim& dim) {
+  int depth = 0;
+  for (const Dim& of : dim.length_dims()) depth = std::max(depth, 1 + depth_of(of));
+  if (const DimExpression* expression = expression_of(dim))
+    for (const Dim& of : expression->operands) depth = std::max(depth, 1 + depth_of(of));
+  return depth;
+}
+
+void check_same_kinds(const char* function, const TreeLeaves& a, const char* in_a,
+                      const TreeLeaves& b, const char* in_b, const PathsFn& paths) {
+  const auto kind_of = [](const TreeLeaf& leaf) {
+    return std::tuple(leaf.kind, leaf.tensor.is_defined(), is_tensor(leaf));
+  };
+  for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    if (i < a.size() && i < b.size() && a[i].fixed == b[i].fixed && kind_of(a[i]) == kind_of(b[i]))
+      continue;
+    const std::vector<std::string> names = paths();
+    throw StructureError(str(function, ": ", names[std::min(i, names.size() - 1)], " is ",
+                             i < a.size() ? print(a[i]) : "absent", ' ', in_a, ", and ",
+                             i < b.size() ? print(b[i]) : "absent", ' ', in_b));
+  }
+}
+
+bool is_floating(const TreeLeaf& leaf) { return is_tensor(leaf) && is_float(leaf.tensor.dtype()); }
 
 std::string print(const TreeLeaf& leaf) {
   switch (leaf.kind) {

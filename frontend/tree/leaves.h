@@ -15,6 +15,15 @@ namespace reel::detail {
 /// them.
 bool is_floating(const TreeLeaf& leaf);
 
+/// True for a tensor that is neither empty nor a list.
+bool is_tensor(const TreeLeaf& leaf);
+/// True for a named Dim that has a size.
+bool is_sized_dim(const TreeLeaf& leaf);
+
+/// Returns the number of steps from the dim over the dims of lengths, and over the dims that it was
+/// computed from, to one without either.
+int depth_of(const Dim& dim);
+
 /// Returns the leaf as messages print it: f32[2,3], Dim batch, None, or the value of a fixed leaf.
 std::string print(const TreeLeaf& leaf);
 
@@ -33,6 +42,12 @@ std::string structure_differences(const TreeLeaves& expected, const PathsFn& exp
 /// True if both trees have the same containers of the same sizes and keys, and the same kinds of
 /// leaves. Leaves at the same position then have the same path.
 bool same_structure(const TreeLeaves& a, const TreeLeaves& b);
+
+/// Throws StructureError unless both trees, of one type, have the same kinds of leaves with the
+/// same fixed values: "where_nested: state.x is f32[2] in a, and an empty Tensor in b". Empty
+/// Tensors, tensors and lists are three kinds.
+void check_same_kinds(const char* function, const TreeLeaves& a, const char* in_a,
+                      const TreeLeaves& b, const char* in_b, const PathsFn& paths);
 
 /// Returns an error's reason for two types with different dims: "dims differ", and if both print
 /// alike, why they are not equal.

@@ -4,7 +4,6 @@
 
 #include "reel/core/dims/dim_changes.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/loop/entries.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/frontend/tree/leaves.h"
@@ -12,13 +11,6 @@
 namespace reel::detail {
 namespace {
 
-bool is_tensor(const TreeLeaf& leaf) {
-  return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&
-         !leaf.tensor.type().is_list();
-}
-bool is_sized_dim(const TreeLeaf& leaf) {
-  return leaf.kind == TreeLeaf::Kind::dim && leaf.dim.is_named() && !leaf.dim.is_undefined();
-}
 bool share_a_dim(const Dims& a, const Dims& b) {
   return std::any_of(a.begin(), a.end(), [&](const Dim& dim) { return contains(b, dim); });
 }
@@ -28,87 +20,6 @@ bool share_a_dim(const Dims& a, const Dims& b) {
 Dim longest(const std::string& name, const Tensor& lengths) {
   return Dim(name, computed_plainly([&] { return maximum(max(lengths), 0); }));
 }
-
-void check_alike(const TreeLeaves& a, const TreeLeaves& b, const PathsFn& paths) {
-  const auto names = [&](std::size_t i) { return paths()[std::min(i, paths().size() - 1)]; };
-  for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
-    const bool is_alike = i < a.size() && i < b.size() && a[i].kind == b[i].kind &&
-                          a[i].fixed == b[i].fixed && is_tensor(a[i]) == is_tensor(b[i]);
-    if (!is_alike)
-      throw StructureError(str("where_nested: ", names(i), " is ",
-                               i < a.size() ? print(a[i]) : "absent", " in a, and ",
-                               i < b.size() ? print(b[i]) : "absent", " in b"));
-  }
-}
-
-/// where for leaf i of plain sizes: the mask is over its leading axes.
-Tensor plain_where(const Tensor& mask, const Tensor& a, const Tensor& b, std::size_t i,
-                   const PathsFn& paths) {
-  if (a.rank() < mask.rank()) return a;
-  Dims dims = mask.dims();
-  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-    const Dim &masked = dims[axis], &own = a.dims()[axis];
-    if (masked.has_size() && own.has_size() && masked != own && masked != Dim(1) && own != Dim(1))
-      throw ShapeError(str("where_nested: ", paths()[i], " is ", a.type(), ", and the mask ",
-                           mask.type(), "; sizes of axis ", axis, " differ"));
-  }
-  dims.resize(static_cast<std::size_t>(a.rank()), Dim(1));
-  return where(reshape(mask, dims), a, b);
-}
-
-/// Returns a's lengths if the mask holds, otherwise b's.
-Tensor chosen_lengths(const Tensor& mask, const Dim& a, const Dim& b) {
-  return computed_plainly([&] {
-    if (share_a_dim(a.length_dims(), mask.dims()) && a.length_dims() == b.length_dims())
-      return keep_ended(a.lengths(), b.lengths(), mask);
-    Dims over = mask.dims();
-    for (const Dims* more : {&a.length_dims(), &b.length_dims()})
-      for (const Dim& dim : *more)
-        if (!contains(over, dim)) over.push_back(dim);
-    return where(expand(mask, over), a.lengths(), b.lengths());
-  });
-}
-
-}  // namespace
-
-TreeLeaves where_leaves(const Tensor& mask, TreeLeaves a, const TreeLeaves& b,
-                        const PathsFn& paths) {
-  if (mask.dtype() != boolean)
-    throw DTypeError(str("where_nested: the mask must be boolean, got ", mask.type()));
-  check_alike(a, b, paths);
-  DimChanges of_a, of_b;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i].kind != TreeLeaf::Kind::dim || a[i].dim == b[i].dim) continue;
-    if (!is_sized_dim(a[i]) || !is_sized_dim(b[i]))
-      throw StructureError(str("where_nested: ", paths()[i], " is ", print(a[i]), " in a, and ",
-                               print(b[i]), " in b; only named Dims with sizes may differ"));
-    const Dim chosen(a[i].dim.name(), chosen_lengths(mask, a[i].dim, b[i].dim));
-    of_a.add(a[i].dim, chosen);
-    of_b.add(b[i].dim, chosen);
-    a[i].dim = chosen;
-  }
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!is_tensor(a[i])) continue;
-    Tensor &x = a[i].tensor, y = b[i].tensor;
-    const Dims wanted = of_a(x.dims()), others = of_b(y.dims());
-    const bool is_same_set =
-        wanted.size() == others.size() &&
-        (!x.type().is_named() || std::all_of(others.begin(), others.end(), [&](const Dim& dim) {
-          return contains(wanted, dim);
-        }));
-    if (!is_same_set)
-      throw ShapeError(str("where_nested: ", paths()[i], " is ", x.type(), " in a, and ", y.type(),
-                           " in b: ", dims_differ(x.type(), y.type())));
-    if (x.dtype() != y.dtype())
-      throw DTypeError(str("where_nested: ", paths()[i], " is ", x.type(), " in a, and ", y.type(),
-                           " in b: dtypes differ"));
-    x = x.rank() && !x.type().is_named() ? plain_where(mask, x, y, i, paths)
-                                         : keep_ended(resized(x, wanted), resized(y, others), mask);
-  }
-  return a;
-}
-
-namespace {
 
 /// Moves the entries of a tree. `has` selects by dims; `move` moves a tensor of leaf i, or the
 /// lengths of a Dim.

@@ -15,11 +15,17 @@ namespace reel {
 // Dims among the leaves: a Dim with lengths over the selected or moved entries is replaced by a new
 // one, with the lengths of the entries that were moved there. Tensors of the tree with that Dim, or
 // one computed from it, get the new Dim, and each entry keeps its own elements. Other leaves
-// without the dims in question stay unchanged. Arrays are never selected or moved.
+// without the dims in question stay unchanged. Arrays have no entries: only a mask without dims
+// selects them.
 
 namespace detail {
-TreeLeaves where_leaves(const Tensor& mask, TreeLeaves a, const TreeLeaves& b,
-                        const PathsFn& paths);
+/// Makes an EmbeddingTable dense that is rows in one of the trees, and dense in the other one.
+/// Defined with EmbeddingTable.
+void make_tables_alike(const TreeSlot& a, const TreeSlot& b);
+/// Returns the leaves that are values and indices of IndexedSlices or SparseTensors.
+std::vector<std::size_t> sparse_leaves(const TreeRef& tree);
+TreeLeaves where_leaves(const Tensor& mask, TreeLeaves a, TreeLeaves b,
+                        const std::vector<std::size_t>& sparse, const PathsFn& paths);
 TreeLeaves gather_leaves(TreeLeaves tree, const Tensor& indices, const Dim& dim,
                          const PathsFn& paths);
 TreeLeaves pack_leaves(TreeLeaves tree, const Tensor& mask, const Dim& packed);
@@ -28,19 +34,32 @@ TreeLeaves unpack_leaves(TreeLeaves tree, const Dim& packed, const Tensor& mask,
 Dim packed_dim(const Tensor& mask);
 }  // namespace detail
 
-/// Returns the entries of a if the mask holds for them, otherwise of b: an `if` for each entry, as
-/// in decoders.
+/// Returns a if the mask holds, otherwise b: an `if` on states, or for each of their entries, as in
+/// decoders.
 ///
-/// mask: boolean over named dims. A tensor that lacks some of these dims is taken from a if the
-/// mask holds for any entry along them; a tensor that lacks all of them is taken from a. Plain
-/// tensors are masked over their leading axes. A Dim with one size that differs in a and b gets
-/// lengths over the dims of the mask. Throws StructureError, ShapeError or DTypeError if a and b
-/// differ in a part that the mask does not select; DTypeError if the mask is not boolean. Source:
-/// RETURNN's where_nested, mask_nested.
+/// mask: boolean. Without dims it selects all leaves together: tensors with named dims and plain
+/// sizes, scalars, arrays, and rows of a table, which may differ in number. The other side may be
+/// NaN, and gradients do not depend on it:
+///
+///   return where_nested(isfinite(global_norm(g)), std::pair{model, optimiser}, before);
+///
+/// A mask over named dims selects by entries. A tensor that lacks some of these dims is taken from
+/// a if the mask holds for any entry along them. A tensor that lacks all of them, or has plain
+/// sizes, is taken from a, and so are arrays. A mask of plain sizes selects along the leading axes
+/// of plain tensors.
+///
+/// A Dim that differs in a and b becomes a new one, of the selected size or lengths; with a mask
+/// over entries it has lengths over the dims of the mask. Throws StructureError, ShapeError or
+/// DTypeError if a and b differ in another part; StructureError if a mask with dims meets rows of a
+/// table or a SparseTensor; DTypeError if the mask is not boolean. Source: RETURNN's where_nested,
+/// mask_nested.
 template <class T>
 T where_nested(const Tensor& mask, const T& a, const T& b) {
-  return unflatten(a, detail::where_leaves(mask, flatten(a), flatten(b),
-                                           [&] { return leaf_paths(a, "state"); }));
+  T x = a, y = b;
+  detail::make_tables_alike(detail::TreeSlot(x), detail::TreeSlot(y));
+  return unflatten(x, detail::where_leaves(mask, flatten(x), flatten(y),
+                                           detail::sparse_leaves(detail::TreeRef(x)),
+                                           [&] { return leaf_paths(x, "state"); }));
 }
 
 /// Returns gather(x, indices, dim) for every tensor that has the dim, for example the states that

@@ -26,6 +26,29 @@ struct CastAttrs {
   }
 };
 
+/// Of where; it has none if elements are selected.
+struct WhereAttrs {
+  bool selects_whole = false;  ///< select_whole
+  template <class F>
+  static void fields(F&& f) {
+    f("selects_whole", &WhereAttrs::selects_whole);
+  }
+};
+const AttrsRef& whole() {
+  static const AttrsRef& attrs = *new AttrsRef(make_attrs(WhereAttrs{true}));
+  return attrs;
+}
+
+/// Adds the cotangent of select_whole to the operand that was taken.
+void add_to_taken(Vjp& at) {
+  const Tensor g = at.cotangent(), none = literal(0, g.dtype());
+  for (const std::size_t i : {1, 2}) {
+    if (!at.needs(i)) continue;
+    const Tensor is_taken = i == 1 ? at.input(0) : logical_not(at.input(0));
+    at.add(i, unbroadcast(select_whole(is_taken, g, none), at.input_type(i)), is_taken);
+  }
+}
+
 }  // namespace
 
 constinit const Op where_op{
@@ -42,6 +65,8 @@ constinit const Op where_op{
     .kernel = where_kernel,
     .vjp =
         [](Vjp& at) {
+          // Rows of vmap have a condition each: then elements are selected.
+          if (at.attrs() && !at.input_type(0).rank()) return add_to_taken(at);
           const Tensor &condition = at.input(0), g = at.cotangent();
           if (at.needs(1)) at.add(1, unbroadcast(where(condition, g, 0), at.input_type(1)));
           if (at.needs(2)) at.add(2, unbroadcast(where(condition, 0, g), at.input_type(2)));
@@ -67,6 +92,10 @@ constinit const Op where_op{
             samples.push_back({{{TensorType(boolean, condition), 0, 1, false},
                                 {TensorType(f32, a)},
                                 {TensorType(f32, b)}}});
+          samples.push_back({{{TensorType(boolean), 0, 1, false},
+                              {TensorType(f32, {batch, time})},
+                              {TensorType(f32, {batch, time})}},
+                             whole()});
           return samples;
         },
     .pointwise = true,
@@ -130,6 +159,10 @@ Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
                 {condition.input(), literal("where", a, "b", b.tensor().type()), b.input()});
   return bind(where_op,
               {condition.input(), a.input(), literal("where", b, "a", a.tensor().type())});
+}
+
+Tensor select_whole(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  return bind(where_op, {condition, a, b}, whole());
 }
 
 Tensor cast(const Tensor& x, DType dtype) {

@@ -4,11 +4,31 @@
 
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
+#include "reel/core/ops.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/types/mode.h"
 
 namespace reel {
+
+namespace {
+
+/// Iterations that differ in the boolean select by where. An x of another size than its like
+/// remains in its iteration.
+Tensors zero_unless_across_iterations(const IterationBatch& at) {
+  const Dims dims = at.with_time(at.step_out[0].dims());
+  if (at.in[1].type().is_list()) return {};
+  const Tensor x = at.many(1), &present = at.in[0];
+  if (x.dims() != dims) return {};
+  if (!at.is_many[0]) return {zero_unless(present, x)};
+  if (x.type().is_named()) return {where(present, x, 0)};
+  Dims behind(dims.size(), Dim(1));
+  behind[0] = dims[0];
+  return {where(reshape(present, behind), x, 0)};
+}
+
+}  // namespace
 
 const Op zero_unless_op{
     .name = "zero_unless",
@@ -42,6 +62,7 @@ const Op zero_unless_op{
               {{present, {TensorType(f32, {0, 3})}}},
               {{present, {TensorType(f32, {2})}, {TensorType(f32, {2}), -2, 2, false}}}};
         },
+    .iteration_batching = zero_unless_across_iterations,
     .takes_unranked = true,
 };
 

@@ -67,6 +67,33 @@ TEST(NanPage, WhereKeepsTheNanOfTheSideThatIsNotTaken) {
   expect_values(of_chosen(), {0});
 }
 
+struct Model {
+  Tensor weight;
+};
+
+Tensor error(const Model& model, const Tensor& x, const Tensor& y) {
+  return mean_squared_error(x * model.weight, y);
+}
+
+TEST(NanPage, ABadStepIsSkipped) {
+  const auto step = jit([](Model model, Adam<Model> optimiser, const Tensor& x, const Tensor& y) {
+    const std::pair before{model, optimiser};
+    const auto [loss, gradient] = value_and_grad(error)(model, x, y);
+    optimiser.update(model, gradient);
+    const Tensor is_good = isfinite(loss) && isfinite(global_norm(gradient));
+    return std::pair{where_nested(is_good, std::pair{model, optimiser}, before), loss};
+  });
+  const Model model{tensor({1., 2.})};
+  const Adam<Model> optimiser(model, {.learning_rate = 0.5});
+  const auto [skipped, bad] = step(model, optimiser, tensor({std::nan(""), 1.}), tensor({0., 0.}));
+  EXPECT_TRUE(std::isnan(bad.item<float>()));
+  expect_values(skipped.first.weight, {1, 2});
+  expect_values(skipped.second.step(), {0});
+  const auto [next, good] = step(skipped.first, skipped.second, tensor({1., 1.}), tensor({0., 0.}));
+  expect_values(next.first.weight, {0.5, 1.5}, 1e-6);
+  expect_values(next.second.step(), {1});
+}
+
 /// The table of usual causes: the left side fails where the right side does not.
 TEST(NanPage, Repairs) {
   const Tensor large = tensor({300., 100.}), small = tensor({-200., 0.});
