@@ -28,9 +28,11 @@ TreeLeaves where_leaves(const Tensor& mask, TreeLeaves a, TreeLeaves b,
                         const std::vector<std::size_t>& sparse, const PathsFn& paths);
 TreeLeaves gather_leaves(TreeLeaves tree, const Tensor& indices, const Dim& dim,
                          const PathsFn& paths);
-TreeLeaves pack_leaves(TreeLeaves tree, const Tensor& mask, const Dim& packed);
+TreeLeaves pack_leaves(TreeLeaves tree, const Tensor& mask, const Dim& packed,
+                       const PathsFn& paths);
 /// Undoes pack_leaves. backup: values of entries that the mask does not select; empty for zeros.
-TreeLeaves unpack_leaves(TreeLeaves tree, const Dim& packed, const Tensor& mask, TreeLeaves backup);
+TreeLeaves unpack_leaves(TreeLeaves tree, const Dim& packed, const Tensor& mask,
+                         const TreeLeaves& backup, const PathsFn& paths);
 Dim packed_dim(const Tensor& mask);
 }  // namespace detail
 
@@ -74,24 +76,36 @@ T gather_nested(const T& tree, const Tensor& indices, const Dim& dim) {
 }
 
 /// Returns {tree of pack(x, mask), dim of the selected entries}; packs every tensor that has dims
-/// of the mask. Throws DTypeError if the mask is not boolean, ShapeError if it has plain sizes.
-/// Source: RETURNN's masked_select_nested.
+/// of the mask. A tensor that has only some of them is expanded along the others first.
+///
+/// Throws DTypeError if the mask is not boolean, ShapeError if it has plain sizes or none. Errors
+/// name the leaf. Source: RETURNN's masked_select_nested.
 template <class T>
 std::pair<T, Dim> pack_nested(const T& tree, const Tensor& mask) {
   const Dim packed = detail::packed_dim(mask);
-  return {unflatten(tree, detail::pack_leaves(flatten(tree), mask, packed)), packed};
+  return {unflatten(tree, detail::pack_leaves(flatten(tree), mask, packed,
+                                              [&] { return leaf_paths(tree, "state"); })),
+          packed};
 }
 
 /// Inverts pack_nested: moves tensors with the packed dim back to the entries where the mask holds.
-/// The other entries come from `backup`; without it they are zeros, and empty along ragged dims.
-/// Source: RETURNN's masked_scatter_nested.
+/// Their results have all dims of the mask. The other entries come from `backup`; without it they
+/// are zeros, and empty along ragged dims.
+///
+/// backup: a tree of the same structure; its tensors may lack dims of the mask. A Dim that
+/// pack_nested made of the backup's Dim becomes that Dim again. Any other Dim that differs from the
+/// backup's becomes a new one, with lengths over the dims of the mask. Throws StructureError,
+/// ShapeError or DTypeError if tree and backup do not fit. Errors name the leaf. Source: RETURNN's
+/// masked_scatter_nested.
 template <class T>
 T unpack_nested(const T& tree, const Dim& packed, const Tensor& mask, const T& backup) {
-  return unflatten(tree, detail::unpack_leaves(flatten(tree), packed, mask, flatten(backup)));
+  return unflatten(tree, detail::unpack_leaves(flatten(tree), packed, mask, flatten(backup),
+                                               [&] { return leaf_paths(tree, "state"); }));
 }
 template <class T>
 T unpack_nested(const T& tree, const Dim& packed, const Tensor& mask) {
-  return unflatten(tree, detail::unpack_leaves(flatten(tree), packed, mask, {}));
+  return unflatten(tree, detail::unpack_leaves(flatten(tree), packed, mask, {},
+                                               [&] { return leaf_paths(tree, "state"); }));
 }
 
 }  // namespace reel

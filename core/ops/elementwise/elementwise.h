@@ -21,8 +21,9 @@ extern const Op tanh_grad_op, sigmoid_grad_op;
 extern const Op gelu_grad_op;
 extern const Op where_op, cast_op;
 
-/// Returns a if the boolean scalar is true, else b, where each was computed as a whole. No cotangent
-/// flows to the other one: it may be NaN, and so may the derivative of the ops that made it.
+/// Returns a if the boolean scalar is true, else b, where each was computed as a whole. No
+/// cotangent flows to the other one: it may be NaN, and so may the derivative of the ops that made
+/// it.
 Tensor select_whole(const Tensor& condition, const Tensor& a, const Tensor& b);
 
 /// Returns a number as a tensor without dims, in the dtype of `met`, the tensor that it is combined

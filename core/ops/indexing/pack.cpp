@@ -1,4 +1,6 @@
 // The op that finds the elements a mask selects, and functions built on it: pack, unpack.
+#include "reel/core/ops/indexing/pack.h"
+
 #include <algorithm>
 
 #include "reel/core/base/str.h"
@@ -184,6 +186,10 @@ Tensor valid_mask(std::string_view op, const Dims& dims, const TensorType& type)
 }
 
 }  // namespace
+
+std::string key_of_packing(const Tensor& mask, const Dim& to) {
+  return key_of(mask.dims(), mask, MaskKind::given, to);
+}
 
 // ---- Public functions ---------------------------------------------------------------------------
 
