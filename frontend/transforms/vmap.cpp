@@ -206,28 +206,21 @@ class VmapCall {
   }
   DimEnv dims_outside() const { return DimEnv::renaming(); }
 
-  /// Throws ShapeError unless results have named dims if and only if the rows have one, as map
-  /// does.
+  /// Throws ShapeError if the rows have a name and a result has plain axes: map refuses these, too.
   void check_names(const TreeLeaves& results) const {
+    if (!is_named_) return;
     std::string lines;
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Tensor& x = results[i].tensor;
-      if (results[i].kind != TreeLeaf::Kind::tensor || !x.is_defined() || x.type().is_list())
-        continue;
-      if (x.rank() && x.type().is_named() != is_named_)
-        lines += str("\n  ", spec_.result_paths()[i], ": ", x.type(), ", whose dims ",
-                     is_named_ ? "have no names" : "are named");
+      if (results[i].kind == TreeLeaf::Kind::tensor && x.is_defined() && !x.type().is_list() &&
+          x.rank() && !x.type().is_named())
+        lines += str("\n  ", spec_.result_paths()[i], ": ", x.type(), ", whose dims have no names");
     }
     if (lines.empty()) return;
-    if (is_named_)
-      throw ShapeError(str("vmap: the rows are along a dim with a name, ", rows_,
-                           ", but not all results have named dims", lines,
-                           "\nGive every axis of a result a Dim with a name, or let the arguments "
-                           "have none."));
-    throw ShapeError(
-        str("vmap: the rows are along a dim without a name, but not all results have "
-            "plain sizes",
-            lines, "\nName the rows, as in Dim(\"rows\", 3)."));
+    throw ShapeError(str("vmap: the rows are along a dim with a name, ", rows_,
+                         ", but not all results have named dims", lines,
+                         "\nGive every axis of a result a Dim with a name, or let the arguments "
+                         "have none."));
   }
 
   /// Returns a result with its rows in front, as the caller named them.

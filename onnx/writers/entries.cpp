@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "reel/core/ops.h"
+#include "reel/core/ops/loop/entries.h"
 #include "reel/onnx/writer_registry.h"
 
 namespace reel::exported {
@@ -116,11 +117,64 @@ Name mask_of_record(const WriteCall& call) {
   return to.add("Or", {call.in(1), to.logical_not(to.any(call.in(1), axes))});
 }
 
+/// The operands of a record with several rows, each with its own first running entry.
+struct OwnRows {
+  Name x, mask, first, shape;  ///< [rows, entries, elements], [rows, entries, 1], [rows, 1], of x
+};
+OwnRows own_rows_of(const WriteCall& call, int rows) {
+  GraphWriter& to = call.to;
+  const int entries = call.type_in(1).rank(), rank = call.type_in(0).rank();
+  const auto size = [&](int begin, int end) {
+    if (begin == end) return to.model().integers({1});
+    const Name part =
+        to.add("Shape", {call.in(0)}, {{"start", integer(begin)}, {"end", integer(end)}});
+    return to.add("ReduceProd", {part}, {{"keepdims", integer(1)}});
+  };
+  const auto reshaped = [&](const Name& x, const Names& sizes) {
+    return to.add("Reshape", {x, to.concat(sizes, 0)}, {{"allowzero", integer(1)}});
+  };
+  const Name some = size(0, rows), each = size(rows, entries);
+  const Name mask = reshaped(call.in(1), {some, each});
+  const Name none = to.unsqueeze(to.logical_not(to.any(mask, {1})), {1});
+  return {reshaped(call.in(0), {some, each, size(entries, rank)}),
+          to.unsqueeze(to.add("Or", {mask, none}), {2}),
+          to.add("ArgMax", {to.cast(mask, i32)}, {{"axis", integer(1)}}),
+          to.add("Shape", {call.in(0)})};
+}
+Name with_shape_of(const WriteCall& call, const OwnRows& of, const Name& x) {
+  return call.to.add("Reshape", {x, of.shape}, {{"allowzero", integer(1)}});
+}
+
+Names fill_own_rows(const WriteCall& call, int rows) {
+  GraphWriter& to = call.to;
+  const OwnRows of = own_rows_of(call, rows);
+  const Name row = to.add("GatherND", {of.x, of.first}, {{"batch_dims", integer(1)}});
+  return {with_shape_of(call, of,
+                        to.where(of.mask, of.x, to.unsqueeze(row, {1}), call.type_in(0).dtype()))};
+}
+Names collect_own_rows(const WriteCall& call, int rows) {
+  GraphWriter& to = call.to;
+  const OwnRows of = own_rows_of(call, rows);
+  const Name zero = to.model().number(0, call.type_in(0).dtype());
+  const Name total =
+      to.add("ReduceSum", {to.add("Where", {of.mask, zero, of.x}), to.model().integers({1})});
+  const Name count =
+      to.squeeze(to.add("Shape", {of.mask}, {{"start", integer(1)}, {"end", integer(2)}}), {0});
+  const Name places = to.add("Range", {to.model().integer(0), count, to.model().integer(1)});
+  const Name is_first = to.unsqueeze(to.add("Equal", {to.unsqueeze(places, {0}), of.first}), {2});
+  return {with_shape_of(call, of,
+                        to.add("Add", {to.add("Where", {of.mask, of.x, zero}),
+                                       to.add("Where", {is_first, total, zero})}))};
+}
+
 Names write_fill_live(const WriteCall& call) {
+  if (const int rows = rows_of_entry_op(call.record.attrs.get())) return fill_own_rows(call, rows);
   EntryWriter entries(call.to, mask_of_record(call), call.type_in(1).dims());
   return {entries.seen(call.in(0), call.type_in(0), FinishedFill::running)};
 }
 Names write_collect_live(const WriteCall& call) {
+  if (const int rows = rows_of_entry_op(call.record.attrs.get()))
+    return collect_own_rows(call, rows);
   EntryWriter entries(call.to, mask_of_record(call), call.type_in(1).dims());
   return {entries.collected(call.in(0), call.type_in(0))};
 }

@@ -258,10 +258,20 @@ OpSamples gather_samples() {
 
 namespace {
 
-/// Gathers rows for all steps at once, if the table is the same in every step.
+/// Gathers for all steps at once. If x is the same in every step, its rows are gathered; otherwise
+/// the steps of x and of the indices are paired.
 Tensors gather_across_iterations(const IterationBatch& at) {
+  if (at.is_summed) return {};
   GatherAttrs attrs = at.attr<GatherAttrs>();
-  if (at.is_many[0] || attrs.axis != 0) return {};
+  if (at.is_many[0]) {
+    if (at.time.is_ragged()) return {};
+    ++attrs.axis;
+    for (int& matched : attrs.matched)
+      if (matched >= 0) ++matched;
+    if (at.is_many[1]) attrs.matched.insert(attrs.matched.begin(), 0);
+    return {bind(at.op, {at.in[0], at.in[1]}, make_attrs(std::move(attrs)))};
+  }
+  if (attrs.axis != 0) return {};
   for (const int matched : attrs.matched)
     if (matched >= 0) return {};
   attrs.matched.insert(attrs.matched.begin(), -1);

@@ -14,6 +14,7 @@
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/along_axis.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/padding_runs.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/types/sizes.h"
@@ -142,6 +143,7 @@ const Op argsort_op{
               sample({9}, 0, true, i32), sample(dims, 1, false),   sample(dims, 0, true),
               sample({3, 0}, 1, false),  sample({0, 3}, 1, false), sample({9}, 0, false, i64)};
         },
+    .iteration_batching = axis_across_iterations<SortAttrs>,
 };
 
 // ---- top_k --------------------------------------------------------------------------------------
@@ -269,6 +271,7 @@ const Op top_k_op{
                            sample(dims, 0, 2, best, f64), sample({0, 3}, 1, 1, 2),
                            sample(dims, 2, 1, none)};
         },
+    .iteration_batching = axis_across_iterations<TopKAttrs>,
 };
 
 namespace {

@@ -8,6 +8,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/padding_runs.h"
 #include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/mode.h"
@@ -15,40 +16,57 @@
 namespace reel {
 namespace {
 
-/// Attributes of fill_live and collect_live. Finished entries then have the length of the first
-/// running one along each dim, so that they have the same padding.
+/// Attributes of fill_live and collect_live.
 struct SeenEntriesAttrs {
-  Dims dims;  ///< of the result, with the sizes of the operand's; its padding is set to zero
+  /// Of the result, with the sizes of the operand's. Finished entries then have the length of the
+  /// first running one along each dim, so they have the same padding, which is set to zero. Empty:
+  /// the operand's, whose padding stays.
+  Dims dims = {};
+  /// The number of dims in front of the mask that are rows of vmap: in each of them, the first
+  /// running entry is another one.
+  int rows = 0;
   /// Where a result of fill_live is kept and found again. Changes no value, so it is no field.
   std::shared_ptr<FilledEntries> kept = {};
 
   template <class F>
   static void fields(F&& f) {
     f("dims", &SeenEntriesAttrs::dims);
+    f("rows", &SeenEntriesAttrs::rows);
   }
 };
 
-/// Returns the attributes; null if the op has none: it then keeps dims and padding.
+/// Returns the attributes; null if the op has none.
 const SeenEntriesAttrs* seen_attrs(const Attrs* attrs) {
   return attrs ? &get<SeenEntriesAttrs>(attrs) : nullptr;
 }
+/// True if the result has no padding of its own.
+bool clears_padding(const SeenEntriesAttrs* seen) { return seen && !seen->dims.empty(); }
 
 void entries_type(TypeArgs& a) {
   const SeenEntriesAttrs* const seen = seen_attrs(a.attrs);
-  a.out.push_back(seen ? a.in[0].with(seen->dims) : a.in[0]);
+  a.out.push_back(clears_padding(seen) ? a.in[0].with(seen->dims) : a.in[0]);
 }
 
-/// Views x as [entries] x [inner]. Requires the mask's dims in front; the public functions
-/// transpose so that this holds.
-struct Rows {
-  std::int64_t count, bytes;
+/// Views the entries of one row of x as [entries] x [inner]. Requires the mask's dims in front; the
+/// public functions transpose so that this holds.
+struct Entries {
+  std::int64_t begin, end, bytes;
   std::int64_t first_live;  // -1: none
 };
-Rows rows_of(const Tensor& x, const Tensor& mask) {
-  const std::int64_t count = mask.type().numel();
+/// Calls fn for the entries of each row; there is one row unless the attributes name several.
+template <class Fn>
+void each_row(const Tensor& x, const Tensor& mask, const SeenEntriesAttrs* seen, Fn&& fn) {
+  const std::int64_t all = mask.type().numel();
+  if (!all) return;
+  std::int64_t rows = 1;
+  for (int axis = 0; seen && axis < seen->rows; ++axis)
+    rows *= mask.type().sizes()[static_cast<std::size_t>(axis)];
   const bool* live = mask.data<bool>();
-  const std::int64_t first = std::find(live, live + count, true) - live;
-  return {count, count ? x.type().bytes() / count : 0, first < count ? first : -1};
+  for (std::int64_t row = 0, count = all / rows; row < rows; ++row) {
+    const std::int64_t begin = row * count, end = begin + count;
+    const std::int64_t first = std::find(live + begin, live + end, true) - live;
+    fn(Entries{begin, end, x.type().bytes() / all, first < end ? first : -1});
+  }
 }
 
 void zero_padding(const Tensor& x) {
@@ -72,26 +90,31 @@ void fill_live_kernel(KernelArgs& a) {
     a.out[0] = with_dims_of(kept->value, a.types[0]);
     return;
   }
-  const Rows rows = rows_of(x, mask);
   Tensor& out = a.make();
-  for (std::int64_t i = 0; i < rows.count; ++i) {
-    const bool is_own = mask.data<bool>()[i] || rows.first_live < 0;
-    std::memcpy(out.data<char>() + i * rows.bytes,
-                x.data<char>() + (is_own ? i : rows.first_live) * rows.bytes,
-                static_cast<std::size_t>(rows.bytes));
-  }
-  if (seen) zero_padding(out);
+  each_row(x, mask, seen, [&](const Entries& row) {
+    for (std::int64_t i = row.begin; i < row.end; ++i) {
+      const bool is_own = mask.data<bool>()[i] || row.first_live < 0;
+      std::memcpy(out.data<char>() + i * row.bytes,
+                  x.data<char>() + (is_own ? i : row.first_live) * row.bytes,
+                  static_cast<std::size_t>(row.bytes));
+    }
+  });
+  if (clears_padding(seen)) zero_padding(out);
   if (kept) *kept = {out, mask};
 }
 
 /// Adds the rows of finished entries to the first running one.
 template <class T>
-void collect_rows(const Rows& rows, const bool* live, const T* from, T* to) {
-  const std::int64_t width = rows.bytes / static_cast<std::int64_t>(sizeof(T));
-  T* first = to + rows.first_live * width;
-  std::copy_n(from + rows.first_live * width, width, first);
-  for (std::int64_t i = 0; i < rows.count; ++i) {
-    if (i == rows.first_live) continue;
+void collect_row(const Entries& row, const bool* live, const T* from, T* to) {
+  const std::int64_t width = row.bytes / static_cast<std::int64_t>(sizeof(T));
+  if (row.first_live < 0) {
+    std::copy(from + row.begin * width, from + row.end * width, to + row.begin * width);
+    return;
+  }
+  T* first = to + row.first_live * width;
+  std::copy_n(from + row.first_live * width, width, first);
+  for (std::int64_t i = row.begin; i < row.end; ++i) {
+    if (i == row.first_live) continue;
     if (live[i]) {
       std::copy_n(from + i * width, width, to + i * width);
       continue;
@@ -104,34 +127,51 @@ void collect_rows(const Rows& rows, const bool* live, const T* from, T* to) {
 
 void collect_live_kernel(KernelArgs& a) {
   const Tensor &g = a.input(0), &mask = a.input(1);
-  const Rows rows = rows_of(g, mask);
+  const SeenEntriesAttrs* const seen = seen_attrs(a.attrs);
   Tensor& out = a.make();
   visit(g.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    if (rows.first_live < 0)
-      std::copy_n(g.data<T>(), g.type().numel(), out.data<T>());
-    else
-      collect_rows(rows, mask.data<bool>(), g.data<T>(), out.data<T>());
+    each_row(g, mask, seen, [&](const Entries& row) {
+      collect_row(row, mask.data<bool>(), g.data<T>(), out.data<T>());
+    });
   });
-  if (seen_attrs(a.attrs)) zero_padding(out);
+  if (clears_padding(seen)) zero_padding(out);
 }
 
 void entries_vjp(Vjp& at, const Op& transposed) {
   const Tensor g = at.cotangent();
-  if (!at.attrs())
+  const SeenEntriesAttrs* const seen = seen_attrs(at.attrs().get());
+  if (!seen)
     at.add(0, bind(transposed, {mask_padding(g), at.input(1)}));
+  else if (!clears_padding(seen))
+    at.add(0, bind(transposed, {mask_padding(g), at.input(1)},
+                   make_attrs(SeenEntriesAttrs{.rows = seen->rows})));
   else
     at.add(0, bind(transposed, {g, at.input(1)},
-                   make_attrs(SeenEntriesAttrs{at.input_type(0).dims()})));
+                   make_attrs(SeenEntriesAttrs{at.input_type(0).dims(), seen->rows})));
+}
+
+/// Each iteration has entries of its own.
+Tensors entries_across_iterations(const IterationBatch& at) {
+  if (at.is_summed) return {};
+  SeenEntriesAttrs attrs;
+  if (at.attrs) attrs = at.attr<SeenEntriesAttrs>();
+  attrs.kept = {};
+  if (!attrs.dims.empty()) attrs.dims = at.with_time(attrs.dims);
+  ++attrs.rows;
+  return {bind(at.op, {at.many(0), at.many(1)}, make_attrs(std::move(attrs)))};
 }
 
 OpSamples entries_samples() {
-  const Dim batch("batch", 3), time("time", tensor({2, 1, 2}, {batch}));
+  const Dim row("row", 2), batch("batch", 3), time("time", tensor({2, 1, 2}, {batch}));
   const TensorType mask(boolean, {batch});
   return OpSamples{
       {{{TensorType(f32, {batch, Dim("width", 2)})}, {mask, 0, 1, false}}},
       {{{TensorType(f32, {batch, time})}, {mask, 1, 1, false}},  // all run: equal lengths
-       make_attrs(SeenEntriesAttrs{{batch, time}})}};
+       make_attrs(SeenEntriesAttrs{{batch, time}})},
+      {{{TensorType(f32, {row, batch, Dim("width", 2)})},
+        {TensorType(boolean, {row, batch}), 0, 1, false}},
+       make_attrs(SeenEntriesAttrs{.rows = 1})}};
 }
 
 // Values that finished entries read came from the first running one: the ops are each other's
@@ -145,6 +185,7 @@ const Op fill_live_op{
     .vjp = [](Vjp& at) { entries_vjp(at, collect_live_op); },
     .reads = {.inputs = 0b10},
     .samples = entries_samples,
+    .iteration_batching = entries_across_iterations,
 };
 const Op collect_live_op{
     .name = "collect_live",
@@ -153,6 +194,7 @@ const Op collect_live_op{
     .vjp = [](Vjp& at) { entries_vjp(at, fill_live_op); },
     .reads = {.inputs = 0b10},
     .samples = entries_samples,
+    .iteration_batching = entries_across_iterations,
 };
 
 /// Returns the type's dims with the dims of the mask in front.
@@ -229,12 +271,12 @@ Tensor apply_seen(const Op& op, const Tensor& x, const Tensor& live, const Dims&
   const Tensor mask = *leaf_mask(x.type(), live);
   const Dims order = with_entries_first(x.type(), mask);
   if (order == x.dims())
-    return bind(op, {x, mask}, make_attrs(SeenEntriesAttrs{dims, std::move(kept)}));
+    return bind(op, {x, mask}, make_attrs(SeenEntriesAttrs{dims, 0, std::move(kept)}));
   Dims made;
   made.reserve(order.size());
   for (const Dim& dim : order) made.push_back(dims[static_cast<std::size_t>(find(x.dims(), dim))]);
   return transpose(bind(op, {transpose(x, order), mask},
-                        make_attrs(SeenEntriesAttrs{std::move(made), std::move(kept)})),
+                        make_attrs(SeenEntriesAttrs{std::move(made), 0, std::move(kept)})),
                    dims);
 }
 }  // namespace
@@ -301,6 +343,8 @@ bool any_live(const Tensor& live) {
   const bool* values = live.data<bool>();
   return std::any_of(values, values + live.type().numel(), [](bool b) { return b; });
 }
+
+int rows_of_entry_op(const Attrs* attrs) { return attrs ? get<SeenEntriesAttrs>(attrs).rows : 0; }
 
 namespace {
 const Op* const kEntryOps[] = {&fill_live_op, &collect_live_op};

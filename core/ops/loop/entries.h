@@ -12,6 +12,8 @@
 
 namespace reel {
 
+struct Attrs;  // core/op/attrs.h
+
 /// Returns the mask of a leaf of `type` over the entry dims that it has; nullopt for a shared leaf.
 std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& live);
 /// Returns x with the values of the first running entry in all finished entries.
@@ -36,6 +38,9 @@ Tensor collect_live(const Tensor& x, const Tensor& live);
 Tensor zero_ended(const Tensor& x, const Tensor& live);
 /// Returns `next` for running entries, `before` for finished ones.
 Tensor keep_ended(const Tensor& next, const Tensor& before, const Tensor& live);
+/// Returns the number of dims in front of the mask that are rows of vmap: each row has a first
+/// running entry of its own. attrs: of the ops fill_live and collect_live; may be null.
+int rows_of_entry_op(const Attrs* attrs);
 /// Return whether the mask is true everywhere, or anywhere. Require eager values.
 bool all_live(const Tensor& live);
 bool any_live(const Tensor& live);

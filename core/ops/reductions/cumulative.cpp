@@ -10,6 +10,7 @@
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/strided.h"
 
 namespace reel {
@@ -126,6 +127,7 @@ const Op cumsum_op{
           at.add(0, bind(cumsum_op, {at.cotangent()}, make_attrs(attrs)));
         },
     .samples = [] { return samples(1, true); },
+    .iteration_batching = axis_across_iterations<CumulativeAttrs>,
 };
 
 // y_k = Π_{j<k} x_j. Without quotients: x̄_i = y_i Σ_{k>i} ȳ_k Π_{i<j<k} x_j. The sum is the
@@ -142,6 +144,7 @@ const Op product_before_op{
         },
     .reads = {.inputs = 1, .outputs = 1},
     .samples = [] { return samples(1, false); },
+    .iteration_batching = axis_across_iterations<CumulativeAttrs>,
 };
 
 // t_0 = 0, t_{i+1} = c_i + x_i t_i. Its gradient is the same recurrence from the other end: c̄ = v,
@@ -160,6 +163,7 @@ const Op recurrence_op{
         },
     .reads = {.inputs = 1, .outputs = 1},
     .samples = [] { return samples(2, false); },
+    .iteration_batching = axis_across_iterations<CumulativeAttrs>,
 };
 
 Tensor product_before(const Tensor& x, int axis, bool reverse) {

@@ -387,6 +387,7 @@ const Op any_op{
     .storage = OpStorage::input,
     .no_vjp = "booleans have no gradient",
     .samples = [] { return reduction_samples(boolean, 0, 1, true); },
+    .iteration_batching = axes_across_iterations,
 };
 const Op all_op{
     .name = "all",
@@ -395,6 +396,7 @@ const Op all_op{
     .storage = OpStorage::input,
     .no_vjp = "booleans have no gradient",
     .samples = [] { return reduction_samples(boolean, 0, 1, true); },
+    .iteration_batching = axes_across_iterations,
 };
 
 Tensor spread(const Tensor& x, const std::vector<int>& axes, const Dims& dims) {

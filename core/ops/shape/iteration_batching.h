@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
+#include "reel/core/op/bind.h"
 #include "reel/core/op/op.h"
 #include "reel/core/types/tensor.h"
 
@@ -37,6 +39,17 @@ struct IterationBatch {
 
 /// Returns axes of one iteration as axes behind the loop's dim.
 std::vector<int> behind_time(std::vector<int> axes);
+
+/// Batches an op along one axis, the attribute `axis`: the axis behind the loop's dim.
+template <class Attrs>
+Tensors axis_across_iterations(const IterationBatch& at) {
+  if (at.is_summed) return {};
+  Attrs attrs = at.attr<Attrs>();
+  ++attrs.axis;
+  Tensors in;
+  for (std::size_t i = 0; i < at.in.size(); ++i) in.push_back(at.many(i));
+  return bind_all(at.op, in, make_attrs(std::move(attrs)));
+}
 
 /// Batches a pointwise op. Broadcasts operands as each iteration does.
 Tensors pointwise_across_iterations(const IterationBatch& at);

@@ -101,13 +101,6 @@ void split_type(TypeArgs& a) {
 
 // ---- Both ---------------------------------------------------------------------------------------
 
-template <class Attrs>
-Tensors axis_across_iterations(const IterationBatch& at) {
-  Attrs attrs = at.attr<Attrs>();
-  ++attrs.axis;
-  return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
-}
-
 }  // namespace
 
 const Op merge_dims_op{

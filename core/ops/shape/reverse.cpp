@@ -6,6 +6,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/ops/shape/strided.h"
@@ -71,6 +72,7 @@ const Op reverse_op{
               {{{TensorType(f32, {3, 0})}}, make_attrs(ReverseAttrs{0})},
               {{{TensorType(f32, {4, 2})}}, make_attrs(ReverseAttrs{0, true})}};
         },
+    .iteration_batching = axis_across_iterations<ReverseAttrs>,
 };
 
 Tensor reverse_shown(const Tensor& x, int axis) {
