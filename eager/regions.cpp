@@ -21,7 +21,13 @@ namespace {
 
 constexpr std::size_t kLine = 64;
 
-#ifdef __SANITIZE_THREAD__
+#ifdef REEL_WITH_ADDRESS_SANITIZER
+void* allocate(std::size_t bytes) {
+  void* memory = nullptr;
+  return posix_memalign(&memory, kLine, bytes) == 0 ? memory : nullptr;
+}
+void free(void* memory) { std::free(memory); }
+#elif defined(__SANITIZE_THREAD__)
 // Debian's oneTBB is not instrumented: memory passed through it between threads would be reported
 // as a race.
 void* allocate(std::size_t bytes) {
@@ -99,3 +105,10 @@ void* take_memory(std::size_t bytes) { return allocate(bytes); }
 void give_memory_back(void* memory) { free(memory); }
 
 }  // namespace reel
+
+#ifdef REEL_WITH_ADDRESS_SANITIZER
+/// Sets options of the sanitizer: if a block is too large, a MemoryError is thrown.
+extern "C" [[gnu::visibility("default")]] const char* __asan_default_options() {
+  return "allocator_may_return_null=1";
+}
+#endif

@@ -52,6 +52,7 @@ std::size_t pool_bytes(int pool) {
 }
 
 int pool_of(std::size_t bytes) {
+  if (kAllocatesEachBlock) return kNoPool;
   if (bytes <= kSmall * kLine) return static_cast<int>((bytes - 1) / kLine);
   const std::size_t last = bytes - kHeader - 1;
   const int power = 63 - __builtin_clzll(last);

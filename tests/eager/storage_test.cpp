@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "reel/core/ops.h"
+#include "reel/eager/regions.h"
 #include "reel/tests/check.h"
 
 namespace reel {
@@ -36,6 +37,7 @@ bool is_on_huge_pages(const void* address) {
 }
 
 TEST(StorageTest, BlocksLieOnHugePages) {
+  if (kAllocatesEachBlock) GTEST_SKIP() << "blocks are the sanitizer's";
   if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"))
     GTEST_SKIP() << "this system has no huge pages";
   for (const std::int64_t n : {1, 10'000, 500'000, 5'000'000}) {
