@@ -53,9 +53,9 @@ void DimEnv::bind(const Dim& symbol, const Dim& actual) {
 }
 
 void DimEnv::bind(const TensorType& formal, const TensorType& actual) {
-  if (!formal.node()->has_symbols) return;
-  if (formal.rank() != actual.rank())
+  if (formal.rank() != actual.rank() && !formal.is_unranked() && !actual.is_unranked())
     throw InternalError(str("a value of type ", formal, " was given as ", actual));
+  if (!formal.node()->has_symbols) return;
   for (int i = 0; i < formal.rank(); ++i) bind(formal.dims()[i], actual.dims()[i]);
 }
 

@@ -26,7 +26,26 @@ std::int64_t multiply_sizes(std::int64_t a, std::int64_t b, std::string_view op)
   return product;
 }
 
+void refuse_axis(const TensorType& type, int axis) {
+  throw ShapeError(str(type, " has no axis ", axis));
+}
+
+void check_operand(std::string_view op, std::string_view operand, const TensorType& type,
+                   const TensorType& expected) {
+  bool fits = type.dtype() == expected.dtype() && type.rank() == expected.rank() &&
+              type.is_list() == expected.is_list();
+  for (std::size_t i = 0; fits && i < type.dims().size(); ++i) {
+    const Dim &dim = type.dims()[i], &wanted = expected.dims()[i];
+    const std::int64_t size = type.sizes()[i], wanted_size = expected.sizes()[i];
+    fits = dim == wanted || size < 0 || wanted_size < 0 ||
+           (size == wanted_size &&
+            (!dim.is_named() || !wanted.is_named() || dim.is_symbol() || wanted.is_symbol()));
+  }
+  if (!fits) throw ShapeError(str(op, ": ", operand, " is ", type, ", but should be ", expected));
+}
+
 void check_positions_fit(std::string_view op, const TensorType& x, int axis, int count) {
+  check_axes(x, axis, count);
   std::int64_t size = 1;
   for (int i = axis; i < axis + count; ++i) {
     const Dim& dim = x.dims()[static_cast<std::size_t>(i)];

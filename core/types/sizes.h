@@ -1,9 +1,10 @@
-// core/types/sizes.h — checked arithmetic on sizes, and checked narrowing of positions.
+// core/types/sizes.h — checks of axes and sizes, and checked narrowing of positions.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <string_view>
+#include <vector>
 
 #include "reel/core/types/tensor_type.h"
 
@@ -20,6 +21,28 @@ std::int32_t checked_i32(std::int64_t number, std::string_view op, std::string_v
 /// if the result does not fit into 64 bits.
 std::int64_t add_sizes(std::int64_t a, std::int64_t b, std::string_view op);
 std::int64_t multiply_sizes(std::int64_t a, std::int64_t b, std::string_view op);
+
+[[noreturn]] void refuse_axis(const TensorType& type, int axis);
+/// Throws ShapeError unless the type has an axis of this position. Type rules check the axes of
+/// their attributes with it, or with dim_at(): kernels trust them.
+inline void check_axis(const TensorType& type, int axis) {
+  if (axis < 0 || axis >= type.rank()) [[unlikely]]
+    refuse_axis(type, axis);
+}
+inline void check_axes(const TensorType& type, const std::vector<int>& axes) {
+  for (int axis : axes) check_axis(type, axis);
+}
+/// Checks `count` axes from `first` on.
+inline void check_axes(const TensorType& type, int first, int count) {
+  check_axis(type, first);
+  check_axis(type, first + count - 1);
+}
+/// Throws ShapeError unless an operand has the dtype, the rank and the dims of `expected`. Unknown
+/// sizes fit, and symbols of a trace fit other named dims of their size. For type rules of ops that
+/// other functions of the library give fitting operands. Example: "scan_lag: initial is f32[3], but
+/// should be f32[2]".
+void check_operand(std::string_view op, std::string_view operand, const TensorType& type,
+                   const TensorType& expected);
 
 /// Checks that positions (i32) along `count` adjacent axes of x, counted together, fit. For type
 /// rules. Throws ShapeError if the last one does not fit. Accepts unknown sizes.

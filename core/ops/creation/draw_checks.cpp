@@ -11,6 +11,7 @@
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/padding_runs.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {
@@ -66,7 +67,11 @@ void check_logits(KernelArgs& a) {
 
 const Op checked_logits_op{
     .name = "checked_logits",
-    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .type =
+        [](TypeArgs& a) {
+          check_axes(a.in[0], a.attr<ReduceAttrs>().axes);
+          a.out.push_back(a.in[0]);
+        },
     .kernel = check_logits,
     .storage = OpStorage::input,
     .no_vjp = "a draw is a constant to gradients",

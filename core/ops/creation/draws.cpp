@@ -21,6 +21,7 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/runtime/random.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {
@@ -36,9 +37,15 @@ double normal(const std::array<std::uint32_t, 4>& words) {
   return radius * std::cos(2 * M_PI * open_unit(words[2], words[3]));
 }
 
+const TensorType& key_type() {
+  static const TensorType& type = *new TensorType(i64, {2});
+  return type;
+}
+
 /// A second input gives the dims that a trace does not know; only its shape is read.
 void draw_type(TypeArgs& a) {
   const TensorType& type = a.attr<DrawAttrs>().type;
+  check_operand(a.op.name, "the key", a.in[0], key_type());
   a.out.push_back(a.in.size() == 1 ? type : type.with(a.in[1].dims()));
 }
 
@@ -278,7 +285,11 @@ const Op draw_rows_op{
     .type =
         [](TypeArgs& a) {
           const DrawRowsAttrs& attrs = a.attr<DrawRowsAttrs>();
-          const Dim& numbers = dim_at(a.in[1], 0);
+          check_operand("draw_rows", "the key", a.in[0], key_type());
+          check_operand("draw_rows", "the number of rows", a.in[2], TensorType(i64));
+          const Dim &numbers = dim_at(a.in[1], 0), &rows = dim_at(attrs.type, attrs.axis);
+          check_operand("draw_rows", "the row numbers", a.in[1],
+                        TensorType(i64, {rows.is_named() ? rows : numbers}));
           TensorType type = attrs.type;
           if (!type.is_named()) type = type.with(with_dim(type.dims(), attrs.axis, numbers));
           a.out.push_back(std::move(type));

@@ -6,6 +6,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/kernels/philox.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {
@@ -17,7 +18,12 @@ std::int64_t fold(std::int64_t key, std::uint64_t number) {
 
 const Op fold_key_op{
     .name = "fold_key",
-    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .type =
+        [](TypeArgs& a) {
+          check_operand("fold_key", "the key", a.in[0], TensorType(i64, {2}));
+          check_operand("fold_key", "the number", a.in[1], TensorType(i64));
+          a.out.push_back(a.in[0]);
+        },
     .kernel =
         [](KernelArgs& a) {
           const std::int64_t* key = a.input(0).data<std::int64_t>();

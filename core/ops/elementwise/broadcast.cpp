@@ -170,12 +170,19 @@ Tensor unbroadcast_plain(Tensor cotangent, const TensorType& to) {
   return keeps_ones ? reshape(cotangent, to.dims()) : cotangent;
 }
 
-/// Throws InternalError unless a tensor of type `to` can be repeated to one of type `from`.
+[[noreturn]] void refuse_cotangent(const TensorType& from, const TensorType& to) {
+  throw ShapeError(str("sum_to: the value ", to, " does not broadcast to its cotangent ", from));
+}
+
+/// Throws ShapeError unless a tensor of type `to` can be repeated to one of type `from`.
 void check_can_be_summed(const TensorType& from, const TensorType& to) {
+  const auto is_missing = [&](const Dim& dim) { return !contains(from.dims(), dim); };
+  if (from.rank() < to.rank() || (to.is_named() && std::ranges::any_of(to.dims(), is_missing)))
+    refuse_cotangent(from, to);
   const std::size_t extra = from.dims().size() - to.dims().size();
   for (std::size_t i = 0; i < to.dims().size(); ++i)
     if (!to.is_named() && !(to.dims()[i] == from.dims()[extra + i]) && !is_one(to.dims()[i]))
-      throw InternalError(str("a cotangent ", from, " came for a value ", to));
+      refuse_cotangent(from, to);
 }
 
 }  // namespace
@@ -233,7 +240,13 @@ Tensor unbroadcast(Tensor cotangent, const TensorType& to) {
 
 const Op sum_to_op{
     .name = "sum_to",
-    .type = [](TypeArgs& args) { args.out.push_back(args.attr<SumToAttrs>().to); },
+    .type =
+        [](TypeArgs& args) {
+          const TensorType& to = args.attr<SumToAttrs>().to;
+          if (args.in[0].rank() < to.rank()) refuse_cotangent(args.in[0], to);
+          if (args.in[0].is_known() && to.is_known()) check_can_be_summed(args.in[0], to);
+          args.out.push_back(to);
+        },
     // All sizes are known in a run: then it is a sum and a reshape.
     .kernel =
         [](KernelArgs& args) {

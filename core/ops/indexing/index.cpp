@@ -15,6 +15,7 @@
 #include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/padding_runs.h"
 #include "reel/core/ops/shape/sliced_dims.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 
@@ -50,6 +51,10 @@ void check_indices(std::string_view op, const TensorType& x, const TensorType& i
                    const GatherAttrs& attrs) {
   if (!is_integer(indices.dtype()))
     throw DTypeError(str(op, ": indices must be i32 or i64, got ", indices, "; cast them"));
+  check_axes(x, attrs.axis, attrs.count);
+  if (attrs.matched.size() != indices.dims().size())
+    throw ShapeError(
+        str(op, ": indices ", indices, " should have ", attrs.matched.size(), " axes"));
   if (indices.rank() && x.is_named() != indices.is_named())
     throw ShapeError(str(op, ": indices ", indices,
                          indices.is_named() ? " have named dims, " : " have plain sizes, ", x,

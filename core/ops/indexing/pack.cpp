@@ -35,6 +35,13 @@ struct PositionsAttrs {
   }
 };
 
+void check_mask(const PositionsAttrs& attrs, const TensorType& mask) {
+  const char* const op = attrs.is_inverse ? "unpack" : "pack";
+  if (!attrs.to && mask.rank() != 1)
+    throw ShapeError(str(op, ": a mask with plain sizes has one axis, got ", mask));
+  check_positions_fit(op, mask, attrs.axis);
+}
+
 /// Returns the positions along an axis where the mask is true, in order: i32, with `to` in place of
 /// the axis. Missing positions are 0.
 const Op true_positions_op{
@@ -42,6 +49,7 @@ const Op true_positions_op{
     .type =
         [](TypeArgs& a) {
           const auto& [axis, to, is_inverse] = a.attr<PositionsAttrs>();
+          check_mask(a.attr<PositionsAttrs>(), a.in[0]);
           a.out.push_back(
               TensorType(i32, with_dim(a.in[0].dims(), axis, to ? *to : Dim::unknown())));
         },
@@ -51,7 +59,7 @@ const Op true_positions_op{
           const Tensor& mask = a.input(0);
           const bool* in = mask.data<bool>();
           const ModeScope plain({});
-          check_positions_fit(is_inverse ? "unpack" : "pack", mask.type(), axis);
+          check_mask(a.attr<PositionsAttrs>(), mask.type());
           const AxisView view = view_axis(mask.type(), axis);
           const Dim dim = to ? *to : Dim(std::count(in, in + view.size, true));
           const Tensor out(allocate_block(TensorType(i32, with_dim(mask.dims(), axis, dim))));

@@ -9,6 +9,7 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/types/mode.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 
@@ -32,7 +33,11 @@ Tensors zero_unless_across_iterations(const IterationBatch& at) {
 
 const Op zero_unless_op{
     .name = "zero_unless",
-    .type = [](TypeArgs& a) { a.out.push_back(a.in[a.in.size() - 1]); },  // x, or its like
+    .type =
+        [](TypeArgs& a) {
+          check_operand("zero_unless", "the condition", a.in[0], TensorType(boolean));
+          a.out.push_back(a.in[a.in.size() - 1]);  // x, or its like
+        },
     .kernel =
         [](KernelArgs& a) {
           const Tensor& x = a.input(1);
@@ -45,10 +50,12 @@ const Op zero_unless_op{
           const auto bytes = static_cast<std::size_t>(result.type().bytes());
           char* out = result.data<char>();
           if (!bytes) return;
-          if (*a.input(0).data<bool>())
-            std::memcpy(out, x.data<char>(), bytes);
-          else
+          if (!*a.input(0).data<bool>()) {  // x may then have other sizes
             std::memset(out, 0, bytes);
+            return;
+          }
+          check_operand("zero_unless", "the value", x.type(), result.type());
+          std::memcpy(out, x.data<char>(), bytes);
         },
     .vjp = [](Vjp& at) { at.add(1, zero_unless(at.input(0), at.cotangent()), at.input(0)); },
     .reads = {.inputs = 0b01},

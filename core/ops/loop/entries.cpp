@@ -12,6 +12,7 @@
 #include "reel/core/ops/shape/padding_runs.h"
 #include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/mode.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {
@@ -43,11 +44,16 @@ const SeenEntriesAttrs* seen_attrs(const Attrs* attrs) {
 bool clears_padding(const SeenEntriesAttrs* seen) { return seen && !seen->dims.empty(); }
 
 void entries_type(TypeArgs& a) {
+  const TensorType &x = a.in[0], &mask = a.in[1];
+  if (mask.rank() > x.rank()) refuse_axis(x, mask.rank() - 1);
+  check_operand(a.op.name, "the mask", mask,
+                TensorType(boolean, {x.dims().begin(), x.dims().begin() + mask.rank()}));
   const SeenEntriesAttrs* const seen = seen_attrs(a.attrs);
-  a.out.push_back(clears_padding(seen) ? a.in[0].with(seen->dims) : a.in[0]);
+  if (clears_padding(seen)) check_operand(a.op.name, "the value", x, x.with(seen->dims));
+  a.out.push_back(clears_padding(seen) ? x.with(seen->dims) : x);
 }
 
-/// Views the entries of one row of x as [entries] x [inner]. Requires the mask's dims in front; the
+/// Views the entries of one row of x as [entries] x [inner]. The mask's dims are in front; the
 /// public functions transpose so that this holds.
 struct Entries {
   std::int64_t begin, end, bytes;

@@ -5,6 +5,8 @@
 #include "reel/core/ops/products/operand.h"
 #include "reel/core/ops/products/unpadded_products.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {
@@ -87,9 +89,15 @@ const Op live_dot_op{
     .name = "live_dot",
     .type =
         [](TypeArgs& a) {
-          const AttrsRef attrs = make_attrs(DotAttrs(a.attr<LiveDotAttrs>()));
+          const LiveDotAttrs& live = a.attr<LiveDotAttrs>();
+          const AttrsRef attrs = make_attrs(DotAttrs(live));
           TypeArgs dot{dot_op, attrs.get(), a.in, a.out};
           dot_op.type(dot);
+          if (live.a_batch.empty()) throw ShapeError("live_dot: has no batch");
+          const TensorType lengths(i32, {dim_at(a.in[0], live.a_batch[0])});
+          for (const int input : {live.terms, live.rows, live.columns})
+            if (input >= 0)
+              check_operand("live_dot", "lengths", a.in[static_cast<std::size_t>(input)], lengths);
         },
     .kernel =
         [](KernelArgs& a) {

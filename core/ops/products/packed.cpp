@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "reel/core/base/str.h"
 #include "reel/core/ops/products/gemm.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/strided.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {
@@ -41,6 +43,22 @@ struct Packing {
     has_panels = k * n > panels.small;
   }
 };
+
+void pack_rule(TypeArgs& a) {
+  const TensorType& x = a.in[0];
+  if (x.rank() != 2) throw ShapeError(str(a.op.name, ": takes a matrix, got ", x));
+  check_axis(x, a.attr<PackAttrs>().contract);
+  a.out.push_back(x);
+}
+
+void packed_dot_rule(TypeArgs& a) {
+  dot_op.type(a);
+  const DotAttrs& attrs = a.attr<DotAttrs>();
+  if (!can_be_packed(attrs, a.in[0], a.in[1]))
+    throw ShapeError(str(a.op.name, ": lhs ", a.in[0], " and rhs ", a.in[1],
+                         " have no product with ", "a packed matrix along axis ",
+                         attrs.a_contract[0], " of lhs"));
+}
 
 template <const Panels& kHow>
 void pack_kernel(KernelArgs& args) {
@@ -148,7 +166,7 @@ SumOrder packed_order(const Op& packed_dot, const DotAttrs& dot, const TensorTyp
 
 const Op pack_op{
     .name = "pack",
-    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .type = pack_rule,
     .kernel = pack_kernel<kPanels>,
     .storage = OpStorage::input,
     .no_vjp = kNoVjp,
@@ -162,7 +180,7 @@ const Op pack_op{
 
 const Op packed_dot_op{
     .name = "packed_dot",
-    .type = [](TypeArgs& a) { dot_op.type(a); },
+    .type = packed_dot_rule,
     .kernel = packed_dot_kernel<kPanels>,
     .no_vjp = kNoVjp,
     .samples =
@@ -177,7 +195,7 @@ const Op packed_dot_op{
 
 const Op pack_turned_op{
     .name = "pack_turned",
-    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .type = pack_rule,
     .kernel = pack_kernel<kTurned>,
     .storage = OpStorage::input,
     .no_vjp = kNoVjp,
@@ -190,7 +208,7 @@ const Op pack_turned_op{
 
 const Op packed_turned_dot_op{
     .name = "packed_turned_dot",
-    .type = [](TypeArgs& a) { dot_op.type(a); },
+    .type = packed_dot_rule,
     .kernel = packed_dot_kernel<kTurned>,
     .no_vjp = kNoVjp,
     .samples =

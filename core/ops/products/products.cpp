@@ -20,6 +20,7 @@
 #include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/strided.h"
 #include "reel/core/types/mode.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {
@@ -66,11 +67,13 @@ void check_pairs(const TypeArgs& args, const std::vector<int>& a_axes,
 
 void dot_type(TypeArgs& args) {
   const TensorType &a = args.in[0], &b = args.in[1];
+  const DotAttrs& attrs = args.attr<DotAttrs>();
+  for (const auto* axes : {&attrs.a_contract, &attrs.a_batch}) check_axes(a, *axes);
+  for (const auto* axes : {&attrs.b_contract, &attrs.b_batch}) check_axes(b, *axes);
   if (a.dtype() != b.dtype())
     throw DTypeError(str("matmul: dtypes differ: lhs ", a, ", rhs ", b, "; cast one of them"));
   if (a.dtype() == boolean)
     throw DTypeError(str("matmul: booleans have no product: lhs ", a, ", rhs ", b, "; cast them"));
-  const DotAttrs& attrs = args.attr<DotAttrs>();
   check_pairs(args, attrs.a_contract, attrs.b_contract, "inner");
   check_pairs(args, attrs.a_batch, attrs.b_batch, "batch");
   Dims dims;

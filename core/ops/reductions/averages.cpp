@@ -6,6 +6,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 
@@ -15,7 +16,11 @@ namespace reel {
 /// only the shape of x.
 const Op axes_size_op{
     .name = "axes_size",
-    .type = [](TypeArgs& a) { a.out.push_back(TensorType(i64)); },
+    .type =
+        [](TypeArgs& a) {
+          check_axes(a.in[0], a.attr<ReduceAttrs>().axes);
+          a.out.push_back(TensorType(i64));
+        },
     .kernel =
         [](KernelArgs& args) {
           std::int64_t count = 1;

@@ -12,6 +12,7 @@
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/strided.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {
@@ -22,7 +23,13 @@ constexpr std::string_view kRepair = "cast it to i32";
 
 void same_number(TypeArgs& a) {
   check_number(a.op.name, a.in[0], kRepair);
+  check_axis(a.in[0], a.attr<CumulativeAttrs>().axis);
   a.out.push_back(a.in[0]);
+}
+
+void recurrence_rule(TypeArgs& a) {
+  check_operand(a.op.name, "the operand of terms", a.in[1], a.in[0]);
+  same_number(a);
 }
 
 /// The accumulator of a running sum: double for floats, as in sums; unsigned for integers, which
@@ -151,7 +158,7 @@ const Op product_before_op{
 // x̄ = v t for v_{i-1} = t̄_i + x_i v_i.
 const Op recurrence_op{
     .name = "recurrence",
-    .type = same_number,
+    .type = recurrence_rule,
     .kernel = recurrence_kernel,
     .vjp =
         [](Vjp& at) {

@@ -109,6 +109,7 @@ void check_may_keep(std::string_view op, const TensorType& x) {
 }
 
 TensorType reduced_type(const TensorType& x, const std::vector<int>& axes) {
+  check_axes(x, axes);
   Dims dims;
   for (int i = 0; i < x.rank(); ++i)
     if (!has(axes, i)) dims.push_back(x.dims()[static_cast<std::size_t>(i)]);
@@ -252,8 +253,10 @@ namespace {
 void spread_rule(TypeArgs& a) {
   const SpreadAttrs& attrs = a.attr<SpreadAttrs>();
   Dims dims = a.in[0].dims();
-  for (std::size_t i = 0; i < attrs.axes.size(); ++i)
+  for (std::size_t i = 0; i < attrs.axes.size(); ++i) {
+    if (attrs.axes[i] > static_cast<int>(dims.size())) refuse_axis(a.in[0], attrs.axes[i] - 1);
     dims.insert(dims.begin() + attrs.axes[i], attrs.dims[i]);
+  }
   a.out.push_back(a.in[0].with(dims));
 }
 

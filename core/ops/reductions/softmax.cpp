@@ -10,6 +10,7 @@
 #include "reel/core/ops/kernels/softmax_table.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {
@@ -43,6 +44,7 @@ void kernel(KernelArgs& args) {
 
 void same_float(TypeArgs& a) {
   check_float(a.op.name, a.in[0], kRepair);
+  check_axes(a.in[0], a.attr<ReduceAttrs>().axes);
   a.out.push_back(a.in[0]);
 }
 
@@ -68,10 +70,7 @@ const Op logsumexp_op{
     .type =
         [](TypeArgs& a) {
           check_float(a.op.name, a.in[0], kRepair);
-          Dims dims = a.in[0].dims();
-          const std::vector<int>& axes = a.attr<ReduceAttrs>().axes;
-          for (std::size_t i = axes.size(); i-- > 0;) dims.erase(dims.begin() + axes[i]);
-          a.out.push_back(a.in[0].with(dims));
+          reduced_rule(a);
         },
     .kernel = kernel<&SoftmaxTable::logsumexp>,
     .vjp =

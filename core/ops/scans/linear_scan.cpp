@@ -12,6 +12,7 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/types/sizes.h"
 
 namespace reel {
 namespace {
@@ -26,19 +27,41 @@ std::vector<ScanOperand> operands_of(const LinearScanAttrs& attrs) {
   return result;
 }
 
+std::string_view name_of(ScanOperand which) {
+  return which == kScanA ? "a" : which == kScanB ? "b" : which == kScanX ? "x" : "initial";
+}
+
+/// Checks an operand of a scan with a result of type `full`.
+void check_scan_operand(const TypeArgs& args, std::size_t i, ScanOperand which,
+                        const TensorType& full) {
+  const auto& attrs = args.attr<LinearScanAttrs>();
+  check_operand(args.op.name, name_of(which), args.in[i],
+                attrs.over_time & which ? full : without_axis(full, attrs.axis));
+}
+
 void scan_rule(TypeArgs& args) {
   const auto& attrs = args.attr<LinearScanAttrs>();
-  std::size_t i = 0;
-  for (const ScanOperand which : operands_of(attrs)) {
-    if (attrs.over_time & which) return args.out.push_back(args.in[i]);
-    ++i;
-  }
-  throw InternalError("no operand of linear_scan has the time axis");
+  const auto operands = operands_of(attrs);
+  const auto found = std::ranges::find_if(
+      operands, [&](ScanOperand which) { return (attrs.over_time & which) != 0; });
+  if (found == operands.end()) throw InternalError("no operand of linear_scan has the time axis");
+  const TensorType& full = args.in[static_cast<std::size_t>(found - operands.begin())];
+  check_axis(full, attrs.axis);
+  for (std::size_t i = 0; i < operands.size(); ++i) check_scan_operand(args, i, operands[i], full);
+  args.out.push_back(full);
 }
 
 void scan_grad_rule(TypeArgs& args) {
   const auto& attrs = args.attr<LinearScanAttrs>();
   const TensorType& full = args.in[1];
+  check_axis(full, attrs.axis);
+  check_scan_operand(args, 0, kScanA, full);
+  const ScanGradOperands at(attrs);
+  if (at.h >= 0) check_operand(args.op.name, "h", args.in[static_cast<std::size_t>(at.h)], full);
+  const std::pair<int, ScanOperand> others[] = {
+      {at.initial, kScanInitial}, {at.b, kScanB}, {at.x, kScanX}};
+  for (const auto& [i, which] : others)
+    if (i >= 0) check_scan_operand(args, static_cast<std::size_t>(i), which, full);
   for (const ScanOperand which : operands_of(attrs))
     if (attrs.wanted & which)
       args.out.push_back(attrs.over_time & which ? full : without_axis(full, attrs.axis));
@@ -332,7 +355,15 @@ const Op linear_scan_grad_op{
 
 const Op scan_lag_op{
     .name = "scan_lag",
-    .type = [](TypeArgs& args) { args.out.push_back(args.in[0]); },
+    .type =
+        [](TypeArgs& args) {
+          const TensorType& x = args.in[0];
+          const int axis = args.attr<ScanWalkAttrs>().axis;
+          check_axis(x, axis);
+          if (args.in.size() > 1)
+            check_operand("scan_lag", "the first row", args.in[1], without_axis(x, axis));
+          args.out.push_back(x);
+        },
     .kernel = scan_lag_kernel,
     .vjp =
         [](Vjp& at) {

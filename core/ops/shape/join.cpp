@@ -104,6 +104,7 @@ void cut(KernelArgs& a, std::size_t i, int axis, std::int64_t first) {
 void concat_type(TypeArgs& a) {
   const ConcatAttrs& attrs = a.attr<ConcatAttrs>();
   const int axis = attrs.axis;
+  check_axis(a.in[0], axis);
   const Dims dims = shared_dims(a, axis);
   std::int64_t size = 0;
   for (const TensorType& x : a.in)
@@ -185,12 +186,12 @@ const Op unconcat_op{
         [](TypeArgs& a) {
           const auto& [axis, parts] = a.attr<UnconcatAttrs>();
           const TensorType& x = a.in[0];
+          const Dim& whole = dim_at(x, axis);
           std::int64_t size = 0;
           for (const Dim& part : parts) {
             size = size < 0 || !part.has_size() ? -1 : add_sizes(size, part.size(), "unconcat");
             a.out.push_back(x.with(with_dim(x.dims(), axis, part)));
           }
-          const Dim& whole = dim_at(x, axis);
           if (size >= 0 && whole.has_size() && whole.size() != size && !has_no_entry(whole))
             throw ShapeError(
                 str("unconcat: parts of ", size, " elements do not make ", axis_name(x, axis)));

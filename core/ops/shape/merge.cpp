@@ -49,6 +49,7 @@ std::vector<int> positions(int axis, std::size_t count) {
 void merge_type(TypeArgs& a) {
   const auto& [axis, count, to] = a.attr<MergeDimsAttrs>();
   const TensorType& x = a.in[0];
+  check_axes(x, axis, count);
   const std::int64_t size =
       product(x.dims(), static_cast<std::size_t>(axis), static_cast<std::size_t>(count));
   const Dims merged(x.dims().begin() + axis, x.dims().begin() + axis + count);

@@ -7,11 +7,14 @@
 
 #include "reel/core/base/visibility.h"
 #include "reel/core/types/mode.h"
+#include "reel/core/types/sizes.h"
 #include "reel/core/types/tensor.h"
 
 namespace reel {
 
+/// Returns the dim at an axis. Throws ShapeError if there is no such axis.
 inline const Dim& dim_at(const TensorType& type, int axis) {
+  check_axis(type, axis);
   return type.dims()[static_cast<std::size_t>(axis)];
 }
 /// Returns the dim at an axis for an attribute of the op that creates it; nullopt for a plain one.

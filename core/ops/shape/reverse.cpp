@@ -36,7 +36,11 @@ void reverse_entries(const Tensor& x, const Tensor& out, int axis) {
 
 const Op reverse_op{
     .name = "reverse",
-    .type = [](TypeArgs& a) { a.out.push_back(a.in[0]); },
+    .type =
+        [](TypeArgs& a) {
+          check_axis(a.in[0], a.attr<ReverseAttrs>().axis);
+          a.out.push_back(a.in[0]);
+        },
     .kernel =
         [](KernelArgs& a) {
           const int axis = a.attr<ReverseAttrs>().axis;

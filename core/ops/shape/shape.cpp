@@ -2,6 +2,7 @@
 #include "reel/core/ops/shape/shape.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "reel/core/base/str.h"
 #include "reel/core/op/bind.h"
@@ -58,10 +59,11 @@ const Op transpose_op{
           const TensorType& x = a.in[0];
           std::vector<int> sorted = order;
           std::sort(sorted.begin(), sorted.end());
-          for (std::size_t i = 0; i < sorted.size(); ++i)
-            if (sorted.size() != x.dims().size() || sorted[i] != static_cast<int>(i))
-              throw ShapeError(str("transpose: the order [", join(order, ","),
-                                   "] does not list each axis of ", x, " once"));
+          std::vector<int> each(x.dims().size());
+          std::iota(each.begin(), each.end(), 0);
+          if (sorted != each)
+            throw ShapeError(str("transpose: the order [", join(order, ","),
+                                 "] does not list each axis of ", x, " once"));
           Dims dims;
           dims.reserve(order.size());
           for (int axis : order) dims.push_back(dim_at(x, axis));

@@ -144,7 +144,9 @@ const Op unslice_op{
               positions(attrs, to.size()).count() != from.size())
             throw ShapeError(str("unslice: ", axis_name(x, attrs.axis), " does not fit ",
                                  bounds(attrs), " of ", to));
-          a.out.push_back(x.with(attrs.to ? with_dim(x.dims(), attrs.axis, to) : a.in[1].dims()));
+          const TensorType out = x.with(with_dim(x.dims(), attrs.axis, to));
+          if (!attrs.to) check_operand("unslice", "the whole", a.in[1], out.with(a.in[1].dtype()));
+          a.out.push_back(attrs.to ? out : x.with(a.in[1].dims()));
         },
     .kernel =
         [](KernelArgs& a) {
@@ -271,13 +273,17 @@ const Op shift_op{
         [](TypeArgs& a) {
           const auto& [axis, to, value] = a.attr<ShiftAttrs>();
           const TensorType &x = a.in[0], &offsets = a.in[1];
+          check_axis(x, axis);
           check_fits("shift", value, x);
           if (offsets.dtype() != i32)
             throw DTypeError(str("shift: offsets must be i32, got ", offsets));
-          for (const Dim& dim : offsets.dims())
-            if (const int at = find(x.dims(), dim); at < 0 || at == axis)
+          for (const Dim& dim : offsets.dims()) {  // equal plain sizes would be one entry dim
+            const bool is_one = std::ranges::count(x.dims(), dim) == 1 &&
+                                std::ranges::count(offsets.dims(), dim) == 1;
+            if (!is_one || find(x.dims(), dim) == axis)
               throw ShapeError(str("shift: offsets ", offsets, " run over dim ", dim,
                                    ", which is no entry dim of ", x));
+          }
           a.out.push_back(x.with(with_dim(x.dims(), axis, to)));
         },
     .kernel =

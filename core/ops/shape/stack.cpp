@@ -85,9 +85,9 @@ const Op unstack_op{
         [](TypeArgs& a) {
           const TensorType& x = a.in[0];
           const std::int64_t count = a.attr<UnstackAttrs>().count;
-          if (x.dims()[0].has_size() && x.dims()[0].size() != count)
-            throw ShapeError(str("unstack: ", axis_name(x, 0), " has size ", x.dims()[0].size(),
-                                 ", not ", count));
+          if (const Dim& dim = dim_at(x, 0); dim.has_size() && dim.size() != count)
+            throw ShapeError(
+                str("unstack: ", axis_name(x, 0), " has size ", dim.size(), ", not ", count));
           const TensorType slice = x.with(without_dim(x.dims(), 0));
           for (std::int64_t i = 0; i < count; ++i) a.out.push_back(slice);
         },

@@ -120,7 +120,9 @@ const Op unstride_op{
           if (from.has_size() && to.has_size() && count_of(to.size(), step) != from.size())
             throw ShapeError(str("unstride: ", axis_name(x, axis), " does not fit every element ",
                                  step, " of ", to));
-          a.out.push_back(x.with(dim ? with_dim(x.dims(), axis, to) : a.in[1].dims()));
+          const TensorType out = x.with(with_dim(x.dims(), axis, to));
+          if (!dim) check_operand("unstride", "the whole", a.in[1], out.with(a.in[1].dtype()));
+          a.out.push_back(dim ? out : x.with(a.in[1].dims()));
         },
     .kernel =
         [](KernelArgs& a) {
