@@ -260,7 +260,8 @@ TEST(VmapTest, ResultsAlongANamedDimHaveNoPlainAxes) {
   const auto f = [](const Tensor& x) -> Tensor { return x * ones({2}); };
   EXPECT_EQ(message_of<ShapeError>([&] { return vmap(f, rows)(ones({rows})); }), expected);
   const auto in_a_loop = [](const Tensor& x) -> Tensor {
-    return fori_loop(0, 2, [&](const Tensor&, const Tensor& s) { return s * x; }, ones({2}));
+    return fori_loop(
+        0, 2, [&](const Tensor&, const Tensor& s) { return s * x; }, ones({2}));
   };
   EXPECT_EQ(message_of<ShapeError>([&] { return vmap(in_a_loop, rows)(ones({rows})); }), expected);
 }
@@ -272,7 +273,8 @@ TEST(VmapTest, NestedCallsRecordNoLoops) {
       [](const Tensor& x) -> Tensor { return cumsum(tanh(x), 0) + cumprod(x, 0); },
       [](const Tensor& x) -> Tensor { return sort(reverse(x, 0), 0); },
       [](const Tensor& x) -> Tensor {
-        return cond(any(x > 0) && all(x < 5), [&] { return tanh(x); }, [&] { return exp(x); });
+        return cond(
+            any(x > 0) && all(x < 5), [&] { return tanh(x); }, [&] { return exp(x); });
       },
   };
   for (const auto& row : functions) {
