@@ -155,6 +155,7 @@ class PlannedGraph {
     entry.plan->give_back_memory();
     const std::lock_guard lock(mutex_);
     entries_.insert(entries_.begin(), std::move(entry));  // the one used last in front
+    // The memory of a replaced plan stays on the thread: it may serve the next size.
     if (entries_.size() > kMaxPlans) entries_.pop_back();
   }
   /// Records that the interpreter ran the call because the plan failed.
