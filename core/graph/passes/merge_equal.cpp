@@ -5,8 +5,12 @@
 #include <unordered_map>
 
 #include "reel/core/dims/dim_slices.h"
+#include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/cond.h"
+#include "reel/core/ops/control/custom_vjp_parts.h"
 #include "reel/core/ops/control/effects.h"
+#include "reel/core/ops/control/fused.h"
+#include "reel/core/ops/control/recompute.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/types/dim_symbol.h"
 
@@ -31,28 +35,34 @@ std::optional<Dim> inside(const SubGraph& sub, const Dim& dim) {
   return dim;
 }
 
+/// Returns the bodies, branches and functions that a record holds.
+std::vector<SubGraph> sub_graphs_of(const OpRecord& record) {
+  const Attrs* const attrs = record.attrs.get();
+  const auto of_loop = [](const LoopAttrs& loop) { return std::vector{loop.body, loop.cond}; };
+  if (record.op == &loop_op) return of_loop(get<LoopAttrs>(attrs));
+  if (record.op == &recompute_op) return of_loop(get<RecomputeAttrs>(attrs).saving());
+  if (record.op == &cond_op) return {get<CondAttrs>(attrs).on_true, get<CondAttrs>(attrs).on_false};
+  if (record.op == &checkpointed_op) return {get<CheckpointedAttrs>(attrs).body};
+  if (record.op == &fused_op) return {get<FusedAttrs>(attrs).body};
+  if (is_custom_vjp(*record.op)) return {custom_vjp_parts(record.attrs).graph};
+  return {};
+}
+
 }  // namespace
 
 bool dims_meet(const Graph& graph, const Dim& a, const Dim& b) {
   const auto has_both = [&](const TensorType& type) {
     return contains(type.dims(), a) && contains(type.dims(), b);
   };
-  if (std::any_of(graph.types.begin(), graph.types.end(), has_both)) return true;
+  if (std::ranges::any_of(graph.types, has_both)) return true;
   const auto meet_inside = [&](const SubGraph& sub) {
     if (!sub) return false;
     const std::optional<Dim> inside_a = inside(sub, a), inside_b = inside(sub, b);
     return inside_a && inside_b && dims_meet(*sub.graph, *inside_a, *inside_b);
   };
-  for (const OpRecord& record : graph.records) {
-    if (record.op == &loop_op) {
-      const auto& loop = get<LoopAttrs>(record.attrs.get());
-      if (meet_inside(loop.body) || meet_inside(loop.cond)) return true;
-    } else if (record.op == &cond_op) {
-      const auto& cond = get<CondAttrs>(record.attrs.get());
-      if (meet_inside(cond.on_true) || meet_inside(cond.on_false)) return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(graph.records, [&](const OpRecord& record) {
+    return record.attrs && std::ranges::any_of(sub_graphs_of(record), meet_inside);
+  });
 }
 
 namespace {
@@ -97,21 +107,32 @@ class Merger {
     if (record.op == &loop_op) {
       if (merge_loop(record, next)) return;
     } else if (r >= same_program_from_ || !has_effects(record)) {
-      auto [it, end] = known_.equal_range(hash(next));
-      for (; it != end; ++it) {
-        Emitted& same = emitted_[it->second];
-        if (same.op != next.op || same.in != next.in) continue;
-        if (next.attrs ? !same.attrs || !same.attrs->equals(*next.attrs)
-                       : static_cast<bool>(same.attrs))
-          continue;
+      if (const std::optional<std::size_t> found = first_equal(record, next)) {
+        Emitted& same = emitted_[*found];
         const auto out = from_.outputs_of(record);
-        if (has_both_dims(out, same.out)) continue;
         for (std::size_t i = 0; i < out.size(); ++i) alias(out[i], same.out[i]);
         same.recompute = std::min(same.recompute, next.recompute);
         return;
       }
     }
     emit(record, std::move(next));
+  }
+
+  /// Returns the first emitted record with the same values, for a record that becomes `next`. A
+  /// body that is recorded again makes its dims in the same order: by taking the first record, the
+  /// n-th dim of each copy becomes one dim. Loops that read residuals of two copies rely on that.
+  std::optional<std::size_t> first_equal(const OpRecord& record, const Emitted& next) const {
+    const auto is_same = [&](const Emitted& other) {
+      const bool has_same_attrs =
+          next.attrs ? other.attrs && other.attrs->equals(*next.attrs) : !other.attrs;
+      return other.op == next.op && other.in == next.in && has_same_attrs &&
+             !has_both_dims(from_.outputs_of(record), other.out);
+    };
+    std::optional<std::size_t> result;
+    const auto [begin, end] = known_.equal_range(hash(next));
+    for (auto it = begin; it != end; ++it)
+      if ((!result || it->second < *result) && is_same(emitted_[it->second])) result = it->second;
+    return result;
   }
 
   TensorType renamed(const TensorType& type) {

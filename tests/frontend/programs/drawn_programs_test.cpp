@@ -1,0 +1,57 @@
+// Programs that the fuzzer drew and made smaller, and that failed before.
+#include "reel/tests/gradients.h"
+#include "reel/tests/modes.h"
+
+namespace reel {
+namespace {
+
+class DrawnProgramsTest : public InEveryMode {
+ protected:
+  /// Expects that value, first and second gradients agree with eager mode and with differences, and
+  /// so do the second gradients of f, run in the mode, that eager mode takes.
+  template <class F>
+  void expect_derivatives(const F& f, const Tensor& x) const {
+    const auto slope_of = [](const auto& f) {
+      return [f](const Tensor& x) -> Tensor { return sum(sin(mask_padding(grad(f)(x)))); };
+    };
+    const auto slope = slope_of(f);
+    const Tensor value = f(x), first = grad(f)(x), second = grad(slope)(x);
+    const auto agree = [](const Tensor& actual, const Tensor& expected) {
+      expect_all_close(mask_padding(actual), mask_padding(expected), 1e-11);
+    };
+    agree(run(f)(x), value);
+    agree(run(grad(f))(x), first);
+    agree(run(grad(slope))(x), second);
+    if (is_eager()) {
+      expect_gradient_of(f, x, mask_padding(first), 1e-6);
+      expect_gradient_of(slope, x, mask_padding(second), 1e-5);
+    } else {
+      agree(grad(slope_of(jit(f, options_of(GetParam()))))(x), second);
+    }
+  }
+};
+REEL_IN_EVERY_MODE(DrawnProgramsTest);
+
+/// jacfwd makes two dims of one size in each iteration.
+TEST_P(DrawnProgramsTest, AJacobianOfACapturedTensorInAScan) {
+  const Dim in("in", 2), steps("steps", 2);
+  for (const int rows : {2, 0}) {
+    const Dim batch("batch", scalar(rows));
+    const Tensor x = sin(cumsum(full({batch, in}, 0.4, f64), in) + cast(range(batch), f64));
+    const auto f = [&](const Tensor& x) -> Tensor {
+      const auto body = [&](const Tensor& u, const Tensor& s) {
+        const auto squares = [&](const Tensor& t) -> Tensor { return cumsum(t * t, in); };
+        return std::pair{None{}, Tensor(s * u * sum(sin(jacfwd(squares)(x))))};
+      };
+      return scan(Scan{.spatial_dim = steps,
+                       .initial = sum(x),
+                       .xs = full({steps}, 0.5, f64),
+                       .body = body})
+          .state;
+    };
+    expect_derivatives(f, x);
+  }
+}
+
+}  // namespace
+}  // namespace reel
