@@ -4,8 +4,46 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/dims/dim_changes.h"
+#include "reel/core/dims/dim_slices.h"
+#include "reel/core/types/block.h"
 
 namespace reel {
+namespace {
+
+/// Returns a ragged dim with the same lengths over other dims of the same sizes.
+Dim with_length_dims(const Dim& dim, Dims length_dims) {
+  const DimNode& node = *dim.node();
+  Ref<DimNode> made(new DimNode);
+  made->name = node.name;
+  made->kind = node.kind;
+  made->size = node.size;
+  made->is_full = node.is_full;
+  made->lengths =
+      allocate_view(node.lengths->type.with(length_dims), node.lengths, node.lengths->data);
+  made->length_dims = std::move(length_dims);
+  const Dim result = Dim::of_node(std::move(made));
+  copy_slice(dim, result);
+  return result;
+}
+
+/// Returns the dim with its lengths over the substitutes. Each dim is moved once: `bindings` gets
+/// the result.
+Dim over(const Dim& dim, const DimChanges& changes, std::vector<std::pair<Dim, Dim>>& bindings) {
+  if (!dim.is_ragged() || !dim.node()->lengths) return dim;
+  Dims length_dims = changes(dim.length_dims());
+  if (length_dims == dim.length_dims()) return dim;
+  if (const DimExpression* expression = expression_of(dim)) {
+    Dims operands;
+    for (const Dim& of : expression->operands) operands.push_back(over(of, changes, bindings));
+    return recompute(*expression, operands);
+  }
+  for (const auto& [from, moved] : bindings)
+    if (from == dim && moved.length_dims() == length_dims) return moved;
+  return bindings.emplace_back(dim, with_length_dims(dim, std::move(length_dims))).second;
+}
+
+}  // namespace
 
 const Dim* DimEnv::find(const Dim& symbol) const {
   for (const auto& [from, to] : bindings_)
@@ -47,9 +85,15 @@ TensorType DimEnv::resolve(const TensorType& type) {
 
 void DimEnv::bind(const Dim& symbol, const Dim& actual) {
   if (!symbol.is_symbol() || find(symbol)) return;
-  bindings_.emplace_back(symbol, actual);
   const Dims &from = symbol.length_dims(), &to = actual.length_dims();
-  for (std::size_t i = 0; i < from.size() && i < to.size(); ++i) bind(from[i], to[i]);
+  DimChanges bound;
+  for (std::size_t i = 0; i < from.size() && i < to.size(); ++i) {
+    bind(from[i], to[i]);
+    const Dim* const known = from[i].is_symbol() ? find(from[i]) : nullptr;
+    if (known && known->has_size() && known->raw_size() == to[i].raw_size())
+      bound.add(to[i], *known);
+  }
+  bindings_.emplace_back(symbol, bound.empty() ? actual : over(actual, bound, bindings_));
 }
 
 void DimEnv::bind(const TensorType& formal, const TensorType& actual) {

@@ -53,5 +53,28 @@ TEST_P(DrawnProgramsTest, AJacobianOfACapturedTensorInAScan) {
   }
 }
 
+/// The dims of recomputed iterations: letters, and the dims that letters run over.
+TEST_P(DrawnProgramsTest, AJacobianOfARaggedTensorInAScanWithCheckpoints) {
+  for (const auto& lengths : {std::vector<int>{1, 2}, std::vector<int>{2, 0}, std::vector<int>{}}) {
+    const Dim batch("batch", scalar(static_cast<int>(lengths.size())));
+    const Dim time("time", tensor(lengths, {batch}));
+    const Tensor x = mask_padding(sin(cumsum(full({batch, time}, 0.4, f64), time) * 2.0));
+    const auto f = [&](const Tensor& x) -> Tensor {
+      const Dim batch = x.dim("batch"), time = x.dim("time");
+      const auto body = [&](const Tensor&) {
+        const auto squares = [&](const Tensor& t) -> Tensor { return cumsum(t * t, time); };
+        return sum(sin(jacfwd(squares)(x)));
+      };
+      const Tensor ys =
+          scan(
+              Scan{.spatial_dim = batch, .xs = x, .body = body, .checkpoint = Checkpoint::every(1)})
+              .ys;
+      const Tensor rows = vmap([&](const Tensor&) { return ys; }, time)(x);
+      return sum(0.5 * rows + sin(rows));
+    };
+    expect_derivatives(f, x);
+  }
+}
+
 }  // namespace
 }  // namespace reel

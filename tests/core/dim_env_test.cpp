@@ -1,0 +1,79 @@
+// DimEnv binds the symbols of a graph to the dims of a run.
+#include "reel/core/dims/dim_env.h"
+
+#include "reel/core/dims/dim_slices.h"
+#include "reel/core/types/dim_symbol.h"
+#include "reel/tests/check.h"
+
+namespace reel {
+namespace {
+
+/// An iteration that runs twice makes its dims twice: the first run's batch meets the second run's
+/// words and letters.
+class DimEnvTest : public ::testing::Test {
+ protected:
+  const Dim batch = dim_symbol("batch"), words = dim_symbol("words", {batch}),
+            letters = dim_symbol("letters", {batch, words});
+  const Dim first{"batch", 2}, second{"batch", 2}, words2{"words", tensor({2, 1}, {second})},
+      letters2{"letters", tensor({3, 1, 2, 0}, {second, words2})};
+};
+
+TEST_F(DimEnvTest, LengthsRunOverTheDimsThatAreBound) {
+  DimEnv env;
+  env.bind(batch, first);
+  env.bind(letters, letters2);
+  const Dim of_words = env.resolve(words), of_letters = env.resolve(letters);
+  EXPECT_EQ(of_words.length_dims(), Dims{first});
+  EXPECT_EQ(of_letters.length_dims(), (Dims{first, of_words}));
+  EXPECT_EQ(of_letters.name(), "letters");
+  EXPECT_EQ(of_letters.size(), 3);
+  EXPECT_EQ(of_words.lengths().dims(), Dims{first});
+  expect_values(of_words.lengths(), {2, 1});
+  expect_values(of_letters.lengths(), {3, 1, 2, 0});
+}
+
+TEST_F(DimEnvTest, ADimMovesOnce) {
+  const Dim other = dim_symbol("other", {batch, words});
+  DimEnv env;
+  env.bind(batch, first);
+  env.bind(letters, letters2);
+  env.bind(other, letters2);
+  EXPECT_EQ(env.resolve(other), env.resolve(letters));
+}
+
+TEST_F(DimEnvTest, ADimComputedFromAMovedOneIsComputedAgain) {
+  const Dim longer = words + 1;
+  DimEnv env;
+  env.bind(batch, first);
+  env.bind(longer, words2 + 1);
+  env.bind(words, words2);
+  EXPECT_EQ(env.resolve(longer), env.resolve(words) + 1);
+  EXPECT_EQ(env.resolve(longer).length_dims(), Dims{first});
+}
+
+TEST_F(DimEnvTest, ADimOverTheBoundDimsStays) {
+  DimEnv env;
+  env.bind(letters, letters2);
+  EXPECT_EQ(env.resolve(batch), second);
+  EXPECT_EQ(env.resolve(words), words2);
+  EXPECT_EQ(env.resolve(letters), letters2);
+}
+
+TEST_F(DimEnvTest, LengthsOverADimOfAnotherSizeStay) {
+  DimEnv env;
+  env.bind(batch, Dim("batch", 3));
+  env.bind(words, words2);
+  EXPECT_EQ(env.resolve(words), words2);
+}
+
+TEST_F(DimEnvTest, AMovedSliceIsASlice) {
+  const Dim whole("words", 4);
+  note_slice(words2, whole, whole, "");
+  DimEnv env;
+  env.bind(batch, first);
+  env.bind(words, words2);
+  EXPECT_TRUE(is_slice_of(env.resolve(words), whole));
+}
+
+}  // namespace
+}  // namespace reel
