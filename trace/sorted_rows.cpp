@@ -218,7 +218,8 @@ bool shrinks(const Plan& plan) {
     const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
     // Whether a loop inside can be cut is known when it runs.
     if (attrs.chunking.over_chunks && has_lengths_in_chunks(attrs)) return true;
-    if (!attrs.has_entries()) continue;
+    // No output of known type depends on a loop of unknown types. It may run for its checks alone.
+    if (!attrs.has_entries() || !PlanView::types(plan).has_types[at.record]) continue;
     const auto cut = find_row_cut(attrs, PlanView::types(plan, plan.graph().inputs_of(record)),
                                   PlanView::context(plan).passes);
     if (cut && cut->can_join) return true;

@@ -76,5 +76,40 @@ TEST_P(DrawnProgramsTest, AJacobianOfARaggedTensorInAScanWithCheckpoints) {
   }
 }
 
+/// The second loop runs for its checks only. Its types are known when it runs.
+TEST_P(DrawnProgramsTest, AnUnreadScanAlongADimThatAScanFinds) {
+  for (const int rows : {9, 2, 0}) {
+    const Dim batch("batch", scalar(rows));
+    const Dim time("time", cast(range(batch), i32) % 4 + 1);
+    const Tensor x = mask_padding(cumsum(full({batch, time}, 0.1, f64), time));
+    const auto f = [&](const Tensor& x) -> Tensor {
+      const Dim batch = x.dim("batch"), time = x.dim("time");
+      const Tensor always = full({batch}, true, boolean);
+      const auto found = scan(Scan{
+          .spatial_dim = time,
+          .cond_dims = {batch},
+          .initial = zeros({}, f64),
+          .xs = x,
+          .cond = [&](const Tensor&) { return always; },
+          .body =
+              [](const Tensor& x, const Tensor& s) {
+                return std::pair{x * 2.0, s};
+              },
+      });
+      const auto checked = [](const Tensor& x, const Tensor& s) {
+        const Tensor next = s + x;
+        const Tensor is_small = assert_that(next < 100.0, "sums are small", next);
+        return std::pair{None{}, Tensor(where(is_small, next, 0.0))};
+      };
+      scan(Scan{.spatial_dim = found.dim,
+                .initial = zeros({batch}, f64),
+                .xs = found.ys,
+                .body = checked});
+      return sum(x * x * x);
+    };
+    expect_derivatives(f, x);
+  }
+}
+
 }  // namespace
 }  // namespace reel

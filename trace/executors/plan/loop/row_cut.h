@@ -82,7 +82,7 @@ std::vector<std::int64_t> sizes_of_batch(std::int64_t rows, std::int64_t batches
 /// Returns how to cut the loop into row blocks. Returns nothing, and sets `why` to the reason, if
 /// rows are not independent, too few, or have too little work, or if `passes` exclude it.
 ///
-/// inputs: types of the op's inputs.
+/// inputs: types of the op's inputs. Requires that all are known.
 std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const TensorType> inputs,
                                    const Passes& passes = {}, std::string* why = nullptr);
 
