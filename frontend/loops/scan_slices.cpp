@@ -1,7 +1,6 @@
 #include "reel/frontend/loops/scan_slices.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
@@ -165,16 +164,26 @@ Tensor reversed_entries(const Tensor& x, int axis) {
   return bind(reverse_op, {x}, make_attrs(ReverseAttrs{axis, false}));
 }
 
-/// Puts the ys of a scan over reversed entries into the order of x, with `back` along their dim.
-void reverse_ys(TreeLeaves& ys, const Dim& dim, const std::function<Tensor(const Tensor&)>& back) {
-  for (TreeLeaf& leaf : ys) {
-    if (leaf.kind != TreeLeaf::Kind::tensor) continue;
-    const bool is_array = leaf.tensor.type().is_list();
-    const Tensor y = is_array ? list_stack(leaf.tensor, dim) : leaf.tensor;
+/// Applies a function along the first axis to all tensors. If several have a dim whose lengths run
+/// over the axis, they get one slice of it, also those that lack dims of its lengths.
+void move_together(AlongAxis& along, Tensors& all) {
+  for (const Tensor& x : all) along.slices_of(x.type());
+  for (Tensor& x : all) x = along(x, 0);
+}
+
+/// Puts the ys of a scan over reversed entries into the order of x. dim: of the ys; back: reverses
+/// them.
+void reverse_ys(TreeLeaves& ys, const Dim& dim, AlongAxis& back) {
+  Tensors all = tensors_of(ys), moved;
+  for (const Tensor& given : all) {
+    const Tensor y = given.type().is_list() ? list_stack(given, dim) : given;
     const Tensor of_entries = with_entries(y, dim.length_dims());
-    leaf.tensor = back(y.rank() == of_entries.rank() ? y : mask_padding(of_entries));
-    if (is_array) leaf.tensor = list_unstack(leaf.tensor);
+    moved.push_back(y.rank() == of_entries.rank() ? y : mask_padding(of_entries));
   }
+  move_together(back, moved);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = all[i].type().is_list() ? list_unstack(moved[i]) : moved[i];
+  ys = with_tensors(ys, all);
 }
 
 /// Returns the dim of xs, before cond or max_seq_len replaces it.
@@ -189,20 +198,22 @@ ScanResult scan_reversed_entries(const ScanSpec& spec, const ScanPlan& plan) {
   const Dims entries = along.length_dims();
   ScanSpec inner = spec;
   inner.is_reverse = false;
-  AlongAxis forth({along}, reversed_entries, {.keeps_axis = true});
+  AlongAxis forth({along}, reversed_entries, {.keeps_axis = true, .entries = entries});
   Tensors xs;
-  for (const Tensor& x : plan.xs) xs.push_back(forth(with_entries(x, entries), 0));
+  for (const Tensor& x : plan.xs) xs.push_back(with_entries(x, entries));
+  move_together(forth, xs);
   inner.xs = with_tensors(spec.xs, xs);
   ScanResult result = scan_leaves(inner);
-  if (spec.cond || spec.max_seq_len) {
-    reverse_ys(result.ys, result.dim, [](const Tensor& y) { return reverse(y, 0); });
-    return result;
-  }
-  AlongAxis back({along}, reversed_entries, {.keeps_axis = true});
-  for (const Tensor& x : plan.xs)
-    for (const Dim& dim : x.dims())
-      if (forth.changes().affects(dim)) back.add(forth.changes()(dim), dim);
-  reverse_ys(result.ys, along, [&](const Tensor& y) { return back(y, 0); });
+  const bool is_other_dim = spec.cond || spec.max_seq_len;
+  const Dim dim = is_other_dim ? canonical(result.dim) : along;
+  AlongAxis::Options options{.keeps_axis = true, .entries = dim.length_dims()};
+  if (is_other_dim) options.key = [&] { return key_along("reverse", {dim}).take(); };
+  AlongAxis back({dim}, reversed_entries, std::move(options));
+  if (!is_other_dim)
+    for (const Tensor& x : plan.xs)
+      for (const Dim& of_x : x.dims())
+        if (forth.changes().affects(of_x)) back.add(forth.changes()(of_x), of_x);
+  reverse_ys(result.ys, dim, back);
   return result;
 }
 
@@ -217,6 +228,9 @@ Tensors initial_slices(const ScanPlan& plan, bool from_end) {
     result.push_back(
         gather_for(str(plan.what, ": the first slice"), x, at, 0, {.clip = is_ragged}));
   }
+  std::vector<Tensor*> slices;
+  for (Tensor& slice : result) slices.push_back(&slice);
+  meet_slices(slices);
   return result;
 }
 

@@ -96,25 +96,16 @@ void AlongAxis::find_slice(const Dim& dim, const TensorType& x) {
   changes_.add(dim, slice_of_dim(dim, lengths, options_.key ? options_.key() : ""));
 }
 
-bool AlongAxis::find_slices(const TensorType& x) {
-  bool runs = false;
+const DimChanges& AlongAxis::slices_of(const TensorType& x) {
   if (x.is_ragged() && axes_[0].is_named())
     for (int i = 0; i < x.rank(); ++i)
-      if (runs_along(x, i, axes_)) {
-        find_slice(dim_at(x, i), x);
-        runs = true;
-      }
-  return runs;
-}
-
-const DimChanges& AlongAxis::slices_of(const TensorType& x) {
-  find_slices(x);
+      if (runs_along(x, i, axes_)) find_slice(dim_at(x, i), x);
   return changes_;
 }
 
 Tensor AlongAxis::operator()(const Tensor& x, int axis) {
-  return with_original_dims(find_slices(x.type()) ? taken(x, axis) : take_(x, axis),
-                            options_.undoes);
+  const bool has_slices = slices_of(x.type()).affects(x.type());
+  return with_original_dims(has_slices ? taken(x, axis) : take_(x, axis), options_.undoes);
 }
 
 Tensor with_original_dims(const Tensor& x, const AlongAxis::KeyOf& undoes) {

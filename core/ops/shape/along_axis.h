@@ -58,7 +58,8 @@ class AlongAxis {
   AlongAxis(Dims axes, Take take, Options options)
       : axes_(std::move(axes)), take_(std::move(take)), options_(std::move(options)) {}
 
-  /// Returns take(x, axis). Slices replace the dims with lengths that run over the axes.
+  /// Returns take(x, axis). Slices replace the dims with lengths that run over the axes, also those
+  /// of earlier tensors: x may lack dims of their lengths.
   Tensor operator()(const Tensor& x, int axis);
   /// Returns (*this)(x, axis of the first dim). Requires that x has the dim.
   Tensor operator()(const Tensor& x) { return (*this)(x, find(x.dims(), axes_[0])); }
@@ -76,8 +77,6 @@ class AlongAxis {
  private:
   Tensor lengths_of(const Dim& dim);
   Tensor with_entries(const Tensor& lengths, const TensorType& x) const;
-  /// Returns true if lengths of some dim of x run over the axes.
-  bool find_slices(const TensorType& x);
   void find_slice(const Dim& dim, const TensorType& x);
   Tensor taken(const Tensor& x, int axis);
 

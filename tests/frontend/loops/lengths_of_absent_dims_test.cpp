@@ -38,6 +38,86 @@ TEST_P(LengthsOfAbsentDimsTest, InARaggedScan) {
     }
 }
 
+/// w has letters and lacks time, over which their lengths run. A slice of it is cut to the letters
+/// of the other slice, whether the scan is reversed or not, and whether it has a bound or not.
+TEST_P(LengthsOfAbsentDimsTest, ReverseScansSliceATensorBesideOneThatHasAllLengths) {
+  const Dim of_time("letters", tensor({2, 0, 0, 1, 4, 2, 3, 1, 0}, {batch, time}));
+  const Tensor x = cumsum(full({batch, of_time, time}, 0.1, f64), of_time),
+               w = cumsum(expand(full({of_time}, 0.2, f64), {batch, of_time}), of_time);
+  const auto f = [&](std::optional<IterationCount> most, bool w_comes_first) {
+    return [=, this](const Tensor& x, const Tensor& w) {
+      const auto body = [=](const std::pair<Tensor, Tensor>& xs, const Tensor& s) {
+        const auto& [x, w] = w_comes_first ? std::pair{xs.second, xs.first} : xs;
+        const Tensor next = 0.5 * s + mean(w, {x.dim("letters")}) + sum(x);
+        return std::pair{std::pair{w * s, x * s}, next};
+      };
+      const auto result = scan(Scan{.spatial_dim = batch,
+                                    .initial = scalar(1.0, f64),
+                                    .xs = w_comes_first ? std::pair{w, x} : std::pair{x, w},
+                                    .body = body,
+                                    .max_seq_len = most,
+                                    .reverse = true});
+      EXPECT_EQ(result.ys.first.dim("letters"), result.ys.second.dim("letters"));
+      return Tensors{result.ys.first, result.ys.second, result.state};
+    };
+  };
+  const Tensors expected = f(std::nullopt, false)(x, w);
+  for (const bool w_comes_first : {false, true})
+    for (const std::optional<IterationCount>& most :
+         {std::optional<IterationCount>(), std::optional<IterationCount>(3)}) {
+      const Tensors actual = run(f(most, w_comes_first))(x, w);
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        expect_all_close(mask_padding(actual[i]), mask_padding(expected[i]), 1e-12);
+    }
+}
+
+TEST_P(LengthsOfAbsentDimsTest, TheFirstSlicesOfAScanHaveOneDim) {
+  const Dim of_time("letters", tensor({2, 0, 0, 1, 4, 2, 3, 1, 0}, {batch, time}));
+  const Tensor x = cumsum(full({batch, of_time, time}, 0.1, f64), of_time),
+               w = cumsum(expand(full({of_time}, 0.2, f64), {batch, of_time}), of_time);
+  using Pair = std::pair<Tensor, Tensor>;
+  for (const bool is_reverse : {false, true}) {
+    const auto first = [](const Pair& xs) { return mean(xs.second, {xs.first.dim("letters")}); };
+    const auto f = [&](const Tensor& x, const Tensor& w) {
+      const auto body = [](const Pair&, const Tensor& s) { return std::pair{None{}, s}; };
+      return scan(Scan{.spatial_dim = batch,
+                       .initial = first,
+                       .xs = std::pair{x, w},
+                       .body = body,
+                       .reverse = is_reverse})
+          .state;
+    };
+    expect_values(run(f)(x, w), {is_reverse ? 0.4 : 0.3}, 1e-12);
+  }
+}
+
+/// The letters lack the batch: in the reversed entries each has another word at a position.
+TEST_P(LengthsOfAbsentDimsTest, ReverseScansMoveLengthsThatLackTheEntries) {
+  const Dim of_time("letters", tensor({2, 1, 3}, {time}));
+  const Tensor x =
+      cumsum(full({time, batch, of_time}, 0.1, f64), of_time) + cast(range(batch), f64);
+  const auto f = [&](bool is_reverse, std::optional<IterationCount> most) {
+    return [=, this](const Tensor& x) {
+      const auto body = [](const Tensor& x, const Tensor& s) {
+        return std::pair{x, Tensor(0.5 * s + mean(x, x.dim("letters")))};
+      };
+      const auto result = scan(Scan{.spatial_dim = time,
+                                    .initial = zeros({batch}, f64),
+                                    .xs = is_reverse ? x : reverse(x, time),
+                                    .body = body,
+                                    .max_seq_len = most,
+                                    .reverse = is_reverse});
+      return Tensors{result.state, mean(result.ys, result.ys.dim("letters"))};
+    };
+  };
+  for (const std::optional<IterationCount>& most :
+       {std::optional<IterationCount>(), std::optional<IterationCount>(2)}) {
+    const Tensors expected = f(false, most)(x), actual = run(f(true, most))(x);
+    expect_all_close(actual[0], expected[0], 1e-12);
+    expect_all_close(mask_padding(reverse(actual[1], 0)), mask_padding(expected[1]), 1e-12);
+  }
+}
+
 TEST(LengthsOfAbsentDimsOfRowsTest, RowsAreNotCut) {
   const Dim batch("batch", 3), words("words", 2),
       letters("letters", tensor({1, 0, 3, 2, 2, 1}, {batch, words}));

@@ -111,5 +111,31 @@ TEST_P(DrawnProgramsTest, AnUnreadScanAlongADimThatAScanFinds) {
   }
 }
 
+/// w lacks words, over which the lengths of letters run.
+TEST_P(DrawnProgramsTest, AReverseScanOverSlicesAndATensorWithoutADimOfTheirLengths) {
+  const Dim batch("batch", 3);
+  const Dim words("words", tensor({1, 3, 2}, {batch}));
+  const Dim letters("letters", tensor({2, 0, 0, 1, 4, 2, 3, 1, 0}, {batch, words}));
+  const Tensor x = mask_padding(cumsum(full({batch, letters, words}, 0.1, f64), letters));
+  for (const int most : {3, 2, 0}) {
+    const auto f = [&](const Tensor& x) -> Tensor {
+      const Tensor w = expand(cumsum(full({letters}, 0.2, f64), letters), {batch, letters});
+      const auto body = [&](const std::pair<Tensor, Tensor>& xs, const Tensor& s) {
+        const auto& [x, w] = xs;
+        const Tensor next = 0.5 * s + mean(w, {x.dim("letters")}) * sum(sin(x));
+        return std::pair{next, next};
+      };
+      const auto result = scan(Scan{.spatial_dim = batch,
+                                    .initial = scalar(1.0, f64),
+                                    .xs = std::pair{x, w},
+                                    .body = body,
+                                    .max_seq_len = most,
+                                    .reverse = true});
+      return sum(square(result.ys)) + result.state;
+    };
+    expect_derivatives(f, x);
+  }
+}
+
 }  // namespace
 }  // namespace reel
