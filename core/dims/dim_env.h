@@ -34,6 +34,10 @@ class DimEnv {
   TensorType resolve(const TensorType& type);
   /// Binds unbound symbols of `formal` to the dims of `actual`. Throws InternalError if the ranks
   /// differ.
+  ///
+  /// If the lengths of `actual` run over other dims of the same sizes than the bound ones, binds
+  /// the symbol to a new dim with these lengths over the bound dims. An iteration that ran twice
+  /// made its dims twice, and values of both runs may meet.
   void bind(const TensorType& formal, const TensorType& actual);
   void bind(const Dim& symbol, const Dim& actual);
   /// Returns true if the symbol is bound, or computed from dims that are known.

@@ -65,6 +65,22 @@ TEST(TracesPage, LoopsAreOneNode) {
   EXPECT_EQ(looped.trace_count(), 1);
 }
 
+TEST(TracesPage, ACallUnderAnEagerGradientAddsItsOwnContributionsFirst) {
+  const auto f = [](const Tensor& x) { return x * -1e8 + x * 1e8; };
+  const auto loss_of = [](const auto& f) {
+    return [f](const Tensor& x) -> Tensor {
+      const Tensor y = f(x);
+      return y + x * 1.0;
+    };
+  };
+  const Tensor eager = grad(loss_of(f))(scalar(1.0));        // (1 + 1e8) - 1e8 is 0 in f32
+  const Tensor traced = grad(loss_of(jit(f)))(scalar(1.0));  // 1 + (1e8 - 1e8) is 1
+  expect_values(eager, {0});
+  expect_values(traced, {1});
+  const auto interpreted = jit(grad(loss_of(f)), {.executor = Executor::interpreter});
+  expect_values(interpreted(scalar(1.0)), {0});
+}
+
 TEST(TracesPage, TracesAreBounded) {
   const auto count = [] {
     const auto bounded = jit([](const Tensor& x) { return sum(square(x)); }, {.max_traces = 2});
