@@ -31,15 +31,15 @@ void refuse_axis(const TensorType& type, int axis) {
 }
 
 void check_operand(std::string_view op, std::string_view operand, const TensorType& type,
-                   const TensorType& expected) {
+                   const TensorType& expected, Fits how) {
   bool fits = type.dtype() == expected.dtype() && type.rank() == expected.rank() &&
               type.is_list() == expected.is_list();
   for (std::size_t i = 0; fits && i < type.dims().size(); ++i) {
     const Dim &dim = type.dims()[i], &wanted = expected.dims()[i];
     const std::int64_t size = type.sizes()[i], wanted_size = expected.sizes()[i];
-    fits = dim == wanted || size < 0 || wanted_size < 0 ||
-           (size == wanted_size &&
-            (!dim.is_named() || !wanted.is_named() || dim.is_symbol() || wanted.is_symbol()));
+    const bool may_differ = how == Fits::sizes || !dim.is_named() || !wanted.is_named() ||
+                            dim.is_symbol() || wanted.is_symbol();
+    fits = dim == wanted || (may_differ && (size < 0 || wanted_size < 0 || size == wanted_size));
   }
   if (!fits) throw ShapeError(str(op, ": ", operand, " is ", type, ", but should be ", expected));
 }

@@ -37,12 +37,14 @@ inline void check_axes(const TensorType& type, int first, int count) {
   check_axis(type, first);
   check_axis(type, first + count - 1);
 }
-/// Throws ShapeError unless an operand has the dtype, the rank and the dims of `expected`. Unknown
-/// sizes fit, and symbols of a trace fit other named dims of their size. For type rules of ops that
-/// other functions of the library give fitting operands. Example: "scan_lag: initial is f32[3], but
-/// should be f32[2]".
+/// What an operand shares with the expected type: the sizes, or named dims too. Unknown sizes fit,
+/// and symbols of a trace fit other dims of their size.
+enum class Fits : std::uint8_t { sizes, dims };
+/// Throws ShapeError unless an operand has the dtype, the rank, and sizes or dims of `expected`.
+/// For type rules of ops that other functions of the library give fitting operands. Example:
+/// "scan_lag: the first row is f32[3], but should be f32[2]".
 void check_operand(std::string_view op, std::string_view operand, const TensorType& type,
-                   const TensorType& expected);
+                   const TensorType& expected, Fits how = Fits::sizes);
 
 /// Checks that positions (i32) along `count` adjacent axes of x, counted together, fit. For type
 /// rules. Throws ShapeError if the last one does not fit. Accepts unknown sizes.

@@ -40,6 +40,9 @@ Tensor with_length_dims(const Tensor& indices, const TensorType& x, const Gather
 }
 
 Dims gathered_dims(const TensorType& x, const TensorType& indices, const GatherAttrs& attrs) {
+  if (attrs.matched.size() != indices.dims().size())
+    throw ShapeError(str(attrs.function, ": indices ", indices, " should have ",
+                         attrs.matched.size(), " axes"));
   Dims dims(x.dims().begin(), x.dims().begin() + attrs.axis);
   for (std::size_t k = 0; k < attrs.matched.size(); ++k)
     if (attrs.matched[k] < 0) dims.push_back(indices.dims()[k]);
@@ -52,9 +55,6 @@ void check_indices(std::string_view op, const TensorType& x, const TensorType& i
   if (!is_integer(indices.dtype()))
     throw DTypeError(str(op, ": indices must be i32 or i64, got ", indices, "; cast them"));
   check_axes(x, attrs.axis, attrs.count);
-  if (attrs.matched.size() != indices.dims().size())
-    throw ShapeError(
-        str(op, ": indices ", indices, " should have ", attrs.matched.size(), " axes"));
   if (indices.rank() && x.is_named() != indices.is_named())
     throw ShapeError(str(op, ": indices ", indices,
                          indices.is_named() ? " have named dims, " : " have plain sizes, ", x,

@@ -54,7 +54,8 @@ const Op zero_unless_op{
             std::memset(out, 0, bytes);
             return;
           }
-          check_operand("zero_unless", "the value", x.type(), result.type());
+          if (x.type().bytes() != result.type().bytes())
+            check_operand("zero_unless", "the value", x.type(), result.type());
           std::memcpy(out, x.data<char>(), bytes);
         },
     .vjp = [](Vjp& at) { at.add(1, zero_unless(at.input(0), at.cotangent()), at.input(0)); },

@@ -28,7 +28,7 @@ void same_number(TypeArgs& a) {
 }
 
 void recurrence_rule(TypeArgs& a) {
-  check_operand(a.op.name, "the operand of terms", a.in[1], a.in[0]);
+  check_operand(a.op.name, "the operand of terms", a.in[1], a.in[0], Fits::dims);
   same_number(a);
 }
 

@@ -36,7 +36,7 @@ void check_scan_operand(const TypeArgs& args, std::size_t i, ScanOperand which,
                         const TensorType& full) {
   const auto& attrs = args.attr<LinearScanAttrs>();
   check_operand(args.op.name, name_of(which), args.in[i],
-                attrs.over_time & which ? full : without_axis(full, attrs.axis));
+                attrs.over_time & which ? full : without_axis(full, attrs.axis), Fits::dims);
 }
 
 void scan_rule(TypeArgs& args) {
@@ -57,7 +57,8 @@ void scan_grad_rule(TypeArgs& args) {
   check_axis(full, attrs.axis);
   check_scan_operand(args, 0, kScanA, full);
   const ScanGradOperands at(attrs);
-  if (at.h >= 0) check_operand(args.op.name, "h", args.in[static_cast<std::size_t>(at.h)], full);
+  if (at.h >= 0)
+    check_operand(args.op.name, "h", args.in[static_cast<std::size_t>(at.h)], full, Fits::dims);
   const std::pair<int, ScanOperand> others[] = {
       {at.initial, kScanInitial}, {at.b, kScanB}, {at.x, kScanX}};
   for (const auto& [i, which] : others)
@@ -361,7 +362,8 @@ const Op scan_lag_op{
           const int axis = args.attr<ScanWalkAttrs>().axis;
           check_axis(x, axis);
           if (args.in.size() > 1)
-            check_operand("scan_lag", "the first row", args.in[1], without_axis(x, axis));
+            check_operand("scan_lag", "the first row", args.in[1], without_axis(x, axis),
+                          Fits::dims);
           args.out.push_back(x);
         },
     .kernel = scan_lag_kernel,
