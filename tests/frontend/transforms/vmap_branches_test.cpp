@@ -484,6 +484,7 @@ TEST(BranchCostTest, CostlyBranchesArePacked) {
   };
   EXPECT_TRUE(packs(loop, x));
   EXPECT_TRUE(packs([](const Tensor& x) { return sort(x, 0); }, x));
+  EXPECT_TRUE(packs([](const Tensor& x) { return shift(x, 0, 1); }, x));  // runs row by row
 }
 
 TEST(BranchCostTest, CheapBranchesAreComputedForAllRows) {
