@@ -18,24 +18,41 @@ namespace reel {
 
 // A function may move, replace, join or rename elements of an axis that lengths of a ragged dim run
 // over. The lengths then change alike: the result has a slice of the ragged dim, and the whole dim
-// still selects its axis. New places have length 0 (docs/semantics.md). If `to` replaces a ragged
-// dim, its padding is set to 0 (pad and shift: `value`).
+// still selects its axis. New places have length 0 (docs/semantics.md).
+//
+// Padding becomes elements only by an option, or by a dim that the caller gives to slice, concat,
+// split or pad for the result of a ragged axis. That dim tells which elements there are; those that
+// x lacks are 0 (pad: `value`). Without it the result has the lengths of its elements.
 //
 // An axis that x does not have throws ShapeError if given as a dim, IndexError if given as a
 // position.
 
 /// Returns x with its axes in another order. order: must list all axes.
 Tensor transpose(const Tensor& x, const Axes& order);
+/// Options of reshape and merge_dims: merge_dims(x, axes, {.counts_padding = true}).
+struct PaddingOptions {
+  /// True: padding of a ragged dim becomes elements of value 0, which means, maxima and counts then
+  /// include. False: ShapeError if it would.
+  bool counts_padding = false;
+};
 /// Returns the same elements in row-major order with other dims. One plain size may be -1: it
-/// follows from the others. Throws ShapeError if the number of elements differs.
-Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes);
-inline Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
-  return reshape(x, std::vector<std::int64_t>(sizes));
+/// follows from the others. Throws ShapeError if the number of elements differs, or if padding of
+/// a ragged dim would become elements (unless options.counts_padding); pack(x, dims) has the valid
+/// elements alone.
+Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes,
+               const PaddingOptions& options = {});
+inline Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes,
+                      const PaddingOptions& options = {}) {
+  return reshape(x, std::vector<std::int64_t>(sizes), options);
 }
 /// Returns the same elements with named dims. Also throws ShapeError if a ragged dim of x would get
-/// lengths of other entries.
-Tensor reshape(const Tensor& x, const Dims& dims);
-/// Returns x with the axis `from` called `to`, which must have its size. Shares storage.
+/// lengths of other entries. A ragged dim that `dims` lack has padding that would become elements,
+/// except if `dims` have a multiple of it there, such as time * 2 for {time, two}.
+Tensor reshape(const Tensor& x, const Dims& dims, const PaddingOptions& options = {});
+/// Returns x with the axis `from` called `to`, which must have its size. Shares storage. Throws
+/// ShapeError if a ragged axis would get one size, since padding would become elements:
+/// pad(x, from, 0, 0, value, to) gives them a value. Another ragged dim must have the same lengths:
+/// entries are cut to its lengths, or get 0.
 Tensor rename(const Tensor& x, const Axis& from, const Dim& to);
 /// Returns x repeated along `dims` that it lacks. The result has exactly these dims in this order.
 Tensor expand(const Tensor& x, const Dims& dims);
@@ -63,19 +80,37 @@ inline Tensor broadcast_to(const Tensor& x, std::initializer_list<std::int64_t> 
 ///
 /// Named dims: `to` is the new dim; default: a new one called "batch*time". A ragged dim stays
 /// ragged, with its lengths multiplied, if it comes first and its lengths do not run over the other
-/// dims, which must have one size each. Otherwise the new dim has one size, the product of the
-/// extents; padding becomes ordinary elements with value 0. split_dim is the inverse. Copies only
-/// if axes move or padding is set to 0.
-Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to = {});
+/// dims, which must have one size each. Elsewhere its padding would become elements: throws
+/// ShapeError, unless options.counts_padding. With that option the new dim has one size, the
+/// product of the extents, and padding counts as elements of value 0. Usually meant is
+/// pack(x, axes), which has the valid elements alone. split_dim is the inverse. Copies only if axes
+/// move or padding is set to 0.
+Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to = {},
+                  const PaddingOptions& options = {});
+inline Tensor merge_dims(const Tensor& x, const Axes& axes, const PaddingOptions& options) {
+  return merge_dims(x, axes, std::nullopt, options);
+}
+/// Options of split_dim: split_dim(x, time, {Dim("chunk"), window}, {.fill = 0}).
+struct SplitOptions {
+  /// The value of elements that are added behind x, or behind each entry of a ragged axis, up to a
+  /// multiple of the other parts.
+  std::optional<double> fill = {};
+};
 /// Returns x with one axis split into several, in row-major order, in its place. Shares storage
-/// unless zeros are appended.
+/// unless elements are added.
 ///
 /// Sizes of the parts must multiply to the axis's size. One may be open: `unknown`, or a dim that
-/// is only a name. With an open part, an axis without a static size (such as a ragged one) is
-/// padded with zeros: each entry up to a multiple of the other parts. Dim("chunk") of
-/// {Dim("chunk"), window} then has the size ceil(length / window). The first part of a ragged axis
-/// is ragged.
-Tensor split_dim(const Tensor& x, const Axis& axis, const Dims& parts);
+/// is only a name; the others must divide the axis's size, also if only a run knows it. With
+/// options.fill, elements of this value are added up to a multiple: Dim("chunk") of {Dim("chunk"),
+/// window} then has the size ceil(length / window). They get no gradient.
+///
+/// The first part of a ragged axis is ragged, the others have one size. Lengths need not be
+/// multiples, so that padding would become elements: throws ShapeError without options.fill,
+/// except if the axis is known to be a multiple, such as time * 2 for {time, two}. The fill is 0 to
+/// stack frames, or what a pool over the parts ignores: 0 for a sum, -infinity for a maximum. If
+/// lengths run over the axis, added elements have length 0 instead of a value.
+Tensor split_dim(const Tensor& x, const Axis& axis, const Dims& parts,
+                 const SplitOptions& options = {});
 /// Returns x without axes, which must each have the static size 1. Shares storage.
 Tensor squeeze(const Tensor& x, const Axes& axes);
 /// Returns tensors one behind another along an axis. Named dims: `to` is the new dim; default: a

@@ -25,6 +25,17 @@ struct DimExpression {
 inline const DimExpression* expression_of(const Dim& dim) {
   return dim.node() ? dim.node()->expression.get() : nullptr;
 }
+/// A dim as a multiple of another one.
+struct DimMultiple {
+  Dim of;
+  std::int64_t times = 1;
+};
+/// Returns {time, 2} for time * 2, and {dim, 1} for a dim that is no product.
+inline DimMultiple multiple_of(const Dim& dim) {
+  const DimExpression* expression = expression_of(dim);
+  if (!expression || expression->operation != DimOperation::product) return {dim, 1};
+  return {expression->operands[0], expression->number};
+}
 /// Returns the expression as it prints: (time+1)*2.
 std::string text_of(const DimExpression& expression);
 /// Returns the dim of the same expression over other operands, in normal form. Equal expressions

@@ -188,6 +188,19 @@ TEST_F(StartPages, RaggedBatches) {
   expect_values(present, {true, true, false, false, false, false, true, true, true});
   EXPECT_EQ(rows_of(backwards), (std::vector<std::vector<float>>{{2, 1}, {}, {5, 4, 3}}));
 
+  const Dim pair("pair", 2);
+  const auto pairs_of = [&](const Tensor& x, double fill) {
+    return split_dim(x, time, {ceildiv(time, 2), pair}, {.fill = fill});
+  };
+  const Tensor stacked = pairs_of(x, 0);                           // {{1, 2}}, {}, {{3, 4}, {5, 0}}
+  const Tensor largest = max(pairs_of(x, -1e9), pair);             // {2}, {}, {4, 5}
+  const Tensor counts = pairs_of(ones_like(x), 0);                 // 0 for what an entry lacks
+  const Tensor averages = sum(stacked, pair) / sum(counts, pair);  // {1.5}, {}, {3.5, 5}
+  const Tensor elements = pack(x, x.dims());                       // {1, 2, 3, 4, 5}
+  EXPECT_EQ(rows_of(largest), (std::vector<std::vector<float>>{{2}, {}, {4, 5}}));
+  EXPECT_EQ(rows_of(averages), (std::vector<std::vector<float>>{{1.5}, {}, {3.5, 5}}));
+  expect_values(elements, {1, 2, 3, 4, 5});
+
   const Tensor padded = tensor({{1., 2., 0.}, {3., 4., 5.}});
   const Dim rows_dim("rows", 2), steps("steps", tensor({2, 3}, {rows_dim}));
   const Tensor named = reshape(padded, {rows_dim, steps});

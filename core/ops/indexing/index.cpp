@@ -297,7 +297,7 @@ void add_gathered_rows(Vjp& at) {
   const TensorType& table = at.input_type(0);
   std::vector<std::int64_t> sizes = table.sizes();
   sizes[0] = -1;
-  at.add_rows(0, reshape(at.cotangent(), sizes),
+  at.add_rows(0, reshape(at.cotangent(), sizes, {.counts_padding = true}),
               row_numbers(at.input(1), table.sizes()[0], at.attr<GatherAttrs>()));
 }
 

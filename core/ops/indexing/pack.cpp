@@ -138,7 +138,8 @@ Selection select(std::string_view op, Tensor mask, const Axes& axes) {
   result.axis = *std::min_element(listed.begin(), listed.end());
   for (int axis = result.axis; axis-- > 0;)
     result.axis -= std::count(listed.begin(), listed.end(), axis) != 0;
-  result.flat = computed_plainly([&] { return merge_dims(mask_padding(mask), axes); });
+  result.flat = computed_plainly(
+      [&] { return merge_dims(mask_padding(mask), axes, {.counts_padding = true}); });
   return result;
 }
 
@@ -311,7 +312,8 @@ Tensor unpacked_axis(const Tensor& x, int axis, const Selection& selection) {
   }
   Tensor result =
       scatter_add(start, positions_of(selection, known_dim(x.type(), axis), true), values, axis);
-  result = split_dim(result, axis, selection.packed);
+  result = split_dim(result, axis, selection.packed,
+                     {.fill = flat.is_ragged() ? std::optional(0.) : std::nullopt});
   return is_boolean ? cast(result, boolean) : result;
 }
 

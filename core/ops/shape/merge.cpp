@@ -13,6 +13,7 @@
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/ops/shape/slice.h"
+#include "reel/core/types/dim_expression.h"
 #include "reel/core/types/dim_node.h"
 #include "reel/core/types/sizes.h"
 
@@ -69,6 +70,8 @@ Tensor split_positions(const Tensor& x, SplitDimAttrs attrs) {
 
 // ---- split_dim ----------------------------------------------------------------------------------
 
+constexpr const char* kFillHint = "; {.fill = value} adds elements up to a multiple";
+
 /// Returns the parts, with the open one computed if possible.
 Dims closed_parts(const TensorType& x, const SplitDimAttrs& attrs) {
   const Dim& dim = dim_at(x, attrs.axis);
@@ -89,7 +92,8 @@ Dims closed_parts(const TensorType& x, const SplitDimAttrs& attrs) {
   if (!is_known || !dim.has_size()) return parts;
   if (open < 0 ? others != dim.size() : others == 0 || dim.size() % others)
     throw ShapeError(str("split_dim: ", axis_name(x, attrs.axis), " has size ", dim.size(),
-                         ", but ", parts, open < 0 ? " make " : " take multiples of ", others));
+                         ", but ", parts, open < 0 ? " make " : " take multiples of ", others,
+                         others && (open >= 0 || !is_static(dim)) ? kFillHint : ""));
   if (open >= 0) parts[static_cast<std::size_t>(open)] = Dim(dim.size() / others);
   return parts;
 }
@@ -188,13 +192,20 @@ bool keeps_entries(const Dims& merged) {
   });
 }
 
+/// Returns true if merged axes stay ragged, so that padding of the first one stays padding. to: the
+/// merged dim, or the caller's request for it.
+bool stays_ragged(const Dims& merged, const std::optional<Dim>& to) {
+  return keeps_entries(merged) && (!to || to->is_undefined() || to->is_ragged());
+}
+
 /// Returns true if padding becomes ordinary elements: padding of a merged dim, or of a dim with
 /// lengths over merged dims.
-bool shows_padding(const TensorType& x, int axis, const Dims& merged) {
+bool shows_padding(const TensorType& x, int axis, const Dims& merged,
+                   const std::optional<Dim>& to) {
   for (int i = 0; i < x.rank(); ++i) {
     if (!is_masked(x, i)) continue;
     const Dim& dim = dim_at(x, i);
-    const bool stays = !contains(merged, dim) || (i == axis && keeps_entries(merged));
+    const bool stays = !contains(merged, dim) || (i == axis && stays_ragged(merged, to));
     if (!stays || std::any_of(dim.length_dims().begin(), dim.length_dims().end(),
                               [&](const Dim& of) { return contains(merged, of); }))
       return true;
@@ -221,7 +232,7 @@ Tensor merged_axes(const Tensor& x, const std::vector<int>& listed,
   Tensor ordered = transpose(x, side_by_side(x.type(), listed));
   const Dims merged(ordered.dims().begin() + axis,
                     ordered.dims().begin() + axis + static_cast<int>(listed.size()));
-  if (shows_padding(ordered.type(), axis, merged)) ordered = mask_padding(ordered);
+  if (shows_padding(ordered.type(), axis, merged, named)) ordered = mask_padding(ordered);
   return merge_positions(ordered, {axis, static_cast<int>(listed.size()), named});
 }
 
@@ -240,11 +251,17 @@ std::string key_of(std::string_view function, const Dims& axes, const Dims& to) 
 
 }  // namespace
 
-Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
+Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to,
+                  const PaddingOptions& options) {
   const std::vector<int> listed = axes.in(x, "merge_dims");
   if (listed.empty()) throw ArgumentError(str("merge_dims: takes at least one axis of ", x.type()));
   Dims merged;
   for (const int axis : listed) merged.push_back(dim_at(x.type(), axis));
+  // Whether lengths differ is known eagerly only, so it does not count.
+  for (std::size_t i = stays_ragged(merged, to); i < merged.size() && !options.counts_padding; ++i)
+    if (has_its_lengths(x.type(), listed[i]))
+      refuse_padding("merge_dims", x.type(), listed[i], merged);
+  const bool is_given = to && !to->is_undefined();
   if (!to && merged[0].is_named()) {
     std::string name;
     for (const Dim& dim : merged) name += (name.empty() ? "" : "*") + dim.name();
@@ -258,11 +275,14 @@ Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
         for (std::size_t i = 1; i < merged.size(); ++i) lengths = lengths * extent_of(merged[i]);
         return lengths;
       });
+  // Entries of a given dim may be longer.
+  const auto merge = [&](const Tensor& of, const std::vector<int>& axes) {
+    return merged_axes(is_given ? mask_padding(of) : of, axes, named);
+  };
   const auto undoes = [&] { return key_of("split_dim", {*named}, merged); };
-  if (!has_lengths_along(x.type(), listed))
-    return with_original_dims(merged_axes(x, listed, named), undoes);
+  if (!has_lengths_along(x.type(), listed)) return with_original_dims(merge(x, listed), undoes);
   const auto take = [&](const Tensor& of, int) {
-    return merged_axes(of, Axes(merged).in(of, "merge_dims"), named);
+    return merge(of, Axes(merged).in(of, "merge_dims"));
   };
   return AlongAxis(merged, take,
                    {.keeps_axis = contains(merged, *named),
@@ -274,95 +294,149 @@ Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to) {
 
 namespace {
 
-/// Returns x with zeros after each entry, up to a multiple of `step` (i64, a scalar).
-Tensor padded_to_multiples(const Tensor& x, int axis, const Tensor& step) {
-  const Dim& dim = dim_at(x.type(), axis);
-  const Dim longer(dim.name(), computed_plainly([&] {
-                     return floor_divide(cast(dim.lengths(), i64) + (step - 1), step) * step;
-                   }));
-  return shift(mask_padding(x), computed_plainly([] { return full({}, 0, i32); }), axis, longer);
-}
-
-}  // namespace
-
-namespace {
-
-/// How an axis is split. step: the product of all parts except the open one, if zeros are appended
-/// up to a multiple of it.
+/// How an axis is split.
 struct Split {
   Dims parts;
-  std::optional<Tensor> step;
+  /// The dim of the axis with elements up to a multiple of the parts; none to add no elements.
+  std::optional<Dim> longer;
 };
 
 /// Splits an axis of x alone, without the lengths that run over the axis.
-Tensor split_axis(const Tensor& x, int axis, const Split& split) {
-  return split_positions(
-      split.step ? padded_to_multiples(x, axis, *split.step) : clear_padding(x, axis),
-      SplitDimAttrs{axis, split.parts});
+Tensor split_axis(const Tensor& x, int axis, const Split& split, double fill) {
+  if (!split.longer) return split_positions(clear_padding(x, axis), {axis, split.parts});
+  const Tensor none = computed_plainly([] { return full({}, 0, i32); });
+  return split_positions(shift(mask_padding(x, fill), none, axis, *split.longer, fill),
+                         {axis, split.parts});
 }
 
-Split split_of(const Tensor& x, int axis, const Dims& dims) {
-  const Dim& dim = dim_at(x.type(), axis);
-  SplitDimAttrs attrs{axis, canonical(dims)};
-  std::size_t open = attrs.parts.size();
-  for (std::size_t i = 0; i < attrs.parts.size(); ++i) {
-    if (!attrs.parts[i].is_undefined()) continue;
-    if (open < attrs.parts.size())
+/// Returns true if a dim is known to be `first` times `others`, so that each part is full. Its
+/// lengths do not count: a trace does not know them.
+bool is_product(const Dim& dim, const Dim& first, std::int64_t others) {
+  if (first.is_undefined()) return others == 1;
+  if (others < 1) return false;
+  const DimMultiple whole = multiple_of(dim), part = multiple_of(first);
+  return whole.of == part.of && whole.times % others == 0 && whole.times / others == part.times;
+}
+
+bool is_unknown(const Dim& part) { return !part.is_named() && !part.has_size(); }
+
+/// Returns the open one of the parts; parts.size() if there is none.
+std::size_t open_part(const Tensor& x, int axis, const Dims& parts) {
+  std::size_t open = parts.size();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!parts[i].is_undefined()) continue;
+    if (open < parts.size())
       throw ShapeError(
-          str("split_dim: ", dims, " leaves two sizes open; one dim may be a name only"));
+          str("split_dim: ", parts, " leaves two sizes open; one dim may be a name only"));
     open = i;
   }
-  const bool has_open = open < attrs.parts.size();
-  if (dim.is_ragged()) {
-    const auto is_one_size = [](const Dim& part) {
-      return !part.is_ragged() && !part.is_undefined();
-    };
-    if (attrs.parts.empty() || is_one_size(attrs.parts[0]) ||
-        !std::all_of(attrs.parts.begin() + 1, attrs.parts.end(), is_one_size))
-      throw ShapeError(str("split_dim: ", axis_name(x.type(), axis),
-                           " is ragged, so the first new dim, and only that one, must be ragged ",
-                           "or a name; got ", dims));
-    open = 0;
+  if (!dim_at(x.type(), axis).is_ragged()) return open;
+  const auto is_one_size = [](const Dim& part) {
+    return !part.is_ragged() && !part.is_undefined();
+  };
+  if (parts.empty() || is_one_size(parts[0]) ||
+      !std::all_of(parts.begin() + 1, parts.end(), is_one_size))
+    throw ShapeError(str("split_dim: ", axis_name(x.type(), axis),
+                         " is ragged, so the first new dim, and only that one, must be ragged ",
+                         "or a name; got ", parts));
+  return open;
+}
+
+[[noreturn]] void refuse_to_fill(const TensorType& x, int axis, const Dims& others) {
+  Dims dims = dim_at(x, axis).length_dims();
+  dims.push_back(dim_at(x, axis));
+  throw ShapeError(
+      str("split_dim: ", axis_name(x, axis),
+          " is ragged, and entries whose lengths are no multiples of ", others,
+          " would get padding as elements; give them a value: {.fill = 0} to stack frames, or ",
+          "what a pool over the parts ignores, 0 for a sum, -infinity for a maximum; pack(x, ",
+          names_of(dims), ") has the valid elements alone"));
+}
+
+/// Returns the dim of an axis with elements up to a multiple of `step` (i64, a scalar). known: that
+/// number; -1 if only a run determines it.
+Dim longer_dim(const TensorType& x, int axis, const Tensor& step, std::int64_t known) {
+  const Dim& dim = dim_at(x, axis);
+  if (is_static(dim) && known > 0) {
+    const std::int64_t size =
+        multiply_sizes(add_sizes(dim.size(), known - 1, "split_dim") / known, known, "split_dim");
+    return dim.is_named() ? Dim(dim.name(), size) : Dim(size);
   }
-  if (!dim.is_ragged() && !has_open) return {std::move(attrs.parts), {}};
-  // The product of the other parts' sizes. The axis is padded to a multiple of it.
-  Dims others = attrs.parts;
-  others.erase(others.begin() + static_cast<std::ptrdiff_t>(open));
+  if (!dim.is_named())
+    throw TraceError(str("split_dim: the size of ", axis_name(x, axis), " is not known while ",
+                         "tracing, nor how many elements it lacks; name the axis"));
+  return Dim(dim.name(), computed_plainly([&] {
+               return floor_divide(cast(dim.lengths(), i64) + (step - 1), step) * step;
+             }));
+}
+
+/// Returns the parts but the open one, or but the first if all are given: elements are added up to
+/// a multiple of them.
+Dims other_parts(const Dims& parts, std::size_t open) {
+  if (parts.empty()) return {};
+  const auto unknown = std::find_if(parts.begin(), parts.end(), is_unknown);
+  const auto left = open < parts.size()      ? parts.begin() + static_cast<std::ptrdiff_t>(open)
+                    : unknown == parts.end() ? parts.begin()
+                                             : unknown;
+  Dims others(parts.begin(), left);
+  others.insert(others.end(), left + 1, parts.end());
+  return others;
+}
+
+Split split_of(const Tensor& x, int axis, const Dims& dims, bool fills) {
+  const Dim dim = dim_at(x.type(), axis);
+  Dims parts = canonical(dims);
+  const std::size_t open = open_part(x, axis, parts);
+  const bool has_open = open < parts.size();
+  const Dims others = other_parts(parts, open);
+  const std::int64_t known = product(others, 0, others.size(), "split_dim");
+  // The type rule checks sizes that are all given.
+  const bool may_fill =
+      fills && known != 0 && std::none_of(others.begin(), others.end(), is_unknown);
+  if (!dim.is_ragged() && !has_open && !may_fill) return {std::move(parts), {}};
+  if (known == 0)
+    throw ShapeError(
+        str("split_dim: ", axis_name(x.type(), axis), " has no parts of size 0 in ", dims));
+  const bool is_full = !parts.empty() && is_product(dim, parts[has_open ? open : 0], known);
+  if (dim.is_ragged() && !fills && !is_full) refuse_to_fill(x.type(), axis, others);
+  const bool is_known = is_static(dim) && std::all_of(others.begin(), others.end(), is_static);
+  const bool divides = is_known && dim.size() % known == 0;
+  if (is_known && !divides && !fills)
+    throw ShapeError(str("split_dim: ", axis_name(x.type(), axis), " has size ", dim.size(),
+                         ", but ", dims, " take multiples of ", known, kFillHint));
   const Tensor step = computed_plainly([&] {
     Tensor result = full({}, 1, i64);
     for (const Dim& part : others) result = result * extent_of(part);
     return result;
   });
-  const std::int64_t known = product(others, 0, others.size(), "split_dim");
-  if (known == 0)
-    throw ShapeError(
-        str("split_dim: ", axis_name(x.type(), axis), " has no parts of size 0 in ", dims));
-  const bool divides = is_static(dim) && std::all_of(others.begin(), others.end(), is_static);
-  if (divides && dim.size() % known)
-    throw ShapeError(str("split_dim: ", axis_name(x.type(), axis), " has size ", dim.size(),
-                         ", but ", dims, " take multiples of ", known));
   if (has_open)
-    attrs.parts[open] =
-        *changed_dim(dim, attrs.parts[open], divides ? dim.size() / known : -1,
+    parts[open] =
+        *changed_dim(dim, parts[open], is_known ? (dim.size() + known - 1) / known : -1,
                      [&] { return floor_divide(cast(dim.lengths(), i64) + (step - 1), step); });
-  return {std::move(attrs.parts), divides ? std::nullopt : std::optional(step)};
+  if (!fills || divides || is_full) return {std::move(parts), {}};
+  return {std::move(parts), longer_dim(x.type(), axis, step, known)};
 }
 
 }  // namespace
 
-Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims) {
+Tensor split_dim(const Tensor& x, const Axis& along, const Dims& dims,
+                 const SplitOptions& options) {
   const int axis = along.in(x, "split_dim");
   const Dim dim = dim_at(x.type(), axis);
-  const Split split = split_of(x, axis, dims);
-  const auto take = [&](const Tensor& of, int axis) { return split_axis(of, axis, split); };
+  const double fill = options.fill.value_or(0);
+  check_fits("split_dim", fill, x.type());
+  const Split split = split_of(x, axis, dims, options.fill.has_value());
   const auto undoes = [&] { return key_of("merge_dims", split.parts, {dim}); };
-  if (!has_lengths_along(x.type(), axis)) return with_original_dims(take(x, axis), undoes);
+  if (!has_lengths_along(x.type(), axis))
+    return with_original_dims(split_axis(x, axis, split, fill), undoes);
+  // Added elements have length 0, so `fill` would stand in padding.
+  const auto take = [&](const Tensor& of, int axis) { return split_axis(of, axis, split, 0); };
   return AlongAxis({dim}, take,
                    {.keeps_axis = contains(split.parts, dim),
                     .key = [&] { return key_of("split_dim", {dim}, split.parts); },
                     .undoes = undoes,
                     .entries = with_entries_of({dim}),
-                    .makes_places = split.step.has_value()})(x, axis);
+                    .makes_places = split.longer.has_value()})(x, axis);
 }
 
 Tensor squeeze(const Tensor& x, const Axes& axes) {

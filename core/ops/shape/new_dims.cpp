@@ -52,6 +52,19 @@ Tensor clear_padding(const Tensor& x, int axis, const std::optional<Dim>& to, do
                                                        : clear_padding(x, axis, value);
 }
 
+std::string names_of(const Dims& dims) {
+  std::string names;
+  for (const Dim& dim : dims) names += (names.empty() ? "" : ", ") + dim.name();
+  return '{' + names + '}';
+}
+
+void refuse_padding(std::string_view op, const TensorType& x, int axis, const Dims& packed) {
+  throw ShapeError(str(op, ": ", axis_name(x, axis), " is ragged, and its padding would become ",
+                       "elements; use pack(x, ", names_of(packed),
+                       ") for the valid elements alone, ",
+                       "or {.counts_padding = true} for padding as elements of value 0"));
+}
+
 const Dims& sample_dims() {
   static const Dims& dims = *[] {
     const Dim batch("batch", 2);

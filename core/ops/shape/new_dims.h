@@ -80,6 +80,13 @@ Tensor clear_padding(const Tensor& x, int axis, double value = 0);
 /// padding, because the caller's dim may be longer.
 Tensor clear_padding(const Tensor& x, int axis, const std::optional<Dim>& to, double value = 0);
 
+/// Returns dims as an argument in code: "{batch, time}".
+std::string names_of(const Dims& dims);
+/// Throws ShapeError: padding of the ragged dim at `axis` would become elements. packed: the dims
+/// along which pack() gives the valid elements.
+[[noreturn]] void refuse_padding(std::string_view op, const TensorType& x, int axis,
+                                 const Dims& packed);
+
 /// Dims for samples of ops: batch=2, time[batch] with lengths 3 and 1, feature=2.
 const Dims& sample_dims();
 

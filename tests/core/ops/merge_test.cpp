@@ -64,7 +64,7 @@ TEST_P(MergeTest, ARaggedDimInFrontStaysRagged) {
   expect_values(y.dim(1).lengths(), {6, 2});
   expect_values(mask_padding(y), {1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0});
   const auto back = [](const Tensor& y, const Tensor& like) {
-    return split_dim(y, 1, {like.dim("time"), like.dim("feature")});
+    return split_dim(y, 1, {like.dim("time"), like.dim("feature")}, {.fill = 0});
   };
   const Tensor z = run(back)(y, x);
   EXPECT_EQ(z.type(), x.type());
@@ -72,7 +72,9 @@ TEST_P(MergeTest, ARaggedDimInFrontStaysRagged) {
 }
 
 TEST_P(MergeTest, PaddingThatBecomesVisibleIsZero) {
-  const auto merge = [](const Tensor& x) { return merge_dims(x, {x.dim("batch"), x.dim("time")}); };
+  const auto merge = [](const Tensor& x) {
+    return merge_dims(x, {x.dim("batch"), x.dim("time")}, {.counts_padding = true});
+  };
   const Tensor y = run(merge)(ragged);
   EXPECT_EQ(y.dim(0).name(), "batch*time");
   EXPECT_FALSE(y.dim(0).is_ragged());
@@ -92,7 +94,7 @@ TEST_P(MergeTest, PaddingThatBecomesVisibleIsZero) {
 TEST_P(MergeTest, GradientsLeaveThePaddingOut) {
   const Tensor weights = tensor({1., 2., 3., 4., 5., 6.});
   const auto loss = [](const Tensor& x, const Tensor& w) {
-    const Tensor y = merge_dims(x, {x.dim("batch"), x.dim("time")});
+    const Tensor y = merge_dims(x, {x.dim("batch"), x.dim("time")}, {.counts_padding = true});
     return sum(square(y) * reshape(w, {y.dim(0)}));
   };
   const Tensor g = run([loss](const Tensor& x, const Tensor& w) {
@@ -127,7 +129,7 @@ TEST_P(MergeTest, SplitsAStaticDim) {
 TEST_P(MergeTest, ARaggedAxisIsPaddedToMultiples) {
   const Dim window("window", 2);
   const auto split = [](const Tensor& x, const Dim& window) {
-    return split_dim(x, x.dim("time"), {Dim("chunk"), window});
+    return split_dim(x, x.dim("time"), {Dim("chunk"), window}, {.fill = 0});
   };
   const Tensor y = run(split)(ragged, window);
   EXPECT_EQ(str(y.type()), "f32[batch=2,chunk[batch=2],window=2]");
@@ -142,7 +144,7 @@ TEST_P(MergeTest, ARaggedAxisIsPaddedToMultiples) {
 TEST_P(MergeTest, ADimWithOneSizeThatARunKnowsIsPaddedToo) {
   const Dim steps("steps", scalar(5)), window("window", 2);
   const auto split = [](const Tensor& x, const Dim& window) {
-    return split_dim(x, x.dim("steps"), {Dim("chunk"), window});
+    return split_dim(x, x.dim("steps"), {Dim("chunk"), window}, {.fill = 0});
   };
   const Tensor y = run(split)(counted({steps}), window);
   expect_values(y, {0, 1, 2, 3, 4, 0});
@@ -226,7 +228,7 @@ TEST(MergeErrorTest, MessagesNameTheNumbers) {
               split_dim(x, feature, {Dim("part"), window});
             }),
             "split_dim: axis feature=5 of f32[batch=2,time[batch=2],feature=5] has size 5, but "
-            "[part,window=2] take multiples of 2");
+            "[part,window=2] take multiples of 2; {.fill = value} adds elements up to a multiple");
   EXPECT_EQ(message_of<ShapeError>([&] {
               split_dim(x, feature, {Dim("a"), Dim("b")});
             }),
@@ -240,10 +242,12 @@ TEST(MergeErrorTest, MessagesNameTheNumbers) {
               split_dim(zeros({6}), 0, {4, 2});
             }),
             "split_dim: axis 0 of f32[6] has size 6, but [4,2] make 8");
-  EXPECT_EQ(message_of<ShapeError>([] {
-              split_dim(zeros({6}), 0, {unknown, 4});
-            }),
-            "split_dim: axis 0 of f32[6] has size 6, but [?,4] take multiples of 4");
+  EXPECT_EQ(
+      message_of<ShapeError>([] {
+        split_dim(zeros({6}), 0, {unknown, 4});
+      }),
+      "split_dim: axis 0 of f32[6] has size 6, but [?,4] take multiples of 4; {.fill = value} "
+      "adds elements up to a multiple");
   EXPECT_EQ(message_of<ShapeError>([] {
               split_dim(zeros({6}), 0, {unknown, unknown});
             }),

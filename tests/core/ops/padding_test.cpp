@@ -73,22 +73,36 @@ const std::vector<Call>& calls() {
       {"Reverse", [](const Tensor& x) { return reverse(x, batch); }, x},
       {"ReverseOfWords", [](const Tensor& x) { return reverse(x, words); }, nested},
       {"Rename", [](const Tensor& x) { return rename(x, batch, Dim("other")); }, x},
-      {"RenameOfTime", [](const Tensor& x) { return rename(x, time_dim, Dim("steps", 3)); }, x},
       {"RenameToOtherLengths",
        [](const Tensor& x) {
          return rename(x, time_dim, Dim("time", tensor({1, 2, 3}, {batch})));
        },
        x},
-      {"Reshape", [](const Tensor& x) { return reshape(x, {-1}); }, x},
+      {"Reshape", [](const Tensor& x) { return reshape(x, {-1}, {.counts_padding = true}); }, x},
       {"ReshapeToDims",
        [](const Tensor& x) {
-         return reshape(x, Dims{Dim("all", 9), feature});
+         return reshape(x, Dims{Dim("all", 9), feature}, {.counts_padding = true});
        },
        x},
       {"Squeeze", [](const Tensor& x) { return squeeze(x, one); }, lone},
       {"MergeDims",
        [](const Tensor& x) {
-         return merge_dims(x, {batch, time_dim});
+         return merge_dims(x, {batch, time_dim}, {.counts_padding = true});
+       },
+       x},
+      {"MergeDimsToALongerDim",
+       [](const Tensor& x) {
+         return merge_dims(x, {time_dim, feature}, Dim("longer", tensor({6, 6, 6}, {batch})));
+       },
+       x},
+      {"MergeOneDim",
+       [](const Tensor& x) {
+         return merge_dims(x, time_dim, Dim("steps", 3), {.counts_padding = true});
+       },
+       x},
+      {"SplitRaggedDim",
+       [](const Tensor& x) {
+         return split_dim(x, time_dim, {Dim("a"), Dim("b", 2)}, {.fill = 3});
        },
        x},
       {"SplitDim",

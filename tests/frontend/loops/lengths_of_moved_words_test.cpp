@@ -83,7 +83,7 @@ TEST_P(LengthsOfMovedWordsTest, LettersWithoutTheirWordsComeBack) {
 TEST_P(LengthsOfMovedWordsTest, MergedWordsKeepTheirLetters) {
   const Dim beam("beam", 2);
   EXPECT_EQ(means([&](const Tensor& x) {
-              return merge_dims(x, {batch, words});
+              return merge_dims(x, {batch, words}, {.counts_padding = true});
             }),
             (Words{1.5, 3, 5, 7, 8.5, 0}));
   EXPECT_EQ(means([&](const Tensor& x) {
@@ -92,7 +92,8 @@ TEST_P(LengthsOfMovedWordsTest, MergedWordsKeepTheirLetters) {
             (Words{1.5, 3, 5, 1.5, 3, 5, 7, 8.5, 7, 8.5}));
   const Tensor back = run([&](const Tensor& x) {
     const Dim all("all", 6);
-    return split_dim(merge_dims(x, {batch, words}, all), all, {batch, words});
+    return split_dim(merge_dims(x, {batch, words}, all, {.counts_padding = true}), all,
+                     {batch, words});
   })(text());
   EXPECT_EQ(back.dims(), text().dims());
   EXPECT_EQ(valid(back), valid(text()));
@@ -102,7 +103,7 @@ TEST_P(LengthsOfMovedWordsTest, MergedWordsKeepTheirLetters) {
 TEST_P(LengthsOfMovedWordsTest, SplitWordsKeepTheirLetters) {
   const Dim pair("pair", 2);
   EXPECT_EQ(means([&](const Tensor& x) {
-              return split_dim(x, words, {Dim("pairs"), pair});
+              return split_dim(x, words, {Dim("pairs"), pair}, {.fill = 7});
             }),
             (Words{1.5, 3, 5, 0, 7, 8.5}));
 }
@@ -230,7 +231,7 @@ TEST_P(LengthsOfMovedWordsTest, ReshapeKeepsTheLettersOfEachEntryOrRefuses) {
     return valid(run([&](const Tensor& x) { return mean(f(x), letters); })(x));
   };
   EXPECT_EQ(means([&](const Tensor& x) {
-              return reshape(x, {all, letters});
+              return reshape(x, {all, letters}, {.counts_padding = true});
             }),
             (Words{1.5, 3, 5, 0}));
   EXPECT_EQ(means([&](const Tensor& x) {
@@ -343,10 +344,10 @@ TEST_P(LengthsOfMovedWordsTest, Gradients) {
       [&](const Tensor& x) { return shift(x, words, 1, 3.); },
       [&](const Tensor& x) { return rename(x, batch, Dim("texts", 2)); },
       [&](const Tensor& x) {
-        return merge_dims(x, {batch, words}, all);
+        return merge_dims(x, {batch, words}, all, {.counts_padding = true});
       },
       [&](const Tensor& x) {
-        return split_dim(x, words, {Dim("pairs"), Dim("pair", 2)});
+        return split_dim(x, words, {Dim("pairs"), Dim("pair", 2)}, {.fill = 7});
       },
       [&](const Tensor& x) {
         return pack(x, {batch, words});
