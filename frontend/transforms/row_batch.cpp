@@ -244,14 +244,24 @@ bool keeps_elements_apart(const Op& op) {
          std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
 }
 
+/// Returns how many dims of the type have lengths of rows.
+std::ptrdiff_t dims_with_lengths(const TensorType& type, const Dim& rows) {
+  return std::count_if(type.dims().begin(), type.dims().end(),
+                       [&](const Dim& dim) { return runs_over(dim, rows); });
+}
+
 }  // namespace
 
 /// Makes operands ready for all rows at once if their dims have lengths of rows. In one row such a
 /// dim has one length and no padding. Returns false if only a loop knows the lengths.
-bool RowBatch::hide_padding(const OpRecord& record, Tensors& operands) const {
-  if (keeps_elements_apart(*record.op)) return true;
+bool RowBatch::hide_padding(const OpRecord& record, Tensors& operands,
+                            const TensorType& result) const {
+  const bool is_apart = keeps_elements_apart(*record.op);
   for (Tensor& x : operands) {
-    if (!runs_over(x.type(), rows_.named)) continue;
+    // rename to a dim with one size fits only rows of this size.
+    const bool keeps_lengths =
+        dims_with_lengths(x.type(), rows_.named) <= dims_with_lengths(result, rows_.named);
+    if (!runs_over(x.type(), rows_.named) || (is_apart && keeps_lengths)) continue;
     const std::optional<NestedList> neutral = neutral_of(*record.op, x.dtype());
     if (!neutral) return false;
     x = mask_padding(x, *neutral);
@@ -288,7 +298,7 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
     tensors.push_back(value.is_many ? with_rows(value.value, rows) : value.value);
     is_many.push_back(value.is_many);
   }
-  if (!hide_padding(record, tensors)) return false;
+  if (!step_out.empty() && !hide_padding(record, tensors, step_out[0])) return false;
   const AttrsRef attrs = attrs_of(record);
   try {
     const Tensors made = rule(IterationBatch{*record.op, attrs, tensors, is_many, step_out, rows});

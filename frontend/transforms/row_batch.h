@@ -75,7 +75,7 @@ class RowBatch {
   RowValues apply_in_loop(const OpRecord& record, const RowValues& in);
   bool apply_rule(const OpRecord& record, const RowValues& in, RowValues& out);
   bool apply_own_rule(const OpRecord& record, const RowValues& in, RowValues& out);
-  bool hide_padding(const OpRecord& record, Tensors& operands) const;
+  bool hide_padding(const OpRecord& record, Tensors& operands, const TensorType& result) const;
   DimEnv env_of_row(const OpRecord& record, const Tensors& in);
   AttrsRef attrs_of(const OpRecord& record);
   bool knows(const TensorType& type) const;

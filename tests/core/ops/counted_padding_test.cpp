@@ -305,5 +305,16 @@ TEST_P(CountedPaddingTest, RenameRefusesOneSize) {
                 {-1, -2, -3, -7, -1, -2, -3, -4});
 }
 
+TEST_P(CountedPaddingTest, ARowIsRenamedOnlyToItsOwnSize) {
+  const Dim steps("steps", 4);
+  const auto row = [=](const Tensor& x) { return sum(rename(x, x.dim("time"), steps)); };
+  const auto rows = [=, this](const Tensor& x) { return vmap(row, batch)(x); };
+  const auto mapped = [=, this](const Tensor& x) { return map(row, x, {.spatial_dim = batch}); };
+  EXPECT_THROW(run(mapped)(x), ShapeError);
+  EXPECT_THROW(run(rows)(x), ShapeError);
+  const Dim full("time", tensor({4, 4}, {batch}));
+  expect_values(run(rows)(ones({batch, full})), {4, 4});
+}
+
 }  // namespace
 }  // namespace reel
