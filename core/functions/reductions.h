@@ -55,7 +55,7 @@ Tensor all(const Tensor& x);
 Tensor argmax(const Tensor& x, const Axis& axis, Keep keep = Keep::no);
 Tensor argmin(const Tensor& x, const Axis& axis, Keep keep = Keep::no);
 /// Return the position in the whole tensor, in row-major order of its dims: an index into
-/// reshape(x, {-1}). Padding has positions too, as in reshape(x, {-1}, {.counts_padding = true}).
+/// reshape(x, {-1}). Padding has positions too, as in reshape(x, {-1}).
 Tensor argmax(const Tensor& x);
 Tensor argmin(const Tensor& x);
 /// Returns log Σ exp(x), without overflow.

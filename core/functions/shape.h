@@ -20,39 +20,33 @@ namespace reel {
 // over. The lengths then change alike: the result has a slice of the ragged dim, and the whole dim
 // still selects its axis. New places have length 0 (docs/semantics.md).
 //
-// Padding becomes elements only by an option, or by a dim that the caller gives to slice, concat,
-// split or pad for the result of a ragged axis. That dim tells which elements there are; those that
-// x lacks are 0 (pad: `value`). Without it the result has the lengths of its elements.
+// Padding becomes elements only by an option, or by dims that the caller gives: to rename, reshape,
+// slice, concat, split or pad. These dims tell which elements there are; those that x lacks are 0
+// (pad and shift: `value`).
 //
 // An axis that x does not have throws ShapeError if given as a dim, IndexError if given as a
 // position.
 
 /// Returns x with its axes in another order. order: must list all axes.
 Tensor transpose(const Tensor& x, const Axes& order);
-/// Options of reshape and merge_dims: merge_dims(x, axes, {.counts_padding = true}).
+/// Options of merge_dims: merge_dims(x, axes, {.counts_padding = true}).
 struct PaddingOptions {
   /// True: padding of a ragged dim becomes elements of value 0, which means, maxima and counts then
   /// include. False: ShapeError if it would.
   bool counts_padding = false;
 };
 /// Returns the same elements in row-major order with other dims. One plain size may be -1: it
-/// follows from the others. Throws ShapeError if the number of elements differs, or if padding of
-/// a ragged dim would become elements (unless options.counts_padding); pack(x, dims) has the valid
-/// elements alone.
-Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes,
-               const PaddingOptions& options = {});
-inline Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes,
-                      const PaddingOptions& options = {}) {
-  return reshape(x, std::vector<std::int64_t>(sizes), options);
+/// follows from the others. Padding is 0; pack(x, dims) has the valid elements alone. Throws
+/// ShapeError if the number of elements differs.
+Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes);
+inline Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
+  return reshape(x, std::vector<std::int64_t>(sizes));
 }
 /// Returns the same elements with named dims. Also throws ShapeError if a ragged dim of x would get
-/// lengths of other entries. A ragged dim that `dims` lack has padding that would become elements,
-/// except if `dims` have a multiple of it there, such as time * 2 for {time, two}.
-Tensor reshape(const Tensor& x, const Dims& dims, const PaddingOptions& options = {});
-/// Returns x with the axis `from` called `to`, which must have its size. Shares storage. Throws
-/// ShapeError if a ragged axis would get one size, since padding would become elements:
-/// pad(x, from, 0, 0, value, to) gives them a value. Another ragged dim must have the same lengths:
-/// entries are cut to its lengths, or get 0.
+/// lengths of other entries.
+Tensor reshape(const Tensor& x, const Dims& dims);
+/// Returns x with the axis `from` called `to`, which must have its size. Shares storage, unless a
+/// ragged axis gets other lengths: elements that it lacks are 0 then.
 Tensor rename(const Tensor& x, const Axis& from, const Dim& to);
 /// Returns x repeated along `dims` that it lacks. The result has exactly these dims in this order.
 Tensor expand(const Tensor& x, const Dims& dims);

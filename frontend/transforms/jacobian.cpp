@@ -73,9 +73,7 @@ Tensor with_rows_first(const Tensor& jacobian, int columns) {
 Tensor apart_from_dims(Tensor y, const Dims& x) {
   const Dims dims = y.dims();
   for (const Dim& dim : dims)
-    if (dim.is_named() && contains(x, dim))
-      y = dim.is_ragged() ? merge_dims(y, dim, another(dim), {.counts_padding = true})
-                          : rename(y, dim, another(dim));
+    if (dim.is_named() && contains(x, dim)) y = rename(y, dim, another(dim));
   return y;
 }
 

@@ -41,8 +41,8 @@ Tensor with_length_dims(const Tensor& indices, const TensorType& x, const Gather
 
 Dims gathered_dims(const TensorType& x, const TensorType& indices, const GatherAttrs& attrs) {
   if (attrs.matched.size() != indices.dims().size())
-    throw ShapeError(str(attrs.function, ": indices ", indices, " should have ",
-                         attrs.matched.size(), " axes"));
+    throw ShapeError(
+        str(attrs.function, ": indices ", indices, " should have ", attrs.matched.size(), " axes"));
   Dims dims(x.dims().begin(), x.dims().begin() + attrs.axis);
   for (std::size_t k = 0; k < attrs.matched.size(); ++k)
     if (attrs.matched[k] < 0) dims.push_back(indices.dims()[k]);
@@ -297,7 +297,7 @@ void add_gathered_rows(Vjp& at) {
   const TensorType& table = at.input_type(0);
   std::vector<std::int64_t> sizes = table.sizes();
   sizes[0] = -1;
-  at.add_rows(0, reshape(at.cotangent(), sizes, {.counts_padding = true}),
+  at.add_rows(0, reshape(at.cotangent(), sizes),
               row_numbers(at.input(1), table.sizes()[0], at.attr<GatherAttrs>()));
 }
 

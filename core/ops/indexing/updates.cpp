@@ -144,7 +144,7 @@ Tensor set_rows(const std::string& function, Tensor x, const Tensor& index, cons
   std::vector<std::int64_t> sizes{index.type().numel()};
   for (int i = 0; i < rank; ++i)
     if (i != axis) sizes.push_back(x.type().sizes()[static_cast<std::size_t>(i)]);
-  const Tensor rows_of_value = reshape(transposed(value, order), sizes, {.counts_padding = true});
+  const Tensor rows_of_value = reshape(transposed(value, order), sizes);
   if (axis == 0) return put_rows(std::move(x), numbers, rows_of_value);
   return with_first_axis_at(put_rows(with_axis_first(x, axis), numbers, rows_of_value), axis);
 }

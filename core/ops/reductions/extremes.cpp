@@ -138,8 +138,7 @@ Tensor position_of(const Op& op, const Tensor& x, const Tensor& extreme) {
   if (x.rank() == 0) return full({}, 0, i32);
   if (!x.type().is_ragged()) return bind(op, {reshape(x, {-1})}, reduce_attrs({0}));
   const Tensor is_extreme = mask_padding(logical_or(equal(x, extreme), isnan(x)), false);
-  return bind(argmax_op, {reshape(cast(is_extreme, i32), {-1}, {.counts_padding = true})},
-              reduce_attrs({0}));
+  return bind(argmax_op, {reshape(cast(is_extreme, i32), {-1})}, reduce_attrs({0}));
 }
 
 }  // namespace

@@ -19,7 +19,6 @@
 #include "reel/core/ops/shape/sliced_dims.h"
 #include "reel/core/ops/shape/stride.h"
 #include "reel/core/ops/shape/strided.h"
-#include "reel/core/types/dim_expression.h"
 #include "reel/core/types/sizes.h"
 
 namespace reel {
@@ -350,34 +349,8 @@ Tensor transpose(const Tensor& x, const Axes& order) {
   return transposed(x, order.in(x, "transpose"));
 }
 
-namespace {
-
-/// Returns true if an axis of x becomes a multiple of the same dim: {time, two} becomes time * 2.
-/// Its padding then stays padding.
-bool becomes_multiple(const TensorType& x, int axis, const Dims& to) {
-  const auto place = static_cast<std::size_t>(axis);
-  return to.size() > place && std::equal(to.begin(), to.begin() + axis, x.dims().begin()) &&
-         multiple_of(to[place]).of == multiple_of(dim_at(x, axis)).of;
-}
-
-/// Throws if padding of x would become elements. Whether lengths differ is known eagerly only, so
-/// it does not count.
-void check_padding_stays(const TensorType& x, const Dims& to) {
-  for (int axis = 0; x.is_ragged() && axis < x.rank(); ++axis) {
-    if (!has_its_lengths(x, axis) || contains(to, dim_at(x, axis)) || becomes_multiple(x, axis, to))
-      continue;
-    Dims packed = dim_at(x, axis).length_dims();
-    packed.push_back(dim_at(x, axis));
-    refuse_padding("reshape", x, axis, packed);
-  }
-}
-
-}  // namespace
-
-Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes,
-               const PaddingOptions& options) {
+Tensor reshape(const Tensor& x, const std::vector<std::int64_t>& sizes) {
   check_defined("reshape", x);
-  if (!options.counts_padding) check_padding_stays(x.type(), {});
   return reshape_to(x.type().is_ragged() ? mask_padding(x) : x, {sizes, {}});
 }
 
@@ -431,10 +404,9 @@ Tensor reshape_ragged(const Tensor& x, const Dims& to) {
 
 }  // namespace
 
-Tensor reshape(const Tensor& x, const Dims& dims, const PaddingOptions& options) {
+Tensor reshape(const Tensor& x, const Dims& dims) {
   check_defined("reshape", x);
   const Dims to = canonical(dims);
-  if (!options.counts_padding) check_padding_stays(x.type(), to);
   if (keeps_padding(to, x.type())) return reshape_to(x, {{}, to});
   return reshape_ragged(x, to);
 }
@@ -448,11 +420,6 @@ Tensor rename(const Tensor& x, const Axis& from, const Dim& to) {
   const int axis = from.in(x, "rename");
   const Dim dim = dim_at(x.type(), axis);
   if (dim == to) return x;
-  if (has_its_lengths(x.type(), axis) && !to.is_ragged() && !to.is_undefined())
-    throw ShapeError(str("rename: ", axis_name(x.type(), axis), " is ragged, but ", to,
-                         " has one size, so that padding would become elements; pad(x, ",
-                         dim.name(), ", 0, 0, value, ", to.is_named() ? to.name() : str(to),
-                         ") gives them a value"));
   const Dim named =
       *changed_dim(dim, to, dim.is_ragged() ? -1 : dim.raw_size(), [&] { return dim.lengths(); });
   const auto take = [&](const Tensor& of, int axis) { return renamed(of, axis, named); };

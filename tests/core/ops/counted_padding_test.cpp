@@ -1,4 +1,5 @@
-// Padding becomes an element only if the program says so: merge_dims, split_dim, reshape, rename.
+// Padding becomes an element only if the program says so: by an option of merge_dims or split_dim,
+// or by dims that it gives to reshape, rename or pad.
 #include <cmath>
 #include <limits>
 
@@ -261,24 +262,14 @@ TEST_P(CountedPaddingTest, EntriesOfAGivenDimAreFilledWithZeros) {
 
 // ---- reshape, rename ----------------------------------------------------------------------------
 
-TEST_P(CountedPaddingTest, ReshapeRefusesPadding) {
-  const std::string expected =
-      "reshape: axis time[batch=2] of f64[batch=2,time[batch=2]] is ragged, and its padding would "
-      "become elements; use pack(x, {batch, time}) for the valid elements alone, or "
-      "{.counts_padding = true} for padding as elements of value 0";
-  const auto flat = [](const Tensor& x) { return reshape(x, {-1}); };
-  std::string message = refused(flat, x);
-  EXPECT_EQ(message.substr(0, message.find('\n')), expected);
-  const Dim all("all", 8);
-  message = refused([=](const Tensor& x) { return reshape(x, Dims{all}); }, x);
-  EXPECT_EQ(message.substr(0, message.find('\n')), expected);
-  expect_values(run([](const Tensor& x) {
-                  return reshape(x, {2, -1}, {.counts_padding = true});
-                })(x),
-                {-1, -2, -3, 0, -1, -2, -3, -4});
-  expect_values(
-      run([=](const Tensor& x) { return reshape(x, Dims{all}, {.counts_padding = true}); })(x),
-      {-1, -2, -3, 0, -1, -2, -3, -4});
+TEST_P(CountedPaddingTest, DimsThatTheCallerGivesHaveZerosForPadding) {
+  const Dim all("all", 8), steps("steps", 4);
+  const std::vector<double> expected{-1, -2, -3, 0, -1, -2, -3, -4};
+  expect_values(run([](const Tensor& x) { return reshape(x, {2, -1}); })(x), expected);
+  expect_values(run([=](const Tensor& x) { return reshape(x, Dims{all}); })(x), expected);
+  expect_values(run([=](const Tensor& x) { return rename(x, x.dim("time"), steps); })(x), expected);
+  expect_values(run([=](const Tensor& x) { return pad(x, x.dim("time"), 0, 0, -7, steps); })(x),
+                {-1, -2, -3, -7, -1, -2, -3, -4});
 }
 
 TEST_P(CountedPaddingTest, ReshapeKeepsPaddingOfMultiples) {
@@ -291,18 +282,6 @@ TEST_P(CountedPaddingTest, ReshapeKeepsPaddingOfMultiples) {
       })(frames)
           .second;
   expect_values(y, {-2, -2, -2.5, -2.5});
-}
-
-TEST_P(CountedPaddingTest, RenameRefusesOneSize) {
-  const Dim steps("steps", 4);
-  const auto renamed = [=](const Tensor& x) { return rename(x, x.dim("time"), steps); };
-  const std::string message = refused(renamed, x);
-  EXPECT_EQ(message.substr(0, message.find('\n')),
-            "rename: axis time[batch=2] of f64[batch=2,time[batch=2]] is ragged, but steps=4 has "
-            "one size, so that padding would become elements; pad(x, time, 0, 0, value, steps) "
-            "gives them a value");
-  expect_values(run([=](const Tensor& x) { return pad(x, x.dim("time"), 0, 0, -7, steps); })(x),
-                {-1, -2, -3, -7, -1, -2, -3, -4});
 }
 
 TEST_P(CountedPaddingTest, ARowIsRenamedOnlyToItsOwnSize) {

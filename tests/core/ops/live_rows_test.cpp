@@ -61,10 +61,9 @@ TEST(LiveRowsTest, OfTwoDimsWithLengthsAPlaceIsLiveWhereItIsOfBoth) {
   };
   const Tensor x = draw(in), y = draw(out), zero_x = mask_padding(x, 0.0),
                zero_y = mask_padding(y, 0.0);
-  const Tensor all =
-      sum(expand(reshape(zero_x, {3, 6, 5, 2, 1}, {.counts_padding = true}), {3, 6, 5, 2, 3}) *
-              expand(reshape(zero_y, {3, 6, 5, 1, 3}, {.counts_padding = true}), {3, 6, 5, 2, 3}),
-          {0, 1, 2});
+  const Tensor all = sum(expand(reshape(zero_x, {3, 6, 5, 2, 1}), {3, 6, 5, 2, 3}) *
+                             expand(reshape(zero_y, {3, 6, 5, 1, 3}), {3, 6, 5, 2, 3}),
+                         {0, 1, 2});
   expect_all_close(reshape(matmul(x, y, {batch, words, letters}), {2, 3}), all, 1e-12);
 }
 
@@ -109,7 +108,7 @@ TEST(LiveRowsTest, ManyThreadsCopyRows) {
   };
   const Tensor one = product(1);
   const auto plain = [](const Tensor& of, std::int64_t size) {
-    return reshape(of, {130 * 7, size}, {.counts_padding = true});
+    return reshape(of, {130 * 7, size});
   };
   expect_all_close(reshape(one, {150, 200}),
                    matmul(transpose(plain(x, 150), {1, 0}), plain(y, 200)), 1e-10);
@@ -142,9 +141,8 @@ TEST(LiveRowsTest, ASumOfNoRowsIsWhatItIsAddedTo) {
 void expect_rows_alone(const Dims& dims, const Dim& in, const Tensor& w, bool is_computed) {
   const Tensor x = mask_padding(random_normal(dims, w.dtype()), kNaN), clean = mask_padding(x, 0.0);
   const Dim rows("rows", x.numel() / in.size());
-  const Tensor all = matmul(reshape(clean, {rows, in}, {.counts_padding = true}), w, in),
-               made = matmul(x, w, in);
-  expect_same_bits(reshape(made, all.dims(), {.counts_padding = true}), all);
+  const Tensor all = matmul(reshape(clean, {rows, in}), w, in), made = matmul(x, w, in);
+  expect_same_bits(reshape(made, all.dims()), all);
   const std::vector<double> values = values_of(made);
   EXPECT_EQ(std::ranges::none_of(values, [](double v) { return std::isnan(v); }), is_computed);
 }

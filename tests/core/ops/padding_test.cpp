@@ -78,10 +78,11 @@ const std::vector<Call>& calls() {
          return rename(x, time_dim, Dim("time", tensor({1, 2, 3}, {batch})));
        },
        x},
-      {"Reshape", [](const Tensor& x) { return reshape(x, {-1}, {.counts_padding = true}); }, x},
+      {"RenameOfTime", [](const Tensor& x) { return rename(x, time_dim, Dim("steps", 3)); }, x},
+      {"Reshape", [](const Tensor& x) { return reshape(x, {-1}); }, x},
       {"ReshapeToDims",
        [](const Tensor& x) {
-         return reshape(x, Dims{Dim("all", 9), feature}, {.counts_padding = true});
+         return reshape(x, Dims{Dim("all", 9), feature});
        },
        x},
       {"Squeeze", [](const Tensor& x) { return squeeze(x, one); }, lone},

@@ -22,7 +22,7 @@ Tensor with_static_dims(const Tensor& a, const Tensor& b, const DotAttrs& attrs)
   const auto plain = [](const Tensor& x) {
     Dims dims;
     for (const Dim& dim : x.dims()) dims.emplace_back(dim.size());
-    return reshape(x, dims, {.counts_padding = true});
+    return reshape(x, dims);
   };
   return bind(dot_op, {plain(a), plain(b)}, dot_attrs(attrs));
 }
@@ -31,7 +31,7 @@ Tensor with_static_dims(const Tensor& a, const Tensor& b, const DotAttrs& attrs)
 void expect_live(const Tensor& a, const Tensor& b, const DotAttrs& attrs) {
   const Tensor made = bind(dot_op, {a, b}, dot_attrs(attrs)), all = with_static_dims(a, b, attrs);
   ASSERT_EQ(made.type().sizes(), all.type().sizes());
-  expect_same_bits(reshape(made, all.dims(), {.counts_padding = true}), all);
+  expect_same_bits(reshape(made, all.dims()), all);
 }
 
 class UnpaddedProductsTest : public ::testing::TestWithParam<std::vector<int>> {

@@ -231,7 +231,7 @@ TEST_P(LengthsOfMovedWordsTest, ReshapeKeepsTheLettersOfEachEntryOrRefuses) {
     return valid(run([&](const Tensor& x) { return mean(f(x), letters); })(x));
   };
   EXPECT_EQ(means([&](const Tensor& x) {
-              return reshape(x, {all, letters}, {.counts_padding = true});
+              return reshape(x, {all, letters});
             }),
             (Words{1.5, 3, 5, 0}));
   EXPECT_EQ(means([&](const Tensor& x) {

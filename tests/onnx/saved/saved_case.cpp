@@ -9,7 +9,7 @@ namespace reel {
 namespace {
 
 /// Returns x with plain dims.
-Tensor plain(const Tensor& x) { return reshape(x, x.type().sizes(), {.counts_padding = true}); }
+Tensor plain(const Tensor& x) { return reshape(x, x.type().sizes()); }
 
 /// Returns a TensorArray as one tensor, and other tensors unchanged.
 Tensor dense(const Tensor& x) {
