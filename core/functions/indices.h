@@ -13,7 +13,7 @@ namespace reel {
 /// Options of gather: gather(x, indices, axis, {.clip = true}).
 struct GatherOptions {
   /// Replaces an index out of range by the nearest position (0 for a negative one). Along a ragged
-  /// axis, positions are within the entry's own length; an entry of length 0 gives 0.
+  /// axis, positions are within the entry's own length. A dim made from lengths gives 0 if it is 0.
   bool clip = false;
   /// If true, negative indices count from the end; if false, they are out of range.
   bool from_end = true;

@@ -8,6 +8,7 @@
 #include "reel/core/ops.h"
 #include "reel/frontend/loops/loop_policy.h"
 #include "reel/frontend/loops/scan_leaves.h"
+#include "reel/frontend/loops/scan_slices.h"
 #include "reel/frontend/loops/trace_subcomputation.h"
 
 namespace reel::detail {
@@ -139,18 +140,10 @@ EndAndRest take_end(const TreeLeaves& xs, const PathsFn& paths, const FoldOption
   spec.xs = xs;
   spec.xs_paths = paths;
   const ScanPlan plan = make_plan(spec);
-  if (plan.dim->has_size() && plan.dim->size() == 0)
-    throw ArgumentError(
-        str(plan.what, ": xs have no elements to start from; give an initial value"));
+  const Tensors ends = initial_slices(plan, from_end, " to start from; give an initial value");
   std::optional<Dim> dim;
-  Tensors ends, rests;
+  Tensors rests;
   for (const Tensor& x : plan.xs) {
-    Tensor at = scalar(from_end ? -1 : 0);
-    const bool by_entry =
-        plan.is_named && std::all_of(plan.dim->length_dims().begin(), plan.dim->length_dims().end(),
-                                     [&](const Dim& of) { return contains(x.dims(), of); });
-    if (by_entry && from_end) at = plan.dim->lengths() - 1;
-    ends.push_back(gather(x, at, 0, {.clip = by_entry}));
     rests.push_back(from_end ? slice(x, 0, 0, -1, dim) : slice(x, 0, 1, {}, dim));
     if (plan.is_named && !dim) dim = rests.back().dims()[0];
   }

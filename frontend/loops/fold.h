@@ -193,9 +193,9 @@ template <class F, class Xs, class Initial>
 auto foldl(F&& f, const Xs& xs, const Initial& initial, const FoldOptions& options = {}) {
   return detail::fold(f, xs, initial, detail::named(options, "foldl"), false);
 }
-/// Returns foldl with the first element as the initial value. A ragged entry without elements
-/// returns zeros. Throws ArgumentError if xs have no elements; IndexError if only a run of a trace
-/// knows that.
+/// Returns foldl with the first element as the initial value. Along a dim made from lengths, an
+/// entry without elements returns zeros, also if all are empty. Otherwise throws ArgumentError if
+/// xs have no elements; IndexError if only a run of a trace knows that.
 template <class F, class Xs>
 Xs foldl(F&& f, const Xs& xs, const FoldOptions& options = {}) {
   return detail::fold(f, xs, detail::named(options, "foldl"), false);

@@ -301,7 +301,9 @@ ScanResult scan_leaves(const ScanSpec& spec) try {
 }
 
 TreeLeaves initial_slice_leaves(const ScanSpec& spec) {
-  return with_tensors(spec.xs, initial_slices(make_plan(spec), spec.is_reverse));
+  return with_tensors(spec.xs,
+                      initial_slices(make_plan(spec), spec.is_reverse,
+                                     ", so there is no first slice; give an initial value"));
 }
 
 ScanResult run_plan(const ScanSpec& spec, const ScanPlan& plan) {

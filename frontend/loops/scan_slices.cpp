@@ -4,6 +4,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/dims/dim_facts.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/list/list.h"
@@ -217,17 +218,15 @@ ScanResult scan_reversed_entries(const ScanSpec& spec, const ScanPlan& plan) {
   return result;
 }
 
-Tensors initial_slices(const ScanPlan& plan, bool from_end) {
-  if (plan.dim->has_size() && plan.dim->size() == 0)
-    throw ArgumentError(
-        str(plan.what, ": xs have no elements, so there is no first slice; give an initial value"));
+Tensors initial_slices(const ScanPlan& plan, bool from_end, const char* why) {
+  const bool may_be_none = is_made_from_lengths(*plan.dim);
+  if (!may_be_none && plan.dim->has_size() && plan.dim->size() == 0)
+    throw ArgumentError(str(plan.what, ": xs have no elements", why));
+  const Tensor at = !from_end ? scalar(0) : may_be_none ? plan.dim->lengths() - 1 : scalar(-1);
   Tensors result;
-  for (const Tensor& x : plan.xs) {
-    const bool is_ragged = plan.dim->is_ragged();
-    const Tensor at = !from_end ? scalar(0) : is_ragged ? plan.dim->lengths() - 1 : scalar(-1);
+  for (const Tensor& x : plan.xs)
     result.push_back(
-        gather_for(str(plan.what, ": the first slice"), x, at, 0, {.clip = is_ragged}));
-  }
+        gather_for(str(plan.what, ": the first slice"), x, at, 0, {.clip = may_be_none}));
   std::vector<Tensor*> slices;
   for (Tensor& slice : result) slices.push_back(&slice);
   meet_slices(slices);

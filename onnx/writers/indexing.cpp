@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 
+#include "reel/core/dims/dim_facts.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/onnx/borders.h"
@@ -89,7 +90,7 @@ class Indexing {
   const Dims& result() const { return result_; }
   bool may_be_none() const {
     const bool clips_in_entries =
-        attrs_.rule == IndexRule::clip && dim_at(x_, attrs_.axis).is_ragged();
+        attrs_.rule == IndexRule::clip && is_made_from_lengths(dim_at(x_, attrs_.axis));
     return attrs_.rule == IndexRule::optional || clips_in_entries;
   }
   Name is_element(const Name& places) {

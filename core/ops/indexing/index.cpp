@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "reel/core/base/str.h"
+#include "reel/core/dims/dim_facts.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/vjp.h"
@@ -97,12 +98,12 @@ std::vector<std::int32_t> repeat_over(const TensorType& type, const Tensor& numb
 
 /// Returns the position that an index means along `length` of the `size` positions of an axis.
 /// Returns less than kNoPlace if it is out of range.
-std::int64_t place_of(std::int64_t index, std::int64_t size, std::int64_t length, bool is_ragged,
+std::int64_t place_of(std::int64_t index, std::int64_t size, std::int64_t length, bool may_be_none,
                       IndexRule rule) {
   constexpr std::int64_t kOutOfRange = kNoPlace - 1;
   if (rule == IndexRule::clip) {
     if (length > 0) return std::clamp<std::int64_t>(index, 0, length - 1);
-    return is_ragged ? kNoPlace : kOutOfRange;
+    return may_be_none ? kNoPlace : kOutOfRange;
   }
   if (index >= 0) return index < size ? index : kOutOfRange;
   if (rule == IndexRule::from_end && index >= -length) return index + length;
@@ -139,7 +140,8 @@ Places places_of(std::string_view op, const Tensor& indices, const TensorType& x
       continue;
     }
     const std::int64_t length = has_lengths ? lengths[k] : size;
-    places[k] = place_of(index, size, length, dim_at(x, attrs.axis).is_ragged(), attrs.rule);
+    places[k] =
+        place_of(index, size, length, is_made_from_lengths(dim_at(x, attrs.axis)), attrs.rule);
     if (places[k] < kNoPlace)
       throw IndexError(
           str(op, ": index ", index, place_of_element(i, type), " is out of range for ",
