@@ -5,19 +5,13 @@
 #include <optional>
 
 #include "reel/core/base/key_bytes.h"
+#include "reel/core/dims/dim_facts.h"
 #include "reel/core/dims/dim_slices.h"
 #include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {
 
-/// Calls fn with each uncomputed dim from which a dim is computed.
-template <class Fn>
-void each_atom(const Dim& dim, Fn&& fn) {
-  const DimExpression* expression = expression_of(dim);
-  if (!expression) return fn(dim);
-  for (const Dim& of : expression->operands) each_atom(of, fn);
-}
 template <class Fn>
 void each_dim(const TreeLeaves& leaves, Fn&& fn) {
   const auto visit = [&](const Dim& dim) {
@@ -178,7 +172,7 @@ DimTable::DimTable(const TreeLeaves& leaves) {
   each_dim(leaves, [&](const Dim& dim) {
     if (dim.node() && !expression_of(dim)) uses_.emplace(dim.node(), 2);  // of an argument
   });
-  for (const Dim& dim : computed) each_atom(dim, [&](const Dim& of) { ++uses_[of.node()]; });
+  for (const Dim& dim : computed) for_each_operand(dim, [&](const Dim& of) { ++uses_[of.node()]; });
 }
 
 int DimTable::find(const Dim& dim) {
@@ -208,7 +202,7 @@ const DimExpression* DimTable::visible_expression(const Dim& dim) const {
   const DimExpression* expression = expression_of(dim);
   bool result = expression != nullptr;
   if (result)
-    each_atom(dim, [&](const Dim& of) {
+    for_each_operand(dim, [&](const Dim& of) {
       const auto found = uses_.find(of.node());
       result = result && found != uses_.end() && found->second > 1;
     });

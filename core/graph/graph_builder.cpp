@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "reel/core/base/str.h"
+#include "reel/core/dims/dim_facts.h"
 #include "reel/core/dims/dim_slices.h"
 #include "reel/core/graph/known_number.h"
 #include "reel/core/op/bind.h"
@@ -42,10 +43,6 @@ GraphBuilder& GraphBuilder::root() {
   return *builder;
 }
 
-void GraphBuilder::rename(const Dim& actual, const Dim& symbol) {
-  renames_.emplace(actual.node(), symbol);
-}
-
 namespace {
 
 /// Returns a computed dim with changed operands; the dim itself if none changes.
@@ -61,6 +58,13 @@ Dim of_operands(const Dim& dim, const DimExpression& expression, Fn&& change) {
 }
 
 }  // namespace
+
+void GraphBuilder::rename(const Dim& actual, const Dim& symbol) {
+  renames_.emplace(actual.node(), symbol);
+  dims_outside_.insert_or_assign(symbol.node(), actual);
+  if (expression_of(actual) && !expression_of(symbol))
+    for_each_operand(actual, [&](const Dim& of) { hidden_operands_.insert(of.node()); });
+}
 
 Dim GraphBuilder::canonical(const Dim& dim) {
   GraphBuilder& root = this->root();
@@ -98,15 +102,65 @@ Dim GraphBuilder::in_body(const Dim& given) {
 }
 
 Dim GraphBuilder::renamed(const Dim& dim) {
-  const auto found = renames_.find(dim.node());
-  if (found == renames_.end()) {
-    const DimExpression* expression = expression_of(dim);
-    if (dim.is_symbol()) return dim;
-    if (!expression) return captures_ragged_dims_ && dim.is_ragged() ? captured_dim(dim) : dim;
-    return of_operands(dim, *expression, [&](const Dim& of) { return renamed(of); });
+  if (const auto found = renames_.find(dim.node()); found != renames_.end()) {
+    guard(found->second);
+    return found->second;
   }
-  guarded_.insert(found->second.node());
-  return found->second;
+  if (dim.is_symbol()) return dim;
+  Dim result = dim;
+  if (const DimExpression* expression = expression_of(dim))
+    result = of_operands(dim, *expression, [&](const Dim& of) { return renamed(of); });
+  else if (captures_ragged_dims_ && dim.is_ragged())
+    return captured_dim(dim);
+  if (result.node() == dim.node() && is_related(dim)) renames_.emplace(dim.node(), dim);
+  return result;
+}
+
+void GraphBuilder::guard(const Dim& symbol) {
+  guarded_.insert(symbol.node());
+  for_each_operand(symbol, [&](const Dim& of) { guarded_.insert(of.node()); });
+}
+
+bool GraphBuilder::is_related(const Dim& dim) const {
+  bool result = false;
+  if (!hidden_operands_.empty())
+    for_each_operand(dim,
+                     [&](const Dim& of) { result = result || hidden_operands_.count(of.node()); });
+  return result;
+}
+
+std::optional<Dim> GraphBuilder::dim_outside(const Dim& dim) const {
+  if (!dim.is_symbol()) return dim;
+  if (const auto found = dims_outside_.find(dim.node()); found != dims_outside_.end())
+    return found->second;
+  const DimExpression* expression = expression_of(dim);
+  if (!expression) return std::nullopt;
+  Dims operands;
+  for (const Dim& of : expression->operands) {
+    std::optional<Dim> outside = dim_outside(of);
+    if (!outside) return std::nullopt;
+    operands.push_back(*std::move(outside));
+  }
+  const ModeScope outside({});
+  return recompute(*expression, operands);
+}
+
+Dim GraphBuilder::unified(const Dim& made) {
+  GraphBuilder& root = this->root();
+  if (root.hidden_operands_.empty()) return made;
+  std::optional<Dim> outside;
+  try {
+    outside = root.dim_outside(made);
+  } catch (const ArgumentError&) {
+    return made;  // its lengths do not fit into a dim; a run that computes them throws
+  }
+  if (!outside || !root.is_related(*outside)) return made;
+  const auto [known, is_new] = root.renames_.emplace(outside->node(), made);
+  if (is_new) root.dims_outside_.emplace(made.node(), *outside);
+  if (known->second.node() == made.node()) return made;
+  root.guard(made);
+  root.guard(known->second);
+  return known->second;
 }
 
 Dim GraphBuilder::captured_dim(const Dim& dim) {
@@ -221,7 +275,8 @@ Ref<Graph> GraphBuilder::finish(const Tensors& outputs) {
   });
   graph_->formal_count = graph_->inputs.size();
   for (const auto& [node, symbol] : renames_)
-    graph_->renames.emplace_back(Dim::of_node(Ref<const DimNode>(node)), symbol);
+    if (node != symbol.node())
+      graph_->renames.emplace_back(Dim::of_node(Ref<const DimNode>(node)), symbol);
   graph_->inputs.insert(graph_->inputs.end(), capture_values_.begin(), capture_values_.end());
   graph_->seal();
   return graph_;

@@ -67,6 +67,11 @@ class GraphBuilder {
   /// Returns the symbol of a dim, and marks it as named by the code although it is an argument's
   /// dim.
   Dim canonical(const Dim& dim);
+  /// Returns the dim of the trace for a dim that its arithmetic made: `made` itself, or the one
+  /// that stands for an equal dim from outside already. An argument may have the dim time + 1 and
+  /// the traced code name time: then time + 1 is the argument's dim. Marks the symbols of both as
+  /// canonical() does.
+  Dim unified(const Dim& made);
   /// Returns true if a symbol of this trace, or of this body, stands for a dim from outside. Marks
   /// the symbol as canonical() does.
   bool stands_for(const Dim& symbol, const Dim& actual);
@@ -84,6 +89,9 @@ class GraphBuilder {
  private:
   Dim renamed(const Dim& dim);
   Dim captured_dim(const Dim& dim);
+  std::optional<Dim> dim_outside(const Dim& dim) const;
+  bool is_related(const Dim& dim) const;
+  void guard(const Dim& symbol);
   Dim in_body(const Dim& dim);
 
   ThreadMode around_;
@@ -92,8 +100,13 @@ class GraphBuilder {
   Ref<const Recording> recording_;
   Tensors captured_;
   std::vector<ValueId> capture_values_;
-  std::unordered_map<std::uint64_t, Tensor> lifted_;  // by block id
-  std::unordered_map<const DimNode*, Dim> renames_;
+  std::unordered_map<std::uint64_t, Tensor> lifted_;      // by block id
+  std::unordered_map<const DimNode*, Dim> renames_;       ///< by dim from outside
+  std::unordered_map<const DimNode*, Dim> dims_outside_;  ///< by symbol: what it stands for
+  /// The dims from which dims of arguments are computed, where a symbol stands for the result
+  /// alone. Dims computed from them in the trace can equal each other in more ways than their
+  /// symbols tell: see unified().
+  std::unordered_set<const DimNode*> hidden_operands_;
   std::unordered_set<const DimNode*> guarded_;
   bool captures_ragged_dims_ = false;
   Dims entry_dims_;

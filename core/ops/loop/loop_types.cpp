@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "reel/core/dims/dim_facts.h"
 #include "reel/core/ops/loop/loop_views.h"
-#include "reel/core/types/dim_expression.h"
 
 namespace reel {
 
@@ -45,16 +45,6 @@ TensorType element_of_stack(const LoopAttrs& attrs, std::size_t stack, const Ten
   return attrs.stacks[stack].is_checkpoint() ? term : remove_chunk_dim(attrs, term);
 }
 
-namespace {
-/// Calls fn for each dim from which a dim is finally computed.
-template <class Fn>
-void each_atom(const Dim& dim, Fn&& fn) {
-  const DimExpression* expression = expression_of(dim);
-  if (!expression) return fn(dim);
-  for (const Dim& of : expression->operands) each_atom(of, fn);
-}
-}  // namespace
-
 bool makes_dim(const Graph& graph, const Dim& dim) {
   bool result = false;
   for_each_symbol(dim, [&](const Dim& symbol) {
@@ -78,7 +68,7 @@ Dims changing_dims(const LoopAttrs& attrs) {
     const Dims &in = body.types[before[i]].dims(), &out = body.types[behind[i]].dims();
     for (std::size_t axis = 0; axis < in.size() && axis < out.size(); ++axis)
       if (in[axis].is_symbol() && in[axis].is_named() && !(in[axis] == out[axis]))
-        each_atom(in[axis], [&](const Dim& dim) {
+        for_each_operand(in[axis], [&](const Dim& dim) {
           if (dim.is_symbol() && found.insert(dim.node()).second) result.push_back(dim);
         });
   }

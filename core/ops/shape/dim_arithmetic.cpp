@@ -8,6 +8,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/attrs.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/dims.h"
@@ -149,7 +150,8 @@ Ref<DimNode> make_node(DimExpression expression) {
   return node;
 }
 
-Dim computed(DimExpression expression) {
+/// Returns the dim of an expression whose operands are dims of one mode.
+Dim found_or_made(DimExpression expression) {
   Table& t = table();
   const Key key = key_of(expression);
   {
@@ -166,6 +168,11 @@ Dim computed(DimExpression expression) {
       t.nodes[key] = made.get();
   }
   return Dim::of_node(std::move(node));
+}
+
+Dim computed(DimExpression expression) {
+  Dim result = found_or_made(std::move(expression));
+  return is_tracing() ? thread_mode.builder->unified(result) : result;
 }
 
 // ---- Normal forms -------------------------------------------------------------------------------
