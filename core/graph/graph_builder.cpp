@@ -32,6 +32,7 @@ Dims canonical(const Dims& dims) {
 GraphBuilder::GraphBuilder(std::string name, std::string place)
     : around_(thread_mode),
       serial_(next_serial++),
+      first_dim_(next_dim_serial()),
       graph_(new Graph),
       recording_(new Recording(std::move(place))) {
   graph_->name = std::move(name);
@@ -71,6 +72,12 @@ Dim GraphBuilder::canonical(const Dim& dim) {
   EntryScope* const entries = root.around_.entries;  // of the eager scan around the trace
   const bool is_outer = entries && !dim.is_symbol();
   return in_body(root.renamed(is_outer ? entries->visible(dim) : dim));
+}
+
+bool GraphBuilder::has_made(const Dim& dim) const {
+  const GraphBuilder* root = this;
+  while (root->outer()) root = root->outer();
+  return dim.is_symbol() && dim.serial() >= first_dim_ && !root->dims_outside_.count(dim.node());
 }
 
 DimEnv GraphBuilder::dims_outside() const {

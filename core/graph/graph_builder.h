@@ -75,6 +75,8 @@ class GraphBuilder {
   /// Returns true if a symbol of this trace, or of this body, stands for a dim from outside. Marks
   /// the symbol as canonical() does.
   bool stands_for(const Dim& symbol, const Dim& actual);
+  /// Returns true if the code that this graph records made the dim, which must not be computed.
+  bool has_made(const Dim& dim) const;
   /// Returns true if traced code named the dim behind this symbol itself, instead of taking it from
   /// an argument.
   bool is_guarded(const Dim& symbol) const { return guarded_.count(symbol.node()) != 0; }
@@ -96,6 +98,7 @@ class GraphBuilder {
 
   ThreadMode around_;
   std::uint64_t serial_;
+  std::uint64_t first_dim_;  ///< Dim::serial() of the first dim that is made meanwhile
   Ref<Graph> graph_;
   Ref<const Recording> recording_;
   Tensors captured_;

@@ -6,6 +6,7 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/types/dim_expression.h"
+#include "reel/core/types/dim_symbol.h"
 #include "reel/core/types/mode.h"
 #include "reel/core/types/tensor.h"
 
@@ -40,6 +41,7 @@ Ref<DimNode> new_node(std::string name, DimKind kind, std::int64_t size) {
 }  // namespace
 
 DimNode::DimNode() : serial(next_serial.fetch_add(1, std::memory_order_relaxed)) {}
+std::uint64_t next_dim_serial() { return next_serial.load(std::memory_order_relaxed); }
 DimNode::~DimNode() = default;
 void DimNode::destroy(const DimNode* node) {
   if (node->expression) forget_computed(node);

@@ -1,6 +1,7 @@
 // core/types/dim_symbol.h — makes symbols, the named dims of a trace.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "reel/core/types/dim.h"
@@ -10,5 +11,8 @@ namespace reel {
 /// Returns a new symbol, a dim that belongs to a trace. Only a run knows its size, or its lengths
 /// if length_dims is not empty: then it is ragged.
 Dim dim_symbol(std::string name, Dims length_dims = {});
+
+/// Returns a number above Dim::serial() of all dims so far, and at most that of dims made later.
+std::uint64_t next_dim_serial();
 
 }  // namespace reel

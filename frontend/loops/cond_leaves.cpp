@@ -1,5 +1,6 @@
 // cond on leaves: a C++ branch in eager mode, one record with two graphs in a trace.
 #include <algorithm>
+#include <memory>
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
@@ -13,6 +14,7 @@
 #include "reel/core/runtime/no_memory.h"
 #include "reel/frontend/loops/loop_leaves.h"
 #include "reel/frontend/loops/loop_recording.h"
+#include "reel/frontend/loops/state/fresh_dims.h"
 #include "reel/frontend/tree/leaves.h"
 #include "reel/frontend/tree/tree.h"
 
@@ -20,9 +22,10 @@ namespace reel {
 namespace {
 
 struct Branch {
+  std::unique_ptr<GraphBuilder> builder;
   TreeLeaves leaves;
-  Ref<Graph> graph;
-  Tensors captured;
+  Ref<Graph> graph = {};  ///< null until finish()
+  Tensors captured = {};
 };
 
 /// Transposes named dims into the order of the other branch's, and makes ranks unknown that are
@@ -56,19 +59,45 @@ void check_none_is_empty(const std::string& function, const std::string& branch,
                              "; give them values, or let them be std::optional<Tensor>"));
 }
 
-/// other: the leaves that the other branch has returned.
+/// Records a branch without its end. other: the leaves that the other branch has returned.
 Branch record_branch(const char* label, const std::string& function, const std::string& name,
                      const std::function<TreeLeaves()>& branch, const PathsFn& paths,
                      const TreeLeaves& other = {}) {
-  GraphBuilder builder(label, str(name, " of ", function));
-  ModeScope scope(builder.scope());
-  Branch result;
+  Branch result{std::make_unique<GraphBuilder>(label, str(name, " of ", function)), {}};
+  ModeScope scope(result.builder->scope());
   result.leaves = branch();
   check_none_is_empty(function, name, result.leaves, paths);
   adapt_to(result.leaves, other);
-  result.graph = finish_part(builder, outputs_of(result.leaves));
-  result.captured = builder.captured();
   return result;
+}
+
+/// Returns true if a Dim of the results has a fixed size in one branch, and another size or one of
+/// the run in the other branch: the cond then has a Dim that only a run knows.
+bool sizes_differ(const TreeLeaves& yes, const TreeLeaves& no) {
+  const auto differ = [](const Dim& a, const Dim& b) {
+    return a.is_named() && b.is_named() && a.raw_size() != b.raw_size();
+  };
+  for (std::size_t i = 0; i < std::min(yes.size(), no.size()); ++i) {
+    if (has_token(yes[i]) && has_token(no[i]) && differ(yes[i].dim, no[i].dim)) return true;
+    if (!yes[i].tensor.is_defined() || !no[i].tensor.is_defined()) continue;
+    const Dims &a = yes[i].tensor.dims(), &b = no[i].tensor.dims();
+    for (std::size_t axis = 0; axis < std::min(a.size(), b.size()); ++axis)
+      if (differ(a[axis], b[axis])) return true;
+  }
+  return false;
+}
+
+/// Ends the recording of a branch.
+void finish(Branch& branch, bool makes_dims_anew) {
+  const ModeScope scope(branch.builder->scope());
+  FreshDims fresh(*branch.builder);
+  for (const TreeLeaf& leaf : branch.leaves) {
+    if (!makes_dims_anew) break;
+    if (has_token(leaf)) fresh.add(leaf.dim);
+    if (leaf.tensor.is_defined() && !leaf.tensor.type().is_list()) fresh.add_all(leaf.tensor);
+  }
+  branch.graph = finish_part(*branch.builder, outputs_of(fresh(branch.leaves)));
+  branch.captured = branch.builder->captured();
 }
 
 /// Decides which dims of the branches may meet: equal ones, Dims in the same leaf of the result,
@@ -206,10 +235,15 @@ TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves
         "true", names.function, names.true_branch, [&] { return run(true); }, true_paths, other);
   };
   Branch yes = record_yes({});
-  const Branch no = record_branch(
+  Branch no = record_branch(
       "false", names.function, names.false_branch, [&] { return run(false); }, false_paths,
       yes.leaves);
   if (knows_more_ranks(yes.leaves, no.leaves)) yes = record_yes(no.leaves);
+  // A loop around the cond may call it many times. In eager mode, each call makes Dims of its own.
+  const bool is_in_body = thread_mode.builder->outer();
+  const bool makes_dims_anew = is_in_body && sizes_differ(yes.leaves, no.leaves);
+  finish(yes, makes_dims_anew);
+  finish(no, makes_dims_anew);
   check_alike(yes, no, true_paths, false_paths, names);
   CondAttrs attrs;
   CaptureList captures;

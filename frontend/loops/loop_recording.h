@@ -60,6 +60,13 @@ TreeLeaves as_own_values(TreeLeaves state);
 /// graph do not enter bodies.
 Ref<Graph> finish_part(GraphBuilder& builder, const Tensors& outputs);
 
+/// Returns the loop's initial carries. In the body of another loop, Dims that this body made are
+/// replaced: the loop may have no iteration, and returns them then.
+inline Tensors initial_carries(const FormalState& formal, const TreeLeaves& initial) {
+  const GraphBuilder& around = *thread_mode.builder;
+  return formal.carries(around.outer() ? formal.with_fresh_dims(initial, around) : initial);
+}
+
 /// Returns the name of a recording for errors. loop: its title, as in: scan "encoder".
 inline std::string body_of(const std::string& loop) { return "the body of " + loop; }
 inline std::string condition_of(const std::string& loop) { return "the condition of " + loop; }

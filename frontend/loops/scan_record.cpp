@@ -105,6 +105,7 @@ std::optional<RecordedBody> ScanRecording::try_body() {
   TreeLeaves state = rule_.checked(step.state);
   result.ys = checked_ys(spec_, plan_, step.y, nullptr);
   if (formal_.learns(state)) return std::nullopt;
+  state = formal_.with_fresh_dims(std::move(state), builder);
   if (live.is_defined()) state = frozen.kept(std::move(state), before, live);
   Tensors outputs = formal_.carries(state);
   if (lengths.is_defined()) outputs.push_back(lengths);
@@ -248,7 +249,7 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
   attrs.body_captures = captures.add(body.captured);
   attrs.body = make_sub_graph(body.graph, body.dims);
 
-  Tensors initial = recording.formal().carries(spec.initial);
+  Tensors initial = initial_carries(recording.formal(), spec.initial);
   for (const Tensor& hidden : recording.hidden_carries()) initial.push_back(hidden);
   const Tensors ys = tensors_of(body.ys);
   recording.add_inputs(attrs);

@@ -158,7 +158,8 @@ std::optional<Recorded> record_body(const WhileSpec& spec, const StateRule& rule
   const TreeLeaves returned =
       rule.checked(in_iteration(0, rule.what(), [&] { return spec.body(state); }));
   if (formal.learns(returned)) return std::nullopt;
-  Ref<Graph> graph = finish_part(builder, formal.carries(returned));
+  Ref<Graph> graph =
+      finish_part(builder, formal.carries(formal.with_fresh_dims(returned, builder)));
   return Recorded{std::move(graph), builder.captured()};
 }
 
@@ -204,7 +205,7 @@ TreeLeaves record_loop(const WhileSpec& spec, const StateRule& rule,
   if (fixed && !bound)
     throw TraceError(str(rule.what(), ": cond is always true, so the traced loop would never end; ",
                          "return a tensor from cond, or give maximum_iterations"));
-  const Tensors given = formal.carries(rule.initial());
+  const Tensors given = initial_carries(formal, rule.initial());
   Ref<Graph> asks = cond ? cond->graph : Ref<Graph>();
   const std::vector<int> pushed =
       take_out_pushed_arrays(body->graph, asks, static_cast<int>(given.size()));

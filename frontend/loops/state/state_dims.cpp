@@ -8,6 +8,7 @@
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/types/dim_symbol.h"
+#include "reel/frontend/loops/state/fresh_dims.h"
 #include "reel/frontend/tree/tree.h"
 
 namespace reel {
@@ -91,6 +92,14 @@ TreeLeaves FormalState::add_inputs(GraphBuilder& builder) const {
   }
   for (const Dim& dim : formal_) builder.add_input(token_type(dim));
   return leaves;
+}
+
+TreeLeaves FormalState::with_fresh_dims(TreeLeaves state, const GraphBuilder& builder) const {
+  FreshDims fresh(builder);
+  for (const std::size_t i : changing_) fresh.add(state[i].dim);
+  for (std::size_t i = 0; i < state.size(); ++i)
+    if (is_unranked_[i] && !is_unranked(state[i].tensor)) fresh.add_all(state[i].tensor);
+  return fresh(std::move(state));
 }
 
 Tensors FormalState::carries(const TreeLeaves& state) const {

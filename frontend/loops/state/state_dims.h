@@ -27,6 +27,10 @@ class FormalState {
   /// Notes the Dims and ranks that have changed. Returns true if some of them are new: the
   /// recording must then be discarded and made again.
   bool learns(const TreeLeaves& returned);
+  /// Returns the state with new Dims in place of the changing ones that the code of `builder` made:
+  /// of the state that the body returned, or of the initial state (FreshDims). Requires that
+  /// `builder` is the innermost one.
+  TreeLeaves with_fresh_dims(TreeLeaves state, const GraphBuilder& builder) const;
   /// Makes the ranks unknown that may change. Returns false if none has been known.
   bool forget_ranks();
   /// Returns the changing Dims: their leaves in the state, and their formal Dims in the recorded
