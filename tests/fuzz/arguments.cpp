@@ -72,9 +72,10 @@ std::vector<double> input_values(const Program& program, std::size_t input, cons
     if (type.element == Element::boolean)
       values.push_back(is_valid ? drawn & 1 : call.has_nan);
     else if (type.element != Element::real)
-      values.push_back(is_valid ? drawn : call.has_nan ? 1000003 : 1);
+      values.push_back(is_valid ? drawn : call.padding ? 2e9 : call.has_nan ? 1000003 : 1);
     else
       values.push_back(is_valid       ? drawn / 8.
+                       : call.padding ? *call.padding
                        : call.has_nan ? std::numeric_limits<double>::quiet_NaN()
                                       : 0.5);
   });

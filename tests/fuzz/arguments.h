@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "reel/tests/fuzz/machine.h"
 
@@ -12,6 +13,7 @@ struct Call {
   bool has_nan = true;        ///< true: padding is NaN (for integers a large number); false: small
   bool is_elsewhere = false;  ///< true: with DimInfo::elsewhere as lengths
   bool is_static = false;     ///< true: dims whose size comes with arguments have it in their type
+  std::optional<double> padding = {};  ///< instead of has_nan: of reals; integers have 2e9
 };
 
 /// Returns the lengths of a ragged dim, or the size of a dynamic one.

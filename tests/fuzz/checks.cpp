@@ -15,25 +15,7 @@
 #include "reel/trace/executors/spill/spilled.h"
 
 namespace reel::fuzz {
-
 namespace {
-
-/// Thrown to end the checks of a program.
-struct Found {
-  Finding finding;
-};
-
-/// Returns a message without types and numbers, so that a smaller program with this error has an
-/// equal gist.
-std::string gist(std::string message) {
-  // Some messages begin with a type.
-  if (const std::size_t end = message.find(": "); end != message.npos && message.find('[') < end)
-    message.erase(0, end + 2);
-  std::string result;
-  for (const char c : message.substr(0, message.find_first_of("[,(;\n")))
-    if (!std::isdigit(c)) result += c;
-  return result;
-}
 
 /// Tolerance of second gradients, relative to the largest element.
 constexpr double kOfSecond = 1e-9;
@@ -104,13 +86,13 @@ class Check {
       results.push_back(random_state());
       return results;
     } catch (const std::exception& error) {
-      throw Found{{str(what, " throws: ", gist(error.what())), error.what()}};
+      throw FoundError{{str(what, " throws: ", gist(error.what())), error.what()}};
     }
   }
 
-  /// Throws Found if results differ. Gradients may differ if a value of the program is not finite:
-  /// a branch or loop that does not run sends zeros in a trace and nothing in eager mode, and zero
-  /// times infinity is NaN.
+  /// Throws FoundError if results differ. Gradients may differ if a value of the program is not
+  /// finite: a branch or loop that does not run sends zeros in a trace and nothing in eager mode,
+  /// and zero times infinity is NaN.
   void expect_same(const std::string& what, const Tensors& expected, const Tensors& actual,
                    double tolerance, const Arguments& x) const {
     // If a program contains derivatives, its values are gradients, and its gradients second
@@ -121,7 +103,7 @@ class Check {
     const bool may_differ = tolerance > 0 && !difference(expected, actual, tolerance, true);
     manual_seed(program_.seed);  // the draws of the compared runs
     if (may_differ && !Machine(program_, x).stays_finite(passed(x))) return;
-    throw Found{{what + " differs", *differs}};
+    throw FoundError{{what + " differs", *differs}};
   }
 
   /// Compares each mode with eager mode, in two forms: make(f) run in the mode, and `make` applied
@@ -152,10 +134,10 @@ class Check {
       }
       // If a plan fails, the interpreter runs the call silently.
       if (!mode.is_exact && outside.explain().find("because its plan failed") != std::string::npos)
-        throw Found{{name + " is left to the interpreter", outside.explain()}};
+        throw FoundError{{name + " is left to the interpreter", outside.explain()}};
       for (const Runner& runner : {outside, inside})
         if (runner.trace_count && runner.trace_count() != 1)
-          throw Found{{name + " records again", str(runner.trace_count(), " times")}};
+          throw FoundError{{name + " records again", str(runner.trace_count(), " times")}};
     }
     return expected;
   }
@@ -273,7 +255,7 @@ class Check {
   }
 
   /// Compares a slope with differences of at(h), the function at a distance h. Returns false if the
-  /// function is not smooth enough to tell. Throws Found if they disagree.
+  /// function is not smooth enough to tell. Throws FoundError if they disagree.
   template <class At>
   bool check_slope(const std::string& what, double slope, const At& at, double step) const {
     const double here = at(0), right = at(step), left = at(-step), near_right = at(step / 2),
@@ -291,8 +273,8 @@ class Check {
     // A smaller step shows ripples between the points.
     const double near = step / 1024, nearest = (at(near) - at(-near)) / (2 * near);
     if (!(std::abs(narrow - nearest) < 2e-5 * size)) return false;
-    throw Found{{what + " and differences disagree",
-                 str("the slope is ", slope, ", differences say ", narrow)}};
+    throw FoundError{{what + " and differences disagree",
+                      str("the slope is ", slope, ", differences say ", narrow)}};
   }
 
   /// Returns arguments at a distance h from a base point. The base point lies aside of the drawn
@@ -377,7 +359,7 @@ std::optional<Finding> check(const Program& program, Statistics* statistics,
   ++counts.programs;
   try {
     Check(program, counts).run(kind);
-  } catch (const Found& found) {
+  } catch (const FoundError& found) {
     return found.finding;
   }
   return {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <sstream>
 
 #include "reel/core/base/str.h"
@@ -77,6 +78,23 @@ std::optional<std::string> difference(const Tensors& expected, const Tensors& ac
     if (const auto differs = difference(expected[i], actual[i], tolerance, finite_only))
       return str("result ", i, ": ", *differs);
   return {};
+}
+
+double distance(const Tensor& expected, const Tensor& given) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  const Tensor actual = in_order_of(expected, given);
+  if (expected.dtype() != actual.dtype() || expected.shape() != actual.shape() ||
+      lengths_differ(expected, actual))
+    return kInfinite;
+  const std::vector<double> x = values_of(cleared(expected)), y = values_of(cleared(actual));
+  double largest = 1, farthest = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (std::isfinite(x[i])) largest = std::max(largest, std::abs(x[i]));
+    if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
+    if (!std::isfinite(x[i]) || !std::isfinite(y[i])) return kInfinite;
+    farthest = std::max(farthest, std::abs(x[i] - y[i]));
+  }
+  return farthest / largest;
 }
 
 bool are_finite(const Tensors& tensors) {

@@ -18,6 +18,10 @@ inline constexpr double kAnyZero = 1e-300;
 std::optional<std::string> difference(const Tensors& expected, const Tensors& actual,
                                       double tolerance = 0, bool finite_only = false);
 
+/// Returns the largest difference of valid elements, relative to the largest element of `expected`;
+/// infinity if types or lengths differ, or if an element is NaN or infinite in one of them alone.
+double distance(const Tensor& expected, const Tensor& actual);
+
 /// True if all valid elements are finite.
 bool are_finite(const Tensors& tensors);
 

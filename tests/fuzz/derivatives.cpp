@@ -20,17 +20,6 @@ bool may_be_table(const TensorType& type) {
          std::all_of(type.dims().begin(), type.dims().end(), is_static);
 }
 
-/// Splits x into halves: arguments, and directions for real arguments. An argument of another kind
-/// is its own direction, since its tangent does not matter.
-std::pair<Tensors, Tensors> arguments_and_directions(const Tensors& x) {
-  const std::ptrdiff_t n = std::ssize(x) / 2;
-  std::pair<Tensors, Tensors> result{{x.begin(), x.begin() + n}, {x.begin(), x.begin() + n}};
-  for (std::ptrdiff_t i = 0; i < n; ++i)
-    if (const auto k = static_cast<std::size_t>(i); is_float(x[k].dtype()))
-      result.second[k] = x[static_cast<std::size_t>(n) + k];
-  return result;
-}
-
 /// Returns a function that computes the tangent of the first result of f.
 auto tangent_of(const Function& f, const Tensors& directions) {
   return [=](const Tensors& x) {
@@ -39,6 +28,15 @@ auto tangent_of(const Function& f, const Tensors& directions) {
 }
 
 }  // namespace
+
+std::pair<Tensors, Tensors> arguments_and_directions(const Tensors& x) {
+  const std::ptrdiff_t n = std::ssize(x) / 2;
+  std::pair<Tensors, Tensors> result{{x.begin(), x.begin() + n}, {x.begin(), x.begin() + n}};
+  for (std::ptrdiff_t i = 0; i < n; ++i)
+    if (const auto k = static_cast<std::size_t>(i); is_float(x[k].dtype()))
+      result.second[k] = x[static_cast<std::size_t>(n) + k];
+  return result;
+}
 
 Function with_gradient(const Function& f) {
   return [f](const Tensors& x) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 
 #include "reel/core/types/tensor.h"
 
@@ -9,6 +10,10 @@ namespace reel::fuzz {
 
 /// A program, its gradient, or a higher derivative.
 using Function = std::function<Tensors(const Tensors&)>;
+
+/// Splits x into halves: arguments, and directions for real arguments. An argument of another kind
+/// is its own direction, since its tangent does not matter.
+std::pair<Tensors, Tensors> arguments_and_directions(const Tensors& x);
 
 /// Returns the function: arguments -> results of f, then its gradient.
 Function with_gradient(const Function& f);

@@ -87,6 +87,7 @@ class Drafter {
   bool draws_truncate_ = false;
 
   friend Program generate(std::uint64_t, const Rules&);
+  friend Program generate_riding(std::uint64_t, const Rules&);
 };
 
 /// Returns the program of a seed; the same on every machine.

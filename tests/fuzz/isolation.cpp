@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 
@@ -72,6 +73,11 @@ std::string listen(int pipe, pid_t child, const std::function<void(const Told&)>
   return "";
 }
 
+/// Tells the parent which relation begins: a crash is a finding of it.
+std::function<void(const std::string&)> telling_relations(int pipe) {
+  return [pipe](const std::string& relation) { tell(pipe, 'b', 0, relation); };
+}
+
 void allow_time(int seconds) {
   const itimerval time{.it_interval = {}, .it_value = {.tv_sec = seconds, .tv_usec = 0}};
   setitimer(ITIMER_PROF, &time, nullptr);
@@ -80,16 +86,23 @@ void allow_time(int seconds) {
 /// Runs work(pipe) in a child, and returns the result of listen().
 std::string in_child(const std::function<void(int)>& work,
                      const std::function<void(const Told&)>& hear) {
+  // A child of another thread must not inherit the end that this child writes to: the parent reads
+  // until all copies are closed.
+  static std::mutex mutex;
   int ends[2];
-  if (pipe(ends) != 0) throw std::runtime_error("no pipe");
-  const pid_t child = fork();
-  if (child < 0) throw std::runtime_error("no process");
+  pid_t child = 0;
+  {
+    const std::lock_guard lock(mutex);
+    if (pipe(ends) != 0) throw std::runtime_error("no pipe");
+    child = fork();
+    if (child < 0) throw std::runtime_error("no process");
+    if (child != 0) close(ends[1]);
+  }
   if (child == 0) {
     close(ends[0]);
     work(ends[1]);
     _exit(0);
   }
-  close(ends[1]);
   return listen(ends[0], child, hear);
 }
 
@@ -97,16 +110,21 @@ std::string in_child(const std::function<void(int)>& work,
 
 std::optional<Finding> check_isolated(const Program& program, const Checks& checks, int seconds) {
   std::optional<Finding> finding;
+  std::string relation;
   const std::string end = in_child(
       [&](int pipe) {
         allow_time(seconds);
-        if (const auto found = checks(program, nullptr))
+        Statistics statistics{.begins = telling_relations(pipe)};
+        if (const auto found = checks(program, &statistics))
           tell(pipe, 'f', program.seed, found->kind, found->message);
       },
       [&](const Told& told) {
-        finding = {told.kind, told.message};
+        if (told.what == 'b')
+          relation = told.kind + ": ";
+        else
+          finding = {told.kind, told.message};
       });
-  if (!end.empty()) return Finding{end, end};
+  if (!end.empty()) return Finding{relation + end, end};
   return finding;
 }
 
@@ -116,28 +134,33 @@ Statistics check_many(std::uint64_t first, int count, const Rules& rules, const 
   const std::uint64_t end = first + count;
   while (first < end) {
     std::uint64_t current = first;
+    std::string relation;
     const std::string how = in_child(
         [&](int pipe) {
           for (std::uint64_t seed = first; seed < end; ++seed) {
             tell(pipe, 'p', seed);
             allow_time(kSeconds);
-            Statistics statistics;
+            Statistics statistics{.begins = telling_relations(pipe)};
             if (const auto found = checks(generate(seed, rules), &statistics))
               tell(pipe, 'f', seed, found->kind, found->message);
             if (statistics.compared_with_differences) tell(pipe, 'd', seed);
             if (statistics.second_compared) tell(pipe, 's', seed);
+            for (int i = 0; i < statistics.relations; ++i) tell(pipe, 'r', seed);
           }
         },
         [&](const Told& told) {
           if (told.what == 'f') report({told.number, {told.kind, told.message}});
           if (told.what == 'd') ++all.compared_with_differences;
           if (told.what == 's') ++all.second_compared;
+          if (told.what == 'r') ++all.relations;
+          if (told.what == 'b') relation = told.kind + ": ";
           if (told.what != 'p') return;
           current = told.number;
+          relation.clear();
           ++all.programs;
         });
     first = how.empty() ? end : current + 1;
-    if (!how.empty()) report({current, {how, how}});
+    if (!how.empty()) report({current, {relation + how, how}});
   }
   return all;
 }

@@ -27,7 +27,8 @@ struct Found {
 };
 
 /// Checks the programs of seeds first to first + count - 1 in one child process; after a crash, the
-/// rest in another. Calls report(found) for each finding. Returns the sum of all statistics.
+/// rest in another. Calls report(found) for each finding. Returns the sum of all statistics. May be
+/// called from several threads at once.
 Statistics check_many(std::uint64_t first, int count, const Rules& rules, const Checks& checks,
                       const std::function<void(const Found&)>& report);
 

@@ -5,6 +5,7 @@
 #include "reel/core/types/mode.h"
 #include "reel/frontend/transforms/branch_cost.h"
 #include "reel/tests/fuzz/compare.h"
+#include "reel/tests/fuzz/relations/plain_form.h"
 #include "reel/tests/fuzz/rules/rule.h"
 
 namespace reel::fuzz {
@@ -19,19 +20,19 @@ Tensors Machine::run(const Tensors& arguments) {
   for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
     const int value = program_.main.params[i];
     if (program_.inputs[i].is_captured) {
-      slots_[value] = outside_.all[i];
+      slots_[value] = batched(outside_.all[i]);
       continue;
     }
     const Tensor& argument = arguments[next++];
-    slots_[value] = argument;
+    slots_[value] = batched(argument);
     // A dim whose size comes with arguments is another Dim in every call.
-    for (const int dim : program_.values[value].dims)
-      if (program_.dims[dim].comes_with_arguments())
+    for (const int dim : is_plain() ? std::vector<int>{} : program_.values[value].dims)
+      if (program_.dims[dim].comes_with_arguments() || program_.dims[dim].is_read)
         dims_[dim] = argument.dim(program_.dims[dim].name);
   }
   run(program_.main);
   Tensors results;
-  for (const int value : program_.main.results) results.push_back(slots_[value].tensor);
+  for (const int value : program_.main.results) results.push_back(batched(slots_[value].tensor));
   return results;
 }
 
@@ -47,8 +48,13 @@ void Machine::found(const std::vector<SlicedDim>& slices, const std::vector<int>
 }
 
 void Machine::run(const Block& block) {
+  for (const int dim : block.makes)
+    dims_[dim] = Dim(program_.dims[dim].name, program_.dims[dim].size);
   for (const Instruction& instruction : block.body) {
-    instruction.rule->run(instruction, *this);
+    if (is_plain())
+      run_plainly(instruction, *this);
+    else
+      instruction.rule->run(instruction, *this);
     if (!watches_) continue;
     const ModeScope aside({});  // the ops of this test must not count as ops of a scan's body
     for (const int value : instruction.outputs)
@@ -69,6 +75,22 @@ Dims Machine::dims(const std::vector<int>& list) const {
   Dims result;
   for (const int dim : list)
     result.push_back(program_.dims[dim].is_named() ? dims_[dim] : Dim(program_.dims[dim].size));
+  return result;
+}
+
+Tensor Machine::batched(const Tensor& x) const {
+  return outside_.batch ? expand(x, *outside_.batch) : x;
+}
+
+State Machine::initial(const std::vector<int>& values) const {
+  State state = gather(values);
+  for (Tensor& leaf : state.tensors) leaf = batched(leaf);
+  return state;
+}
+
+Dims Machine::cond_dims(const std::vector<int>& list) const {
+  Dims result = dims(list);
+  if (outside_.batch) result.insert(result.begin(), *outside_.batch);
   return result;
 }
 

@@ -1,6 +1,7 @@
 // tests/fuzz/machine.h — Machine, which runs a program with the functions that users call.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "reel/frontend/tree/tensor_array.h"
@@ -28,6 +29,11 @@ struct State {
 struct Arguments {
   std::vector<Dim> dims;  ///< named dims with a size before a run; others are empty
   Tensors all;            ///< one for each input, captured ones too
+  /// A dim that the program does not know of. The program then is a function of one row that is
+  /// applied to all rows at once: all of its tensors have the dim.
+  std::optional<Dim> batch = {};
+  /// True: all tensors have plain axes, in the order of the dims' numbers (relations/plain_form.h).
+  bool is_plain = false;
 };
 
 /// Runs a program once, in whatever mode is active.
@@ -49,11 +55,18 @@ class Machine {
   const Tensor& tensor(int value) const { return slots_[value].tensor; }
   const Dim& dim(int dim) const { return dims_[dim]; }
   Dims dims(const std::vector<int>& list) const;
+  /// True if tensors have plain axes although the program has named dims.
+  bool is_plain() const { return outside_.is_plain; }
   /// Stores a dim that an instruction made.
   void found(int dim, const Dim& actual) { dims_[dim] = actual; }
   /// Stores the Dims of slices, as these values have them.
   void found(const std::vector<SlicedDim>& slices, const std::vector<int>& values);
   void run(const Block& block);
+  /// Return a tensor, the initial state of a loop, and the dims of its condition. If there is a
+  /// batch, they have its dim.
+  Tensor batched(const Tensor& x) const;
+  State initial(const std::vector<int>& values) const;
+  Dims cond_dims(const std::vector<int>& list) const;
   /// Return values as a tree, and assign them from one.
   State gather(const std::vector<int>& values) const;
   void assign(const std::vector<int>& values, const State& state);

@@ -55,7 +55,7 @@ std::string meaning(const std::string& name, const Instruction& in, const Printe
 
 }  // namespace
 
-void ExpressionRule::run(const Instruction& instruction, Machine& machine) const {
+Operands ExpressionRule::operands_of(const Instruction& instruction, Machine& machine) {
   const auto input = [&](std::size_t i) {
     return i < instruction.inputs.size() ? machine[instruction.inputs[i]] : Slot();
   };
@@ -64,11 +64,28 @@ void ExpressionRule::run(const Instruction& instruction, Machine& machine) const
   const auto number = [&](std::size_t i) {
     return i < instruction.numbers.size() ? instruction.numbers[i] : 0;
   };
-  machine[instruction.outputs[0]] = expression_.compute(
-      {input(0).tensor, input(1).tensor, input(2).tensor, input(0).array, Axes(axes),
-       axes.empty() ? Axis(0) : axes[0], dims, dims.empty() ? Dim() : dims[0], number(0), number(1),
-       instruction.constant, machine.program().real, checkpoint_of(instruction.policy),
-       swap_memory_of(instruction.policy)});
+  return {input(0).tensor,
+          input(1).tensor,
+          input(2).tensor,
+          input(0).array,
+          Axes(axes),
+          axes.empty() ? Axis(0) : axes[0],
+          dims,
+          dims.empty() ? Dim() : dims[0],
+          number(0),
+          number(1),
+          instruction.constant,
+          machine.program().real,
+          checkpoint_of(instruction.policy),
+          swap_memory_of(instruction.policy)};
+}
+
+void ExpressionRule::run(const Instruction& instruction, Machine& machine) const {
+  machine[instruction.outputs[0]] = compute(operands_of(instruction, machine));
+  // Without operands a tensor does not depend on the row, but it meets others that do.
+  if (Slot& made = machine[instruction.outputs[0]];
+      instruction.inputs.empty() && made.tensor.is_defined())
+    made.tensor = machine.batched(made.tensor);
   machine.found(instruction.sliced, instruction.outputs);
   if (instruction.found.empty() || !machine.program().dims[instruction.found[0]].is_named()) return;
   machine.found(instruction.found[0], machine.tensor(instruction.outputs[0]).dim(0));

@@ -54,6 +54,9 @@ class ExpressionRule : public Rule {
     return typing_(drafter, instruction);
   }
   void run(const Instruction& instruction, Machine& machine) const override;
+  /// Returns the operands and attributes that run() computes with.
+  static Operands operands_of(const Instruction& instruction, Machine& machine);
+  Slot compute(const Operands& operands) const { return expression_.compute(operands); }
   void print(const Instruction& instruction, Printer& printer) const override;
 
  private:

@@ -36,4 +36,7 @@ Rules optimiser_rules();
 Rules jacobian_rules();
 Rules resizing_rules();
 
+/// True if the instruction calls a pullback in a branch that a sum over all axes selects.
+bool is_pullback_in_branch(const Instruction& in);
+
 }  // namespace reel::fuzz

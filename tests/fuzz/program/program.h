@@ -35,6 +35,7 @@ struct DimInfo {
   std::vector<int> elsewhere = {};  ///< the lengths in calls with other sizes
   bool is_captured = false;         ///< made before all calls, which share it
   int whole = -1;                   ///< for a slice, a found dim: the dim that was sliced
+  bool is_read = false;  ///< true: of a fixed dim: functions take it from an argument that has it
 
   bool is_named() const { return !name.empty(); }
   bool has_size() const { return size >= 0; }
@@ -61,6 +62,7 @@ struct Block {
   std::vector<int> params = {};
   std::vector<Instruction> body = {};
   std::vector<int> results = {};
+  std::vector<int> makes = {};  ///< fixed dims that every run of the block makes anew
 };
 
 /// The kind of an instruction with blocks.
@@ -90,7 +92,8 @@ struct LoopForm {
   bool reverse = false;
   int truncate = 0;             ///< of a scan; 0: none
   bool is_cut_by_hand = false;  ///< true: the body truncates instead of the option
-  int spatial = -1;             ///< the dim of a scan; -1 for plain axes, and if there is none
+  int parts_at = -1;  ///< from 0: two loops, the second one from this iteration on; -1: one loop
+  int spatial = -1;   ///< the dim of a scan; -1 for plain axes, and if there is none
   std::vector<int> cond_dims = {};
 };
 

@@ -50,7 +50,7 @@ class DerivativeRule : public Rule {
       return machine.tensor(block.results[0]);
     };
     const auto total = [&](const Tensor& x) { return sum(f(x)); };
-    const Tensor x = machine.tensor(in.inputs[0]);
+    const Tensor x = machine.batched(machine.tensor(in.inputs[0]));
     machine[in.outputs[0]] = [&]() -> Tensor {
       switch (form_of(in)) {
         case Form::grad:
@@ -145,6 +145,10 @@ class DerivativeRule : public Rule {
 };
 
 }  // namespace
+
+bool is_pullback_in_branch(const Instruction& in) {
+  return in.control == Control::derivative && form_of(in) == Form::in_branch;
+}
 
 Rules derivative_rules() {
   static const DerivativeRule derivative_rule;

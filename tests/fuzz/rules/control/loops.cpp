@@ -76,10 +76,26 @@ class WhileRule : public Rule {
     WhileOptions options{.checkpoint = checkpoint_of(in.policy),
                          .swap_memory = swap_memory_of(in.policy)};
     if (in.loop.has_bound) options.maximum_iterations = machine.tensor(in.inputs.back());
-    const State initial = machine.gather(states);
-    machine.assign(in.outputs, in.loop.has_cond ? while_loop(cond, body, initial, options)
-                                                : while_loop([](const State&) { return true; },
-                                                             body, initial, options));
+    const auto run = [&](const State& initial) {
+      return in.loop.has_cond
+                 ? while_loop(cond, body, initial, options)
+                 : while_loop([](const State&) { return true; }, body, initial, options);
+    };
+    State state = machine.gather(states);
+    if (in.loop.parts_at >= 0) {
+      const Tensor first = scalar(in.loop.parts_at, i32);
+      if (in.loop.has_bound) {
+        const Tensor bound = machine.tensor(in.inputs.back());
+        options.maximum_iterations = minimum(bound, first);
+        state = run(state);
+        options.maximum_iterations = maximum(bound - first, 0);
+      } else {
+        options.maximum_iterations = first;
+        state = run(state);
+        options.maximum_iterations = {};
+      }
+    }
+    machine.assign(in.outputs, run(state));
   }
 
   void print(const Instruction& in, Printer& p) const override {

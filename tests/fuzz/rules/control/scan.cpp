@@ -5,6 +5,7 @@
 #include "reel/tests/fuzz/program/printer.h"
 #include "reel/tests/fuzz/program/slices.h"
 #include "reel/tests/fuzz/program/typing.h"
+#include "reel/tests/fuzz/relations/plain_form.h"
 #include "reel/tests/fuzz/shrinking/cut_by_hand.h"
 
 namespace reel::fuzz {
@@ -312,6 +313,42 @@ class ScanRule : public Rule {
   }
 };
 
+/// Returns the scan's spatial_dim. None for plain axes: the first one is scanned.
+std::optional<Dim> spatial_dim(const Instruction& in, const Machine& machine) {
+  if (machine.is_plain()) return {};
+  if (in.loop.spatial >= 0) return machine.dim(in.loop.spatial);
+  if (!machine.program().is_named || in.found.empty()) return {};
+  return Dim(machine.program().dims[in.found[0]].name);
+}
+
+/// Runs a loop over the slices before `parts_at`, and another one over the others, which takes the
+/// state of the first. In reverse, the other way round.
+template <class Run>
+Scanned<Tensors, State> in_two(const Tensors& xs, const State& initial,
+                               const std::optional<Dim>& spatial, int parts_at, bool reverse,
+                               const Run& run) {
+  std::vector<Scanned<Tensors, State>> results;
+  State state = initial;
+  for (const bool is_first : {!reverse, reverse}) {
+    std::optional<Dim> part;
+    Tensors slices;
+    for (const Tensor& x : xs) {
+      const Axis axis = spatial ? Axis(*spatial) : Axis(0);
+      slices.push_back(is_first ? slice(x, axis, 0, parts_at, part)
+                                : slice(x, axis, parts_at, {}, part));
+      if (spatial && !part) part = slices[0].dim(spatial->name());
+    }
+    results.push_back(run(slices, state, part));
+    state = results.back().state;
+  }
+  if (reverse) std::swap(results[0], results[1]);
+  Scanned<Tensors, State> result = results[1];
+  result.state = state;
+  for (std::size_t i = 0; i < result.ys.size(); ++i)
+    result.ys[i] = concat({results[0].ys[i], results[1].ys[i]}, 0, spatial);
+  return result;
+}
+
 void ScanRule::run(const Instruction& in, Machine& machine) const {
   const Parts parts = parts_of(in);
   const Block& body = in.blocks[0];
@@ -332,45 +369,48 @@ void ScanRule::run(const Instruction& in, Machine& machine) const {
     machine.run(in.blocks[1]);
     return machine.tensor(in.blocks[1].results[0]);
   };
-  std::optional<Dim> spatial;
-  if (loop.spatial >= 0)
-    spatial = machine.dim(loop.spatial);
-  else if (machine.program().is_named && !in.found.empty())
-    spatial = Dim(machine.program().dims[in.found[0]].name);
+  const std::optional<Dim> spatial = spatial_dim(in, machine);
   std::optional<IterationCount> bound;
   if (loop.has_bound) bound = machine.tensor(in.inputs.back());
   const int truncate = loop.is_cut_by_hand ? 0 : loop.truncate;
-  const Tensors xs = machine.gather(parts.xs).tensors;
-  const State initial = by_hand.with_counters(machine.gather(parts.initial));
-  const auto keep = [&](const Scanned<Tensors, State>& result) {
-    machine.assign(parts.ys, State{result.ys, {}});
-    machine.assign(parts.states, by_hand.without_counters(result.state));
-    if (!in.found.empty()) machine.found(in.found[0], result.dim);
-    machine.found(in.sliced, parts.ys);
+  using Result = Scanned<Tensors, State>;
+  const auto run = [&](const Tensors& xs, const State& initial,
+                       const std::optional<Dim>& along) -> Result {
+    if (loop.has_cond)
+      return scan(Scan{.spatial_dim = along,
+                       .cond_dims = machine.cond_dims(loop.cond_dims),
+                       .cond_before_body = loop.cond_before_body,
+                       .initial = initial,
+                       .xs = xs,
+                       .cond = call_cond,
+                       .body = call_body,
+                       .max_seq_len = bound,
+                       .reverse = loop.reverse,
+                       .checkpoint = checkpoint_of(in.policy),
+                       .swap_memory = swap_memory_of(in.policy),
+                       .truncate = truncate});
+    return scan(Scan{.spatial_dim = along,
+                     .initial = initial,
+                     .xs = xs,
+                     .body = call_body,
+                     .max_seq_len = bound,
+                     .reverse = loop.reverse,
+                     .checkpoint = checkpoint_of(in.policy),
+                     .swap_memory = swap_memory_of(in.policy),
+                     .truncate = truncate});
   };
-  if (loop.has_cond)
-    keep(scan(Scan{.spatial_dim = spatial,
-                   .cond_dims = machine.dims(loop.cond_dims),
-                   .cond_before_body = loop.cond_before_body,
-                   .initial = initial,
-                   .xs = xs,
-                   .cond = call_cond,
-                   .body = call_body,
-                   .max_seq_len = bound,
-                   .reverse = loop.reverse,
-                   .checkpoint = checkpoint_of(in.policy),
-                   .swap_memory = swap_memory_of(in.policy),
-                   .truncate = truncate}));
-  else
-    keep(scan(Scan{.spatial_dim = spatial,
-                   .initial = initial,
-                   .xs = xs,
-                   .body = call_body,
-                   .max_seq_len = bound,
-                   .reverse = loop.reverse,
-                   .checkpoint = checkpoint_of(in.policy),
-                   .swap_memory = swap_memory_of(in.policy),
-                   .truncate = truncate}));
+  Tensors xs = machine.gather(parts.xs).tensors;
+  if (machine.is_plain()) xs = to_front(machine, parts.xs, loop.spatial);
+  const State initial = by_hand.with_counters(machine.initial(parts.initial));
+  const Result result = loop.parts_at < 0
+                            ? run(xs, initial, spatial)
+                            : in_two(xs, initial, spatial, loop.parts_at, loop.reverse, run);
+  machine.assign(parts.ys, State{result.ys, {}});
+  if (machine.is_plain())
+    for (const int y : parts.ys) from_front(machine, y);
+  machine.assign(parts.states, by_hand.without_counters(result.state));
+  if (!in.found.empty()) machine.found(in.found[0], result.dim);
+  machine.found(in.sliced, parts.ys);
 }
 
 void ScanRule::print(const Instruction& in, Printer& p) const {

@@ -5,6 +5,7 @@
 #include "reel/tests/fuzz/program/printer.h"
 #include "reel/tests/fuzz/program/slices.h"
 #include "reel/tests/fuzz/program/typing.h"
+#include "reel/tests/fuzz/relations/plain_form.h"
 
 namespace reel::fuzz {
 namespace {
@@ -56,9 +57,14 @@ class VmapRule : public Rule {
       machine.run(block);
       return machine.tensor(block.results[0]);
     };
+    Tensors rows = machine.gather(in.inputs).tensors;
     std::optional<Dim> dim;
-    if (machine.program().is_named) dim = machine.dim(in.axes[0]);
-    machine[in.outputs[0]] = vmap(f, dim)(machine.gather(in.inputs).tensors);
+    if (machine.is_plain())
+      rows = to_front(machine, in.inputs, in.axes[0]);
+    else if (machine.program().is_named)
+      dim = machine.dim(in.axes[0]);
+    machine[in.outputs[0]] = vmap(f, dim)(rows);
+    if (machine.is_plain()) from_front(machine, in.outputs[0]);
   }
 
   void print(const Instruction& in, Printer& p) const override {
