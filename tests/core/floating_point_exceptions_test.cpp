@@ -83,7 +83,7 @@ TEST_P(ExceptionsTest, RepeatedOperandsRaiseNone) {
   for (std::int64_t count = 1; count <= kMaxElements; ++count)
     for (const bool first : {true, false}) {
       std::vector<float> out(kMaxElements);
-      Rows rows{1, count};
+      PointwiseRows rows{1, count};
       rows.repeats[first ? 0 : 1] = true;
       const void* const in[] = {a.data(), a.data()};
       const RowsLoop loop = table_->binary[static_cast<int>(Binary::div)][column_of(f32)];

@@ -63,7 +63,7 @@ void check_indices(std::string_view op, const TensorType& x, const TensorType& i
                          "; name the axes of both, or of none"));
   for (std::size_t k = 0; k < attrs.matched.size(); ++k) {
     if (attrs.matched[k] < 0) continue;
-    const Dim &in_x = dim_at(x, attrs.matched[k]), &dim = indices.dims()[k];
+    const Dim &in_x = dim_at(x, attrs.matched[k]), &dim = dim_at(indices, static_cast<int>(k));
     if (in_x.has_size() && dim.has_size() && in_x.size() != dim.size())
       throw ShapeError(str(op, ": axis ", k, " of indices ", indices, " goes along with ",
                            axis_name(x, attrs.matched[k]), ", but their sizes are ", dim.size(),

@@ -49,6 +49,7 @@ void entries_type(TypeArgs& a) {
   check_operand(a.op.name, "the mask", mask,
                 TensorType(boolean, {x.dims().begin(), x.dims().begin() + mask.rank()}));
   const SeenEntriesAttrs* const seen = seen_attrs(a.attrs);
+  if (seen && seen->rows > mask.rank()) refuse_axis(mask, seen->rows - 1);
   if (clears_padding(seen)) check_operand(a.op.name, "the value", x, x.with(seen->dims));
   a.out.push_back(clears_padding(seen) ? x.with(seen->dims) : x);
 }

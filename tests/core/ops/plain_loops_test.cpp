@@ -58,7 +58,7 @@ void expect_choice(RowsLoop where, const std::vector<std::uint8_t>& mask, std::i
   std::vector<T> a(count + 1), b(count + 1), own(count + 1, T(7));
   std::iota(a.begin(), a.end(), T(1));
   std::iota(b.begin(), b.end(), T(100));
-  Rows rows{.columns = columns, .rows = kRows};
+  PointwiseRows rows{.columns = columns, .rows = kRows};
   for (int k = 0; k < 3; ++k) {
     rows.repeats[k] = repeats[k];
     rows.step[k] = repeats[k] ? 1 : columns;

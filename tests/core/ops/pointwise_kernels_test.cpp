@@ -107,7 +107,7 @@ TEST_P(PointwiseKernelsTest, TailsOfBinaryLoopsGiveTheBitsOfWholeVectors) {
       expect_tails_of_the_whole(
           [&](std::int64_t begin, std::int64_t count, void* out) {
             const void* const in[] = {a.bytes + begin * width, b.bytes + begin * width};
-            loop(in, out, Rows{.columns = count});
+            loop(in, out, PointwiseRows{.columns = count});
           },
           out_width, op);
     }
@@ -127,10 +127,10 @@ TEST_P(PointwiseKernelsTest, ARepeatedOperandGivesTheBitsOfACopiedOne) {
       for (const bool first : {true, false}) {
         Buffer expected, actual;
         const void *whole[] = {copies.bytes, x.bytes}, *single[] = {x.bytes + 3 * width, x.bytes};
-        Rows rows{.columns = kMaxElements};
+        PointwiseRows rows{.columns = kMaxElements};
         rows.repeats[first ? 0 : 1] = true;
         if (!first) std::swap(whole[0], whole[1]), std::swap(single[0], single[1]);
-        loop(whole, expected.bytes, Rows{.columns = kMaxElements});
+        loop(whole, expected.bytes, PointwiseRows{.columns = kMaxElements});
         loop(single, actual.bytes, rows);
         ASSERT_EQ(std::memcmp(expected.bytes, actual.bytes, kMaxElements * out_width), 0)
             << "op " << op;
@@ -144,10 +144,10 @@ TEST_P(PointwiseKernelsTest, TheResultMayTakeAnOperandsPlace) {
     for (const Binary op : {Binary::add, Binary::mul, Binary::div, Binary::maximum}) {
       Buffer expected, first = x, second = y;
       const void* const apart[] = {x.bytes, y.bytes};
-      binary(op, dtype)(apart, expected.bytes, Rows{.columns = kMaxElements});
+      binary(op, dtype)(apart, expected.bytes, PointwiseRows{.columns = kMaxElements});
       const void *in_first[] = {first.bytes, y.bytes}, *in_second[] = {x.bytes, second.bytes};
-      binary(op, dtype)(in_first, first.bytes, Rows{.columns = kMaxElements});
-      binary(op, dtype)(in_second, second.bytes, Rows{.columns = kMaxElements});
+      binary(op, dtype)(in_first, first.bytes, PointwiseRows{.columns = kMaxElements});
+      binary(op, dtype)(in_second, second.bytes, PointwiseRows{.columns = kMaxElements});
       const std::size_t size = kMaxElements * size_of(dtype);
       ASSERT_EQ(std::memcmp(first.bytes, expected.bytes, size), 0);
       ASSERT_EQ(std::memcmp(second.bytes, expected.bytes, size), 0);
@@ -204,7 +204,7 @@ TEST_P(PointwiseKernelsTest, QuotientsRootsAndWholeNumbersAreExact) {
     a[0] = T(-0.25), a[1] = T(0.5), a[2] = T(2.5), a[3] = std::numeric_limits<T>::infinity();
     b[4] = T(0), b[5] = std::numeric_limits<T>::denorm_min(), a[6] = std::numeric_limits<T>::max();
     const void* const in[] = {a.data(), b.data()};
-    binary(Binary::div, dtype)(in, out.data(), Rows{.columns = kCount});
+    binary(Binary::div, dtype)(in, out.data(), PointwiseRows{.columns = kCount});
     for (int i = 0; i < kCount; ++i) ASSERT_EQ(out[i], a[i] / b[i]) << a[i] << " / " << b[i];
     const auto expect_all = [&](Unary op, T (*exact)(T)) {
       unary(op, dtype)(a.data(), out.data(), kCount);
@@ -290,7 +290,7 @@ TEST_P(PointwiseKernelsTest, TheErrorFunctionAndGeluAreAccurate) {
       const float narrow = 1;
       const double wide = 1;
       const void* const in[] = {x, dtype == f32 ? static_cast<const void*>(&narrow) : &wide};
-      Rows rows{.columns = count};
+      PointwiseRows rows{.columns = count};
       rows.repeats[1] = true;
       binary(Binary::gelu_grad, dtype)(in, y, rows);
     };
@@ -324,7 +324,7 @@ TEST_P(PointwiseKernelsTest, PowersAreAccurate) {
         const float narrow = static_cast<float>(exponent);
         const double wide = narrow;
         const void* const in[] = {x, dtype == f32 ? static_cast<const void*>(&narrow) : &wide};
-        Rows rows{.columns = count};
+        PointwiseRows rows{.columns = count};
         rows.repeats[1] = true;
         binary(Binary::pow, dtype)(in, y, rows);
       };
@@ -394,7 +394,7 @@ void check_special_values(const Find& find_unary, RowsLoop pow) {
     }
   }
   for (const T exponent : x) {
-    Rows rows{.columns = static_cast<std::int64_t>(x.size())};
+    PointwiseRows rows{.columns = static_cast<std::int64_t>(x.size())};
     rows.repeats[1] = true;
     const void* const in[] = {x.data(), &exponent};
     pow(in, y.data(), rows);
@@ -453,7 +453,7 @@ void expect_remainders(RowsLoop mod, RowsLoop floor_divide) {
   }
   std::vector<T> rest(a.size()), quotient(a.size());
   const void* const in[] = {a.data(), b.data()};
-  const Rows rows{.columns = static_cast<std::int64_t>(a.size())};
+  const PointwiseRows rows{.columns = static_cast<std::int64_t>(a.size())};
   mod(in, rest.data(), rows);
   floor_divide(in, quotient.data(), rows);
   const auto same = [](T x, T y) {
