@@ -21,6 +21,7 @@
 #include "reel/core/runtime/memory.h"
 #include "reel/core/types/dim_expression.h"
 #include "reel/frontend/loops/scan_leaves.h"
+#include "reel/trace/passes/analysis/row_axes.h"
 
 namespace reel {
 
@@ -170,10 +171,39 @@ RowValues RowBatch::run(RowValues inputs) {
   return outputs;
 }
 
+namespace {
+
+/// True for ops that neither combine elements along an axis nor take or move some of them.
+bool keeps_elements_apart(const Op& op) {
+  constexpr std::string_view kNames[] = {"expand", "transpose", "rename", "spread"};
+  return op.pointwise ||
+         std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
+}
+
+/// True for an op that returns its first input, whatever type that has.
+bool returns_first_input(const Op& op) {
+  constexpr std::string_view kNames[] = {"print", "stop_gradient", "identity", "state",
+                                         "checkpoint_name"};
+  return std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
+}
+
+/// Returns how many dims of the type have lengths of rows.
+std::ptrdiff_t dims_with_lengths(const TensorType& type, const Dim& rows) {
+  return std::count_if(type.dims().begin(), type.dims().end(),
+                       [&](const Dim& dim) { return runs_over(dim, rows); });
+}
+
+}  // namespace
+
 RowValues RowBatch::apply(const OpRecord& record, const RowValues& in) {
   const bool is_many =
       std::any_of(in.begin(), in.end(), [](const RowValue& value) { return value.is_many; });
   if (!is_many) return apply_once(record, in);
+  // Without the words, letters count as full: in one row up to its own longest word.
+  if (!keeps_elements_apart(*record.op) && !returns_first_input(*record.op))
+    for (const RowValue& value : in)
+      if (value.is_many && has_lengths_of_absent(value.value.type(), rows_.named))
+        throw RowsRefused(str(record.op->name, " of an axis whose size differs between rows"));
   if (record.op == &loop_op) return loop_over_rows(record, attrs_of(record), in, rows_);
   if (record.op == &cond_op) return cond_over_rows(attrs_of(record), in, rows_);
   if (record.op == &checkpointed_op) return checkpointed_over_rows(attrs_of(record), in, rows_);
@@ -237,19 +267,6 @@ std::optional<NestedList> neutral_of(const Op& op, DType dtype) {
   return std::nullopt;
 }
 
-/// True for ops that neither combine elements along an axis nor take or move some of them.
-bool keeps_elements_apart(const Op& op) {
-  constexpr std::string_view kNames[] = {"expand", "transpose", "rename", "spread"};
-  return op.pointwise ||
-         std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
-}
-
-/// Returns how many dims of the type have lengths of rows.
-std::ptrdiff_t dims_with_lengths(const TensorType& type, const Dim& rows) {
-  return std::count_if(type.dims().begin(), type.dims().end(),
-                       [&](const Dim& dim) { return runs_over(dim, rows); });
-}
-
 }  // namespace
 
 /// Makes operands ready for all rows at once if their dims have lengths of rows. In one row such a
@@ -311,17 +328,6 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
     return false;
   }
 }
-
-namespace {
-
-/// True for an op that returns its first input, whatever type that has.
-bool returns_first_input(const Op& op) {
-  constexpr std::string_view kNames[] = {"print", "stop_gradient", "identity", "state",
-                                         "checkpoint_name"};
-  return std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
-}
-
-}  // namespace
 
 /// Applies ops that need no rule of their own, or that read dims.
 bool RowBatch::apply_own_rule(const OpRecord& record, const RowValues& in, RowValues& out) {

@@ -229,6 +229,21 @@ TEST_P(VmapRowsTest, WordsInSentencesHaveJacobians) {
   });
 }
 
+// Without the words over which their lengths run, letters count as full: up to the longest word of
+// the row, not of all rows.
+TEST_P(VmapRowsTest, LettersWithoutWordsAreThoseOfTheRow) {
+  const Dim words("words", tensor({2, 0, 3}, {rows_})),
+      letters("letters", tensor({{1, 2, 0}, {0, 0, 0}, {2, 1, 4}}, {rows_, words}));
+  manual_seed(5);
+  const Tensor x = random_normal({rows_, words, letters}, f64);
+  expect_as_map(
+      [](const Tensor& x) -> Tensor {
+        const Tensor of_letters = sum(x - 2., x.dim("words"));
+        return sum(square(x)) + logsumexp(of_letters, of_letters.dims());
+      },
+      x, rows_);
+}
+
 // Finished entries read the first running entry of their own row, so that a mean over the entries
 // counts no other row.
 TEST_P(VmapRowsTest, EntriesThatABodyCouplesAreThoseOfOneRow) {
