@@ -80,7 +80,9 @@ bool sizes_differ(const TreeLeaves& yes, const TreeLeaves& no) {
   for (std::size_t i = 0; i < std::min(yes.size(), no.size()); ++i) {
     if (has_token(yes[i]) && has_token(no[i]) && differ(yes[i].dim, no[i].dim)) return true;
     if (!yes[i].tensor.is_defined() || !no[i].tensor.is_defined()) continue;
-    const Dims &a = yes[i].tensor.dims(), &b = no[i].tensor.dims();
+    const TensorType &of_yes = yes[i].tensor.type(), &of_no = no[i].tensor.type();
+    if (of_yes.is_list() || of_no.is_list()) continue;  // or the rank is not known
+    const Dims &a = of_yes.dims(), &b = of_no.dims();
     for (std::size_t axis = 0; axis < std::min(a.size(), b.size()); ++axis)
       if (differ(a[axis], b[axis])) return true;
   }
