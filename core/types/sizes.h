@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor_type.h"
 
 namespace reel {
@@ -22,7 +23,7 @@ std::int32_t checked_i32(std::int64_t number, std::string_view op, std::string_v
 std::int64_t add_sizes(std::int64_t a, std::int64_t b, std::string_view op);
 std::int64_t multiply_sizes(std::int64_t a, std::int64_t b, std::string_view op);
 
-[[noreturn]] void refuse_axis(const TensorType& type, int axis);
+[[noreturn]] REEL_API void refuse_axis(const TensorType& type, int axis);
 /// Throws ShapeError unless the type has an axis of this position. Type rules check the axes of
 /// their attributes with it, or with dim_at(): kernels trust them.
 inline void check_axis(const TensorType& type, int axis) {
