@@ -24,8 +24,8 @@ ScanResult scan_sliced_dims(const ScanSpec& spec, const ScanPlan& plan);
 ScanResult scan_reversed_entries(const ScanSpec& spec, const ScanPlan& plan);
 
 /// Returns the slices of the first iteration: the first elements, or the last of each entry if
-/// `from_end`. Along a dim with lengths, entries without elements get zeros. A slice that lacks dims
-/// of its lengths gets the dims of the others, as in the body.
+/// `from_end`. Along a dim with lengths, entries without elements get zeros. A slice that lacks
+/// dims of its lengths gets the dims of the others, as in the body.
 ///
 /// xs: with the axis of the plan's dim in front. Throws ArgumentError if a size without lengths is
 /// 0: "scan: xs have no elements`why`".

@@ -18,8 +18,8 @@ namespace {
 // EPYC with AVX2, two cores): packing takes 10 to 20 µs for 64 rows or less, and is as fast as the
 // whole branch if this takes 30 µs. A function of an element takes 0.1 to 0.5 ns.
 // To sort an element takes 11 to 25 ns, 40 to 80 times as long (Intel Xeon with AVX-512).
-constexpr double kProduct = 1. / 16, kSorted = 64, kRowByRow = 4096, kIterations = 16, kUnknownSize = 64,
-                 kUnknownRows = 1024, kPerMoved = 4, kMinCost = 1 << 18;
+constexpr double kProduct = 1. / 16, kSorted = 64, kRowByRow = 4096, kIterations = 16,
+                 kUnknownSize = 64, kUnknownRows = 1024, kPerMoved = 4, kMinCost = 1 << 18;
 
 double size_of(const Dim& dim) {
   return dim.has_size() ? static_cast<double>(dim.size()) : kUnknownSize;

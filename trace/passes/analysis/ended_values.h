@@ -63,9 +63,9 @@ class EndedValues {
   bool draws_count_for_nothing_ = false;
 };
 
-/// Returns true if values of finished entries may contribute to values of running ones, as in a mean
-/// over the entries. inputs: types of the op's inputs. Requires entries. If they have several dims,
-/// or if the body has ops that are not followed, such as loops, returns true.
+/// Returns true if values of finished entries may contribute to values of running ones, as in a
+/// mean over the entries. inputs: types of the op's inputs. Requires entries. If they have several
+/// dims, or if the body has ops that are not followed, such as loops, returns true.
 bool may_couple_entries(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
 }  // namespace reel
