@@ -312,6 +312,7 @@ class LoopOverRows {
     if (ends_alone_) {
       next.entries.dims = entry_dims();
       next.entries.are_independent = true;
+      drop_cotangents_of_finished(next);
       if (!next.trips.is_scan) next.trips.cond_before_body = true;
       next.trips.is_scan = true;
     }
@@ -343,6 +344,14 @@ class LoopOverRows {
     operands.insert(operands.end(), captures.tensors().begin(), captures.tensors().end());
     next_ = make_attrs(std::move(next));
     return bind_all(loop_op, operands, next_);
+  }
+
+  /// Finished rows get no cotangents that are another row's. A loop of one row does not tell:
+  /// values that are zero in finished entries were chosen for it without any.
+  static void drop_cotangents_of_finished(LoopAttrs& attrs) {
+    for (LoopCarry& carry : attrs.carries) carry.adds_finished = false;
+    for (LoopStack& stack : attrs.stacks) stack.adds_finished = false;
+    for (LoopSum& sum : attrs.sums) sum.adds_finished = false;
   }
 
   Tensors trip_operands(LoopAttrs& next) {

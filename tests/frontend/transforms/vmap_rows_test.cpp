@@ -229,6 +229,28 @@ TEST_P(VmapRowsTest, WordsInSentencesHaveJacobians) {
   });
 }
 
+// A row that has finished reads values of a running one. Its cotangents are dropped: they belong to
+// no row.
+TEST_P(VmapRowsTest, SecondDerivativesOfRaggedRowsStayInTheirRows) {
+  const Dim rows("rows", 4), time("time", tensor({2, 1, 0, 3}, {rows}));
+  manual_seed(4);
+  const Tensor x = random_normal({rows, time}, f64);
+  const Function fold = [](const Tensor& x) -> Tensor {
+    const auto step = [](const Tensor& s, const Tensor& t) { return tanh(s) + t * s; };
+    return square(foldl(step, x, scalar(.5, f64), {.spatial_dim = x.dim("time")}));
+  };
+  expect_as_map(fold, x, rows);
+  const Function third = grad([&](const Tensor& x) -> Tensor { return sum(hvp(fold, x, sin(x))); });
+  const Function at_once = vmap(third, rows);
+  expect_all_close(mask_padding(run(at_once)(x)),
+                   mask_padding(map(third, x, {.spatial_dim = rows})), 1e-9);
+  const Dim pair("pair", 2);
+  const Function twice_at_once = [&](const Tensor& y) -> Tensor { return vmap(at_once, pair)(y); };
+  const Tensor both = run(twice_at_once)(expand(x, pair));
+  expect_all_close(mask_padding(gather(both, scalar(1), pair)),
+                   mask_padding(map(third, x, {.spatial_dim = rows})), 1e-9);
+}
+
 // Without the words over which their lengths run, letters count as full: up to the longest word of
 // the row, not of all rows.
 TEST_P(VmapRowsTest, LettersWithoutWordsAreThoseOfTheRow) {
