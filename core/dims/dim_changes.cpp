@@ -35,6 +35,7 @@ Dim DimChanges::operator()(const Dim& dim) const {
 
 Dims DimChanges::operator()(const Dims& dims) const {
   Dims result;
+  result.reserve(dims.size());
   for (const Dim& dim : dims) result.push_back((*this)(dim));
   return result;
 }

@@ -22,6 +22,7 @@ struct CsvOptions {
   /// Fields that stand for a missing number, such as {"", "NA"}. numbers() reads them as
   /// missing_value; texts() returns them as they are.
   std::vector<std::string> missing{};
+  /// The number in place of a missing one; a dtype that cannot represent it is an error.
   double missing_value = std::numeric_limits<double>::quiet_NaN();
 };
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
 
 namespace reel {
@@ -40,7 +41,7 @@ Tensor zero_ended(const Tensor& x, const Tensor& live);
 Tensor keep_ended(const Tensor& next, const Tensor& before, const Tensor& live);
 /// Returns the number of dims in front of the mask that are rows of vmap: each row has a first
 /// running entry of its own. attrs: of the ops fill_live and collect_live; may be null.
-int rows_of_entry_op(const Attrs* attrs);
+REEL_API int rows_of_entry_op(const Attrs* attrs);
 /// Return whether the mask is true everywhere, or anywhere. Require eager values.
 bool all_live(const Tensor& live);
 bool any_live(const Tensor& live);
