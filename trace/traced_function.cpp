@@ -57,7 +57,7 @@ namespace {
 void note_slices(const Dims& dims, const Dims& symbols) {
   if (!has_slices()) return;
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (expression_of(dims[i])) continue;
+    if (expression_of(symbols[i])) continue;  // its operands are slices
     std::optional<std::size_t> nearest;
     for (std::size_t j = 0; j < dims.size(); ++j)
       if (j != i && is_slice_of(dims[i], dims[j]) &&

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "reel/core/dims/dim_facts.h"
 #include "reel/core/dims/slice_uses.h"
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/types/dim_expression.h"
@@ -114,8 +115,22 @@ void copy_slice(const Dim& from, const Dim& to) {
   if (const std::optional<Dim> whole = whole_of(from)) note_slice(to, *whole, *whole, {});
 }
 
-bool is_slice_of(const Dim& dim, const Dim& whole) {
-  if (!has_slices()) return false;
+namespace {
+
+/// Returns a computed dim with the whole dims in place of slices of them.
+Dim of_wholes(const Dim& dim, const Dims& wholes) {
+  if (const DimExpression* expression = expression_of(dim)) {
+    Dims operands;
+    for (const Dim& of : expression->operands) operands.push_back(of_wholes(of, wholes));
+    return recompute(*expression, operands);
+  }
+  for (const Dim& whole : wholes)
+    if (is_slice_of(dim, whole)) return whole;
+  return dim;
+}
+
+/// is_slice_of() by the dims themselves.
+bool knows_slices(const Dim& dim, const Dim& whole) {
   if (const DimExpression* expression = expression_of(dim)) {
     const DimExpression* of_whole = expression_of(whole);
     if (!of_whole || of_whole->operation != expression->operation ||
@@ -138,6 +153,33 @@ bool is_slice_of(const Dim& dim, const Dim& whole) {
     return true;
   }
   return false;
+}
+
+/// is_slice_of() in a trace with arguments whose dims are computed from slices that the trace does
+/// not know: compares the dims from outside.
+bool is_slice_outside(const Dim& dim, const Dim& whole) {
+  const GraphBuilder& builder = *thread_mode.builder;
+  const std::optional<Dim> slice = builder.outside(dim), all = builder.outside(whole);
+  if (!slice || !all || !expression_of(*slice)) return false;
+  const ModeScope outside({nullptr, nullptr, builder.root().around().entries});
+  if (!is_slice_of(*slice, *all)) return false;
+  SliceUses* const uses = SliceUses::innermost();
+  if (!uses) return true;
+  Dims wholes;
+  for_each_operand(*all, [&](const Dim& of) { wholes.push_back(of); });
+  for_each_operand(dim, [&](const Dim& symbol) {
+    const std::optional<Dim> of = builder.outside(symbol);
+    if (of && symbol.is_symbol() && expression_of(*of)) uses->note(symbol, of_wholes(*of, wholes));
+  });
+  return true;
+}
+
+}  // namespace
+
+bool is_slice_of(const Dim& dim, const Dim& whole) {
+  if (!has_slices()) return false;
+  if (knows_slices(dim, whole)) return true;
+  return is_tracing() && thread_mode.builder->hides_operands() && is_slice_outside(dim, whole);
 }
 
 std::optional<Dim> shared_whole(const Dim& a, const Dim& b) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_facts.h"
@@ -38,10 +39,13 @@ GraphBuilder::GraphBuilder(std::string name, std::string place)
   graph_->name = std::move(name);
 }
 
-GraphBuilder& GraphBuilder::root() {
-  GraphBuilder* builder = this;
+const GraphBuilder& GraphBuilder::root() const {
+  const GraphBuilder* builder = this;
   while (builder->outer()) builder = builder->outer();
   return *builder;
+}
+GraphBuilder& GraphBuilder::root() {
+  return const_cast<GraphBuilder&>(std::as_const(*this).root());
 }
 
 namespace {
@@ -75,9 +79,7 @@ Dim GraphBuilder::canonical(const Dim& dim) {
 }
 
 bool GraphBuilder::has_made(const Dim& dim) const {
-  const GraphBuilder* root = this;
-  while (root->outer()) root = root->outer();
-  return dim.is_symbol() && dim.serial() >= first_dim_ && !root->dims_outside_.count(dim.node());
+  return dim.is_symbol() && dim.serial() >= first_dim_ && !root().dims_outside_.count(dim.node());
 }
 
 DimEnv GraphBuilder::dims_outside() const {
@@ -136,34 +138,33 @@ bool GraphBuilder::is_related(const Dim& dim) const {
   return result;
 }
 
-std::optional<Dim> GraphBuilder::dim_outside(const Dim& dim) const {
+std::optional<Dim> GraphBuilder::outside(const Dim& dim) const {
   if (!dim.is_symbol()) return dim;
-  if (const auto found = dims_outside_.find(dim.node()); found != dims_outside_.end())
-    return found->second;
+  const auto& known = root().dims_outside_;
+  if (const auto found = known.find(dim.node()); found != known.end()) return found->second;
   const DimExpression* expression = expression_of(dim);
   if (!expression) return std::nullopt;
   Dims operands;
   for (const Dim& of : expression->operands) {
-    std::optional<Dim> outside = dim_outside(of);
-    if (!outside) return std::nullopt;
-    operands.push_back(*std::move(outside));
+    std::optional<Dim> operand = outside(of);
+    if (!operand) return std::nullopt;
+    operands.push_back(*std::move(operand));
   }
-  const ModeScope outside({});
-  return recompute(*expression, operands);
+  const ModeScope plain({});
+  try {
+    return recompute(*expression, operands);
+  } catch (const ArgumentError&) {
+    return std::nullopt;  // its lengths do not fit into a dim; a run that computes them throws
+  }
 }
 
 Dim GraphBuilder::unified(const Dim& made) {
   GraphBuilder& root = this->root();
   if (root.hidden_operands_.empty()) return made;
-  std::optional<Dim> outside;
-  try {
-    outside = root.dim_outside(made);
-  } catch (const ArgumentError&) {
-    return made;  // its lengths do not fit into a dim; a run that computes them throws
-  }
-  if (!outside || !root.is_related(*outside)) return made;
-  const auto [known, is_new] = root.renames_.emplace(outside->node(), made);
-  if (is_new) root.dims_outside_.emplace(made.node(), *outside);
+  const std::optional<Dim> actual = root.outside(made);
+  if (!actual || !root.is_related(*actual)) return made;
+  const auto [known, is_new] = root.renames_.emplace(actual->node(), made);
+  if (is_new) root.dims_outside_.emplace(made.node(), *actual);
   if (known->second.node() == made.node()) return made;
   root.guard(made);
   root.guard(known->second);

@@ -43,6 +43,9 @@ class GraphBuilder {
   /// Returns the tensor from outside for which a value of this graph stands, or an empty Tensor if
   /// the value is no capture. Returns a tensor from outside unchanged.
   Tensor outside(const Tensor& tensor) const;
+  /// Returns the dim from outside of the trace for which a dim stands, also for one that the trace
+  /// computed; nullopt if it belongs to the trace alone.
+  std::optional<Dim> outside(const Dim& dim) const;
 
   /// Returns the integer that a value of this graph is in every run; nothing if it is not known.
   std::optional<std::int64_t> known_integer(const Tensor& tensor) const;
@@ -75,6 +78,9 @@ class GraphBuilder {
   /// Returns true if a symbol of this trace, or of this body, stands for a dim from outside. Marks
   /// the symbol as canonical() does.
   bool stands_for(const Dim& symbol, const Dim& actual);
+  /// Returns true if a symbol stands for an argument's dim alone that is computed outside of the
+  /// trace: the symbol does not tell from which dims.
+  bool hides_operands() const { return !root().hidden_operands_.empty(); }
   /// Returns true if the code that this graph records made the dim, which must not be computed.
   bool has_made(const Dim& dim) const;
   /// Returns true if traced code named the dim behind this symbol itself, instead of taking it from
@@ -87,11 +93,11 @@ class GraphBuilder {
   /// Returns the mode in which the builder was made, outside the body, branch or trace.
   const ThreadMode& around() const { return around_; }
   GraphBuilder& root();
+  const GraphBuilder& root() const;
 
  private:
   Dim renamed(const Dim& dim);
   Dim captured_dim(const Dim& dim);
-  std::optional<Dim> dim_outside(const Dim& dim) const;
   bool is_related(const Dim& dim) const;
   void guard(const Dim& symbol);
   Dim in_body(const Dim& dim);

@@ -116,6 +116,9 @@ bool runs_over(const TensorType& type, const Dim& rows) {
 
 RowBatch::RowBatch(const Graph& graph, const Rows& rows, DimEnv env)
     : graph_(graph), rows_(rows), env_(std::move(env)) {}
+RowBatch::RowBatch(const SubGraph& graph, const Rows& rows) : RowBatch(*graph.graph, rows, {}) {
+  for (const auto& [symbol, dim] : graph.bindings) bind_dim(symbol, canonical(dim));
+}
 
 bool RowBatch::knows(const TensorType& type) const {
   bool result = true;
@@ -134,7 +137,14 @@ void RowBatch::bind_row(const TensorType& row, const TensorType& actual) {
   const std::size_t rank = std::min(row.dims().size(), actual.dims().size());
   for (std::size_t i = 0; i < rank; ++i) bind_lengths(row.dims()[i], actual.dims()[i]);
   env_.bind(row, actual);
+  if (!row.is_list())
+    for_each_symbol(row, [&](const Dim& symbol) { of_tensors_.insert(symbol.node()); });
 }
+void RowBatch::bind_dim(const Dim& row, const Dim& actual) {
+  bind_lengths(row, actual);
+  env_.bind(row, actual);
+}
+/// Binds the dims of a row's lengths, which those of all rows stand behind.
 void RowBatch::bind_lengths(const Dim& row, const Dim& actual) {
   const Dims& from = row.length_dims();
   Dims to = actual.length_dims();
@@ -143,6 +153,12 @@ void RowBatch::bind_lengths(const Dim& row, const Dim& actual) {
     bind_lengths(from[i], to[i]);
     env_.bind(from[i], to[i]);
   }
+}
+
+std::optional<Dim> RowBatch::of_tensors(const Dim& dim) {
+  bool result = true;
+  for_each_symbol(dim, [&](const Dim& symbol) { result &= of_tensors_.contains(symbol.node()); });
+  return result ? std::optional(env_.resolve(dim)) : std::nullopt;
 }
 
 RowValues RowBatch::run(RowValues inputs) {
@@ -204,7 +220,7 @@ RowValues RowBatch::apply(const OpRecord& record, const RowValues& in) {
     for (const RowValue& value : in)
       if (value.is_many && has_lengths_of_absent(value.value.type(), rows_.named))
         throw RowsRefused(str(record.op->name, " of an axis whose size differs between rows"));
-  if (record.op == &loop_op) return loop_over_rows(record, attrs_of(record), in, rows_);
+  if (record.op == &loop_op) return loop_over_rows(attrs_of(record), in, *this, rows_);
   if (record.op == &cond_op) return cond_over_rows(attrs_of(record), in, rows_);
   if (record.op == &checkpointed_op) return checkpointed_over_rows(attrs_of(record), in, rows_);
   if (is_custom_vjp(*record.op)) return custom_vjp_over_rows(attrs_of(record), in, rows_);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "reel/core/base/errors.h"
@@ -55,18 +56,22 @@ class RowBatch {
  public:
   /// env: dims for the graph's free symbols. `graph` must outlive this object.
   RowBatch(const Graph& graph, const Rows& rows, DimEnv env);
+  RowBatch(const SubGraph& graph, const Rows& rows);
 
   /// Returns the outputs. inputs: formal ones and captures. Throws RowsRefused.
   RowValues run(RowValues inputs);
 
   /// Returns the dim outside for a dim of the graph.
   Dim resolve(const Dim& dim) { return env_.resolve(dim); }
+  /// Returns the dim outside for a dim that tensors of the graph have; nullopt for one that only
+  /// lists have, which may belong to the loop that made the list.
+  std::optional<Dim> of_tensors(const Dim& dim);
   /// Returns true if the dim outside is known before a record makes it.
   bool knows(const Dim& dim) const { return env_.knows(dim); }
   /// Binds the symbols of one row's type to the dims of all rows. These may have lengths for each
   /// row, over dims that the row's lengths lack.
   void bind_row(const TensorType& row, const TensorType& actual);
-  void bind_dim(const Dim& row, const Dim& actual) { env_.bind(row, actual); }
+  void bind_dim(const Dim& row, const Dim& actual);
 
  private:
   void bind_lengths(const Dim& row, const Dim& actual);
@@ -84,6 +89,7 @@ class RowBatch {
   const Graph& graph_;
   Rows rows_;
   DimEnv env_;
+  std::unordered_set<const DimNode*> of_tensors_;  ///< symbols that not only lists have
 };
 
 // Forms of values with rows in front.
@@ -121,8 +127,8 @@ RecordedRows record_for_rows(const SubGraph& of, const RowValues& inputs, const 
 
 // Records with graphs as attributes. in: operands of the op; attrs: resolved.
 
-/// Returns the results of a loop over all rows.
-RowValues loop_over_rows(const OpRecord& record, const AttrsRef& attrs, const RowValues& in,
+/// Returns the results of a loop over all rows. outside: of the graph with the record.
+RowValues loop_over_rows(const AttrsRef& attrs, const RowValues& in, RowBatch& outside,
                          const Rows& rows);
 /// Returns the results of a cond, the predicate of which may differ between rows.
 RowValues cond_over_rows(const AttrsRef& attrs, const RowValues& in, const Rows& rows);

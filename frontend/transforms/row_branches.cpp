@@ -12,7 +12,7 @@ RecordedRows record_for_rows(const SubGraph& of, const RowValues& inputs, const 
                              const std::vector<std::uint8_t>& wanted) {
   GraphBuilder builder(of.graph->name, "vmap");
   ModeScope scope(builder.scope());
-  RowBatch batch(*of.graph, rows, of.env());
+  RowBatch batch(of, rows);
   const RowValues made = batch.run(inputs);
   RecordedRows result;
   Tensors outputs;
@@ -54,8 +54,7 @@ RowValues custom_vjp_over_rows(const AttrsRef& ref, const RowValues& in, const R
     RowValues inputs;
     for (const Tensors* some : {&saved, &cotangents, &captures})
       for (const Tensor& tensor : *some) inputs.push_back({tensor, true});
-    const RowValues given =
-        RowBatch(*parts.graph.graph, rows, parts.graph.env()).run(std::move(inputs));
+    const RowValues given = RowBatch(parts.graph, rows).run(std::move(inputs));
     Tensors gradients(parts.arguments);
     for (std::size_t k = 0; k < given.size(); ++k) {
       const auto argument = static_cast<std::size_t>(parts.given[k]);

@@ -85,7 +85,7 @@ RecordedRows branch_of_taken(const SubGraph& branch, const RowValues& captures, 
   RowValues inputs;
   for (const RowValue& value : captures)
     inputs.push_back(taken.pack({builder.lift(value.value), value.is_many}));
-  RowBatch batch(*branch.graph, taken.rows(), taken.pack(branch));
+  RowBatch batch(taken.pack(branch), taken.rows());
   RecordedRows result;
   Tensors outputs;
   for (const RowValue& value : batch.run(std::move(inputs))) {
@@ -123,7 +123,7 @@ Tensors branch_for_rows(const SubGraph& branch, const RowValues& captures, const
   // A branch of constants, such as the zeros below under another vmap, needs no cond.
   if (captures.empty() && !has_loops(*branch.graph) && !has_effects(*branch.graph)) {
     Tensors outputs;
-    RowBatch batch(*branch.graph, rows, branch.env());
+    RowBatch batch(branch, rows);
     for (const RowValue& value : batch.run(captures)) outputs.push_back(as_many(value, rows));
     return outputs;
   }

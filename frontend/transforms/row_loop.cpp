@@ -27,11 +27,12 @@ namespace {
 /// so that each entry is kept on its own, all axes have names (in_named_form).
 class LoopOverRows {
  public:
-  LoopOverRows(const LoopAttrs& attrs, const RowValues& in, const Rows& rows)
+  LoopOverRows(const LoopAttrs& attrs, const RowValues& in, RowBatch& outside, const Rows& rows)
       : attrs_(attrs),
         body_(*attrs.body.graph),
         in_(in),
         given_(operands_of(attrs, in_)),
+        outside_(outside),
         rows_(rows),
         carries_many_(attrs.carries.size()) {}
 
@@ -189,9 +190,14 @@ class LoopOverRows {
   }
   /// Returns the dim of a list's element as the body takes it. row: in the body of one row; given:
   /// as the list knows it, which may be a dim of the loop that made the list, or one of several
-  /// dims for what is one dim in the body. So an unknown one becomes a symbol of this body.
+  /// dims for what is one dim in the body. So one that the graph outside does not name becomes a
+  /// symbol of this body.
   Dim element_dim(const Dim& row, const Dim& given, RowBatch& batch) const {
     if (batch.knows(row)) return batch.resolve(row);
+    if (const std::optional<Dim> outside = outside_.of_tensors(row)) {
+      batch.bind_dim(row, *outside);
+      return *outside;
+    }
     if (!row.is_symbol() || !row.is_named() || row.has_size() || expression_of(row)) return given;
     Dims lengths, behind = given.length_dims();
     if (std::erase(behind, rows_.named)) lengths.push_back(rows_.named);
@@ -230,17 +236,11 @@ class LoopOverRows {
     return result;
   }
 
-  DimEnv dims_inside(const SubGraph& graph) const {
-    DimEnv env;
-    for (const auto& [symbol, dim] : graph.bindings) env.bind(symbol, canonical(dim));
-    return env;
-  }
-
   void record_body() {
     GraphBuilder builder("body", body_of(attrs_.name));
     builder.set_entry_dims(entry_dims());
     ModeScope scope(builder.scope());
-    RowBatch batch(body_, rows_, dims_inside(attrs_.body));
+    RowBatch batch(attrs_.body, rows_);
     bind_operands(batch);
     RowValues inputs{{builder.add_input(TensorType(i64))}};
     for (std::size_t i = 0; i < carries_many_.size(); ++i) inputs.push_back(add_carry(builder, i));
@@ -278,7 +278,7 @@ class LoopOverRows {
     RowValues inputs{{builder.add_input(TensorType(i64))}};
     for (std::size_t i = 0; i < carries_many_.size(); ++i) inputs.push_back(add_carry(builder, i));
     for (const RowValue& capture : captures_of(attrs_.cond_captures)) inputs.push_back(capture);
-    RowBatch batch(*attrs_.cond.graph, rows_, dims_inside(attrs_.cond));
+    RowBatch batch(attrs_.cond, rows_);
     RowValue made = batch.run(std::move(inputs))[0];
     cond_many_ = made.is_many;
     Tensor holds = made.value;
@@ -426,6 +426,7 @@ class LoopOverRows {
   const Graph& body_;
   RowValues in_;
   LoopOperands<RowValue> given_;
+  RowBatch& outside_;  ///< of the graph with the loop
   struct {
     Tensors carries, slices, captures;
   } operands_;  ///< in the form of the loop
@@ -451,9 +452,9 @@ class LoopOverRows {
 
 }  // namespace
 
-RowValues loop_over_rows(const OpRecord&, const AttrsRef& attrs, const RowValues& in,
+RowValues loop_over_rows(const AttrsRef& attrs, const RowValues& in, RowBatch& outside,
                          const Rows& rows) {
-  return LoopOverRows(get<LoopAttrs>(attrs.get()), in, rows).run();
+  return LoopOverRows(get<LoopAttrs>(attrs.get()), in, outside, rows).run();
 }
 
 }  // namespace reel

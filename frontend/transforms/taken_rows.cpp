@@ -43,11 +43,11 @@ Dim TakenRows::pack(const Dim& dim) const {
   return reel::pack(zeros(dims), mask_, Axes(all_.named), taken_.named).dims().back();
 }
 
-DimEnv TakenRows::pack(const SubGraph& graph) const {
-  DimEnv env;
-  for (const auto& [symbol, actual] : graph.bindings)
-    env.bind(symbol, runs_over(actual, all_.named) ? pack(actual) : actual);
-  return env;
+SubGraph TakenRows::pack(const SubGraph& graph) const {
+  SubGraph result = graph;
+  for (auto& [symbol, actual] : result.bindings)
+    if (runs_over(actual, all_.named)) actual = pack(actual);
+  return result;
 }
 
 Tensor TakenRows::unpack(const RowValue& value) const {

@@ -200,8 +200,9 @@ class VmapCall {
     for (const Tensor& captured : row.captured) inputs.push_back({own(captured)});
     RowBatch batch(*row.graph, Rows(inside), dims_outside());
     Tensors outputs;
+    const std::size_t tensors = tensors_of(row.result).size();  // the tokens of Dims follow
     for (const RowValue& value : batch.run(std::move(inputs)))
-      outputs.push_back(outside(value, inside));
+      outputs.push_back(outputs.size() < tensors ? outside(value, inside) : value.value);
     return with_outputs(row.result, outputs);
   }
   DimEnv dims_outside() const { return DimEnv::renaming(); }
@@ -226,7 +227,6 @@ class VmapCall {
   /// Returns a result with its rows in front, as the caller named them.
   Tensor outside(const RowValue& value, const Dim& inside) const {
     const TensorType row = type_of_row(value);
-    if (row.rank() == 2 && row == token_type(row.dims()[1])) return value.value;
     const Tensor x = as_many(value, Rows(inside));
     if (!is_named_) return x.type().is_named() && x.rank() == 1 ? renamed(x, 0, rows_) : x;
     if (inside == rows_) return x;

@@ -28,6 +28,7 @@ struct Options {
   int count = 0;
   std::string kind;
   bool only_relations = false;
+  bool prints_seeds_only = false;
 };
 
 /// Returns the checks of a program, or those that can give findings of a kind.
@@ -43,14 +44,19 @@ Checks checks_of(const Options& options) {
   };
 }
 
+void print(const Found& found) {
+  std::cout << "seed " << found.seed << ": " << found.finding.kind << "\n  "
+            << found.finding.message << std::endl;
+}
+
 void report(const Found& found) {
+  print(found);
+  std::cout << "made smaller:" << std::endl;
   const Relation* const relation = relation_of(found.finding.kind);
   const Checks checks = [&](const Program& program, Statistics* statistics) {
     return relation ? check_relation(*relation, program, statistics)
                     : check(program, statistics, found.finding.kind);
   };
-  std::cout << "seed " << found.seed << ": " << found.finding.kind << "\n  "
-            << found.finding.message << "\nmade smaller:" << std::endl;
   std::string message = found.finding.message;
   const bool ends = found.finding.kind != "never ends";
   const auto draw = relation ? relation->draw : generate;
@@ -106,7 +112,10 @@ int run(const Options& options) {
     findings += static_cast<int>(found.size());
     // One program of each kind is enough to read.
     for (const Found& one : found)
-      if (++kinds[one.finding.kind] == 1) report(one);
+      if (++kinds[one.finding.kind] == 1 && !options.prints_seeds_only)
+        report(one);
+      else if (options.prints_seeds_only)
+        print(one);
   }
   for (const auto& [kind, times] : kinds) std::cout << times << " of kind: " << kind << "\n";
   std::cout << "compared with differences: " << all.compared_with_differences
@@ -132,6 +141,8 @@ int main(int argc, char** argv) {
   app.add_option("--kind", options.kind,
                  "makes the checks that give findings of this kind only; or a relation, by name");
   app.add_flag("--relations", options.only_relations, "checks relations only");
+  app.add_flag("--seeds", options.prints_seeds_only,
+               "prints seed and message of each finding, and makes no program smaller");
   const auto* alone =
       app.add_option("--program", program, "prints the program of this seed, and checks it alone");
   const auto* print = app.add_option("--print", printed, "prints the program of this seed");

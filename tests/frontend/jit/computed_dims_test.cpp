@@ -194,6 +194,26 @@ TEST_P(ComputedDimsTest, FinishedEntriesOfAnEagerScanAroundTheCall) {
   expect_all_close(mask_padding(around(run(f))), mask_padding(around(f)));
 }
 
+TEST_P(ComputedDimsTest, SlicesOfWordsHaveExpressionsOfTheWholeDim) {
+  const Dim words("word", tensor({2, 1}, {batch}));
+  const Dim letters("letter", tensor({{1, 3}, {2, 0}}, {batch, words}));
+  const Tensor x = ones({batch, words, letters});
+  const auto of_words = [=](auto f) {
+    const auto padded = [=](const Tensor& word) {
+      const Dim own = word.dim("letter");
+      return f(pad(word, own, 0, 1, 5., own + 1));
+    };
+    return map(padded, x, {.spatial_dim = words});
+  };
+  const auto named = [=](const Tensor& word) { return sum(word, letters + 1); };
+  const auto longer = [=](const Tensor& word) {
+    return sum(ones({batch, word.dim("letter") + 1}), letters + 2);
+  };
+  expect_values(mask_padding(of_words(run(named))), {6, 7, 8, 0});
+  expect_values(mask_padding(of_words(run(longer))), {3, 4, 5, 0});
+  expect_values(mask_padding(run([=](const Tensor&) { return of_words(named); })(x)), {6, 7, 8, 0});
+}
+
 TEST_P(ComputedDimsTest, LoopsThatEagerModeRecords) {
   const auto loss = [](const Checkpoint& policy) {
     return [=](const Tensor& x) {
@@ -244,6 +264,27 @@ TEST(ComputedDimsErrorsTest, LaterCallsHaveTheDimThatTheFunctionNames) {
   expect_values(apart(counts(label + 1)), {9, 4});
   expect_values(apart(counts(other + 1)), {6, 11});
   EXPECT_EQ(apart.trace_count(), 1);
+}
+
+TEST(ComputedDimsErrorsTest, LaterCallsHaveSlicesOfTheDimThatTheFunctionNames) {
+  const auto letters_of = [](const Dim& words) {
+    return Dim("letter", tensor({{1, 3}, {2, 0}}, {batch, words}));
+  };
+  const Dim words("word", tensor({2, 1}, {batch}));
+  const Dim letters = letters_of(words), others = letters_of(words);
+  const auto f = jit([=](const Tensor& word) { return sum(word, letters + 1); });
+  const auto of_words = [&](const Dim& dim) {
+    const auto padded = [&](const Tensor& word) {
+      const Dim own = word.dim("letter");
+      return f(pad(word, own, 0, 1, 5., own + 1));
+    };
+    return map(padded, ones({batch, words, dim}), {.spatial_dim = words});
+  };
+  of_words(letters);
+  EXPECT_EQ(message_of<ShapeError>([&] { of_words(others); }),
+            "jit \"jit\": the function names dim letter+1[batch=2,word[batch=2]] itself, of which "
+            "letter+1[batch=2] of this call's argument is no slice\n"
+            "in iteration 0 of map \"map\"");
 }
 
 }  // namespace

@@ -286,6 +286,65 @@ TEST_P(VmapRowsTest, EntriesThatABodyCouplesAreThoseOfOneRow) {
     expect_as_map(f, random_normal({rows_, batch, time}, f64), rows_);
 }
 
+// Its loops keep lists of values that have the words' dim; the second gradient adds a sum of such a
+// loop to a value from outside.
+TEST_P(VmapRowsTest, ElementsOfListsHaveTheDimsOfTensorsOutside) {
+  const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch}));
+  const Function f = [&](const Tensor& x) -> Tensor {
+    const auto body = [&](const Tensor&) -> Tensor {
+      const Tensor y = unpack(cos(pack(x, {batch, time})), 0, {batch, time});
+      return y * y;
+    };
+    const Tensor y = while_loop([](const Tensor&) { return true; }, body, x,
+                                {.maximum_iterations = scalar(2)});
+    return sum(sin(y));
+  };
+  manual_seed(5);
+  expect_as_map(f, random_normal({rows_, batch, time}, f64), rows_);
+}
+
+TEST_P(VmapRowsTest, LoopsMakeValuesAlongTheDimOverWhichLengthsRun) {
+  const Dim batch("batch", 2);
+  const Dim time("time", tensor({{1, 2}, {0, 3}, {2, 2}}, {rows_, batch}));
+  const Function f = [&](const Tensor& x) -> Tensor {
+    const Dim time = x.dim("time");
+    const Tensor goes_on = sum(x) < 1.;
+    const auto body = [&](const Tensor& i, const Tensor& s) {
+      return std::tuple{i + 1, s + sin(s) * full({batch}, 2., f64) + sum(full({time}, .5, f64))};
+    };
+    const auto run = [&](const Tensor& i, const Tensor&) { return logical_and(goes_on, i < 2); };
+    return sum(std::get<1>(while_loop(run, body, std::tuple{scalar(0), sum(x, time)})));
+  };
+  manual_seed(6);
+  expect_as_map(f, random_normal({rows_, batch, time}, f64), rows_);
+}
+
+TEST_P(VmapRowsTest, BooleansWithoutElementsHaveGradientsForEachRow) {
+  const auto f = [](const std::pair<Tensor, Tensor>& x) -> Tensor { return sum(x.first); };
+  const auto g = run([&](const Tensor& x, const Tensor& mask) {
+    return vmap(grad(f))(std::pair{x, mask}).second;
+  })(ones({4, 3}), zeros({4, 0, 2}, boolean));
+  EXPECT_EQ(g.type(), TensorType(boolean, {Dim(4), Dim(0), Dim(2)}));
+}
+
+// The words of a renamed batch have the same name and lengths as the others.
+TEST_P(VmapRowsTest, GradientsOfMapsThatRenameTheBatch) {
+  const Dim batch("batch", 2), part("part", 2);
+  const Dim time("time", tensor({{1, 2}, {0, 3}, {2, 2}}, {rows_, batch}));
+  const Function f = [&](const Tensor& x) -> Tensor {
+    const Tensor y = rename(x, batch, part);
+    return sum(y * sin(y)) + sum(cos(x));
+  };
+  manual_seed(7);
+  const Tensor x = random_normal({rows_, batch, time}, f64);
+  const Function mapped = [&](const Tensor& x) -> Tensor {
+    return sum(map(f, x, {.spatial_dim = x.dim("rows")}));
+  };
+  expect_all_close(mask_padding(run(Function(grad(mapped)))(x)),
+                   mask_padding(map(Function(grad(f)), x, {.spatial_dim = rows_})), 1e-9);
+  expect_as_map(f, x, rows_);
+}
+
 REEL_IN_EVERY_MODE(VmapRowsTest);
 
 TEST(VmapTest, ResultsAlongANamedDimHaveNoPlainAxes) {

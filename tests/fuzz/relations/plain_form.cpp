@@ -48,14 +48,15 @@ const std::map<std::string, ResultAxes>& kinds() {
   return kinds;
 }
 
-bool has_plain_form(const Instruction& in) {
+bool has_plain_form(const Program& program, const Instruction& in) {
   switch (in.control) {
     case Control::none:
       return kinds().contains(in.rule->name()) ||
              std::find(all_rules().begin(), all_rules().end(), in.rule) == all_rules().end();
     case Control::scan:
       return in.loop.cond_dims.empty();
-    case Control::vmap:
+    case Control::vmap:  // a dim that a loop makes has a name
+      return program.dims[in.axes[0]].kind != DimInfo::Kind::found;
     case Control::call:
     case Control::derivative:
       return true;
@@ -151,7 +152,7 @@ Tensor product(const Instruction& in, Machine& machine) {
 bool has_plain_form(const Program& program) {
   bool result = program.is_named;
   for_each_block(program.main, [&](const Block& block) {
-    for (const Instruction& in : block.body) result = result && has_plain_form(in);
+    for (const Instruction& in : block.body) result = result && has_plain_form(program, in);
   });
   return result;
 }

@@ -30,6 +30,8 @@ std::optional<Finding> check_relation(const Relation& relation, const Program& p
   std::optional<Finding> finding;
   try {
     outcome = relation.check(trial);
+  } catch (const OutsideDomain&) {
+    outcome = Outcome::does_not_apply;
   } catch (const FoundError& found) {
     finding = found.finding;
   } catch (const std::exception& error) {

@@ -97,7 +97,8 @@ Rows draw_rows(const Program& program, Random& random, bool has_equal_sizes) {
     passed.push_back(i);
     rows.is_shared.push_back(may_be_shared(program, program.main.params[i]) && random.chance(20));
   }
-  if (!rows.is_shared.empty()) rows.is_shared[0] = false;  // vmap finds the rows by an argument
+  if (passed.empty()) throw OutsideDomain();
+  rows.is_shared[0] = false;  // vmap finds the rows by an argument
   const Call call{.is_static = random.chance(50)};
   const bool all_empty = random.chance(8);
   Program row = program;

@@ -55,6 +55,12 @@ Tensors Trial::call(const std::string& what, const Function& f, const Tensors& x
   manual_seed(program_.seed);
   try {
     return f(x);
+  } catch (const IndexError& error) {
+    const std::string_view message = error.what();
+    const bool is_empty = message.find("which has size 0") != std::string_view::npos ||
+                          message.find("has length 0") != std::string_view::npos;
+    if (is_empty && !has_compared_) throw OutsideDomain();
+    throw FoundError{{str(name_, ": ", what, " throws: ", gist(error.what())), error.what()}};
   } catch (const std::exception& error) {
     throw FoundError{{str(name_, ": ", what, " throws: ", gist(error.what())), error.what()}};
   }
@@ -97,7 +103,8 @@ Reference Trial::reference(const Function& f, const Tensors& x, const Program& p
 }
 
 void Trial::expect_same(const std::string& what, const Tensors& expected, const Tensors& actual,
-                        double tolerance, const Reference& reference) const {
+                        double tolerance, const Reference& reference) {
+  has_compared_ = true;
   const auto differs = difference(expected, actual, tolerance);
   if (!differs) return;
   if (tolerance > 0 && !difference(expected, actual, tolerance, true) && !reference.stays_finite())

@@ -21,6 +21,9 @@ struct Reference {
   std::function<bool()> stays_finite;
 };
 
+/// Thrown if drawn sizes are outside of the domain of a relation.
+struct OutsideDomain {};
+
 /// For Trial::function_of().
 inline constexpr bool kKnownOnly = true;
 
@@ -38,11 +41,12 @@ class Trial {
   /// are left out if `known_only`. outside: captured dims and tensors. Must outlive the function.
   static Function function_of(const Program& program, const Arguments& outside,
                               bool known_only = false);
-  /// Calls f. Throws FoundError if it throws.
+  /// Calls f. Throws FoundError if it throws. Before the first comparison, an index that is refused
+  /// because an entry is empty throws OutsideDomain: the program needs elements.
   Tensors call(const std::string& what, const Function& f, const Tensors& x) const;
   /// Throws FoundError if results differ.
   void expect_same(const std::string& what, const Tensors& expected, const Tensors& actual,
-                   double tolerance, const Reference& reference) const;
+                   double tolerance, const Reference& reference);
   /// Tolerances of values and gradients in other modes, and of second derivatives.
   double close() const;
   double close_second() const;
@@ -56,6 +60,7 @@ class Trial {
   std::string name_;
   const Program& program_;
   Random random_;
+  bool has_compared_ = false;
 };
 
 /// Returns the rules that draw no random numbers. These depend on the loops before them.

@@ -182,6 +182,20 @@ void add_places(std::vector<SavedCase>& cases) {
                           squeeze(expand(x, one), one), rename(x, row, Dim("line", 2))};
       },
       reshape(range(12, f32), {row, column})));
+  cases.push_back(saved_case(
+      "padding that counts",
+      [=](const Tensor& x) {
+        const Dim length = x.dim("length");
+        const auto pooled = [=](const Tensor& x) {
+          return max(split_dim(x, length, {Dim("pair"), half}, {.fill = -9}), half);
+        };
+        return std::tuple{merge_dims(x, {batch, length}, {.counts_padding = true}),
+                          split_dim(x, length, {Dim("pair"), half}, {.fill = 7}), reshape(x, {-1}),
+                          pooled(x),
+                          grad([=](const Tensor& x) { return sum(square(pooled(x))); })(x)};
+      },
+      tensor({-1., -2., -3., 9., -5., -6., 9., 9.},
+             {batch, Dim("length", tensor({3, 2}, {batch}))})));
 }
 
 }  // namespace

@@ -103,6 +103,14 @@ std::vector<std::pair<Dim, Dim>> dims_made_twice(const LoopAttrs& attrs,
 }
 
 namespace {
+/// Returns false if the lengths of a symbol run over other dims than those of `made`: after a
+/// rename of the batch, for one.
+bool has_length_dims(const Dim& symbol, const Dim& made, DimEnv& env) {
+  return std::ranges::equal(
+      symbol.length_dims(), made.length_dims(), [&](const Dim& formal, const Dim& over) {
+        return formal.is_symbol() && !env.knows(formal) ? true : env.resolve(formal) == over;
+      });
+}
 /// Binds the symbols of a slice whose other one is bound to a dim like the slice's own.
 void bind_made_twice(const TensorType& formal, const TensorType& actual,
                      const std::vector<std::pair<Dim, Dim>>& twice, DimEnv& env) {
@@ -111,7 +119,8 @@ void bind_made_twice(const TensorType& formal, const TensorType& actual,
       const Dim &symbol = dim_at(formal, axis), &other = symbol.node() == a.node() ? b : a;
       if (symbol.node() != a.node() && symbol.node() != b.node()) continue;
       if (!env.knows(symbol) && env.knows(other) &&
-          are_alike(env.resolve(other), dim_at(actual, axis)))
+          are_alike(env.resolve(other), dim_at(actual, axis)) &&
+          has_length_dims(symbol, env.resolve(other), env))
         env.bind(symbol, env.resolve(other));
     }
 }
