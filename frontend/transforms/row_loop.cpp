@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "reel/core/dims/dim_changes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/loop/capture_list.h"
@@ -62,10 +63,28 @@ class LoopOverRows {
   void refuse_coupled_entries() const {
     if (!ends_alone_ || !attrs_.has_entries() || attrs_.entries.are_independent) return;
     std::vector<TensorType> row_types;
-    for (const RowValue& value : in_) row_types.push_back(type_of_row(value));
+    DimChanges one_row;
+    for (const RowValue& value : in_) {
+      const TensorType type = type_of_row(value);
+      for (const Dim& dim : type.dims()) add_dim_of_one_row(dim, one_row);
+      row_types.push_back(one_row(type));
+    }
     if (may_couple_entries(attrs_, row_types))
       throw RowsRefused(
           "a loop whose body couples entries, which end at other iterations in each row");
+  }
+
+  /// Adds a dim with the lengths of one row, for a dim with lengths of all rows.
+  void add_dim_of_one_row(const Dim& dim, DimChanges& one_row) const {
+    if (!runs_over(dim, rows_.named) || one_row.affects(dim)) return;
+    if (const DimExpression* expression = expression_of(dim)) {
+      for (const Dim& of : expression->operands) add_dim_of_one_row(of, one_row);
+      return;
+    }
+    Dims lengths = dim.length_dims();
+    std::erase(lengths, rows_.named);
+    for (const Dim& of : lengths) add_dim_of_one_row(of, one_row);
+    one_row.add(dim, dim_symbol(dim.name(), one_row(lengths)));
   }
 
   void find_if_rows_end_alone() {

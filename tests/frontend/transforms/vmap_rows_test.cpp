@@ -295,8 +295,8 @@ TEST_P(VmapRowsTest, ElementsOfListsHaveTheDimsOfTensorsOutside) {
       const Tensor y = unpack(cos(pack(x, {batch, time})), 0, {batch, time});
       return y * y;
     };
-    const Tensor y = while_loop([](const Tensor&) { return true; }, body, x,
-                                {.maximum_iterations = scalar(2)});
+    const Tensor y =
+        while_loop([](const Tensor&) { return true; }, body, x, {.maximum_iterations = scalar(2)});
     return sum(sin(y));
   };
   manual_seed(5);
@@ -317,6 +317,26 @@ TEST_P(VmapRowsTest, LoopsMakeValuesAlongTheDimOverWhichLengthsRun) {
   };
   manual_seed(6);
   expect_as_map(f, random_normal({rows_, batch, time}, f64), rows_);
+}
+
+TEST_P(VmapRowsTest, LoopsReadLettersOfWordsThatRowsShare) {
+  const Dim batch("batch", 2), words("words", tensor({1, 2}, {batch}));
+  const Dim letters("letters", tensor({{{1, 2}, {2, 1}}, {{0, 0}, {1, 1}}, {{1, 0}, {2, 2}}},
+                                      {rows_, batch, words}));
+  const Function f = [&](const Tensor& x) -> Tensor {
+    const Tensor counts = sum(x, {x.dim("letters"), words});
+    const auto body = [&](const Tensor& s) {
+      return std::pair{s, s + square(sum(sin(x), {x.dim("letters"), words})) + 1.};
+    };
+    const auto all = scan(Scan{.spatial_dim = Dim("steps"),
+                               .cond_dims = {batch},
+                               .initial = counts,
+                               .cond = [](const Tensor& s) { return s < 2.; },
+                               .body = body});
+    return sum(square(all.state));
+  };
+  manual_seed(8);
+  expect_as_map(f, random_normal({rows_, letters, batch, words}, f64), rows_);
 }
 
 TEST_P(VmapRowsTest, BooleansWithoutElementsHaveGradientsForEachRow) {

@@ -35,6 +35,7 @@ State checkpointed(F f, const State& state, const SavingRule& rule = {}) {
 int main() {
   const Dim batch0("batch0", 4);
   const Dim in1("in1", 1);
+  const Dim part4("part4", 1);
   const Tensor v6 = cast(scalar(0.0, f64), boolean);
   const Tensors arguments = [&] {
     const Dim n2("n2", scalar(1));
@@ -66,94 +67,143 @@ int main() {
     const Tensor v3 = x[3];
     const Tensor v4 = x[4];
     const Tensor v5 = x[5];
-    const Tensor v7 = v2 - v0;
-    const Tensor v8 = foldl([](const Tensor& state, const Tensor& t) { return tanh(state) + t; },
-                            v7, sum(zeros_like(v7), {n2}), {.spatial_dim = n2});
-    const auto f29 = [&](const Tensors& rows29) -> Tensor {
-      const Tensor v9 = rows29[0];
-      const Tensor v10 = full({}, 0, i32);
-      const Tensor v11 = mod(v3 * 3, 4);
-      const State s26 = while_loop(
-          [&](const State& s) -> Tensor {
-            const Tensor v22 = s.tensors[0];
-            const Tensor v23 = s.tensors[1];
-            const Tensor v24 = s.tensors[2];
-            const Tensor v25 = less(v22, v11);
-            return v25;
-          },
-          [&](const State& s) -> State {
-            const Tensor v12 = s.tensors[0];
-            const Tensor v13 = s.tensors[1];
-            const Tensor v14 = s.tensors[2];
-            const Tensor v15 = argmin(v4, batch0);
-            const State s18 = cond(
-                v5,
-                [&]() -> State {
-                  return State{{v11, v12}, {}};
-                },
-                [&]() -> State {
-                  const Tensor v16 = mod(v15 + v12, 5);
-                  const Tensor v17 = mod(v10 + v12, 5);
-                  return State{{v16, v17}, {}};
-                });
-            const Tensor v18 = s18.tensors[0];
-            const Tensor v19 = s18.tensors[1];
-            const Tensor v20 = v12 + 1;
-            const Tensor v21 = v14 * v9;
-            return State{{v20, v9, v21}, {}};
-          },
-          State{{v10, v9, v7}, {}}, {.checkpoint = kept(Checkpoint().where(by_letter(1)))});
-      const Tensor v26 = s26.tensors[0];
-      const Tensor v27 = s26.tensors[1];
-      const Tensor v28 = s26.tensors[2];
-      return v8;
+    const Tensor v7 = v2 * v0;
+    const Tensor v8 = random_integers({}, -2, 4);
+    const Tensor v9 = sort(v7, n2, true);
+    const Tensor v10 = v4 + 1;
+    const State s38 = cond(
+        v5,
+        [&]() -> State {
+          const Tensor v11 = v7 < v2;
+          const Tensor v12 = linear_scan(sin(v7), v7, n2);
+          const Tensor v13 = v7 * v9;
+          const Tensor v14 = tanh(v13);
+          return State{{v7, v14}, {}};
+        },
+        [&]() -> State {
+          const Tensor v15 = full({}, 0, i32);
+          const Tensor v16 = mod(v15 * 3, 4);
+          const auto s34 = scan(Scan{
+              .spatial_dim = n2,
+              .cond_dims = {},
+              .initial = State{{v15, v8}, {}},
+              .xs = Tensors{v9},
+              .cond = [&](const State& s) -> Tensor {
+                const Tensor v28 = s.tensors[0];
+                const Tensor v29 = s.tensors[1];
+                const Tensor v30 = mod(v15 * 3, 4);
+                const Tensor v31 = less(v28, v30);
+                const Tensor v32 = v2 <= -2.0;
+                const Tensor v33 = v31 && v32;
+                return v33;
+              },
+              .body =
+                  [&](const Tensors& x, const State& s) {
+                    const Tensor v17 = x[0];
+                    const Tensor v18 = s.tensors[0];
+                    const Tensor v19 = s.tensors[1];
+                    const Tensor v20 = shift(v7, n2, -2);
+                    const Tensor v21 = v1 + v17;
+                    const Tensor v22 = dropout(v0, 0.25);
+                    const Tensor v23 =
+                        linear_scan(tanh(v22), v9, scalar(-2.0, f64), n2, {.reverse = true});
+                    const Tensor v24 = sum(sin(reshape(v22, {-1})));
+                    const Tensor v25 = log(1.5 + sin(v7));
+                    const Tensor v26 = v18 + 1;
+                    const Tensor v27 = mod(v19 + v16, 5);
+                    return std::pair{Tensors{}, State{{v26, v27}, {}}};
+                  },
+              .max_seq_len = v16,
+              .checkpoint = kept(Checkpoint::budget(100)),
+          });
+          const Tensor v34 = s34.state.tensors[0];
+          const Tensor v35 = s34.state.tensors[1];
+          const Dim n23 = s34.dim;
+          const Tensor v36 = v7 + v9;
+          const Tensor v37 = tanh(v36);
+          return State{{v9, v37}, {}};
+        });
+    const Tensor v38 = s38.tensors[0];
+    const Tensor v39 = s38.tensors[1];
+    const Tensor v40 = v9 + v38;
+    const auto f46 = [&](const Tensors& rows46) -> Tensor {
+      const Tensor v41 = rows46[0];
+      const Tensor v42 = rows46[1];
+      const Tensor v43 = sqrt(0.5 + square(v42));
+      const Tensor v44 = v2 <= -1.75;
+      const Tensor v45 = mean_absolute_error(v40, v0);
+      return v45;
     };
-    const Tensor v29 = vmap(f29, n2)(Tensors{v7});
-    const Tensor v30 =
-        associative_scan([](const Tensor& l, const Tensor& r) { return l + r + l * r; },
-                         0.5 * sin(v0), n2, {.reverse = true});
-    const Tensor v31 = pow(1.5 + sin(v30), v8);
-    const auto s40 = scan(Scan{
-        .spatial_dim = n2,
-        .initial = State{{v5, v3}, {}},
-        .xs = Tensors{v29},
-        .body =
-            [&](const Tensors& x, const State& s) {
-              const Tensor v32 = x[0];
-              const Tensor v33 = s.tensors[0];
-              const Tensor v34 = s.tensors[1];
-              const Tensor v35 = v31 + v8;
-              const TensorArray v36 =
-                  TensorArray(v2.type(), {.size = 0, .dynamic_size = true}).write(mod(v34, 4), v2);
-              const Tensor v37 = v33 && v5;
-              const Tensor v38 = logical_xor(v33, v37);
-              const Tensor v39 = mod(v34 + v3, 5);
-              return std::pair{Tensors{v32, v37}, State{{v38, v39}, {}}};
-            },
-        .checkpoint = kept(Checkpoint::every(2)),
-    });
-    const Tensor v40 = s40.ys[0];
-    const Tensor v41 = s40.ys[1];
-    const Tensor v42 = s40.state.tensors[0];
-    const Tensor v43 = s40.state.tensors[1];
-    const Tensor v44 = tanh(v8);
-    const Tensor v45 = random_normal({}, f64);
-    const Tensor v46 = softmax(v1, {n2, in1});
-    const Tensor v47 = max(v46, {in1});
-    const Tensor v48 = random_normal({in1}, f64);
-    const Tensor v49 = unpack(cos(pack(v29, {n2})), 0, {n2});
-    const Tensor v50 = sum(0.5 * v40 + sin(v40));
-    const Tensor v51 = sum(0.5 * v44 + sin(v44));
-    const Tensor v52 = v50 + v51;
-    const Tensor v53 = sum(0.5 * v45 + sin(v45));
-    const Tensor v54 = v52 + v53;
-    const Tensor v55 = sum(0.5 * v47 + sin(v47));
-    const Tensor v56 = v54 + v55;
-    const Tensor v57 = sum(0.5 * v48 + sin(v48));
-    const Tensor v58 = v56 + v57;
-    const Tensor v59 = sum(0.5 * v49 + sin(v49));
-    const Tensor v60 = v58 + v59;
-    return std::pair{v60, Tensors{v60, v40, v41, v42, v43, v44, v45, v47, v48, v49}};
+    const Tensor v46 = vmap(f46, n2)(Tensors{v7, v9});
+    const Tensor v47 = one_hot(mod(v8, 1), part4, f64);
+    const auto f52 = [&](const Tensors& rows52) -> Tensor {
+      const Tensor v48 = rows52[0];
+      const Tensor v49 = rows52[1];
+      const Tensor v50 = softmax(v40, {n2});
+      const Tensor v51 = linear_scan(sin(v48), v40, n2);
+      return v47;
+    };
+    const Tensor v52 = vmap(f52, n2)(Tensors{v46, v9});
+    const Tensor v53 = scan(Scan{.spatial_dim = n2,
+                                 .initial = [](const Tensor& first) { return tanh(first); },
+                                 .xs = v40,
+                                 .body =
+                                     [](const Tensor& i, const Tensor& slice, const Tensor& state) {
+                                       const Tensor next = sin(state + slice);
+                                       return std::pair{next * cast(i + 1, slice.dtype()), next};
+                                     }})
+                           .ys;
+    const State s69 = switch_case(
+        v8,
+        [&]() -> State {
+          const Tensor v54 = 1.625 - v52;
+          const State s64 = cond(
+              v6,
+              [&]() -> State {
+                const TensorArray v55 = TensorArray::unstack(v53, n2);
+                const Tensor v56 = softplus(v53);
+                const Tensor v57 = v46 + v40;
+                const Tensor v58 = tanh(v57);
+                const Tensor v59 = v9 + v58;
+                const Tensor v60 = tanh(v59);
+                return State{{v58, v60}, {}};
+              },
+              [&]() -> State {
+                const Tensor v61 = sum(v54, {part4});
+                const Tensor v62 = v9 + v39;
+                const Tensor v63 = tanh(v62);
+                return State{{v53, v63}, {}};
+              });
+          const Tensor v64 = s64.tensors[0];
+          const Tensor v65 = s64.tensors[1];
+          return State{{v9}, {}};
+        },
+        [&]() -> State {
+          return State{{v40}, {}};
+        },
+        [&]() -> State {
+          const Tensor v66 =
+              cross_entropy(v52, argmax(cos(3.0 * v52), part4) - 1, part4,
+                            {.ignore = -1, .class_weights = 0.5 + cast(range(part4), f64)});
+          const Tensor v67 = v47 >= v66;
+          const Tensor v68 = v46 + v38;
+          return State{{v68}, {}};
+        });
+    const Tensor v69 = s69.tensors[0];
+    const Tensor v70 =
+        scan(Scan{.spatial_dim = n2,
+                  .initial = [](const Tensor& last) { return 0.5 * last; },
+                  .xs = v38,
+                  .body =
+                      [](const Tensor& i, const Tensor& slice, const Tensor& state) {
+                        return std::pair{state - cast(i, slice.dtype()), sin(state) * slice};
+                      },
+                  .reverse = true})
+            .ys;
+    const Tensor v71 = sum(0.5 * v69 + sin(v69));
+    const Tensor v72 = sum(0.5 * v70 + sin(v70));
+    const Tensor v73 = v71 + v72;
+    return std::pair{v73, Tensors{v73, v10, v69, v70}};
   };
   const auto show = [](const char* what, const auto& function, const Tensors& arguments) {
     manual_seed(77);

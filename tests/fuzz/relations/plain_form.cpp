@@ -48,15 +48,23 @@ const std::map<std::string, ResultAxes>& kinds() {
   return kinds;
 }
 
+/// True if a value has a dim that a loop made: such a dim has a name.
+bool has_found_dim(const Program& program, int value) {
+  return std::ranges::any_of(program.values[value].dims, [&](int dim) {
+    return program.dims[dim].kind == DimInfo::Kind::found;
+  });
+}
+
 bool has_plain_form(const Program& program, const Instruction& in) {
+  for (const int input : in.inputs)
+    if (has_found_dim(program, input)) return false;
   switch (in.control) {
     case Control::none:
       return kinds().contains(in.rule->name()) ||
              std::find(all_rules().begin(), all_rules().end(), in.rule) == all_rules().end();
     case Control::scan:
       return in.loop.cond_dims.empty();
-    case Control::vmap:  // a dim that a loop makes has a name
-      return program.dims[in.axes[0]].kind != DimInfo::Kind::found;
+    case Control::vmap:
     case Control::call:
     case Control::derivative:
       return true;

@@ -36,7 +36,7 @@ Tensor without_mean_of_rows(const Tensor& x) {
 
 /// Adds 1 if any element is infinite, padding included.
 Tensor with_infinity_counted(const Tensor& x) {
-  if (x.is_traced()) return x;
+  if (is_tracing()) return x;
   for (const double value : cast(x, f64).to_vector<double>())
     if (std::isinf(value)) return x + 1.0;
   return x;
@@ -89,7 +89,7 @@ void expect_found(const char* name, const Rule* rule) {
     if (!uses(program, rule)) continue;
     const auto finding = check_relation(*relation, program);
     if (!finding) continue;
-    EXPECT_NE(finding->kind.find("differs"), std::string::npos) << finding->kind;
+    EXPECT_NE(finding->kind.find("differs"), std::string::npos) << finding->message;
     EXPECT_EQ(relation_of(finding->kind), relation);
     return;
   }
