@@ -35,7 +35,6 @@ State checkpointed(F f, const State& state, const SavingRule& rule = {}) {
 int main() {
   const Dim batch0("batch0", 4);
   const Dim in1("in1", 1);
-  const Dim part4("part4", 1);
   const Tensor v6 = cast(scalar(0.0, f64), boolean);
   const Tensors arguments = [&] {
     const Dim n2("n2", scalar(1));
@@ -67,143 +66,113 @@ int main() {
     const Tensor v3 = x[3];
     const Tensor v4 = x[4];
     const Tensor v5 = x[5];
-    const Tensor v7 = v2 * v0;
-    const Tensor v8 = random_integers({}, -2, 4);
-    const Tensor v9 = sort(v7, n2, true);
-    const Tensor v10 = v4 + 1;
-    const State s38 = cond(
-        v5,
-        [&]() -> State {
-          const Tensor v11 = v7 < v2;
-          const Tensor v12 = linear_scan(sin(v7), v7, n2);
-          const Tensor v13 = v7 * v9;
-          const Tensor v14 = tanh(v13);
-          return State{{v7, v14}, {}};
-        },
-        [&]() -> State {
-          const Tensor v15 = full({}, 0, i32);
-          const Tensor v16 = mod(v15 * 3, 4);
-          const auto s34 = scan(Scan{
-              .spatial_dim = n2,
-              .cond_dims = {},
-              .initial = State{{v15, v8}, {}},
-              .xs = Tensors{v9},
-              .cond = [&](const State& s) -> Tensor {
-                const Tensor v28 = s.tensors[0];
-                const Tensor v29 = s.tensors[1];
-                const Tensor v30 = mod(v15 * 3, 4);
-                const Tensor v31 = less(v28, v30);
-                const Tensor v32 = v2 <= -2.0;
-                const Tensor v33 = v31 && v32;
-                return v33;
-              },
-              .body =
-                  [&](const Tensors& x, const State& s) {
-                    const Tensor v17 = x[0];
-                    const Tensor v18 = s.tensors[0];
-                    const Tensor v19 = s.tensors[1];
-                    const Tensor v20 = shift(v7, n2, -2);
-                    const Tensor v21 = v1 + v17;
-                    const Tensor v22 = dropout(v0, 0.25);
-                    const Tensor v23 =
-                        linear_scan(tanh(v22), v9, scalar(-2.0, f64), n2, {.reverse = true});
-                    const Tensor v24 = sum(sin(reshape(v22, {-1})));
-                    const Tensor v25 = log(1.5 + sin(v7));
-                    const Tensor v26 = v18 + 1;
-                    const Tensor v27 = mod(v19 + v16, 5);
-                    return std::pair{Tensors{}, State{{v26, v27}, {}}};
-                  },
-              .max_seq_len = v16,
-              .checkpoint = kept(Checkpoint::budget(100)),
-          });
-          const Tensor v34 = s34.state.tensors[0];
-          const Tensor v35 = s34.state.tensors[1];
-          const Dim n23 = s34.dim;
-          const Tensor v36 = v7 + v9;
-          const Tensor v37 = tanh(v36);
-          return State{{v9, v37}, {}};
-        });
-    const Tensor v38 = s38.tensors[0];
-    const Tensor v39 = s38.tensors[1];
-    const Tensor v40 = v9 + v38;
-    const auto f46 = [&](const Tensors& rows46) -> Tensor {
-      const Tensor v41 = rows46[0];
-      const Tensor v42 = rows46[1];
-      const Tensor v43 = sqrt(0.5 + square(v42));
-      const Tensor v44 = v2 <= -1.75;
-      const Tensor v45 = mean_absolute_error(v40, v0);
-      return v45;
+    const auto f11 = [&](const Tensor& x11) -> Tensor {
+      const Tensor v7 = x11;
+      const Tensor v8 = [&] {
+        const Dim units("units", 2);
+        const auto table = SparseEmbedding::init(Dim("symbols", 3), units, {.dtype = f64});
+        return sum(table(mod(v4, 3)), units);
+      }();
+      const Tensor v9 = where(v6, v8, -1.375);
+      const Tensor v10 = v8 - v9;
+      return v8;
     };
-    const Tensor v46 = vmap(f46, n2)(Tensors{v7, v9});
-    const Tensor v47 = one_hot(mod(v8, 1), part4, f64);
-    const auto f52 = [&](const Tensors& rows52) -> Tensor {
-      const Tensor v48 = rows52[0];
-      const Tensor v49 = rows52[1];
-      const Tensor v50 = softmax(v40, {n2});
-      const Tensor v51 = linear_scan(sin(v48), v40, n2);
-      return v47;
+    const Tensor v11 = hvp([&](const Tensor& t) { return sum(f11(t)); }, v0, v0);
+    const Tensor v12 = v2 + v11;
+    const auto f15 = [&](const Tensors& rows15) -> Tensor {
+      const Tensor v13 = rows15[0];
+      const Tensor v14 = sum(0.5 * v11 + sin(v11));
+      return v14;
     };
-    const Tensor v52 = vmap(f52, n2)(Tensors{v46, v9});
-    const Tensor v53 = scan(Scan{.spatial_dim = n2,
-                                 .initial = [](const Tensor& first) { return tanh(first); },
-                                 .xs = v40,
-                                 .body =
-                                     [](const Tensor& i, const Tensor& slice, const Tensor& state) {
-                                       const Tensor next = sin(state + slice);
-                                       return std::pair{next * cast(i + 1, slice.dtype()), next};
-                                     }})
-                           .ys;
-    const State s69 = switch_case(
-        v8,
-        [&]() -> State {
-          const Tensor v54 = 1.625 - v52;
-          const State s64 = cond(
-              v6,
-              [&]() -> State {
-                const TensorArray v55 = TensorArray::unstack(v53, n2);
-                const Tensor v56 = softplus(v53);
-                const Tensor v57 = v46 + v40;
-                const Tensor v58 = tanh(v57);
-                const Tensor v59 = v9 + v58;
-                const Tensor v60 = tanh(v59);
-                return State{{v58, v60}, {}};
-              },
-              [&]() -> State {
-                const Tensor v61 = sum(v54, {part4});
-                const Tensor v62 = v9 + v39;
-                const Tensor v63 = tanh(v62);
-                return State{{v53, v63}, {}};
-              });
-          const Tensor v64 = s64.tensors[0];
-          const Tensor v65 = s64.tensors[1];
-          return State{{v9}, {}};
-        },
-        [&]() -> State {
-          return State{{v40}, {}};
-        },
-        [&]() -> State {
-          const Tensor v66 =
-              cross_entropy(v52, argmax(cos(3.0 * v52), part4) - 1, part4,
-                            {.ignore = -1, .class_weights = 0.5 + cast(range(part4), f64)});
-          const Tensor v67 = v47 >= v66;
-          const Tensor v68 = v46 + v38;
-          return State{{v68}, {}};
-        });
-    const Tensor v69 = s69.tensors[0];
-    const Tensor v70 =
+    const Tensor v15 = vmap(f15, n2)(Tensors{v11});
+    const Tensor v16 = linear_scan(sin(v1), v12, n2);
+    const Tensor v17 = full({batch0, in1}, 2, i32);
+    const Tensor v18 =
         scan(Scan{.spatial_dim = n2,
                   .initial = [](const Tensor& last) { return 0.5 * last; },
-                  .xs = v38,
+                  .xs = v16,
                   .body =
                       [](const Tensor& i, const Tensor& slice, const Tensor& state) {
                         return std::pair{state - cast(i, slice.dtype()), sin(state) * slice};
                       },
                   .reverse = true})
             .ys;
-    const Tensor v71 = sum(0.5 * v69 + sin(v69));
-    const Tensor v72 = sum(0.5 * v70 + sin(v70));
-    const Tensor v73 = v71 + v72;
-    return std::pair{v73, Tensors{v73, v10, v69, v70}};
+    const Tensor v19 = sum(v16, {in1});
+    const Tensor v20 = clip(v17, -1, 3);
+    const Tensor v21 = mean_absolute_error(v18, v16);
+    const Tensor v22 = foldl([](const Tensor& state, const Tensor& t) { return tanh(state) + t; },
+                             v16, sum(zeros_like(v16), {n2}), {.spatial_dim = n2});
+    const Tensor v23 = cast(round(3.0 * tanh(v15)), i32);
+    const Tensor v24 = full({}, 0, i32);
+    const Tensor v25 = mod(v24 * 3, 4);
+    const State s62 = while_loop(
+        [&](const State& s) -> Tensor {
+          const Tensor v57 = s.tensors[0];
+          const Tensor v58 = s.tensors[1];
+          const Tensor v59 = s.tensors[2];
+          const Tensor v60 = s.tensors[3];
+          const Tensor v61 = less(v57, v25);
+          return v61;
+        },
+        [&](const State& s) -> State {
+          const Tensor v26 = s.tensors[0];
+          const Tensor v27 = s.tensors[1];
+          const Tensor v28 = s.tensors[2];
+          const Tensor v29 = s.tensors[3];
+          const auto f32 = [&](const Tensor& x32) -> Tensor {
+            const Tensor v30 = x32;
+            const Tensor v31 = cumsum(v12, n2, {.exclusive = true, .reverse = true});
+            return v30;
+          };
+          const Tensor v32 = hvp([&](const Tensor& t) { return sum(f32(t)); }, v27, v27);
+          const Tensor v33 = v28 % v24;
+          const Tensor v34 = full({}, 0, i32);
+          const Tensor v35 = mod(v34 * 3, 4);
+          const Tensor v36 = mod(v26 * 3, 4);
+          const State s48 = while_loop(
+              [&](const State& s) -> Tensor {
+                const Tensor v43 = s.tensors[0];
+                const Tensor v44 = s.tensors[1];
+                const Tensor v45 = s.tensors[2];
+                const Tensor v46 = s.tensors[3];
+                const Tensor v47 = less(v43, v35);
+                return v47;
+              },
+              [&](const State& s) -> State {
+                const Tensor v37 = s.tensors[0];
+                const Tensor v38 = s.tensors[1];
+                const Tensor v39 = s.tensors[2];
+                const Tensor v40 = s.tensors[3];
+                const Tensor v41 = cumsum(v19, n2);
+                const Tensor v42 = v37 + 1;
+                return State{{v42, v32, v2, v6}, {}};
+              },
+              State{{v34, v1, v29, v6}, {}},
+              {.checkpoint = kept(Checkpoint().where(by_letter(1))), .maximum_iterations = v36});
+          const Tensor v48 = s48.tensors[0];
+          const Tensor v49 = s48.tensors[1];
+          const Tensor v50 = s48.tensors[2];
+          const Tensor v51 = s48.tensors[3];
+          const Tensor v52 = v26 + 1;
+          const Tensor v53 = v27 * v50;
+          const Tensor v54 = mod(v28 + v36, 5);
+          const Tensor v55 = v29 * v21;
+          const Tensor v56 = tanh(v55);
+          return State{{v52, v53, v54, v56}, {}};
+        },
+        State{{v24, v16, v3, v21}, {}},
+        {.checkpoint = kept(Checkpoint::every(3)),
+         .swap_memory = kept(SwapMemory(Spill{.bytes_in_memory = 1}))});
+    const Tensor v62 = s62.tensors[0];
+    const Tensor v63 = s62.tensors[1];
+    const Tensor v64 = s62.tensors[2];
+    const Tensor v65 = s62.tensors[3];
+    const Tensor v66 = sum(0.5 * v22 + sin(v22));
+    const Tensor v67 = sum(0.5 * v63 + sin(v63));
+    const Tensor v68 = v66 + v67;
+    const Tensor v69 = sum(0.5 * v65 + sin(v65));
+    const Tensor v70 = v68 + v69;
+    return std::pair{v70, Tensors{v70, v20, v22, v23, v62, v63, v64, v65}};
   };
   const auto show = [](const char* what, const auto& function, const Tensors& arguments) {
     manual_seed(77);

@@ -69,17 +69,6 @@ bool indexed_by_name(Drafter& d, Instruction& in) {
   return gives(d, in, {a}, type);
 }
 
-/// Operand a with named dims, and an axis along which no lengths run; it may be ragged.
-bool split_up(Drafter& d, Instruction& in) {
-  const int a = d.is_named() ? pick_real(d, 1) : -1;
-  if (a < 0) return false;
-  const int axis = d.pick_axis(a, [](const DimInfo&) { return true; });
-  if (axis < 0 || !dims_running_over(d.program(), d.type(a).dims, axis).empty()) return false;
-  in.axes = {axis};
-  in.constant = draw_number(d);
-  return gives(d, in, {a}, {});
-}
-
 /// Operand a with named dims, all of them; ragged ones may be among them.
 bool all_dims(Drafter& d, Instruction& in) {
   const int a = d.is_named() ? pick_real(d, 1) : -1;
@@ -92,9 +81,6 @@ bool all_dims(Drafter& d, Instruction& in) {
 
 Rules resizing_rules() {
   return {
-      expression(
-          REEL_EXPRESSION(sum(sin(split_dim(a, axis, {Dim("part"), Dim("two", 2)}, {.fill = x})))),
-          2, split_up),
       expression(REEL_EXPRESSION(sum(sin(merge_dims(a, dims, {.counts_padding = true})))), 1,
                  all_dims),
       expression(REEL_EXPRESSION(sum(sin(reshape(a, {-1})))), 1, all_dims),
