@@ -144,7 +144,7 @@ void RowBatch::bind_dim(const Dim& row, const Dim& actual) {
   bind_lengths(row, actual);
   env_.bind(row, actual);
 }
-/// Binds the dims of a row's lengths, which those of all rows stand behind.
+/// Binds the dims over which lengths run. In all rows, lengths have the rows as a further dim.
 void RowBatch::bind_lengths(const Dim& row, const Dim& actual) {
   const Dims& from = row.length_dims();
   Dims to = actual.length_dims();

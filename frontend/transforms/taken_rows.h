@@ -18,7 +18,8 @@ class TakenRows {
   /// Returns the value with the taken rows only; unchanged if it is the same in all rows. Throws
   /// RowsRefused for values that cannot be packed.
   RowValue pack(const RowValue& value) const;
-  /// Returns the graph with dims of the taken rows bound in place of dims with lengths for each row.
+  /// Returns the graph with dims of the taken rows bound in place of dims with lengths for each
+  /// row.
   SubGraph pack(const SubGraph& graph) const;
   /// Returns a value of the taken rows in all rows, with zeros in the others.
   Tensor unpack(const RowValue& value) const;

@@ -66,113 +66,94 @@ int main() {
     const Tensor v3 = x[3];
     const Tensor v4 = x[4];
     const Tensor v5 = x[5];
-    const auto f11 = [&](const Tensor& x11) -> Tensor {
-      const Tensor v7 = x11;
-      const Tensor v8 = [&] {
-        const Dim units("units", 2);
-        const auto table = SparseEmbedding::init(Dim("symbols", 3), units, {.dtype = f64});
-        return sum(table(mod(v4, 3)), units);
-      }();
-      const Tensor v9 = where(v6, v8, -1.375);
-      const Tensor v10 = v8 - v9;
+    const Tensor v7 = v2 - v0;
+    const Tensor v8 = foldl([](const Tensor& state, const Tensor& t) { return tanh(state) + t; },
+                            v7, sum(zeros_like(v7), {n2}), {.spatial_dim = n2});
+    const auto f29 = [&](const Tensors& rows29) -> Tensor {
+      const Tensor v9 = rows29[0];
+      const Tensor v10 = full({}, 0, i32);
+      const Tensor v11 = mod(v3 * 3, 4);
+      const State s26 = while_loop(
+          [&](const State& s) -> Tensor {
+            const Tensor v22 = s.tensors[0];
+            const Tensor v23 = s.tensors[1];
+            const Tensor v24 = s.tensors[2];
+            const Tensor v25 = less(v22, v11);
+            return v25;
+          },
+          [&](const State& s) -> State {
+            const Tensor v12 = s.tensors[0];
+            const Tensor v13 = s.tensors[1];
+            const Tensor v14 = s.tensors[2];
+            const Tensor v15 = argmin(v4, batch0);
+            const State s18 = cond(
+                v5,
+                [&]() -> State {
+                  return State{{v11, v12}, {}};
+                },
+                [&]() -> State {
+                  const Tensor v16 = mod(v15 + v12, 5);
+                  const Tensor v17 = mod(v10 + v12, 5);
+                  return State{{v16, v17}, {}};
+                });
+            const Tensor v18 = s18.tensors[0];
+            const Tensor v19 = s18.tensors[1];
+            const Tensor v20 = v12 + 1;
+            const Tensor v21 = v14 * v9;
+            return State{{v20, v9, v21}, {}};
+          },
+          State{{v10, v9, v7}, {}}, {.checkpoint = kept(Checkpoint().where(by_letter(1)))});
+      const Tensor v26 = s26.tensors[0];
+      const Tensor v27 = s26.tensors[1];
+      const Tensor v28 = s26.tensors[2];
       return v8;
     };
-    const Tensor v11 = hvp([&](const Tensor& t) { return sum(f11(t)); }, v0, v0);
-    const Tensor v12 = v2 + v11;
-    const auto f15 = [&](const Tensors& rows15) -> Tensor {
-      const Tensor v13 = rows15[0];
-      const Tensor v14 = sum(0.5 * v11 + sin(v11));
-      return v14;
-    };
-    const Tensor v15 = vmap(f15, n2)(Tensors{v11});
-    const Tensor v16 = linear_scan(sin(v1), v12, n2);
-    const Tensor v17 = full({batch0, in1}, 2, i32);
-    const Tensor v18 =
-        scan(Scan{.spatial_dim = n2,
-                  .initial = [](const Tensor& last) { return 0.5 * last; },
-                  .xs = v16,
-                  .body =
-                      [](const Tensor& i, const Tensor& slice, const Tensor& state) {
-                        return std::pair{state - cast(i, slice.dtype()), sin(state) * slice};
-                      },
-                  .reverse = true})
-            .ys;
-    const Tensor v19 = sum(v16, {in1});
-    const Tensor v20 = clip(v17, -1, 3);
-    const Tensor v21 = mean_absolute_error(v18, v16);
-    const Tensor v22 = foldl([](const Tensor& state, const Tensor& t) { return tanh(state) + t; },
-                             v16, sum(zeros_like(v16), {n2}), {.spatial_dim = n2});
-    const Tensor v23 = cast(round(3.0 * tanh(v15)), i32);
-    const Tensor v24 = full({}, 0, i32);
-    const Tensor v25 = mod(v24 * 3, 4);
-    const State s62 = while_loop(
-        [&](const State& s) -> Tensor {
-          const Tensor v57 = s.tensors[0];
-          const Tensor v58 = s.tensors[1];
-          const Tensor v59 = s.tensors[2];
-          const Tensor v60 = s.tensors[3];
-          const Tensor v61 = less(v57, v25);
-          return v61;
-        },
-        [&](const State& s) -> State {
-          const Tensor v26 = s.tensors[0];
-          const Tensor v27 = s.tensors[1];
-          const Tensor v28 = s.tensors[2];
-          const Tensor v29 = s.tensors[3];
-          const auto f32 = [&](const Tensor& x32) -> Tensor {
-            const Tensor v30 = x32;
-            const Tensor v31 = cumsum(v12, n2, {.exclusive = true, .reverse = true});
-            return v30;
-          };
-          const Tensor v32 = hvp([&](const Tensor& t) { return sum(f32(t)); }, v27, v27);
-          const Tensor v33 = v28 % v24;
-          const Tensor v34 = full({}, 0, i32);
-          const Tensor v35 = mod(v34 * 3, 4);
-          const Tensor v36 = mod(v26 * 3, 4);
-          const State s48 = while_loop(
-              [&](const State& s) -> Tensor {
-                const Tensor v43 = s.tensors[0];
-                const Tensor v44 = s.tensors[1];
-                const Tensor v45 = s.tensors[2];
-                const Tensor v46 = s.tensors[3];
-                const Tensor v47 = less(v43, v35);
-                return v47;
-              },
-              [&](const State& s) -> State {
-                const Tensor v37 = s.tensors[0];
-                const Tensor v38 = s.tensors[1];
-                const Tensor v39 = s.tensors[2];
-                const Tensor v40 = s.tensors[3];
-                const Tensor v41 = cumsum(v19, n2);
-                const Tensor v42 = v37 + 1;
-                return State{{v42, v32, v2, v6}, {}};
-              },
-              State{{v34, v1, v29, v6}, {}},
-              {.checkpoint = kept(Checkpoint().where(by_letter(1))), .maximum_iterations = v36});
-          const Tensor v48 = s48.tensors[0];
-          const Tensor v49 = s48.tensors[1];
-          const Tensor v50 = s48.tensors[2];
-          const Tensor v51 = s48.tensors[3];
-          const Tensor v52 = v26 + 1;
-          const Tensor v53 = v27 * v50;
-          const Tensor v54 = mod(v28 + v36, 5);
-          const Tensor v55 = v29 * v21;
-          const Tensor v56 = tanh(v55);
-          return State{{v52, v53, v54, v56}, {}};
-        },
-        State{{v24, v16, v3, v21}, {}},
-        {.checkpoint = kept(Checkpoint::every(3)),
-         .swap_memory = kept(SwapMemory(Spill{.bytes_in_memory = 1}))});
-    const Tensor v62 = s62.tensors[0];
-    const Tensor v63 = s62.tensors[1];
-    const Tensor v64 = s62.tensors[2];
-    const Tensor v65 = s62.tensors[3];
-    const Tensor v66 = sum(0.5 * v22 + sin(v22));
-    const Tensor v67 = sum(0.5 * v63 + sin(v63));
-    const Tensor v68 = v66 + v67;
-    const Tensor v69 = sum(0.5 * v65 + sin(v65));
-    const Tensor v70 = v68 + v69;
-    return std::pair{v70, Tensors{v70, v20, v22, v23, v62, v63, v64, v65}};
+    const Tensor v29 = vmap(f29, n2)(Tensors{v7});
+    const Tensor v30 =
+        associative_scan([](const Tensor& l, const Tensor& r) { return l + r + l * r; },
+                         0.5 * sin(v0), n2, {.reverse = true});
+    const Tensor v31 = pow(1.5 + sin(v30), v8);
+    const auto s40 = scan(Scan{
+        .spatial_dim = n2,
+        .initial = State{{v5, v3}, {}},
+        .xs = Tensors{v29},
+        .body =
+            [&](const Tensors& x, const State& s) {
+              const Tensor v32 = x[0];
+              const Tensor v33 = s.tensors[0];
+              const Tensor v34 = s.tensors[1];
+              const Tensor v35 = v31 + v8;
+              const TensorArray v36 =
+                  TensorArray(v2.type(), {.size = 0, .dynamic_size = true}).write(mod(v34, 4), v2);
+              const Tensor v37 = v33 && v5;
+              const Tensor v38 = logical_xor(v33, v37);
+              const Tensor v39 = mod(v34 + v3, 5);
+              return std::pair{Tensors{v32, v37}, State{{v38, v39}, {}}};
+            },
+        .checkpoint = kept(Checkpoint::every(2)),
+    });
+    const Tensor v40 = s40.ys[0];
+    const Tensor v41 = s40.ys[1];
+    const Tensor v42 = s40.state.tensors[0];
+    const Tensor v43 = s40.state.tensors[1];
+    const Tensor v44 = tanh(v8);
+    const Tensor v45 = random_normal({}, f64);
+    const Tensor v46 = softmax(v1, {n2, in1});
+    const Tensor v47 = max(v46, {in1});
+    const Tensor v48 = random_normal({in1}, f64);
+    const Tensor v49 = unpack(cos(pack(v29, {n2})), 0, {n2});
+    const Tensor v50 = sum(0.5 * v40 + sin(v40));
+    const Tensor v51 = sum(0.5 * v44 + sin(v44));
+    const Tensor v52 = v50 + v51;
+    const Tensor v53 = sum(0.5 * v45 + sin(v45));
+    const Tensor v54 = v52 + v53;
+    const Tensor v55 = sum(0.5 * v47 + sin(v47));
+    const Tensor v56 = v54 + v55;
+    const Tensor v57 = sum(0.5 * v48 + sin(v48));
+    const Tensor v58 = v56 + v57;
+    const Tensor v59 = sum(0.5 * v49 + sin(v49));
+    const Tensor v60 = v58 + v59;
+    return std::pair{v60, Tensors{v60, v40, v41, v42, v43, v44, v45, v47, v48, v49}};
   };
   const auto show = [](const char* what, const auto& function, const Tensors& arguments) {
     manual_seed(77);

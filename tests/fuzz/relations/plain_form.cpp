@@ -48,7 +48,7 @@ const std::map<std::string, ResultAxes>& kinds() {
   return kinds;
 }
 
-/// True if a value has a dim that a loop made: such a dim has a name.
+/// True if a loop made a dim of the value: such a dim has a name.
 bool has_found_dim(const Program& program, int value) {
   return std::ranges::any_of(program.values[value].dims, [&](int dim) {
     return program.dims[dim].kind == DimInfo::Kind::found;

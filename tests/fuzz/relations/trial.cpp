@@ -29,6 +29,14 @@ bool is_known(const Program& program, int value) {
   });
 }
 
+/// True for the error of an index into an entry without elements.
+bool needs_elements(const std::exception& error) {
+  const std::string_view message = error.what();
+  return dynamic_cast<const IndexError*>(&error) &&
+         (message.find("which has size 0") != std::string_view::npos ||
+          message.find("has length 0") != std::string_view::npos);
+}
+
 }  // namespace
 
 Trial::Trial(const Relation& relation, const Program& program)
@@ -55,13 +63,8 @@ Tensors Trial::call(const std::string& what, const Function& f, const Tensors& x
   manual_seed(program_.seed);
   try {
     return f(x);
-  } catch (const IndexError& error) {
-    const std::string_view message = error.what();
-    const bool is_empty = message.find("which has size 0") != std::string_view::npos ||
-                          message.find("has length 0") != std::string_view::npos;
-    if (is_empty && !has_compared_) throw OutsideDomain();
-    throw FoundError{{str(name_, ": ", what, " throws: ", gist(error.what())), error.what()}};
   } catch (const std::exception& error) {
+    if (!has_compared_ && needs_elements(error)) throw OutsideDomain();
     throw FoundError{{str(name_, ": ", what, " throws: ", gist(error.what())), error.what()}};
   }
 }

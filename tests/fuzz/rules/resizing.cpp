@@ -69,21 +69,10 @@ bool indexed_by_name(Drafter& d, Instruction& in) {
   return gives(d, in, {a}, type);
 }
 
-/// Operand a with named dims, all of them; ragged ones may be among them.
-bool all_dims(Drafter& d, Instruction& in) {
-  const int a = d.is_named() ? pick_real(d, 1) : -1;
-  if (a < 0) return false;
-  in.dims = d.type(a).dims;
-  return gives(d, in, {a}, {});
-}
-
 }  // namespace
 
 Rules resizing_rules() {
   return {
-      expression(REEL_EXPRESSION(sum(sin(merge_dims(a, dims, {.counts_padding = true})))), 1,
-                 all_dims),
-      expression(REEL_EXPRESSION(sum(sin(reshape(a, {-1})))), 1, all_dims),
       expression(REEL_EXPRESSION(sum(a) * sum(full({ceildiv(to + 1, 2) * 3 - 1}, x, real))), 1,
                  with_dim),
       expression(REEL_EXPRESSION(sum(a) + sum(full({(to + to) / 3}, x, real))), 1, with_dim),

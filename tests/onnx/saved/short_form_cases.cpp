@@ -194,8 +194,7 @@ void add_places(std::vector<SavedCase>& cases) {
                           pooled(x),
                           grad([=](const Tensor& x) { return sum(square(pooled(x))); })(x)};
       },
-      tensor({-1., -2., -3., -5., -6., 9.},
-             {batch, Dim("length", tensor({3, 2}, {batch}))})));
+      tensor({-1., -2., -3., -5., -6., 9.}, {batch, Dim("length", tensor({3, 2}, {batch}))})));
 }
 
 }  // namespace

@@ -103,8 +103,8 @@ std::vector<std::pair<Dim, Dim>> dims_made_twice(const LoopAttrs& attrs,
 }
 
 namespace {
-/// Returns false if the lengths of a symbol run over other dims than those of `made`: after a
-/// rename of the batch, for one.
+/// Returns true if the lengths of both dims run over the same dims, as far as these are known. They
+/// differ after a rename of the batch.
 bool has_length_dims(const Dim& symbol, const Dim& made, DimEnv& env) {
   return std::ranges::equal(
       symbol.length_dims(), made.length_dims(), [&](const Dim& formal, const Dim& over) {
