@@ -83,12 +83,14 @@ TensorType DimEnv::resolve(const TensorType& type) {
   return type.with(dims);
 }
 
-void DimEnv::bind(const Dim& symbol, const Dim& actual) {
+void DimEnv::bind(const Dim& symbol, const Dim& actual, const Dim* rows) {
   if (!symbol.is_symbol() || find(symbol)) return;
-  const Dims &from = symbol.length_dims(), &to = actual.length_dims();
+  const Dims& from = symbol.length_dims();
+  Dims to = actual.length_dims();
+  if (rows) std::erase(to, *rows);
   DimChanges bound;
   for (std::size_t i = 0; i < from.size() && i < to.size(); ++i) {
-    bind(from[i], to[i]);
+    bind(from[i], to[i], rows);
     const Dim* const known = from[i].is_symbol() ? find(from[i]) : nullptr;
     if (known && known->has_size() && known->raw_size() == to[i].raw_size())
       bound.add(to[i], *known);
@@ -96,11 +98,11 @@ void DimEnv::bind(const Dim& symbol, const Dim& actual) {
   bindings_.emplace_back(symbol, bound.empty() ? actual : over(actual, bound, bindings_));
 }
 
-void DimEnv::bind(const TensorType& formal, const TensorType& actual) {
+void DimEnv::bind(const TensorType& formal, const TensorType& actual, const Dim* rows) {
   if (formal.rank() != actual.rank() && !formal.is_unranked() && !actual.is_unranked())
     throw InternalError(str("a value of type ", formal, " was given as ", actual));
   if (!formal.node()->has_symbols) return;
-  for (int i = 0; i < formal.rank(); ++i) bind(formal.dims()[i], actual.dims()[i]);
+  for (int i = 0; i < formal.rank(); ++i) bind(formal.dims()[i], actual.dims()[i], rows);
 }
 
 }  // namespace reel

@@ -38,8 +38,11 @@ class DimEnv {
   /// If the lengths of `actual` run over other dims of the same sizes than the bound ones, binds
   /// the symbol to a new dim with these lengths over the bound dims. An iteration that ran twice
   /// made its dims twice, and values of both runs may meet.
-  void bind(const TensorType& formal, const TensorType& actual);
-  void bind(const Dim& symbol, const Dim& actual);
+  ///
+  /// rows: if it is not null, lengths of `actual` may run over this dim too, although lengths of
+  /// `formal` do not.
+  void bind(const TensorType& formal, const TensorType& actual, const Dim* rows = nullptr);
+  void bind(const Dim& symbol, const Dim& actual, const Dim* rows = nullptr);
   /// Returns true if the symbol is bound, or computed from dims that are known.
   bool knows(const Dim& symbol) const;
 

@@ -34,11 +34,13 @@ void check_has(const std::string& role, const TensorType& type, const Dim& dim) 
         str("backtrack: ", role, " ", type, " has no dim ", dim, one_dim_hint({dim}, type.dims())));
 }
 
-/// Throws for a dim that only has beam's name: without beam itself the tensor would count as the
-/// same for all hypotheses, which is not the intention.
-void check_beams(const std::string& role, const TensorType& type, const Dim& beam) {
+/// Throws for a tensor without beam, but with a dim of its name other than `steps`: the tensor
+/// would count as the same for all hypotheses, which is not the intention.
+void check_beams(const std::string& role, const TensorType& type, const Dim& steps,
+                 const Dim& beam) {
+  if (contains(type.dims(), beam)) return;
   for (const Dim& dim : type.dims())
-    if (dim.is_named() && dim.name() == beam.name() && !(dim == beam))
+    if (dim.is_named() && dim.name() == beam.name() && !(dim == steps))
       throw ShapeError(str("backtrack: ", role, " ", type, " has another dim called ", beam.name(),
                            " than the beam that is given, ", beam,
                            one_dim_hint({beam}, type.dims())));
@@ -53,7 +55,6 @@ void check_dims(const TreeLeaves& ys, const Tensor& backrefs, const Dim& steps, 
   check_places("backrefs", backrefs);
   check_has("backrefs", backrefs.type(), steps);
   check_has("backrefs", backrefs.type(), beam);
-  check_beams("backrefs", backrefs.type(), beam);
   if (contains(steps.length_dims(), beam))
     throw ShapeError(str("backtrack: ", steps, " has a length for each hypothesis along ", beam,
                          ", but hypotheses descend from each other; give it lengths over the "
@@ -61,7 +62,7 @@ void check_dims(const TreeLeaves& ys, const Tensor& backrefs, const Dim& steps, 
   for (std::size_t i = 0; i < ys.size(); ++i) {
     if (is_value(ys[i])) {
       check_has(paths()[i], ys[i].tensor.type(), steps);
-      check_beams(paths()[i], ys[i].tensor.type(), beam);
+      check_beams(paths()[i], ys[i].tensor.type(), steps, beam);
     } else if (ys[i].kind == TreeLeaf::Kind::tensor)
       throw StructureError(str("backtrack: ", paths()[i],
                                ys[i].tensor.is_defined() ? " is an array" : " is an empty Tensor",

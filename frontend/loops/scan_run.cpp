@@ -44,12 +44,13 @@ class EagerScan {
       } else {
         Tensor active;
         if (spec_.cond)
-          active = spec_.cond_before_body ? eval_condition(0) : ones(plan_.entry_dims, boolean);
+          active = mask_padding(spec_.cond_before_body ? eval_condition(0)
+                                                       : ones(plan_.entry_dims, boolean));
         if (has_entries && spec_.cond) reached_ = zeros(plan_.entry_dims, i32);
         while (trips_ < limit_) {
           Tensor live = live_at(trips_);
           if (active.is_defined()) live = live.is_defined() ? logical_and(active, live) : active;
-          if (live.is_defined() && !any_live(mask_padding(live))) break;
+          if (live.is_defined() && !any_live(live)) break;
           step(trips_, has_entries ? live : Tensor(), marks);
           if (spec_.cond) {
             if (has_entries) reached_ = reached_ + cast(live, i32);
@@ -69,8 +70,8 @@ class EagerScan {
         k, plan_.what, [&] { return checked_entry_condition(spec_, plan_, condition); }));
   }
   Tensor live_at(std::int64_t position) const {
-    return plan_.lengths.is_defined() ? less(scalar(position, plan_.lengths.dtype()), plan_.lengths)
-                                      : Tensor();
+    if (!plan_.lengths.is_defined()) return {};
+    return mask_padding(less(scalar(position, plan_.lengths.dtype()), plan_.lengths));
   }
 
   void step(std::int64_t position, const Tensor& live, MarkedLoop& marks) {

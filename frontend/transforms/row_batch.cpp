@@ -134,25 +134,12 @@ AttrsRef RowBatch::attrs_of(const OpRecord& record) {
 }
 
 void RowBatch::bind_row(const TensorType& row, const TensorType& actual) {
-  const std::size_t rank = std::min(row.dims().size(), actual.dims().size());
-  for (std::size_t i = 0; i < rank; ++i) bind_lengths(row.dims()[i], actual.dims()[i]);
-  env_.bind(row, actual);
+  env_.bind(row, actual, &rows_.named);
   if (!row.is_list())
     for_each_symbol(row, [&](const Dim& symbol) { of_tensors_.insert(symbol.node()); });
 }
 void RowBatch::bind_dim(const Dim& row, const Dim& actual) {
-  bind_lengths(row, actual);
-  env_.bind(row, actual);
-}
-/// Binds the dims over which lengths run. In all rows, lengths have the rows as a further dim.
-void RowBatch::bind_lengths(const Dim& row, const Dim& actual) {
-  const Dims& from = row.length_dims();
-  Dims to = actual.length_dims();
-  std::erase(to, rows_.named);
-  for (std::size_t i = 0; i < std::min(from.size(), to.size()); ++i) {
-    bind_lengths(from[i], to[i]);
-    env_.bind(from[i], to[i]);
-  }
+  env_.bind(row, actual, &rows_.named);
 }
 
 std::optional<Dim> RowBatch::of_tensors(const Dim& dim) {
@@ -203,6 +190,11 @@ bool returns_first_input(const Op& op) {
   return std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
 }
 
+/// True for ops whose attributes hold a graph.
+bool has_body(const Op& op) {
+  return &op == &loop_op || &op == &cond_op || &op == &checkpointed_op || is_custom_vjp(op);
+}
+
 /// Returns how many dims of the type have lengths of rows.
 std::ptrdiff_t dims_with_lengths(const TensorType& type, const Dim& rows) {
   return std::count_if(type.dims().begin(), type.dims().end(),
@@ -211,9 +203,20 @@ std::ptrdiff_t dims_with_lengths(const TensorType& type, const Dim& rows) {
 
 }  // namespace
 
+/// True if a dim of the record's attributes has lengths of rows.
+bool RowBatch::reads_lengths_of_rows(const OpRecord& record) {
+  bool result = false;
+  if (record.attrs)
+    record.attrs->each_symbol([&](const Dim& symbol) {
+      result = result || (env_.knows(symbol) && runs_over(env_.resolve(symbol), rows_.named));
+    });
+  return result;
+}
+
 RowValues RowBatch::apply(const OpRecord& record, const RowValues& in) {
   const bool is_many =
-      std::any_of(in.begin(), in.end(), [](const RowValue& value) { return value.is_many; });
+      std::any_of(in.begin(), in.end(), [](const RowValue& value) { return value.is_many; }) ||
+      (has_body(*record.op) && reads_lengths_of_rows(record));
   if (!is_many) return apply_once(record, in);
   // Without the words, letters count as full: in one row up to its own longest word.
   if (!keeps_elements_apart(*record.op) && !returns_first_input(*record.op))

@@ -74,7 +74,6 @@ class RowBatch {
   void bind_dim(const Dim& row, const Dim& actual);
 
  private:
-  void bind_lengths(const Dim& row, const Dim& actual);
   RowValues apply(const OpRecord& record, const RowValues& in);
   RowValues apply_once(const OpRecord& record, const RowValues& in);
   RowValues apply_in_loop(const OpRecord& record, const RowValues& in);
@@ -84,6 +83,7 @@ class RowBatch {
   DimEnv env_of_row(const OpRecord& record, const Tensors& in);
   AttrsRef attrs_of(const OpRecord& record);
   bool knows(const TensorType& type) const;
+  bool reads_lengths_of_rows(const OpRecord& record);
   bool fits(const OpRecord& record, const Tensors& made);
 
   const Graph& graph_;

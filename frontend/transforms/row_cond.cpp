@@ -30,8 +30,10 @@ RowValues captures_of(const RowValues& in, const std::vector<int>& indices) {
   return result;
 }
 
-Tensors bind_cond(const Tensor& pred, const RecordedRows& yes, const RecordedRows& no) {
+Tensors bind_cond(const Tensor& pred, const RecordedRows& yes, const RecordedRows& no,
+                  bool is_guard) {
   CondAttrs attrs;
+  attrs.is_guard = is_guard;
   CaptureList captures;
   attrs.true_captures = captures.add(yes.captured);
   attrs.false_captures = captures.add(no.captured);
@@ -53,7 +55,7 @@ RowValues cond_for_all(const CondAttrs& attrs, const RowValues& in, const Rows& 
   const RecordedRows yes = record_for_rows(attrs.on_true, on_true, rows, are_many),
                      no = record_for_rows(attrs.on_false, on_false, rows, are_many);
   RowValues out;
-  for (Tensor& made : bind_cond(in[0].value, yes, no))
+  for (Tensor& made : bind_cond(in[0].value, yes, no, attrs.is_guard))
     out.push_back({std::move(made), are_many[out.size()] != 0});
   return out;
 }
@@ -137,7 +139,8 @@ Tensors branch_for_rows(const SubGraph& branch, const RowValues& captures, const
     none.graph = make_sub_graph(finish_part(builder, outputs));
     none.captured = builder.captured();
   }
-  return bind_cond(any(mask, Axes(rows.named)), taken, none);
+  constexpr bool kIsGuard = true;
+  return bind_cond(any(mask, Axes(rows.named)), taken, none, kIsGuard);
 }
 
 }  // namespace
@@ -149,11 +152,15 @@ RowValues cond_over_rows(const AttrsRef& ref, const RowValues& in, const Rows& r
     if (attrs.on_true.graph->types[v].is_list())
       throw RowsRefused("a cond with a predicate for each row returns a TensorArray");
   const Tensor pred = in_named_form(in[0].value, rows);
-  const Tensors yes = branch_for_rows(attrs.on_true, captures_of(in, attrs.true_captures), pred,
-                                      rows),
-                no = branch_for_rows(attrs.on_false, captures_of(in, attrs.false_captures),
-                                     logical_not(pred), rows);
+  const Tensors yes =
+      branch_for_rows(attrs.on_true, captures_of(in, attrs.true_captures), pred, rows);
   RowValues out;
+  if (attrs.is_guard) {
+    for (const Tensor& value : yes) out.push_back({value, true});
+    return out;
+  }
+  const Tensors no = branch_for_rows(attrs.on_false, captures_of(in, attrs.false_captures),
+                                     logical_not(pred), rows);
   for (std::size_t k = 0; k < yes.size(); ++k) {
     if (yes[k].dims() != no[k].dims())
       throw RowsRefused("the branches of a cond return different dims");

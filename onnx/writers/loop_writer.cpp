@@ -211,6 +211,7 @@ class LoopWriter : LoopParts {
     Name active = type.rank() ? to_.expand(yes, type.dims()) : yes;
     if (attrs_.trips.cond_before_body)
       active = ordered_condition(to_, condition(to_.nodes(), first_position(), carries, lengths));
+    active = without_padding(active);
     active_ = &add_state(type, active, "active");
     Name live = active;
     if (values_.lengths) live = to_.add("And", {live, is_within(to_, model_.integer(0))});
@@ -251,10 +252,24 @@ class LoopWriter : LoopParts {
     if (!condition_type_.rank()) return condition;
     return at.add("Reshape", {condition, model_.integers(std::vector<std::int64_t>{})});
   }
+  /// Returns a mask of entries, outside of the loop, with false in padding.
+  Name without_padding(Name mask) {
+    const Dims& entries = attrs_.entries.dims;
+    for (const Dim& dim : entries) {
+      if (!dim.is_ragged()) continue;
+      Dims dims = dim.length_dims();
+      dims.push_back(dim);
+      mask = to_.add("And", {mask, to_.aligned(to_.mask(dim), dims, entries)});
+    }
+    return mask;
+  }
   /// Returns the mask of entries whose lengths are above a position.
   Name is_within(GraphWriter& at, const Name& position) {
-    const TensorType& lengths = *types_.lengths;
-    return at.add("Less", {at.cast(position, lengths.dtype()), to_.name(*values_.lengths)});
+    const TensorType& type = *types_.lengths;
+    if (entry_lengths_.empty())
+      entry_lengths_ =
+          to_.mask_padding(to_.name(*values_.lengths), type, model_.number(0, type.dtype()));
+    return at.add("Less", {at.cast(position, type.dtype()), entry_lengths_});
   }
   Name any_of(GraphWriter& at, const Name& live) {
     std::vector<int> axes(attrs_.entries.dims.size());
@@ -466,6 +481,7 @@ class LoopWriter : LoopParts {
   std::vector<CarriedLengths> lengths_;
   State *count_ = nullptr, *reached_ = nullptr, *active_ = nullptr;
   Name limit_, go_, iteration_, position_, live_;
+  Name entry_lengths_;  ///< with zeros in padding
   TensorType condition_type_{boolean};
   std::optional<EntryWriter> entries_;
 };

@@ -66,6 +66,17 @@ TEST_F(DimEnvTest, LengthsOverADimOfAnotherSizeStay) {
   EXPECT_EQ(env.resolve(words), words2);
 }
 
+// All rows have their dim among the lengths. The longest row may have as many words as there are
+// rows.
+TEST_F(DimEnvTest, LengthsOfAllRowsRunOverTheRowsBesides) {
+  const Dim row_words = dim_symbol("words"), row_letters = dim_symbol("letters", {row_words});
+  DimEnv env;
+  const TensorType of_row(f32, {row_words, row_letters}), of_rows(f32, {words2, letters2});
+  env.bind(of_row, of_rows, &second);
+  EXPECT_EQ(env.resolve(row_words), words2);
+  EXPECT_EQ(env.resolve(row_letters), letters2);
+}
+
 TEST_F(DimEnvTest, AMovedSliceIsASlice) {
   const Dim whole("words", 4);
   note_slice(words2, whole, whole, "");

@@ -46,7 +46,8 @@ class Machine {
   /// Runs the program. arguments: the inputs that are not captured, in order. Returns the results
   /// of main.
   Tensors run(const Tensors& arguments);
-  /// Runs the program. Returns true if all its values were finite. Requires eager mode.
+  /// Runs the program. Returns true if all its values were finite and none was hidden. Requires
+  /// eager mode.
   bool stays_finite(const Tensors& arguments);
 
   // The following members are for rules.
@@ -62,6 +63,10 @@ class Machine {
   /// Stores the Dims of slices, as these values have them.
   void found(const std::vector<SlicedDim>& slices, const std::vector<int>& values);
   void run(const Block& block);
+  /// True in stays_finite().
+  bool watches() const { return watches_; }
+  /// Notes that values of an instruction are in no result, so that they cannot be tested.
+  void hides_values() { met_others_ = true; }
   /// Return a tensor, the initial state of a loop, and the dims of its condition. If there is a
   /// batch, they have its dim.
   Tensor batched(const Tensor& x) const;

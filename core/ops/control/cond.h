@@ -14,12 +14,16 @@ struct CondAttrs {
   SubGraph on_true, on_false;
   std::vector<int> true_captures,
       false_captures;  ///< indices of the op's captures that each branch takes, in its order
+  /// True if no result is read when pred is false: on_false then returns zeros, so that branches of
+  /// vmap that no row takes compute nothing.
+  bool is_guard = false;
   template <class F>
   static void fields(F&& f) {
     f("true_captures", &CondAttrs::true_captures);
     f("false_captures", &CondAttrs::false_captures);
     f("on_true", &CondAttrs::on_true);
     f("on_false", &CondAttrs::on_false);
+    f("is_guard", &CondAttrs::is_guard);
   }
 };
 

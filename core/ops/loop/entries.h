@@ -1,8 +1,9 @@
 // core/ops/loop/entries.h — values of finished entries in a loop while other entries still run.
 //
-// `live` is a boolean mask over the loop's entry dims; true marks running entries. The mask of a
-// leaf that lacks some of these dims is any(live) over the missing dims: it runs while any of their
-// entries does. A leaf with none of these dims is shared and always running.
+// `live` is a boolean mask over the loop's entry dims; true marks running entries. It is false in
+// padding: a sentence without words has no running word. The mask of a leaf that lacks some of
+// these dims is any(live) over the missing dims: it runs while any of their entries does. A leaf
+// with none of these dims is shared and always running.
 #pragma once
 
 #include <memory>

@@ -201,6 +201,19 @@ TEST_P(BacktrackTest, AnotherDimOfTheNameAndPlacesBeyondAllI32) {
   EXPECT_THROW(f(labels, scalar(std::int64_t{1} << 32, i64)), IndexError);
 }
 
+TEST_P(BacktrackTest, StepsMayHaveTheNameOfTheBeam) {
+  const Dim steps("beam", 2), beam("beam", 3);
+  const Tensor backrefs = tensor({{0, 1, 2}, {1, 0, 2}}, {steps, beam}),
+               labels = tensor({{1, 2, 3}, {4, 5, 6}}, {steps, beam});
+  const auto f =
+      run([&](const Tensor& labels) { return backtrack(labels, backrefs, steps, beam); });
+  expect_values(f(labels), {2, 1, 3, 4, 5, 6});
+  const auto shared = run([&](const Tensor& times) {
+    return backtrack(times, backrefs, steps, beam, tensor({1}, {Dim("best", 1)}));
+  });
+  expect_values(shared(tensor({7, 8}, {steps})), {7, 8});
+}
+
 TEST_P(BacktrackTest, APlaceThatIsNotInTheBeam) {
   const auto f =
       run([&](const Tensor& backrefs) { return backtrack(labels, backrefs, steps, beam); });

@@ -365,6 +365,111 @@ TEST_P(VmapRowsTest, GradientsOfMapsThatRenameTheBatch) {
   expect_as_map(f, x, rows_);
 }
 
+// No operand of these functions and loops has rows, but a Dim in them has lengths of rows.
+TEST_P(VmapRowsTest, BodiesThatReadALengthOfEachRow) {
+  const Dim steps("steps", 2), words("words", 2),
+      letters("letters", tensor({{1, 2}, {0, 3}, {2, 2}}, {rows_, words}));
+  const Tensor shared = tensor({1., 2.}, {words}, f64);
+  using Row = std::function<Tensor(const Dim&, const Tensor&)>;
+  const auto filled = [](const Dim& letters, const Tensor& s) {
+    return expand(sin(s), Dims{s.dim("words"), letters});
+  };
+  const Row bodies[] = {
+      [&](const Dim& letters, const Tensor& s) {
+        return checkpoint([&](const Tensor& s) { return filled(letters, s); })(s);
+      },
+      [&](const Dim& letters, const Tensor& s) {
+        return cond(
+            all(s > 0.), [&] { return filled(letters, s); }, [&] { return filled(letters, -s); });
+      },
+      [&](const Dim& letters, const Tensor& s) {
+        return fori_loop(
+            0, 2, [&](const Tensor&, const Tensor& t) { return sum(filled(letters, t), letters); },
+            s);
+      },
+      [&](const Dim& letters, const Tensor& s) {
+        return scan(Scan{.spatial_dim = steps,
+                         .initial = s,
+                         .xs = ones({steps}, f64),
+                         .body =
+                             [&](const Tensor& x, const Tensor& t) {
+                               const Tensor next = sum(filled(letters, t * x), letters);
+                               return std::pair{next, next};
+                             }})
+            .ys;
+      }};
+  for (const Row& body : bodies) {
+    const auto row = [&](const Tensors& in) -> Tensors {
+      const Tensor made = body(in[0].dim("letters"), in[1]);
+      return {sum(square(made))};
+    };
+    const auto all = [&](const Tensors& in) { return vmap(row, rows_)(in)[0]; };
+    const Tensor x = ones({rows_, words, letters}, f64);
+    const Tensors in{x, shared};
+    const Tensor one_by_one = map(
+        [&](const Tensor& x) {
+          return row({x, shared})[0];
+        },
+        x, {.spatial_dim = rows_});
+    expect_all_close(run(all)(in), one_by_one, 1e-12);
+    const auto loss = [&](const Tensor& shared, const Tensor& x) { return sum(all({x, shared})); };
+    const auto of_map = [&](const Tensor& shared, const Tensor& x) {
+      return sum(map(
+          [&](const Tensor& x) {
+            return row({x, shared})[0];
+          },
+          x, {.spatial_dim = rows_}));
+    };
+    expect_all_close(run(grad(loss))(shared, x), grad(of_map)(shared, x), 1e-12);
+  }
+}
+
+// There are as many rows as the longest row has words. The loop without iterations records its
+// body.
+TEST_P(VmapRowsTest, AsManyRowsAsWords) {
+  for (const int trips : {0, 2}) {
+    const auto f = run([&](const Tensor& x) {
+      const Dim rows = x.dim("rows");
+      return scan(Scan{.spatial_dim = rows,
+                       .initial = scalar(1.0, f64),
+                       .xs = sum(x, {x.dim("words"), x.dim("letters")}),
+                       .body =
+                           [&](const Tensor&, const Tensor& s) {
+                             const auto row = [&](const Tensor& r) { return s * sum(r); };
+                             return std::pair{None{}, sum(vmap(row, rows)(x))};
+                           },
+                       .max_seq_len = trips})
+          .state;
+    });
+    const Dim rows("rows", scalar(2)), words("words", tensor({1, 2}, {rows})),
+        letters("letters", tensor({{1, 0}, {2, 3}}, {rows, words}));
+    expect_values(f(ones({rows, words, letters}, f64)), {trips ? 36. : 1.});
+  }
+}
+
+// The rows run in a loop, since one of them makes a value of a Dim outside of its arguments. Its
+// gradient recomputes a Jacobian along a slice of that Dim and a copy of it, which are equally
+// long.
+TEST_P(VmapRowsTest, AJacobianAlongASliceThatIsRecomputed) {
+  const Dim batch("batch", 2), time("time", tensor({{1, 2}, {2, 0}, {1, 3}}, {rows_, batch}));
+  const Function f = [&](const Tensor& x) -> Tensor {
+    const Dim time = x.dim("time");
+    const auto slope = [&](const Tensor& row) -> Tensor {
+      const Dim own = row.dim("time");
+      const auto sums = [&](const Tensor& t) -> Tensor { return cumsum(t * t, own); };
+      const Tensor result = sum(sin(jacfwd(sums)(row)));
+      ones({batch, time}, i32);
+      return result;
+    };
+    return sum(sin(x + vmap(slope, batch)(x)));
+  };
+  manual_seed(7);
+  const Tensor x = random_normal({rows_, time, batch}, f64);
+  const Function all = [&](const Tensor& x) -> Tensor { return sum(vmap(f, rows_)(x)); };
+  expect_all_close(mask_padding(run(Function(grad(all)))(x)),
+                   mask_padding(map(Function(grad(f)), x, {.spatial_dim = rows_})), 1e-9);
+}
+
 REEL_IN_EVERY_MODE(VmapRowsTest);
 
 TEST(VmapTest, ResultsAlongANamedDimHaveNoPlainAxes) {

@@ -44,12 +44,33 @@ Tensor attention_so_far(const Tensor& xs, const Dim& none) {
   return ys;
 }
 
+/// Doubles a state of the sentences while one of their words runs. The condition is true in
+/// padding, which is no word.
+Tensor doubled_while_words_run(const Tensor& state, const Tensor& x) {
+  const Dim words = x.dim("words");
+  return scan(Scan{.spatial_dim = Dim("steps"),
+                   .cond_dims = {x.dim("batch"), words},
+                   .initial = state,
+                   .xs = None{},
+                   .cond = [&](const Tensor&) { return x > -1.; },
+                   .body =
+                       [](const None&, const Tensor& s) {
+                         return std::pair{None{}, s * 2.};
+                       },
+                   .max_seq_len = 2})
+      .state;
+}
+
 }  // namespace
 
 std::vector<SavedCase> ragged_cases() {
   std::vector<SavedCase> cases;
   const Batch in;
   const Tensor xs = in.xs();
+  const Dim words("words", tensor({0, 1, 2}, {in.batch}));
+  cases.push_back(saved_case(
+      "a loop over the words of sentences, one of which has none", doubled_while_words_run,
+      std::tuple{tensor({1.f, 10.f, 100.f}, {in.batch}), ones({in.batch, words})}));
   cases.push_back(saved_case(
       "reductions over a ragged dim",
       [](const Tensor& xs) {

@@ -248,7 +248,7 @@ void run_loop_node(const LoweredNode& node, const AttrsRef& attrs, std::span<Ten
       out[0] = truth(number(1) < begun().iterations.limit);
       break;
     case LoweredRole::every_entry:
-      out[0] = ones(begun().attrs.entries.dims, boolean);
+      out[0] = mask_padding(ones(begun().attrs.entries.dims, boolean));
       break;
     case LoweredRole::no_steps:
       out[0] = zeros(begun().attrs.entries.dims, i32);
@@ -259,7 +259,7 @@ void run_loop_node(const LoweredNode& node, const AttrsRef& attrs, std::span<Ten
       break;
     }
     case LoweredRole::any_live:
-      out[0] = truth(number(1) < begun().iterations.limit && any_live(mask_padding(in[2])));
+      out[0] = truth(number(1) < begun().iterations.limit && any_live(in[2]));
       break;
     case LoweredRole::both:
       out[0] = logical_and(in[0], in[1]);

@@ -30,7 +30,7 @@ Iterations::Iterations(const LoopAttrs& attrs, OpInputs in) : limit(INT64_MAX), 
 
 Tensor Iterations::live_at(std::int64_t position) const {
   if (!lengths_.is_defined()) return {};
-  return less(scalar(step_at(position), lengths_.dtype()), lengths_);
+  return mask_padding(less(scalar(step_at(position), lengths_.dtype()), lengths_));
 }
 
 Dim Iterations::made_dim() const {

@@ -108,14 +108,14 @@ void Iterations::run(Step&& step, EvalCondition&& eval_condition) {
     }
   } else {
     Tensor active;  // entries for which the condition has held so far
-    if (attrs_.cond) active = ones(attrs_.entries.dims, boolean);
+    if (attrs_.cond) active = mask_padding(ones(attrs_.entries.dims, boolean));
     if (attrs_.cond && attrs_.trips.cond_before_body)
       active = logical_and(active, eval_condition());
     while (count_ < limit) {
       check_cancellation();
       Tensor live = has_entries ? live_at(count_) : Tensor();
       if (active.is_defined()) live = live.is_defined() ? logical_and(live, active) : active;
-      if (live.is_defined() && !any_live(mask_padding(live))) break;
+      if (live.is_defined() && !any_live(live)) break;
       step(count_, has_entries ? live : Tensor());
       ++count_;
       if (!attrs_.cond) continue;

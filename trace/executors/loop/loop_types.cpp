@@ -111,8 +111,19 @@ bool has_length_dims(const Dim& symbol, const Dim& made, DimEnv& env) {
         return formal.is_symbol() && !env.knows(formal) ? true : env.resolve(formal) == over;
       });
 }
-/// Binds the symbols of a slice whose other one is bound to a dim like the slice's own.
-void bind_made_twice(const TensorType& formal, const TensorType& actual,
+/// Returns true if a value has the symbol and another one that is bound to this dim.
+bool meets_another(const Graph& body, const Dim& symbol, const Dim& bound, DimEnv& env) {
+  bool result = false;
+  for (const ValueId input : body.inputs)
+    for_each_symbol(body.types[input], [&](const Dim& other) {
+      result = result || (other.node() != symbol.node() && env.knows(other) &&
+                          env.resolve(other) == bound && dims_meet(body, symbol, other));
+    });
+  return result;
+}
+/// Binds the symbols of a slice whose other one is bound to a dim like the slice's own. Of three
+/// dims, one may be like each of two that are not one dim, since a value has both.
+void bind_made_twice(const Graph& body, const TensorType& formal, const TensorType& actual,
                      const std::vector<std::pair<Dim, Dim>>& twice, DimEnv& env) {
   for (int axis = 0; axis < formal.rank(); ++axis)
     for (const auto& [a, b] : twice) {
@@ -120,7 +131,8 @@ void bind_made_twice(const TensorType& formal, const TensorType& actual,
       if (symbol.node() != a.node() && symbol.node() != b.node()) continue;
       if (!env.knows(symbol) && env.knows(other) &&
           are_alike(env.resolve(other), dim_at(actual, axis)) &&
-          has_length_dims(symbol, env.resolve(other), env))
+          has_length_dims(symbol, env.resolve(other), env) &&
+          !meets_another(body, symbol, env.resolve(other), env))
         env.bind(symbol, env.resolve(other));
     }
 }
@@ -138,7 +150,7 @@ void name_alike(const LoopAttrs& attrs, const std::vector<std::size_t>& slices,
     if (!is_made[k] && !inputs[k].type().is_list())  // a list may not know its elements' dims
       env.bind(body.types[body.inputs[k]], inputs[k].type());
   for (const std::size_t i : slices) {
-    bind_made_twice(body.types[formals[i]], values[i].type(), twice, env);
+    bind_made_twice(body, body.types[formals[i]], values[i].type(), twice, env);
     env.bind(body.types[formals[i]], values[i].type());
   }
   // A slice over hist + 1 gets its dim only after another one has bound hist.

@@ -1,5 +1,7 @@
 // Rule for scan: along dims of every kind, until a condition ends it, or both.
 #include "reel/frontend/loops/scan.h"
+
+#include "reel/core/dims/dim_slices.h"
 #include "reel/tests/fuzz/policies.h"
 #include "reel/tests/fuzz/program/families.h"
 #include "reel/tests/fuzz/program/printer.h"
@@ -336,7 +338,7 @@ Scanned<Tensors, State> in_two(const Tensors& xs, const State& initial,
       const Axis axis = spatial ? Axis(*spatial) : Axis(0);
       slices.push_back(is_first ? slice(x, axis, 0, parts_at, part)
                                 : slice(x, axis, parts_at, {}, part));
-      if (spatial && !part) part = slices[0].dim(spatial->name());
+      if (spatial && !part) part = slices[0].dims()[find_axis(x.dims(), *spatial)];
     }
     results.push_back(run(slices, state, part));
     state = results.back().state;

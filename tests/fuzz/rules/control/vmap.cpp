@@ -1,6 +1,10 @@
 // Rule for vmap: a block of instructions of one row, applied to all rows.
 #include "reel/frontend/transforms/vmap.h"
 
+#include <algorithm>
+
+#include "reel/core/dims/dim_slices.h"
+#include "reel/core/types/mode.h"
 #include "reel/tests/fuzz/program/families.h"
 #include "reel/tests/fuzz/program/printer.h"
 #include "reel/tests/fuzz/program/slices.h"
@@ -63,6 +67,7 @@ class VmapRule : public Rule {
       rows = to_front(machine, in.inputs, in.axes[0]);
     else if (machine.program().is_named)
       dim = machine.dim(in.axes[0]);
+    if (machine.watches() && may_have_empty_entry(rows[0], dim)) machine.hides_values();
     machine[in.outputs[0]] = vmap(f, dim)(rows);
     if (machine.is_plain()) from_front(machine, in.outputs[0]);
   }
@@ -85,6 +90,17 @@ class VmapRule : public Rule {
   }
 
  private:
+  /// True if an entry has no rows, or if only a run knows.
+  static bool may_have_empty_entry(const Tensor& rows, const std::optional<Dim>& dim) {
+    const ModeScope aside({});  // reading lengths must not count as an op of a scan's body
+    if (rows.is_traced()) return true;
+    if (!dim || !dim->is_ragged()) return rows.shape()[dim ? find_axis(rows.dims(), *dim) : 0] == 0;
+    const Tensor lengths = dim->lengths();
+    if (lengths.is_traced()) return true;
+    const std::vector<int> all = lengths.to_vector<int>();
+    return std::find(all.begin(), all.end(), 0) != all.end();
+  }
+
   /// Returns the dim of the rows; -1 if nothing fits.
   static int choose_inputs(Drafter& d, Instruction& in) {
     const auto fits = [&](int v) { return !d.type(v).is_array && d.rank(v) > 0; };
