@@ -5,6 +5,7 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/creation/creation.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/strided.h"
 #include "reel/core/types/sizes.h"
@@ -69,6 +70,11 @@ void set_hot(const Tensor& indices, const Tensor& out, std::int64_t classes) {
   });
 }
 
+Tensors one_hot_across_iterations(const IterationBatch& at) {
+  if (at.is_summed) return {};
+  return {bind(at.op, {at.in[0]}, at.attrs)};
+}
+
 }  // namespace
 
 const Op one_hot_op{
@@ -105,6 +111,7 @@ const Op one_hot_op{
                make_attrs(DimAttrs{Dim("classes", 4), f64})},
               {{{TensorType(i32, {0}), 0, 3, false}}, make_attrs(DimAttrs{Dim(4), i32})}};
         },
+    .iteration_batching = one_hot_across_iterations,
 };
 
 Tensor range(std::int64_t size, DType dtype) { return range(Dim(size), dtype); }

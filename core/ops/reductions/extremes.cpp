@@ -82,6 +82,7 @@ constexpr Op position(std::string_view name, TypeRule type, OpKernel kernel) {
       .kernel = kernel,
       .no_vjp = "positions are integers",
       .samples = [] { return one_axis_samples(f32, -2, 2, true); },
+      .iteration_batching = axes_across_iterations,
   };
 }
 

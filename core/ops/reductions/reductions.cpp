@@ -369,6 +369,7 @@ const Op prod_op{
         },
     .reads = {.inputs = 1},
     .samples = [] { return reduction_samples(f32, -1.5, 1.5, true); },
+    .iteration_batching = axes_across_iterations,
 };
 
 // ---- any and all --------------------------------------------------------------------------------

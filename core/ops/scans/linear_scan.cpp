@@ -11,6 +11,7 @@
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/types/sizes.h"
 
@@ -343,6 +344,7 @@ const Op linear_scan_op{
     .vjp = scan_vjp,
     .reads_by = scan_reads,
     .samples = forward_samples,
+    .iteration_batching = axis_across_iterations<LinearScanAttrs>,
 };
 
 const Op linear_scan_grad_op{
@@ -352,6 +354,7 @@ const Op linear_scan_grad_op{
     .vjp = [](Vjp& at) { ScanGradVjp(at).run(); },
     .reads = {.inputs = kAll},
     .samples = gradient_samples,
+    .iteration_batching = axis_across_iterations<LinearScanAttrs>,
 };
 
 const Op scan_lag_op{
@@ -377,6 +380,7 @@ const Op scan_lag_op{
           if (at.input_count() > 1 && at.needs(1)) at.add(1, bind(scan_edge_op, {c}, at.attrs()));
         },
     .samples = [] { return walk_samples(true); },
+    .iteration_batching = axis_across_iterations<ScanWalkAttrs>,
 };
 
 const Op scan_edge_op{
@@ -391,6 +395,7 @@ const Op scan_edge_op{
           at.add(0, bind(scan_lag_op, {zeros(at.input_type(0)), at.cotangent()}, at.attrs()));
         },
     .samples = [] { return walk_samples(false); },
+    .iteration_batching = axis_across_iterations<ScanWalkAttrs>,
 };
 
 namespace {

@@ -228,6 +228,7 @@ const Op unconcat_op{
                make_attrs(UnconcatAttrs{1, {one, two}})},
               {{{TensorType(f32, dims)}}, make_attrs(UnconcatAttrs{2, {one, Dim("rest", 1)}})}};
         },
+    .iteration_batching = axis_across_iterations<UnconcatAttrs>,
 };
 
 // ---- split --------------------------------------------------------------------------------------

@@ -263,9 +263,36 @@ const Op pad_op{
               {{{TensorType(f32, dims)}}, make_attrs(PadAttrs{2, 0, 1, 0, Dim("wider", 3)})},
               {{{TensorType(f32, dims)}}, make_attrs(PadAttrs{1, 3, 0, 0, longer})}};
         },
+    .iteration_batching = axis_across_iterations<PadAttrs>,
 };
 
 // ---- shift --------------------------------------------------------------------------------------
+
+namespace {
+
+/// Offsets of each iteration run over entries of x by name: plain sizes may be equal, so they get
+/// names. Offsets that are equal in all iterations run over the same entries as in each one.
+Tensors shift_across_iterations(const IterationBatch& at) {
+  if (at.is_summed) return {};
+  ShiftAttrs attrs = at.attr<ShiftAttrs>();
+  ++attrs.axis;
+  const Tensor x = at.many(0), offsets = at.in[1];
+  if (!at.is_many[1] || x.type().is_named())
+    return {bind(at.op, {x, offsets}, make_attrs(std::move(attrs)))};
+  if (has_unknown_size(x.type()) || !attrs.to.has_size()) return {};
+  Dims names, of_offsets;
+  for (const Dim& dim : x.dims()) names.emplace_back("axis", dim.size());
+  for (int axis = 0; axis < offsets.rank(); ++axis) {
+    const int in_step = axis ? find(without_dim(x.dims(), 0), offsets.dims()[axis]) : -1;
+    of_offsets.push_back(names[static_cast<std::size_t>(in_step + 1)]);
+  }
+  attrs.to = Dim("to", attrs.to.size());
+  const Tensor shifted =
+      bind(at.op, {reshape(x, names), reshape(offsets, of_offsets)}, make_attrs(std::move(attrs)));
+  return {reshape(shifted, at.with_time(at.step_out[0].dims()))};
+}
+
+}  // namespace
 
 const Op shift_op{
     .name = "shift",
@@ -348,6 +375,7 @@ const Op shift_op{
                              {TensorType(i32, {dims[0]}), -1, 1, false}},
                             make_attrs(ShiftAttrs{1, Dim("some", 2)})}};
         },
+    .iteration_batching = shift_across_iterations,
 };
 
 Tensor shift(const Tensor& x, const Tensor& offsets, int axis, const Dim& to, double value) {

@@ -7,6 +7,7 @@
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/along_axis.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/join.h"
 #include "reel/core/ops/shape/new_dims.h"
 
@@ -27,6 +28,25 @@ struct UnstackAttrs {
     f("count", &UnstackAttrs::count);
   }
 };
+
+/// Returns x with its first two axes exchanged.
+Tensor with_first_two_exchanged(const Tensor& x) {
+  std::vector<Axis> order{1, 0};
+  for (int axis = 2; axis < x.rank(); ++axis) order.push_back(axis);
+  return transpose(x, Axes(std::move(order)));
+}
+
+Tensors stack_across_iterations(const IterationBatch& at) {
+  if (at.is_summed) return {};
+  Tensors parts;
+  for (std::size_t i = 0; i < at.in.size(); ++i) parts.push_back(at.many(i));
+  return {with_first_two_exchanged(reel::bind(at.op, parts, at.attrs))};
+}
+
+Tensors unstack_across_iterations(const IterationBatch& at) {
+  if (at.is_summed) return {};
+  return bind_all(at.op, {with_first_two_exchanged(at.in[0])}, at.attrs);
+}
 
 }  // namespace
 
@@ -77,6 +97,7 @@ const Op stack_op{
               {{{TensorType(f32, dims)}}, make_attrs(StackAttrs{Dim("slot", 1)})},
               {{{empty}, {empty}}, make_attrs(StackAttrs{2})}};
         },
+    .iteration_batching = stack_across_iterations,
 };
 
 const Op unstack_op{
@@ -111,6 +132,7 @@ const Op unstack_op{
                             make_attrs(UnstackAttrs{3})},
                            {{{TensorType(f32, {2, 0})}}, make_attrs(UnstackAttrs{2})}};
         },
+    .iteration_batching = unstack_across_iterations,
 };
 
 // ---- Public functions ---------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
 #include "reel/core/ops/shape/strided.h"
@@ -91,6 +92,7 @@ const Op stride_op{
                            {{{TensorType(f32, dims)}}, make_attrs(StrideAttrs{1, 2, fewer})},
                            {{{TensorType(f32, dims)}}, make_attrs(StrideAttrs{0, 2, one})}};
         },
+    .iteration_batching = axis_across_iterations<StrideAttrs>,
 };
 
 const Op stride_unknown_op{
@@ -108,6 +110,7 @@ const Op stride_unknown_op{
         [] {
           return OpSamples{{{{TensorType(f32, {5, 2})}}, make_attrs(StrideAttrs{0, 2, {}})}};
         },
+    .iteration_batching = axis_across_iterations<StrideAttrs>,
 };
 
 const Op unstride_op{
@@ -151,6 +154,7 @@ const Op unstride_op{
               {{{TensorType(f32, {0, 2})}}, make_attrs(StrideAttrs{0, 2, Dim(0)})},
               {{{TensorType(f32, dims)}}, make_attrs(StrideAttrs{1, 2, longer})}};
         },
+    .iteration_batching = axis_across_iterations<StrideAttrs>,
 };
 
 // ---- Public functions ---------------------------------------------------------------------------
