@@ -12,6 +12,7 @@
 #include "reel/core/ops/control/identity.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/shape.h"
 
 namespace reel {
 namespace {
@@ -413,7 +414,12 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   };
   for (std::size_t r = 0; r < from.records.size(); ++r) {
     if (!cut.takes(r)) continue;
-    if (from.records[r].attrs) from.records[r].attrs->each_symbol(need);
+    // A plain dim that rename makes has the operand's size.
+    const bool is_rename = from.records[r].op == &rename_op;
+    if (from.records[r].attrs)
+      from.records[r].attrs->each_symbol([&](const Dim& dim) {
+        if (!is_rename || dim.is_named()) need(dim);
+      });
     for (const ValueId v : from.outputs_of(from.records[r])) brings(from.types[v]);
   }
 

@@ -5,6 +5,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/shape.h"
+#include "reel/trace/passes/analysis/row_axes.h"
 
 namespace reel {
 
@@ -25,6 +26,8 @@ RowValue TakenRows::pack(const RowValue& value) const {
   if (!value.is_many) return value;
   if (value.value.type().is_list())
     throw RowsRefused("a TensorArray in a branch that rows may take");
+  if (has_lengths_of_absent(value.value.type(), all_.named))  // pack leaves these over all rows
+    throw RowsRefused("a branch that rows may take reads an axis that lacks dims of its lengths");
   const Tensor named = in_named_form(value.value, all_);
   const Tensor packed = reel::pack(named, mask_, Axes(all_.named), taken_.named);
   TensorType row = type_of_row(value);

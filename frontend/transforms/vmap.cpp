@@ -20,6 +20,7 @@
 #include "reel/frontend/loops/trace_subcomputation.h"
 #include "reel/frontend/transforms/branch_cost.h"
 #include "reel/frontend/transforms/row_batch.h"
+#include "reel/trace/passes/analysis/row_axes.h"
 
 namespace reel::detail {
 namespace {
@@ -185,7 +186,10 @@ class VmapCall {
     check_names(row.result);
     const Dim inside = rows_inside(*row.graph);
     const auto many = [&](const Tensor& x) {
-      return RowValue{is_named_ && !(inside == rows_) ? rename(x, rows_, inside) : x, true};
+      if (!is_named_ || inside == rows_) return RowValue{x, true};
+      if (has_lengths_of_absent(x.type(), rows_))  // rename leaves these over the former dim
+        throw RowsRefused(str("an axis of ", x.type(), " lacks dims of its lengths"));
+      return RowValue{rename(x, rows_, inside), true};
     };
     RowValues inputs{{range(inside, i64), true}};
     for (const Tensor& lengths : lengths_) {

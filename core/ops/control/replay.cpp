@@ -1,6 +1,8 @@
 #include "reel/core/ops/control/replay.h"
 
+#include "reel/core/base/errors.h"
 #include "reel/core/base/source.h"
+#include "reel/core/base/str.h"
 #include "reel/core/functions/shape.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/shape/dims.h"
@@ -42,6 +44,9 @@ Tensor with_known_dims(Tensor value, const TensorType& formal, DimEnv& env) {
 
 Tensors replay(const Graph& graph, std::span<const Tensor> inputs, DimEnv& env, Tensors* kept,
                const ApplyRecord* apply) {
+  if (inputs.size() != graph.inputs.size())
+    throw InternalError(
+        str("graph ", graph.name, " takes ", graph.inputs.size(), " values, got ", inputs.size()));
   const Graph::Schedule& schedule = graph.schedule();
   Tensors values(graph.types.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {

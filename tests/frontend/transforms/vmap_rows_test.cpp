@@ -2,6 +2,7 @@
 // and named axes, and in every derivative.
 #include <functional>
 
+#include "reel/frontend/transforms/branch_cost.h"
 #include "reel/tests/modes.h"
 
 namespace reel {
@@ -468,6 +469,36 @@ TEST_P(VmapRowsTest, AJacobianAlongASliceThatIsRecomputed) {
   const Function all = [&](const Tensor& x) -> Tensor { return sum(vmap(f, rows_)(x)); };
   expect_all_close(mask_padding(run(Function(grad(all)))(x)),
                    mask_padding(map(Function(grad(f)), x, {.spatial_dim = rows_})), 1e-9);
+}
+
+// Time has lengths over rows and a batch that x lacks. A function with branches gets another dim
+// for the rows, and packs the rows that take one.
+TEST_P(VmapRowsTest, LettersWithoutWordsInBranchesAndSums) {
+  const TakenRowsScope rule(TakenRowsRule::always);
+  const Dim batch("batch", 2), time("time", tensor({{1, 2}, {2, 1}, {3, 1}}, {rows_, batch}));
+  const auto row = [](const Tensor& x, const Tensor& like, const Tensor& k) {
+    const Dim own = like.dim("time");
+    const auto total = [&] { return x + sum(x); };
+    const auto sums = [&] {
+      const auto combine = [](const Tensor& a, const Tensor& b) { return a + b; };
+      return associative_scan(combine, x * x, own);
+    };
+    return sum(sin(switch_case(
+        k, [&] { return x; }, total, sums)));
+  };
+  manual_seed(3);
+  const Tensor x = random_normal({rows_, time}, f64), like = ones({rows_, batch, time}),
+               k = tensor({1, 2, 1}, {rows_});
+  const auto all = [&](const Tensor& x) { return sum(vmap(row, rows_)(x, like, k)); };
+  const auto mapped = [&](const Tensor& x) {
+    const auto of = [&](const Tensors& in) { return row(in[0], in[1], in[2]); };
+    return sum(map(of, Tensors{x, like, k}, {.spatial_dim = rows_}));
+  };
+  expect_all_close(run(all)(x), mapped(x), 1e-12);
+  expect_all_close(run(grad(all))(x), grad(mapped)(x), 1e-12);
+  const auto alone = run(
+      [&](const Tensor& x) { return vmap([](const Tensor& row) { return sum(row); }, rows_)(x); });
+  expect_values(alone(ones({rows_, time}, f64)), {3, 3, 3});
 }
 
 REEL_IN_EVERY_MODE(VmapRowsTest);

@@ -1,8 +1,10 @@
 // Relation: a loop equals two loops, the second of which begins with the state of the first.
 // Domain: programs with a scan along a dim, without condition, bound, truncate and slices of other
 // dims; or with a while_loop. They draw no random numbers: these depend on the loops before.
-// Entries of a reverse scan share no state. The state may hold arrays, and leaves of every kind.
+// Entries of a reverse scan share no state, and their body does not couple them. The state may hold
+// arrays, and leaves of every kind.
 // Tolerance: rounding: gradients of captures are added up in another order.
+#include "reel/tests/fuzz/relations/coupling.h"
 #include "reel/tests/fuzz/relations/trial.h"
 
 namespace reel::fuzz {
@@ -24,7 +26,8 @@ bool may_be_cut(const Program& program, const Instruction& in) {
   for (int i = 0; loop.reverse && i < loop.states; ++i)
     if (!is_subset(program.dims[dim].over, program.values[in.inputs[loop.xs + i]].dims))
       return false;
-  return true;
+  // A body that couples entries then meets others of their elements, too.
+  return !loop.reverse || !couples_entries(program, in, program.dims[dim].over);
 }
 
 /// Returns an iteration from 0 to the largest trip count.

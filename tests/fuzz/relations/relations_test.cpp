@@ -148,6 +148,14 @@ TEST(RelationsTest, EachAppliesToManyProgramsAndHolds) {
   }
 }
 
+TEST(RelationsTest, SeedsOfFormerFindingsHold) {
+  for (const std::uint64_t seed :
+       {730013059, 730015982, 730017211, 740000351, 740010863, 740014350, 750019364}) {
+    const auto finding = check_relations(seed, all_rules());
+    EXPECT_FALSE(finding) << "seed " << seed << ": " << finding->kind << ": " << finding->message;
+  }
+}
+
 TEST(RelationsTest, MostProgramsDrawThree) {
   Statistics statistics;
   for (std::uint64_t seed = 0; seed < 12; ++seed) check_relations(seed, all_rules(), &statistics);

@@ -6,6 +6,7 @@
 
 #include "reel/tests/fuzz/program/families.h"
 #include "reel/tests/fuzz/program/typing.h"
+#include "reel/tests/fuzz/relations/coupling.h"
 #include "reel/tests/fuzz/relations/trial.h"
 
 namespace reel::fuzz {
@@ -52,29 +53,6 @@ bool is_injected(const Rule* rule) {
          std::find(all_rules().begin(), all_rules().end(), rule) == all_rules().end();
 }
 
-/// True if an instruction takes elements along one of these dims together.
-bool couples(const Program& program, const Instruction& in, const std::vector<int>& dims) {
-  const auto is_one = [&](int dim) { return contains(dims, dim); };
-  if (is_one(in.loop.spatial) || std::any_of(in.axes.begin(), in.axes.end(), is_one)) return true;
-  for (const int input : in.inputs)
-    for (const int dim : program.values[input].dims)
-      for (const int output : in.outputs)
-        if (is_one(dim) && !contains(program.values[output].dims, dim)) return true;
-  return false;
-}
-
-/// True if a loop's entries, which finish one by one, are taken together by its blocks. A finished
-/// entry then reads the values of the first running entry, which may be another row's.
-bool couples_entries(const Program& program, const Instruction& in) {
-  bool result = false;
-  for (const Block& own : in.blocks)
-    for_each_block(own, [&](const Block& block) {
-      for (const Instruction& inner : block.body)
-        result = result || couples(program, inner, in.loop.cond_dims);
-    });
-  return result;
-}
-
 /// True if the value has a dim without the dims that its lengths run over. It is as long as the
 /// longest entry of all rows.
 bool lacks_lengths(const Program& program, int value) {
@@ -95,7 +73,8 @@ bool rides(const Program& program, const Instruction& in) {
     // The lengths of rows that a bound alone ends have no dims in the condition.
     if (in.loop.has_bound && !in.loop.has_cond) return false;
   }
-  if (couples_entries(program, in)) return false;
+  // A finished entry reads the values of the first running entry, which may be another row's.
+  if (couples_entries(program, in, in.loop.cond_dims)) return false;
   for (const int value : in.outputs)
     if (lacks_lengths(program, value)) return false;
   return !is_pullback_in_branch(in);
