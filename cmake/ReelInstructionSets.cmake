@@ -29,6 +29,9 @@ endif()
 # g++ is told to vectorise plain loops. At -O2, g++ 12 vectorises only loops whose number of iterations is a known
 # multiple of a vector, and g++ 11 none; so loops over integers and booleans, comparisons, casts and `where` were scalar
 # code. Clang vectorises them at -O2.
+#
+# Kernels are optimised in debug builds too: compilers fuse products and sums at -O2 alone, and the code that plans
+# assemble has the bits of these kernels.
 function(reel_add_isa_sources target)
   cmake_parse_arguments(PARSE_ARGV 1 ISA "" "" "SETS;SOURCES")
   if(NOT ISA_SETS)
@@ -47,7 +50,7 @@ function(reel_add_isa_sources target)
       file(CONFIGURE OUTPUT ${copy} CONTENT "#include \"reel/${in_project}\"\n")
       set_source_files_properties(${copy} PROPERTIES
         COMPILE_DEFINITIONS REEL_ISA=${isa}
-        COMPILE_OPTIONS "${flags_${isa}};${vectorise}")
+        COMPILE_OPTIONS "${flags_${isa}};${vectorise};$<$<CONFIG:Debug>:-O2>")
       target_sources(${target} PRIVATE ${copy})
     endforeach()
   endforeach()

@@ -5,25 +5,16 @@
 #include <unordered_map>
 
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/elementwise/elementwise.h"
-#include "reel/core/ops/loop/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/passes/cleanup/drop_dead.h"
+#include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {
 namespace {
-
-Ref<Graph> cancel_negations(const Graph& graph);
-
-AttrsRef with_cancelled_inside(const OpRecord& record) {
-  if (record.op != &loop_op) return record.attrs;
-  LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
-  DimEnv names = attrs.body.env();
-  attrs.body = make_sub_graph(cancel_negations(*attrs.body.graph), names);
-  return make_attrs(std::move(attrs));
-}
 
 /// Replaces the negative of a negative by the value itself, in bodies of loops too.
 ///   Before: b = neg(a); c = neg(b); d = sin(c)     After: b = neg(a); d = sin(a)
@@ -45,7 +36,7 @@ Ref<Graph> cancel_negations(const Graph& graph) {
       }
       operand_of.emplace(out[0], in[0]);
     }
-    result->append(record, with_cancelled_inside(record), in, out);
+    result->append(record, with_all_sub_graphs(record, cancel_negations), in, out);
   }
   for (ValueId& v : result->outputs) v = now[v];
   result->seal();
@@ -74,6 +65,21 @@ TEST(ExamplePassTest, CancelsNegationsInBodies) {
   EXPECT_EQ(str(*after).find("neg("), std::string::npos) << str(*after);
   const Tensors inputs{tensor({1.0f, 2.0f, 4.0f})};
   expect_values(interpret(after, Tensors(inputs))[0], {1, 3, 7});
+}
+
+TEST(ExamplePassTest, CancelsNegationsInBranches) {
+  const auto graph =
+      record_graph("f", {TensorType(boolean), TensorType(f32)}, [](const Tensors& x) {
+        return Tensors{cond(
+            x[0], [&] { return -(-x[1]); }, [&] { return sin(-(-x[1])); })};
+      }).graph;
+  const auto in_branches = [](const Graph& graph) {
+    const auto& attrs = get<CondAttrs>(graph.records[0].attrs.get());
+    return str(*drop_dead(*attrs.on_true.graph)) + str(*drop_dead(*attrs.on_false.graph));
+  };
+  EXPECT_NE(in_branches(*graph).find("neg("), std::string::npos);
+  const std::string after = in_branches(*cancel_negations(*graph));
+  EXPECT_EQ(after.find("neg("), std::string::npos) << after;
 }
 
 }  // namespace
