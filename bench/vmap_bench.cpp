@@ -31,15 +31,21 @@ std::vector<Case> cases() {
       {"top_k", [](const Tensor& a, const Tensor&, int axis) { return top_k(a, axis, 8).values; }},
       {"pad", [](const Tensor& a, const Tensor&, int axis) { return pad(a, axis, 3, 5, 1.); }},
       {"shift", [](const Tensor& a, const Tensor&, int axis) { return shift(a, axis, 3); }},
-      {"one_hot",
-       [ints](const Tensor& a, const Tensor&, int) { return one_hot(ints(a), Dim(16)); }, false},
-      {"stack", [](const Tensor& a, const Tensor& b, int axis) { return stack({a, b}, axis); }},
+      {"one_hot", [ints](const Tensor& a, const Tensor&, int) { return one_hot(ints(a), Dim(16)); },
+       false},
+      {"stack",
+       [](const Tensor& a, const Tensor& b, int axis) {
+         return stack({a, b}, axis);
+       }},
       {"unstack",
        [](const Tensor& a, const Tensor&, int axis) {
          const Tensors parts = unstack(a, axis);
          return parts[0] * parts[1] + parts[2];
        }},
-      {"concat", [](const Tensor& a, const Tensor& b, int axis) { return concat({a, b}, axis); }},
+      {"concat",
+       [](const Tensor& a, const Tensor& b, int axis) {
+         return concat({a, b}, axis);
+       }},
       {"slice by step",
        [](const Tensor& a, const Tensor&, int axis) { return slice(a, axis, 1, {}, 3); }},
       {"linear_scan",
@@ -48,8 +54,8 @@ std::vector<Case> cases() {
 }
 
 void compare(Group& group, const Case& of, bool is_gradient) {
-  const std::string name = str(of.name, is_gradient ? ", gradient" : "", " rows=", kRows,
-                               " columns=", kColumns);
+  const std::string name =
+      str(of.name, is_gradient ? ", gradient" : "", " rows=", kRows, " columns=", kColumns);
   if (!group.wants(name)) return;
   const auto row = [f = of.f](const Tensor& a, const Tensor& b) { return f(a, b, 0); };
   const auto all = [f = of.f](const Tensor& a, const Tensor& b) { return f(a, b, 1); };

@@ -138,9 +138,7 @@ void RowBatch::bind_row(const TensorType& row, const TensorType& actual) {
   if (!row.is_list())
     for_each_symbol(row, [&](const Dim& symbol) { of_tensors_.insert(symbol.node()); });
 }
-void RowBatch::bind_dim(const Dim& row, const Dim& actual) {
-  env_.bind(row, actual, &rows_.named);
-}
+void RowBatch::bind_dim(const Dim& row, const Dim& actual) { env_.bind(row, actual, &rows_.named); }
 
 std::optional<Dim> RowBatch::of_tensors(const Dim& dim) {
   bool result = true;

@@ -10,6 +10,7 @@
 #include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/join.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/shape.h"
 
 namespace reel {
 namespace {
@@ -29,23 +30,16 @@ struct UnstackAttrs {
   }
 };
 
-/// Returns x with its first two axes exchanged.
-Tensor with_first_two_exchanged(const Tensor& x) {
-  std::vector<Axis> order{1, 0};
-  for (int axis = 2; axis < x.rank(); ++axis) order.push_back(axis);
-  return transpose(x, Axes(std::move(order)));
-}
-
 Tensors stack_across_iterations(const IterationBatch& at) {
   if (at.is_summed) return {};
   Tensors parts;
   for (std::size_t i = 0; i < at.in.size(); ++i) parts.push_back(at.many(i));
-  return {with_first_two_exchanged(reel::bind(at.op, parts, at.attrs))};
+  return {with_axis_first(reel::bind(at.op, parts, at.attrs), 1)};
 }
 
 Tensors unstack_across_iterations(const IterationBatch& at) {
   if (at.is_summed) return {};
-  return bind_all(at.op, {with_first_two_exchanged(at.in[0])}, at.attrs);
+  return bind_all(at.op, {with_axis_first(at.in[0], 1)}, at.attrs);
 }
 
 }  // namespace

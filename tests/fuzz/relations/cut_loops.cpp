@@ -26,7 +26,8 @@ bool may_be_cut(const Program& program, const Instruction& in) {
   for (int i = 0; loop.reverse && i < loop.states; ++i)
     if (!is_subset(program.dims[dim].over, program.values[in.inputs[loop.xs + i]].dims))
       return false;
-  // A body that couples entries then meets others of their elements, too.
+  // In reverse, entries begin at their own ends: a body that couples them then takes other elements
+  // of each together.
   return !loop.reverse || !couples_entries(program, in, program.dims[dim].over);
 }
 
