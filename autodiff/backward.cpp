@@ -200,11 +200,12 @@ class TapeVjp final : public Vjp {
   }
   Tensor& known(std::size_t i) const { return backward_.cotangents_[out_[i].number]; }
   /// Elements of a list may have dims that were made with each element, so that types of lists
-  /// without names may differ.
+  /// without names may differ. In a trace, a value from outside may have dims that are symbols of
+  /// the trace elsewhere.
   static bool fits(const TensorType& cotangent, const TensorType& type) {
     if (cotangent == type) return true;
-    return cotangent.is_list() && type.is_list() && cotangent.dtype() == type.dtype() &&
-           cotangent.rank() == type.rank();
+    if (cotangent.is_list() != type.is_list() || cotangent.dtype() != type.dtype()) return false;
+    return type.is_list() ? cotangent.rank() == type.rank() : cotangent.dims() == type.dims();
   }
   /// Returns the cotangent with all that is known about the value's sizes. In a trace, a loop with
   /// a state that changes its size states fewer of them.
