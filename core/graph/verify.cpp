@@ -83,14 +83,17 @@ class Verifier {
   }
   /// The segments of a loop that runs again are made during a run. They have both the symbol of a
   /// dim and the dim, because nothing there tells that one stands for the other. A size that was
-  /// unknown while recording may be known by the dims that the graph's renames tell.
+  /// unknown while recording may be known by the dims that the graph's renames tell. Only a run
+  /// knows the size of a ragged symbol.
   ///
   /// b: as recorded.
   static bool may_be_same_dim(const Dim& a, const Dim& b) {
-    const bool was_unknown = !a.is_named() && !b.is_named() && !b.has_size();
-    return a == b || was_unknown ||
-           (a.is_symbol() != b.is_symbol() && a.is_named() && b.is_named() && a.has_size() &&
-            b.has_size() && a.size() == b.size() && a.name() == b.name());
+    if (a == b) return true;
+    if (!a.is_named() && !b.is_named()) return !b.has_size();
+    if (a.is_symbol() == b.is_symbol() || !a.is_named() || !b.is_named() || a.name() != b.name())
+      return false;
+    if (a.has_size() && b.has_size()) return a.size() == b.size();
+    return a.is_ragged() && std::ranges::equal(a.length_dims(), b.length_dims(), may_be_same_dim);
   }
 
   /// In the gradient of an eager loop, two dims of one name may stand for one dim of the run.

@@ -110,9 +110,20 @@ void fill_live_kernel(KernelArgs& a) {
   if (kept) *kept = {out, mask};
 }
 
-/// Adds the rows of finished entries to the first running one.
+/// Returns for each entry whether it is in the padding of a ragged entry dim.
+std::vector<std::uint8_t> entries_in_padding(const Tensor& mask) {
+  std::vector<std::uint8_t> result(static_cast<std::size_t>(mask.type().numel()));
+  for_each_padding(mask.type(), [&](std::int64_t first, std::int64_t count) {
+    std::fill_n(result.begin() + first, count, 1);
+  });
+  return result;
+}
+
+/// Adds the rows of finished entries to the first running one. Entries in padding add nothing:
+/// their elements may be anything.
 template <class T>
-void collect_row(const Entries& row, const bool* live, const T* from, T* to) {
+void collect_row(const Entries& row, const bool* live, const std::uint8_t* is_padding,
+                 const T* from, T* to) {
   const std::int64_t width = row.bytes / static_cast<std::int64_t>(sizeof(T));
   if (row.first_live < 0) {
     std::copy(from + row.begin * width, from + row.end * width, to + row.begin * width);
@@ -127,7 +138,7 @@ void collect_row(const Entries& row, const bool* live, const T* from, T* to) {
       continue;
     }
     std::fill_n(to + i * width, width, T{});
-    for (std::int64_t k = 0; k < width; ++k)
+    for (std::int64_t k = 0; k < width && !is_padding[i]; ++k)
       first[k] = static_cast<T>(first[k] + from[i * width + k]);
   }
 }
@@ -136,10 +147,11 @@ void collect_live_kernel(KernelArgs& a) {
   const Tensor &g = a.input(0), &mask = a.input(1);
   const SeenEntriesAttrs* const seen = seen_attrs(a.attrs);
   Tensor& out = a.make();
+  const std::vector<std::uint8_t> is_padding = entries_in_padding(mask);
   visit(g.dtype(), [&](auto zero) {
     using T = decltype(zero);
     each_row(g, mask, seen, [&](const Entries& row) {
-      collect_row(row, mask.data<bool>(), g.data<T>(), out.data<T>());
+      collect_row(row, mask.data<bool>(), is_padding.data(), g.data<T>(), out.data<T>());
     });
   });
   if (clears_padding(seen)) zero_padding(out);

@@ -100,5 +100,32 @@ TEST_P(EntriesInPaddingTest, FinishedWordsReadNoPadding) {
   expect_values(mask_padding(gradient), {0, 0, -3., -0.125, -1. / 32, 0});
 }
 
+// Cotangents of finished entries are added to the running entry whose values they read. An entry in
+// padding reads none.
+TEST_P(EntriesInPaddingTest, CapturesTakeNoCotangentsFromPadding) {
+  const auto loss = [](const Tensor& weights, const Tensor& x) {
+    return sum(square(scan(Scan{.spatial_dim = x.dim("letters"),
+                                .initial = None{},
+                                .xs = x,
+                                .body =
+                                    [&](const Tensor&, const None&) {
+                                      return std::pair{rsqrt(weights), None{}};
+                                    }})
+                          .ys));
+  };
+  const Dim pair("pair", 2);
+  const Dim words("words", tensor({1, 2}, {pair}));
+  const Dim letters("letters", tensor({{2, 9}, {0, 3}}, {pair, words}));
+  const Tensor x = ones({pair, words, letters}, f64);
+  for (const double padding : {std::numeric_limits<double>::quiet_NaN(), 0., -1.}) {
+    const Tensor weights = tensor({{4., padding}, {2., 1.}}, {pair, words}, f64);
+    // The sum of n / w, its gradient -n / w², and the gradient of the gradient's sum 2n / w³.
+    expect_values(run(loss)(weights, x), {2 / 4. + 3.});
+    expect_values(mask_padding(run(grad(loss))(weights, x)), {-2 / 16., 0, 0, -3.});
+    const auto slope = [&](const Tensor& w, const Tensor& x) { return sum(grad(loss)(w, x)); };
+    expect_values(mask_padding(run(grad(slope))(weights, x)), {4 / 64., 0, 0, 6.});
+  }
+}
+
 }  // namespace
 }  // namespace reel

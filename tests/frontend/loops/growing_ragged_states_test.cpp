@@ -39,5 +39,29 @@ TEST_P(GrowingRaggedStatesTest, EndedEntriesKeepElementsThatNoRunningEntryHas) {
     }
 }
 
+// Debug builds check the types of graphs that recompute steps.
+TEST_P(GrowingRaggedStatesTest, StepsAreRecomputedBesideACaptureWithDimsOfTheState) {
+  const auto loss = [](const Tensor& x, const Tensor& captured, const Checkpoint& policy) {
+    const Dim none("hist", scalar(1));
+    Dims dims = captured.dims();
+    dims.push_back(none);
+    const auto grow = [&](const Tensor& i, const Tensor& s, const Dim& before) {
+      const auto longer = cum_concat(captured * 0.5 + sum(square(s), {before}), tanh(s), before);
+      return std::tuple{i + 1, longer.first, longer.second};
+    };
+    const auto made =
+        while_loop([](const Tensor& i, const Tensor&, const Dim&) { return i < 2; }, grow,
+                   std::tuple{scalar(0), expand(x, dims), none}, {.checkpoint = policy});
+    return sum(captured + sum(std::get<1>(made), {std::get<2>(made)}));
+  };
+  const Dim batch("batch", 3), time("time", tensor({2, 1, 1}, {batch}));
+  const Tensor captured = mask_padding(cumsum(full({time, batch}, 0.3, f64), batch));
+  const auto gradient = [&](const Checkpoint& policy) {
+    return run(grad([&](const Tensor& x) { return loss(x, captured, policy); }))(scalar(0.25, f64));
+  };
+  for (const Checkpoint& policy : {Checkpoint::every(1), Checkpoint::budget(700)})
+    expect_all_close(gradient(policy), gradient({}), 1e-12);
+}
+
 }  // namespace
 }  // namespace reel

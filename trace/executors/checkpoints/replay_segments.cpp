@@ -7,6 +7,7 @@
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/runtime/residual_source.h"
+#include "reel/core/types/dim_symbol.h"
 #include "reel/trace/executors/checkpoints/reverse_schedule.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/executors/loop/chunks.h"
@@ -20,6 +21,31 @@ namespace {
 Tensor rows_of(const Tensor& slices, std::int64_t first, const Dim& chunk) {
   return Tensor(allocate_view(chunk_type(slices.type(), chunk), slices.ref(),
                               slices.data<char>() + first * slice_type(slices.type()).bytes()));
+}
+
+/// Returns the types of the carries before any iteration. A dim that iterations change is a symbol,
+/// all others are those of the loop's inputs.
+std::vector<TensorType> types_of_carries(const LoopAttrs& loop,
+                                         const std::vector<TensorType>& inputs) {
+  const Graph& body = *loop.body.graph;
+  const auto given = operands_of(loop, inputs).carries;
+  const std::vector<std::uint8_t> is_changing = carries_with_changing_dims(loop);
+  const Dims changing = changing_dims(loop);
+  DimEnv around = body_env(loop, inputs), names = DimEnv::renaming();
+  for (const ValueId v : body.inputs)
+    for_each_symbol(body.types[v], [&](const Dim& dim) {
+      if (!contains(changing, dim) && around.knows(dim)) names.bind(dim, around.resolve(dim));
+    });
+  for (const Dim& dim : changing) {  // dims that lengths of others run over come first
+    Dims length_dims;
+    for (const Dim& of : dim.length_dims()) length_dims.push_back(names.resolve(of));
+    if (length_dims != dim.length_dims())
+      names.bind(dim, dim_symbol(dim.name(), std::move(length_dims)));
+  }
+  std::vector<TensorType> result(given.begin(), given.end());
+  for (std::size_t i = 0; i < result.size(); ++i)
+    if (is_changing[i]) result[i] = names.resolve(body.types[body_inputs(loop).carries[i]]);
+  return result;
 }
 
 }  // namespace
@@ -91,11 +117,8 @@ Ref<Graph> ReplaySegmentGraphs::make_graph(const Dim& chunk, bool saves) const {
   add_input(TensorType(i64, {2}));
   const std::size_t first_token = graph->inputs.size();
   for (const Dim& symbol : symbols_) add_input(token_type(symbol));
-  const std::vector<std::uint8_t> is_changing = carries_with_changing_dims(loop);
   const auto operands = operands_of(loop, types_);
-  for (std::size_t i = 0; i < operands.carries.size(); ++i)
-    add_input(is_changing[i] ? loop.body.graph->types[body_inputs(loop).carries[i]]
-                             : operands.carries[i]);
+  for (const TensorType& type : types_of_carries(loop, types_)) add_input(type);
   for (const TensorType& slices : operands.slices) add_input(chunk_type(slices, chunk));
   graph->formal_count = graph->inputs.size();
   for (const TensorType& type : operands.captures) add_input(type);

@@ -103,13 +103,17 @@ std::vector<std::pair<Dim, Dim>> dims_made_twice(const LoopAttrs& attrs,
 }
 
 namespace {
-/// Returns true if the lengths of both dims run over the same dims, as far as these are known. They
-/// differ after a rename of the batch.
-bool has_length_dims(const Dim& symbol, const Dim& made, DimEnv& env) {
-  return std::ranges::equal(
-      symbol.length_dims(), made.length_dims(), [&](const Dim& formal, const Dim& over) {
-        return formal.is_symbol() && !env.knows(formal) ? true : env.resolve(formal) == over;
-      });
+/// Returns true if the lengths of the symbol and of a dim that was made run over the same dims.
+/// They differ after a rename of the batch. If a dim of the symbol's lengths is not bound, the dim
+/// of the slice in its place is compared.
+bool has_length_dims(const Dim& symbol, const Dim& of_slice, const Dim& made, DimEnv& env) {
+  const Dims &formal = symbol.length_dims(), &actual = of_slice.length_dims();
+  const Dims& over = made.length_dims();
+  bool result = formal.size() == over.size() && actual.size() == over.size();
+  for (std::size_t i = 0; result && i < over.size(); ++i)
+    result = formal[i].is_symbol() && !env.knows(formal[i]) ? are_alike(actual[i], over[i])
+                                                            : env.resolve(formal[i]) == over[i];
+  return result;
 }
 /// Returns true if a value has the symbol and another one that is bound to this dim.
 bool meets_another(const Graph& body, const Dim& symbol, const Dim& bound, DimEnv& env) {
@@ -131,7 +135,7 @@ void bind_made_twice(const Graph& body, const TensorType& formal, const TensorTy
       if (symbol.node() != a.node() && symbol.node() != b.node()) continue;
       if (!env.knows(symbol) && env.knows(other) &&
           are_alike(env.resolve(other), dim_at(actual, axis)) &&
-          has_length_dims(symbol, env.resolve(other), env) &&
+          has_length_dims(symbol, dim_at(actual, axis), env.resolve(other), env) &&
           !meets_another(body, symbol, env.resolve(other), env))
         env.bind(symbol, env.resolve(other));
     }
