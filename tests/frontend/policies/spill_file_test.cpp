@@ -50,6 +50,18 @@ class AsNobody {
   int before_;
 };
 
+// A thread that other work delays has the job after it is done. Memory of a block of a MiB too many
+// would break a budget then.
+TEST_F(SpillFileTest, AJobThatWasWaitedForHoldsNoBlock) {
+  SpillFile file("", "a test");
+  const auto written = file.write(0, ones({100}));
+  EXPECT_EQ(file.wait(written).type(), TensorType(f32, {100}));
+  EXPECT_FALSE(written->block.is_defined());
+  const auto read = file.read(0, zeros({100}));
+  expect_same_bits(file.wait(read), ones({100}));
+  EXPECT_FALSE(read->block.is_defined());
+}
+
 TEST_F(SpillFileTest, AFolderThatOneMayNotWriteToIsAnErrorAndTheNextRunIsNot) {
   const SwappingProblem p = problem();
   const auto f = vjp(loss(false), p);

@@ -145,7 +145,7 @@ void SpillFile::run(Job& job) {
   }
 }
 
-void SpillFile::wait(const JobRef& job) {
+Tensor SpillFile::wait(const JobRef& job) {
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return job->is_done; });
@@ -160,6 +160,7 @@ void SpillFile::wait(const JobRef& job) {
   if (job->got != job->block.type().bytes())
     throw IoError(str(owner_, ": swap_memory: a file in ", folder_, " gave ", job->got,
                       " bytes of ", job->block.type().bytes(), " that were written to it"));
+  return std::exchange(job->block, Tensor());
 }
 
 }  // namespace reel

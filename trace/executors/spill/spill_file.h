@@ -60,9 +60,10 @@ class SpillFile {
   JobRef read(std::int64_t offset, Tensor block, bool is_ahead = false) {
     return begin({std::move(block), offset, false, is_ahead});
   }
-  /// Waits until the job is done. Throws IoError if it failed: the disk is full, or the file was
-  /// truncated.
-  void wait(const JobRef& job);
+  /// Waits until the job is done. Returns its block, which the job then holds no longer: the thread
+  /// may keep the job a moment, and its memory would count for that long. Throws IoError if it
+  /// failed: the disk is full, or the file was truncated. Then the job keeps the block.
+  Tensor wait(const JobRef& job);
 
  private:
   JobRef begin(Job job);

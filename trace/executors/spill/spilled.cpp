@@ -123,7 +123,7 @@ void Spilled::settle(Block& block) {
   if (!block.job) return;
   const SpillFile::JobRef job = std::exchange(block.job, nullptr);
   try {
-    file_->wait(job);
+    block.memory = file_->wait(job);
   } catch (const IoError&) {
     if (job->writes) {
       block.memory = job->block;
@@ -131,7 +131,6 @@ void Spilled::settle(Block& block) {
     }
     throw;
   }
-  block.memory = job->block;
 }
 
 void Spilled::make_room() {
