@@ -161,6 +161,8 @@ bool has_plain_form(const Program& program) {
   bool result = program.is_named;
   for_each_block(program.main, [&](const Block& block) {
     for (const Instruction& in : block.body) result = result && has_plain_form(program, in);
+    if (&block == &program.main) return;
+    for (const int value : block.results) result = result && !has_found_dim(program, value);
   });
   return result;
 }
