@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "reel/core/ops.h"
+#include "reel/core/ops/list/list.h"
+#include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/trace/passes/analysis/row_axes.h"
@@ -22,8 +24,18 @@ Rows count_rows(const Tensor& mask, const Rows& all) {
 TakenRows::TakenRows(Tensor mask, const Rows& all)
     : mask_(std::move(mask)), all_(all), taken_(count_rows(mask_, all)) {}
 
+/// Returns a value without rows. An empty TensorArray, and the token of a dim, may have dims with
+/// lengths of rows all the same.
+Tensor TakenRows::with_packed_dims(const Tensor& x) const {
+  Dims dims = x.dims();
+  for (Dim& dim : dims)
+    if (runs_over(dim, all_.named)) dim = pack(dim);
+  if (dims == x.dims()) return x;
+  return x.type().is_list() ? list_resized(x, dims) : dim_token(dims.back());
+}
+
 RowValue TakenRows::pack(const RowValue& value) const {
-  if (!value.is_many) return value;
+  if (!value.is_many) return {with_packed_dims(value.value), false};
   if (value.value.type().is_list())
     throw RowsRefused("a TensorArray in a branch that rows may take");
   if (has_lengths_of_absent(value.value.type(), all_.named))  // pack leaves these over all rows

@@ -15,8 +15,9 @@ class TakenRows {
 
   /// Returns the dim of the packed rows.
   const Rows& rows() const { return taken_; }
-  /// Returns the value with the taken rows only; unchanged if it is the same in all rows. Throws
-  /// RowsRefused for values that cannot be packed.
+  /// Returns the value with the taken rows only. A value that is the same in all rows gets dims of
+  /// the taken rows in place of dims with lengths for each row. Throws RowsRefused for values that
+  /// cannot be packed.
   RowValue pack(const RowValue& value) const;
   /// Returns the graph with dims of the taken rows bound in place of dims with lengths for each
   /// row.
@@ -26,6 +27,7 @@ class TakenRows {
 
  private:
   Dim pack(const Dim& dim) const;
+  Tensor with_packed_dims(const Tensor& x) const;
 
   Tensor mask_;
   Rows all_, taken_;
