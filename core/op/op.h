@@ -154,6 +154,9 @@ struct Op {
   bool has_effect = false;
   /// For integers that are known before a graph runs (core/graph/known_number.h).
   KnownInteger (*known_integer)(const Attrs*, std::span<const std::int64_t> in) = nullptr;
+  /// Tells what the op does along its axes (core/op/axes.h). Not needed for pointwise ops. Without
+  /// it, results may depend on all elements of all operands.
+  void (*axes)(const OpCall&, AxisFactors&) = nullptr;
 };
 
 /// Returns the operands that the vjp of one application reads, given the inputs `wanted`.

@@ -16,10 +16,12 @@ class DimEnv;
 class Graph;
 class GraphBuilder;
 class Recorder;
+class AxisFactors;
 class Vjp;
 struct Attrs;
 struct Op;
 struct KernelArgs;
+struct OpCall;
 struct TypeArgs;
 using ValueId = std::uint32_t;
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "reel/core/base/str.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/ops.h"
@@ -176,6 +177,7 @@ const Op full_like_op{
               {{{TensorType(i32, {0}), -2, 2, false}}, make_attrs(FullLikeAttrs{0})},
               {{{ragged_type(f32), -2, 2, false}}, make_attrs(FullLikeAttrs{0})}};
         },
+    .axes = same_axes,
 };
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/reductions/reduce.h"
@@ -85,6 +86,7 @@ const Op checked_logits_op{
                            sample(dims, 1), sample(dims, 2),   sample({0, 3}, 1)};
         },
     .iteration_batching = axes_across_iterations,
+    .axes = axes_beside_reduced,
 };
 
 Tensor checked_logits(const Tensor& logits, int axis) {

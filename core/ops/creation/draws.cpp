@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reel/core/base/str.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/ops.h"
@@ -315,6 +316,11 @@ const Op draw_rows_op{
           return OpSamples{sample({4, 3}, 0, 2, 0), sample({3, 4}, 1, 2, 1),
                            sample({batch, feature}, 0, batch, 2),
                            sample({feature, batch}, 1, batch, 0), sample(ragged, 0, ragged[0], 0)};
+        },
+    .axes =
+        [](const OpCall& call, AxisFactors& f) {
+          const int axis = call.attr<DrawRowsAttrs>().axis;
+          f.in(1, 0) = f.out(0, axis) = f.add(Role::drawn);
         },
 };
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "reel/core/base/str.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/creation/creation.h"
@@ -112,6 +113,7 @@ const Op one_hot_op{
               {{{TensorType(i32, {0}), 0, 3, false}}, make_attrs(DimAttrs{Dim(4), i32})}};
         },
     .iteration_batching = one_hot_across_iterations,
+    .axes = same_axes,
 };
 
 Tensor range(std::int64_t size, DType dtype) { return range(Dim(size), dtype); }

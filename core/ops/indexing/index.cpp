@@ -6,6 +6,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_facts.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/vjp.h"
@@ -305,6 +306,21 @@ void add_gathered_rows(Vjp& at) {
 
 }  // namespace
 
+void gathered_axes(const OpCall& call, AxisFactors& f) {
+  const auto& attrs = call.attr<GatherAttrs>();
+  int next = 0;
+  const auto add_new_axes = [&] {
+    for (std::size_t i = 0; i < attrs.matched.size(); ++i)
+      if (attrs.matched[i] < 0) f.in(1, static_cast<int>(i)) = next++;
+  };
+  for (int axis = 0; axis < call.in[0].rank(); ++axis) {
+    if (axis == attrs.axis) add_new_axes();
+    if (!attrs.is_indexed(axis)) f.in(0, axis) = next++;
+  }
+  for (std::size_t i = 0; i < attrs.matched.size(); ++i)
+    if (attrs.matched[i] >= 0) f.in(1, static_cast<int>(i)) = f.in(0, attrs.matched[i]);
+}
+
 const Op gather_op{
     .name = "gather",
     .type = gather_type,
@@ -328,6 +344,7 @@ const Op gather_op{
           return samples;
         },
     .iteration_batching = gather_across_iterations,
+    .axes = gathered_axes,
 };
 
 const Op gather_unknown_op{
@@ -345,6 +362,7 @@ const Op gather_unknown_op{
           return OpSamples{{{{TensorType(f32, {4, 2})}, {TensorType(i32, {3}), -4, 3, false}},
                             make_attrs(GatherAttrs{0, {-1}})}};
         },
+    .axes = gathered_axes,
 };
 
 Tensor gather_positions(const Tensor& x, const Tensor& indices, const AttrsRef& attrs) {

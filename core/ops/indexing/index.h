@@ -46,6 +46,8 @@ struct GatherAttrs {
 extern const Op gather_op;
 /// gather from a tensor with plain sizes that only a run determines: its vjp reads x for them.
 extern const Op gather_unknown_op;
+/// Axes of the indices without a pair are the result's in place of the indexed axes.
+void gathered_axes(const OpCall& call, AxisFactors& f);
 /// Adds updates to a tensor at the elements that gather would read.
 extern const Op scatter_add_op;
 

@@ -7,6 +7,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_slices.h"
 #include "reel/core/dims/same_name.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/vjp.h"
@@ -179,6 +180,19 @@ Tensors scatter_add_across_iterations(const IterationBatch& at) {
   return {bind(at.op, {at.in[0] * steps, at.many(1), at.in[2]}, make_attrs(std::move(attrs)))};
 }
 
+/// The updates have the axes that gather would return. Those that x lacks are added up.
+void scattered_axes(const OpCall& call, AxisFactors& f) {
+  const auto& attrs = call.attr<GatherAttrs>();
+  for (std::size_t i = 0; i < attrs.matched.size(); ++i)
+    f.in(1, static_cast<int>(i)) = attrs.matched[i] < 0 ? f.add(Role::unordered) : attrs.matched[i];
+  int next = 0;
+  for (int axis = 0; axis < call.in[0].rank(); ++axis) {
+    for (std::size_t i = 0; axis == attrs.axis && i < attrs.matched.size(); ++i)
+      if (attrs.matched[i] < 0) f.in(2, next++) = f.in(1, static_cast<int>(i));
+    if (!attrs.is_indexed(axis)) f.in(0, axis) = f.in(2, next++) = axis;
+  }
+}
+
 }  // namespace
 
 const Op scatter_add_op{
@@ -199,6 +213,7 @@ const Op scatter_add_op{
     .iteration_batching = scatter_add_across_iterations,
     .gains_from_batching = true,
     .updates_input = true,
+    .axes = scattered_axes,
 };
 
 namespace {

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "reel/core/base/str.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
@@ -144,6 +145,7 @@ const Op argsort_op{
               sample({3, 0}, 1, false),  sample({0, 3}, 1, false), sample({9}, 0, false, i64)};
         },
     .iteration_batching = axis_across_iterations<SortAttrs>,
+    .axes = axes_beside_worked<SortAttrs>,
 };
 
 // ---- top_k --------------------------------------------------------------------------------------
@@ -272,6 +274,11 @@ const Op top_k_op{
                            sample(dims, 2, 1, none)};
         },
     .iteration_batching = axis_across_iterations<TopKAttrs>,
+    .axes =
+        [](const OpCall& call, AxisFactors& f) {
+          const auto& best = call.attr<TopKAttrs>();
+          axes_around(best.axis, best.count, 1, call, f);
+        },
 };
 
 namespace {

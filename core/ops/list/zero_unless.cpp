@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
@@ -72,6 +73,10 @@ const Op zero_unless_op{
         },
     .iteration_batching = zero_unless_across_iterations,
     .takes_unranked = true,
+    .axes =
+        [](const OpCall& call, AxisFactors& f) {
+          for (std::size_t i = 1; i < call.in.size(); ++i) axes_beside(-1, i, call, f);
+        },
 };
 
 Tensor zero_unless(const Tensor& present, Tensor x) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/base/str.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/ops/products/gemm.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/registry.h"
@@ -164,6 +165,15 @@ SumOrder packed_order(const Op& packed_dot, const DotAttrs& dot, const TensorTyp
   return order_of_panels(a.dtype(), packing, a.numel() / packing.k);
 }
 
+namespace {
+/// No rows can be sliced from packed data, which has its own order.
+void packed_product_axes(const OpCall& call, AxisFactors& f) {
+  product_axes(call, f);
+  f.in(0, call.attr<DotAttrs>().a_contract[0]) = AxisFactors::kWhole;
+  for (int axis = 0; axis < call.in[1].rank(); ++axis) f.in(1, axis) = AxisFactors::kWhole;
+}
+}  // namespace
+
 const Op pack_op{
     .name = "pack",
     .type = pack_rule,
@@ -191,6 +201,7 @@ const Op packed_dot_op{
           return OpSamples{sample({2, 3}, {3, 4}, 1, 0), sample({2, 150}, {150, 130}, 1, 0),
                            sample({150, 2}, {130, 150}, 0, 1)};
         },
+    .axes = packed_product_axes,
 };
 
 const Op pack_turned_op{
@@ -219,6 +230,7 @@ const Op packed_turned_dot_op{
           return OpSamples{sample({5, 3}, {4, 3}, 1, 1), sample({5, 3}, {135, 3}, 1, 1),
                            sample({3, 5}, {7, 3}, 0, 1)};
         },
+    .axes = packed_product_axes,
 };
 
 namespace {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "reel/core/base/str.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
@@ -346,6 +347,18 @@ OpSamples dot_samples() {
 
 }  // namespace
 
+void product_axes(const OpCall& call, AxisFactors& f) {
+  const auto& dot = call.attr<DotAttrs>();
+  int next = 0;
+  for (std::size_t i = 0; i < dot.a_batch.size(); ++i)
+    f.in(0, dot.a_batch[i]) = f.in(1, dot.b_batch[i]) = next++;
+  for (std::size_t i = 0; i < dot.a_contract.size(); ++i)
+    f.in(0, dot.a_contract[i]) = f.in(1, dot.b_contract[i]) = f.add(Role::summed);
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
+    for (int axis = 0; axis < call.in[i].rank(); ++axis)
+      if (f.in(i, axis) == AxisFactors::kWhole) f.in(i, axis) = next++;
+}
+
 const Op dot_op{
     .name = "dot",
     .type = dot_type,
@@ -356,6 +369,7 @@ const Op dot_op{
     .iteration_batching = dot_across_iterations,
     .gains_from_batching = true,
     .can_add = true,
+    .axes = product_axes,
 };
 
 /// Masks both operands: in padding 0·NaN would not be zero. Eager mode leaves masks out that its

@@ -31,6 +31,9 @@ AttrsRef dot_attrs(DotAttrs attrs);
 AttrsRef single_pair(int in_a, int in_b);
 
 extern const Op dot_op;
+/// The result has the batch pairs, then the free axes of a, then those of b; pairs of contracted
+/// axes are summed.
+void product_axes(const OpCall& call, AxisFactors& f);
 /// True if rows of a have the same bits in a product of `rows` rows as among all, for operands of
 /// these types. Rows are along a's first axis, which is not contracted.
 bool dot_rows_are_alike(const DotAttrs& attrs, const TensorType& a, const TensorType& b,

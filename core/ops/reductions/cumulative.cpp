@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
@@ -135,6 +136,7 @@ const Op cumsum_op{
         },
     .samples = [] { return samples(1, true); },
     .iteration_batching = axis_across_iterations<CumulativeAttrs>,
+    .axes = axes_beside_worked<CumulativeAttrs>,
 };
 
 // y_k = Π_{j<k} x_j. Without quotients: x̄_i = y_i Σ_{k>i} ȳ_k Π_{i<j<k} x_j. The sum is the
@@ -152,6 +154,7 @@ const Op product_before_op{
     .reads = {.inputs = 1, .outputs = 1},
     .samples = [] { return samples(1, false); },
     .iteration_batching = axis_across_iterations<CumulativeAttrs>,
+    .axes = axes_beside_worked<CumulativeAttrs>,
 };
 
 // t_0 = 0, t_{i+1} = c_i + x_i t_i. Its gradient is the same recurrence from the other end: c̄ = v,
@@ -171,6 +174,7 @@ const Op recurrence_op{
     .reads = {.inputs = 1, .outputs = 1},
     .samples = [] { return samples(2, false); },
     .iteration_batching = axis_across_iterations<CumulativeAttrs>,
+    .axes = axes_beside_worked<CumulativeAttrs>,
 };
 
 Tensor product_before(const Tensor& x, int axis, bool reverse) {

@@ -66,6 +66,7 @@ constexpr Op extreme(std::string_view name, TypeRule type, OpKernel kernel) {
       .reads = {.inputs = 1, .outputs = 1},
       .samples = [] { return reduction_samples(f32, -2, 2, false); },
       .iteration_batching = axes_across_iterations,
+      .axes = reduced_axes_as<Role::unordered>,
   };
 }
 
@@ -83,6 +84,7 @@ constexpr Op position(std::string_view name, TypeRule type, OpKernel kernel) {
       .no_vjp = "positions are integers",
       .samples = [] { return one_axis_samples(f32, -2, 2, true); },
       .iteration_batching = axes_across_iterations,
+      .axes = reduced_axes,
   };
 }
 

@@ -9,6 +9,7 @@
 #include "reel/core/dims/axis.h"
 #include "reel/core/functions/operands.h"
 #include "reel/core/functions/reductions.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/op.h"
 #include "reel/core/ops/kernels/reduction_table.h"
 
@@ -74,6 +75,17 @@ Tensors reduction_across_iterations(const IterationBatch& at);
 
 /// Batches another op over axes over the iterations of a loop, as reduction_across_iterations.
 Tensors axes_across_iterations(const IterationBatch& at);
+
+/// Axes that are not reduced stay, in their order. Results depend on reduced axes as a whole.
+void reduced_axes(const OpCall& call, AxisFactors& f);
+/// The same; reduced axes have factors of this role.
+template <Role role>
+void reduced_axes_as(const OpCall& call, AxisFactors& f) {
+  reduced_axes(call, f);
+  for (const int axis : call.attr<ReduceAttrs>().axes) f.in(0, axis) = f.add(role);
+}
+/// The axes over which the op runs are whole; the result has all axes of the operand.
+void axes_beside_reduced(const OpCall& call, AxisFactors& f);
 
 /// Reduces one group of neighbouring axes after the other, the last first.
 void run_reduction(KernelArgs& args, ReductionLoop loop);

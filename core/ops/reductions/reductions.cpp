@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "reel/core/base/str.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/vjp.h"
@@ -163,6 +164,17 @@ Tensors axes_across_iterations(const IterationBatch& at) {
   return {bind(at.op, {at.in[0]}, reduce_attrs(behind_time(at.attr<ReduceAttrs>().axes)))};
 }
 
+void reduced_axes(const OpCall& call, AxisFactors& f) {
+  const std::vector<int>& reduced = call.attr<ReduceAttrs>().axes;
+  int next = 0;
+  for (int axis = 0; axis < call.in[0].rank(); ++axis)
+    if (!has(reduced, axis)) f.in(0, axis) = next++;
+}
+void axes_beside_reduced(const OpCall& call, AxisFactors& f) {
+  same_axes(call, f);
+  for (const int axis : call.attr<ReduceAttrs>().axes) f.in(0, axis) = AxisFactors::kWhole;
+}
+
 void run_reduction(KernelArgs& args, ReductionLoop loop) {
   const TensorType& x = args.input(0).type();
   const std::vector<int>& axes = args.attr<ReduceAttrs>().axes;
@@ -278,6 +290,12 @@ void spread_kernel(KernelArgs& args) {
   copy_strided(size_of(x.dtype()), axes, out.data<void>(), x.data<void>());
 }
 
+void spread_axes(const OpCall& call, AxisFactors& f) {
+  int next = 0;
+  for (int axis = 0; axis < call.out[0].rank(); ++axis)
+    if (!has(call.attr<SpreadAttrs>().axes, axis)) f.in(0, next++) = axis;
+}
+
 Tensors spread_across_iterations(const IterationBatch& at) {
   SpreadAttrs attrs = at.attr<SpreadAttrs>();
   attrs.axes = behind_time(attrs.axes);
@@ -308,6 +326,7 @@ const Op spread_op{
                            sample({feature}, {0, 1}, {batch, time})};
         },
     .iteration_batching = spread_across_iterations,
+    .axes = spread_axes,
 };
 
 namespace {
@@ -334,6 +353,7 @@ const Op sum_op{
     .samples = [] { return reduction_samples(f32, -2, 2, true); },
     .iteration_batching = reduction_across_iterations,
     .gains_from_batching = true,
+    .axes = reduced_axes_as<Role::summed>,
 };
 
 // ---- prod ---------------------------------------------------------------------------------------
@@ -370,6 +390,7 @@ const Op prod_op{
     .reads = {.inputs = 1},
     .samples = [] { return reduction_samples(f32, -1.5, 1.5, true); },
     .iteration_batching = axes_across_iterations,
+    .axes = reduced_axes,
 };
 
 // ---- any and all --------------------------------------------------------------------------------
@@ -392,6 +413,7 @@ const Op any_op{
     .no_vjp = "booleans have no gradient",
     .samples = [] { return reduction_samples(boolean, 0, 1, true); },
     .iteration_batching = axes_across_iterations,
+    .axes = reduced_axes_as<Role::unordered>,
 };
 const Op all_op{
     .name = "all",
@@ -401,6 +423,7 @@ const Op all_op{
     .no_vjp = "booleans have no gradient",
     .samples = [] { return reduction_samples(boolean, 0, 1, true); },
     .iteration_batching = axes_across_iterations,
+    .axes = reduced_axes_as<Role::unordered>,
 };
 
 Tensor spread(const Tensor& x, const std::vector<int>& axes, const Dims& dims) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
@@ -83,6 +84,7 @@ const Op logsumexp_op{
     .reads = {.inputs = 1, .outputs = 1},
     .samples = samples,
     .iteration_batching = axes_across_iterations,
+    .axes = reduced_axes,
 };
 
 // x̄ = y (ȳ - Σ y ȳ), the sum without padding.
@@ -99,6 +101,7 @@ const Op softmax_op{
     .reads = {.outputs = 1},
     .samples = samples,
     .iteration_batching = axes_across_iterations,
+    .axes = axes_beside_reduced,
 };
 
 // x̄ = ȳ - exp(y) Σ ȳ.
@@ -116,6 +119,7 @@ const Op log_softmax_op{
     .reads = {.outputs = 1},
     .samples = samples,
     .iteration_batching = axes_across_iterations,
+    .axes = axes_beside_reduced,
 };
 
 namespace {

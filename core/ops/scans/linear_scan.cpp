@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
@@ -335,6 +336,24 @@ OpSamples walk_samples(bool with_first) {
   return result;
 }
 
+/// Factors are the axes of operands with all axes; other operands and results lack the axis of the
+/// recurrence.
+template <class Attrs>
+void recurrence_axes(const OpCall& call, AxisFactors& f) {
+  const int worked = call.attr<Attrs>().axis;
+  int rank = 0;
+  for (const TensorType& type : call.in) rank = std::max(rank, type.rank());
+  const auto factor = [&](const TensorType& type, int axis) {
+    return axis + (type.rank() < rank && axis >= worked);
+  };
+  for (std::size_t i = 0; i < call.in.size(); ++i)
+    for (int axis = 0; axis < call.in[i].rank(); ++axis)
+      if (factor(call.in[i], axis) != worked) f.in(i, axis) = factor(call.in[i], axis);
+  for (std::size_t k = 0; k < call.out.size(); ++k)
+    for (int axis = 0; axis < call.out[k].rank(); ++axis)
+      f.out(k, axis) = factor(call.out[k], axis);
+}
+
 }  // namespace
 
 const Op linear_scan_op{
@@ -345,6 +364,7 @@ const Op linear_scan_op{
     .reads_by = scan_reads,
     .samples = forward_samples,
     .iteration_batching = axis_across_iterations<LinearScanAttrs>,
+    .axes = recurrence_axes<LinearScanAttrs>,
 };
 
 const Op linear_scan_grad_op{
@@ -355,6 +375,7 @@ const Op linear_scan_grad_op{
     .reads = {.inputs = kAll},
     .samples = gradient_samples,
     .iteration_batching = axis_across_iterations<LinearScanAttrs>,
+    .axes = recurrence_axes<LinearScanAttrs>,
 };
 
 const Op scan_lag_op{
@@ -381,6 +402,7 @@ const Op scan_lag_op{
         },
     .samples = [] { return walk_samples(true); },
     .iteration_batching = axis_across_iterations<ScanWalkAttrs>,
+    .axes = recurrence_axes<ScanWalkAttrs>,
 };
 
 const Op scan_edge_op{
@@ -396,6 +418,7 @@ const Op scan_edge_op{
         },
     .samples = [] { return walk_samples(false); },
     .iteration_batching = axis_across_iterations<ScanWalkAttrs>,
+    .axes = recurrence_axes<ScanWalkAttrs>,
 };
 
 namespace {

@@ -3,6 +3,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/dims/same_name.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/vjp.h"
@@ -119,6 +120,12 @@ const Op expand_op{
               {{{TensorType(f32, {0})}}, make_attrs(ExpandAttrs{{-1, 0}, {2}})}};
         },
     .iteration_batching = expand_across_iterations,
+    .axes =
+        [](const OpCall& call, AxisFactors& f) {
+          const std::vector<int>& from = call.attr<ExpandAttrs>().from;
+          for (std::size_t i = 0; i < from.size(); ++i)
+            if (from[i] >= 0) f.in(0, from[i]) = static_cast<int>(i);
+        },
 };
 
 namespace {

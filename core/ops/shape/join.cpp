@@ -7,6 +7,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_slices.h"
 #include "reel/core/dims/same_name.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/vjp.h"
@@ -170,6 +171,7 @@ const Op concat_op{
               {{{x.with({dims[0], one, dims[2]})}, {x}}, make_attrs(ConcatAttrs{1, longer})}};
         },
     .iteration_batching = concat_across_iterations,
+    .axes = axes_beside_worked<ConcatAttrs>,
 };
 
 namespace {
@@ -229,6 +231,7 @@ const Op unconcat_op{
               {{{TensorType(f32, dims)}}, make_attrs(UnconcatAttrs{2, {one, Dim("rest", 1)}})}};
         },
     .iteration_batching = axis_across_iterations<UnconcatAttrs>,
+    .axes = axes_beside_worked<UnconcatAttrs>,
 };
 
 // ---- split --------------------------------------------------------------------------------------
@@ -295,6 +298,7 @@ const Op split_op{
               {{{TensorType(f32, {2, 0})}}, make_attrs(SplitAttrs{1, 3, {}})}};
         },
     .iteration_batching = split_across_iterations,
+    .axes = axes_beside_worked<SplitAttrs>,
 };
 
 namespace {

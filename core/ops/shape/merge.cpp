@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "reel/core/base/str.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
@@ -135,6 +136,11 @@ const Op merge_dims_op{
                             make_attrs(MergeDimsAttrs{0, 3, all})}};
         },
     .iteration_batching = axis_across_iterations<MergeDimsAttrs>,
+    .axes =
+        [](const OpCall& call, AxisFactors& f) {
+          const auto& merged = call.attr<MergeDimsAttrs>();
+          axes_around(merged.axis, merged.count, 1, call, f);
+        },
 };
 
 constinit const Op merge_dims_unknown_op =
@@ -172,6 +178,11 @@ const Op split_dim_op{
                make_attrs(SplitDimAttrs{0, {dims[0], dims[2]}})}};
         },
     .iteration_batching = axis_across_iterations<SplitDimAttrs>,
+    .axes =
+        [](const OpCall& call, AxisFactors& f) {
+          const auto& split = call.attr<SplitDimAttrs>();
+          axes_around(split.axis, 1, static_cast<int>(split.parts.size()), call, f);
+        },
 };
 
 constinit const Op split_dim_unknown_op =

@@ -1,6 +1,7 @@
 // reverse: reverses elements along an axis.
 #include <cstring>
 
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
@@ -77,6 +78,7 @@ const Op reverse_op{
               {{{TensorType(f32, {4, 2})}}, make_attrs(ReverseAttrs{0, true})}};
         },
     .iteration_batching = axis_across_iterations<ReverseAttrs>,
+    .axes = axes_beside_worked<ReverseAttrs>,
 };
 
 Tensor reverse_shown(const Tensor& x, int axis) {

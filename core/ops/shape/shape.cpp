@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "reel/core/base/str.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/vjp.h"
@@ -104,6 +105,11 @@ const Op transpose_op{
               {{{TensorType(f32, {0, 3})}}, make_attrs(TransposeAttrs{{1, 0}})}};
         },
     .iteration_batching = transpose_across_iterations,
+    .axes =
+        [](const OpCall& call, AxisFactors& f) {
+          const std::vector<int>& order = call.attr<TransposeAttrs>().order;
+          for (std::size_t i = 0; i < order.size(); ++i) f.in(0, order[i]) = static_cast<int>(i);
+        },
 };
 
 // ---- reshape ------------------------------------------------------------------------------------
@@ -202,7 +208,52 @@ Tensors reshape_across_iterations(const IterationBatch& at) {
       bind(at.op, {at.in[0]}, make_attrs(ReshapeAttrs{{}, at.with_time(at.step_out[0].dims())}))};
 }
 
+/// Returns the number of elements before `axis`; -1 if only a run knows it.
+std::int64_t size_before(const TensorType& type, int axis) {
+  std::int64_t size = 1;
+  for (int i = 0; i < axis; ++i) {
+    const Dim& dim = type.dims()[static_cast<std::size_t>(i)];
+    if (!dim.has_size()) return -1;
+    size *= dim.size();
+  }
+  return size;
+}
+
+/// Returns the axis of the result with the same elements at each index as in x; -1 if there is
+/// none.
+int place_after_reshape(const TensorType& x, int axis, const TensorType& result) {
+  const Dim& dim = x.dims()[static_cast<std::size_t>(axis)];
+  for (int i = 0; i < result.rank(); ++i) {
+    if (!(result.dims()[static_cast<std::size_t>(i)] == dim)) continue;
+    const bool is_same_before =
+        i == axis && std::equal(x.dims().begin(), x.dims().begin() + axis, result.dims().begin());
+    const std::int64_t before = size_before(x, axis);
+    if (is_same_before || (before >= 0 && size_before(result, i) == before)) return i;
+  }
+  return -1;
+}
+
+/// A plain axis stays only if the sizes of all others are known: the reshape then takes any number
+/// of elements along it.
+void reshaped_axes(const OpCall& call, AxisFactors& f) {
+  const TensorType &x = call.in[0], &result = call.out[0];
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const int place = place_after_reshape(x, axis, result);
+    if (place >= 0 && (result.is_named() || with_open_axis(result, place))) f.in(0, axis) = place;
+  }
+}
+
 }  // namespace
+
+AttrsRef with_open_axis(const TensorType& result, int axis) {
+  std::vector<std::int64_t> sizes;
+  for (int i = 0; i < result.rank(); ++i) {
+    const Dim& dim = result.dims()[static_cast<std::size_t>(i)];
+    if (i != axis && !dim.has_size()) return {};
+    sizes.push_back(i == axis ? -1 : dim.size());
+  }
+  return make_attrs(ReshapeAttrs{std::move(sizes), {}});
+}
 
 const Op reshape_op{
     .name = "reshape",
@@ -226,6 +277,7 @@ const Op reshape_op{
                make_attrs(ReshapeAttrs{{}, Dims{dims[0], dims[1], dims[2], Dim("part", 2)}})}};
         },
     .iteration_batching = reshape_across_iterations,
+    .axes = reshaped_axes,
 };
 
 namespace {
@@ -322,6 +374,7 @@ const Op rename_op{
                make_attrs(RenameAttrs{0, Dim("nothing", 0)})}};
         },
     .iteration_batching = rename_across_iterations,
+    .axes = axes_beside_worked<RenameAttrs>,
 };
 
 Tensor transposed(const Tensor& x, std::vector<int> order) {

@@ -30,6 +30,9 @@ struct ReshapeAttrs {
   }
 };
 extern const Op reshape_op;
+/// Returns attributes of a reshape to the dims of `result` with `axis` open, so that it takes any
+/// number of rows. Returns null if another size is unknown.
+REEL_API AttrsRef with_open_axis(const TensorType& result, int axis);
 
 struct ExpandAttrs {
   std::vector<int> from;  ///< for every result axis the axis of x, or -1; axes of x that are not

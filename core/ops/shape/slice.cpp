@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "reel/core/base/str.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
@@ -112,6 +113,7 @@ const Op slice_op{
               {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{1, 1, {}, shorter})}};
         },
     .iteration_batching = slice_across_iterations,
+    .axes = axes_beside_worked<SliceAttrs>,
 };
 
 const Op slice_unknown_op{
@@ -130,6 +132,7 @@ const Op slice_unknown_op{
         [] {
           return OpSamples{{{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, 4, {}})}};
         },
+    .axes = axes_beside_worked<SliceAttrs>,
 };
 
 const Op unslice_op{
@@ -188,6 +191,7 @@ const Op unslice_op{
                make_attrs(SliceAttrs{1, 1, {}, dims[1]})}};
         },
     .iteration_batching = unslice_across_iterations,
+    .axes = axes_beside_worked<SliceAttrs>,
 };
 
 Tensor slice_positions(const Tensor& x, SliceAttrs attrs) {
@@ -264,6 +268,7 @@ const Op pad_op{
               {{{TensorType(f32, dims)}}, make_attrs(PadAttrs{1, 3, 0, 0, longer})}};
         },
     .iteration_batching = axis_across_iterations<PadAttrs>,
+    .axes = axes_beside_worked<PadAttrs>,
 };
 
 // ---- shift --------------------------------------------------------------------------------------
@@ -376,6 +381,12 @@ const Op shift_op{
                             make_attrs(ShiftAttrs{1, Dim("some", 2)})}};
         },
     .iteration_batching = shift_across_iterations,
+    .axes =
+        [](const OpCall& call, AxisFactors& f) {
+          axes_beside(call.attr<ShiftAttrs>().axis, 0, call, f);
+          for (int i = 0; i < call.in[1].rank(); ++i)
+            f.in(1, i) = find(call.in[0].dims(), call.in[1].dims()[static_cast<std::size_t>(i)]);
+        },
 };
 
 Tensor shift(const Tensor& x, const Tensor& offsets, int axis, const Dim& to, double value) {

@@ -3,6 +3,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/functions/unranked.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
@@ -92,6 +93,11 @@ const Op stack_op{
               {{{empty}, {empty}}, make_attrs(StackAttrs{2})}};
         },
     .iteration_batching = stack_across_iterations,
+    .axes =
+        [](const OpCall& call, AxisFactors& f) {
+          for (std::size_t i = 0; i < call.in.size(); ++i)
+            for (int axis = 0; axis < call.in[i].rank(); ++axis) f.in(i, axis) = axis + 1;
+        },
 };
 
 const Op unstack_op{
@@ -127,6 +133,10 @@ const Op unstack_op{
                            {{{TensorType(f32, {2, 0})}}, make_attrs(UnstackAttrs{2})}};
         },
     .iteration_batching = unstack_across_iterations,
+    .axes =
+        [](const OpCall& call, AxisFactors& f) {
+          for (int axis = 1; axis < call.in[0].rank(); ++axis) f.in(0, axis) = axis - 1;
+        },
 };
 
 // ---- Public functions ---------------------------------------------------------------------------

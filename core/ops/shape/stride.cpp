@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "reel/core/base/str.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
@@ -93,6 +94,7 @@ const Op stride_op{
                            {{{TensorType(f32, dims)}}, make_attrs(StrideAttrs{0, 2, one})}};
         },
     .iteration_batching = axis_across_iterations<StrideAttrs>,
+    .axes = axes_beside_worked<StrideAttrs>,
 };
 
 const Op stride_unknown_op{
@@ -111,6 +113,7 @@ const Op stride_unknown_op{
           return OpSamples{{{{TensorType(f32, {5, 2})}}, make_attrs(StrideAttrs{0, 2, {}})}};
         },
     .iteration_batching = axis_across_iterations<StrideAttrs>,
+    .axes = axes_beside_worked<StrideAttrs>,
 };
 
 const Op unstride_op{
@@ -155,6 +158,7 @@ const Op unstride_op{
               {{{TensorType(f32, dims)}}, make_attrs(StrideAttrs{1, 2, longer})}};
         },
     .iteration_batching = axis_across_iterations<StrideAttrs>,
+    .axes = axes_beside_worked<StrideAttrs>,
 };
 
 // ---- Public functions ---------------------------------------------------------------------------

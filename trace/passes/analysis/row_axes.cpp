@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "reel/core/dims/dim_env.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/effects.h"
@@ -11,20 +12,12 @@
 #include "reel/core/ops/control/recompute.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/creation/draws.h"
-#include "reel/core/ops/elementwise/element_loop.h"
-#include "reel/core/ops/indexing/index.h"
-#include "reel/core/ops/list/zero_unless.h"
-#include "reel/core/ops/products/packed.h"
-#include "reel/core/ops/products/products.h"
 #include "reel/core/ops/reductions/reduce.h"
-#include "reel/core/ops/scans/linear_scan.h"
-#include "reel/core/ops/shape/join.h"
 #include "reel/core/ops/shape/known_dims.h"
 #include "reel/core/ops/shape/lengths_read.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/shape.h"
-#include "reel/core/ops/shape/slice.h"
 #include "reel/core/types/dim_expression.h"
-#include "reel/trace/passes/analysis/row_rules.h"
 
 namespace reel {
 
@@ -88,32 +81,31 @@ void RowAxes::follow_records() {
       continue;
     }
     const bool names_mixed = joint_ == Joint::any_order && names_mixed_dim(record);
-    int axis = kNone;
+    std::vector<int> axes;
     const auto is = [&](int kind) {
       return std::any_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == kind; });
     };
     if (record.op->has_effect || has_effects(record) || is(kMixed) || is(kSummed) || names_mixed)
-      axis = kMixed;
+      axes.assign(out.size(), kMixed);
     else if (std::all_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == kNone; }))
-      axis = axis_made(record);
+      axes.assign(out.size(), axis_made(record));
     else
-      axis = axis_of(record);
-    for (const ValueId v : out) {
+      axes = axes_of(record);
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      const ValueId v = out[k];
       // A value that has the dim without being computed from rows may be anything, unless it is
       // uniform.
-      const bool has_others =
-          axis == kNone && !is_uniform_[v] && rows_.is_named() && contains(type(v).dims(), rows_);
+      const bool has_others = axes[k] == kNone && !is_uniform_[v] && rows_.is_named() &&
+                              contains(type(v).dims(), rows_);
       // A dim with lengths of absent rows is as long as the longest row: whatever their order.
       const bool has_lengths = joint_ != Joint::any_order &&
                                (has_lengths_of_absent(type(v), rows_) || has_kept_lengths(type(v)));
-      axes_[v] = (has_others || has_lengths) && record.op != &fused_op ? kMixed
-                 : is_linear_scan(record.op) ? of_scan_result(record, v, axis)
-                                             : axis;
+      axes_[v] = (has_others || has_lengths) && record.op != &fused_op ? kMixed : axes[k];
       if (joint_ == Joint::any_order) axes_[v] = in_any_order(record, axes_[v]);
     }
     if (joint_ == Joint::any_order) note_mixed_dims(record);
     const Op* const mixing = first_mixing_;
-    if (record.op == &fused_op && axis != kMixed) follow_fused(record);
+    if (record.op == &fused_op && axes[0] != kMixed) follow_fused(record);
     const Op* const drawn = drawing_op(record);
     for (const ValueId v : out) drawn_[v] = axes_[v] == kNone ? drawn : nullptr;
     const bool is_mixed =
@@ -156,7 +148,7 @@ int RowAxes::axis_beside_sums(const OpRecord& record) {
   }
   if (!has_rows) return kMixed;
   for (const auto& [v, axis] : sums) axes_[v] = kNone;
-  const int result = axis_of(record);
+  const int result = axes_of(record)[0];
   for (const auto& [v, axis] : sums) axes_[v] = axis;
   return result;
 }
@@ -218,146 +210,40 @@ int RowAxes::axis_made(const OpRecord& record) const {
   return kNone;
 }
 
-/// Returns the axis of rows in the outputs of an op with rows in some operands.
-int RowAxes::axis_of(const OpRecord& record) const {
+/// Returns the axes of rows in the outputs of an op with rows in some operands.
+std::vector<int> RowAxes::axes_of(const OpRecord& record) const {
+  const auto all = [&](int axis) { return std::vector<int>(record.output_count, axis); };
+  if (record.op == &fused_op) return all(kNone);  // follow_fused() finds them
+  if (joint_ == Joint::any_order && name_of_defined_dim(record))
+    return all(kNone);  // rows' lengths
   const auto in = graph_.inputs_of(record);
-  const Op* const op = record.op;
-  const TensorType& result = type(graph_.outputs_of(record)[0]);
-  if (op == &fused_op) return kNone;  // follow_fused() finds it
-  if (joint_ == Joint::any_order && name_of_defined_dim(record)) return kNone;  // rows' lengths
-  if (op == &dot_op || is_packed_dot(*op)) return of_product(record, in);
-  if (op == &gather_op || op == &gather_unknown_op)
-    return of_gather(get<GatherAttrs>(record.attrs.get()), axes_[in[0]], axes_[in[1]]);
-  if (op == &scatter_add_op) return of_scatter(get<GatherAttrs>(record.attrs.get()), in);
-  if (is_linear_scan(op)) return of_linear_scan(record, in);
-  if (op == &draw_rows_op) {
-    // Lengths number the elements of a ragged draw, and dims of a row block have none.
-    if (joint_ != Joint::any_order && result.is_ragged()) return kMixed;
-    return get<DrawRowsAttrs>(record.attrs.get()).axis;
+  const std::vector<TensorType> types = graph_.types_of(in),
+                                results = graph_.types_of(graph_.outputs_of(record));
+  const AxisFactors factors = axis_factors({*record.op, record.attrs.get(), types, results});
+  int rows = AxisFactors::kWhole;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (axes_[in[i]] == kNone) continue;
+    const int factor = axes_[in[i]] < 0 ? AxisFactors::kWhole : factors.in(i, axes_[in[i]]);
+    if (factor == AxisFactors::kWhole || (rows != AxisFactors::kWhole && factor != rows))
+      return all(kMixed);
+    rows = factor;
   }
-  if (element_loop(*op) || (op->pointwise && op != &full_like_op)) return of_elements(in, result);
-  if (op == &zero_unless_op && axes_[in[0]] == kNone) return axis_of_all(record, in.subspan(1));
-  const int axis = axis_of_all(record, in);
-  if (axis >= 0 && joint_ == Joint::any_order && is_extreme_of(record, axis)) return kSummed;
-  return axis < 0 ? kMixed : rows_after(record, type(in[0]), axis, result);
-}
-
-/// Returns the axis of rows in operands that have all axes; kMixed if the recurrence runs along it.
-/// The other operands lack the axis of the recurrence.
-int RowAxes::of_linear_scan(const OpRecord& record, std::span<const ValueId> in) const {
-  const int worked = linear_scan_axis(record.op, record.attrs.get());
-  int rank = 0, place = kNone;
-  for (const ValueId v : in) rank = std::max(rank, type(v).rank());
-  for (const ValueId v : in) {
-    if (axes_[v] == kNone && is_uniform_[v]) continue;
-    if (axes_[v] < 0) return kMixed;
-    const int here = axes_[v] + (type(v).rank() < rank && axes_[v] >= worked);
-    if (here == worked || (place != kNone && here != place)) return kMixed;
-    place = here;
+  // Rows meet rows, or operands that are equal along them.
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (axes_[in[i]] != kNone || (rows_.is_named() && is_uniform_[in[i]])) continue;
+    const int axis = factors.axis_in(i, rows);
+    if (axis >= 0 && (rows_.is_named() || dim_at(types[i], axis).raw_size() != 1))
+      return all(kMixed);
   }
-  return place;
-}
-
-/// Returns the axis of rows in one result of such an op, given the axis in operands with all axes.
-int RowAxes::of_scan_result(const OpRecord& record, ValueId v, int axis) const {
-  int rank = 0;
-  for (const ValueId operand : graph_.inputs_of(record))
-    rank = std::max(rank, type(operand).rank());
-  return axis - (type(v).rank() < rank && axis > linear_scan_axis(record.op, record.attrs.get()));
-}
-
-/// Returns the axis of rows in the operands if it is the same for all; otherwise kMixed.
-int RowAxes::axis_of_all(const OpRecord& record, std::span<const ValueId> in) const {
-  const int axis = axes_[in[0]];
-  if (record.op == &shift_op && type(in[0]).is_named()) return axis;  // offsets are matched by name
-  const bool joins = record.op == &concat_op || record.op == &stack_op;
-  int place = kNone;
-  for (const ValueId v : in) {
-    const bool is_same_for_all = joins && rows_.is_named() && is_uniform_[v];
-    if (axes_[v] == kNone && is_same_for_all) continue;
-    if (axes_[v] < 0 || (place != kNone && axes_[v] != place)) return kMixed;
-    place = axes_[v];
-  }
-  return place;
-}
-
-/// Element-wise ops: rows must meet rows, or operands that are equal along them.
-int RowAxes::of_elements(std::span<const ValueId> in, const TensorType& result) const {
-  int place = kNone;
-  for (const ValueId v : in) {
-    if (axes_[v] == kNone) continue;
-    const int here = result.is_named()
-                         ? find(result.dims(), type(v).dims()[static_cast<std::size_t>(axes_[v])])
-                         : axes_[v] + result.rank() - type(v).rank();
-    if (place != kNone && here != place) return kMixed;
-    place = here;
-  }
-  for (const ValueId v : in) {
-    if (axes_[v] != kNone) continue;
-    if (result.is_named()) {
-      if (!is_uniform_[v] &&
-          find(type(v).dims(), result.dims()[static_cast<std::size_t>(place)]) >= 0)
-        return kMixed;
-      continue;
-    }
-    const int axis = place - (result.rank() - type(v).rank());
-    if (axis >= 0 && type(v).sizes()[static_cast<std::size_t>(axis)] != 1) return kMixed;
-  }
-  return place;
-}
-
-/// Products: rows are a free axis of one operand, or a pair of batch axes, or a pair that is summed
-/// over.
-int RowAxes::of_product(const OpRecord& record, std::span<const ValueId> in) const {
-  const auto& dot = get<DotAttrs>(record.attrs.get());
-  const int a = axes_[in[0]], b = axes_[in[1]];
-  if (is_packed_dot(*record.op) && b != kNone) return kMixed;  // packed data has no rows
-  if (a != kNone && b != kNone) {
-    for (std::size_t i = 0; i < dot.a_batch.size(); ++i)
-      if (dot.a_batch[i] == a) return dot.b_batch[i] == b ? static_cast<int>(i) : kMixed;
-    for (std::size_t i = 0; i < dot.a_contract.size(); ++i)
-      if (dot.a_contract[i] == a) return dot.b_contract[i] == b ? kSummed : kMixed;
-    return kMixed;
-  }
-  const bool is_a = a != kNone;
-  const int axis = is_a ? a : b;
-  const auto& contract = is_a ? dot.a_contract : dot.b_contract;
-  const auto& batch = is_a ? dot.a_batch : dot.b_batch;
-  if (has(contract, axis) || has(batch, axis)) return kMixed;
-  int place = static_cast<int>(batch.size());
-  if (!is_a)
-    place += type(in[0]).rank() - static_cast<int>(dot.a_contract.size() + dot.a_batch.size());
-  for (int other = 0; other < axis; ++other) place += !has(contract, other) && !has(batch, other);
-  return place;
-}
-
-/// Gathers from a table that all rows share, or from a tensor that has rows as well.
-int RowAxes::of_gather(const GatherAttrs& attrs, int in_x, int in_indices) const {
-  const auto added = [&](std::size_t end) {
-    return static_cast<int>(
-        std::count(attrs.matched.begin(), attrs.matched.begin() + static_cast<int>(end), -1));
-  };
-  if (in_x == kNone) {
-    const auto k = static_cast<std::size_t>(in_indices);
-    return attrs.matched[k] < 0 ? attrs.axis + added(k) : kMixed;
-  }
-  if (attrs.is_indexed(in_x)) return kMixed;
-  const auto found = std::find(attrs.matched.begin(), attrs.matched.end(), in_x);
-  const int along =
-      found == attrs.matched.end() ? kNone : static_cast<int>(found - attrs.matched.begin());
-  if (along != in_indices) return kMixed;
-  return in_x < attrs.axis ? in_x : in_x - attrs.count + added(attrs.matched.size());
-}
-
-/// Updates must go to the same rows from which a gather would take them.
-int RowAxes::of_scatter(const GatherAttrs& attrs, std::span<const ValueId> in) const {
-  int axis = axes_[in[0]];
-  if (axis == kNone && is_uniform_[in[0]] && rows_.is_named())
-    axis = find(type(in[0]).dims(), rows_);
-  const bool adds_rows = axis == kNone && axes_[in[1]] >= 0 && joint_ == Joint::any_order;
-  if (axis < 0 && !adds_rows) return kMixed;
-  if (axes_[in[2]] < 0 || of_gather(attrs, axis, axes_[in[1]]) != axes_[in[2]]) return kMixed;
-  return adds_rows ? kSummed : axis;
+  const Role role = factors.role(rows);
+  const bool is_any = joint_ == Joint::any_order;
+  if (role == Role::summed || (role == Role::unordered && is_any)) return all(kSummed);
+  // Lengths number the elements of a ragged draw, and dims of a row block have none.
+  const bool has_numbers = role == Role::drawn && !is_any && results[0].is_ragged();
+  if (role == Role::unordered || has_numbers) return all(kMixed);
+  std::vector<int> result;
+  for (std::size_t k = 0; k < results.size(); ++k) result.push_back(factors.axis_out(k, rows));
+  return result;
 }
 
 void RowAxes::follow_fused(const OpRecord& record) {

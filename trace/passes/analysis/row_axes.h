@@ -10,8 +10,7 @@
 
 namespace reel {
 
-class EndedValues;   // trace/passes/analysis/ended_values.h
-struct GatherAttrs;  // core/ops/indexing/index.h
+class EndedValues;  // trace/passes/analysis/ended_values.h
 
 /// Tracks one dim, the dim of the rows, through the values of a graph. As long as ops treat each
 /// row on its own, row r of a value depends only on row r of inputs with rows, and on inputs
@@ -64,14 +63,7 @@ class RowAxes {
   const Op* summing_op(std::span<const ValueId> in) const;
   const Op* drawing_op(const OpRecord& record) const;
   int axis_made(const OpRecord& record) const;
-  int axis_of(const OpRecord& record) const;
-  int axis_of_all(const OpRecord& record, std::span<const ValueId> in) const;
-  int of_elements(std::span<const ValueId> in, const TensorType& result) const;
-  int of_product(const OpRecord& record, std::span<const ValueId> in) const;
-  int of_gather(const GatherAttrs& attrs, int in_x, int in_indices) const;
-  int of_scatter(const GatherAttrs& attrs, std::span<const ValueId> in) const;
-  int of_linear_scan(const OpRecord& record, std::span<const ValueId> in) const;
-  int of_scan_result(const OpRecord& record, ValueId v, int axis) const;
+  std::vector<int> axes_of(const OpRecord& record) const;
   void follow_fused(const OpRecord& record);
   void follow_loop(const OpRecord& record);
   int in_any_order(const OpRecord& record, int axis) const;

@@ -8,7 +8,6 @@
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/types/tensor.h"
-#include "reel/trace/passes/analysis/row_rules.h"
 
 namespace reel {
 namespace {

@@ -1,6 +1,6 @@
-// Row rules of ops: a loop around each op is split into row blocks and has the bits of an unsplit
+// Rows of ops: a loop around each op is split into row blocks and has the bits of an unsplit
 // loop.
-#include "reel/trace/passes/analysis/row_rules.h"
+#include "reel/core/op/axes.h"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ struct Named {
   bool has_indices = false;  ///< which may be out of range in finished entries
 };
 
-class RowRulesTest : public ::testing::Test {
+class RowsOfOpsTest : public ::testing::Test {
  protected:
   const Dim batch{"batch", 7}, hidden{"hidden", 8}, half{"half", 4}, head{"head", 2};
   const Dim ragged{"time", tensor({4, 1, 0, 3, 4, 2, 3}, {batch})}, full{"time", 4};
@@ -180,7 +180,7 @@ class RowRulesTest : public ::testing::Test {
   }
 };
 
-TEST_F(RowRulesTest, OverNames) {
+TEST_F(RowsOfOpsTest, OverNames) {
   const Tensor x = random_normal({full, batch, hidden});
   for (const auto& [name, next, has_indices] : over_names()) {
     SCOPED_TRACE(name);
@@ -188,7 +188,7 @@ TEST_F(RowRulesTest, OverNames) {
   }
 }
 
-TEST_F(RowRulesTest, OverNamesWhereEntriesEndOneByOne) {
+TEST_F(RowsOfOpsTest, OverNamesWhereEntriesEndOneByOne) {
   const Tensor x = mask_padding(random_normal({ragged, batch, hidden}), NAN);
   for (const auto& [name, next, has_indices] : over_names()) {
     SCOPED_TRACE(name);
@@ -198,7 +198,7 @@ TEST_F(RowRulesTest, OverNamesWhereEntriesEndOneByOne) {
   }
 }
 
-TEST_F(RowRulesTest, OverPlainAxes) {
+TEST_F(RowsOfOpsTest, OverPlainAxes) {
   const Tensor x = random_normal({4, 7, 8}), table = random_normal({8, 8});
   const std::vector<Named> all{
       {"slice, concat",
@@ -246,7 +246,7 @@ TEST_F(RowRulesTest, OverPlainAxes) {
   }
 }
 
-TEST_F(RowRulesTest, OpsAlongTheRows) {
+TEST_F(RowsOfOpsTest, OpsAlongTheRows) {
   const Tensor x = random_normal({4, 7, 8}), square_x = random_normal({4, 7, 7});
   const auto why = [&](const Next& next, const Tensor& x) {
     const std::string all = why_not(next, x);
@@ -271,7 +271,7 @@ TEST_F(RowRulesTest, OpsAlongTheRows) {
             "not cut: op add may mix the rows, 7");
 }
 
-TEST_F(RowRulesTest, WhatIsDrawnIsToBlame) {
+TEST_F(RowsOfOpsTest, WhatIsDrawnIsToBlame) {
   // Its rows could be its first axis or its second.
   const Tensor x = random_normal({4, 7, 7});
   const auto next = [](const Tensor& y) {
@@ -281,7 +281,7 @@ TEST_F(RowRulesTest, WhatIsDrawnIsToBlame) {
   EXPECT_TRUE(why_not(next, x).starts_with("not cut: op random_normal may mix the rows, 7\n"));
 }
 
-TEST_F(RowRulesTest, IndicesOfEntriesThatHaveEndedMayBeAnything) {
+TEST_F(RowsOfOpsTest, IndicesOfEntriesThatHaveEndedMayBeAnything) {
   const Tensor table = random_normal({Dim("classes", 8), hidden});
   const Dim classes = table.dims()[0];
   const auto next = [&](const Tensor& y) { return y + gather(table, argmax(y, hidden), classes); };
@@ -291,7 +291,7 @@ TEST_F(RowRulesTest, IndicesOfEntriesThatHaveEndedMayBeAnything) {
                                "entries\n"));
 }
 
-TEST_F(RowRulesTest, DrawsThatAreMixedAreThoseOfEndedEntries) {
+TEST_F(RowsOfOpsTest, DrawsThatAreMixedAreThoseOfEndedEntries) {
   // The numbers that finished entries drew count in a sum over entries, and therefore in a
   // gradient.
   const Dim batch = this->batch, hidden = this->hidden;

@@ -1,0 +1,93 @@
+// core/op/axes.h — AxisFactors, what an op does along the axes of its operands.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "reel/core/base/visibility.h"
+#include "reel/core/op/attrs.h"
+#include "reel/core/types/tensor_type.h"
+
+REEL_API_BEGIN
+namespace reel {
+
+/// One application of an op, as far as types and attributes tell it.
+struct OpCall {
+  const Op& op;
+  const Attrs* attrs;
+  std::span<const TensorType> in, out;
+  template <class T>
+  const T& attr() const {
+    return get<T>(attrs);
+  }
+};
+
+/// What an op does along a factor.
+enum class Role : std::uint8_t {
+  mapped,     ///< an element of the results depends only on the elements of operands with its index
+  drawn,      ///< as mapped, and it also depends on the number of that element among all
+  summed,     ///< the results are sums over it
+  unordered,  ///< the results depend on all of its elements, in whatever order, as maxima do
+};
+
+/// The indices over which an op runs, its factors, as the letters of an Einstein sum: axes of
+/// operands and results with the same factor are one index. After the sharding rules of Shardy
+/// (OpenXLA).
+///
+/// A number from 0 on is a mapped factor: by default, the axis of the first result. kWhole marks an
+/// axis on which the results may depend as a whole, in its order.
+class AxisFactors {
+ public:
+  static constexpr int kWhole = -1;
+
+  /// Begins with kWhole for all axes of operands, and with the axis itself for axes of results.
+  explicit AxisFactors(const OpCall& call);
+
+  /// Return the factor of an axis of operand i, or of result k.
+  int& in(std::size_t i, int axis) { return factors_[first(i) + axis]; }
+  int& out(std::size_t k, int axis) { return factors_[first(operands_ + k) + axis]; }
+  int in(std::size_t i, int axis) const { return factors_[first(i) + axis]; }
+  int out(std::size_t k, int axis) const { return factors_[first(operands_ + k) + axis]; }
+  /// Returns a new factor of this role.
+  int add(Role role);
+  Role role(int factor) const;
+
+  /// Returns the axis of operand i, or of result k, with this factor; -1 if it has none.
+  int axis_in(std::size_t i, int factor) const { return axis_of(i, factor); }
+  int axis_out(std::size_t k, int factor) const { return axis_of(operands_ + k, factor); }
+
+ private:
+  std::size_t first(std::size_t value) const { return first_[value]; }
+  int axis_of(std::size_t value, int factor) const;
+
+  std::size_t operands_;
+  std::vector<std::size_t> first_;  ///< by operand, then by result; the last one is the end
+  std::vector<int> factors_;
+  std::vector<Role> added_;  ///< of factors -2, -3, …
+};
+
+/// Returns what the op does along its axes. An op without `axes` has kWhole for all of its operands
+/// unless it is pointwise.
+AxisFactors axis_factors(const OpCall& call);
+
+// ---- Factors that several ops have --------------------------------------------------------------
+
+/// Operands are broadcast: named dims meet the same dims, plain axes meet from the last one on.
+void broadcast_axes(const OpCall& call, AxisFactors& f);
+/// Every axis of an operand is that axis of the results.
+void same_axes(const OpCall& call, AxisFactors& f);
+/// Every axis of operand i but `worked` is that axis of the results.
+void axes_beside(int worked, std::size_t i, const OpCall& call, AxisFactors& f);
+/// As axes_beside() for all operands of the first one's rank; `worked` is the attribute `axis`.
+template <class Attrs>
+void axes_beside_worked(const OpCall& call, AxisFactors& f) {
+  for (std::size_t i = 0; i < call.in.size(); ++i)
+    if (call.in[i].rank() == call.in[0].rank()) axes_beside(call.attr<Attrs>().axis, i, call, f);
+}
+/// `count` axes of the first operand from `axis` on become `made` axes, which depend on all of
+/// them. The other axes stay, in their order.
+void axes_around(int axis, int count, int made, const OpCall& call, AxisFactors& f);
+
+}  // namespace reel
+REEL_API_END

@@ -1,0 +1,199 @@
+// Requirements on what every op tells of its axes: operands that are permuted along a factor give
+// results that are permuted, or the same if they are reduced over it.
+#include "reel/core/op/axes.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "reel/core/op/bind.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/elementwise/elementwise.h"
+#include "reel/core/ops/indexing/index.h"
+#include "reel/core/ops/products/products.h"
+#include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/scans/linear_scan.h"
+#include "reel/core/ops/shape/merge.h"
+#include "reel/core/ops/shape/shape.h"
+#include "reel/core/ops/shape/slice.h"
+#include "reel/core/types/sizes.h"
+#include "reel/tests/check.h"
+#include "reel/tests/core/sample_values.h"
+
+namespace reel {
+namespace {
+
+/// Returns x with its elements along an axis moved by one: the last one comes first.
+Tensor rotated(const Tensor& x, int axis) {
+  const std::vector<std::int64_t> sizes = x.shape();
+  const auto at = static_cast<std::size_t>(axis);
+  const auto product = [&](std::size_t begin, std::size_t end) {
+    return std::accumulate(sizes.begin() + static_cast<std::ptrdiff_t>(begin),
+                           sizes.begin() + static_cast<std::ptrdiff_t>(end), std::int64_t{1},
+                           std::multiplies<>());
+  };
+  const std::int64_t outer = product(0, at), n = sizes[at], inner = product(at + 1, sizes.size());
+  const auto bytes = static_cast<std::size_t>(inner) * size_of(x.dtype());
+  const Tensor result(allocate_block(x.type()));
+  for (std::int64_t i = 0; i < outer; ++i)
+    for (std::int64_t k = 0; k < n; ++k)
+      std::memcpy(result.data<char>() + static_cast<std::size_t>(i * n + (k + 1) % n) * bytes,
+                  x.data<char>() + static_cast<std::size_t>(i * n + k) * bytes, bytes);
+  return result;
+}
+
+/// An op applied to the operands of a sample.
+class Applied {
+ public:
+  Applied(const Op& op, const OpSample& sample) : op_(op), attrs_(sample.attrs) {
+    in_ = draw_sample(sample, false);
+    out_ = bind_all(op, in_, attrs_);
+    for (const Tensor& x : in_) in_types_.push_back(x.type());
+    for (const Tensor& y : out_) out_types_.push_back(y.type());
+  }
+  AxisFactors factors() const { return axis_factors({op_, attrs_.get(), in_types_, out_types_}); }
+  const Tensors& in() const { return in_; }
+
+  /// Expects that operands rotated along a factor give rotated results. Returns false if its dims
+  /// have lengths, or lengths run over them: rows of other lengths do not move.
+  bool expect_rotated(const AxisFactors& factors, int factor) const {
+    Tensors in = in_;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (const int axis = factors.axis_in(i, factor); axis >= 0) {
+        if (has_lengths(in_types_, in_types_[i].dims()[static_cast<std::size_t>(axis)]) ||
+            has_lengths(out_types_, in_types_[i].dims()[static_cast<std::size_t>(axis)]))
+          return false;
+        in[i] = rotated(in[i], axis);
+      }
+    const Tensors made = bind_all(op_, in, attrs_);
+    const Role role = factors.role(factor);
+    for (std::size_t k = 0; k < made.size(); ++k) {
+      const int axis = factors.axis_out(k, factor);
+      EXPECT_EQ(axis >= 0, role == Role::mapped || role == Role::drawn) << "result " << k;
+      if (axis >= 0)
+        expect_same_bits(mask_padding(made[k]), mask_padding(rotated(out_[k], axis)));
+      else  // the terms are added in another order
+        expect_all_close(mask_padding(made[k]), mask_padding(out_[k]), 1e-5);
+    }
+    return true;
+  }
+
+ private:
+  static bool has_lengths(const std::vector<TensorType>& types, const Dim& dim) {
+    return dim.is_ragged() || std::ranges::any_of(types, [&](const TensorType& type) {
+             return std::ranges::any_of(
+                 type.dims(), [&](const Dim& other) { return contains(other.length_dims(), dim); });
+           });
+  }
+  const Op& op_;
+  AttrsRef attrs_;
+  Tensors in_, out_;
+  std::vector<TensorType> in_types_, out_types_;
+};
+
+std::vector<const Op*> ops_with_axes() {
+  std::vector<const Op*> result;
+  for (const Op* op : all_ops())
+    if ((op->axes || op->pointwise) && op->samples) result.push_back(op);
+  return result;
+}
+
+class AxesOfEveryOp : public ::testing::TestWithParam<const Op*> {};
+INSTANTIATE_TEST_SUITE_P(Ops, AxesOfEveryOp, ::testing::ValuesIn(ops_with_axes()),
+                         [](const auto& info) { return std::string(info.param->name); });
+
+TEST_P(AxesOfEveryOp, OperandsRotatedAlongAFactorGiveRotatedResults) {
+  int rotations = 0;
+  for (const OpSample& sample : GetParam()->samples()) {
+    const Applied applied(*GetParam(), sample);
+    const AxisFactors factors = applied.factors();
+    std::vector<int> done;
+    for (std::size_t i = 0; i < applied.in().size(); ++i)
+      for (int axis = 0; axis < applied.in()[i].rank(); ++axis) {
+        const int factor = factors.in(i, axis);
+        if (factor == AxisFactors::kWhole || std::ranges::count(done, factor)) continue;
+        SCOPED_TRACE(str(GetParam()->name, ": factor of axis ", axis, " of operand ", i, ", ",
+                         applied.in()[i].type()));
+        done.push_back(factor);
+        rotations += applied.expect_rotated(factors, factor);
+      }
+  }
+  EXPECT_GT(rotations, 0);
+}
+
+/// A letter for each axis, as in einsum: "ij,jk->ik". Axes that are whole have the letter *, sums
+/// are upper-case, extremes have a point behind them.
+std::string letters(const Op& op, const Attrs* attrs, const std::vector<TensorType>& in) {
+  TypeList out;
+  TypeArgs args{op, attrs, in, out};
+  op.type(args);
+  const AxisFactors f = axis_factors({op, attrs, in, out.span()});
+  std::string result;
+  const auto letter = [&](int factor) {
+    if (factor == AxisFactors::kWhole) return std::string("*");
+    const Role role = f.role(factor);
+    const char of_added = static_cast<char>((role == Role::summed ? 'A' : 'a') - 2 - factor);
+    if (factor < 0) return std::string(1, of_added) + (role == Role::unordered ? "." : "");
+    return std::string(1, static_cast<char>('i' + factor));
+  };
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    result += i ? "," : "";
+    for (int axis = 0; axis < in[i].rank(); ++axis) result += letter(f.in(i, axis));
+  }
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    result += k ? "," : "->";
+    for (int axis = 0; axis < out.span()[k].rank(); ++axis) result += letter(f.out(k, axis));
+  }
+  return result;
+}
+
+struct Letters {
+  const Op& op;
+  AttrsRef attrs;
+  std::vector<TensorType> in;
+  const char* expected;
+};
+
+TEST(AxisFactorsTest, ReadAsEinsum) {
+  const auto f = [](std::initializer_list<std::int64_t> sizes) {
+    Dims dims;
+    for (const std::int64_t size : sizes) dims.emplace_back(size);
+    return TensorType(f32, dims);
+  };
+  const TensorType x = f({2, 3, 4}), index = TensorType(i32, {5});
+  const Dim batch("batch", 2), time("time", 3);
+  const Letters all[] = {
+      {add_op, {}, {x, f({4})}, "ijk,k->ijk"},
+      {add_op, {}, {x, f({3, 1})}, "ijk,j*->ijk"},
+      {mul_op, {}, {TensorType(f32, {batch, time}), TensorType(f32, {time})}, "ij,j->ij"},
+      {sum_op, reduce_attrs({1}), {x}, "iAj->ij"},
+      {max_op, reduce_attrs({0, 2}), {x}, "a.ib.->i"},
+      {prod_op, reduce_attrs({1}), {x}, "i*j->ij"},
+      {softmax_op, reduce_attrs({2}), {x}, "ij*->ijk"},
+      {dot_op, make_attrs(DotAttrs{{1}, {0}, {}, {}}), {f({2, 3}), f({3, 4})}, "iA,Aj->ij"},
+      {dot_op, make_attrs(DotAttrs{{2}, {1}, {0}, {0}}), {x, f({2, 4, 5})}, "ijA,iAk->ijk"},
+      {transpose_op, make_attrs(TransposeAttrs{{2, 0, 1}}), {x}, "jki->ijk"},
+      {expand_op, make_attrs(ExpandAttrs{{-1, 0}, {Dim(7)}}), {f({3})}, "j->ij"},
+      {reshape_op, make_attrs(ReshapeAttrs{{2, 12}, {}}), {x}, "i**->ij"},
+      {merge_dims_op, make_attrs(MergeDimsAttrs{0, 2, {}}), {x}, "**j->ij"},
+      {split_dim_op, make_attrs(SplitDimAttrs{2, {Dim(2), Dim(2)}}), {x}, "ij*->ijkl"},
+      {slice_op, make_attrs(SliceAttrs{1, 0, 2, {}}), {x}, "i*k->ijk"},
+      {shift_op, make_attrs(ShiftAttrs{1, Dim(3), 0}), {x, TensorType(i32, {2})}, "i*k,i->ijk"},
+      {gather_op, make_attrs(GatherAttrs{1, {-1}}), {x, index}, "i*k,j->ijk"},
+      {gather_op, make_attrs(GatherAttrs{1, {0, -1}}), {x, TensorType(i32, {2, 5})}, "i*k,ij->ijk"},
+      {scatter_add_op,
+       make_attrs(GatherAttrs{1, {-1}}),
+       {x, index, f({2, 5, 4})},
+       "i*k,a.,ia.k->ijk"},
+      {linear_scan_op,
+       make_attrs(LinearScanAttrs{1, false, kScanA | kScanB, kScanB, 0}),
+       {f({2, 4}), x},
+       "ik,i*k->ijk"},
+  };
+  for (const auto& [op, attrs, in, expected] : all)
+    EXPECT_EQ(letters(op, attrs.get(), in), expected) << op.name;
+}
+
+}  // namespace
+}  // namespace reel
