@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/identity.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/shape/new_dims.h"
@@ -55,9 +56,8 @@ std::vector<int> take_out_pushed_arrays(Ref<Graph>& body, Ref<Graph>& cond, int 
   }
   if (result.empty()) return result;
 
-  Ref<Graph> without(new Graph(*body));
-  without->records.clear();
-  without->operands.clear();
+  GraphRewriter to(*body);
+  Graph* const without = &to.to();
   std::vector<ValueId> terms(pushes.size());
   for (std::size_t r = 0; r < body->records.size(); ++r) {
     const OpRecord& record = body->records[r];
@@ -70,7 +70,7 @@ std::vector<int> take_out_pushed_arrays(Ref<Graph>& body, Ref<Graph>& cond, int 
     } else if (!(is_list_size(record) && std::any_of(pushes.begin(), pushes.end(), [&](int p) {
                    return body->inputs_of(body->records[p])[2] == body->outputs_of(record)[0];
                  }))) {
-      without->append(record, record.attrs, in, body->outputs_of(record));
+      to.keep(record);
     }
   }
   const auto drop = [&](std::vector<ValueId>& values, int first) {
@@ -81,8 +81,7 @@ std::vector<int> take_out_pushed_arrays(Ref<Graph>& body, Ref<Graph>& cond, int 
   drop(without->outputs, 0);
   without->outputs.insert(without->outputs.end(), terms.begin(), terms.end());
   without->formal_count -= result.size();
-  without->seal();
-  body = without;
+  body = to.finish();
   if (cond) {
     Ref<Graph> asks(new Graph(*cond));
     drop(asks->inputs, 1);

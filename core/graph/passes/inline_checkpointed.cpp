@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/loop/joined_dims.h"
@@ -41,36 +42,25 @@ Dim unknown_symbol() {
 class Inlining {
  public:
   /// is_gradient: the graph is the body of a gradient loop, or part of one.
-  Inlining(const Graph& from, bool is_gradient) : is_gradient_(is_gradient), to_(new Graph(from)) {
-    to_->records.clear();
-    to_->operands.clear();
-    for (ValueId v = 0; v < from.types.size(); ++v) now_.push_back(v);
-  }
+  Inlining(const Graph& from, bool is_gradient) : is_gradient_(is_gradient), to_(from) {}
 
   Ref<Graph> run(const Graph& from) {
     for (const OpRecord& record : from.records) {
-      const std::vector<ValueId> in = now(from.inputs_of(record));
+      const std::vector<ValueId> in = to_.inputs_of(record);
       const auto out = from.outputs_of(record);
       if (record.op == &checkpointed_op) {
         const std::vector<ValueId> made = put(record, in, out);
-        for (std::size_t k = 0; k < out.size(); ++k) now_[out[k]] = made[k];
+        for (std::size_t k = 0; k < out.size(); ++k) to_.replace(out[k], made[k]);
       } else if (record.op == &afresh_op && is_gradient_) {
-        now_[out[0]] = in[0];
+        to_.replace(out[0], in[0]);
       } else {
-        to_->append(record, with_parts(record), in, out);
+        to_.keep(record, with_parts(record), in);
       }
     }
-    for (ValueId& v : to_->outputs) v = now_[v];
-    to_->seal();
-    return std::move(to_);
+    return to_.finish();
   }
 
  private:
-  std::vector<ValueId> now(std::span<const ValueId> values) const {
-    std::vector<ValueId> result;
-    for (const ValueId v : values) result.push_back(now_[v]);
-    return result;
-  }
   /// Appends the records of the called function, with nested calls inlined, and returns its
   /// outputs. called: the outputs of the call.
   std::vector<ValueId> put(const OpRecord& call, const std::vector<ValueId>& inputs,
@@ -81,7 +71,7 @@ class Inlining {
     std::vector<ValueId> value(part->types.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       value[part->inputs[i]] = inputs[i];
-      env.bind(part->types[part->inputs[i]], to_->types[inputs[i]]);
+      env.bind(part->types[part->inputs[i]], to_.to().types[inputs[i]]);
     }
     name_made_dims(*part, called, env);
     const auto here = [&](std::span<const ValueId> values) {
@@ -91,10 +81,11 @@ class Inlining {
     };
     for (const OpRecord& record : part->records) {
       for (const ValueId v : part->outputs_of(record))
-        value[v] = to_->add_value(env.resolve(part->types[v]));
+        value[v] = to_.to().add_value(env.resolve(part->types[v]));
       const AttrsRef attrs = record.attrs ? record.attrs->resolve(env) : AttrsRef();
-      to_->append(*record.op, attrs, here(part->inputs_of(record)), here(part->outputs_of(record)),
-                  record.source, std::max(record.recompute, call.recompute));
+      to_.to().append(*record.op, attrs, here(part->inputs_of(record)),
+                      here(part->outputs_of(record)), record.source,
+                      std::max(record.recompute, call.recompute));
     }
     return here(part->outputs);
   }
@@ -103,7 +94,7 @@ class Inlining {
   /// once.
   void name_made_dims(const Graph& part, std::span<const ValueId> called, DimEnv& env) const {
     for (std::size_t k = 0; k < called.size(); ++k)
-      bind_made(part.types[part.outputs[k]].dims(), to_->types[called[k]].dims(), env);
+      bind_made(part.types[part.outputs[k]].dims(), to_.to().types[called[k]].dims(), env);
     JoinedDims made(env);
     for (const OpRecord& record : part.records)
       for (const ValueId v : part.outputs_of(record))
@@ -140,8 +131,7 @@ class Inlining {
   }
 
   const bool is_gradient_;
-  Ref<Graph> to_;
-  std::vector<ValueId> now_;
+  GraphRewriter to_;
 };
 
 Ref<Graph> inlined(const Graph& graph, bool is_gradient) {

@@ -1,5 +1,6 @@
 #include "reel/core/graph/passes/without_effects.h"
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/effects.h"
@@ -34,27 +35,19 @@ AttrsRef parts_without_effects(const OpRecord& record) {
 }  // namespace
 
 Ref<Graph> without_effects(const Graph& graph) {
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
-  std::vector<ValueId> now(graph.types.size());
-  for (ValueId v = 0; v < now.size(); ++v) now[v] = v;
+  GraphRewriter to(graph);
   for (const OpRecord& record : graph.records) {
-    std::vector<ValueId> in;
-    for (const ValueId v : graph.inputs_of(record)) in.push_back(now[v]);
     if (record.op->has_effect && !is_collective(*record.op)) {
-      for (const ValueId v : graph.outputs_of(record)) now[v] = in[0];
+      const ValueId x = to[graph.inputs_of(record)[0]];
+      for (const ValueId v : graph.outputs_of(record)) to.replace(v, x);
       continue;
     }
     const bool has_parts =
         record.op == &loop_op || record.op == &cond_op || record.op == &checkpointed_op;
-    result->append(record,
-                   has_parts && has_effects(record) ? parts_without_effects(record) : record.attrs,
-                   in, graph.outputs_of(record));
+    to.keep(record,
+            has_parts && has_effects(record) ? parts_without_effects(record) : record.attrs);
   }
-  for (ValueId& v : result->outputs) v = now[v];
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 }  // namespace reel

@@ -1,10 +1,10 @@
 // The pass of docs/adding_a_pass.md, which shows this code.
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <unordered_map>
 
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/reel.h"
@@ -20,27 +20,20 @@ namespace {
 ///   Before: b = neg(a); c = neg(b); d = sin(c)     After: b = neg(a); d = sin(a)
 /// Requires: nothing.   Preserves: bits.   Runs: before drop_dead(), which drops b.
 Ref<Graph> cancel_negations(const Graph& graph) {
-  Ref<Graph> result(new Graph(graph));
-  static_cast<OpRecords&>(*result) = {};
-  std::vector<ValueId> now(graph.types.size());  // by value: the value that replaces it
-  std::iota(now.begin(), now.end(), 0);
+  GraphRewriter to(graph);
   std::unordered_map<ValueId, ValueId> operand_of;  // by result of a neg
   for (const OpRecord& record : graph.records) {
-    std::vector<ValueId> in;
-    for (const ValueId v : graph.inputs_of(record)) in.push_back(now[v]);
-    const auto out = graph.outputs_of(record);
     if (record.op == &neg_op) {
-      if (const auto found = operand_of.find(in[0]); found != operand_of.end()) {
-        now[out[0]] = found->second;
+      const ValueId x = to[graph.inputs_of(record)[0]], made = graph.outputs_of(record)[0];
+      if (const auto found = operand_of.find(x); found != operand_of.end()) {
+        to.replace(made, found->second);
         continue;
       }
-      operand_of.emplace(out[0], in[0]);
+      operand_of.emplace(made, x);
     }
-    result->append(record, with_all_sub_graphs(record, cancel_negations), in, out);
+    to.keep(record, with_all_sub_graphs(record, cancel_negations));
   }
-  for (ValueId& v : result->outputs) v = now[v];
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 TEST(ExamplePassTest, CancelsNegations) {

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/loop/loop_builder.h"
 #include "reel/trace/passes/analysis/liveness.h"
@@ -32,15 +33,10 @@ Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, con
 /// Returns a copy with the live records only. If the input that binds a dim is gone, a dead record
 /// with the dim in its outputs would pass for its maker.
 Ref<Graph> with_live_records(const Graph& graph, const std::vector<std::uint8_t>& is_live) {
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
-  for (std::size_t r = 0; r < graph.records.size(); ++r) {
-    const OpRecord& record = graph.records[r];
-    if (is_live[r])
-      result->append(record, record.attrs, graph.inputs_of(record), graph.outputs_of(record));
-  }
-  return result;
+  GraphRewriter to(graph);
+  for (std::size_t r = 0; r < graph.records.size(); ++r)
+    if (is_live[r]) to.keep(graph.records[r]);
+  return to.finish();
 }
 
 /// Adds captures that the body or condition reads, each once.

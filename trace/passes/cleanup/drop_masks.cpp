@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <vector>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/reductions/reduce.h"
@@ -40,29 +40,21 @@ struct Known {
 
 class DroppingMasks {
  public:
-  explicit DroppingMasks(const Graph& from)
-      : from_(from), known_(from.types.size()), now_(from.types.size()) {
-    std::iota(now_.begin(), now_.end(), 0);
-  }
+  explicit DroppingMasks(const Graph& from) : from_(from), known_(from.types.size()) {}
 
   Ref<Graph> run() {
-    Ref<Graph> result(new Graph(from_));
-    result->records.clear();
-    result->operands.clear();
+    GraphRewriter to(from_);
     for (const OpRecord& record : from_.records) {
-      std::vector<ValueId> in;
-      for (const ValueId v : from_.inputs_of(record)) in.push_back(now_[v]);
+      const std::vector<ValueId> in = to.inputs_of(record);
       const auto out = from_.outputs_of(record);
       if (record.op == &where_op && is_masked(in, out[0])) {
-        now_[out[0]] = in[1];
+        to.replace(out[0], in[1]);
         continue;
       }
       if (out.size() == 1) known_[out[0]] = known_of(record, in);
-      result->append(record, with_all_sub_graphs(record, drop_masks), in, out);
+      to.keep(record, with_all_sub_graphs(record, drop_masks), in);
     }
-    for (ValueId& v : result->outputs) v = now_[v];
-    result->seal();
-    return result;
+    return to.finish();
   }
 
  private:
@@ -110,7 +102,6 @@ class DroppingMasks {
 
   const Graph& from_;
   std::vector<Known> known_;  // by value
-  std::vector<ValueId> now_;  // by value: the value that replaces it
 };
 
 }  // namespace

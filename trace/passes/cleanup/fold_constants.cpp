@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/creation/creation.h"
@@ -39,10 +40,8 @@ class Folding {
 
   /// Returns null if nothing folds, so that equal graphs stay one object.
   Ref<Graph> run() {
-    Ref<Graph> to(new Graph(from_));
+    GraphRewriter to(from_);
     bool changes = false;
-    to->records.clear();
-    to->operands.clear();
     for (const OpRecord& record : from_.records) {
       const auto in = from_.inputs_of(record), out = from_.outputs_of(record);
       if (is_source(record)) source_of_[out[0]] = &record;
@@ -51,18 +50,17 @@ class Folding {
         const Tensor& value = values_[out[0]];
         const TensorType& type = from_.types[out[0]];
         if (is_uniform(value))
-          to->append(full_op, full_attrs(type, value), {}, out, record.source);
+          to.to().append(full_op, full_attrs(type, value), {}, out, record.source);
         else
-          to->append(constant_op, constant_attrs(type, value), {}, out, record.source);
+          to.to().append(constant_op, constant_attrs(type, value), {}, out, record.source);
       } else {
         const AttrsRef attrs = with_folded_parts(record);
         changes = changes || attrs.get() != record.attrs.get();
-        to->append(record, attrs, in, out);
+        to.keep(record, attrs);
       }
     }
     if (!changes) return {};
-    to->seal();
-    return to;
+    return to.finish();
   }
 
  private:

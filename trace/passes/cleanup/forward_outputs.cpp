@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
@@ -59,17 +60,12 @@ class HandedOn {
 }  // namespace
 
 Ref<Graph> forward_outputs(const Graph& graph) {
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
-  std::vector<ValueId> value(graph.types.size());
-  for (ValueId v = 0; v < value.size(); ++v) value[v] = v;
+  GraphRewriter to(graph);
   std::vector<std::uint8_t> is_trips(graph.types.size(), 0);
   for (const OpRecord& record : graph.records) {
-    std::vector<ValueId> in;
-    for (const ValueId v : graph.inputs_of(record)) in.push_back(value[v]);
+    const std::vector<ValueId> in = to.inputs_of(record);
     const auto out = graph.outputs_of(record);
-    result->append(record, with_sub_graphs(record, forward_outputs), in, out);
+    to.keep(record, with_sub_graphs(record, forward_outputs), in);
     if (record.op != &loop_op) continue;
     const auto& attrs = get<LoopAttrs>(record.attrs.get());
     const auto operands = operands_of(attrs, in);
@@ -78,21 +74,19 @@ Ref<Graph> forward_outputs(const Graph& graph) {
     for (std::size_t i = 0; i < results.stacks.size(); ++i) {
       const ValueId stack = results.stacks[i];
       if (const auto slices = handed_on.slices_of(i, graph.types[stack], operands.slices, graph))
-        value[stack] = *slices;
+        to.replace(stack, *slices);
     }
     for (std::size_t i = attrs.carries.size(); i < attrs.body.graph->outputs.size(); ++i) {
       const auto same = handed_on.same_before(i);
-      if (same && value[out[i]] == out[i] && graph.types[out[i]] == graph.types[out[*same]])
-        value[out[i]] = value[out[*same]];
+      if (same && to[out[i]] == out[i] && graph.types[out[i]] == graph.types[out[*same]])
+        to.replace(out[i], to[out[*same]]);
     }
     if (!attrs.cond && operands.bound && is_trips[*operands.bound])
-      value[results.trips] = *operands.bound;
+      to.replace(results.trips, *operands.bound);
     else
       is_trips[results.trips] = 1;
   }
-  for (ValueId& v : result->outputs) v = value[v];
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 }  // namespace reel

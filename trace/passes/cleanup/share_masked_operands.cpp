@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/products/products.h"
@@ -15,7 +16,7 @@ namespace {
 class SharingMasked {
  public:
   explicit SharingMasked(const Graph& from)
-      : from_(from), readers_(from.types.size()), is_made_(from.types.size()) {
+      : from_(from), to_(from), readers_(from.types.size()), is_made_(from.types.size()) {
     for (const OpRecord& record : from_.records) {
       for (const ValueId v : from_.inputs_of(record)) readers_[v].push_back(&record);
       if (const auto dim = dim_read_by(*record.op, record.attrs.get()))
@@ -26,23 +27,18 @@ class SharingMasked {
   }
 
   Ref<Graph> run() {
-    result_ = Ref<Graph>(new Graph(from_));
-    result_->records.clear();
-    result_->operands.clear();
     for (const OpRecord& record : from_.records) {
       if (record.output_count && is_made_[from_.outputs_of(record)[0]]) continue;
       std::vector<ValueId> in;
       for (std::size_t i = 0; i < record.input_count; ++i) in.push_back(operand(record, i));
       append(record, in);
     }
-    result_->seal();
-    return std::move(result_);
+    return to_.finish();
   }
 
  private:
   void append(const OpRecord& record, std::span<const ValueId> in) {
-    result_->append(record, with_all_sub_graphs(record, share_masked_operands), in,
-                    from_.outputs_of(record));
+    to_.keep(record, with_all_sub_graphs(record, share_masked_operands), in);
     for (const ValueId v : from_.outputs_of(record)) is_made_[v] = 1;
   }
 
@@ -135,10 +131,10 @@ class SharingMasked {
   };
 
   const Graph& from_;
+  GraphRewriter to_;
   std::vector<MaskOfDim> masks_;
   std::vector<std::vector<const OpRecord*>> readers_;  ///< by value; null: an output of the graph
   std::vector<std::uint8_t> is_made_;                  ///< by value
-  Ref<Graph> result_;
 };
 
 }  // namespace

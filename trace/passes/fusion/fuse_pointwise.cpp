@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/fused.h"
 #include "reel/trace/passes/fusion/pointwise_groups.h"
 #include "reel/trace/passes/support/sub_graphs.h"
@@ -15,9 +16,7 @@ namespace {
 /// Writes the graph with a `fused` record for each group.
 class Fusion {
  public:
-  explicit Fusion(const Graph& graph) : graph_(graph), groups_(graph), result_(new Graph(graph)) {
-    result_->records.clear();
-    result_->operands.clear();
+  explicit Fusion(const Graph& graph) : graph_(graph), groups_(graph), to_(graph) {
     reads_outside_.assign(graph.types.size(), 0);
     for (const ValueId v : graph.outputs) reads_outside_[v] = 1;
     for (std::size_t r = 0; r < graph.records.size(); ++r)
@@ -50,8 +49,7 @@ class Fusion {
       }
       order = std::move(waiting);
     }
-    result_->seal();
-    return std::move(result_);
+    return to_.finish();
   }
 
  private:
@@ -71,8 +69,7 @@ class Fusion {
   void emit(std::size_t u) {
     if (!groups_.is_fused(groups_.head(u))) {
       const OpRecord& record = graph_.records[u];
-      result_->append(record, with_all_sub_graphs(record, fuse_pointwise), graph_.inputs_of(record),
-                      graph_.outputs_of(record));
+      to_.keep(record, with_all_sub_graphs(record, fuse_pointwise));
       return;
     }
     const std::vector<std::size_t>& records = groups_.records(u);
@@ -109,7 +106,7 @@ class Fusion {
     }
     if (out.empty()) return;  // no reader
     body->seal();
-    result_->append(fused_op, make_attrs(FusedAttrs{make_sub_graph(std::move(body))}), in, out,
+    to_.to().append(fused_op, make_attrs(FusedAttrs{make_sub_graph(std::move(body))}), in, out,
                     graph_.records[records.front()].source);
   }
 
@@ -123,7 +120,7 @@ class Fusion {
 
   const Graph& graph_;
   PointwiseGroups groups_;
-  Ref<Graph> result_;
+  GraphRewriter to_;
   std::vector<std::uint8_t> reads_outside_;  ///< by value: it is an output of the graph
   std::vector<std::pair<ValueId, std::size_t>> readers_;  ///< value and reading record, sorted
 };

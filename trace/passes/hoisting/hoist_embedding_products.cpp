@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/effects.h"
@@ -115,11 +116,7 @@ struct Changed {
 class Multiplying {
  public:
   Multiplying(const Graph& from, const MultiplyTables& how)
-      : from_(from), how_(how), find_(from), to_(new Graph(from)) {
-    to_->records.clear();
-    to_->operands.clear();
-    for (ValueId v = 0; v < from.types.size(); ++v) now_.push_back(v);
-  }
+      : from_(from), how_(how), find_(from), to_(from) {}
 
   Ref<Graph> run() {
     for (std::size_t r = 0; r < from_.records.size(); ++r) {
@@ -127,21 +124,18 @@ class Multiplying {
       const InheritProvenance scope(record);
       const auto out = from_.outputs_of(record);
       if (const auto found = scattered_.find(r); found != scattered_.end()) {
-        now_[out[0]] = product_of_sums(found->second);
+        to_.replace(out[0], product_of_sums(found->second));
         continue;
       }
-      std::vector<ValueId> inputs;
-      for (const ValueId v : from_.inputs_of(record)) inputs.push_back(now_[v]);
+      std::vector<ValueId> inputs = to_.inputs_of(record);
       const AttrsRef attrs = with_sub_graphs(
           record, [&](const Graph& inside) { return hoist_embedding_products(inside, how_); });
       if (record.op == &loop_op)
         append_loop(r, get<LoopAttrs>(attrs.get()), std::move(inputs));
       else
-        to_->append(record, attrs, inputs, out);
+        to_.keep(record, attrs, inputs);
     }
-    for (ValueId& v : to_->outputs) v = now_[v];
-    to_->seal();
-    return std::move(to_);
+    return to_.finish();
   }
 
  private:
@@ -173,7 +167,7 @@ class Multiplying {
   }
   /// t·w, or t·wᵀ, summed in the order that an iteration uses.
   ValueId product(ValueId table, ValueId matrix, int contract, SumOrder order) {
-    return put(*to_, {table, matrix}, [&](const Tensors& given) {
+    return put(to_.to(), {table, matrix}, [&](const Tensors& given) {
       DotAttrs attrs{{1}, {contract}, {}, {}};
       attrs.order = order;
       return bind(dot_op, {given[0], given[1]}, dot_attrs(std::move(attrs)));
@@ -181,16 +175,16 @@ class Multiplying {
   }
   /// tᵀ·s, or sᵀ·t.
   ValueId product_over_rows(const Changed::Product& at) {
-    const std::vector<ValueId> given{now_[at.rows.table], at.sums, now_[at.rows.indices]};
-    return put(*to_, given, [&](const Tensors& given) {
+    const std::vector<ValueId> given{to_[at.rows.table], at.sums, to_[at.rows.indices]};
+    return put(to_.to(), given, [&](const Tensors& given) {
       const Tensor rows = where_taken(given[0], given[2], *at.rows.attrs), &sums = given[1];
       return bind(dot_op, {at.table_first ? rows : sums, at.table_first ? sums : rows},
                   single_pair(0, 0));
     });
   }
   ValueId product_of_sums(const Scattered& at) {
-    const std::vector<ValueId> given{at.sums, at.matrix, now_[at.rows.indices]};
-    return put(*to_, given, [&](const Tensors& given) {
+    const std::vector<ValueId> given{at.sums, at.matrix, to_[at.rows.indices]};
+    return put(to_.to(), given, [&](const Tensors& given) {
       const Tensor made = bind(dot_op, {given[0], given[1]}, single_pair(1, at.contract));
       return where_taken(made, given[2], *at.rows.attrs);
     });
@@ -273,8 +267,8 @@ class Multiplying {
     if (!matrix || column.size() == 1 || !has_alike_rows(order) ||
         (column.is_named() && column == table.dims()[0]))
       return;
-    const ValueId made = product(now_[rows.table], *matrix, contract, order);
-    loop.captures.push_back({made, loop.body->add_value(to_->types[made])});
+    const ValueId made = product(to_[rows.table], *matrix, contract, order);
+    loop.captures.push_back({made, loop.body->add_value(to_.to().types[made])});
     loop.gathers[r] = {loop.captures.back().inside, steps(loop, rows),
                        by_whole_rows(*rows.attrs, static_cast<std::size_t>(a.rank() - 1))};
     loop.remarks.say(LoopRemark::Kind::hoisted, dot_op, {a, b},
@@ -331,9 +325,9 @@ class Multiplying {
   ValueId steps(Changed& loop, const TableRowAccess& rows) {
     auto [it, is_new] = loop.steps.try_emplace({rows.indices, rows.order}, 0);
     if (!is_new) return it->second;
-    const ValueId all = put(*to_, {now_[rows.indices]},
+    const ValueId all = put(to_.to(), {to_[rows.indices]},
                             [&](const Tensors& given) { return transposed(given[0], rows.order); });
-    it->second = loop.body->add_value(slice_type(to_->types[all]));
+    it->second = loop.body->add_value(slice_type(to_.to().types[all]));
     loop.slices.push_back({all, it->second});
     return it->second;
   }
@@ -357,7 +351,7 @@ class Multiplying {
     const ValueId term = put(*loop.body, {indices, updates}, [&](const Tensors& given) {
       return scatter_positions(zeros(result), given[0], given[1], attrs);
     });
-    const ValueId sum = to_->add_value(loop.body->types[term]);
+    const ValueId sum = to_.to().add_value(loop.body->types[term]);
     loop.sums_by_index.push_back({indices, updates, result, attrs, sum});
     loop.sums.push_back({sum, term});
     return sum;
@@ -370,18 +364,17 @@ class Multiplying {
   void finish(const OpRecord& record, Changed loop) {
     LoopAttrs attrs = loop.attrs;
     if (loop.slices.empty() && loop.sums.empty()) {
-      to_->append(record, make_attrs(std::move(attrs)), loop.inputs, loop.outputs);
+      to_.to().append(record, make_attrs(std::move(attrs)), loop.inputs, loop.outputs);
       return;
     }
-    Graph& body = *loop.body;
-    const Graph before = body;
-    body.records.clear();
-    body.operands.clear();
+    const Graph before = *loop.body;
+    GraphRewriter to_body(before);
+    Graph& body = to_body.to();
     for (std::size_t r = 0; r < before.records.size(); ++r) {
       const OpRecord& of = before.records[r];
       const auto found = loop.gathers.find(r);
       if (found == loop.gathers.end())
-        body.append(of, of.attrs, before.inputs_of(of), before.outputs_of(of));
+        to_body.keep(of);
       else
         body.append(gather_op, found->second.attrs, {{found->second.table, found->second.indices}},
                     before.outputs_of(of), of.source, of.recompute);
@@ -400,20 +393,18 @@ class Multiplying {
       body.outputs.push_back(inside);
       attrs.sums.emplace_back();
     }
-    body.seal();
     attrs.debug.remarks = loop.remarks.finish();
     DimEnv names = attrs.body.env();
-    attrs.body = make_sub_graph(std::move(loop.body), names);
-    to_->append(record, make_attrs(std::move(attrs)), loop.inputs, loop.outputs);
+    attrs.body = make_sub_graph(to_body.finish(), names);
+    to_.to().append(record, make_attrs(std::move(attrs)), loop.inputs, loop.outputs);
     for (const Changed::Product& product : loop.products)
-      now_[product.out] = product_over_rows(product);
+      to_.replace(product.out, product_over_rows(product));
   }
 
   const Graph& from_;
   const MultiplyTables& how_;
   FindTableRows find_;
-  Ref<Graph> to_;
-  std::vector<ValueId> now_;  ///< by value of the old graph, its value in the new one
+  GraphRewriter to_;
   std::map<std::size_t, Scattered> scattered_;  ///< by record, a scatter_add
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/trace/passes/analysis/filled_padding.h"
 #include "reel/trace/passes/support/grows_large.h"
@@ -55,9 +56,7 @@ class Hoist {
     LoopAttrs next = attrs_;
     LoopRemarks remarks(attrs_.debug.remarks);
     if (!next.debug.origin) next.debug.origin = attrs_.body.graph;
-    Ref<Graph> body(new Graph(body_));
-    body->records.clear();
-    body->operands.clear();
+    GraphRewriter body(body_);
     const auto emit = [&](const OpRecord& record) {
       std::vector<ValueId> in, out;
       for (const ValueId v : body_.inputs_of(record)) in.push_back(place[v]);
@@ -71,7 +70,7 @@ class Hoist {
       const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
       if (!moves_[r]) {
         if (!out.empty() && is_constant_[out[0]]) constants[out[0]] = &record;
-        body->append(record, record.attrs, in, out);
+        body.keep(record);
         continue;
       }
       for (const ValueId v : in)
@@ -79,13 +78,12 @@ class Hoist {
       emit(record);
       remarks.say(LoopRemark::Kind::hoisted, *record.op, {}, {}, "once");
       const bool fills = has_filled_padding_[out[0]];
-      add_body_capture(next, inputs, place[out[0]], *body, out[0],
+      add_body_capture(next, inputs, place[out[0]], body.to(), out[0],
                        {fills ? FinishedFill::running_padding : FinishedFill::running});
     }
-    body->seal();
     next.debug.remarks = remarks.finish();
     DimEnv env = attrs_.body.env();
-    next.body = make_sub_graph(body, env);
+    next.body = make_sub_graph(body.finish(), env);
     return next;
   }
 
@@ -98,22 +96,18 @@ class Hoist {
 
 template <bool takes_all>
 Ref<Graph> hoist(const Graph& graph) {
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
+  GraphRewriter to(graph);
   for (const OpRecord& record : graph.records) {
-    const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
     AttrsRef attrs = with_sub_graphs(record, hoist<takes_all>);
-    std::vector<ValueId> inputs(in.begin(), in.end());
+    std::vector<ValueId> inputs = to.inputs_of(record);
     if (record.op == &loop_op) {
       const auto& loop = get<LoopAttrs>(attrs.get());
       const Hoist moved(loop, takes_all);
-      if (moved.any()) attrs = make_attrs(moved.apply(*result, inputs));
+      if (moved.any()) attrs = make_attrs(moved.apply(to.to(), inputs));
     }
-    result->append(record, attrs, inputs, out);
+    to.keep(record, attrs, inputs);
   }
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/products/packed.h"
@@ -46,7 +47,11 @@ class Packing {
  public:
   /// inputs: the loop's, in `outside`, which receives the pack records.
   Packing(Graph& outside, LoopAttrs attrs, std::vector<ValueId>& inputs, Packs packs)
-      : outside_(outside), attrs_(std::move(attrs)), inputs_(inputs), packs_(packs) {
+      : outside_(outside),
+        attrs_(std::move(attrs)),
+        inputs_(inputs),
+        packs_(packs),
+        body_(*attrs_.body.graph) {
     const auto captures = body_inputs(attrs_).captures;
     for (std::size_t i = 0; i < captures.size(); ++i) capture_of_[captures[i]] = i;
   }
@@ -54,17 +59,13 @@ class Packing {
   LoopAttrs run() {
     const Graph& body = *attrs_.body.graph;
     DimEnv names = attrs_.body.env();
-    body_ = Ref<Graph>(new Graph(body));
-    body_->records.clear();
-    body_->operands.clear();
     for (const OpRecord& record : body.records) {
       const InheritProvenance scope(record);
-      std::vector<ValueId> in;
-      for (const ValueId v : body.inputs_of(record)) in.push_back(now(v));
+      std::vector<ValueId> in = body_.inputs_of(record);
       const auto out = body.outputs_of(record);
       const Op* op = record.op;
       if (is_pack(*op) && is_constant(in[0])) {  // from a loop inside
-        replaced_[out[0]] = packed(*op, in[0], get<PackAttrs>(record.attrs.get()).contract);
+        body_.replace(out[0], packed(*op, in[0], get<PackAttrs>(record.attrs.get()).contract));
         continue;
       }
       // Products over all time steps of a chunk have enough rows without packing.
@@ -78,23 +79,17 @@ class Packing {
           op = &ops.dot;
         }
       }
-      body_->append(*op, record.attrs, in, out);
+      body_.to().append(*op, record.attrs, in, out);
     }
-    for (ValueId& v : body_->outputs) v = now(v);
-    body_->seal();
-    attrs_.body = make_sub_graph(std::move(body_), names);
+    attrs_.body = make_sub_graph(body_.finish(), names);
     return std::move(attrs_);
   }
 
  private:
-  ValueId now(ValueId v) const {
-    const auto found = replaced_.find(v);
-    return found == replaced_.end() ? v : found->second;
-  }
   /// Returns true for a capture that is the same in every iteration, whichever entries have
   /// finished.
   bool is_constant(ValueId v) const {
-    return capture_of_.count(v) && !changes_with_entries(attrs_, body_->types[v]);
+    return capture_of_.count(v) && !changes_with_entries(attrs_, body_.to().types[v]);
   }
 
   /// Returns the body's capture of the packed matrix; packs it if it is new.
@@ -104,8 +99,8 @@ class Packing {
     const ValueId given = body_capture(attrs_, inputs_, capture_of_.at(capture));
     const ValueId made = outside_.add_value(outside_.types[given]);
     outside_.append(pack, make_attrs(PackAttrs{contract}), {{given}}, {{made}});
-    it->second = body_->add_value(body_->types[capture]);
-    add_body_capture(attrs_, inputs_, made, *body_, it->second);
+    it->second = body_.to().add_value(body_.to().types[capture]);
+    add_body_capture(attrs_, inputs_, made, body_.to(), it->second);
     return it->second;
   }
 
@@ -113,10 +108,9 @@ class Packing {
   LoopAttrs attrs_;
   std::vector<ValueId>& inputs_;
   Packs packs_;
-  Ref<Graph> body_;
+  GraphRewriter body_;
   std::map<ValueId, std::size_t> capture_of_;  ///< value -> its place among the body's captures
   std::map<std::tuple<const Op*, ValueId, int>, ValueId> packed_;
-  std::map<ValueId, ValueId> replaced_;
 };
 
 SubGraph packed_inside(const SubGraph& sub, Packs packs) {
@@ -139,12 +133,9 @@ SumOrder order_in_steps(const LoopAttrs& attrs, const DotAttrs& dot, const Tenso
 }
 
 Ref<Graph> pack_weights(const Graph& graph, Packs packs) {
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
+  GraphRewriter to(graph);
   for (const OpRecord& record : graph.records) {
-    const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
-    std::vector<ValueId> inputs(in.begin(), in.end());
+    std::vector<ValueId> inputs = to.inputs_of(record);
     AttrsRef attrs = record.attrs;
     if (record.op == &cond_op) {
       CondAttrs cond = get<CondAttrs>(attrs.get());
@@ -154,12 +145,11 @@ Ref<Graph> pack_weights(const Graph& graph, Packs packs) {
     } else if (record.op == &loop_op) {
       LoopAttrs loop = get<LoopAttrs>(attrs.get());
       loop.body = packed_inside(loop.body, packs);
-      attrs = make_attrs(Packing(*result, std::move(loop), inputs, packs).run());
+      attrs = make_attrs(Packing(to.to(), std::move(loop), inputs, packs).run());
     }
-    result->append(record, attrs, inputs, out);
+    to.keep(record, attrs, inputs);
   }
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 }  // namespace reel

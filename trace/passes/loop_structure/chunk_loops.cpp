@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/nested_step_types.h"
@@ -243,9 +244,7 @@ std::vector<std::uint8_t> find_pipelined(const Graph& graph) {
 
 Ref<Graph> over_chunks(const Graph& graph, int steps, bool is_inside, const DimRenames& renames) {
   const std::vector<std::uint8_t> is_pipelined = find_pipelined(graph);
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
+  GraphRewriter to(graph);
   const auto in_part = [&](SubGraph& part, bool is_in_loop) {
     DimEnv names = part.env();
     part = make_sub_graph(over_chunks(*part.graph, steps, is_in_loop, renames), names);
@@ -278,10 +277,9 @@ Ref<Graph> over_chunks(const Graph& graph, int steps, bool is_inside, const DimR
         attrs = make_attrs(chunking.make());
       }
     }
-    result->append(record, attrs, in, graph.outputs_of(record));
+    to.keep(record, attrs, in);
   }
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/reductions/reduce.h"
@@ -36,20 +37,16 @@ class Feeding {
       if (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).chunking.over_chunks)
         changed[r] = feed(record);
     }
-    Ref<Graph> to(new Graph(from_));
-    to->records.clear();
-    to->operands.clear();
+    GraphRewriter to(from_);
     for (std::size_t r = 0; r < from_.records.size(); ++r) {
       const OpRecord& record = from_.records[r];
       if (goes_[r]) continue;
       if (changed[r].attrs)
-        to->append(loop_op, changed[r].attrs, changed[r].inputs, from_.outputs_of(record),
-                   record.source);
+        to.keep(record, changed[r].attrs, changed[r].inputs);
       else
-        to->append(record, record.attrs, from_.inputs_of(record), from_.outputs_of(record));
+        to.keep(record);
     }
-    to->seal();
-    return to;
+    return to.finish();
   }
 
  private:
@@ -140,7 +137,7 @@ class Feeding {
         move(*maker, i, fed);
     }
     if (fed.moved.empty()) return {};
-    connect(body, fed);
+    connect(fed);
     std::vector<ValueId> inputs(in.begin(), operands.carries.end());
     inputs.insert(inputs.end(), fed.slices.begin(), fed.slices.end());
     inputs.insert(inputs.end(), fed.captures.begin(), fed.captures.end());
@@ -184,11 +181,10 @@ class Feeding {
     fed.moved.push_back(std::move(made));
   }
 
-  /// Sets the body: the moved records, then those of the body `before`.
-  static void connect(const Graph& before, Fed& fed) {
-    Graph& body = *fed.body;
-    body.records.clear();
-    body.operands.clear();
+  /// Sets the body: the moved records, then its own.
+  static void connect(Fed& fed) {
+    GraphRewriter to(*fed.body);
+    Graph& body = to.to();
     body.inputs.resize(body_input_number(fed.attrs, {LeafKind::slice}));
     body.inputs.insert(body.inputs.end(), fed.slices_inside.begin(), fed.slices_inside.end());
     body.formal_count = body.inputs.size();
@@ -196,13 +192,11 @@ class Feeding {
     for (std::size_t i = fed.moved.size(); i-- > 0;)
       body.append(*fed.moved[i].record, fed.moved[i].attrs, fed.moved[i].in,
                   {&fed.moved[i].out, 1});
-    for (const OpRecord& of : before.records)
-      body.append(of, of.attrs, before.inputs_of(of), before.outputs_of(of));
-    body.seal();
+    for (const OpRecord& of : fed.body->records) to.keep(of);
     fed.attrs.body_captures.resize(fed.captures.size());
     std::iota(fed.attrs.body_captures.begin(), fed.attrs.body_captures.end(), 0);
     DimEnv names = fed.attrs.body.env();
-    fed.attrs.body = make_sub_graph(std::move(fed.body), names);
+    fed.attrs.body = make_sub_graph(to.finish(), names);
   }
 
   const Graph& from_;

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/loop/loop.h"
 
@@ -118,14 +119,9 @@ Ref<Graph> group_pipelined_loops(const Graph& graph) {
     }
     begin = end - 1;
   }
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
-  for (const std::size_t r : order)
-    result->append(graph.records[r], graph.records[r].attrs, graph.inputs_of(graph.records[r]),
-                   graph.outputs_of(graph.records[r]));
-  result->seal();
-  return result;
+  GraphRewriter to(graph);
+  for (const std::size_t r : order) to.keep(graph.records[r]);
+  return to.finish();
 }
 
 }  // namespace reel

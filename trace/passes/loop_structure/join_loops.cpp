@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "reel/core/base/str.h"
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/loop/loop_builder.h"
@@ -301,38 +302,28 @@ class Joining {
 
 Ref<Graph> join_loops(const Graph& graph) {
   const std::optional<Pair> pair = find_pair(graph);
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
+  GraphRewriter to(graph);
   const auto take = [&](std::size_t r) {
     const OpRecord& record = graph.records[r];
-    result->append(record, with_sub_graphs(record, join_loops), graph.inputs_of(record),
-                   graph.outputs_of(record));
+    to.keep(record, with_sub_graphs(record, join_loops));
   };
   const auto waits = [&](std::size_t r) {
     return pair && r > pair->first && r < pair->second && pair->waits[r - pair->first - 1];
   };
+  if (pair)  // both trip counts are equal
+    to.replace(trips_of(graph, graph.records[pair->second]),
+               trips_of(graph, graph.records[pair->first]));
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
     if (pair && r == pair->second) {
       const InheritProvenance scope(graph.records[pair->first]);
-      Joining(graph, *pair).append_to(*result);
+      Joining(graph, *pair).append_to(to.to());
       for (std::size_t late = pair->first + 1; late < pair->second; ++late)
         if (waits(late)) take(late);
     } else if (!waits(r) && !(pair && r == pair->first)) {
       take(r);
     }
   }
-  if (pair) {
-    // Both trip counts are equal.
-    const ValueId count = trips_of(graph, graph.records[pair->first]),
-                  same = trips_of(graph, graph.records[pair->second]);
-    std::replace(result->outputs.begin(), result->outputs.end(), same, count);
-    for (const OpRecord& record : result->records)
-      for (ValueId& v : result->inputs_of(record))
-        if (v == same) v = count;
-  }
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 }  // namespace reel

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/creation/draws.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/trace/passes/support/loop_leaves.h"
@@ -21,10 +22,7 @@ Dim in_body(const SubGraph& body, const Dim& rows) {
 /// Numbers the draws of a graph and of the bodies of its loops.
 class NumberDraws {
  public:
-  NumberDraws(const Graph& graph, const Dim& rows)
-      : graph_(graph), rows_(rows), result_(new Graph(graph)) {
-    result_->records.clear();
-    result_->operands.clear();
+  NumberDraws(const Graph& graph, const Dim& rows) : graph_(graph), rows_(rows), to_(graph) {
     for (const OpRecord& record : graph.records) add(record);
   }
 
@@ -34,11 +32,8 @@ class NumberDraws {
   };
   const std::optional<Numbers>& numbers() const { return numbers_; }
   /// Returns the graph. Requires inputs for its numbers.
-  Ref<Graph> take() {
-    result_->seal();
-    return std::move(result_);
-  }
-  Graph& result() { return *result_; }
+  Ref<Graph> take() { return to_.finish(); }
+  Graph& result() { return to_.to(); }
 
  private:
   void add(const OpRecord& record) {
@@ -48,12 +43,12 @@ class NumberDraws {
     const int axis = is_draw(*record.op) ? find(graph_.types[out[0]].dims(), rows_) : -1;
     if (axis < 0 || in.size() != 1) {
       const AttrsRef attrs = record.op == &loop_op ? numbered(record, in) : record.attrs;
-      result_->append(record, attrs, in, out);
+      to_.keep(record, attrs, in);
       return;
     }
     const InheritProvenance scope(record);
     const Numbers& numbers = make_numbers();
-    result_->append(draw_rows_op, make_attrs(draw_rows_attrs(record, axis)),
+    result().append(draw_rows_op, make_attrs(draw_rows_attrs(record, axis)),
                     {{in[0], numbers.of_rows, numbers.count}}, out);
   }
 
@@ -76,14 +71,14 @@ class NumberDraws {
 
   const Numbers& make_numbers() {
     if (!numbers_)
-      numbers_ = Numbers{result_->add_value(TensorType(i64, {rows_})),
-                         result_->add_value(TensorType(i64))};
+      numbers_ = Numbers{result().add_value(TensorType(i64, {rows_})),
+                         result().add_value(TensorType(i64))};
     return *numbers_;
   }
 
   const Graph& graph_;
   Dim rows_;
-  Ref<Graph> result_;
+  GraphRewriter to_;
   std::optional<Numbers> numbers_;
 };
 

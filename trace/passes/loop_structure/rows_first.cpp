@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/shape/shape.h"
@@ -49,21 +50,17 @@ class RowsFirst {
  public:
   /// inputs: the loop's, in `outside`, which receives the transposed captures.
   RowsFirst(Graph& outside, LoopAttrs attrs, std::vector<ValueId>& inputs)
-      : outside_(outside), attrs_(std::move(attrs)), inputs_(inputs) {}
+      : outside_(outside), attrs_(std::move(attrs)), inputs_(inputs), body_(*attrs_.body.graph) {}
 
   LoopAttrs run() {
     find_captures();
     if (axis_of_.empty()) return std::move(attrs_);
     const Graph& body = *attrs_.body.graph;
     DimEnv names = attrs_.body.env();
-    body_ = Ref<Graph>(new Graph(body));
-    body_->records.clear();
-    body_->operands.clear();
     const std::size_t captures = body_inputs(attrs_).captures.size();
     for (std::size_t i = 0; i < captures; ++i) transpose(i);
     for (const OpRecord& record : body.records) add(record);
-    body_->seal();
-    attrs_.body = make_sub_graph(std::move(body_), names);
+    attrs_.body = make_sub_graph(body_.finish(), names);
     return std::move(attrs_);
   }
 
@@ -93,14 +90,14 @@ class RowsFirst {
     const ValueId formal = body_inputs(attrs_).captures[capture];
     const auto found = axis_of_.find(formal);
     if (found == axis_of_.end()) return;
-    const TensorType& type = body_->types[formal];
+    const TensorType& type = body_.to().types[formal];
     const std::vector<int> order = order_from(found->second, type.rank());
     const ValueId given = body_capture(attrs_, inputs_, capture);
     const ValueId made = outside_.add_value(in_order(outside_.types[given], order));
     outside_.append(transpose_op, make_attrs(TransposeAttrs{order}), {{given}}, {{made}});
-    const ValueId now = body_->add_value(in_order(type, order));
+    const ValueId now = body_.to().add_value(in_order(type, order));
     const auto outer = static_cast<std::size_t>(attrs_.body_captures[capture]);
-    add_body_capture(attrs_, inputs_, made, *body_, now, attrs_.captures[outer]);
+    add_body_capture(attrs_, inputs_, made, body_.to(), now, attrs_.captures[outer]);
     transposed_[formal] = now;
   }
 
@@ -121,13 +118,13 @@ class RowsFirst {
       batch = moved(std::move(batch), axis);
       attrs = make_attrs(std::move(dot));
     }
-    body_->append(record, attrs, in, body.outputs_of(record));
+    body_.keep(record, attrs, in);
   }
 
   Graph& outside_;
   LoopAttrs attrs_;
   std::vector<ValueId>& inputs_;
-  Ref<Graph> body_;
+  GraphRewriter body_;
   std::map<ValueId, int> axis_of_;         ///< by capture of the body: the axis of its rows
   std::map<ValueId, ValueId> transposed_;  ///< by capture of the body
 };
@@ -135,20 +132,16 @@ class RowsFirst {
 }  // namespace
 
 Ref<Graph> rows_first(const Graph& graph) {
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
+  GraphRewriter to(graph);
   for (const OpRecord& record : graph.records) {
     const InheritProvenance scope(record);
-    const auto in = graph.inputs_of(record);
-    std::vector<ValueId> inputs(in.begin(), in.end());
+    std::vector<ValueId> inputs = to.inputs_of(record);
     AttrsRef attrs = with_sub_graphs(record, rows_first);
     if (record.op == &loop_op)
-      attrs = make_attrs(RowsFirst(*result, get<LoopAttrs>(attrs.get()), inputs).run());
-    result->append(record, attrs, inputs, graph.outputs_of(record));
+      attrs = make_attrs(RowsFirst(to.to(), get<LoopAttrs>(attrs.get()), inputs).run());
+    to.keep(record, attrs, inputs);
   }
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 }  // namespace reel

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reel/core/base/str.h"
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/loop/loop.h"
@@ -297,18 +298,14 @@ Ref<Graph> split_loops(const Graph& graph) {
     return record.op == &cond_op ||
            (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).chunking.over_chunks);
   };
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
+  GraphRewriter to(graph);
   for (const OpRecord& record : graph.records) {
     const InheritProvenance scope(record);
     const auto in = graph.inputs_of(record), out = graph.outputs_of(record);
-    if (record.op == &loop_op && split(*result, record, in, out)) continue;
-    result->append(record, has_parts(record) ? with_sub_graphs(record, split_loops) : record.attrs,
-                   in, out);
+    if (record.op == &loop_op && split(to.to(), record, in, out)) continue;
+    to.keep(record, has_parts(record) ? with_sub_graphs(record, split_loops) : record.attrs);
   }
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 }  // namespace reel

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/recompute.h"
 #include "reel/trace/executors/checkpoints/replay_segments.h"
@@ -22,9 +23,7 @@ bool has_recomputes(const Graph& graph) {
 namespace {
 
 Ref<Graph> recompute_by(const Graph& graph, const GraphRunner& runner, const DimRenames& renames) {
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
+  GraphRewriter to(graph);
   const auto inside = [&](SubGraph& part) {
     if (!has_recomputes(*part.graph)) return;
     DimEnv names = part.env();
@@ -49,10 +48,9 @@ Ref<Graph> recompute_by(const Graph& graph, const GraphRunner& runner, const Dim
       inside(cond.on_false);
       attrs = make_attrs(std::move(cond));
     }
-    result->append(record, attrs, graph.inputs_of(record), graph.outputs_of(record));
+    to.keep(record, attrs);
   }
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 }  // namespace

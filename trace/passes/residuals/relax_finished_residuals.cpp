@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/recompute.h"
 #include "reel/trace/passes/analysis/ended_values.h"
 #include "reel/trace/passes/support/sub_graphs.h"
@@ -69,9 +70,7 @@ void mark_outputs(LoopAttrs& loop, const Graph& graph, const OpRecord& record,
 /// Marks the stacks of recompute ops, which recompute residuals.
 Ref<Graph> mark_recomputed(const Graph& graph, const std::vector<std::uint8_t>& is_slices_only,
                            Known& known) {
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
+  GraphRewriter to(graph);
   for (const OpRecord& record : graph.records) {
     AttrsRef attrs = record.attrs;
     if (record.op == &recompute_op) {
@@ -87,10 +86,9 @@ Ref<Graph> mark_recomputed(const Graph& graph, const std::vector<std::uint8_t>& 
         attrs = make_attrs(std::move(recomputation));
       }
     }
-    result->append(record, attrs, graph.inputs_of(record), graph.outputs_of(record));
+    to.keep(record, attrs);
   }
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "reel/trace/passes/residuals/sink_updates.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_set>
 #include <vector>
 
 #include "reel/core/dims/dim_env.h"
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/fused.h"
 #include "reel/trace/passes/support/never_fails.h"
@@ -90,17 +92,12 @@ class LateRecords {
   bool any_update_ = false, are_in_the_way_ = false, are_silent_ = true;
 };
 
-/// Appends the records of `from` to a graph without records: late ones behind all others.
-void append_late_last(const Graph& from, const std::vector<std::uint8_t>& are_late, Graph& to) {
-  to.records.clear();
-  to.operands.clear();
-  for (const std::uint8_t is_late : {0, 1})
-    for (std::size_t r = 0; r < from.records.size(); ++r) {
-      if (are_late[r] != is_late) continue;
-      const OpRecord& record = from.records[r];
-      to.append(record, record.attrs, from.inputs_of(record), from.outputs_of(record));
-    }
-  to.seal();
+/// Returns the order of records with late ones behind all others.
+std::vector<std::size_t> late_last(const std::vector<std::uint8_t>& are_late) {
+  std::vector<std::size_t> order(are_late.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_partition(order.begin(), order.end(), [&](std::size_t r) { return !are_late[r]; });
+  return order;
 }
 
 /// Sinks updates in the bodies of fused ops. Without machine code for chains, a plan runs these op
@@ -120,8 +117,9 @@ class FusedUpdates {
     const Graph& body = *sub.graph;
     const std::vector<std::uint8_t> are_late = late_records(record, body);
     if (are_late.empty()) return record.attrs;
-    const Ref<Graph> changed(new Graph(body));
-    append_late_last(body, are_late, *changed);
+    GraphRewriter to(body);
+    for (const std::size_t r : late_last(are_late)) to.keep(body.records[r]);
+    const Ref<Graph> changed = to.finish();
     // A dim may have been bound by a late record only.
     if (changed->schedule().free_symbols.size() != body.schedule().free_symbols.size())
       return record.attrs;
@@ -166,17 +164,14 @@ class FusedUpdates {
 }  // namespace
 
 Ref<Graph> sink_updates(const Graph& graph) {
-  Ref<Graph> result(new Graph(graph));
+  GraphRewriter to(graph);
   const FusedUpdates fused(graph);
-  for (OpRecord& record : result->records) record.attrs = fused.sunk(record);
   const LateRecords late(graph);
-  if (late.are_in_the_way() && (late.are_silent() || !has_effects(graph))) {
-    const Graph before(*result);
-    append_late_last(before, late.are_late(), *result);
-  } else {
-    result->seal();
-  }
-  return result;
+  const bool sinks = late.are_in_the_way() && (late.are_silent() || !has_effects(graph));
+  const std::vector<std::uint8_t> none(graph.records.size());
+  for (const std::size_t r : late_last(sinks ? late.are_late() : none))
+    to.keep(graph.records[r], fused.sunk(graph.records[r]));
+  return to.finish();
 }
 
 }  // namespace reel

@@ -1,5 +1,6 @@
 #include "reel/trace/passes/support/sub_graphs.h"
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/effects.h"
 
@@ -44,22 +45,18 @@ AttrsRef with_sub_graphs(const OpRecord& record, const Pass& pass) {
 }
 
 Ref<Graph> with_loops(const Graph& graph, const Pass& pass, const LoopChange& change) {
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
+  GraphRewriter to(graph);
   for (const OpRecord& record : graph.records) {
-    const auto given = graph.inputs_of(record);
-    std::vector<ValueId> inputs(given.begin(), given.end());
+    std::vector<ValueId> inputs = to.inputs_of(record);
     AttrsRef attrs = with_sub_graphs(record, pass);
     if (record.op == &loop_op) {
       LoopAttrs loop = get<LoopAttrs>(attrs.get());
       change(record, loop, inputs);
       attrs = make_attrs(std::move(loop));
     }
-    result->append(record, attrs, inputs, graph.outputs_of(record));
+    to.keep(record, attrs, inputs);
   }
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 }  // namespace reel

@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "reel/core/graph/graph_rewriter.h"
+
 namespace reel {
 namespace {
 
@@ -54,9 +56,7 @@ Ref<Graph> windowed_pass(const Graph& graph, std::size_t most_records,
   for (std::size_t r = 0; r < count; ++r)
     for (const ValueId v : graph.inputs_of(graph.records[r])) last_reads[v] = r;
   for (const ValueId v : graph.outputs) last_reads[v] = count;
-  Ref<Graph> result(new Graph(graph));
-  result->records.clear();
-  result->operands.clear();
+  GraphRewriter to(graph);
   for (std::size_t begin = 0; begin < count; begin += most_records) {
     const Piece piece = piece_of(graph, begin, std::min(begin + most_records, count), last_reads);
     const auto outside = [&](std::span<const ValueId> values) {
@@ -66,11 +66,10 @@ Ref<Graph> windowed_pass(const Graph& graph, std::size_t most_records,
     };
     const Ref<Graph> made = pass(*piece.graph);
     for (const OpRecord& record : made->records)
-      result->append(record, record.attrs, outside(made->inputs_of(record)),
+      to.to().append(record, record.attrs, outside(made->inputs_of(record)),
                      outside(made->outputs_of(record)));
   }
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 }  // namespace reel

@@ -1,5 +1,6 @@
 #include "reel/trace/executors/plan/row_blocks/body_on_rows.h"
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/creation/draws.h"
 #include "reel/core/ops/products/batched_dot.h"
@@ -76,9 +77,8 @@ bool append_live_dot(const Graph& body, const OpRecord& record, std::span<const 
 }  // namespace
 
 BodyOnRows body_on_rows(const Graph& body, std::span<const int> axes) {
-  Ref<Graph> graph(new Graph(body));
-  graph->records.clear();
-  graph->operands.clear();
+  GraphRewriter to(body);
+  Graph* const graph = &to.to();
   ValueId numbers = 0, count = 0;
   BodyOnRows result;
   bool changes = false;
@@ -112,12 +112,11 @@ BodyOnRows body_on_rows(const Graph& body, std::span<const int> axes) {
       attrs = with_open_axis(body.types[out[0]], axis);
       changes = true;
     }
-    graph->append(record, std::move(attrs), in, out);
+    to.keep(record, std::move(attrs));
   }
   if (!changes) return {};
   if (result.takes_numbers) graph->inputs.insert(graph->inputs.end(), {numbers, count});
-  graph->seal();
-  result.graph = std::move(graph);
+  result.graph = to.finish();
   return result;
 }
 

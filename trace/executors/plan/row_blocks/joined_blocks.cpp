@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/reductions/sum_blocks.h"
 #include "reel/trace/executors/plan/base/plan_views.h"
@@ -18,15 +19,13 @@ LoopAttrs with_sums_of_blocks(const LoopAttrs& attrs, const RowCut& cut) {
       is_summing[static_cast<std::size_t>(summing_record(attrs, i) - body.records.data())] = 1;
   const Dim blocks =
       cut.dim.is_named() ? Dim("blocks", std::ssize(cut.blocks)) : Dim(std::ssize(cut.blocks));
-  Ref<Graph> joined(new Graph(body));
-  joined->records.clear();
-  joined->operands.clear();
+  GraphRewriter joined(body);
   for (std::size_t r = 0; r < body.records.size(); ++r) {
     const OpRecord& record = body.records[r];
     const InheritProvenance scope(record);
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     if (!is_summing[r]) {
-      joined->append(record, record.attrs, in, out);
+      joined.keep(record);
       continue;
     }
     const AttrsRef sums =
@@ -35,13 +34,12 @@ LoopAttrs with_sums_of_blocks(const LoopAttrs& attrs, const RowCut& cut) {
     const TensorType given[] = {body.types[in[0]]};
     TypeArgs rule{sum_blocks_op, sums.get(), given, types};
     sum_blocks_op.type(rule);
-    joined->types[out[0]] = types.span()[0];
-    joined->append(sum_blocks_op, sums, in, out);
+    joined.to().types[out[0]] = types.span()[0];
+    joined.to().append(sum_blocks_op, sums, in, out);
   }
-  joined->seal();
   LoopAttrs result = attrs;
   DimEnv names = attrs.body.env();
-  result.body = make_sub_graph(std::move(joined), names);
+  result.body = make_sub_graph(joined.finish(), names);
   return result;
 }
 
