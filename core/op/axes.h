@@ -1,9 +1,9 @@
 // core/op/axes.h — AxisFactors, what an op does along the axes of its operands.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <span>
-#include <vector>
 
 #include "reel/core/base/visibility.h"
 #include "reel/core/op/attrs.h"
@@ -62,9 +62,11 @@ class AxisFactors {
   int axis_of(std::size_t value, int factor) const;
 
   std::size_t operands_;
-  std::vector<std::size_t> first_;  ///< by operand, then by result; the last one is the end
-  std::vector<int> factors_;
-  std::vector<Role> added_;  ///< of factors -2, -3, …
+  // Plans ask this of every op of a loop's body whenever the loop has new sizes, so that it takes
+  // no memory for ops of a few operands.
+  boost::container::small_vector<std::size_t, 8> first_;  ///< by operand, then by result, the end
+  boost::container::small_vector<int, 24> factors_;
+  boost::container::small_vector<Role, 4> added_;  ///< of factors -2, -3, …
 };
 
 /// Returns what the op does along its axes. An op without `axes` has kWhole for all of its operands

@@ -81,7 +81,7 @@ void RowAxes::follow_records() {
       continue;
     }
     const bool names_mixed = joint_ == Joint::any_order && names_mixed_dim(record);
-    std::vector<int> axes;
+    AxesOfOutputs axes;
     const auto is = [&](int kind) {
       return std::any_of(in.begin(), in.end(), [&](ValueId v) { return axes_[v] == kind; });
     };
@@ -211,14 +211,16 @@ int RowAxes::axis_made(const OpRecord& record) const {
 }
 
 /// Returns the axes of rows in the outputs of an op with rows in some operands.
-std::vector<int> RowAxes::axes_of(const OpRecord& record) const {
-  const auto all = [&](int axis) { return std::vector<int>(record.output_count, axis); };
+RowAxes::AxesOfOutputs RowAxes::axes_of(const OpRecord& record) const {
+  const auto all = [&](int axis) { return AxesOfOutputs(record.output_count, axis); };
   if (record.op == &fused_op) return all(kNone);  // follow_fused() finds them
   if (joint_ == Joint::any_order && name_of_defined_dim(record))
     return all(kNone);  // rows' lengths
   const auto in = graph_.inputs_of(record);
-  const std::vector<TensorType> types = graph_.types_of(in),
-                                results = graph_.types_of(graph_.outputs_of(record));
+  TypeList operands, made;
+  for (const ValueId v : in) operands.push_back(type(v));
+  for (const ValueId v : graph_.outputs_of(record)) made.push_back(type(v));
+  const std::span<const TensorType> types = operands.span(), results = made.span();
   const AxisFactors factors = axis_factors({*record.op, record.attrs.get(), types, results});
   int rows = AxisFactors::kWhole;
   for (std::size_t i = 0; i < in.size(); ++i) {
@@ -241,7 +243,7 @@ std::vector<int> RowAxes::axes_of(const OpRecord& record) const {
   // Lengths number the elements of a ragged draw, and dims of a row block have none.
   const bool has_numbers = role == Role::drawn && !is_any && results[0].is_ragged();
   if (role == Role::unordered || has_numbers) return all(kMixed);
-  std::vector<int> result;
+  AxesOfOutputs result;
   for (std::size_t k = 0; k < results.size(); ++k) result.push_back(factors.axis_out(k, rows));
   return result;
 }

@@ -1,6 +1,7 @@
 // trace/passes/analysis/row_axes.h — RowAxes, an analysis of where rows are in a graph's values.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -63,7 +64,8 @@ class RowAxes {
   const Op* summing_op(std::span<const ValueId> in) const;
   const Op* drawing_op(const OpRecord& record) const;
   int axis_made(const OpRecord& record) const;
-  std::vector<int> axes_of(const OpRecord& record) const;
+  using AxesOfOutputs = boost::container::small_vector<int, 4>;
+  AxesOfOutputs axes_of(const OpRecord& record) const;
   void follow_fused(const OpRecord& record);
   void follow_loop(const OpRecord& record);
   int in_any_order(const OpRecord& record, int axis) const;
