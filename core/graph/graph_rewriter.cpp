@@ -1,5 +1,6 @@
 #include "reel/core/graph/graph_rewriter.h"
 
+#include <cassert>
 #include <numeric>
 
 namespace reel {
@@ -10,6 +11,7 @@ GraphRewriter::GraphRewriter(const Graph& from) : from_(from), to_(new Graph(fro
 }
 
 void GraphRewriter::replace(ValueId v, ValueId by) {
+  assert(v < from_.types.size());
   if (now_.empty()) {
     now_.resize(from_.types.size());
     std::iota(now_.begin(), now_.end(), 0);

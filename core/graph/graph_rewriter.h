@@ -10,7 +10,7 @@
 namespace reel {
 
 /// Copies the records of a graph, in any order that makes values before they are read, and changes
-/// some of them. Values keep their numbers.
+/// some of them. Values keep their numbers. The graph must outlive the rewriter.
 class GraphRewriter {
  public:
   explicit GraphRewriter(const Graph& from);
@@ -22,13 +22,14 @@ class GraphRewriter {
 
   /// Returns the value that stands for v: v itself unless it was replaced.
   ValueId operator[](ValueId v) const { return v < now_.size() ? now_[v] : v; }
-  /// Lets `by` stand for v in all records that are kept from now on, and in the outputs.
+  /// Lets `by` stand for v in all records that are kept from now on, and in the outputs. What
+  /// stands for other values stays. Requires a value of from().
   void replace(ValueId v, ValueId by);
   /// Returns the values that stand for the operands of a record.
   std::vector<ValueId> inputs_of(const OpRecord& record) const;
 
-  /// Appends a record of the graph, by default with its own attributes and the values that stand
-  /// for its operands. It makes the values that it made before.
+  /// Appends a record of from() with its source line, by default with its own attributes and the
+  /// values that stand for its operands. It makes the values that it made before.
   void keep(const OpRecord& record) { keep(record, record.attrs); }
   void keep(const OpRecord& record, AttrsRef attrs) {
     keep(record, std::move(attrs), inputs_of(record));

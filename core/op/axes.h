@@ -1,6 +1,7 @@
 // core/op/axes.h — AxisFactors, what an op does along the axes of its operands.
 #pragma once
 
+#include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <span>
@@ -26,7 +27,7 @@ struct OpCall {
 /// What an op does along a factor.
 enum class Role : std::uint8_t {
   mapped,     ///< an element of the results depends only on the elements of operands with its index
-  drawn,      ///< as mapped, and it also depends on the number of that element among all
+  drawn,      ///< as mapped; lengths of all rows number the elements of a ragged result
   summed,     ///< the results are sums over it
   unordered,  ///< the results depend on all of its elements, in whatever order, as maxima do
 };
@@ -52,6 +53,9 @@ class AxisFactors {
   /// Returns a new factor of this role.
   int add(Role role);
   Role role(int factor) const;
+
+  /// Returns true if an axis of an operand has a factor of this role.
+  bool has(Role role) const { return std::ranges::count(added_, role) != 0; }
 
   /// Returns the axis of operand i, or of result k, with this factor; -1 if it has none.
   int axis_in(std::size_t i, int factor) const { return axis_of(i, factor); }

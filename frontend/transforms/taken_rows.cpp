@@ -31,7 +31,10 @@ Tensor TakenRows::with_packed_dims(const Tensor& x) const {
   for (Dim& dim : dims)
     if (runs_over(dim, all_.named)) dim = pack(dim);
   if (dims == x.dims()) return x;
-  return x.type().is_list() ? list_resized(x, dims) : dim_token(dims.back());
+  if (x.type().is_list()) return list_resized(x, dims);
+  if (!(x.type() == token_type(x.dims().back())))
+    throw RowsRefused("a value that all rows share has a dim with a length for each row");
+  return dim_token(dims.back());
 }
 
 RowValue TakenRows::pack(const RowValue& value) const {

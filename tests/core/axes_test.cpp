@@ -1,5 +1,6 @@
-// Requirements on what every op tells of its axes: operands that are permuted along a factor give
-// results that are permuted, or the same if they are reduced over it.
+// Requirements on every op that tells of its axes: operands that are rotated along a factor give
+// results that are rotated, or the same if they are reduced over it; and one element of a mapped
+// factor changes no result at another one.
 #include "reel/core/op/axes.h"
 
 #include <gtest/gtest.h>
@@ -43,11 +44,26 @@ Tensor rotated(const Tensor& x, int axis) {
   return result;
 }
 
+/// Returns x with the elements of `from` at index 0 of an axis.
+Tensor with_first_of(const Tensor& x, const Tensor& from, int axis) {
+  const std::vector<std::int64_t> sizes = x.shape();
+  const Tensor result(allocate_block(x.type()));
+  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype()));
+  std::int64_t inner = bytes;
+  for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < sizes.size(); ++i) inner *= sizes[i];
+  const std::int64_t row = inner * sizes[static_cast<std::size_t>(axis)];
+  for (std::int64_t at = 0; at < x.type().bytes(); at += inner)
+    std::memcpy(result.data<char>() + at, (at % row < inner ? from : x).data<char>() + at,
+                static_cast<std::size_t>(inner));
+  return result;
+}
+
 /// An op applied to the operands of a sample.
 class Applied {
  public:
   Applied(const Op& op, const OpSample& sample) : op_(op), attrs_(sample.attrs) {
     in_ = draw_sample(sample, false);
+    others_ = draw_sample(sample, false, 11);
     out_ = bind_all(op, in_, attrs_);
     for (const Tensor& x : in_) in_types_.push_back(x.type());
     for (const Tensor& y : out_) out_types_.push_back(y.type());
@@ -55,31 +71,54 @@ class Applied {
   AxisFactors factors() const { return axis_factors({op_, attrs_.get(), in_types_, out_types_}); }
   const Tensors& in() const { return in_; }
 
-  /// Expects that operands rotated along a factor give rotated results. Returns false if its dims
-  /// have lengths, or lengths run over them: rows of other lengths do not move.
-  bool expect_rotated(const AxisFactors& factors, int factor) const {
-    Tensors in = in_;
-    for (std::size_t i = 0; i < in.size(); ++i)
+  /// Returns true if the factor has several elements, and neither its dims have lengths nor lengths
+  /// run over them: rows of other lengths do not move.
+  bool may_move(const AxisFactors& factors, int factor) const {
+    bool has_several = false;
+    for (std::size_t i = 0; i < in_.size(); ++i)
       if (const int axis = factors.axis_in(i, factor); axis >= 0) {
-        if (has_lengths(in_types_, in_types_[i].dims()[static_cast<std::size_t>(axis)]) ||
-            has_lengths(out_types_, in_types_[i].dims()[static_cast<std::size_t>(axis)]))
-          return false;
-        in[i] = rotated(in[i], axis);
+        const Dim& dim = in_types_[i].dims()[static_cast<std::size_t>(axis)];
+        if (has_lengths(in_types_, dim) || has_lengths(out_types_, dim)) return false;
+        has_several = has_several || dim.size() > 1;
       }
-    const Tensors made = bind_all(op_, in, attrs_);
+    return has_several;
+  }
+  /// Expects that operands rotated along a factor give rotated results.
+  void expect_rotated(const AxisFactors& factors, int factor) const {
+    const Tensors made = applied(
+        [&](const Tensor& x, std::size_t, int axis) { return rotated(x, axis); }, factors, factor);
     const Role role = factors.role(factor);
     for (std::size_t k = 0; k < made.size(); ++k) {
       const int axis = factors.axis_out(k, factor);
       EXPECT_EQ(axis >= 0, role == Role::mapped || role == Role::drawn) << "result " << k;
       if (axis >= 0)
         expect_same_bits(mask_padding(made[k]), mask_padding(rotated(out_[k], axis)));
+      else if (role == Role::unordered && op_.name != "scatter_add")
+        expect_same_bits(mask_padding(made[k]), mask_padding(out_[k]));
       else  // the terms are added in another order
         expect_all_close(mask_padding(made[k]), mask_padding(out_[k]), 1e-5);
     }
-    return true;
+  }
+  /// Expects that other operands at one index of a mapped factor change no result at another index.
+  void expect_apart(const AxisFactors& factors, int factor) const {
+    const Tensors made = applied([&](const Tensor& x, std::size_t i,
+                                     int axis) { return with_first_of(x, others_[i], axis); },
+                                 factors, factor);
+    for (std::size_t k = 0; k < made.size(); ++k) {
+      const int axis = factors.axis_out(k, factor);
+      expect_same_bits(mask_padding(with_first_of(made[k], out_[k], axis)), mask_padding(out_[k]));
+    }
   }
 
  private:
+  /// Returns the results with change(x, number, axis) in place of the operands with the factor.
+  template <class Change>
+  Tensors applied(const Change& change, const AxisFactors& factors, int factor) const {
+    Tensors in = in_;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (const int axis = factors.axis_in(i, factor); axis >= 0) in[i] = change(in[i], i, axis);
+    return bind_all(op_, in, attrs_);
+  }
   static bool has_lengths(const std::vector<TensorType>& types, const Dim& dim) {
     return dim.is_ragged() || std::ranges::any_of(types, [&](const TensorType& type) {
              return std::ranges::any_of(
@@ -88,7 +127,7 @@ class Applied {
   }
   const Op& op_;
   AttrsRef attrs_;
-  Tensors in_, out_;
+  Tensors in_, others_, out_;
   std::vector<TensorType> in_types_, out_types_;
 };
 
@@ -103,8 +142,8 @@ class AxesOfEveryOp : public ::testing::TestWithParam<const Op*> {};
 INSTANTIATE_TEST_SUITE_P(Ops, AxesOfEveryOp, ::testing::ValuesIn(ops_with_axes()),
                          [](const auto& info) { return std::string(info.param->name); });
 
-TEST_P(AxesOfEveryOp, OperandsRotatedAlongAFactorGiveRotatedResults) {
-  int rotations = 0;
+TEST_P(AxesOfEveryOp, FactorsAreIndices) {
+  int moved = 0;
   for (const OpSample& sample : GetParam()->samples()) {
     const Applied applied(*GetParam(), sample);
     const AxisFactors factors = applied.factors();
@@ -116,10 +155,14 @@ TEST_P(AxesOfEveryOp, OperandsRotatedAlongAFactorGiveRotatedResults) {
         SCOPED_TRACE(str(GetParam()->name, ": factor of axis ", axis, " of operand ", i, ", ",
                          applied.in()[i].type()));
         done.push_back(factor);
-        rotations += applied.expect_rotated(factors, factor);
+        if (!applied.may_move(factors, factor)) continue;
+        ++moved;
+        applied.expect_rotated(factors, factor);
+        if (factors.role(factor) == Role::mapped || factors.role(factor) == Role::drawn)
+          applied.expect_apart(factors, factor);
       }
   }
-  EXPECT_GT(rotations, 0);
+  EXPECT_GT(moved, 0);
 }
 
 /// A letter for each axis, as in einsum: "ij,jk->ik". Axes that are whole have the letter *, sums

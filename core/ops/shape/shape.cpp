@@ -233,25 +233,31 @@ int place_after_reshape(const TensorType& x, int axis, const TensorType& result)
   return -1;
 }
 
+/// True if the sizes of all axes but one are known.
+bool knows_other_sizes(const TensorType& type, int axis) {
+  for (int i = 0; i < type.rank(); ++i)
+    if (i != axis && !type.dims()[static_cast<std::size_t>(i)].has_size()) return false;
+  return true;
+}
+
 /// A plain axis stays only if the sizes of all others are known: the reshape then takes any number
 /// of elements along it.
 void reshaped_axes(const OpCall& call, AxisFactors& f) {
   const TensorType &x = call.in[0], &result = call.out[0];
   for (int axis = 0; axis < x.rank(); ++axis) {
     const int place = place_after_reshape(x, axis, result);
-    if (place >= 0 && (result.is_named() || with_open_axis(result, place))) f.in(0, axis) = place;
+    if (place >= 0 && (result.is_named() || knows_other_sizes(result, place)))
+      f.in(0, axis) = place;
   }
 }
 
 }  // namespace
 
 AttrsRef with_open_axis(const TensorType& result, int axis) {
+  if (!knows_other_sizes(result, axis)) return {};
   std::vector<std::int64_t> sizes;
-  for (int i = 0; i < result.rank(); ++i) {
-    const Dim& dim = result.dims()[static_cast<std::size_t>(i)];
-    if (i != axis && !dim.has_size()) return {};
-    sizes.push_back(i == axis ? -1 : dim.size());
-  }
+  for (int i = 0; i < result.rank(); ++i)
+    sizes.push_back(i == axis ? -1 : result.dims()[static_cast<std::size_t>(i)].size());
   return make_attrs(ReshapeAttrs{std::move(sizes), {}});
 }
 
@@ -270,6 +276,7 @@ const Op reshape_op{
           return OpSamples{
               {{{TensorType(f32, {2, 3})}}, make_attrs(ReshapeAttrs{{3, -1}, {}})},
               {{{TensorType(f32, {4})}}, make_attrs(ReshapeAttrs{{2, 1, 2}, {}})},
+              {{{TensorType(f32, {2, 3, 4})}}, make_attrs(ReshapeAttrs{{2, 12}, {}})},
               {{{TensorType(f32)}}, make_attrs(ReshapeAttrs{{1}, {}})},
               {{{TensorType(f32, {0, 3})}}, make_attrs(ReshapeAttrs{{0, 5}, {}})},
               {{{TensorType(f32, {6})}}, make_attrs(ReshapeAttrs{{}, Dims{dims[0], dims[1]}})},

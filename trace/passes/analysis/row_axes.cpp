@@ -122,19 +122,21 @@ void RowAxes::follow_records() {
 }
 
 void RowAxes::find_joint_rows(const OpRecord& record) {
-  for (const ValueId v : graph_.outputs_of(record)) {
+  const auto out = graph_.outputs_of(record);
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    const ValueId v = out[k];
     if (axes_[v] != kMixed || type(v).is_list() || has_lengths_over(type(v), rows_)) continue;
     const int axis = find(type(v).dims(), rows_);
     is_joint_[v] = axis >= 0;
     if (axis >= 0) axes_[v] = axis;
-    is_of_one_row_[v] = axis >= 0 && axis == axis_beside_sums(record);
+    is_of_one_row_[v] = axis >= 0 && axis == axis_beside_sums(record, k);
   }
 }
 
 /// Returns the axis of the rows if operands without the dim, to which several rows contributed,
 /// counted as equal for all rows. They would if they came as slices. Returns kMixed if such an
 /// operand has the dim.
-int RowAxes::axis_beside_sums(const OpRecord& record) {
+int RowAxes::axis_beside_sums(const OpRecord& record, std::size_t output) {
   if (record.op->has_effect || has_effects(record)) return kMixed;
   const auto in = graph_.inputs_of(record);
   std::vector<std::pair<ValueId, int>> sums;
@@ -148,7 +150,7 @@ int RowAxes::axis_beside_sums(const OpRecord& record) {
   }
   if (!has_rows) return kMixed;
   for (const auto& [v, axis] : sums) axes_[v] = kNone;
-  const int result = axes_of(record)[0];
+  const int result = axes_of(record)[output];
   for (const auto& [v, axis] : sums) axes_[v] = axis;
   return result;
 }
@@ -230,9 +232,11 @@ RowAxes::AxesOfOutputs RowAxes::axes_of(const OpRecord& record) const {
       return all(kMixed);
     rows = factor;
   }
-  // Rows meet rows, or operands that are equal along them.
+  // Rows meet rows, or operands that are equal along them. In a row block, equal elements along a
+  // named dim are as many as its rows; products choose their order of sums by the operands.
+  const bool stands_for_rows = rows_.is_named() && !factors.has(Role::summed);
   for (std::size_t i = 0; i < in.size(); ++i) {
-    if (axes_[in[i]] != kNone || (rows_.is_named() && is_uniform_[in[i]])) continue;
+    if (axes_[in[i]] != kNone || (stands_for_rows && is_uniform_[in[i]])) continue;
     const int axis = factors.axis_in(i, rows);
     if (axis >= 0 && (rows_.is_named() || dim_at(types[i], axis).raw_size() != 1))
       return all(kMixed);
@@ -244,7 +248,10 @@ RowAxes::AxesOfOutputs RowAxes::axes_of(const OpRecord& record) const {
   const bool has_numbers = role == Role::drawn && !is_any && results[0].is_ragged();
   if (role == Role::unordered || has_numbers) return all(kMixed);
   AxesOfOutputs result;
-  for (std::size_t k = 0; k < results.size(); ++k) result.push_back(factors.axis_out(k, rows));
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    const int axis = factors.axis_out(k, rows);
+    result.push_back(axis < 0 ? kMixed : axis);
+  }
   return result;
 }
 

@@ -60,7 +60,7 @@ class RowAxes {
  private:
   void follow_records();
   void find_joint_rows(const OpRecord& record);
-  int axis_beside_sums(const OpRecord& record);
+  int axis_beside_sums(const OpRecord& record, std::size_t output);
   const Op* summing_op(std::span<const ValueId> in) const;
   const Op* drawing_op(const OpRecord& record) const;
   int axis_made(const OpRecord& record) const;
