@@ -15,7 +15,6 @@ class GraphRewriter {
  public:
   explicit GraphRewriter(const Graph& from);
 
-  const Graph& from() const { return from_; }
   /// Returns the copy so far, for new values, inputs and records.
   Graph& to() { return *to_; }
   const Graph& to() const { return *to_; }
@@ -23,12 +22,12 @@ class GraphRewriter {
   /// Returns the value that stands for v: v itself unless it was replaced.
   ValueId operator[](ValueId v) const { return v < now_.size() ? now_[v] : v; }
   /// Lets `by` stand for v in all records that are kept from now on, and in the outputs. What
-  /// stands for other values stays. Requires a value of from().
+  /// stands for other values stays. Requires a value of the graph.
   void replace(ValueId v, ValueId by);
   /// Returns the values that stand for the operands of a record.
   std::vector<ValueId> inputs_of(const OpRecord& record) const;
 
-  /// Appends a record of from() with its source line, by default with its own attributes and the
+  /// Appends a record of the graph with its source line, by default with its own attributes and the
   /// values that stand for its operands. It makes the values that it made before.
   void keep(const OpRecord& record) { keep(record, record.attrs); }
   void keep(const OpRecord& record, AttrsRef attrs) {
