@@ -5,6 +5,9 @@
 
 #include <cstdint>
 #include <xsimd/xsimd.hpp>
+#if defined(__AVX512F__)
+#include "reel/core/ops/kernels/xsimd_avx512.h"
+#endif
 
 namespace reel::REEL_ISA {
 namespace {
