@@ -375,9 +375,9 @@ Backward::MovedRecord::~MovedRecord() {
 
 void Backward::visit_in_place(std::size_t r) {
   const OpRecord& record = tape_.storage_.records[r];
-  std::optional<detail::LiveEntries> entries;
-  if (!tape_.live_entries_.empty())
-    if (const auto found = tape_.live_entries_.find(r); found != tape_.live_entries_.end())
+  std::optional<detail::RunningEntries> entries;
+  if (!tape_.running_entries_.empty())
+    if (const auto found = tape_.running_entries_.find(r); found != tape_.running_entries_.end())
       entries.emplace(found->second);
   try {
     visit(record, tape_.storage_.inputs_of(record).data());

@@ -54,8 +54,8 @@ Tensor cotangent_or_zeros(Vjp& at, std::size_t output) {
   const TensorType& type = at.output_type(output);
   if (!type.is_list() || at.has_cotangent(output)) return at.cotangent(output);
   const Tensor& list = at.output(output);
-  const SavedValue* const saved = saved_value(list);
-  const bool is_one_type = saved && saved->steps->is_uniform() && type.is_known();
+  const ResidualValue* const residual = residual_value(list);
+  const bool is_one_type = residual && residual->steps->is_uniform() && type.is_known();
   return is_one_type ? empty_list(type) : list_zeros_like(list);
 }
 

@@ -22,8 +22,9 @@ std::vector<TensorType> step_types(LoopApplication& loop, const ReversedGraph& r
       add_step_of(loop.at.output_type(output));
   add_slices(reversed.inputs);
   for (const std::size_t output : reversed.kept) add_step_of(loop.at.output_type(output));
-  for (const Saved& saved : reversed.saved)
-    if (!saved.is_local && !saved.type.is_list()) types.push_back(loop.env.resolve(saved.type));
+  for (const Residual& residual : reversed.residuals)
+    if (!residual.is_local && !residual.type.is_list())
+      types.push_back(loop.env.resolve(residual.type));
   add_slices(reversed.wanted);
   return types;
 }

@@ -35,7 +35,7 @@ void recompute_vjp(Vjp& at) {
   }
   const Tensors outputs = bind_all(loop_op, inputs, attrs.loop);
   const auto residuals =
-      results_of(attrs.saving(), outputs).stacks.subspan(attrs.first_saved, at.output_count());
+      results_of(attrs.saving(), outputs).stacks.subspan(attrs.first_residual, at.output_count());
   const Tensors saved(residuals.begin(), residuals.end());
   Tensors cotangents(saved.size());
   for (std::size_t k = 0; k < saved.size(); ++k)

@@ -20,7 +20,8 @@ ReversibleGraph make_reversible(const Graph& graph, const std::vector<std::uint8
   result.forward = Ref<Graph>(new Graph(*reversed.forward));
   for (const std::size_t i : reversed.kept)
     result.forward->outputs.push_back(reversed.forward->outputs[i]);
-  for (const Saved& saved : reversed.saved) result.forward->outputs.push_back(saved.value);
+  for (const Residual& residual : reversed.residuals)
+    result.forward->outputs.push_back(residual.value);
   result.forward->seal();
   result.reverse = reversed.graph;
   result.cotangents = reversed.cotangents;

@@ -52,7 +52,7 @@ class Cut {
     choose();
   }
 
-  enum class Source : std::uint8_t { made, input, kept, saved, unknown };
+  enum class Source : std::uint8_t { made, input, kept, residual, unknown };
   Source source(ValueId v) const { return source_[v]; }
   bool takes(std::size_t record) const { return takes_[record]; }
   bool is_used(ValueId v) const { return used_.count(v) != 0; }
@@ -111,7 +111,7 @@ class Cut {
       const Saving keep = verdict(static_cast<int>(r));
       if (keep != Saving::keep && keep != Saving::spill) continue;
       for (const ValueId v : graph.outputs_of(graph.records[r]))
-        if (source_[v] == Source::unknown && !is_constant_[v]) source_[v] = Source::saved;
+        if (source_[v] == Source::unknown && !is_constant_[v]) source_[v] = Source::residual;
     }
     for (std::size_t i = 0; i < reads.size(); ++i) {
       const ValueId v = reads[i];
@@ -148,7 +148,7 @@ class Cut {
       if (spec_.recomputes_all ? maker_[v] >= 0 : can_recompute(v))
         source_[v] = Source::made;
       else
-        source_[v] = Source::saved;
+        source_[v] = Source::residual;
     }
     if (source_[v] == Source::made) take(maker_[v]);
   }
@@ -184,7 +184,7 @@ class Cut {
     if (!spec_.recomputes_all) {
       const auto save_if = [&](const auto& has_to) {
         for (const ValueId v : reads)
-          if (source_[v] == Source::unknown && has_to(v)) source_[v] = Source::saved;
+          if (source_[v] == Source::unknown && has_to(v)) source_[v] = Source::residual;
       };
       save_if([&](ValueId v) { return maker_[v] < 0 || !is_cheap(graph.records[maker_[v]]); });
       // Then save values that are not element-wise in available ones, in the order of their
@@ -379,7 +379,7 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
     if (cut.source(v) == Cut::Source::kept && cut.is_used(v)) brings(from.types[v]);
   }
   for (ValueId v = 0; v < from.types.size(); ++v)
-    if (cut.source(v) == Cut::Source::saved && cut.is_used(v)) brings(from.types[v]);
+    if (cut.source(v) == Cut::Source::residual && cut.is_used(v)) brings(from.types[v]);
 
   // If a taken record mentions a dim before an input determines it, a free input or a token must
   // provide it.
@@ -437,13 +437,13 @@ ReversedGraph reverse_graph(const Graph& forward, const ReversalSpec& spec) {
   }
   result.forward = forward_part(both, forward);
   for (ValueId v = 0; v < from.types.size(); ++v)
-    if (cut.source(v) == Cut::Source::saved && cut.is_used(v)) {
-      result.saved.push_back({v, from.types[v], cut.spills(v), is_local(from.types[v])});
+    if (cut.source(v) == Cut::Source::residual && cut.is_used(v)) {
+      result.residuals.push_back({v, from.types[v], cut.spills(v), is_local(from.types[v])});
       add_input(v);
     }
   for (const Dim& dim : tokens) {
     const TensorType type = token_type(dim);
-    result.saved.push_back({append_dim_token(*result.forward, dim), type, false, true});
+    result.residuals.push_back({append_dim_token(*result.forward, dim), type, false, true});
     to.inputs.push_back(to.add_value(type));
   }
   to.formal_count = to.inputs.size();

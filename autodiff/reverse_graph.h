@@ -29,7 +29,7 @@ struct ReversalSpec {
 };
 
 /// A residual: a value of the forward graph that the reverse graph reads.
-struct Saved {
+struct Residual {
   ValueId value = 0;  ///< of ReversedGraph::forward; for a dim, its token
   TensorType type;
   bool spills = false;    ///< SavingRule asks for a file
@@ -43,7 +43,7 @@ struct ReversedGraph {
   std::vector<std::size_t> cotangents;  ///< it takes cotangents of these outputs
   std::vector<std::size_t> inputs;      ///< it takes these (free) inputs of the forward graph
   std::vector<std::size_t> kept;        ///< it takes these outputs of the forward graph
-  std::vector<Saved> saved;
+  std::vector<Residual> residuals;
   Tensors captured;  ///< constants that a vjp took from outside
   /// Its first outputs are cotangents of these inputs: all wanted ones that are not free, and free
   /// ones with a path. A table that is read whole and by rows occurs twice.

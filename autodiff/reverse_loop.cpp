@@ -141,7 +141,7 @@ void add_values(Leaves& leaves, const LoopApplication& loop, const ReversedGraph
                      attrs.stacks[j].is_in_file() ? in_file : LoopSlice{});
   }
   for (std::size_t i = 0; i < saving.residuals.size(); ++i) {
-    const bool spills = may_spill() && (attrs.policy.swaps || reversed.saved[i].spills);
+    const bool spills = may_spill() && (attrs.policy.swaps || reversed.residuals[i].spills);
     leaves.add_slice(saving.residuals[i],
                      {FinishedFill::as_is, attrs.policy.has_checkpoints() ? Residence::recomputed
                                            : spills                       ? Residence::file

@@ -34,7 +34,7 @@ bool stands_for_steps(const Maker& maker) {
 }
 
 /// Returns true if the value is the residual list of an inner loop.
-bool is_saved_list(const Maker& maker) {
+bool is_residual_list(const Maker& maker) {
   if (!maker.record || maker.record->op != &loop_op) return false;
   const auto& loop = get<LoopAttrs>(maker.record->attrs.get());
   const LoopLeaf leaf = result_at(loop, maker.output);
@@ -43,7 +43,7 @@ bool is_saved_list(const Maker& maker) {
 }
 
 /// Returns the stack of a residual, without its dim.
-LoopStack stack_of(const Saved& saved, const Maker& maker, bool is_list, bool swaps) {
+LoopStack stack_of(const Residual& residual, const Maker& maker, bool is_list, bool swaps) {
   LoopStack stack{.role = StackRole::residual, .is_list = is_list};
   if (maker.record && is_checkpoint_output(*maker.record, maker.output))
     stack.role = StackRole::inner_checkpoints;
@@ -52,8 +52,9 @@ LoopStack stack_of(const Saved& saved, const Maker& maker, bool is_list, bool sw
     return stack;
   }
   // Arrays share elements between iterations; an inner loop's residual lists do not.
-  const bool has_own_elements = !saved.type.is_list() || is_saved_list(maker);
-  if (may_spill() && (swaps || saved.spills) && has_own_elements) stack.residence = Residence::file;
+  const bool has_own_elements = !residual.type.is_list() || is_residual_list(maker);
+  if (may_spill() && (swaps || residual.spills) && has_own_elements)
+    stack.residence = Residence::file;
   return stack;
 }
 
@@ -85,15 +86,16 @@ LoopAttrs with_residuals(LoopApplication& loop, const ReversedGraph& reversed) {
   }
   const std::vector<Maker> makers = makers_of(*reversed.forward);
   std::vector<ValueId> values;
-  for (const Saved& saved : reversed.saved) {
+  for (const Residual& residual : reversed.residuals) {
     const bool clashes =
-        dim && saved.type.rank() &&
-        (saved.type.is_named() != dim->is_named() ||
-         std::any_of(saved.type.dims().begin(), saved.type.dims().end(), mentions_dim));
-    const bool is_list = saved.is_local || saved.type.is_list() || !dim || clashes;
-    result.stacks.push_back(stack_of(saved, makers[saved.value], is_list, result.policy.swaps));
+        dim && residual.type.rank() &&
+        (residual.type.is_named() != dim->is_named() ||
+         std::any_of(residual.type.dims().begin(), residual.type.dims().end(), mentions_dim));
+    const bool is_list = residual.is_local || residual.type.is_list() || !dim || clashes;
+    result.stacks.push_back(
+        stack_of(residual, makers[residual.value], is_list, result.policy.swaps));
     result.stacks.back().dim = dim.value_or(Dim(0));
-    values.push_back(saved.value);
+    values.push_back(residual.value);
   }
   result.debug.origin = loop.attrs.debug.origin ? loop.attrs.debug.origin : loop.attrs.body.graph;
   result.body = make_sub_graph(with_outputs(*reversed.forward, loop.attrs, values), env);
@@ -128,7 +130,7 @@ bool may_spill() { return !thread_mode.builder || !thread_mode.builder->outer();
 SavingLoop forward_with_residuals(LoopApplication& loop, const ReversedGraph& reversed) {
   const std::size_t own_stacks = loop.attrs.stacks.size();
   LoopAttrs saving = with_residuals(loop, reversed);
-  const bool recomputes = loop.attrs.policy.has_checkpoints() && !reversed.saved.empty();
+  const bool recomputes = loop.attrs.policy.has_checkpoints() && !reversed.residuals.empty();
   SavingLoop result{recomputes ? with_checkpoints(loop) : saving, {}, {}};
   result.results = apply_again(loop.at, loop_op, loop.inputs, make_attrs(result.attrs));
   const auto results = results_of(result.attrs, result.results);

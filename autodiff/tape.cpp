@@ -80,11 +80,11 @@ RecordingTape::RecordingTape(bool is_persistent)
 }
 
 RecordingTape::~RecordingTape() {
-  constexpr std::size_t kMostKept = std::size_t{64} << 20;
+  constexpr std::size_t kMaxSpareBytes = std::size_t{64} << 20;
   stop();
   storage_.clear();
   Storage* const kept = spare();
-  if (kept && storage_.bytes() <= kMostKept && storage_.bytes() > kept->bytes())
+  if (kept && storage_.bytes() <= kMaxSpareBytes && storage_.bytes() > kept->bytes())
     *kept = std::move(storage_);
 }
 
@@ -171,7 +171,7 @@ void RecordingTape::watch(const Tensor& given) {
 
 /// Values from before the tape do not count: they are not kept for it. Elements of an array count
 /// where they were made.
-inline void RecordingTape::count_as_saved(const Tensor& tensor) const {
+inline void RecordingTape::count_as_residual(const Tensor& tensor) const {
   const BlockKind kind = tensor.block()->kind;
   if (kind == BlockKind::dense || kind == BlockKind::view)
     count_as_made_since(first_id_, tensor, MemoryClass::saved);
@@ -210,21 +210,21 @@ void RecordingTape::record(const Op& op, const AttrsRef& attrs, OpInputs inputs,
   auto read = static_cast<std::int32_t>(reads.inputs);
   for (const OpInput& input : inputs) {
     (operand++)->hold(*input.tensor, read & 1);
-    if (read & 1) count_as_saved(*input.tensor);
+    if (read & 1) count_as_residual(*input.tensor);
     read >>= 1;
   }
   read = static_cast<std::int32_t>(reads.outputs);
   for (const Tensor& output : outputs) {
     (operand++)->hold(output, read & 1);
-    if (read & 1) count_as_saved(output);
+    if (read & 1) count_as_residual(output);
     read >>= 1;
   }
   storage_.operand_count += count;
 }
 
 [[gnu::noinline]] SourceId RecordingTape::place_of_checked() {
-  if (Tensors live = detail::LiveEntries::masks(); !live.empty())
-    live_entries_[records_.size()] = std::move(live);
+  if (Tensors running = detail::RunningEntries::masks(); !running.empty())
+    running_entries_[records_.size()] = std::move(running);
   return source_here();
 }
 

@@ -176,7 +176,7 @@ class RecordingTape final : public Recorder {
   void end_loop() noexcept;
   void record_ends();
   void append_mark(Mark what, const OpenLoop& loop, const AttrsRef& name, std::int64_t iteration);
-  void count_as_saved(const Tensor& tensor) const;
+  void count_as_residual(const Tensor& tensor) const;
   /// Returns the place of the next record of an eager op, for DetectNan, and notes its entries.
   SourceId place_of_checked();
   void move_out_of_loops(std::span<const TapeOperand> outputs);
@@ -248,7 +248,7 @@ class RecordingTape final : public Recorder {
   std::vector<OpenLoop> open_loops_;
   // By record, under DetectNan: masks of the entries that ran, in iterations in which some had
   // finished.
-  std::unordered_map<std::size_t, Tensors> live_entries_;
+  std::unordered_map<std::size_t, Tensors> running_entries_;
   // Number of innermost open loops that have ended without a record, as memory ran out.
   std::size_t unrecorded_ends_ = 0;
   // Records made in loops that they belong before: by index, the number of these loops; and by

@@ -114,8 +114,8 @@ void measure_training(const World& world, const std::string& wanted, Rows& rows)
     return update(learnt, grad(loss)(learnt.model));
   });
   const auto together = jit([&](Learnt learnt, const Sharded<std::pair<Tensor, Tensor>>& mine) {
-    const auto loss = [&](const Model& model, const std::pair<Tensor, Tensor>& part) {
-      return loss_of(model, part.first, part.second, time_dim);
+    const auto loss = [&](const Model& model, const std::pair<Tensor, Tensor>& own_shard) {
+      return loss_of(model, own_shard.first, own_shard.second, time_dim);
     };
     return update(learnt, world.value_and_grad(loss)(learnt.model, mine).second);
   });

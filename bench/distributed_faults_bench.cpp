@@ -118,7 +118,7 @@ void add(Rows& rows, const std::string& name, const std::string& metric,
 }
 
 void measure(const std::string& kind, Rows& rows) {
-  std::vector<double> gone, ended;
+  std::vector<double> gone, finished;
   for (int i = 0; i < kRuns; ++i) {
     const std::string path =
         std::filesystem::temp_directory_path() / str("reel_ranks_", ::getpid());
@@ -133,13 +133,13 @@ void measure(const std::string& kind, Rows& rows) {
     shared.wait_until_gone();
     gone.push_back(shared.milliseconds());
     ::waitpid(mpirun, &status, 0);
-    ended.push_back(shared.milliseconds());
+    finished.push_back(shared.milliseconds());
     std::filesystem::remove(path);
     if (status == 0) throw ArgumentError("mpirun returned 0 although a rank " + kind);
   }
   const std::string name = "faults: one of 4 ranks " + kind;
   add(rows, name, "ms_until_ranks_are_gone", gone);
-  add(rows, name, "ms_until_mpirun_ends", ended);
+  add(rows, name, "ms_until_mpirun_ends", finished);
 }
 
 }  // namespace

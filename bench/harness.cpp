@@ -24,7 +24,7 @@ constexpr double kTurnSeconds = 5e-3;  ///< long compared with the clock's resol
 /// With several threads: long compared with the time until a sleeping processor wakes as fast as in
 /// a program that goes on.
 constexpr double kThreadsTurnSeconds = 0.1;
-constexpr int kFewTurns = 3, kMostTurns = 400;
+constexpr int kFewTurns = 3, kMaxTurns = 400;
 
 /// An instruction set of Reel, and the names of it, or of the highest set below it, in peers.
 struct Isa {
@@ -144,7 +144,7 @@ std::vector<Turns> Group::time(const std::vector<Contender>& contenders, Clock c
   const double begin = now(Clock::wall);
   const auto goes_on = [&](int turn) {
     const double seconds = now(Clock::wall) - begin;
-    return turn == 0 || (turn < kMostTurns && seconds < (turn < kFewTurns ? 5 : 1) * seconds_);
+    return turn == 0 || (turn < kMaxTurns && seconds < (turn < kFewTurns ? 5 : 1) * seconds_);
   };
   for (int turn = 0; goes_on(turn); ++turn)
     for (std::size_t i = 0; i < contenders.size(); ++i) {

@@ -1,5 +1,5 @@
 # cmake -D ROOT=... -P CheckNames.cmake: checks that no source uses an identifier of the table "Former names" in
-# docs/glossary.md.
+# docs/glossary.md, or one of three former stems; and that the names of tests are claims about their subject.
 cmake_minimum_required(VERSION 3.25)
 
 file(STRINGS ${ROOT}/docs/glossary.md lines)
@@ -25,5 +25,41 @@ foreach(top core eager trace autodiff frontend distributed onnx tests bench exam
     foreach(line IN LISTS found)
       message(SEND_ERROR "${file}: docs/glossary.md lists a newer name: ${line}")
     endforeach()
+  endforeach()
+endforeach()
+
+# Stems in code. Comments, texts and test names may have the words.
+foreach(top core eager trace autodiff frontend distributed onnx tests bench examples)
+  file(GLOB_RECURSE files ${ROOT}/${top}/*.h ${ROOT}/${top}/*.cpp)
+  foreach(file IN LISTS files)
+    file(STRINGS ${file} found REGEX "kMost[A-Z]|[eE]nded|[pP]iece")
+    foreach(line IN LISTS found)
+      string(REGEX REPLACE "//.*|\"[^\"]*\"?" "" code "${line}")
+      if(code MATCHES "TEST(_[A-Z]+)?\\(")
+        continue()
+      endif()
+      if(code MATCHES "kMost[A-Z]|(^|[^A-Za-z])ended([^a-z]|$)|(^|[^A-Za-z])[a-z_]*_ended([^a-z]|$)|[a-z]Ended|(^|[^A-Za-z_])Ended|[pP]iece")
+        message(SEND_ERROR "${file}: docs/glossary.md says finished, kMax with its subject, and shard, tile or row block: ${line}")
+      endif()
+    endforeach()
+  endforeach()
+endforeach()
+
+# A test that fails must tell a stranger what broke. Ids of cases, such as V10_, are prefixes.
+file(GLOB_RECURSE files ${ROOT}/tests/*.cpp)
+foreach(file IN LISTS files)
+  file(STRINGS ${file} found REGEX "^TEST(_F|_P)?\\(")
+  foreach(line IN LISTS found)
+    if(NOT line MATCHES "^TEST[_A-Z]*\\([A-Za-z0-9_]+, *([A-Za-z0-9_]+)\\)")
+      continue()
+    endif()
+    set(name ${CMAKE_MATCH_1})
+    string(REGEX REPLACE "^DISABLED_" "" claim ${name})
+    string(REGEX REPLACE "^(([A-Z]+[a-z]*[0-9]+[a-z]?_|J_)+)" "" claim ${claim})
+    string(REGEX MATCHALL "[A-Z]" words "${claim}")
+    list(LENGTH words count)
+    if(claim MATCHES "^(What|So|Of|Which|That)([A-Z]|$)" OR claim MATCHES "([Ss]ome|[Nn]o|[Aa]ny)(body|one|Body|One)([A-Z]|$)" OR count LESS 2)
+      message(SEND_ERROR "${file}: ${name} is no claim about its subject, such as SumsOfFinishedRowsAreZero")
+    endif()
   endforeach()
 endforeach()

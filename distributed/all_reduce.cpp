@@ -159,7 +159,7 @@ class JoinedArrays {
   /// Calls fn(array, first element in it, first element in the part, elements) for each array that
   /// a part of the joined array touches.
   template <class F>
-  void each_piece(std::int64_t begin, std::int64_t count, const F& fn) const {
+  void each_array(std::int64_t begin, std::int64_t count, const F& fn) const {
     for (std::size_t i = 0; i < begins_.size(); ++i) {
       const std::int64_t from = std::max(begin, begins_[i]),
                          to = std::min(begin + count, begins_[i] + arrays_.sizes[i]);
@@ -169,27 +169,27 @@ class JoinedArrays {
   /// Returns the array that has the whole part; nothing if several have.
   const char* in_place(std::size_t node, std::int64_t begin, std::int64_t count) const {
     const char* found = nullptr;
-    each_piece(begin, count, [&](std::size_t i, std::int64_t at, std::int64_t, std::int64_t size) {
+    each_array(begin, count, [&](std::size_t i, std::int64_t at, std::int64_t, std::int64_t size) {
       if (size == count) found = arrays_.nodes[node][i] + at * element_bytes_;
     });
     return found;
   }
   char* result_in_place(std::int64_t begin, std::int64_t count) const {
     char* found = nullptr;
-    each_piece(begin, count, [&](std::size_t i, std::int64_t at, std::int64_t, std::int64_t size) {
+    each_array(begin, count, [&](std::size_t i, std::int64_t at, std::int64_t, std::int64_t size) {
       if (size == count) found = arrays_.results[i] + at * element_bytes_;
     });
     return found;
   }
   void read(std::size_t node, std::int64_t begin, std::int64_t count, char* into) const {
-    each_piece(
+    each_array(
         begin, count, [&](std::size_t i, std::int64_t at, std::int64_t to, std::int64_t size) {
           std::memcpy(into + to * element_bytes_, arrays_.nodes[node][i] + at * element_bytes_,
                       static_cast<std::size_t>(size * element_bytes_));
         });
   }
   void write(std::int64_t begin, std::int64_t count, const char* from) const {
-    each_piece(begin, count,
+    each_array(begin, count,
                [&](std::size_t i, std::int64_t at, std::int64_t to, std::int64_t size) {
                  std::memcpy(arrays_.results[i] + at * element_bytes_, from + to * element_bytes_,
                              static_cast<std::size_t>(size * element_bytes_));
@@ -272,7 +272,7 @@ class AllReduce {
   }
 
   /// Returns the elements of the bucket that a rank reduces: equal numbers of whole cache lines.
-  std::pair<std::int64_t, std::int64_t> piece_of(std::size_t rank) const {
+  std::pair<std::int64_t, std::int64_t> share_of(std::size_t rank) const {
     const auto ranks = static_cast<std::int64_t>(nodes_.size());
     const std::int64_t size = ((count_ + ranks - 1) / ranks + 15) / 16 * 16;
     const std::int64_t begin = std::min(count_, static_cast<std::int64_t>(rank) * size);
@@ -281,12 +281,12 @@ class AllReduce {
 
   void exchange() {
     const auto own_nodes = static_cast<std::int64_t>(nodes_[rank()].size());
-    const std::int64_t mine = piece_of(rank()).second;
+    const std::int64_t mine = share_of(rank()).second;
     std::vector<std::int64_t> sent, received, gathered;
     for (std::size_t r = 0; r < nodes_.size(); ++r) {
-      sent.push_back(bytes_of(piece_of(r).second * own_nodes));
+      sent.push_back(bytes_of(share_of(r).second * own_nodes));
       received.push_back(bytes_of(mine * static_cast<std::int64_t>(nodes_[r].size())));
-      gathered.push_back(bytes_of(piece_of(r).second));
+      gathered.push_back(bytes_of(share_of(r).second));
     }
     Shares sends = Shares::of(sent);
     const char* const send = packed(sends);
@@ -303,7 +303,7 @@ class AllReduce {
                                            bytes_of(static_cast<std::int64_t>(p) * mine)});
     char* const in_place = joined_.result_in_place(begin_, count_);
     char* const result = in_place ? in_place : result_.sized(bytes_of(count_));
-    tree_.run(given, result + bytes_of(piece_of(rank()).first), mine);
+    tree_.run(given, result + bytes_of(share_of(rank()).first), mine);
     transport_.all_gather(nullptr, result, Shares::of(gathered));
     if (!in_place) joined_.write(begin_, count_, result);
   }
@@ -316,7 +316,7 @@ class AllReduce {
       if (const char* const in_place = joined_.in_place(0, begin_, count_)) return in_place;
     char* const buffer = sent_.sized(sends.begin.back() + sends.bytes.back());
     for (std::size_t r = 0; r < nodes_.size(); ++r) {
-      const auto [begin, count] = piece_of(r);
+      const auto [begin, count] = share_of(r);
       for (std::size_t p = 0; p < nodes; ++p)
         joined_.read(p, begin_ + begin, count,
                      buffer + sends.begin[r] + bytes_of(static_cast<std::int64_t>(p) * count));

@@ -291,11 +291,12 @@ bool Transport::all(bool value) {
 
 void Transport::broadcast(void* data, std::size_t bytes, int root) {
   if (!mpi_) return;
-  constexpr std::size_t kPiece = std::size_t{1} << 30;
-  for (std::size_t begin = 0; begin < bytes; begin += kPiece) {
+  constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 30;
+  for (std::size_t begin = 0; begin < bytes; begin += kMaxMessageBytes) {
     MPI_Request request;
-    MPI_Ibcast(static_cast<char*>(data) + begin, static_cast<int>(std::min(kPiece, bytes - begin)),
-               MPI_BYTE, root, mpi_->all, &request);
+    MPI_Ibcast(static_cast<char*>(data) + begin,
+               static_cast<int>(std::min(kMaxMessageBytes, bytes - begin)), MPI_BYTE, root,
+               mpi_->all, &request);
     wait(request, false);
   }
 }

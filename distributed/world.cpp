@@ -178,7 +178,7 @@ class Cut {
     const std::int64_t begin = first_of(shard_, whole.size()),
                        end = first_of(shard_ + 1, whole.size());
     if (!whole.is_named()) return slice(x, place, begin, end);
-    return slice(x, place, begin, end, part_of(whole, end - begin));
+    return slice(x, place, begin, end, shard_dim(whole, end - begin));
   }
   bool has_cut() const { return first_.is_defined(); }
 
@@ -202,17 +202,17 @@ class Cut {
               "or leave other tensors out of the batch"));
   }
   /// Returns the dim of a shard: one for all leaves that have the dim.
-  Dim part_of(const Dim& whole, std::int64_t size) {
-    for (const auto& [of, part] : parts_)
-      if (of == whole) return part;
-    return parts_.emplace_back(whole, Dim(whole.name(), size)).second;
+  Dim shard_dim(const Dim& whole, std::int64_t size) {
+    for (const auto& [of, dim_of_shard] : shard_dims_)
+      if (of == whole) return dim_of_shard;
+    return shard_dims_.emplace_back(whole, Dim(whole.name(), size)).second;
   }
 
   Axis axis_;
   int shard_, shards_;
   Tensor first_;  ///< the first leaf with the axis
   int first_place_ = 0;
-  std::vector<std::pair<Dim, Dim>> parts_;
+  std::vector<std::pair<Dim, Dim>> shard_dims_;
 };
 
 }  // namespace

@@ -76,7 +76,7 @@ struct Arena {
   tbb::task_arena tasks;
 };
 
-constexpr int kMostThreads = 1024;
+constexpr int kMaxThreads = 1024;
 
 std::mutex setting_mutex;
 /// The arena of set_threads(); null until that function or the first call needs one.
@@ -186,9 +186,9 @@ class Call {
 }  // namespace
 
 void set_threads(int threads) {
-  if (threads < 1 || threads > kMostThreads)
+  if (threads < 1 || threads > kMaxThreads)
     throw ArgumentError(
-        str("set_threads: got ", threads, ", but there can be from 1 to ", kMostThreads));
+        str("set_threads: got ", threads, ", but there can be from 1 to ", kMaxThreads));
   // Threads would sleep between the two arenas of a program that sets the same number again. An
   // arena that could not start all its threads is tried anew. A program that sets one thread first
   // never starts another: as long as no thread was started, counts of references are not atomic.

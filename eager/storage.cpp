@@ -26,8 +26,8 @@ constexpr int kPools = kSmall + 4 * (kLargestBits - kSmallBits);
 constexpr std::size_t kLine = 64;
 static_assert(kHeader % kLine == 0);
 constexpr std::uint8_t kNoPool = 255;
-constexpr int kMostSmall = 1 << 15;  // per pool of small blocks and thread
-constexpr std::int64_t kMostLargeBytes = std::int64_t{256} << 20;  // in all pools of large blocks
+constexpr int kMaxSmallBlocks = 1 << 15;  // per pool of small blocks and thread
+constexpr std::int64_t kMaxLargeBytes = std::int64_t{256} << 20;  // in all pools of large blocks
 
 struct Freed {
   Freed* next;
@@ -80,16 +80,15 @@ struct Closer {
 void open() {
   static thread_local Closer closer;
   local.opened = true;
-  for (Pool& pool : local.pools) pool.room = kMostSmall;
+  for (Pool& pool : local.pools) pool.room = kMaxSmallBlocks;
 }
 
 /// Adds a large block to the pools' bytes and enforces their limit. The age of pooled blocks is
 /// unknown, so the largest are freed first.
 void keep_large(int number) {
   local.large_bytes += static_cast<std::int64_t>(pool_bytes(number));
-  if (local.large_bytes <= kMostLargeBytes) return;
-  for (int other = kPools - 1; other >= kSmall && local.large_bytes > kMostLargeBytes / 2;
-       --other) {
+  if (local.large_bytes <= kMaxLargeBytes) return;
+  for (int other = kPools - 1; other >= kSmall && local.large_bytes > kMaxLargeBytes / 2; --other) {
     Pool& pool = local.pools[other];
     const std::int64_t before = local.large_bytes;
     empty(pool, other);

@@ -26,7 +26,7 @@ const Refused kRefused[] = {
     {"fused", kOfPlans},
     {"sum_blocks", kOfPlans},
     {"draw_rows", kOfPlans},
-    {"live_dot", kOfPlans},
+    {"unpadded_dot", kOfPlans},
     {"pack", kOfPlans},
     {"pack_turned", kOfPlans},
     {"packed_dot", kOfPlans},

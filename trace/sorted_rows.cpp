@@ -140,7 +140,7 @@ Tensors SortedRows::numbers_of(const Tensors& formal) const {
 std::shared_ptr<const SortedRows::Order> SortedRows::order_of(const Tensors& inputs) {
   if (!order_) return nullptr;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (order_->inputs[i] >= 0 && saved_value(inputs[i])) return nullptr;
+    if (order_->inputs[i] >= 0 && residual_value(inputs[i])) return nullptr;
   Dims given;
   given.reserve(ragged_.size());
   for (const Place& place : ragged_) given.push_back(dim_at(place, inputs));

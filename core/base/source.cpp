@@ -103,7 +103,7 @@ class Walk {
   }
 
  private:
-  static constexpr std::size_t kMostFrames = 64;
+  static constexpr std::size_t kMaxFrames = 64;
 
   /// Returns the frames of this thread's previous walk, the innermost first; null at the thread's
   /// end.
@@ -120,7 +120,7 @@ class Walk {
       return _URC_END_OF_STACK;
     }
     known_ = before.size();
-    if (!frame.address || count_ == kMostFrames) return _URC_END_OF_STACK;
+    if (!frame.address || count_ == kMaxFrames) return _URC_END_OF_STACK;
     fresh_[count_++] = frame;
     return _URC_NO_REASON;
   }
@@ -139,7 +139,7 @@ class Walk {
 #endif
   }
 
-  std::array<Frame, kMostFrames> fresh_;
+  std::array<Frame, kMaxFrames> fresh_;
   std::size_t count_ = 0, at_ = 0;
   std::vector<Frame> none_;  ///< at the thread's end, when frames are not stored
   std::vector<Frame>& last_ = last() ? *last() : none_;

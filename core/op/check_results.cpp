@@ -12,14 +12,14 @@ namespace reel {
 namespace {
 
 /// Returns what is known about the operands: "; its operands are finite".
-std::string operands_text(std::span<const OpInput> inputs, const Tensors& live) {
+std::string operands_text(std::span<const OpInput> inputs, const Tensors& running) {
   bool has_numbers = false;
   std::string wrong;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& input = *inputs[i].tensor;
     if (!input.is_defined() || !is_float(input.dtype())) continue;
     has_numbers = true;
-    if (const auto found = find_non_finite(input, live))
+    if (const auto found = find_non_finite(input, running))
       wrong += str("; operand ", i, ", ", input.type(), ", ", found->text, " already");
   }
   if (!wrong.empty()) return wrong;
@@ -38,9 +38,9 @@ std::string gradient_text() {
 }
 
 [[noreturn]] void refuse(const Op& op, std::span<const OpInput> inputs, const Tensor& output,
-                         const NonFinite& found, const Tensors& live) {
+                         const NonFinite& found, const Tensors& running) {
   throw NumericsError(str(op.name, ": its result, ", output.type(), ", ", found.all(),
-                          operands_text(inputs, live), gradient_text()));
+                          operands_text(inputs, running), gradient_text()));
 }
 
 /// Returns true for ops such as loops: ops of their graphs were checked, and residuals of finished
@@ -48,9 +48,9 @@ std::string gradient_text() {
 /// have none either; they move elements that were checked.
 bool runs_graphs(const Op& op) { return !op.samples || op.samples().empty(); }
 
-bool has_infinity(std::span<const OpInput> inputs, const Tensors& live) {
+bool has_infinity(std::span<const OpInput> inputs, const Tensors& running) {
   for (const OpInput& input : inputs)
-    if (find_non_finite(*input.tensor, live, Search::infinities)) return true;
+    if (find_non_finite(*input.tensor, running, Search::infinities)) return true;
   return false;
 }
 
@@ -61,12 +61,12 @@ void check_results(const Op& op, std::span<const OpInput> inputs, std::span<cons
   for (const Tensor& output : outputs) {
     if (!output.is_defined() || !is_float(output.dtype())) continue;
     if (inputs.empty() || !find_non_finite(output, {}) || runs_graphs(op)) continue;
-    const Tensors live = detail::LiveEntries::masks();
-    if (const auto found = find_non_finite(output, live, Search::nan))
-      refuse(op, inputs, output, *found, live);
-    if (!infinities || has_infinity(inputs, live)) continue;
-    if (const auto found = find_non_finite(output, live, Search::infinities))
-      refuse(op, inputs, output, *found, live);
+    const Tensors running = detail::RunningEntries::masks();
+    if (const auto found = find_non_finite(output, running, Search::nan))
+      refuse(op, inputs, output, *found, running);
+    if (!infinities || has_infinity(inputs, running)) continue;
+    if (const auto found = find_non_finite(output, running, Search::infinities))
+      refuse(op, inputs, output, *found, running);
   }
 }
 

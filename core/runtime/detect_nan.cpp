@@ -4,7 +4,7 @@
 
 namespace reel {
 namespace {
-constinit thread_local detail::LiveEntries* innermost = nullptr;
+constinit thread_local detail::RunningEntries* innermost = nullptr;
 }
 
 DetectNan::DetectNan(DetectNanOptions options) : options_(options), outer_(thread_mode.nan_checks) {
@@ -14,15 +14,15 @@ DetectNan::~DetectNan() { thread_mode.set_nan_checks(outer_); }
 
 namespace detail {
 
-LiveEntries::LiveEntries(Tensors live) : live_(std::move(live)), outer_(innermost) {
+RunningEntries::RunningEntries(Tensors running) : running_(std::move(running)), outer_(innermost) {
   innermost = this;
 }
-LiveEntries::~LiveEntries() { innermost = outer_; }
+RunningEntries::~RunningEntries() { innermost = outer_; }
 
-Tensors LiveEntries::masks() {
+Tensors RunningEntries::masks() {
   Tensors result;
-  for (const LiveEntries* at = innermost; at; at = at->outer_)
-    result.insert(result.end(), at->live_.begin(), at->live_.end());
+  for (const RunningEntries* at = innermost; at; at = at->outer_)
+    result.insert(result.end(), at->running_.begin(), at->running_.end());
   return result;
 }
 

@@ -71,19 +71,19 @@ class NanCheckScope {
 
 /// Gives checks the entries that run in an iteration of a scan. Finished entries compute on values
 /// of a running one, which an error must not name.
-class LiveEntries {
+class RunningEntries {
  public:
   /// live: booleans over entries, for each scan.
-  explicit LiveEntries(Tensors live);
-  ~LiveEntries();
-  LiveEntries(const LiveEntries&) = delete;
-  LiveEntries& operator=(const LiveEntries&) = delete;
+  explicit RunningEntries(Tensors running);
+  ~RunningEntries();
+  RunningEntries(const RunningEntries&) = delete;
+  RunningEntries& operator=(const RunningEntries&) = delete;
   /// Returns the masks of all scans around.
   static Tensors masks();
 
  private:
-  Tensors live_;
-  LiveEntries* outer_;
+  Tensors running_;
+  RunningEntries* outer_;
 };
 
 }  // namespace detail

@@ -33,7 +33,7 @@ class ResidualSource : public BlockAttachment {
   /// Returns the bytes that these residuals alone hold in memory now, checkpoints included.
   virtual std::int64_t bytes_held() const { return 0; }
 
-  /// Must be locked by readers if others may read at the same time (SavedReading).
+  /// Must be locked by readers if others may read at the same time (ResidualLock).
   std::recursive_mutex mutex;
   /// Grows with each object made. Objects made later may read those made before.
   const std::uint64_t number = next_number();
@@ -47,22 +47,22 @@ class ResidualSource : public BlockAttachment {
 
 /// One value of ResidualSource: the attachment of a tensor that stands for its residuals of all
 /// iterations. Only loops may read such a tensor, as slices.
-struct SavedValue : BlockAttachment {
+struct ResidualValue : BlockAttachment {
   Ref<ResidualSource> steps;
   std::size_t index;
-  SavedValue(Ref<ResidualSource> steps, std::size_t index)
+  ResidualValue(Ref<ResidualSource> steps, std::size_t index)
       : steps(std::move(steps)), index(index) {}
 };
 
 /// Returns a tensor that stands for value `index` of all iterations.
-inline Tensor make_saved(const TensorType& type, const Ref<ResidualSource>& steps,
-                         std::size_t index) {
-  return Tensor(allocate_steps(type, Ref<const BlockAttachment>(new SavedValue(steps, index))));
+inline Tensor make_residual(const TensorType& type, const Ref<ResidualSource>& steps,
+                            std::size_t index) {
+  return Tensor(allocate_steps(type, Ref<const BlockAttachment>(new ResidualValue(steps, index))));
 }
 /// Returns the residual that a tensor stands for; null for other tensors.
-inline const SavedValue* saved_value(const Tensor& tensor) {
+inline const ResidualValue* residual_value(const Tensor& tensor) {
   return tensor.block()->kind == BlockKind::steps
-             ? static_cast<const SavedValue*>(tensor.block()->attachment.get())
+             ? static_cast<const ResidualValue*>(tensor.block()->attachment.get())
              : nullptr;
 }
 
@@ -92,21 +92,21 @@ inline Tensor named_alike(const Tensor& value, const TensorType& type) {
 /// Locks the residuals that a loop reads while it runs. Without the lock, two loops that read the
 /// same iterations alternately would evict and recompute each other's window. Locks are taken in
 /// order of decreasing `number`, so there is no deadlock.
-class SavedReading {
+class ResidualLock {
  public:
   /// values: residuals of slices; null ones are ignored.
-  explicit SavedReading(const std::vector<const SavedValue*>& values) {
-    for (const SavedValue* value : values)
+  explicit ResidualLock(const std::vector<const ResidualValue*>& values) {
+    for (const ResidualValue* value : values)
       if (value) steps_.push_back(value->steps);
     const auto number = [](const Ref<ResidualSource>& steps) { return steps->number; };
     std::ranges::sort(steps_, std::greater(), number);
     for (const Ref<ResidualSource>& steps : steps_) steps->mutex.lock();
   }
-  ~SavedReading() {
+  ~ResidualLock() {
     for (const Ref<ResidualSource>& steps : steps_) steps->mutex.unlock();
   }
-  SavedReading(const SavedReading&) = delete;
-  SavedReading& operator=(const SavedReading&) = delete;
+  ResidualLock(const ResidualLock&) = delete;
+  ResidualLock& operator=(const ResidualLock&) = delete;
 
  private:
   std::vector<Ref<ResidualSource>> steps_;

@@ -38,12 +38,12 @@ void advance(std::vector<std::int64_t>& index, const std::vector<std::int64_t>& 
 }
 
 template <class T>
-std::optional<NonFinite> find_in(const Tensor& tensor, std::span<const Tensor> live,
+std::optional<NonFinite> find_in(const Tensor& tensor, std::span<const Tensor> running,
                                  Search search) {
   const T* const x = tensor.data<T>();
   const std::int64_t count = tensor.type().numel();
   if (!has_non_finite(x, count)) return std::nullopt;
-  const ValidElements is_valid(tensor.type(), live);
+  const ValidElements is_valid(tensor.type(), running);
   std::optional<NonFinite> result;
   std::vector<std::int64_t> index(tensor.type().sizes().size());
   for (std::int64_t i = 0; i < count; ++i, advance(index, tensor.type().sizes())) {
@@ -75,14 +75,14 @@ std::string index_text(const TensorType& type, std::span<const std::int64_t> ind
   return result + ']';
 }
 
-std::optional<NonFinite> find_non_finite(const Tensor& tensor, std::span<const Tensor> live,
+std::optional<NonFinite> find_non_finite(const Tensor& tensor, std::span<const Tensor> running,
                                          Search search) {
   const TensorBlock* const block = tensor.block();
   if (!block || !is_float(tensor.dtype()) || block->kind == BlockKind::promise ||
       block->kind == BlockKind::list || !block->data)
     return std::nullopt;
-  return tensor.dtype() == f32 ? find_in<float>(tensor, live, search)
-                               : find_in<double>(tensor, live, search);
+  return tensor.dtype() == f32 ? find_in<float>(tensor, running, search)
+                               : find_in<double>(tensor, running, search);
 }
 
 }  // namespace reel

@@ -27,7 +27,7 @@ std::string index_text(const TensorType& type, std::span<const std::int64_t> ind
 
 /// Returns the numbers that the search finds among the elements that count (ValidElements); nothing
 /// if there are none, and for integers, lists, and tensors without data.
-std::optional<NonFinite> find_non_finite(const Tensor& tensor, std::span<const Tensor> live,
+std::optional<NonFinite> find_non_finite(const Tensor& tensor, std::span<const Tensor> running,
                                          Search search = Search::nan_and_infinities);
 
 }  // namespace reel

@@ -19,10 +19,10 @@
 namespace reel {
 namespace {
 
-constexpr std::int64_t kMostShown = 1000;  // elements; larger tensors print only the edges
+constexpr std::int64_t kMaxShownElements = 1000;  // elements; larger tensors print only the edges
 constexpr std::int64_t kEdge = 3;
 constexpr std::size_t kLineWidth = 75;
-constexpr int kMostDigits = 8;  // behind the point
+constexpr int kMaxDigits = 8;  // behind the point
 constexpr std::string_view kPadding = "-", kOmitted = "...";
 
 std::string spaces(std::size_t count) { return std::string(count, ' '); }
@@ -142,7 +142,7 @@ class FloatFormat {
   Decimal decimal(T number) const {
     return decimal_of(number,
                       is_scientific_ ? std::chars_format::scientific : std::chars_format::fixed,
-                      kMostDigits);
+                      kMaxDigits);
   }
   std::size_t right() const { return digits_ + (is_scientific_ ? 1 + exponent_ : 0); }
 
@@ -179,8 +179,11 @@ void for_shown(std::int64_t size, bool is_summary, Fn&& fn) {
 /// entries.
 class ShownElements {
  public:
-  ShownElements(const TensorType& type, std::span<const Tensor> live, bool is_summary)
-      : sizes_(type.sizes()), valid_(type, live), is_summary_(is_summary), index_(sizes_.size()) {
+  ShownElements(const TensorType& type, std::span<const Tensor> running, bool is_summary)
+      : sizes_(type.sizes()),
+        valid_(type, running),
+        is_summary_(is_summary),
+        index_(sizes_.size()) {
     collect(0, 0);
   }
   const std::vector<std::int64_t>& positions() const { return positions_; }
@@ -204,9 +207,9 @@ class ShownElements {
 };
 
 /// Returns the shown elements as text, all of one width.
-std::vector<std::string> words_of(const Tensor& tensor, std::span<const Tensor> live,
+std::vector<std::string> words_of(const Tensor& tensor, std::span<const Tensor> running,
                                   bool is_summary) {
-  const ShownElements shown(tensor.type(), live, is_summary);
+  const ShownElements shown(tensor.type(), running, is_summary);
   std::vector<std::string> words;
   visit(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
@@ -283,29 +286,29 @@ class NestedPrinter {
   std::size_t next_ = 0, line_ = 0;
 };
 
-std::string print_elements(const Tensor& tensor, std::span<const Tensor> live) {
+std::string print_elements(const Tensor& tensor, std::span<const Tensor> running) {
   const TensorType& type = tensor.type();
   if (type.numel() == 0) return "[]";
   if (type.rank() == 0)
     return visit(type.dtype(),
                  [&](auto zero) { return print_scalar(*tensor.data<decltype(zero)>()); });
-  const bool is_summary = type.numel() > kMostShown;
-  return NestedPrinter(type.sizes(), words_of(tensor, live, is_summary), is_summary).print();
+  const bool is_summary = type.numel() > kMaxShownElements;
+  return NestedPrinter(type.sizes(), words_of(tensor, running, is_summary), is_summary).print();
 }
 
 }  // namespace
 
-void print_live(std::ostream& out, const Tensor& tensor, std::span<const Tensor> live) {
+void print_running(std::ostream& out, const Tensor& tensor, std::span<const Tensor> running) {
   out << tensor.type();
   const BlockKind kind = tensor.block()->kind;
   if (kind == BlockKind::promise || kind == BlockKind::list) return;
-  const std::string elements = print_elements(tensor, live);
+  const std::string elements = print_elements(tensor, running);
   out << (elements.find('\n') == std::string::npos && tensor.rank() < 2 ? ' ' : '\n') << elements;
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
   if (!tensor.is_defined()) return out << "(empty Tensor)";
-  print_live(out, tensor, {});
+  print_running(out, tensor, {});
   return out;
 }
 

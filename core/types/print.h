@@ -1,4 +1,4 @@
-// core/types/print.h — print_live, which prints tensors without their finished entries.
+// core/types/print.h — print_running, which prints tensors without their finished entries.
 #pragma once
 
 #include <iosfwd>
@@ -11,6 +11,6 @@ namespace reel {
 /// Prints as operator<< does, but `-` for elements for which a mask is false.
 ///
 /// live: booleans, each over some of the tensor's dims.
-void print_live(std::ostream& out, const Tensor& tensor, std::span<const Tensor> live);
+void print_running(std::ostream& out, const Tensor& tensor, std::span<const Tensor> running);
 
 }  // namespace reel

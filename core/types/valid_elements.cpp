@@ -13,9 +13,9 @@ std::int64_t offset(std::span<const std::int64_t> index, const std::vector<std::
 
 }  // namespace
 
-ValidElements::ValidElements(const TensorType& type, std::span<const Tensor> live) {
+ValidElements::ValidElements(const TensorType& type, std::span<const Tensor> running) {
   add_ragged_axes(type);
-  for (const Tensor& mask : live) add_mask(type, mask);
+  for (const Tensor& mask : running) add_mask(type, mask);
 }
 
 void ValidElements::add_ragged_axes(const TensorType& type) {
@@ -39,7 +39,7 @@ void ValidElements::add_ragged_axes(const TensorType& type) {
 
 void ValidElements::add_mask(const TensorType& type, const Tensor& mask) {
   const std::vector<std::int64_t>& sizes = mask.type().sizes();
-  LiveMask made{{}, std::vector<std::int64_t>(type.dims().size())};
+  RunningMask made{{}, std::vector<std::int64_t>(type.dims().size())};
   std::vector<std::int64_t> strides(sizes.size());  // of the values, by axes of the mask
   std::int64_t count = 1;
   bool is_shared = true;
@@ -59,13 +59,13 @@ void ValidElements::add_mask(const TensorType& type, const Tensor& mask) {
       to += rest % sizes[i] * strides[i];
     made.values[static_cast<std::size_t>(to)] |= values[at];
   }
-  live_.push_back(std::move(made));
+  running_.push_back(std::move(made));
 }
 
 bool ValidElements::operator()(std::span<const std::int64_t> index) const {
   for (const RaggedAxis& ragged : ragged_)
     if (index[ragged.axis] >= ragged.lengths[offset(index, ragged.strides)]) return false;
-  return std::all_of(live_.begin(), live_.end(), [&](const LiveMask& mask) {
+  return std::all_of(running_.begin(), running_.end(), [&](const RunningMask& mask) {
     return mask.values[static_cast<std::size_t>(offset(index, mask.strides))];
   });
 }

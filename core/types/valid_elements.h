@@ -15,10 +15,10 @@ class ValidElements {
   /// Requires eager lengths of ragged dims.
   /// live: booleans over entries that run. A mask may have dims that the type lacks: an element
   /// then counts if any of their entries runs. A mask without a dim of the type has no effect.
-  ValidElements(const TensorType& type, std::span<const Tensor> live);
+  ValidElements(const TensorType& type, std::span<const Tensor> running);
 
   /// True if every element counts.
-  bool are_all() const { return ragged_.empty() && live_.empty(); }
+  bool are_all() const { return ragged_.empty() && running_.empty(); }
   /// Returns true if the element at this index counts.   index: a position for each axis.
   bool operator()(std::span<const std::int64_t> index) const;
 
@@ -30,7 +30,7 @@ class ValidElements {
     std::vector<std::int64_t> strides;  ///< of the lengths, by axes of the type
   };
   /// Booleans over some axes of a type.
-  struct LiveMask {
+  struct RunningMask {
     std::vector<std::uint8_t> values;
     std::vector<std::int64_t> strides;  ///< by axes of the type
   };
@@ -38,7 +38,7 @@ class ValidElements {
   void add_mask(const TensorType& type, const Tensor& mask);
 
   std::vector<RaggedAxis> ragged_;
-  std::vector<LiveMask> live_;
+  std::vector<RunningMask> running_;
 };
 
 }  // namespace reel

@@ -29,8 +29,8 @@ namespace search_detail {
 
 template <class State>
 struct Beam {
-  reel::Tensor label, length, log_prob, has_ended;  ///< {batch, beam}
-  State state;                                      ///< of the model, for each hypothesis
+  reel::Tensor label, length, log_prob, has_finished;  ///< {batch, beam}
+  State state;                                         ///< of the model, for each hypothesis
 };
 
 inline reel::Tensor normalised(const reel::Tensor& log_prob, const reel::Tensor& length,
@@ -78,17 +78,19 @@ Hypotheses beam_search(const Step& step, const reel::Tensor& start, const State&
     const Dim vocabulary = log_probs.dims().back();
     // A finished hypothesis repeats the end label, at no cost.
     const Tensor only_end = where(range(vocabulary) == options.end, full({}, 0.), -kInf);
-    const Tensor log_prob = s.log_prob + where(s.has_ended, only_end, log_probs);
-    const Tensor length = s.length + cast(!s.has_ended, i32);
+    const Tensor log_prob = s.log_prob + where(s.has_finished, only_end, log_probs);
+    const Tensor length = s.length + cast(!s.has_finished, i32);
     const Tensor score = search_detail::normalised(log_prob, length, options.length_exponent);
     const auto best = top_k(score, {beam, vocabulary}, beam);
     const Tensor &from = best.indices[0], &label = best.indices[1];
-    const auto [all, new_length, has_ended, new_state] =
-        gather_nested(std::tuple{log_prob, length, s.has_ended, next_state}, from, beam);
+    const auto [all, new_length, has_finished, new_state] =
+        gather_nested(std::tuple{log_prob, length, s.has_finished, next_state}, from, beam);
     return std::pair{std::pair{label, from}, Beam{label, new_length, gather(all, label, vocabulary),
-                                                  has_ended || label == options.end, new_state}};
+                                                  has_finished || label == options.end, new_state}};
   };
-  const auto goes_on = [&](const Beam& s) { return any(!s.has_ended && s.log_prob > -kInf, beam); };
+  const auto goes_on = [&](const Beam& s) {
+    return any(!s.has_finished && s.log_prob > -kInf, beam);
+  };
   const auto [kept, last, steps] = scan(Scan{.spatial_dim = Dim("steps"),
                                              .cond_dims = entries,
                                              .initial = initial,

@@ -17,7 +17,7 @@ namespace {
 
 struct GreedyOptions {
   std::string checkpoint = "char_rnn.safetensors", mode = "traced", prompt;
-  int characters = 400, piece = 16;
+  int characters = 400, chunk = 16;
 };
 
 /// Prints text immediately. Throws UserError if that fails.
@@ -36,9 +36,9 @@ void write(const CharModel<Cell>& model, const Alphabet& alphabet, const GreedyO
   State state = recur(model.network, model.embedding(tensor(prompt, {time}, i32)), time).state;
 
   // The model does not change: it is captured, and the graph holds it.
-  const auto write_piece = [&](const Tensor& symbol, const State& state) {
+  const auto write_chunk = [&](const Tensor& symbol, const State& state) {
     const auto [written, last, dim] = scan(Scan{
-        .spatial_dim = Dim("piece", options.piece),
+        .spatial_dim = Dim("piece", options.chunk),
         .initial = std::pair{symbol, state},
         .body =
             [&](const std::pair<Tensor, State>& s) {
@@ -50,7 +50,7 @@ void write(const CharModel<Cell>& model, const Alphabet& alphabet, const GreedyO
     });
     return std::tuple{written, last.first, last.second};
   };
-  const auto traced_write = jit(write_piece, {.name = "writing greedily"});
+  const auto traced_write = jit(write_chunk, {.name = "writing greedily"});
   const bool is_traced = options.mode == "traced";
 
   put(options.prompt);
@@ -60,7 +60,7 @@ void write(const CharModel<Cell>& model, const Alphabet& alphabet, const GreedyO
   for (int count = 0; count < options.characters;) {
     Tensor written;
     std::tie(written, symbol, state) =
-        is_traced ? traced_write(symbol, state) : write_piece(symbol, state);
+        is_traced ? traced_write(symbol, state) : write_chunk(symbol, state);
     std::string text;
     for (const int next : written.to_vector<int>()) text += alphabet.decode(next);
     text.resize(std::min<std::size_t>(text.size(), options.characters - count));
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
       ->type_name("TEXT");
   app.add_option("--characters", options.characters, "characters to write")
       ->check(CLI::Range(0, 1'000'000'000));
-  app.add_option("--piece", options.piece,
+  app.add_option("--piece", options.chunk,
                  "characters that one loop writes; larger is faster when traced")
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--mode", options.mode, "eager or traced")

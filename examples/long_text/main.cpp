@@ -54,12 +54,12 @@ std::string name_of(const Options& options, int length) {
 }
 
 /// Returns pieces of a text, and the symbols that follow each.
-using Pieces = std::function<std::pair<reel::Tensor, reel::Tensor>()>;
+using NextWindow = std::function<std::pair<reel::Tensor, reel::Tensor>()>;
 
 /// Trains from the start with pieces of one length. Returns bits per character over characters
 /// read.
 Curve train(const Options& options, int symbols, const reel::Dim& batch, int length,
-            const Pieces& next_piece) {
+            const NextWindow& next_window) {
   using Clock = std::chrono::steady_clock;
   reel::manual_seed(options.seed);
   const auto per_update = static_cast<std::int64_t>(options.batch) * length;
@@ -78,7 +78,7 @@ Curve train(const Options& options, int symbols, const reel::Dim& batch, int len
   // Points are a hundredth of the updates apart, or one update.
   const std::int64_t between = std::max<std::int64_t>(updates / 100, 1);
   for (std::int64_t update = 1; update <= updates; ++update) {
-    const auto [text, target] = next_piece();
+    const auto [text, target] = next_window();
     const double bits = trainer.step(text, target, true) / std::log(2.0);
     sum += bits;
     ++count;
@@ -126,21 +126,21 @@ int run(const Options& options) {
   // Equally many symbols for each reader, so that each continues where the next one began.
   symbols.resize(symbols.size() - symbols.size() % static_cast<std::size_t>(options.batch));
   for (const int length : options.lengths)
-    check_pieces(options.data.empty() ? "the text" : options.data,
-                 std::ssize(symbols) / options.batch, length);
+    check_windows(options.data.empty() ? "the text" : options.data,
+                  std::ssize(symbols) / options.batch, length);
   if (!options.stream.empty())
     StreamedText::write(options.stream, std::exchange(symbols, {}), options.batch);
   std::vector<Curve> curves;
   for (const int length : options.lengths) {
     const reel::Dim batch("batch", options.batch), time("time", length);
-    Pieces next_piece;
+    NextWindow next_window;
     if (options.stream.empty())
-      next_piece = [reader = TextReader(symbols, batch, time)]() mutable { return reader.next(); };
+      next_window = [reader = TextReader(symbols, batch, time)]() mutable { return reader.next(); };
     else
-      next_piece = [reader = std::make_shared<StreamedText>(options.stream, batch, time)] {
+      next_window = [reader = std::make_shared<StreamedText>(options.stream, batch, time)] {
         return reader->next();
       };
-    curves.push_back(train(options, alphabet.size(), batch, length, next_piece));
+    curves.push_back(train(options, alphabet.size(), batch, length, next_window));
     save(options, curves);
   }
   return 0;

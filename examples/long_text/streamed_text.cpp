@@ -4,7 +4,7 @@
 
 using namespace reel;
 
-void check_pieces(const std::string& text, std::int64_t symbols, std::int64_t length) {
+void check_windows(const std::string& text, std::int64_t symbols, std::int64_t length) {
   if (symbols > length) return;
   throw UserError(text + " has " + std::to_string(symbols) +
                   " symbols for each reader, but --length " + std::to_string(length) +
@@ -24,7 +24,7 @@ void StreamedText::write(const std::string& path, const std::vector<std::uint8_t
 
 StreamedText::StreamedText(const std::string& path, Dim batch, Dim time)
     : symbols_(path, {std::move(batch)}), time_(std::move(time)), one_("one", 1) {
-  check_pieces(path, symbols_.steps(), time_.size());
+  check_windows(path, symbols_.steps(), time_.size());
   last_ = read(one_);
 }
 

@@ -10,7 +10,7 @@
 
 /// Throws UserError if pieces are at least as long as each reader's share of a text: an update
 /// would read a part of it twice. text: its name.
-void check_pieces(const std::string& text, std::int64_t symbols, std::int64_t length);
+void check_windows(const std::string& text, std::int64_t symbols, std::int64_t length);
 
 /// A text read by several readers at once (TextReader in examples/char_rnn/text.h), from a file of
 /// i32 {position, reader}. At most three pieces are in memory. Each reader continues where the next

@@ -81,7 +81,7 @@ std::vector<double> finite_elements(const Tensor& tensor) {
 }
 
 std::string histogram_of(const std::vector<double>& elements) {
-  constexpr std::size_t kMostBuckets = 30;
+  constexpr std::size_t kMaxBuckets = 30;
   ProtobufWriter result;
   double least = 0, most = 0, sum = 0, sum_of_squares = 0;
   if (!elements.empty()) {
@@ -89,9 +89,9 @@ std::string histogram_of(const std::vector<double>& elements) {
     least = *min;
     most = *max;
   }
-  const double width = (most - least) / kMostBuckets;
+  const double width = (most - least) / kMaxBuckets;
   const bool has_width = width > 0 && std::isfinite(width);
-  const std::size_t count = has_width ? kMostBuckets : 1;
+  const std::size_t count = has_width ? kMaxBuckets : 1;
   std::vector<double> limits(count, most), buckets(count);
   for (std::size_t i = 0; i + 1 < count; ++i)
     limits[i] = least + width * static_cast<double>(i + 1);

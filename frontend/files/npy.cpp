@@ -29,9 +29,9 @@ void save_npy(const std::string& path, const Tensor& tensor) {
   if (!tensor.is_defined()) throw ArgumentError(str(kWhat, ": was given an empty Tensor"));
   const TensorType& type = tensor.type();
   const auto* data = static_cast<const char*>(tensor.checked_data(type.dtype(), kWhat));
-  if (type.sizes().size() > kMostNpyAxes)
+  if (type.sizes().size() > kMaxNpyAxes)
     throw ArgumentError(str(kWhat, ": a tensor of ", type.rank(), " axes; NumPy's arrays have ",
-                            kMostNpyAxes, " at most"));
+                            kMaxNpyAxes, " at most"));
   const std::string header = print_npy_header(stored_as(type.dtype()), type.sizes());
   const std::string_view parts[] = {header, {data, static_cast<std::size_t>(type.bytes())}};
   replace_file(path, parts, kWhat);

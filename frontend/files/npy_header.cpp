@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 // An array of numbers with 64 axes needs less than 2 KiB.
-constexpr std::uint64_t kMostHeaderBytes = 1 << 16;
+constexpr std::uint64_t kMaxHeaderBytes = 1 << 16;
 
 constexpr struct {
   std::string_view name;
@@ -126,8 +126,8 @@ class DictReader {
       if (!sizes.empty() && !has_comma) unexpected();
       sizes.push_back(number());
       has_comma = take(',');
-      if (sizes.size() > kMostNpyAxes)
-        file_.damaged(str("its shape has more than ", kMostNpyAxes, " axes"));
+      if (sizes.size() > kMaxNpyAxes)
+        file_.damaged(str("its shape has more than ", kMaxNpyAxes, " axes"));
     }
     if (sizes.size() == 1 && !has_comma) file_.damaged("its shape is a number, not a tuple");
     return sizes;
@@ -175,8 +175,8 @@ NpyHeader read_npy_header(const StoredFile& file) {
   if (text_begin > file.size() || length > file.size() - text_begin)
     file.damaged(str("its header would have ", length, " bytes, but the file has ", file.size(),
                      "; it may be truncated"));
-  if (length > kMostHeaderBytes)
-    file.damaged(str("its header would have ", length, " bytes, more than the ", kMostHeaderBytes,
+  if (length > kMaxHeaderBytes)
+    file.damaged(str("its header would have ", length, " bytes, more than the ", kMaxHeaderBytes,
                      " that are allowed"));
   std::string text(length, ' ');
   file.read(text.data(), text_begin, length);

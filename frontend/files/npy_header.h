@@ -17,7 +17,7 @@ struct NpyHeader {
 };
 
 /// The largest number of axes of NumPy's arrays.
-inline constexpr std::size_t kMostNpyAxes = 64;
+inline constexpr std::size_t kMaxNpyAxes = 64;
 
 /// Returns the checked header of a file. Ensures that the array's elements fill the rest of the
 /// file. Throws IoError, or DTypeError for elements that no dtype holds.

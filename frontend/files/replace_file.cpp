@@ -142,13 +142,13 @@ class Replacement {
   /// Follows links: a link stays, and its target is replaced or created. Links to a descriptor are
   /// kept as descriptors, because no other path leads to the same file.
   void find_target() {
-    constexpr int kMostLinks = 40;  // the system's limit
+    constexpr int kMaxLinks = 40;  // the system's limit
     target_ = path_;
     for (int links = 0; !(descriptor_ = descriptor_of(target_)); ++links) {
       char next[PATH_MAX];
       const ssize_t size = ::readlink(target_.c_str(), next, sizeof next);
       if (size < 0) break;
-      if (links == kMostLinks) fail(ELOOP);
+      if (links == kMaxLinks) fail(ELOOP);
       target_ = target_.parent_path() / fs::path(std::string(next, static_cast<std::size_t>(size)));
     }
     if (descriptor_) return;
@@ -168,10 +168,10 @@ class Replacement {
   }
 
   void open_temporary() {
-    constexpr int kMostTries = 1000;
+    constexpr int kMaxTries = 1000;
     const std::string stem = stem_of(target_);
     for (int tries = 0; file_ < 0; ++tries) {
-      if (tries == kMostTries) fail(EEXIST);
+      if (tries == kMaxTries) fail(EEXIST);
       fs::path candidate = target_.parent_path() / (stem + random_digits());
       file_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
       if (file_ < 0 && errno != EEXIST) fail(errno);

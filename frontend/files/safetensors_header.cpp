@@ -245,8 +245,8 @@ std::uint64_t check_front(const StoredFile& file) {
     file.damaged(
         str("it has ", size, " bytes, and the length of the header alone takes ", kLengthBytes));
   if (size > kLengthBytes && !has_brace) file.is_not(kExpected, kNoBrace);
-  if (length > kMostHeaderBytes)
-    file.damaged(str("its header would have ", length, " bytes, more than the ", kMostHeaderBytes,
+  if (length > kMaxHeaderBytes)
+    file.damaged(str("its header would have ", length, " bytes, more than the ", kMaxHeaderBytes,
                      " that are allowed"));
   if (length > size - kLengthBytes)
     file.damaged(str("its header would have ", length, " bytes, but the file has ", size,
@@ -336,9 +336,9 @@ std::string print_safetensors_header(const std::vector<TensorToStore>& tensors,
   text += before == '{' ? "{}" : "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t length = text.size() - kLengthBytes;
-  if (length > kMostHeaderBytes)
+  if (length > kMaxHeaderBytes)
     throw ArgumentError(
-        str("save_safetensors: names and metadata take more than ", kMostHeaderBytes, " bytes"));
+        str("save_safetensors: names and metadata take more than ", kMaxHeaderBytes, " bytes"));
   std::copy_n(reinterpret_cast<const char*>(&length), kLengthBytes, text.data());
   return text;
 }

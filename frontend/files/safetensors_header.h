@@ -47,7 +47,7 @@ struct SafetensorsHeader {
 };
 
 /// The largest header that readers of the format accept.
-inline constexpr std::uint64_t kMostHeaderBytes = 100'000'000;
+inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 
 /// Reads and checks the header. Ensures: the tensors fill the data without
 /// gaps or overlaps, and the sizes of each, if its dtype is known, multiply to its bytes, within

@@ -15,11 +15,11 @@
 namespace reel {
 namespace {
 
-std::atomic<std::int64_t> pieces_ahead{0}, pieces_when_asked{0};
+std::atomic<std::int64_t> windows_ahead{0}, windows_when_asked{0};
 
 }  // namespace
 
-SequenceReads sequence_reads() { return {pieces_ahead, pieces_when_asked}; }
+SequenceReads sequence_reads() { return {windows_ahead, windows_when_asked}; }
 
 struct Sequence::Reader {
   StoredFile file;
@@ -50,14 +50,14 @@ struct Sequence::Reader {
     return all.with(dims);
   }
   Tensor read(std::int64_t first, const Dim& time) const {
-    const Tensor piece(allocate_block(type_of(time)));
-    read_into(piece.data<char>(), first, time.size());
-    return piece;
+    const Tensor window(allocate_block(type_of(time)));
+    read_into(window.data<char>(), first, time.size());
+    return window;
   }
   Tensor read(const std::vector<std::int64_t>& steps, const Dim& rows) const {
-    const Tensor piece(allocate_block(type_of(rows)));
+    const Tensor window(allocate_block(type_of(rows)));
     const auto bytes = static_cast<std::int64_t>(step_numel() * reel::size_of(all.dtype()));
-    char* to = piece.data<char>();
+    char* to = window.data<char>();
     for (std::size_t begin = 0, end = 0; begin < steps.size(); begin = end) {
       const std::int64_t first = steps[begin];
       do ++end;
@@ -65,7 +65,7 @@ struct Sequence::Reader {
       read_into(to, first, static_cast<std::int64_t>(end - begin));  // consecutive steps at once
       to += static_cast<std::int64_t>(end - begin) * bytes;
     }
-    return piece;
+    return window;
   }
   std::uint64_t step_numel() const {
     return static_cast<std::uint64_t>(header.sizes[0] ? all.numel() / header.sizes[0] : 0);
@@ -140,17 +140,17 @@ Tensor Sequence::next(const Dim& time) {
     throw IndexError(str(reader.file.name(), ": ", count, " steps are asked for, and ", left(),
                          " are left of ", steps()));
   const ModeScope plain({});  // file contents belong to no trace
-  Tensor piece;
+  Tensor window;
   if (const Tensor ahead = reader.take_ahead(first, count); ahead.is_defined()) {
-    piece = Tensor(allocate_view(reader.type_of(time), ahead.ref(), ahead.data<void>()));
-    ++pieces_ahead;
+    window = Tensor(allocate_view(reader.type_of(time), ahead.ref(), ahead.data<void>()));
+    ++windows_ahead;
   } else {
-    piece = reader.read(first, time);
-    ++pieces_when_asked;
+    window = reader.read(first, time);
+    ++windows_when_asked;
   }
   reader.position = first + count;  // nothing throws from here on
   reader.read_ahead(reader.position, count);
-  return piece;
+  return window;
 }
 
 }  // namespace reel

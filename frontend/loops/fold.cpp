@@ -54,7 +54,7 @@ Dim steps_of(const ForiSpec& spec, const std::string& what) {
 }
 
 /// In a trace, the longest counter that is made as one tensor before the loop.
-constexpr std::int64_t kMostCounts = 1 << 20;
+constexpr std::int64_t kMaxCounts = 1 << 20;
 
 /// Returns the counters of all iterations as one tensor, if the bounds are known and the loop is
 /// recorded in a graph. As slices of the loop the counters are no loop-carried dependency, and
@@ -65,7 +65,7 @@ std::optional<Tensor> counts_of(const ForiSpec& spec, const Dim& steps, DType dt
       is_tracing() ||
       (has_policy(spec.options.checkpoint, spec.options.swap_memory) && is_recorded_here());
   if (!is_recorded || !spec.lower.is_number() || !spec.upper.is_number()) return std::nullopt;
-  if (steps.size() == 0 || steps.size() > kMostCounts) return std::nullopt;
+  if (steps.size() == 0 || steps.size() > kMaxCounts) return std::nullopt;
   const bool is_named =
       std::any_of(spec.initial.begin(), spec.initial.end(), [](const TreeLeaf& leaf) {
         return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&

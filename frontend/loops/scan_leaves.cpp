@@ -222,7 +222,7 @@ Tensor checked_entry_condition(const ScanSpec& spec, const ScanPlan& plan,
   return plan.entry_dims.empty() ? result : expand(transpose_to(result, wanted), plan.entry_dims);
 }
 
-Tensor begins_piece(const ScanSpec& spec, const ScanPlan& plan, const Tensor& position) {
+Tensor truncates_at(const ScanSpec& spec, const ScanPlan& plan, const Tensor& position) {
   Tensor number = position;
   if (spec.is_reverse) {
     const Tensor steps = plan.dim->has_size() ? scalar(plan.dim->size(), i64) : extent_of(plan);

@@ -38,7 +38,7 @@ TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
 /// Returns a boolean: true if a segment of `truncate` iterations begins at a position (i64).
 /// Positions count in the order of the loop. Throws ArgumentError if a reversed loop has an unknown
 /// trip count.
-Tensor begins_piece(const ScanSpec& spec, const ScanPlan& plan, const Tensor& position);
+Tensor truncates_at(const ScanSpec& spec, const ScanPlan& plan, const Tensor& position);
 /// Returns the name of the dim that a loop with these ys makes; empty for a plain one.
 std::string name_of_made_dim(const ScanPlan& plan, const TreeLeaves& ys);
 /// Returns the types of y if no iteration ran: the template's, or the types of a body that is

@@ -75,27 +75,27 @@ std::optional<RecordedBody> ScanRecording::try_body() {
   random_.begin(position);
   const TreeLeaves before = formal_.add_inputs(builder);
   const GrowingDimState frozen = this->frozen();
-  Tensor lengths, active, live;
+  Tensor lengths, active, running;
   if (keeps_entries()) {
     if (plan_.lengths.is_defined()) lengths = builder.add_input(plan_.lengths.type());
     if (spec_.cond) active = builder.add_input(TensorType(boolean, plan_.entry_dims));
-    if (lengths.is_defined()) live = less(cast(position, lengths.dtype()), lengths);
-    if (active.is_defined()) live = live.is_defined() ? logical_and(live, active) : active;
+    if (lengths.is_defined()) running = less(cast(position, lengths.dtype()), lengths);
+    if (active.is_defined()) running = running.is_defined() ? logical_and(running, active) : active;
   }
   TreeLeaves x = spec_.xs;
   std::size_t next = 0;
   for (TreeLeaf& leaf : x) {
     if (leaf.kind != TreeLeaf::Kind::tensor) continue;
     leaf.tensor = builder.add_input(slice_type(plan_.xs[next++].type()));
-    if (live.is_defined() && frozen.goes_on())
-      leaf.tensor = GrowingDimState::own_frame(leaf.tensor, live);
+    if (running.is_defined() && frozen.goes_on())
+      leaf.tensor = GrowingDimState::own_frame(leaf.tensor, running);
   }
-  TreeLeaves seen = live.is_defined() ? frozen.seen(before, live) : before;
+  TreeLeaves seen = running.is_defined() ? frozen.seen(before, running) : before;
   if (spec_.truncate) cut_gradients(seen, position);
   std::optional<PrintedEntries> printed;
-  if (!plan_.entry_dims.empty()) printed.emplace(live, position);
+  if (!plan_.entry_dims.empty()) printed.emplace(running, position);
   const ScanStep step = in_iteration(0, plan_.what, [&] { return spec_.body(x, seen); });
-  const bool has_to_know = printed && printed->is_asked() && !live.is_defined();
+  const bool has_to_know = printed && printed->is_asked() && !running.is_defined();
   printed.reset();
   if (has_to_know) {
     prints_ = true;
@@ -106,7 +106,7 @@ std::optional<RecordedBody> ScanRecording::try_body() {
   result.ys = checked_ys(spec_, plan_, step.y, nullptr);
   if (formal_.learns(state)) return std::nullopt;
   state = formal_.with_fresh_dims(std::move(state), builder);
-  if (live.is_defined()) state = frozen.kept(std::move(state), before, live);
+  if (running.is_defined()) state = frozen.kept(std::move(state), before, running);
   Tensors outputs = formal_.carries(state);
   if (lengths.is_defined()) outputs.push_back(lengths);
   if (active.is_defined()) {
@@ -155,7 +155,7 @@ Tensor cut_list(const Tensor& cut, const Tensor& list) {
 
 /// Makes the state a constant to gradients at the first iteration of a segment.
 void ScanRecording::cut_gradients(TreeLeaves& state, const Tensor& position) const {
-  const Tensor begins = begins_piece(spec_, plan_, position);
+  const Tensor begins = truncates_at(spec_, plan_, position);
   for (TreeLeaf& leaf : state) {
     if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined() ||
         !is_float(leaf.tensor.dtype()))

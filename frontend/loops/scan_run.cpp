@@ -48,12 +48,13 @@ class EagerScan {
                                                        : ones(plan_.entry_dims, boolean));
         if (has_entries && spec_.cond) reached_ = zeros(plan_.entry_dims, i32);
         while (trips_ < limit_) {
-          Tensor live = live_at(trips_);
-          if (active.is_defined()) live = live.is_defined() ? logical_and(active, live) : active;
-          if (live.is_defined() && !any_live(live)) break;
-          step(trips_, has_entries ? live : Tensor(), marks);
+          Tensor running = running_at(trips_);
+          if (active.is_defined())
+            running = running.is_defined() ? logical_and(active, running) : active;
+          if (running.is_defined() && !any_running(running)) break;
+          step(trips_, has_entries ? running : Tensor(), marks);
           if (spec_.cond) {
-            if (has_entries) reached_ = reached_ + cast(live, i32);
+            if (has_entries) reached_ = reached_ + cast(running, i32);
             active = logical_and(active, eval_condition(trips_));
           }
         }
@@ -69,16 +70,16 @@ class EagerScan {
     return stop_gradient(after_iteration(
         k, plan_.what, [&] { return checked_entry_condition(spec_, plan_, condition); }));
   }
-  Tensor live_at(std::int64_t position) const {
+  Tensor running_at(std::int64_t position) const {
     if (!plan_.lengths.is_defined()) return {};
     return mask_padding(less(scalar(position, plan_.lengths.dtype()), plan_.lengths));
   }
 
-  void step(std::int64_t position, const Tensor& live, MarkedLoop& marks) {
+  void step(std::int64_t position, const Tensor& running, MarkedLoop& marks) {
     marks.begin_iteration(trips_);
     random_.begin(position);
     const std::uint64_t begin = next_block_id();
-    const bool has_ended = live.is_defined() && !all_live(live);
+    const bool has_finished = running.is_defined() && !all_running(running);
     TreeLeaves x = spec_.xs, state = state_;
     if (spec_.truncate && trips_ && trips_ % spec_.truncate == 0) cut_gradients(state);
     std::size_t next = 0;
@@ -87,9 +88,9 @@ class EagerScan {
     ScanStep result;
     const auto call_body = [&] {
       std::optional<PrintedEntries> printed;
-      if (live.is_defined()) printed.emplace(live, scalar(trips_, i64));
-      std::optional<detail::LiveEntries> entries;
-      if (has_ended && thread_mode.nan_checks) entries.emplace(Tensors{live});
+      if (running.is_defined()) printed.emplace(running, scalar(trips_, i64));
+      std::optional<detail::RunningEntries> entries;
+      if (has_finished && thread_mode.nan_checks) entries.emplace(Tensors{running});
       result = in_iteration(trips_, plan_.what, [&] { return spec_.body(x, state); });
     };
     const auto check = [&] {
@@ -101,9 +102,9 @@ class EagerScan {
             checked_ys(spec_, plan_, std::move(result.y), has_y_ ? &first_y_ : nullptr), begin);
       });
     };
-    if (has_ended) {
-      FinishedCaptureView entries(live, dims_kept(state), loop_begin_, filled_captures_);
-      show_live_entries(x, state, live, entries);
+    if (has_finished) {
+      FinishedCaptureView entries(running, dims_kept(state), loop_begin_, filled_captures_);
+      show_running_entries(x, state, running, entries);
       {
         ModeScope scope({thread_mode.builder, thread_mode.tape, &entries});
         call_body();
@@ -116,14 +117,14 @@ class EagerScan {
     check();
     if (!has_y_) first_y_ = result.y;
     has_y_ = true;
-    if (live.is_defined() && !frozen_.is_empty())
-      result.state = frozen_.kept(std::move(result.state), state_, live);
-    if (has_ended) {
+    if (running.is_defined() && !frozen_.is_empty())
+      result.state = frozen_.kept(std::move(result.state), state_, running);
+    if (has_finished) {
       for (std::size_t i = 0; i < state_.size(); ++i)
         if (state_[i].kind == TreeLeaf::Kind::tensor && !frozen_.follows(i))
-          result.state[i].tensor = keep_ended(result.state[i].tensor, state_[i].tensor, live);
+          result.state[i].tensor = keep_finished(result.state[i].tensor, state_[i].tensor, running);
       for (TreeLeaf& leaf : result.y)
-        if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = zero_ended(leaf.tensor, live);
+        if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = zero_finished(leaf.tensor, running);
     }
     state_ = std::move(result.state);
     terms_.push_back(tensors_of(result.y));
@@ -144,19 +145,19 @@ class EagerScan {
     return result;
   }
   /// Fills the finished entries of x and state with values of a running entry.
-  void show_live_entries(TreeLeaves& x, TreeLeaves& state, const Tensor& live,
-                         FinishedCaptureView& entries) const {
+  void show_running_entries(TreeLeaves& x, TreeLeaves& state, const Tensor& running,
+                            FinishedCaptureView& entries) const {
     // Before the first iteration it is unknown which Dims change: assume all slots.
     const GrowingDimState frozen =
         has_y_ ? frozen_ : GrowingDimState(rule_, rule_.slots(), plan_.entry_dims);
     for (TreeLeaf& leaf : x)
       if (leaf.kind == TreeLeaf::Kind::tensor)
-        leaf.tensor = frozen.goes_on() ? GrowingDimState::own_frame(leaf.tensor, live)
+        leaf.tensor = frozen.goes_on() ? GrowingDimState::own_frame(leaf.tensor, running)
                                        : entries.filled(leaf.tensor);
     for (std::size_t i = 0; i < state.size(); ++i)
       if (state[i].kind == TreeLeaf::Kind::tensor && !frozen.follows(i))
         state[i].tensor = entries.filled(state[i].tensor);
-    state = frozen.seen(std::move(state), live);
+    state = frozen.seen(std::move(state), running);
   }
   void note_changes(const TreeLeaves& returned) {
     const std::size_t known = changing_.size();

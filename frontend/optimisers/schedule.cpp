@@ -21,7 +21,7 @@ double where(bool condition, double a, double b) { return condition ? a : b; }
 }  // namespace
 
 template <class T>
-T Schedule::Piece::at(const T& step) const {
+T Schedule::Phase::at(const T& step) const {
   const auto length = static_cast<double>(steps);
   switch (kind) {
     case Kind::line:
@@ -37,42 +37,42 @@ T Schedule::Piece::at(const T& step) const {
 template <class T>
 T Schedule::at(const T& step) const {
   double begin = 0;
-  for (std::size_t i = 0; i + 1 < pieces_.size(); ++i)
-    begin += static_cast<double>(pieces_[i].steps);
-  T value = pieces_.back().at<T>(maximum(step - begin, 0.0));
-  for (std::size_t i = pieces_.size() - 1; i-- > 0;) {
+  for (std::size_t i = 0; i + 1 < phases_.size(); ++i)
+    begin += static_cast<double>(phases_[i].steps);
+  T value = phases_.back().at<T>(maximum(step - begin, 0.0));
+  for (std::size_t i = phases_.size() - 1; i-- > 0;) {
     const double end = begin;
-    begin -= static_cast<double>(pieces_[i].steps);
-    value = where(step < end, pieces_[i].at<T>(maximum(step - begin, 0.0)), value);
+    begin -= static_cast<double>(phases_[i].steps);
+    value = where(step < end, phases_[i].at<T>(maximum(step - begin, 0.0)), value);
   }
   return value;
 }
 
-Schedule::Schedule(const char* name, const Piece& piece) : pieces_{piece} {
-  if (piece.steps < 1)
-    throw ArgumentError(str("Schedule::", name, ": steps must be positive, got ", piece.steps));
-  for (const double value : {piece.from, piece.to})
+Schedule::Schedule(const char* name, const Phase& phase) : phases_{phase} {
+  if (phase.steps < 1)
+    throw ArgumentError(str("Schedule::", name, ": steps must be positive, got ", phase.steps));
+  for (const double value : {phase.from, phase.to})
     if (!std::isfinite(value))
       throw ArgumentError(str("Schedule::", name, ": takes finite numbers, got ", value));
 }
 
 Schedule Schedule::warm_up(double peak, std::int64_t steps) {
-  return Schedule("warm_up", {Piece::Kind::line, 0, peak, steps});
+  return Schedule("warm_up", {Phase::Kind::line, 0, peak, steps});
 }
 Schedule Schedule::cosine(double from, double to, std::int64_t steps) {
-  return Schedule("cosine", {Piece::Kind::cosine, from, to, steps});
+  return Schedule("cosine", {Phase::Kind::cosine, from, to, steps});
 }
 Schedule Schedule::exponential(double from, double factor, std::int64_t steps) {
   if (!(factor > 0))
     throw ArgumentError(str("Schedule::exponential: factor must be positive, got ", factor));
-  return Schedule("exponential", {Piece::Kind::exponential, from, factor, steps});
+  return Schedule("exponential", {Phase::Kind::exponential, from, factor, steps});
 }
 
 Schedule Schedule::then(const Schedule& next) const {
-  if (pieces_.back().kind == Piece::Kind::exponential)
+  if (phases_.back().kind == Phase::Kind::exponential)
     throw ArgumentError("Schedule::then: an exponential schedule has no end");
   Schedule result = *this;
-  result.pieces_.insert(result.pieces_.end(), next.pieces_.begin(), next.pieces_.end());
+  result.phases_.insert(result.phases_.end(), next.phases_.begin(), next.phases_.end());
   return result;
 }
 

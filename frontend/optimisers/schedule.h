@@ -42,18 +42,18 @@ class Schedule {
   Tensor operator()(const Tensor& step) const;
 
  private:
-  struct Piece {
+  struct Phase {
     enum class Kind { line, cosine, exponential } kind;
     double from, to;  ///< for an exponential, `to` is its factor
     std::int64_t steps;
     template <class T>
     T at(const T& step) const;
   };
-  explicit Schedule(const char* name, const Piece& piece);
+  explicit Schedule(const char* name, const Phase& phase);
   template <class T>
   T at(const T& step) const;
 
-  std::vector<Piece> pieces_;
+  std::vector<Phase> phases_;
 };
 
 }  // namespace reel

@@ -137,7 +137,7 @@ GraphDrawer::Profiles GraphDrawer::profiles_of_body(const Profiles& around, std:
     // The loop's own plans share a counter: each of them runs some of the iterations.
     const auto take = [&](const Profile& planned) {
       counters_.push_back({runs, {}});
-      for (const std::size_t part : {PlannedLoop::kBody, PlannedLoop::kEnded})
+      for (const std::size_t part : {PlannedLoop::kBody, PlannedLoop::kFinished})
         if (const Profile* body = planned.find_child(part))
           result.push_back({body, static_cast<int>(counters_.size()) - 1});
     };

@@ -49,13 +49,13 @@ const char* words_of(LoweredRole role) {
       return "a mask with all entries running";
     case LoweredRole::no_steps:
       return "zero iterations for each entry, before the first";
-    case LoweredRole::live:
+    case LoweredRole::running:
       return "which entries run in iteration k";
-    case LoweredRole::any_live:
+    case LoweredRole::any_running:
       return "whether iteration k runs: true if any entry runs";
     case LoweredRole::both:
       return "the conjunction of two masks";
-    case LoweredRole::ended:
+    case LoweredRole::finished:
       return "values that finished entries read in this iteration, as a handle";
     case LoweredRole::seen:
       return "an input of the body; finished entries read the value of a running one";
@@ -63,7 +63,7 @@ const char* words_of(LoweredRole role) {
       return "a carry after the iteration; finished entries keep their value";
     case LoweredRole::term:
       return "an output of the body for a stack or sum; zeros for finished entries";
-    case LoweredRole::count_live:
+    case LoweredRole::count_running:
       return "the number of iterations of each entry, including this one";
     case LoweredRole::position:
       return "the index that the body reads; a reverse loop counts down";

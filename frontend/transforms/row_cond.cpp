@@ -65,7 +65,7 @@ RowValue filled(const RowValue& x, const Tensor& mask, const Rows& rows) {
   if (!x.is_many) return x;
   if (x.value.type().is_list()) throw RowsRefused("a TensorArray in a branch that rows may take");
   const TensorType row = type_of_row(x);
-  return {from_named_form(fill_live(in_named_form(x.value, rows), mask), row, rows), true};
+  return {from_named_form(fill_running(in_named_form(x.value, rows), mask), row, rows), true};
 }
 
 /// Records a branch for all rows. Rows that do not take it read the values of one that does.

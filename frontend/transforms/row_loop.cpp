@@ -14,7 +14,7 @@
 #include "reel/core/types/dim_symbol.h"
 #include "reel/frontend/loops/loop_recording.h"
 #include "reel/frontend/transforms/row_batch.h"
-#include "reel/trace/passes/analysis/ended_values.h"
+#include "reel/trace/passes/analysis/finished_values.h"
 
 namespace reel {
 namespace {

@@ -256,8 +256,8 @@ std::ostream& operator<<(std::ostream& out, const KeptValues& kept) {
 
 namespace detail {
 
-KeptValues find_kept(TreeLeaves arguments,
-                     const std::function<TreeLeaves(const TreeLeaves&)>& function) {
+KeptValues find_residuals(TreeLeaves arguments,
+                          const std::function<TreeLeaves(const TreeLeaves&)>& function) {
   if (is_tracing())
     throw TraceError(
         "saved_values: it records a function of its own, and cannot be called in a trace, or in a "

@@ -69,8 +69,8 @@ struct KeptValues {
 std::ostream& operator<<(std::ostream& out, const KeptValues& kept);
 
 namespace detail {
-KeptValues find_kept(TreeLeaves arguments,
-                     const std::function<TreeLeaves(const TreeLeaves&)>& function);
+KeptValues find_residuals(TreeLeaves arguments,
+                          const std::function<TreeLeaves(const TreeLeaves&)>& function);
 }  // namespace detail
 
 /// Returns a function of the same arguments that reports the residuals of f, for the gradient with
@@ -88,7 +88,7 @@ template <class F>
 auto saved_values(F f) {
   return [f = std::move(f)]<class... Args>(const Args&... args) {
     const std::tuple<Args...> arguments(args...);
-    return detail::find_kept(flatten(arguments), [&](const TreeLeaves& inside) {
+    return detail::find_residuals(flatten(arguments), [&](const TreeLeaves& inside) {
       return flatten(std::apply(f, unflatten(arguments, inside)));
     });
   };

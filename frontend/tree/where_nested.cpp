@@ -118,7 +118,7 @@ class Choice {
                    y = resized(b.lengths(), of_b_(b.length_dims()));
       const auto is_masked = [&](const Dim& dim) { return contains(mask_.dims(), dim); };
       if (std::any_of(x.dims().begin(), x.dims().end(), is_masked) && x.dims() == y.dims())
-        return keep_ended(x, y, mask_);
+        return keep_finished(x, y, mask_);
       Dims over = mask_.dims();
       for (const Tensor* more : {&x, &y})
         for (const Dim& dim : more->dims())
@@ -219,7 +219,7 @@ class Choice {
       if (x.rank() && !x.type().is_named())
         x = plain_where(x, y, i);
       else
-        x = keep_ended(resized(x, of_a_(x.dims())), resized(y, of_b_(y.dims())), mask_);
+        x = keep_finished(resized(x, of_a_(x.dims())), resized(y, of_b_(y.dims())), mask_);
     }
   }
 

@@ -241,7 +241,7 @@ class OnnxLoop {
   /// may end early, the number of the iteration, if it is no slice, and the carried values.
   Values recorded(bool may_change) const {
     const bool counts = stacks_ > 0 && !ends_early_ && is_known(trips_) && known_trips() > 0 &&
-                        known_trips() <= kMostCounts;
+                        known_trips() <= kMaxCounts;
     const Values start = has_sequences() ? with_arrays(may_change) : initial_;
     const Layout layout(start);
     Values elements;  // of the stacks, in the last iteration: for their types
@@ -321,7 +321,7 @@ class OnnxLoop {
     return results;
   }
 
-  static constexpr std::int64_t kMostCounts = 1 << 20;  // of numbers that are made before the loop
+  static constexpr std::int64_t kMaxCounts = 1 << 20;  // of numbers that are made before the loop
 
   const Call& call_;
   const Graph& body_;

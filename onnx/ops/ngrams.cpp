@@ -14,7 +14,7 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-constexpr std::int64_t kMostPlaces = 1 << 24;  // elements in a row of the result
+constexpr std::int64_t kMaxRowElements = 1 << 24;  // elements in a row of the result
 
 /// Returns the pool's n-grams of one length as columns: [length, number].
 Tensor columns_of(const Integers& elements, std::int64_t length) {
@@ -85,7 +85,7 @@ Values run_tfidf_vectorizer(const Call& call) {
   if (number != static_cast<std::int64_t>(places.size()) || !number)
     call.refuse(str("ngram_indexes has ", places.size(), " elements for ", number, " n-grams"));
   const std::int64_t last = *std::max_element(places.begin(), places.end());
-  if (*std::min_element(places.begin(), places.end()) < 0 || last >= kMostPlaces)
+  if (*std::min_element(places.begin(), places.end()) < 0 || last >= kMaxRowElements)
     call.refuse("ngram_indexes has a place out of range");
   const Tensor made = scatter_add(zeros({x.dim(0), Dim(last + 1)}), tensor(places),
                                   weighted(call, concat(counts, 1)), 1);

@@ -17,7 +17,7 @@ namespace reel::imported {
 namespace {
 
 constexpr double kTurn = 2 * std::numbers::pi;
-constexpr std::int64_t kMostSamples = 1 << 14;  // of a transform: its matrix has the square of them
+constexpr std::int64_t kMaxSamples = 1 << 14;  // of a transform: its matrix has the square of them
 
 /// Returns a matrix with values fn(row, column), as a constant.
 template <class Fn>
@@ -69,8 +69,8 @@ Complex parts_of(const Call& call, const Tensor& x) {
 /// Returns the transform along the last axis, with `bins` frequencies, as [..., bins, 2].
 Tensor transformed(const Call& call, const Complex& x, std::int64_t bins, bool is_inverse) {
   const std::int64_t size = x.re.dim(-1).size();
-  if (size < 1 || size > kMostSamples)
-    call.refuse(str("transforms 1 to ", kMostSamples, " samples, got ", size));
+  if (size < 1 || size > kMaxSamples)
+    call.refuse(str("transforms 1 to ", kMaxSamples, " samples, got ", size));
   const double scale = is_inverse ? 1 / static_cast<double>(size) : 1;
   const double sign = is_inverse ? -1 : 1;
   const auto angle = [&](std::int64_t i, std::int64_t j) {
@@ -143,7 +143,7 @@ Values run_mel_weights(const Call& call) {
   const std::int64_t bins = call.known_integer(0), length = call.known_integer(1),
                      rate = call.known_integer(2);
   const std::int64_t rows = length / 2 + 1;
-  if (bins < 0 || length < 0 || rate < 1 || bins > kMostSamples || length > kMostSamples)
+  if (bins < 0 || length < 0 || rate < 1 || bins > kMaxSamples || length > kMaxSamples)
     call.refuse("sizes are not negative, and the rate is positive");
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double low = mel(call.known_numbers(3).at(0)), high = mel(call.known_numbers(4).at(0));

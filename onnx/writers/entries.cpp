@@ -11,7 +11,7 @@ namespace reel::exported {
 
 std::optional<EntryWriter::Mask> EntryWriter::mask_of(const TensorType& type) {
   if (type.is_list() || !type.is_named()) return std::nullopt;
-  Mask mask{live_, {}};
+  Mask mask{running_, {}};
   std::vector<int> missing;
   for (std::size_t i = 0; i < dims_.size(); ++i) {
     if (contains(type.dims(), dims_[i]))
@@ -20,7 +20,7 @@ std::optional<EntryWriter::Mask> EntryWriter::mask_of(const TensorType& type) {
       missing.push_back(static_cast<int>(i));
   }
   if (mask.dims.empty()) return std::nullopt;
-  mask.name = to_.any(live_, missing);
+  mask.name = to_.any(running_, missing);
   return mask;
 }
 
@@ -103,7 +103,7 @@ Name EntryWriter::keep_finished(const Name& next, const Name& before, const Tens
   return to_.where(to_.aligned(mask->name, mask->dims, type.dims()), next, before, type.dtype());
 }
 
-// ---- The ops fill_live and collect_live, which vmap records before branches
+// ---- The ops fill_running and collect_running, which vmap records before branches
 // ----------------------
 
 namespace {
@@ -167,19 +167,20 @@ Names collect_own_rows(const WriteCall& call, int rows) {
                                        to.add("Where", {is_first, total, zero})}))};
 }
 
-Names write_fill_live(const WriteCall& call) {
+Names write_fill_running(const WriteCall& call) {
   if (const int rows = rows_of_entry_op(call.record.attrs.get())) return fill_own_rows(call, rows);
   EntryWriter entries(call.to, mask_of_record(call), call.type_in(1).dims());
   return {entries.seen(call.in(0), call.type_in(0), FinishedFill::running)};
 }
-Names write_collect_live(const WriteCall& call) {
+Names write_collect_running(const WriteCall& call) {
   if (const int rows = rows_of_entry_op(call.record.attrs.get()))
     return collect_own_rows(call, rows);
   EntryWriter entries(call.to, mask_of_record(call), call.type_in(1).dims());
   return {entries.collected(call.in(0), call.type_in(0))};
 }
 
-const Writer kWriters[] = {{"fill_live", write_fill_live}, {"collect_live", write_collect_live}};
+const Writer kWriters[] = {{"fill_running", write_fill_running},
+                           {"collect_running", write_collect_running}};
 
 }  // namespace
 

@@ -14,9 +14,9 @@ namespace reel::exported {
 /// Finished entries read a running entry's values, but keep their own lengths along ragged dims.
 class EntryWriter {
  public:
-  /// live: the mask of running entries over `dims`, in the graph of `to`.
-  EntryWriter(GraphWriter& to, const Name& live, const Dims& dims)
-      : to_(to), live_(live), dims_(dims) {}
+  /// running: the mask of running entries over `dims`, in the graph of `to`.
+  EntryWriter(GraphWriter& to, const Name& running, const Dims& dims)
+      : to_(to), running_(running), dims_(dims) {}
 
   /// Returns x as the body reads it.
   Name seen(const Name& x, const TensorType& type, FinishedFill fill);
@@ -46,7 +46,7 @@ class EntryWriter {
   Name zero(const TensorType& type) { return to_.model().number(0, type.dtype()); }
 
   GraphWriter& to_;
-  Name live_;
+  Name running_;
   const Dims& dims_;
 };
 

@@ -213,9 +213,9 @@ class LoopWriter : LoopParts {
       active = ordered_condition(to_, condition(to_.nodes(), first_position(), carries, lengths));
     active = without_padding(active);
     active_ = &add_state(type, active, "active");
-    Name live = active;
-    if (values_.lengths) live = to_.add("And", {live, is_within(to_, model_.integer(0))});
-    go_ = any_of(to_, live);
+    Name running = active;
+    if (values_.lengths) running = to_.add("And", {running, is_within(to_, model_.integer(0))});
+    go_ = any_of(to_, running);
   }
 
   /// Adds the nodes of the condition to a list and returns its result.
@@ -271,10 +271,10 @@ class LoopWriter : LoopParts {
           to_.mask_padding(to_.name(*values_.lengths), type, model_.number(0, type.dtype()));
     return at.add("Less", {at.cast(position, type.dtype()), entry_lengths_});
   }
-  Name any_of(GraphWriter& at, const Name& live) {
+  Name any_of(GraphWriter& at, const Name& running) {
     std::vector<int> axes(attrs_.entries.dims.size());
     std::iota(axes.begin(), axes.end(), 0);
-    return at.any(live, axes);
+    return at.any(running, axes);
   }
 
   // ---- The body ---------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ class LoopWriter : LoopParts {
     if (attrs_.trips.is_reverse)
       position_ = body_.add("Sub", {to_.add("Sub", {limit_, model_.integer(1)}), iteration_});
     add_position(position_);
-    if (attrs_.has_entries()) set_live();
+    if (attrs_.has_entries()) set_running();
     enter_inputs();
     body_.write_records();
     const auto outputs = body_outputs(attrs_);
@@ -299,7 +299,7 @@ class LoopWriter : LoopParts {
                                         : body_.add("Add", {sum.inside, term});
     }
     if (count_) count_->next = body_.add("Add", {count_->inside, model_.integer(1, i32)});
-    if (reached_) reached_->next = body_.add("Add", {reached_->inside, body_.cast(live_, i32)});
+    if (reached_) reached_->next = body_.add("Add", {reached_->inside, body_.cast(running_, i32)});
     const Name again = write_condition();
     inner_.add_output(body_, again, TensorType(boolean));
     for (const State& state : states_) inner_.add_output(body_, state.next, state.type);
@@ -313,11 +313,11 @@ class LoopWriter : LoopParts {
   }
 
   /// Sets the mask of running entries.
-  void set_live() {
-    if (values_.lengths) live_ = is_within(body_, position_);
+  void set_running() {
+    if (values_.lengths) running_ = is_within(body_, position_);
     if (active_)
-      live_ = live_.empty() ? active_->inside : body_.add("And", {live_, active_->inside});
-    entries_.emplace(body_, live_, attrs_.entries.dims);
+      running_ = running_.empty() ? active_->inside : body_.add("And", {running_, active_->inside});
+    entries_.emplace(body_, running_, attrs_.entries.dims);
   }
 
   Name seen(const Name& x, const TensorType& type, FinishedFill fill) {
@@ -390,9 +390,9 @@ class LoopWriter : LoopParts {
     const Name holds = condition(inner_.nodes(), trips, carries, lengths);
     if (!is_active_carried()) return as_scalar(body_, holds);
     active_->next = body_.add("And", {active_->inside, ordered_condition(body_, holds)});
-    Name live = active_->next;
-    if (values_.lengths) live = body_.add("And", {live, is_within(body_, trips)});
-    return any_of(body_, live);
+    Name running = active_->next;
+    if (values_.lengths) running = body_.add("And", {running, is_within(body_, trips)});
+    return any_of(body_, running);
   }
 
   // ---- Results ----------------------------------------------------------------------------------
@@ -480,7 +480,7 @@ class LoopWriter : LoopParts {
   std::vector<State> states_;
   std::vector<CarriedLengths> lengths_;
   State *count_ = nullptr, *reached_ = nullptr, *active_ = nullptr;
-  Name limit_, go_, iteration_, position_, live_;
+  Name limit_, go_, iteration_, position_, running_;
   Name entry_lengths_;  ///< with zeros in padding
   TensorType condition_type_{boolean};
   std::optional<EntryWriter> entries_;

@@ -163,18 +163,18 @@ class RecurrentWriter : LoopParts {
   }
   /// Returns the parts one behind another, in one piece where they are neighbours in one weight.
   Name joined(const std::vector<CellWeight>& parts) {
-    std::vector<CellWeight> pieces;
+    std::vector<CellWeight> runs;
     for (const CellWeight& part : parts) {
-      CellWeight* const last = pieces.empty() ? nullptr : &pieces.back();
+      CellWeight* const last = runs.empty() ? nullptr : &runs.back();
       if (last && last->of == part.of && last->axis == part.axis && last->end == part.begin)
         last->end = part.end;
       else
-        pieces.push_back(part);
+        runs.push_back(part);
     }
     Names names;
-    for (const CellWeight& piece : pieces) {
-      const Name name = elements_of(piece);
-      names.push_back(piece.axis == 1 ? to_.transpose(name, {1, 0}) : name);
+    for (const CellWeight& run : runs) {
+      const Name name = elements_of(run);
+      names.push_back(run.axis == 1 ? to_.transpose(name, {1, 0}) : name);
     }
     return to_.concat(names, 0);
   }

@@ -96,7 +96,7 @@ TEST(PrintTest, LongRowsAreWrapped) {
             " 1.71428571 1.85714286]");
 }
 
-TEST(PrintTest, OfMoreThanAThousandElementsTheEdgesAreShown) {
+TEST(PrintTest, TensorsOverAThousandElementsShowTheirEdges) {
   EXPECT_EQ(str(range(1001)), "i32[1001] [   0    1    2 ...  998  999 1000]");
   EXPECT_EQ(elements(reshape(range(1600), {40, 40})),
             "[[   0    1    2 ...   37   38   39]\n"

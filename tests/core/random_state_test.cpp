@@ -33,7 +33,7 @@ TEST(RandomStreamTest, TheStreamGoesOnFromAState) {
   expect_same_bits(random_normal({4}), next);
 }
 
-TEST(RandomStreamTest, WhatIsNoStateIsRefused) {
+TEST(RandomStreamTest, InvalidStatesAreRefused) {
   EXPECT_EQ(message_of<ArgumentError>([] {
               set_random_state(zeros({2}));
               return 0;

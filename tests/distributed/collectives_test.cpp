@@ -212,7 +212,7 @@ TEST_P(CollectivesTest, RunInEveryIterationOfALoopAndOfItsGradient) {
   EXPECT_NEAR(y.item<double>(), total + state, 1e-12);
 }
 
-TEST_P(CollectivesTest, RunAgainWhereStepsAreRecomputed) {
+TEST_P(CollectivesTest, RunInRecomputedIterations) {
   const auto with = [](std::int64_t every) {
     return [every](const Tensor& x) {
       const Dim time("time", 6);
@@ -235,7 +235,7 @@ TEST_P(CollectivesTest, RunAgainWhereStepsAreRecomputed) {
     EXPECT_NEAR(dx.to_vector<double>()[t], plain.to_vector<double>()[t], 1e-12);
 }
 
-TEST_P(CollectivesTest, RunAgainInACheckpointedFunction) {
+TEST_P(CollectivesTest, RunInARecomputedFunction) {
   const auto f = [](const Tensor& x) { return exp(world().all_reduce(x * x)); };
   const auto loss = [&](const Tensor& x) { return sum(checkpoint(f)(x)); };
   const auto plain = [&](const Tensor& x) { return sum(f(x)); };
@@ -347,7 +347,7 @@ TEST_P(CollectivesTest, RaggedDimsAreReducedIfLengthsAreEqualOnAllRanks) {
   world().barrier();
 }
 
-TEST(CollectiveErrorsTest, OfOperands) {
+TEST(CollectiveErrorsTest, NameTheCallAndItsOperand) {
   struct Mask {
     Tensor mask;
   };

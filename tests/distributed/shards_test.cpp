@@ -218,7 +218,7 @@ TEST(ShardTest, CutsNamedDimsAndKeepsWhatLacksThem) {
   EXPECT_EQ(all.item<std::int32_t>(), 9);
 }
 
-TEST(ShardTest, OfAListOfBatchesIsAListOfShards) {
+TEST(ShardTest, ListOfBatchesGivesAListOfShards) {
   const auto mine = world().shard(std::vector<Batch>(3, some_batch()));
   ASSERT_EQ(mine.size(), 3u);
   for (const Sharded<Batch>& step : mine) EXPECT_EQ(step.of, 8);

@@ -74,7 +74,7 @@ TEST_F(ParallelTest, PartsBeginInTheirOrder) {
   EXPECT_EQ(begun, (std::vector{1, 2, 3, 4, 5}));
 }
 
-TEST_F(ParallelTest, WhatPartsKeepIsCountedWhenTheyAreDone) {
+TEST_F(ParallelTest, TensorsOfAllThreadsAreCountedOnReturn) {
   // Few bytes each, on all threads: a part waits a while for another thread.
   std::vector<Tensor> kept(kParts);
   const std::int64_t before = memory().values.current;

@@ -52,7 +52,7 @@ TEST(StorageTest, IdentitiesDifferBetweenThreads) {
   EXPECT_NE(there, zeros({1}).block()->id);
 }
 
-TEST(StorageTest, TemporaryThatNobodyHoldsGivesItsBuffer) {
+TEST(StorageTest, UnsharedTemporaryGivesItsBuffer) {
   Tensor x = ones({16});
   const void* buffer = x.data<float>();
   const Tensor y = std::move(x) * 2.0;

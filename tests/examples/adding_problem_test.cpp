@@ -29,7 +29,7 @@ TEST_P(AddingProblemTest, GoesOnAsIfItHadNotStopped) {
   expect_same_training("whole", "parts");
 }
 
-TEST_P(AddingProblemTest, Learns) {
+TEST_P(AddingProblemTest, TrainingReachesASmallError) {
   const std::string out =
       train("a", with({"--length", "6", "--batch", "32", "--hidden", "16", "--steps", "600"}));
   const std::size_t at = out.find("ended at ");

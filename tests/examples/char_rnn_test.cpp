@@ -34,9 +34,9 @@ class CharRnnTest : public ProgramTest {
   bool wait_for_another(const fs::path& checkpoint, ino_t before, pid_t child) const {
     struct stat status {};
     while (::stat(checkpoint.c_str(), &status) != 0 || status.st_ino == before) {
-      siginfo_t ended{};
-      if (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-          ended.si_pid == child)
+      siginfo_t finished{};
+      if (::waitid(P_PID, static_cast<id_t>(child), &finished, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+          finished.si_pid == child)
         return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));  // there is no event to wait on
     }

@@ -68,7 +68,7 @@ TEST_F(LongTextTest, FlagsThatMeanNothingAreRefused) {
 }
 
 // The error comes before any training, although length 40 would come first.
-TEST_F(LongTextTest, ATextThatIsTooShortForAPieceIsOneLine) {
+TEST_F(LongTextTest, TextShorterThanTheLengthIsAnErrorOfOneLine) {
   const std::string error = "long_text: text has " +
                             std::to_string(fs::file_size(folder_ / "text") / 2) +
                             " symbols for each reader, but --length 100000 needs at least 100001\n";

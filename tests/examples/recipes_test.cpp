@@ -24,7 +24,7 @@ std::vector<double> figures_of(const std::string& text, const std::string& words
   return result;
 }
 
-TEST_P(RecipesTest, Learns) {
+TEST_P(RecipesTest, TrainingImprovesTheFigure) {
   const Outcome outcome = run({std::to_string(GetParam().steps)});
   EXPECT_EQ(outcome.code, 0) << outcome.error;
   const std::vector<double> figures = figures_of(outcome.out, GetParam().figure);

@@ -70,16 +70,16 @@ class Trigrams {
   std::vector<Sequence> search(int entry, int limit, int beam, double exponent, int& steps) {
     std::vector<Sequence> kept(static_cast<std::size_t>(beam), Sequence{{}, -kInf, -kInf});
     kept[0] = Sequence{};
-    const auto has_ended = [](const Sequence& s) {
+    const auto has_finished = [](const Sequence& s) {
       return !s.labels.empty() && s.labels.back() == kEnd;
     };
-    const auto goes_on = [&](const Sequence& s) { return !has_ended(s) && s.log_prob > -kInf; };
+    const auto goes_on = [&](const Sequence& s) { return !has_finished(s) && s.log_prob > -kInf; };
     for (steps = 0; steps < limit && std::any_of(kept.begin(), kept.end(), goes_on); ++steps) {
       std::vector<Sequence> next;
       for (const Sequence& one : kept)
         for (int label = 0; label < kLabels; ++label) {
           Sequence more = one;
-          if (!has_ended(one))
+          if (!has_finished(one))
             more = extended(entry, one, label);
           else if (label != kEnd)
             more.log_prob = -kInf;
@@ -287,12 +287,12 @@ TEST_P(SearchTest, WithTheStateOfANetwork) {
       std::vector<int> text{starts[static_cast<std::size_t>(entry)]};
       text.insert(text.end(), one.labels.begin(), one.labels.end());
       const Dim single("batch", 1), time("time", length);
-      const auto piece = [&](std::int64_t from) {
+      const auto window = [&](std::int64_t from) {
         return tensor(std::vector<int>(text.begin() + from, text.begin() + from + length),
                       {single, time});
       };
       const double loss =
-          text_loss(model, model.network.initial_state({single}), piece(0), piece(1), time)
+          text_loss(model, model.network.initial_state({single}), window(0), window(1), time)
               .first.item<float>();
       EXPECT_NEAR(one.log_prob, -loss * static_cast<double>(length), 1e-4);
     }

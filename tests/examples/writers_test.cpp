@@ -90,9 +90,9 @@ TEST_F(BeamSearchTest, EndsWithTheLineOrAtTheLimit) {
   const auto lines = continuations(
       output({"--prompt", "line 10 of a", "line", "--limit", "60", "5", "--mode", "traced"}));
   ASSERT_EQ(lines.size(), 2u);
-  const std::string ended = text_of(lines[0]);
-  ASSERT_GT(ended.size(), 2u);
-  EXPECT_EQ(ended.find("\\n"), ended.size() - 2) << ended;
+  const std::string finished = text_of(lines[0]);
+  ASSERT_GT(finished.size(), 2u);
+  EXPECT_EQ(finished.find("\\n"), finished.size() - 2) << finished;
   EXPECT_EQ(text_of(lines[1]).size(), 5u) << lines[1];
   const auto to_comma =
       continuations(output({"--prompt", "line 10 of a", "--end", ",", "--mode", "traced"}));
@@ -100,7 +100,7 @@ TEST_F(BeamSearchTest, EndsWithTheLineOrAtTheLimit) {
   EXPECT_EQ(text_of(to_comma[0]).find(','), text_of(to_comma[0]).size() - 1) << to_comma[0];
 }
 
-TEST_F(BeamSearchTest, Errors) {
+TEST_F(BeamSearchTest, ErrorsNameFilePromptOrFlag) {
   expect_error(run({}),
                "there is no char_rnn.safetensors; train a model with char_rnn, or name its file "
                "with --checkpoint");
@@ -130,7 +130,7 @@ class GreedyTest : public WriterTest {
   GreedyTest() : WriterTest("greedy", REEL_GREEDY) {}
 };
 
-TEST_F(GreedyTest, TheSameInEachModeAndInPiecesOfAnySize) {
+TEST_F(GreedyTest, TextIsTheSameForEachModeAndWindowSize) {
   train_model({"--data", "text", "--cell", "gru"});
   const Arguments flags{"--prompt", "line 1", "--characters", "50"};
   const auto with = [&](Arguments more) {
@@ -141,8 +141,8 @@ TEST_F(GreedyTest, TheSameInEachModeAndInPiecesOfAnySize) {
   EXPECT_EQ(text.size(), 6u + 50 + 1);
   EXPECT_EQ(text.substr(0, 6), "line 1");
   for (const char* mode : {"eager", "traced"})
-    for (const char* piece : {"1", "7", "64"})
-      EXPECT_EQ(with({"--mode", mode, "--piece", piece}), text);
+    for (const char* chunk : {"1", "7", "64"})
+      EXPECT_EQ(with({"--mode", mode, "--piece", chunk}), text);
   EXPECT_EQ(output({"--characters", "0", "--prompt", "line"}), "line\n");
 }
 
@@ -167,10 +167,11 @@ TEST_F(GreedyTest, WritesWhileItGoesOn) {
     const auto bytes = fs::file_size(folder_ / "out", none);
     return none ? 0 : bytes;
   };
-  siginfo_t ended{};
-  while (size() < 100 && ended.si_pid != child) {
+  siginfo_t finished{};
+  while (size() < 100 && finished.si_pid != child) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // there is no event to wait on
-    if (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) != 0) break;
+    if (::waitid(P_PID, static_cast<id_t>(child), &finished, WEXITED | WNOHANG | WNOWAIT) != 0)
+      break;
   }
   ::kill(child, SIGKILL);
   const Outcome outcome = wait_for(child);
@@ -178,7 +179,7 @@ TEST_F(GreedyTest, WritesWhileItGoesOn) {
   EXPECT_GE(outcome.out.size(), 100u);
 }
 
-TEST_F(GreedyTest, Errors) {
+TEST_F(GreedyTest, UnseenCharactersAndFullDevicesAreErrors) {
   train_model(kText);
   expect_error(run({"--checkpoint", "model", "--prompt", "#"}),
                "the model has never seen character 1 of the prompt \"#\"");

@@ -236,7 +236,7 @@ TEST(FuzzTest, FindsCrashesInOtherProcesses) {
   expect_small(*found, crashes(), 4);  // a crash needs no reader
 }
 
-TEST(FuzzTest, WhatIsMadeSmallerCanAlwaysBePrinted) {
+TEST(FuzzTest, ShrunkProgramsCanBePrinted) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const Program program = generate(seed, all_rules());
     const int loops = count_loops(program);

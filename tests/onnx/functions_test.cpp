@@ -55,13 +55,13 @@ TEST(OnnxFunctionsTest, MayCallOthers) {
   expect_values(loaded({{"x", tensor({1., 2.})}}).at("y"), {13, 18});
 }
 
-TEST(OnnxFunctionsTest, ThatCallThemselvesAreRefused) {
+TEST(OnnxFunctionsTest, RecursiveFunctionsAreRefused) {
   ::onnx::ModelProto model = caller("forever");
   add_function(model, "forever", "forever", "local");
   EXPECT_THROW(load_onnx_bytes(model.SerializeAsString()), OnnxError);
 }
 
-TEST(OnnxFunctionsTest, ThatGrowWithoutLimitAreRefused) {
+TEST(OnnxFunctionsTest, FunctionsThatGrowWithoutLimitAreRefused) {
   ::onnx::ModelProto model = caller("f30");
   add_function(model, "f0", "Add");
   for (int i = 1; i <= 30; ++i) add_function(model, str("f", i), str("f", i - 1), "local");

@@ -84,8 +84,8 @@ std::size_t run_some(std::size_t first, std::size_t end, const char* level,
     }
   }
   out.close();
-  const bool has_ended = runs(str("node onnxruntime.js ", list.string(), ' ', level, " > ",
-                                  printed.string(), " 2> ", (folder / "errors.txt").string()));
+  const bool has_finished = runs(str("node onnxruntime.js ", list.string(), ' ', level, " > ",
+                                     printed.string(), " 2> ", (folder / "errors.txt").string()));
   std::ifstream in(printed);
   std::string line;
   std::size_t next = first;
@@ -100,7 +100,7 @@ std::size_t run_some(std::size_t first, std::size_t end, const char* level,
     if (kind == "error") result->error = line;
     if (kind == "output") result->outputs[name] = read_tensor(text);
   }
-  return has_ended ? end : next;
+  return has_finished ? end : next;
 }
 
 }  // namespace

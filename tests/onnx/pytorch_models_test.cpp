@@ -63,7 +63,7 @@ class PyTorchModelsTest : public InOwnFolder {
   }
 };
 
-TEST_F(PyTorchModelsTest, Learn) {
+TEST_F(PyTorchModelsTest, TrainingLowersTheLossInOneTrace) {
   const std::vector<PyTorchModel> models = pytorch_models();
   EXPECT_GT(models.size(), 40U);
   for (const PyTorchModel& of : models) {

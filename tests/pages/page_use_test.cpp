@@ -6,7 +6,7 @@ namespace {
 
 using PageUseTest = PageFixture;
 
-TEST_F(PageUseTest, WhatComesIntoSightWhenTheDetailsCloseIsShown) {
+TEST_F(PageUseTest, NodesBehindTheDetailsAreShownWhenTheyClose) {
   open(training_step().graph());
   // A node to the right, where the details will cover it.
   ask("(() => { page.pick(page.model.nodes[0]); const place = page.drawing.placeOf(" + node("dot") +
@@ -21,7 +21,7 @@ TEST_F(PageUseTest, WhatComesIntoSightWhenTheDetailsCloseIsShown) {
   EXPECT_EQ(ask(is_shown), true);
 }
 
-TEST_F(PageUseTest, WhatIsClickedAtTheRightStaysInSight) {
+TEST_F(PageUseTest, ClickedNodeStaysBesideTheDetails) {
   open(training_step().graph());
   ask("(() => { const place = page.drawing.placeOf(" + node("dot") +
       "); page.viewport.x = 1250 - place.x * page.viewport.scale; page.viewport.move(0, 400 - "

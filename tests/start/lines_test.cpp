@@ -208,7 +208,7 @@ TEST(LinesTest, BatchesHaveEachRowOnce) {
   }
 }
 
-TEST(LinesTest, Attention) {
+TEST(LinesTest, AttentionAgreesWithItsFormByHand) {
   const Tensor lengths = ragged(some_rows, {Dim("batch"), Dim("keys")});
   const Dim batch = lengths.dim("batch"), keys("keys", tensor({3, 1, 4, 2}, {batch}));
   const Tensor q = random_normal({batch, Dim("queries", 4), feature}, f64);

@@ -135,7 +135,7 @@ TEST_F(StartPages, EagerAndTraced) {
   EXPECT_THROW(reads_a_value(x), TraceError);
 }
 
-TEST_F(StartPages, Loops) {
+TEST_F(StartPages, LoopsGiveTheNumbersOfThePage) {
   const Tensor limit = scalar(1000);
   const auto [steps, value] =
       while_loop([&](const Tensor&, const Tensor& value) { return value < limit; },
@@ -226,7 +226,7 @@ TEST_F(StartPages, LongSequences) {
   expect_all_close(gradient.recurrent_weight, keeps_all(cell).recurrent_weight, 1e-5);
 }
 
-TEST_F(StartPages, Debugging) {
+TEST_F(StartPages, DebuggingOptionsThrowOnBadValues) {
   const auto f = [](const Tensor& x) {
     const Tensor y = print(log(x), "y");
     return sum(check_numerics(y, "logarithm"));
@@ -240,7 +240,7 @@ TEST_F(StartPages, Debugging) {
   EXPECT_THROW(zeros({a}) + zeros({b}), ShapeError);
 }
 
-TEST_F(StartPages, Speed) {
+TEST_F(StartPages, ExplainAndProfileReportOneTrace) {
   const GruCell cell = GruCell::init(feature, hidden);
   const Dim batch("batch", 4), time("time", 30);
   const Tensor x = random_normal({batch, time, feature});

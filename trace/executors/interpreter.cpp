@@ -22,7 +22,7 @@
 #include "reel/core/types/sizes.h"
 #include "reel/trace/executors/checkpoints/stack_list.h"
 #include "reel/trace/executors/loop/chunks.h"
-#include "reel/trace/executors/loop/ended_entries.h"
+#include "reel/trace/executors/loop/finished_entries.h"
 #include "reel/trace/executors/loop/iterations.h"
 #include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/executors/loop/stack_writer.h"
@@ -62,14 +62,15 @@ class LoopRun {
     const auto formals = body_inputs(attrs_).slices;
     for (std::size_t i = 0; i < formals.size(); ++i) {
       const Tensor& slices = *operands.slices[i].tensor;
-      saved_.push_back(saved_value(slices));
-      slices_.push_back(saved_.back() ? Tensors() : elements_of(slices, body_.types[formals[i]]));
+      residuals_.push_back(residual_value(slices));
+      slices_.push_back(residuals_.back() ? Tensors()
+                                          : elements_of(slices, body_.types[formals[i]]));
     }
   }
 
   void run() {
-    const SavedReading reading(saved_);
-    iterations_.run([&](std::int64_t position, const Tensor& live) { step(position, live); },
+    const ResidualLock reading(residuals_);
+    iterations_.run([&](std::int64_t position, const Tensor& running) { step(position, running); },
                     [&] { return eval_condition(); });
     finish();
   }
@@ -106,23 +107,23 @@ class LoopRun {
     });
   }
 
-  void step(std::int64_t position, const Tensor& live) {
-    const bool has_ended = live.is_defined() && !all_live(live);
-    if (has_ended) ended().set_live(live);
+  void step(std::int64_t position, const Tensor& running) {
+    const bool has_finished = running.is_defined() && !all_running(running);
+    if (has_finished) finished().set_running(running);
     Tensors inputs{place_of(position)};
     for (const Tensor& carry : state_) inputs.push_back(carry);
     for (std::size_t i = 0; i < slices_.size(); ++i)
-      inputs.push_back(saved_[i] ? saved_slice(i, position) : slices_[i][position]);
+      inputs.push_back(residuals_[i] ? residual_slice(i, position) : slices_[i][position]);
     inputs.insert(inputs.end(), body_captures_.begin(), body_captures_.end());
     if (times_.takes_any()) take_checkpoint(position, inputs);
-    if (has_ended)
-      for (std::size_t i = 1; i < inputs.size(); ++i) inputs[i] = ended_->seen(inputs[i], i - 1);
-    DimEnv env = has_ended ? ended_->body().env() : attrs_.body.env();
+    if (has_finished)
+      for (std::size_t i = 1; i < inputs.size(); ++i) inputs[i] = finished_->seen(inputs[i], i - 1);
+    DimEnv env = has_finished ? finished_->body().env() : attrs_.body.env();
     name_alike(attrs_, own_dims_, dims_made_twice_, inputs, env);
-    std::optional<detail::LiveEntries> entries;
-    if (has_ended && thread_mode.nan_checks) entries.emplace(Tensors{live});
+    std::optional<detail::RunningEntries> entries;
+    if (has_finished && thread_mode.nan_checks) entries.emplace(Tensors{running});
     Tensors before;
-    if (has_ended)
+    if (has_finished)
       before = std::move(state_);
     else
       state_.clear();  // so that the body may reuse buffers without other references
@@ -131,11 +132,11 @@ class LoopRun {
     Tensors outputs =
         is_chunked_ ? replayed() : in_iteration(iterations_.number(), attrs_.name, replayed);
     entries.reset();
-    if (has_ended)
+    if (has_finished)
       for (std::size_t k = 0; k < outputs.size(); ++k) {
-        outputs[k] = ended_->made(outputs[k], k);
-        outputs[k] = k < before.size() ? ended_->next(outputs[k], before[k], k)
-                                       : ended_->term(outputs[k], k);
+        outputs[k] = finished_->made(outputs[k], k);
+        outputs[k] = k < before.size() ? finished_->next(outputs[k], before[k], k)
+                                       : finished_->term(outputs[k], k);
       }
     const auto made = body_outputs_of(attrs_, outputs);
     state_.assign(std::make_move_iterator(made.carries.begin()),
@@ -166,17 +167,17 @@ class LoopRun {
   }
 
   /// Returns a slice of saved steps; in a chunked loop, the slices of a chunk.
-  Tensor saved_slice(std::size_t i, std::int64_t position) const {
-    ResidualSource& steps = *saved_[i]->steps;
+  Tensor residual_slice(std::size_t i, std::int64_t position) const {
+    ResidualSource& steps = *residuals_[i]->steps;
     const Tensor& all = *operands_of(attrs_, args_.in).slices[i].tensor;
     if (!is_chunked_) {
       steps.need(position, 1);
-      return step_of_saved(all, position);
+      return step_of_residual(all, position);
     }
     const std::int64_t first = chunks_.first(position), count = chunks_.steps_of(position);
     steps.need(first, count);
     Tensors slices;
-    for (std::int64_t k = first; k < first + count; ++k) slices.push_back(step_of_saved(all, k));
+    for (std::int64_t k = first; k < first + count; ++k) slices.push_back(step_of_residual(all, k));
     return all.type().is_list() ? make_list(all.type().element(), slices)
                                 : stack(slices, chunk_dims_[static_cast<std::size_t>(position)]);
   }
@@ -247,15 +248,15 @@ class LoopRun {
     const TensorType step =
         spilled(i).type().value_or(without_iterations(remove_chunk_dim(attrs_, term)));
     const Ref<ResidualSource> steps(&spilled(i));
-    if (attrs_.stacks[i].is_list) return make_saved(step.as_list(), steps, 0);
+    if (attrs_.stacks[i].is_list) return make_residual(step.as_list(), steps, 0);
     Dims dims{stack_dim(i, fresh)};
     dims.insert(dims.end(), step.dims().begin(), step.dims().end());
-    return make_saved(step.with(dims), steps, 0);
+    return make_residual(step.with(dims), steps, 0);
   }
 
-  EndedEntries& ended() {
-    if (!ended_) ended_.emplace(attrs_, input_types());
-    return *ended_;
+  FinishedEntries& finished() {
+    if (!finished_) finished_.emplace(attrs_, input_types());
+    return *finished_;
   }
   std::vector<TensorType> input_types() const {
     std::vector<TensorType> types;
@@ -293,7 +294,7 @@ class LoopRun {
   Tensor finished_stack(std::size_t i, const TensorType& term, const Dim& fresh) {
     const LoopStack& stack = attrs_.stacks[i];
     if (const Ref<ResidualSource> kept = lists_[i].in_file())
-      return make_saved(without_iterations(term).as_list(), kept, 0);
+      return make_residual(without_iterations(term).as_list(), kept, 0);
     if (stack.is_in_file() && !stack.is_checkpoint()) return spilled_value(i, term, fresh);
     if (stack.is_list) {
       const Tensors& elements = lists_[i].elements();
@@ -329,8 +330,8 @@ class LoopRun {
   Dims chunk_dims_;  ///< by chunk
   Tensors state_, body_captures_, cond_captures_;
   std::vector<Tensors> slices_;
-  std::vector<const SavedValue*> saved_;  ///< by slice; null if all of it is in memory
-  std::vector<std::size_t> own_dims_;     ///< slices with dims made by iterations
+  std::vector<const ResidualValue*> residuals_;  ///< by slice; null if all of it is in memory
+  std::vector<std::size_t> own_dims_;            ///< slices with dims made by iterations
   std::vector<std::pair<Dim, Dim>> dims_made_twice_;
   std::vector<StackList> lists_;
   CheckpointTimes times_{attrs_};
@@ -338,7 +339,7 @@ class LoopRun {
   std::vector<Ref<Spilled>> spilled_;  ///< by stack; null if it is not spilled
   std::vector<StackWriter> stacks_;
   std::vector<TermSum> sums_;
-  std::optional<EndedEntries> ended_;
+  std::optional<FinishedEntries> finished_;
 };
 
 }  // namespace

@@ -52,8 +52,8 @@ std::string subject_of(const NumericsAttrs& attrs, const TensorType& type) {
   return str("check_numerics", name, ": its gradient of order ", attrs.order, ", ", type, ',');
 }
 
-void check(const NumericsAttrs& attrs, const Tensor& x, std::span<const Tensor> live) {
-  if (const auto found = find_non_finite(x, live))
+void check(const NumericsAttrs& attrs, const Tensor& x, std::span<const Tensor> running) {
+  if (const auto found = find_non_finite(x, running))
     throw NumericsError(str(subject_of(attrs, x.type()), ' ', found->all()));
 }
 
@@ -66,13 +66,14 @@ const Op check_numerics_op{
     .kernel =
         [](KernelArgs& a) {
           const auto& attrs = a.attr<NumericsAttrs>();
-          Tensors live;
-          for (std::size_t i = 1; i < a.in.size(); ++i) live.push_back(a.input(i));
+          Tensors running;
+          for (std::size_t i = 1; i < a.in.size(); ++i) running.push_back(a.input(i));
           if (a.input(0).block()->kind == BlockKind::list)
-            each_element(a.input(0),
-                         [&](std::int64_t, const Tensor& element) { check(attrs, element, live); });
+            each_element(a.input(0), [&](std::int64_t, const Tensor& element) {
+              check(attrs, element, running);
+            });
           else
-            check(attrs, a.input(0), live);
+            check(attrs, a.input(0), running);
           share(a);
         },
     .storage = OpStorage::input,
@@ -114,12 +115,12 @@ struct Failures {
   std::int64_t count = 0;
 };
 
-Failures failures_of(const Tensor& condition, std::span<const Tensor> live) {
+Failures failures_of(const Tensor& condition, std::span<const Tensor> running) {
   const bool* const values = condition.data<bool>();
   const std::int64_t count = condition.type().numel();
   Failures result;
   if (std::all_of(values, values + count, [](bool value) { return value; })) return result;
-  const ValidElements is_valid(condition.type(), live);
+  const ValidElements is_valid(condition.type(), running);
   const std::vector<std::int64_t>& sizes = condition.type().sizes();
   std::vector<std::int64_t> index(sizes.size());
   for (std::int64_t i = 0; i < count; ++i) {
@@ -147,16 +148,16 @@ const Op assert_op{
         [](KernelArgs& a) {
           const auto& attrs = a.attr<AssertAttrs>();
           const auto first_value = 1 + static_cast<std::size_t>(attrs.masks);
-          Tensors live;
-          for (std::size_t i = 1; i < first_value; ++i) live.push_back(a.input(i));
-          if (const Failures failures = failures_of(a.input(0), live); failures.count) {
+          Tensors running;
+          for (std::size_t i = 1; i < first_value; ++i) running.push_back(a.input(i));
+          if (const Failures failures = failures_of(a.input(0), running); failures.count) {
             TextStream text;
             text << "assert_that: " << attrs.text;
             if (!failures.first.empty()) text << "\nfalse at " << failures.first;
             if (failures.count > 1) text << ", the first of " << failures.count << " elements";
             for (std::size_t i = first_value; i < a.in.size(); ++i) {
               text << "\nvalue " << i - first_value << ": ";
-              print_live(text, a.input(i), live);
+              print_running(text, a.input(i), running);
             }
             throw AssertionError(text.str());
           }
@@ -184,8 +185,8 @@ Tensor check_numerics(const Tensor& x, const std::string& name) {
   check_defined("check_numerics", x);
   if (!is_float(x.dtype())) return x;
   std::vector<OpInput> inputs{x};
-  const Tensors live = running_entries(x.type());
-  inputs.insert(inputs.end(), live.begin(), live.end());
+  const Tensors running = running_entries(x.type());
+  inputs.insert(inputs.end(), running.begin(), running.end());
   return bind_all(check_numerics_op, inputs, make_attrs(NumericsAttrs{name}))[0];
 }
 
@@ -193,11 +194,11 @@ Tensor assert_that(const Tensor& condition, const std::string& text, const Tenso
   check_defined("assert_that", condition);
   for (const Tensor& value : values) check_defined("assert_that", value);
   std::vector<OpInput> inputs{condition};
-  const Tensors live = running_entries(condition.type());
-  inputs.insert(inputs.end(), live.begin(), live.end());
+  const Tensors running = running_entries(condition.type());
+  inputs.insert(inputs.end(), running.begin(), running.end());
   inputs.insert(inputs.end(), values.begin(), values.end());
   return bind_all(assert_op, inputs,
-                  make_attrs(AssertAttrs{text, static_cast<int>(live.size())}))[0];
+                  make_attrs(AssertAttrs{text, static_cast<int>(running.size())}))[0];
 }
 
 namespace {

@@ -70,12 +70,12 @@ const Op print_op{
           std::string label = a.attr<PrintAttrs>().label;
           if (a.in.size() > 1)
             label += str(label.empty() ? "" : ", ", "iteration ", *a.input(1).data<std::int64_t>());
-          Tensors live;
-          for (std::size_t i = 2; i < a.in.size(); ++i) live.push_back(a.input(i));
+          Tensors running;
+          for (std::size_t i = 2; i < a.in.size(); ++i) running.push_back(a.input(i));
           TextStream text;  // written at once: iterations may print on several threads
           if (!label.empty()) text << label << ": ";
           const Tensor& x = a.input(0);
-          print_live(text, is_unranked(x) ? ranked_value(x) : x, live);
+          print_running(text, is_unranked(x) ? ranked_value(x) : x, running);
           text << '\n';
           std::cout << text.str() << std::flush;
           share_any(a);

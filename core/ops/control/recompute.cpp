@@ -23,9 +23,9 @@ const Op recompute_op{
           TypeList all;
           TypeArgs rule{loop_op, attrs.loop.get(), a.in.first(attrs.loop_inputs(a.in.size())), all};
           loop_op.type(rule);
-          for (const TensorType& saved :
-               results_of(loop, all.span()).stacks.subspan(attrs.first_saved))
-            a.out.push_back(saved);
+          for (const TensorType& residual :
+               results_of(loop, all.span()).stacks.subspan(attrs.first_residual))
+            a.out.push_back(residual);
         },
     .kernel = run_recompute,
     .storage = OpStorage::any,

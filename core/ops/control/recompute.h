@@ -16,7 +16,7 @@ class ReplaySegmentGraphs;  // trace/executors/checkpoints/replay_segments.h
 ///   inputs of the op:   the inputs of the loop, trips (i32), [lengths (i32 over entries.dims)],
 ///                       for each checkpoint {steps before, steps run together} (a list of i64[2]),
 ///                       for each carry the list of its values at the checkpoints
-///   outputs of the op:  the loop's stacks from `first_saved` on
+///   outputs of the op:  the loop's stacks from `first_residual` on
 ///
 /// The input `lengths` is present if the loop makes lengths.
 ///
@@ -24,7 +24,7 @@ class ReplaySegmentGraphs;  // trace/executors/checkpoints/replay_segments.h
 /// Replay segments are computed again when the loop reaches them (core/runtime/residual_source.h).
 struct RecomputeAttrs {
   AttrsRef loop;  ///< LoopAttrs of the loop with all its residual stacks
-  std::size_t first_saved = 0;
+  std::size_t first_residual = 0;
   /// Runs the graphs of replay segments, for the plan that set it; otherwise the interpreter runs
   /// them.
   std::optional<GraphRunner> runner;
@@ -36,7 +36,7 @@ struct RecomputeAttrs {
   template <class F>
   static void fields(F&& f) {
     f("loop", &RecomputeAttrs::loop);
-    f("first_saved", &RecomputeAttrs::first_saved);
+    f("first_residual", &RecomputeAttrs::first_residual);
     f("dims", &RecomputeAttrs::dims);
   }
   const LoopAttrs& saving() const { return get<LoopAttrs>(loop.get()); }

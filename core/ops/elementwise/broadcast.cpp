@@ -71,8 +71,8 @@ Dims lacking(const TensorType& type, const Dims& all) {
 // ---- Rules --------------------------------------------------------------------------------------
 
 void check_rank(std::string_view op, std::span<const TensorType> operands, Roles roles, int rank) {
-  if (rank > kMostBroadcastAxes)
-    throw ShapeError(str(op, ": ", list(operands, roles), "; at most ", kMostBroadcastAxes,
+  if (rank > kMaxBroadcastAxes)
+    throw ShapeError(str(op, ": ", list(operands, roles), "; at most ", kMaxBroadcastAxes,
                          " axes can be broadcast"));
 }
 
@@ -105,7 +105,7 @@ TensorType broadcast_plain(std::string_view op, std::span<const TensorType> oper
   int rank = 0;
   for (const TensorType& type : operands) rank = std::max(rank, type.rank());
   check_rank(op, operands, roles, rank);
-  const Dim* result[kMostBroadcastAxes] = {};
+  const Dim* result[kMaxBroadcastAxes] = {};
   for (const TensorType& type : operands)
     for (int i = 0; i < type.rank(); ++i) {
       const int axis = i + rank - type.rank();

@@ -9,7 +9,7 @@
 
 namespace reel {
 
-inline constexpr int kMostBroadcastAxes = 32;
+inline constexpr int kMaxBroadcastAxes = 32;
 
 /// Names of an op's operands in messages.
 using Roles = std::span<const std::string_view>;

@@ -40,7 +40,7 @@ struct Chain {
 };
 
 /// Limit of a chain's places.
-inline constexpr int kMostChainPlaces = 32;
+inline constexpr int kMaxChainPlaces = 32;
 /// Returns the limit of a chain's registers on this processor. Thread-safe.
 int chain_registers();
 
@@ -50,9 +50,9 @@ bool has_code(const ElementLoop& loop, DType dtype);
 /// Arguments of a run. Requires at least one row. The run changes `at`.
 struct ChainRun {
   std::int64_t rows, columns;
-  char* at[kMostChainPlaces];  ///< operands, then results
+  char* at[kMaxChainPlaces];  ///< operands, then results
   std::int64_t
-      step[kMostChainPlaces];  ///< bytes from one row to the next; not read for a single row
+      step[kMaxChainPlaces];  ///< bytes from one row to the next; not read for a single row
 };
 
 /// Machine code of a chain. Results have the bits of the vector loops (PointwiseTable), called for

@@ -20,8 +20,8 @@ constexpr const PointwiseTable* kTables[] = REEL_TABLES(table);
 struct Layout {
   int rank = 0;
   int operands;
-  std::int64_t size[kMostBroadcastAxes];
-  std::int64_t stride[kMostOperands][kMostBroadcastAxes];
+  std::int64_t size[kMaxBroadcastAxes];
+  std::int64_t stride[kMaxOperands][kMaxBroadcastAxes];
 
   bool is_contiguous(int operand) const {
     std::int64_t expected = 1;
@@ -37,7 +37,7 @@ Layout lay_out(const TypeNode& result, const TypeNode* const* operands, int coun
   // Built from the innermost axis outwards, then reversed.
   for (int axis = static_cast<int>(result.dims.size()) - 1; axis >= 0; --axis) {
     if (result.sizes[axis] == 1) continue;
-    std::int64_t strides[kMostOperands];
+    std::int64_t strides[kMaxOperands];
     const int inner = layout.rank - 1;
     bool merges = layout.rank > 0;
     for (int k = 0; k < count; ++k) {
@@ -62,7 +62,7 @@ const void* advance(const void* data, std::int64_t bytes) {
 
 /// A place in the result, and the offset of one operand there.
 struct Cursor {
-  std::int64_t index[kMostBroadcastAxes];
+  std::int64_t index[kMaxBroadcastAxes];
   std::int64_t offset = 0;
 
   void start(const Layout& layout) { std::fill_n(index, layout.rank, 0); }
@@ -105,16 +105,16 @@ void gather(const Layout& layout, int operand, const void* data, Cursor& cursor,
 void run_gathered(const Layout& layout, const void* const* in, const std::int64_t* width, void* out,
                   std::int64_t out_width, std::int64_t count, RowsLoop loop) {
   constexpr std::int64_t kChunk = 256;
-  alignas(64) char copies[kMostOperands][kChunk * sizeof(double)];
-  Cursor cursors[kMostOperands];
-  bool contiguous[kMostOperands];
+  alignas(64) char copies[kMaxOperands][kChunk * sizeof(double)];
+  Cursor cursors[kMaxOperands];
+  bool contiguous[kMaxOperands];
   for (int k = 0; k < layout.operands; ++k) {
     contiguous[k] = layout.is_contiguous(k);
     cursors[k].start(layout);
   }
   for (std::int64_t done = 0; done < count; done += kChunk) {
     const std::int64_t chunk = std::min(kChunk, count - done);
-    const void* operands[kMostOperands];
+    const void* operands[kMaxOperands];
     for (int k = 0; k < layout.operands; ++k) {
       operands[k] = contiguous[k] ? advance(in[k], done * width[k]) : copies[k];
       if (contiguous[k]) continue;
@@ -133,7 +133,7 @@ void run_gathered(const Layout& layout, const void* const* in, const std::int64_
 void run_in_place(const Layout& layout, const void* const* in, const std::int64_t* width, void* out,
                   std::int64_t out_width, RowsLoop loop) {
   const int inner = layout.rank - 1, outer = layout.rank - 3;
-  Cursor cursors[kMostOperands];
+  Cursor cursors[kMaxOperands];
   PointwiseRows rows{.columns = layout.rank ? layout.size[inner] : 1,
                      .rows = layout.rank > 1 ? layout.size[inner - 1] : 1};
   for (int k = 0; k < layout.operands; ++k) {
@@ -144,7 +144,7 @@ void run_in_place(const Layout& layout, const void* const* in, const std::int64_
   std::int64_t blocks = 1;
   for (int axis = 0; axis <= outer; ++axis) blocks *= layout.size[axis];
   for (std::int64_t block = 0; block < blocks; ++block) {
-    const void* operands[kMostOperands];
+    const void* operands[kMaxOperands];
     for (int k = 0; k < layout.operands; ++k) {
       operands[k] = advance(in[k], cursors[k].offset * width[k]);
       if (outer >= 0) cursors[k].step(layout, k, outer, 1);
@@ -172,9 +172,9 @@ const PointwiseTable& choose_pointwise_table() {
 
 void run_broadcast(KernelArgs& args, RowsLoop loop) {
   const int count = static_cast<int>(args.in.size());
-  const void* in[kMostOperands];
-  std::int64_t width[kMostOperands];
-  const TypeNode* types[kMostOperands];
+  const void* in[kMaxOperands];
+  std::int64_t width[kMaxOperands];
+  const TypeNode* types[kMaxOperands];
   const TypeNode& result = *args.types[0].node();
   bool is_flat = true;  // every operand is a scalar or has the dims of the result
   PointwiseRows flat{.columns = result.numel};

@@ -13,24 +13,24 @@ namespace reel {
 ///
 /// work: number of elements, where the unit is the cost of adding two numbers, a quarter of a
 /// nanosecond. A share is worth a task from about 15 microseconds on.
-inline int parts_for(std::int64_t work, std::int64_t most) {
-  constexpr std::int64_t kLeast = 1 << 16, kMostParts = 4;
+inline int shards_for(std::int64_t work, std::int64_t most) {
+  constexpr std::int64_t kLeast = 1 << 16, kMaxShards = 4;
   return static_cast<int>(
-      std::clamp(work / kLeast, std::int64_t{1}, std::clamp(most, std::int64_t{1}, kMostParts)));
+      std::clamp(work / kLeast, std::int64_t{1}, std::clamp(most, std::int64_t{1}, kMaxShards)));
 }
 
 /// Calls fn(first, count) for shares of [0, size). work: of all shares together. Requires that
 /// results do not depend on where shares begin.
 template <class Fn>
 void parallel_ranges(std::int64_t size, std::int64_t work, Fn&& fn) {
-  const int parts = parts_for(work, size);
-  if (parts == 1 || threads() == 1) {
+  const int shards = shards_for(work, size);
+  if (shards == 1 || threads() == 1) {
     fn(std::int64_t{0}, size);
     return;
   }
-  parallel_for(parts, [&](int i) {
-    const std::int64_t first = size * i / parts;
-    fn(first, size * (i + 1) / parts - first);
+  parallel_for(shards, [&](int i) {
+    const std::int64_t first = size * i / shards;
+    fn(first, size * (i + 1) / shards - first);
   });
 }
 

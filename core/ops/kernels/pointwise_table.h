@@ -65,14 +65,14 @@ enum class Binary : std::uint8_t {
 };
 
 inline constexpr int kDTypes = 5;  ///< columns are DTypes in their order
-inline constexpr int kMostOperands = 3;
+inline constexpr int kMaxOperands = 3;
 
 /// The iteration space of one call of a loop: rows of a result, and the strides of its operands.
 struct PointwiseRows {
   std::int64_t columns;
   std::int64_t rows = 1;
-  std::int64_t step[kMostOperands] = {};  ///< elements of an operand from one row to the next
-  bool repeats[kMostOperands] =
+  std::int64_t step[kMaxOperands] = {};  ///< elements of an operand from one row to the next
+  bool repeats[kMaxOperands] =
       {};                     ///< one element per row for all columns; never set for all operands
   std::int64_t out_step = 0;  ///< elements of the result from one row to the next; 0: no gaps
 

@@ -17,7 +17,7 @@ enum class SumOrder : std::uint8_t {
   chain,     ///< one chain of multiply-adds in the order of k
   slices,    ///< f32: a chain for each kSlice of k; slices are added one by one
   runs,      ///< vectors along k, whose lanes are added at the end
-  parts,     ///< kSums ranges of k, each in an order of its own (gemm.cpp)
+  shards,    ///< kSums ranges of k, each in an order of its own (gemm.cpp)
   library,   ///< the order of oneDNN
 };
 

@@ -10,12 +10,12 @@ namespace {
 // A tile of the result stays in registers: rows times vectors of accumulators, with room for one
 // row of b and one element of a.
 constexpr bool kHas32 = kRegisters == 32;
-constexpr int kMostRows = 6, kMostVectors = kHas32 ? 4 : 2, kMostRunRows = kHas32 ? 4 : 3;
+constexpr int kMaxTileRows = 6, kMaxVectors = kHas32 ? 4 : 2, kMaxRunRows = kHas32 ? 4 : 3;
 /// With 16 registers, one or two rows take more vectors: eight chains at a time, or each step waits
 /// for the multiply-add before it.
 constexpr int most_vectors(std::int64_t rows) {
-  if (kHas32) return kMostVectors;
-  return rows == 1 ? 8 : rows == 2 ? 4 : kMostVectors;
+  if (kHas32) return kMaxVectors;
+  return rows == 1 ? 8 : rows == 2 ? 4 : kMaxVectors;
 }
 constexpr int kRunColumns = 4;
 
@@ -63,7 +63,7 @@ Vector<T> multiply_add_columns(const Vector<T>& a, const Vector<T>& b, const Vec
 
 /// Columns of a panel of b. Tiles start at multiples of it.
 template <class T>
-inline constexpr int kPanelColumns = kMostVectors* kLanes<T>;
+inline constexpr int kPanelColumns = kMaxVectors* kLanes<T>;
 
 /// The role of c's stored value: ignored, the start of the sum, or added to the sum at the end.
 enum class Chain { from_zero, goes_on, is_added };
@@ -91,7 +91,7 @@ void rows_tile(const ChainSizes& s, const T* a, const T* b, T* c, std::int64_t p
     return kPart && v == C - 1 ? load_columns(from, part) : load(from);
   };
   const auto columns = [&](const T* row, int v) __attribute__((always_inline)) {
-    return row + v / kMostVectors * s.panel + v % kMostVectors * kStep;
+    return row + v / kMaxVectors * s.panel + v % kMaxVectors * kStep;
   };
   const bool goes_on = s.chain == Chain::goes_on;
 #pragma GCC unroll 8
@@ -132,14 +132,14 @@ void rows_tile(const ChainSizes& s, const T* a, const T* b, T* c, std::int64_t p
 
 template <class T, int C, bool kPart>
 Tile<T> rows_tile_of(std::int64_t rows) {
-  constexpr Tile<T> tiles[kMostRows] = {rows_tile<T, 1, C, kPart>, rows_tile<T, 2, C, kPart>,
-                                        rows_tile<T, 3, C, kPart>, rows_tile<T, 4, C, kPart>,
-                                        rows_tile<T, 5, C, kPart>, rows_tile<T, 6, C, kPart>};
+  constexpr Tile<T> tiles[kMaxTileRows] = {rows_tile<T, 1, C, kPart>, rows_tile<T, 2, C, kPart>,
+                                           rows_tile<T, 3, C, kPart>, rows_tile<T, 4, C, kPart>,
+                                           rows_tile<T, 5, C, kPart>, rows_tile<T, 6, C, kPart>};
   return tiles[rows - 1];
 }
 template <class T, bool kPart>
 Tile<T> rows_tile_of(std::int64_t rows, int vectors) {
-  if constexpr (kMostVectors > 2) {
+  if constexpr (kMaxVectors > 2) {
     if (vectors == 4) return rows_tile_of<T, 4, kPart>(rows);
     if (vectors == 3) return rows_tile_of<T, 3, kPart>(rows);
   } else if (vectors > 2) {  // one or two rows
@@ -154,7 +154,7 @@ Tile<T> rows_tile_of(std::int64_t rows, int vectors) {
 
 template <class T>
 void rows_block(const ChainSizes& s, const T* a, const T* b, T* c) {
-  const std::int64_t blocks = (s.m + kMostRows - 1) / kMostRows;
+  const std::int64_t blocks = (s.m + kMaxTileRows - 1) / kMaxTileRows;
   std::int64_t columns;
   for (std::int64_t j = 0; j < s.n; j += columns) {
     columns = most_vectors(s.m) * kLanes<T>;
@@ -302,10 +302,10 @@ void runs_rows(const MatrixSizes& s, const T* a, const T* b, T* c) {
 template <class T>
 void runs_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   constexpr ProductLoop<T> of_rows[] = {runs_rows<T, 1>, runs_rows<T, 2>, runs_rows<T, 3>,
-                                        runs_rows<T, kMostRunRows>};
+                                        runs_rows<T, kMaxRunRows>};
   std::int64_t rows;
   for (std::int64_t i = 0; i < s.m; i += rows) {
-    const std::int64_t blocks = (s.m - i + kMostRunRows - 1) / kMostRunRows;
+    const std::int64_t blocks = (s.m - i + kMaxRunRows - 1) / kMaxRunRows;
     rows = (s.m - i) / blocks;
     of_rows[rows - 1](s, a + i * s.a_row, b, c + i * s.c_row);
   }

@@ -116,7 +116,7 @@ template <class T, class Fn>
 }
 
 /// The largest number of vectors of a run that stays in registers.
-constexpr int kMostVectors = 4;
+constexpr int kMaxVectors = 4;
 
 /// A run of kVectors vectors, the last perhaps in part. Lanes without an element are -inf.
 template <int kVectors, class T>
@@ -156,7 +156,7 @@ struct ShortRun {
 /// Calls fn(run, o) for each run. Returns false and does nothing if runs are long or empty.
 template <class T, int kVectors = 1, class Fn>
 bool each_short_run(const T* x, const Reduced& s, const Fn& fn) {
-  if constexpr (kVectors <= kMostVectors) {
+  if constexpr (kVectors <= kMaxVectors) {
     if (s.n > kVectors * kLanes<T>) return each_short_run<T, kVectors + 1>(x, s, fn);
     if (s.n == 0) return false;
     for (std::int64_t o = 0; o < s.outer; ++o, x += s.n) fn(ShortRun<kVectors, T>(x, s.n), o);

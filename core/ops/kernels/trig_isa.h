@@ -13,9 +13,9 @@ namespace reel::REEL_ISA {
 
 /// Largest |x| that is computed in vectors. Larger ones, and NaN, are computed by the standard
 /// library, one element at a time.
-inline constexpr double kMostRadians = 1e5;
+inline constexpr double kMaxRadians = 1e5;
 
-/// Returns sin(x + quarters π/2) for |x| <= kMostRadians.
+/// Returns sin(x + quarters π/2) for |x| <= kMaxRadians.
 ///
 /// x - n π/2 for the nearest n. π/2 is split into three parts, the first two of 33 bits, so that n
 /// times them is exact (Cody & Waite, 1980). Then Chebyshev series in r², for |r| <= π/4.
@@ -59,7 +59,7 @@ inline V sine_or_cosine(const V& x) {
   using T = typename V::value_type;
   constexpr double kQuarters = kIsSine ? 0 : 1;
   alignas(64) T result[V::size];
-  const auto is_near = xsimd::abs(x) <= V(kMostRadians);
+  const auto is_near = xsimd::abs(x) <= V(kMaxRadians);
   const bool are_near = xsimd::all(is_near);
   const V near = are_near ? x : xsimd::select(is_near, x, V(0.0));
   if constexpr (std::is_same_v<T, double>) {
@@ -78,7 +78,7 @@ inline V sine_or_cosine(const V& x) {
     alignas(64) T elements[V::size];
     x.store_aligned(elements);
     for (std::size_t i = 0; i < V::size; ++i)
-      if (!(__builtin_fabs(static_cast<double>(elements[i])) <= kMostRadians))
+      if (!(__builtin_fabs(static_cast<double>(elements[i])) <= kMaxRadians))
         result[i] = with_library<T, kIsSine>(elements[i]);
   }
   return V::load_aligned(result);

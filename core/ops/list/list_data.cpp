@@ -37,18 +37,18 @@ Ref<ListData> editable(const KernelArgs& a, std::size_t i) {
 }
 
 void each_element(const Tensor& list, const std::function<void(std::int64_t, const Tensor&)>& fn) {
-  const SavedValue* const saved = saved_value(list);
-  if (!saved) return items_of(list).each(fn);
-  const std::lock_guard lock(saved->steps->mutex);
-  for (std::int64_t i = saved->steps->count(); i-- > 0;) {
-    saved->steps->need(i, 1);
-    fn(i, saved->steps->tensor(saved->index, i));
+  const ResidualValue* const residual = residual_value(list);
+  if (!residual) return items_of(list).each(fn);
+  const std::lock_guard lock(residual->steps->mutex);
+  for (std::int64_t i = residual->steps->count(); i-- > 0;) {
+    residual->steps->need(i, 1);
+    fn(i, residual->steps->tensor(residual->index, i));
   }
 }
 
 std::int64_t element_count(const Tensor& list) {
-  const SavedValue* const saved = saved_value(list);
-  return saved ? saved->steps->count() : items_of(list).size();
+  const ResidualValue* const residual = residual_value(list);
+  return residual ? residual->steps->count() : items_of(list).size();
 }
 
 void check_element(const TensorType& x, const TensorType& list, std::string_view op) {

@@ -102,7 +102,7 @@ const Op list_resize_op{
             return x.type().is_list() ? list_resized(x, dims, clears)
                                       : resized(clears ? mask_padding(x) : x, dims);
           };
-          if (!saved_value(a.input(0))) {
+          if (!residual_value(a.input(0))) {
             const PersistentList items = items_of(a.input(0));
             a.out[0] = edited(a, 0, [&](PersistentList& edit) {
               items.each([&](std::int64_t i, const Tensor& x) { edit.set(i, changed(x)); });

@@ -17,7 +17,7 @@
 namespace reel {
 namespace {
 
-/// Attributes of fill_live and collect_live.
+/// Attributes of fill_running and collect_running.
 struct SeenEntriesAttrs {
   /// Of the result, with the sizes of the operand's. Finished entries then have the length of the
   /// first running one along each dim, so they have the same padding, which is set to zero. Empty:
@@ -26,7 +26,7 @@ struct SeenEntriesAttrs {
   /// The number of dims in front of the mask that are rows of vmap: in each of them, the first
   /// running entry is another one.
   int rows = 0;
-  /// Where a result of fill_live is kept and found again. Changes no value, so it is no field.
+  /// Where a result of fill_running is kept and found again. Changes no value, so it is no field.
   std::shared_ptr<FilledEntries> kept = {};
 
   template <class F>
@@ -58,7 +58,7 @@ void entries_type(TypeArgs& a) {
 /// public functions transpose so that this holds.
 struct Entries {
   std::int64_t begin, end, bytes;
-  std::int64_t first_live;  // -1: none
+  std::int64_t first_running;  // -1: none
 };
 /// Calls fn for the entries of each row; there is one row unless the attributes name several.
 template <class Fn>
@@ -68,10 +68,10 @@ void each_row(const Tensor& x, const Tensor& mask, const SeenEntriesAttrs* seen,
   std::int64_t rows = 1;
   for (int axis = 0; seen && axis < seen->rows; ++axis)
     rows *= mask.type().sizes()[static_cast<std::size_t>(axis)];
-  const bool* live = mask.data<bool>();
+  const bool* running = mask.data<bool>();
   for (std::int64_t row = 0, count = all / rows; row < rows; ++row) {
     const std::int64_t begin = row * count, end = begin + count;
-    const std::int64_t first = std::find(live + begin, live + end, true) - live;
+    const std::int64_t first = std::find(running + begin, running + end, true) - running;
     fn(Entries{begin, end, x.type().bytes() / all, first < end ? first : -1});
   }
 }
@@ -88,7 +88,7 @@ bool same_mask(const Tensor& a, const Tensor& b) {
          !std::memcmp(a.data<bool>(), b.data<bool>(), static_cast<std::size_t>(a.type().bytes()));
 }
 
-void fill_live_kernel(KernelArgs& a) {
+void fill_running_kernel(KernelArgs& a) {
   const Tensor &x = a.input(0), &mask = a.input(1);
   const SeenEntriesAttrs* const seen = seen_attrs(a.attrs);
   FilledEntries* const kept = seen ? seen->kept.get() : nullptr;
@@ -100,9 +100,9 @@ void fill_live_kernel(KernelArgs& a) {
   Tensor& out = a.make();
   each_row(x, mask, seen, [&](const Entries& row) {
     for (std::int64_t i = row.begin; i < row.end; ++i) {
-      const bool is_own = mask.data<bool>()[i] || row.first_live < 0;
+      const bool is_own = mask.data<bool>()[i] || row.first_running < 0;
       std::memcpy(out.data<char>() + i * row.bytes,
-                  x.data<char>() + (is_own ? i : row.first_live) * row.bytes,
+                  x.data<char>() + (is_own ? i : row.first_running) * row.bytes,
                   static_cast<std::size_t>(row.bytes));
     }
   });
@@ -122,18 +122,18 @@ std::vector<std::uint8_t> entries_in_padding(const Tensor& mask) {
 /// Adds the rows of finished entries to the first running one. Entries in padding add nothing:
 /// their elements may be anything.
 template <class T>
-void collect_row(const Entries& row, const bool* live, const std::uint8_t* is_padding,
+void collect_row(const Entries& row, const bool* running, const std::uint8_t* is_padding,
                  const T* from, T* to) {
   const std::int64_t width = row.bytes / static_cast<std::int64_t>(sizeof(T));
-  if (row.first_live < 0) {
+  if (row.first_running < 0) {
     std::copy(from + row.begin * width, from + row.end * width, to + row.begin * width);
     return;
   }
-  T* first = to + row.first_live * width;
-  std::copy_n(from + row.first_live * width, width, first);
+  T* first = to + row.first_running * width;
+  std::copy_n(from + row.first_running * width, width, first);
   for (std::int64_t i = row.begin; i < row.end; ++i) {
-    if (i == row.first_live) continue;
-    if (live[i]) {
+    if (i == row.first_running) continue;
+    if (running[i]) {
       std::copy_n(from + i * width, width, to + i * width);
       continue;
     }
@@ -143,7 +143,7 @@ void collect_row(const Entries& row, const bool* live, const std::uint8_t* is_pa
   }
 }
 
-void collect_live_kernel(KernelArgs& a) {
+void collect_running_kernel(KernelArgs& a) {
   const Tensor &g = a.input(0), &mask = a.input(1);
   const SeenEntriesAttrs* const seen = seen_attrs(a.attrs);
   Tensor& out = a.make();
@@ -195,22 +195,22 @@ OpSamples entries_samples() {
 
 // Values that finished entries read came from the first running one: the ops are each other's
 // transposes.
-extern const Op collect_live_op;
-const Op fill_live_op{
-    .name = "fill_live",
+extern const Op collect_running_op;
+const Op fill_running_op{
+    .name = "fill_running",
     .type = entries_type,
-    .kernel = fill_live_kernel,
+    .kernel = fill_running_kernel,
     .storage = OpStorage::any,
-    .vjp = [](Vjp& at) { entries_vjp(at, collect_live_op); },
+    .vjp = [](Vjp& at) { entries_vjp(at, collect_running_op); },
     .reads = {.inputs = 0b10},
     .samples = entries_samples,
     .iteration_batching = entries_across_iterations,
 };
-const Op collect_live_op{
-    .name = "collect_live",
+const Op collect_running_op{
+    .name = "collect_running",
     .type = entries_type,
-    .kernel = collect_live_kernel,
-    .vjp = [](Vjp& at) { entries_vjp(at, fill_live_op); },
+    .kernel = collect_running_kernel,
+    .vjp = [](Vjp& at) { entries_vjp(at, fill_running_op); },
     .reads = {.inputs = 0b10},
     .samples = entries_samples,
     .iteration_batching = entries_across_iterations,
@@ -228,20 +228,20 @@ Dims with_entries_first(const TensorType& type, const Tensor& mask) {
 
 }  // namespace
 
-std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& live) {
+std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& running) {
   if (type.is_list() || !type.is_named()) return std::nullopt;
   std::vector<Axis> missing;
-  for (const Dim& dim : live.dims())
+  for (const Dim& dim : running.dims())
     if (!contains(type.dims(), dim)) missing.push_back(dim);
-  if (static_cast<int>(missing.size()) == live.rank()) return std::nullopt;
-  if (missing.empty()) return live;
-  return any(live, Axes(missing));
+  if (static_cast<int>(missing.size()) == running.rank()) return std::nullopt;
+  if (missing.empty()) return running;
+  return any(running, Axes(missing));
 }
 
 namespace {
 /// Runs an op on [entries] x [inner], for x with its dims in any order.
-Tensor apply_to_rows(const Op& op, const Tensor& x, const Tensor& live) {
-  const std::optional<Tensor> mask = leaf_mask(x.type(), live);
+Tensor apply_to_rows(const Op& op, const Tensor& x, const Tensor& running) {
+  const std::optional<Tensor> mask = leaf_mask(x.type(), running);
   if (!mask) return x;
   const Dims dims = with_entries_first(x.type(), *mask);
   if (dims == x.dims()) return bind(op, {x, *mask});
@@ -256,38 +256,38 @@ Tensor in_order_of(const Tensor& x, Tensor result) {
 
 /// Returns true if finished entries have the length of the first running one along a dim with
 /// lengths over entries, as SubstituteDims gives them.
-bool has_running_lengths(const Dim& dim, const Tensor& live) {
-  if (is_tracing() || live.is_traced() || !dim.node()->lengths) return false;
+bool has_running_lengths(const Dim& dim, const Tensor& running) {
+  if (is_tracing() || running.is_traced() || !dim.node()->lengths) return false;
   ModeScope plain({});
   const Tensor lengths(dim.node()->lengths);
   if (lengths.type().is_ragged()) return false;
-  const Tensor seen = apply_to_rows(fill_live_op, lengths, live);
+  const Tensor seen = apply_to_rows(fill_running_op, lengths, running);
   return !std::memcmp(seen.data<char>(), lengths.data<char>(),
                       static_cast<std::size_t>(lengths.type().bytes()));
 }
 
 /// Returns a mask of the elements that the first running entry has too; nullopt if finished entries
 /// have the same ones. Entries differ in this along a ragged dim whose lengths run over them.
-std::optional<Tensor> has_live(const TensorType& type, const Tensor& live) {
+std::optional<Tensor> has_running(const TensorType& type, const Tensor& running) {
   const auto runs_over_entries = [&](const Dim& dim) {
     return std::any_of(dim.length_dims().begin(), dim.length_dims().end(),
-                       [&](const Dim& of) { return contains(live.dims(), of); });
+                       [&](const Dim& of) { return contains(running.dims(), of); });
   };
   bool differs = false;
   for (int i = 0; i < type.rank(); ++i)
     if (const Dim& dim = type.dims()[i]; is_masked(type, i) && runs_over_entries(dim))
-      differs = differs || !has_running_lengths(dim, live);
+      differs = differs || !has_running_lengths(dim, running);
   if (!differs) return std::nullopt;
-  return apply_to_rows(fill_live_op, mask_padding(ones(type.dims(), boolean), false), live);
+  return apply_to_rows(fill_running_op, mask_padding(ones(type.dims(), boolean), false), running);
 }
 
 bool is_eager(const Tensor& x) { return !is_tracing() && !x.is_traced(); }
 
-/// Applies fill_live or collect_live to an x whose finished entries have the first running one's
-/// lengths, with result dims of x's sizes.
-Tensor apply_seen(const Op& op, const Tensor& x, const Tensor& live, const Dims& dims,
+/// Applies fill_running or collect_running to an x whose finished entries have the first running
+/// one's lengths, with result dims of x's sizes.
+Tensor apply_seen(const Op& op, const Tensor& x, const Tensor& running, const Dims& dims,
                   std::shared_ptr<FilledEntries> kept = {}) {
-  const Tensor mask = *leaf_mask(x.type(), live);
+  const Tensor mask = *leaf_mask(x.type(), running);
   const Dims order = with_entries_first(x.type(), mask);
   if (order == x.dims())
     return bind(op, {x, mask}, make_attrs(SeenEntriesAttrs{dims, 0, std::move(kept)}));
@@ -306,67 +306,67 @@ Tensor apply_seen(const Op& op, const Tensor& x, const Tensor& live, const Dims&
 //
 // Padding is zero in the result: it may be NaN in x, and counts where an array gives its elements
 // their whole dims.
-Tensor fill_live(const Tensor& x, const Tensor& live) {
+Tensor fill_running(const Tensor& x, const Tensor& running) {
   if (x.type().is_list()) return x;  // shared, whatever dims its elements have
-  if (!leaf_mask(x.type(), live)) return mask_padding(x);
-  const std::optional<Tensor> from_live = has_live(x.type(), live);
-  if (!from_live && x.type().is_ragged() && is_eager(x))
-    return apply_seen(fill_live_op, x, live, x.dims());
-  const Tensor valid = mask_padding(x), shown = apply_to_rows(fill_live_op, valid, live);
-  return from_live ? in_order_of(x, where(*from_live, shown, valid)) : shown;
+  if (!leaf_mask(x.type(), running)) return mask_padding(x);
+  const std::optional<Tensor> from_running = has_running(x.type(), running);
+  if (!from_running && x.type().is_ragged() && is_eager(x))
+    return apply_seen(fill_running_op, x, running, x.dims());
+  const Tensor valid = mask_padding(x), shown = apply_to_rows(fill_running_op, valid, running);
+  return from_running ? in_order_of(x, where(*from_running, shown, valid)) : shown;
 }
-Tensor fill_live_with_padding(const Tensor& x, const Tensor& live) {
-  if (x.type().is_list() || !leaf_mask(x.type(), live)) return x;
-  const std::optional<Tensor> from_live = has_live(x.type(), live);
-  const Tensor shown = apply_to_rows(fill_live_op, x, live);
-  return from_live ? in_order_of(x, where(*from_live, shown, x)) : shown;
+Tensor fill_running_with_padding(const Tensor& x, const Tensor& running) {
+  if (x.type().is_list() || !leaf_mask(x.type(), running)) return x;
+  const std::optional<Tensor> from_running = has_running(x.type(), running);
+  const Tensor shown = apply_to_rows(fill_running_op, x, running);
+  return from_running ? in_order_of(x, where(*from_running, shown, x)) : shown;
 }
-std::optional<Tensor> fill_live_as(const Tensor& x, const Tensor& live, const Dims& dims,
-                                   std::shared_ptr<FilledEntries> kept) {
-  if (x.type().is_list() || !leaf_mask(x.type(), live)) return std::nullopt;
+std::optional<Tensor> fill_running_as(const Tensor& x, const Tensor& running, const Dims& dims,
+                                      std::shared_ptr<FilledEntries> kept) {
+  if (x.type().is_list() || !leaf_mask(x.type(), running)) return std::nullopt;
   for (std::size_t i = 0; i < dims.size(); ++i)
     if (dims[i].size() != x.dims()[i].size()) return std::nullopt;
-  if (has_live(x.type().with(dims), live)) return std::nullopt;
-  return apply_seen(fill_live_op, x, live, dims, std::move(kept));
+  if (has_running(x.type().with(dims), running)) return std::nullopt;
+  return apply_seen(fill_running_op, x, running, dims, std::move(kept));
 }
-Tensor collect_live(const Tensor& x, const Tensor& live) {
+Tensor collect_running(const Tensor& x, const Tensor& running) {
   if (x.type().is_list()) return x;
-  const std::optional<Tensor> from_live = has_live(x.type(), live);
-  if (!from_live && x.type().is_ragged() && is_eager(x) && leaf_mask(x.type(), live))
-    return apply_seen(collect_live_op, x, live, x.dims());
+  const std::optional<Tensor> from_running = has_running(x.type(), running);
+  if (!from_running && x.type().is_ragged() && is_eager(x) && leaf_mask(x.type(), running))
+    return apply_seen(collect_running_op, x, running, x.dims());
   const Tensor valid = mask_padding(x);
-  if (!from_live) return apply_to_rows(collect_live_op, valid, live);
+  if (!from_running) return apply_to_rows(collect_running_op, valid, running);
   const Tensor zero = zeros_like(x);
-  const Tensor moved = in_order_of(x, where(*from_live, valid, zero)),
-               own = in_order_of(x, where(*from_live, zero, valid));
-  return mask_padding(apply_to_rows(collect_live_op, moved, live) + own);
+  const Tensor moved = in_order_of(x, where(*from_running, valid, zero)),
+               own = in_order_of(x, where(*from_running, zero, valid));
+  return mask_padding(apply_to_rows(collect_running_op, moved, running) + own);
 }
 
-Tensor zero_ended(const Tensor& x, const Tensor& live) {
-  const std::optional<Tensor> mask = leaf_mask(x.type(), live);
+Tensor zero_finished(const Tensor& x, const Tensor& running) {
+  const std::optional<Tensor> mask = leaf_mask(x.type(), running);
   if (!mask) return x;
   return in_order_of(x, where(*mask, x, zeros_like(x)));
 }
 
-Tensor keep_ended(const Tensor& next, const Tensor& before, const Tensor& live) {
-  const std::optional<Tensor> mask = leaf_mask(next.type(), live);
+Tensor keep_finished(const Tensor& next, const Tensor& before, const Tensor& running) {
+  const std::optional<Tensor> mask = leaf_mask(next.type(), running);
   if (!mask) return next;
   return in_order_of(next, where(*mask, next, before));
 }
 
-bool all_live(const Tensor& live) {
-  const bool* values = live.data<bool>();
-  return std::all_of(values, values + live.type().numel(), [](bool b) { return b; });
+bool all_running(const Tensor& running) {
+  const bool* values = running.data<bool>();
+  return std::all_of(values, values + running.type().numel(), [](bool b) { return b; });
 }
-bool any_live(const Tensor& live) {
-  const bool* values = live.data<bool>();
-  return std::any_of(values, values + live.type().numel(), [](bool b) { return b; });
+bool any_running(const Tensor& running) {
+  const bool* values = running.data<bool>();
+  return std::any_of(values, values + running.type().numel(), [](bool b) { return b; });
 }
 
 int rows_of_entry_op(const Attrs* attrs) { return attrs ? get<SeenEntriesAttrs>(attrs).rows : 0; }
 
 namespace {
-const Op* const kEntryOps[] = {&fill_live_op, &collect_live_op};
+const Op* const kEntryOps[] = {&fill_running_op, &collect_running_op};
 }
 std::span<const Op* const> entry_ops() { return kEntryOps; }
 

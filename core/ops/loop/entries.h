@@ -1,8 +1,8 @@
 // core/ops/loop/entries.h — values of finished entries in a loop while other entries still run.
 //
-// `live` is a boolean mask over the loop's entry dims; true marks running entries. It is false in
-// padding: a sentence without words has no running word. The mask of a leaf that lacks some of
-// these dims is any(live) over the missing dims: it runs while any of their entries does. A leaf
+// `running` is a boolean mask over the loop's entry dims; true marks running entries. It is false
+// in padding: a sentence without words has no running word. The mask of a leaf that lacks some of
+// these dims is any(running) over the missing dims: it runs while any of their entries does. A leaf
 // with none of these dims is shared and always running.
 #pragma once
 
@@ -17,34 +17,34 @@ namespace reel {
 struct Attrs;  // core/op/attrs.h
 
 /// Returns the mask of a leaf of `type` over the entry dims that it has; nullopt for a shared leaf.
-std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& live);
+std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& running);
 /// Returns x with the values of the first running entry in all finished entries.
-Tensor fill_live(const Tensor& x, const Tensor& live);
-/// Returns fill_live(x, live) with the padding of x; finished entries have the running one's.
-Tensor fill_live_with_padding(const Tensor& x, const Tensor& live);
+Tensor fill_running(const Tensor& x, const Tensor& running);
+/// Returns fill_running(x, running) with the padding of x; finished entries have the running one's.
+Tensor fill_running_with_padding(const Tensor& x, const Tensor& running);
 /// A filled tensor, and the mask of the entries that ran.
 struct FilledEntries {
   Tensor value, mask;
 };
-/// Returns fill_live(x, live) with other dims of x's sizes: along them finished entries have the
-/// lengths of the first running one. Returns nullopt if they have not, if sizes differ, or if x
+/// Returns fill_running(x, running) with other dims of x's sizes: along them finished entries have
+/// the lengths of the first running one. Returns nullopt if they have not, if sizes differ, or if x
 /// has no entries.
 ///
 /// kept: receives the result if it is not null. A later call for the same x and an equal mask then
 /// shares its elements.
-std::optional<Tensor> fill_live_as(const Tensor& x, const Tensor& live, const Dims& dims,
-                                   std::shared_ptr<FilledEntries> kept = {});
-/// Adds the values of finished entries to the first running entry: the transpose of fill_live.
-Tensor collect_live(const Tensor& x, const Tensor& live);
+std::optional<Tensor> fill_running_as(const Tensor& x, const Tensor& running, const Dims& dims,
+                                      std::shared_ptr<FilledEntries> kept = {});
+/// Adds the values of finished entries to the first running entry: the transpose of fill_running.
+Tensor collect_running(const Tensor& x, const Tensor& running);
 /// Returns x with zeros in finished entries.
-Tensor zero_ended(const Tensor& x, const Tensor& live);
+Tensor zero_finished(const Tensor& x, const Tensor& running);
 /// Returns `next` for running entries, `before` for finished ones.
-Tensor keep_ended(const Tensor& next, const Tensor& before, const Tensor& live);
+Tensor keep_finished(const Tensor& next, const Tensor& before, const Tensor& running);
 /// Returns the number of dims in front of the mask that are rows of vmap: each row has a first
-/// running entry of its own. attrs: of the ops fill_live and collect_live; may be null.
+/// running entry of its own. attrs: of the ops fill_running and collect_running; may be null.
 REEL_API int rows_of_entry_op(const Attrs* attrs);
 /// Return whether the mask is true everywhere, or anywhere. Require eager values.
-bool all_live(const Tensor& live);
-bool any_live(const Tensor& live);
+bool all_running(const Tensor& running);
+bool any_running(const Tensor& running);
 
 }  // namespace reel

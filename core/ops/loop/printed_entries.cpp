@@ -12,8 +12,8 @@ std::uint64_t PrintedEntries::trace_here() {
   return is_tracing() ? thread_mode.builder->root().serial() : 0;
 }
 
-PrintedEntries::PrintedEntries(Tensor live, Tensor iteration)
-    : live_(std::move(live)),
+PrintedEntries::PrintedEntries(Tensor running, Tensor iteration)
+    : running_(std::move(running)),
       iteration_(std::move(iteration)),
       trace_(trace_here()),
       outer_(innermost) {
@@ -27,10 +27,10 @@ Tensors PrintedEntries::inputs_for(const TensorType& x) {
   bool is_known = true;
   for (PrintedEntries* scan = innermost; scan && scan->trace_ == trace; scan = scan->outer_) {
     scan->is_asked_ = true;
-    is_known = is_known && scan->live_.is_defined();
+    is_known = is_known && scan->running_.is_defined();
     if (!is_known) continue;
     if (result.empty()) result.push_back(scan->iteration_);
-    if (const std::optional<Tensor> mask = leaf_mask(x, scan->live_)) result.push_back(*mask);
+    if (const std::optional<Tensor> mask = leaf_mask(x, scan->running_)) result.push_back(*mask);
   }
   return is_known ? result : Tensors{};
 }

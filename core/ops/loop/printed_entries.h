@@ -11,9 +11,9 @@ namespace reel {
 /// entries compute on the values of a running one, which print must not show.
 class PrintedEntries {
  public:
-  /// live: booleans over the scan's entries. iteration: i64, a scalar. Both are undefined while a
-  /// recording finds out if the body prints.
-  PrintedEntries(Tensor live, Tensor iteration);
+  /// running: booleans over the scan's entries. iteration: i64, a scalar. Both are undefined while
+  /// a recording finds out if the body prints.
+  PrintedEntries(Tensor running, Tensor iteration);
   ~PrintedEntries();
   PrintedEntries(const PrintedEntries&) = delete;
   PrintedEntries& operator=(const PrintedEntries&) = delete;
@@ -22,14 +22,14 @@ class PrintedEntries {
   bool is_asked() const { return is_asked_; }
 
   /// Returns the inputs of print behind x: the iteration of the innermost scan, and a mask of x for
-  /// each scan around. Returns nothing outside of scans with entries, or if `live` is undefined.
+  /// each scan around. Returns nothing outside of scans with entries, or if `running` is undefined.
   static Tensors inputs_for(const TensorType& x);
 
  private:
   static std::uint64_t trace_here();
 
-  Tensor live_, iteration_;
-  std::uint64_t trace_;  ///< its outermost graph: a graph that runs again must not capture live_
+  Tensor running_, iteration_;
+  std::uint64_t trace_;  ///< its outermost graph: a graph that runs again must not capture running_
   PrintedEntries* outer_;
   bool is_asked_ = false;
 };

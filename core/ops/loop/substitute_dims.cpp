@@ -41,8 +41,8 @@ std::int64_t longest(const Dim& dim) {
 
 }  // namespace
 
-void SubstituteDims::set_live(const Tensor& live) {
-  live_ = live;
+void SubstituteDims::set_running(const Tensor& running) {
+  running_ = running;
   to_ = back_ = {};
   for (const Dim& dim : known_) find(dim);
 }
@@ -62,7 +62,7 @@ void SubstituteDims::add(const Dim& dim) {
   for (const Dim& of : dim.length_dims())
     add(of);  // lengths may run over another dim, which is added first
   known_.push_back(dim);
-  if (live_.is_defined()) find(dim);
+  if (running_.is_defined()) find(dim);
 }
 void SubstituteDims::add(const TensorType& type) {
   for (const Dim& dim : type.dims()) add(dim);
@@ -101,13 +101,14 @@ Dim SubstituteDims::shown_as(const Dim& dim, const Tensor& lengths) const {
 // The elements of a list are shared: a finished entry gets zeros if its own elements are too few.
 Tensor SubstituteDims::filled(const Tensor& x, std::shared_ptr<FilledEntries> kept) const {
   if (x.type().is_list()) return affects(x.type()) ? list_resized(x, to_(x.dims()), true) : x;
-  if (const auto shown = fill_live_as(x, live_, to_(x.dims()), std::move(kept))) return *shown;
-  return fill_live(renamed(x), live_);
+  if (const auto shown = fill_running_as(x, running_, to_(x.dims()), std::move(kept)))
+    return *shown;
+  return fill_running(renamed(x), running_);
 }
 
 Tensor SubstituteDims::completed(const Tensor& made, const Tensor& before) const {
   if (made.type().is_list() || before.type().is_list() || !affects(before.type())) return made;
-  for (const Dim& entry : live_.dims())
+  for (const Dim& entry : running_.dims())
     if (contains(before.dims(), entry)) return made;  // each entry has its own elements
   Tensor result = made;
   for (const Dim& dim : before.dims()) {

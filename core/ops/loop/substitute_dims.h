@@ -12,7 +12,7 @@
 namespace reel {
 
 /// Replaces dims that have a length for each entry of a loop. Finished entries get the length of
-/// the first running entry, because they also read its elements (fill_live).
+/// the first running entry, because they also read its elements (fill_running).
 ///
 /// Requires eager values. A replaced Dim stays the same object while its lengths stay the same;
 /// these depend on which entry is the first running one.
@@ -26,7 +26,7 @@ class SubstituteDims {
   /// entries that are longer than all running ones keep their elements. Call it before add().
   void keep_sizes(const TensorType& type);
   /// Sets the running entries from now on.
-  void set_live(const Tensor& live);
+  void set_running(const Tensor& running);
   /// From now on replaces the dim, if it has lengths over entries.
   void add(const Dim& dim);
   void add(const TensorType& type);
@@ -41,7 +41,7 @@ class SubstituteDims {
   bool is_shown(const Dim& dim) const { return back_.affects(dim); }
 
   /// Returns x as a body reads it: finished entries have the values of a running entry.
-  /// kept: null, or where the values are kept for the next call for x (fill_live_as).
+  /// kept: null, or where the values are kept for the next call for x (fill_running_as).
   Tensor filled(const Tensor& x, std::shared_ptr<FilledEntries> kept = {}) const;
   /// Returns x with replaced dims and its own values.
   Tensor renamed(const Tensor& x) const { return with(x, to_); }
@@ -57,7 +57,7 @@ class SubstituteDims {
   void find(const Dim& dim);
   Dim shown_as(const Dim& dim, const Tensor& lengths) const;
 
-  Tensor live_;
+  Tensor running_;
   Dims kept_, sized_, known_;
   DimChanges to_, back_;
   std::vector<std::pair<Dim, Dim>> shown_;  ///< the latest replacements

@@ -85,30 +85,31 @@ bool reads_no_padding(const DotAttrs& attrs, const TensorType& a, const TensorTy
          has_lengths(b, attrs.b_contract, attrs.b_batch) && has_alike_rows(dot_order(attrs, a, b));
 }
 
-const Op live_dot_op{
-    .name = "live_dot",
+const Op unpadded_dot_op{
+    .name = "unpadded_dot",
     .type =
         [](TypeArgs& a) {
-          const LiveDotAttrs& live = a.attr<LiveDotAttrs>();
-          const AttrsRef attrs = make_attrs(DotAttrs(live));
+          const UnpaddedDotAttrs& own = a.attr<UnpaddedDotAttrs>();
+          const AttrsRef attrs = make_attrs(DotAttrs(own));
           TypeArgs dot{dot_op, attrs.get(), a.in, a.out};
           dot_op.type(dot);
-          if (live.a_batch.empty()) throw ShapeError("live_dot: has no batch");
-          const TensorType lengths(i32, {dim_at(a.in[0], live.a_batch[0])});
-          for (const int input : {live.terms, live.rows, live.columns})
+          if (own.a_batch.empty()) throw ShapeError("live_dot: has no batch");
+          const TensorType lengths(i32, {dim_at(a.in[0], own.a_batch[0])});
+          for (const int input : {own.terms, own.rows, own.columns})
             if (input >= 0)
-              check_operand("live_dot", "lengths", a.in[static_cast<std::size_t>(input)], lengths);
+              check_operand("unpadded_dot", "lengths", a.in[static_cast<std::size_t>(input)],
+                            lengths);
         },
     .kernel =
         [](KernelArgs& a) {
-          const auto& attrs = a.attr<LiveDotAttrs>();
+          const auto& attrs = a.attr<UnpaddedDotAttrs>();
           batched_dot(a, attrs, {attrs.terms, attrs.rows, attrs.columns});
         },
     .no_vjp = "plans alone make it, behind all gradients",
     .samples =
         [] {
           const SampleInput lengths{TensorType(i32, {2}), 0, 3, false};
-          const auto sample = [&](const Dims& a, const Dims& b, LiveDotAttrs attrs) {
+          const auto sample = [&](const Dims& a, const Dims& b, UnpaddedDotAttrs attrs) {
             return OpSample{{{TensorType(f32, a)}, {TensorType(f32, b)}, lengths},
                             make_attrs(std::move(attrs))};
           };

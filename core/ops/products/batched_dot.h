@@ -23,19 +23,19 @@ void batched_dot(KernelArgs& args, const DotAttrs& attrs, const DotLengths& leng
 /// which they have padding: one axis is contracted, with lengths over the batch.
 bool reads_no_padding(const DotAttrs& attrs, const TensorType& a, const TensorType& b);
 
-/// Attributes of live_dot_op.
-struct LiveDotAttrs : DotAttrs {
+/// Attributes of unpadded_dot_op.
+struct UnpaddedDotAttrs : DotAttrs {
   int terms = -1, rows = -1, columns = -1;  ///< DotLengths
   template <class F>
   static void fields(F&& f) {
     DotAttrs::fields(f);
-    f("terms", &LiveDotAttrs::terms);
-    f("rows", &LiveDotAttrs::rows);
-    f("columns", &LiveDotAttrs::columns);
+    f("terms", &UnpaddedDotAttrs::terms);
+    f("rows", &UnpaddedDotAttrs::rows);
+    f("columns", &UnpaddedDotAttrs::columns);
   }
 };
 /// dot with lengths as inputs, for bodies that run on some rows of a batch: their dims have the
 /// extent of all rows, and no lengths. Padding counts as zero, and is zero in the result.
-extern const Op live_dot_op;
+extern const Op unpadded_dot_op;
 
 }  // namespace reel

@@ -22,16 +22,17 @@ const ProductTable& table() {
 
 /// Thresholds of elements of a and columns above which copies of the operands for the cache pay.
 /// Below them the kernel that reads them in place is as fast or faster.
-constexpr std::int64_t kMostOurs = 128 * 1024, kNarrow = 64;
+constexpr std::int64_t kMaxElementsInPlace = 128 * 1024, kNarrow = 64;
 /// Elements of a transposed b that are copied as one block of columns, which stays in the
 /// second-level cache.
 constexpr std::int64_t kTransposed = 128 * 1024;
 
 /// Each slice reads and writes all of c. There are no slices if that costs much compared with the
 /// products, and c is too large for the caches. 2048×2048×2048 took 1.23 times as long with them.
-constexpr std::int64_t kMostSliced = 2048, kFewSlices = 2 * kSlice, kSmallResult = 1024 * 1024;
+constexpr std::int64_t kMaxSlicedTerms = 2048, kFewSlices = 2 * kSlice, kSmallResult = 1024 * 1024;
 bool has_slices(const MatrixSizes& s) {
-  return s.k > kSlice && (s.k <= kFewSlices || (s.k <= kMostSliced && s.m * s.n <= kSmallResult));
+  return s.k > kSlice &&
+         (s.k <= kFewSlices || (s.k <= kMaxSlicedTerms && s.m * s.n <= kSmallResult));
 }
 
 /// A product with one column runs as cᵀ = bᵀ·aᵀ, with one row and the long side in vectors.
@@ -50,7 +51,7 @@ bool can_be_of_runs(const MatrixSizes& s) {
 bool is_of_runs(const MatrixSizes& s) { return can_be_of_runs(s) && (s.m <= 3 || 5 * s.m <= s.k); }
 
 bool is_large_f32(const MatrixSizes& s) {
-  return s.m * s.k > kMostOurs && s.n > kNarrow && !s.b_panel;
+  return s.m * s.k > kMaxElementsInPlace && s.n > kNarrow && !s.b_panel;
 }
 
 /// True if large_product() may run for this order.
@@ -130,8 +131,8 @@ constexpr std::int64_t kLongestSum = 16384;
 /// Computes a product as the sum of its blocks, a few rows at a time so that they stay in the
 /// cache.
 void product_in_blocks(const MatrixSizes& s, const float* a, const float* b, float* c) {
-  constexpr std::int64_t kMostElements = 256 * 1024;
-  const std::int64_t most_rows = std::clamp<std::int64_t>(kMostElements / s.n, 1, s.m);
+  constexpr std::int64_t kMaxBlockElements = 256 * 1024;
+  const std::int64_t most_rows = std::clamp<std::int64_t>(kMaxBlockElements / s.n, 1, s.m);
   const Scratch<float> made(most_rows * s.n);
   const Scratch<double> sums(most_rows * s.n);
   MatrixSizes block = s;
@@ -176,7 +177,7 @@ SumOrder order_in_one(DType dtype, const MatrixSizes& s) {
 /// Products with at least this number of multiplications run in shares of at least half as many.
 /// Sizes alone decide where borders change bits: results do not depend on the number of threads.
 constexpr std::int64_t kManyProducts = std::int64_t{1} << 22;
-constexpr std::int64_t kMostParts = 4;
+constexpr std::int64_t kMaxShards = 4;
 /// Fewest columns of a share. Every share packs the other operand for itself. 64 columns take 1.1
 /// to 1.3 times as long as all at once, 128 columns 1.0 to 1.1 times.
 constexpr std::int64_t kLeastColumns = 128;
@@ -187,9 +188,9 @@ struct Range {
   std::int64_t first, count;
 };
 /// Returns range i of `parts`; borders are multiples of 64.
-Range part_of(std::int64_t size, std::int64_t i, std::int64_t parts) {
+Range shard_of(std::int64_t size, std::int64_t i, std::int64_t shards) {
   const auto border = [&](std::int64_t at) {
-    return at == parts ? size : size * at / parts / 64 * 64;
+    return at == shards ? size : size * at / shards / 64 * 64;
   };
   return {border(i), border(i + 1) - border(i)};
 }
@@ -197,15 +198,15 @@ Range part_of(std::int64_t size, std::int64_t i, std::int64_t parts) {
 bool is_large(const MatrixSizes& s) { return s.m * s.n * s.k >= kManyProducts && !s.b_panel; }
 
 template <class T>
-void sums_in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
+void sums_in_shards(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
   const Scratch<T> others((kSums - 1) * s.m * s.n);
   parallel_for(kSums, [&](int i) {
-    const auto [first, count] = part_of(s.k, i, kSums);
-    MatrixSizes part = s;
-    part.k = count;
-    if (i) part.c_row = s.n, part.add = false;
-    part.order = order_in_one(dtype, part);
-    product(part, a + first * s.a_step, b + first * s.b_row,
+    const auto [first, count] = shard_of(s.k, i, kSums);
+    MatrixSizes shard = s;
+    shard.k = count;
+    if (i) shard.c_row = s.n, shard.add = false;
+    shard.order = order_in_one(dtype, shard);
+    product(shard, a + first * s.a_step, b + first * s.b_row,
             i ? others.get() + (i - 1) * s.m * s.n : c);
   });
   const PointwiseRows rows{
@@ -217,7 +218,7 @@ void sums_in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T*
   }
 }
 
-bool is_summed_in_parts(const MatrixSizes& s) {
+bool is_summed_in_shards(const MatrixSizes& s) {
   return s.k >= 4 * std::max(s.m, s.n) && s.m * s.n <= kSmallResult;
 }
 
@@ -227,21 +228,21 @@ bool is_summed_in_parts(const MatrixSizes& s) {
 /// or last.
 std::int64_t shares_of(const MatrixSizes& s) {
   const std::int64_t most = std::min(
-      {s.m * s.n * s.k / (kManyProducts / 2), kMostParts, std::max(s.m, s.n) / kLeastColumns});
+      {s.m * s.n * s.k / (kManyProducts / 2), kMaxShards, std::max(s.m, s.n) / kLeastColumns});
   return has_alike_rows(s.order) && !s.add ? std::min<std::int64_t>(most, threads()) : most;
 }
 
 template <class T>
-void product_in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
-  if (s.order == SumOrder::parts) return sums_in_parts(dtype, s, a, b, c);
+void product_in_shards(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
+  if (s.order == SumOrder::shards) return sums_in_shards(dtype, s, a, b, c);
   const bool by_rows = s.m >= s.n;
-  const std::int64_t size = by_rows ? s.m : s.n, parts = shares_of(s);
-  if (parts < 2) return product(s, a, b, c);
-  parallel_for(static_cast<int>(parts), [&](int i) {
-    const auto [first, count] = part_of(size, i, parts);
-    MatrixSizes part = s;
-    (by_rows ? part.m : part.n) = count;
-    product(part, by_rows ? a + first * s.a_row : a, by_rows ? b : b + first * s.b_step,
+  const std::int64_t size = by_rows ? s.m : s.n, shards = shares_of(s);
+  if (shards < 2) return product(s, a, b, c);
+  parallel_for(static_cast<int>(shards), [&](int i) {
+    const auto [first, count] = shard_of(size, i, shards);
+    MatrixSizes shard = s;
+    (by_rows ? shard.m : shard.n) = count;
+    product(shard, by_rows ? a + first * s.a_row : a, by_rows ? b : b + first * s.b_step,
             c + first * (by_rows ? s.c_row : 1));
   });
 }
@@ -249,7 +250,7 @@ void product_in_parts(DType dtype, const MatrixSizes& s, const T* a, const T* b,
 /// Returns the order of a product that is not turned.
 SumOrder order_of(DType dtype, const MatrixSizes& s) {
   if (s.order != SumOrder::by_sizes) return s.order;
-  return is_large(s) && is_summed_in_parts(s) ? SumOrder::parts : order_in_one(dtype, s);
+  return is_large(s) && is_summed_in_shards(s) ? SumOrder::shards : order_in_one(dtype, s);
 }
 
 }  // namespace
@@ -294,7 +295,7 @@ void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* 
       }
       s.order = order_of(dtype, s);
       if (is_large(s))
-        product_in_parts(dtype, s, from_a, from_b, to);
+        product_in_shards(dtype, s, from_a, from_b, to);
       else
         product(s, from_a, from_b, to);
     }

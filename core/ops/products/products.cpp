@@ -13,8 +13,8 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/products/batched_dot.h"
 #include "reel/core/ops/products/gemm.h"
-#include "reel/core/ops/products/live_rows.h"
 #include "reel/core/ops/products/operand.h"
+#include "reel/core/ops/products/unpadded_rows.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/dims.h"
@@ -180,7 +180,7 @@ namespace {
 
 /// Sums over the places of contracted axes that are no padding. Requires these axes first in both
 /// operands.
-void multiply_live(KernelArgs& args, const LiveRows& live) {
+void multiply_unpadded(KernelArgs& args, const UnpaddedRows& unpadded) {
   const Tensor &a = args.input(0), &b = args.input(1);
   std::int64_t k = 1;
   for (std::size_t axis = 0; axis < args.attr<DotAttrs>().a_contract.size(); ++axis)
@@ -198,7 +198,7 @@ void multiply_live(KernelArgs& args, const LiveRows& live) {
                           .c_row = n,
                           .add = args.adds,
                           .order = args.attr<DotAttrs>().order};
-  multiply_rows(out.dtype(), sizes, live, a.data<void>(), b.data<void>(), out.data<void>());
+  multiply_rows(out.dtype(), sizes, unpadded, a.data<void>(), b.data<void>(), out.data<void>());
 }
 
 void dot_kernel(KernelArgs& args) {
@@ -206,8 +206,8 @@ void dot_kernel(KernelArgs& args) {
   if (auto plain = plain_sizes(attrs, args.input(0).type(), args.input(1).type())) {
     const Tensor& out = args.make();
     plain->add = args.adds;
-    if (const auto live = rows_worth_computing(args.input(0).type(), *plain))
-      return multiply_some_rows(out.dtype(), *plain, *live, args.input(0).data<void>(),
+    if (const auto unpadded = rows_worth_computing(args.input(0).type(), *plain))
+      return multiply_some_rows(out.dtype(), *plain, *unpadded, args.input(0).data<void>(),
                                 args.input(1).data<void>(), out.data<void>());
     multiply(out.dtype(), *plain, args.input(0).data<void>(), args.input(1).data<void>(),
              out.data<void>());
@@ -215,7 +215,8 @@ void dot_kernel(KernelArgs& args) {
   }
   const TensorType &a = args.input(0).type(), &b = args.input(1).type();
   if (counts_no_padding(attrs, a, b))
-    if (const auto live = live_rows(a, attrs.a_contract)) return multiply_live(args, *live);
+    if (const auto unpadded = unpadded_rows(a, attrs.a_contract))
+      return multiply_unpadded(args, *unpadded);
   batched_dot(args, attrs);
 }
 
@@ -404,7 +405,7 @@ AttrsRef dot_attrs(DotAttrs attrs) {
 }
 
 namespace {
-const Op* const kProductOps[] = {&dot_op, &live_dot_op};
+const Op* const kProductOps[] = {&dot_op, &unpadded_dot_op};
 }
 std::span<const Op* const> product_ops() { return kProductOps; }
 

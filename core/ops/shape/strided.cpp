@@ -58,11 +58,12 @@ T load(const char* from) {
 /// stores.
 template <class T>
 void repeat(char* to, std::int64_t count, const T& value) {
-  constexpr std::int64_t kItem = sizeof(T), kPiece = std::max<std::int64_t>(256 / kItem, 1);
-  const std::int64_t first = std::min(count, kPiece);
+  constexpr std::int64_t kItem = sizeof(T), kPattern = std::max<std::int64_t>(256 / kItem, 1);
+  const std::int64_t first = std::min(count, kPattern);
   for (std::int64_t i = 0; i < first; ++i) std::memcpy(to + i * kItem, &value, sizeof(T));
-  for (std::int64_t i = first; i < count; i += kPiece)
-    std::memcpy(to + i * kItem, to, static_cast<std::size_t>(std::min(kPiece, count - i) * kItem));
+  for (std::int64_t i = first; i < count; i += kPattern)
+    std::memcpy(to + i * kItem, to,
+                static_cast<std::size_t>(std::min(kPattern, count - i) * kItem));
 }
 
 /// to[i][j] = from[j][i]: rows are contiguous in the source, columns in the destination.

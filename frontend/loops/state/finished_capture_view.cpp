@@ -6,14 +6,14 @@
 
 namespace reel {
 
-FinishedCaptureView::FinishedCaptureView(const Tensor& live, Dims kept, std::uint64_t loop_begin,
+FinishedCaptureView::FinishedCaptureView(const Tensor& running, Dims kept, std::uint64_t loop_begin,
                                          FilledCaptures& filled)
     : outer_(thread_mode.entries),
       loop_begin_(loop_begin),
       begin_(next_block_id()),
       dims_(std::move(kept)),
       filled_(filled) {
-  dims_.set_live(live);
+  dims_.set_running(running);
 }
 
 Tensor FinishedCaptureView::visible(const Tensor& input) {

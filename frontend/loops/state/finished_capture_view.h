@@ -21,10 +21,10 @@ using FilledCaptures = std::unordered_map<std::uint64_t, std::shared_ptr<FilledE
 /// entry, and along dims of the same length. Finished entries then compute harmless values.
 class FinishedCaptureView final : public EntryScope {
  public:
-  /// live: the running entries. kept: dims that stay unchanged. loop_begin: the newest block id
+  /// running: the running entries. kept: dims that stay unchanged. loop_begin: the newest block id
   /// before the loop. filled: captures that earlier iterations of the run filled; must outlive this
   /// object.
-  FinishedCaptureView(const Tensor& live, Dims kept, std::uint64_t loop_begin,
+  FinishedCaptureView(const Tensor& running, Dims kept, std::uint64_t loop_begin,
                       FilledCaptures& filled);
 
   Tensor visible(const Tensor& input) override;

@@ -43,36 +43,38 @@ GrowingDimState::GrowingDimState(const StateRule& rule, const std::vector<std::s
   }
 }
 
-TreeLeaves GrowingDimState::seen(TreeLeaves state, const Tensor& live) const {
+TreeLeaves GrowingDimState::seen(TreeLeaves state, const Tensor& running) const {
   if (goes_on_) return state;
   DimChanges changes;
   for (const std::size_t i : by_entry_) {
     const Dim& dim = state[i].dim;
-    const Dim shown(dim.name(), computed_plainly([&] { return fill_live(dim.lengths(), live); }));
+    const Dim shown(dim.name(),
+                    computed_plainly([&] { return fill_running(dim.lengths(), running); }));
     copy_slice(dim, shown);
     changes.add(dim, shown);
     state[i].dim = shown;
   }
   for (std::size_t i = 0; i < state.size(); ++i)
     if (follows_[i])
-      state[i].tensor = resized(fill_live(state[i].tensor, live), changes(state[i].tensor.dims()));
+      state[i].tensor =
+          resized(fill_running(state[i].tensor, running), changes(state[i].tensor.dims()));
   return state;
 }
 
-Tensor GrowingDimState::own_frame(const Tensor& x, const Tensor& live) {
-  if (!is_float(x.dtype()) || x.type().is_list()) return fill_live(x, live);
-  const Tensor harmless = where(isfinite(x), x, fill_live(x, live));
-  return keep_ended(x, stop_gradient(harmless), live);
+Tensor GrowingDimState::own_frame(const Tensor& x, const Tensor& running) {
+  if (!is_float(x.dtype()) || x.type().is_list()) return fill_running(x, running);
+  const Tensor harmless = where(isfinite(x), x, fill_running(x, running));
+  return keep_finished(x, stop_gradient(harmless), running);
 }
 
 TreeLeaves GrowingDimState::kept(TreeLeaves next, const TreeLeaves& before,
-                                 const Tensor& live) const {
+                                 const Tensor& running) const {
   DimChanges of_next, of_before;
   for (const std::size_t i : by_entry_) {
     const Dim &came = next[i].dim, &was = before[i].dim;
     if (came == was) continue;
     const Dim both(was.name(), computed_plainly([&] {
-                     return keep_ended(came.lengths(), was.lengths(), live);
+                     return keep_finished(came.lengths(), was.lengths(), running);
                    }));
     copy_slice(came, both);
     of_next.add(came, both);
@@ -85,7 +87,7 @@ TreeLeaves GrowingDimState::kept(TreeLeaves next, const TreeLeaves& before,
     tensor = resized(tensor, of_next(tensor.dims()));
     if (is_shared_[i]) continue;
     const Tensor& old = before[i].tensor;
-    tensor = keep_ended(tensor, resized(old, of_before(old.dims())), live);
+    tensor = keep_finished(tensor, resized(old, of_before(old.dims())), running);
   }
   return next;
 }

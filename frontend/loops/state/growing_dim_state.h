@@ -29,11 +29,11 @@ class GrowingDimState {
   bool goes_on() const { return goes_on_; }
 
   /// Returns the state as the body sees it.
-  TreeLeaves seen(TreeLeaves state, const Tensor& live) const;
+  TreeLeaves seen(TreeLeaves state, const Tensor& running) const;
   /// Returns a slice of xs as the body sees it if goes_on().
-  static Tensor own_frame(const Tensor& x, const Tensor& live);
+  static Tensor own_frame(const Tensor& x, const Tensor& running);
   /// Returns the state after an iteration, with finished entries of these leaves kept.
-  TreeLeaves kept(TreeLeaves next, const TreeLeaves& before, const Tensor& live) const;
+  TreeLeaves kept(TreeLeaves next, const TreeLeaves& before, const Tensor& running) const;
 
  private:
   std::vector<std::size_t> by_entry_;              ///< slots that are kept per entry

@@ -128,7 +128,7 @@ TEST(MoreGraphs, J27_CarryThatComesBackIsACapture) {
   EXPECT_EQ(loops(loop.graph()), Loops{"carries 1, slices 0, stacks 0, sums 0"});
 }
 
-TEST(MoreGraphs, J42_WhatDependsOnNoIterationIsComputedOnce) {
+TEST(MoreGraphs, J42_LoopInvariantValuesAreComputedOnce) {
   const auto loss = [](const std::vector<Tensor>& in) {
     using State = std::array<Tensor, 3>;
     const Tensor a = in[0], b = in[1];
@@ -212,7 +212,7 @@ TEST(MoreGraphs, D12_SumLoopSavesNothingForItsCounterIsNotState) {
   EXPECT_EQ(stacked(f.graph()), Types{}) << f.graph();
 }
 
-TEST(MoreGraphs, D16_WhatNobodyAsksForIsLeftOut) {
+TEST(MoreGraphs, D16_UnreadStatesAndOutputsAreDropped) {
   using State = std::array<Tensor, 3>;
   const auto f = jit([](const Tensor& x) {
     return fori_loop(

@@ -240,7 +240,7 @@ TEST_P(MoreLoops, D7_OneTensorTwiceInTheState) {
   expect_all_close(run(grad(grad(f)))(x), grad(grad(by_hand))(x), 1e-12);
 }
 
-TEST_P(MoreLoops, D15_NoEntryIsEverLive) {
+TEST_P(MoreLoops, D15_EntriesThatNeverRunReturnTheInitialState) {
   const Dim lane("lane", 4);
   const auto f = [](const Tensor& y) {
     const auto [ys, last, dim] = scan(Scan{.cond_dims = y.dims(),
@@ -282,7 +282,7 @@ TEST_P(MoreLoops, T3_TwoScansOfOneLength) {
   expect_values(last, {16});
 }
 
-TEST_P(MoreLoops, R1_UnknownLengthEndedPerEntry) {
+TEST_P(MoreLoops, R1_EachEntryFinishesByTheCondition) {
   const Dim batch("batch", 4);
   for (const bool before : {true, false}) {
     const auto count_to = run([=](const Tensor& seq_len) {
@@ -311,7 +311,7 @@ TEST_P(MoreLoops, R1_UnknownLengthEndedPerEntry) {
   }
 }
 
-TEST_P(MoreLoops, R3_WhatStandsBeyondAnEndDoesNotMatter) {
+TEST_P(MoreLoops, R3_PaddingOfXsChangesNoBits) {
   const Dim batch("batch", 3), time("time", tensor({3, 1, 0}, {batch}));
   using In = std::pair<Tensor, Tensor>;
   const auto loss = [](const In& in) {

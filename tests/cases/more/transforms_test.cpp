@@ -85,7 +85,7 @@ TEST_P(MoreTransforms, J_CondBatched) {
   expect_values(run(vmap(f))(tensor({2, 4}), y, z), {1, -4});
 }
 
-TEST_P(MoreTransforms, J_Switch) {
+TEST_P(MoreTransforms, J_SwitchTakesTheBranchOfItsIndex) {
   const auto f = run([](const Tensor& x) {
     return switch_case(
         x,

@@ -20,7 +20,7 @@ Tensor choose(const Params& p, const Tensor& x) {
       [&] { return x * p.odd + p.shared; });
 }
 
-TEST_P(ReturnnCond, Case94_cond_value) {
+TEST_P(ReturnnCond, Case94_TakenBranchGivesValueAndGradient) {
   const Dim batch("batch", 2);
   const Params p{scalar(2., f64), scalar(10., f64), scalar(3., f64)};
   const auto f = run(choose);
@@ -38,7 +38,7 @@ TEST_P(ReturnnCond, Case94_cond_value) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
-TEST_P(ReturnnCond, Case94_cond_twice_shared_params) {
+TEST_P(ReturnnCond, Case94_TwoCondsAddGradientsOfASharedParameter) {
   const auto twice = [](const Tensor& w, const std::pair<Tensor, Tensor>& preds) {
     Tensor x = w;
     for (const Tensor& pred : {preds.first, preds.second})
@@ -83,7 +83,7 @@ TEST_P(ReturnnCond, Case96_ANumberOfCppIsDecidedAtOnce) {
   expect_values(f(tensor({1., 2.})), {1, 2});
 }
 
-TEST_P(ReturnnCond, Case97_cond_untaken_nan) {
+TEST_P(ReturnnCond, Case97_UntakenBranchMakesNoNaNInGradients) {
   const auto f = [](const std::pair<Tensor, Tensor>& xy) {
     const auto& [x, y] = xy;
     return cond(

@@ -122,7 +122,7 @@ TEST_P(CouplingBodies, AGradientOfOnesOwn) {
   });
 }
 
-TEST_P(CouplingBodies, GradientsThroughEndedEntriesThatCount) {
+TEST_P(CouplingBodies, GradientsFlowThroughFinishedEntriesThatCount) {
   const Tensor x = tensor({.1, kNan, .2, .3}, {batch, outer}, f64),
                w = tensor({.5, -.7}, {batch}, f64);
   const auto f = [&](const Tensor& x, const Tensor& w) {
@@ -182,7 +182,7 @@ TEST_P(CouplingBodies, StatesAlongLengthsInALoopInALoop) {
   expect_all_close(same_gradient, gradient, 1e-12);
 }
 
-TEST_P(CouplingBodies, WhatAConditionInsideReadsFirst) {
+TEST_P(CouplingBodies, CapturesReadFirstByAnInnerConditionHaveGradients) {
   // The finished entries' view of w is made where the inner condition reads it; the outer body
   // returns it.
   const Dim time("time", tensor({1, 0}, {batch}));
@@ -222,7 +222,7 @@ TEST_P(CouplingBodies, SlicesAlongLengthsOverEntriesAreStackedAsTheBodySeesThem)
   expect_values(run(f)(x), f(x).to_vector<double>());
 }
 
-TEST_P(CouplingBodies, WhatAScanInTheBodySavedHasDimsOfItsStep) {
+TEST_P(CouplingBodies, ResidualsOfAnInnerScanHaveDimsOfTheirIteration) {
   const Dim part("part", 2);
   const auto f = [](const std::pair<Tensor, Tensor>& xw, const Tensor& most) {
     const auto& [x, w] = xw;
@@ -251,7 +251,7 @@ TEST_P(CouplingBodies, WhatAScanInTheBodySavedHasDimsOfItsStep) {
 
 // The array's elements have time, which finished entries see unchanged. This must hold for a
 // carried array, for a captured one that is returned, and for one that is not read.
-TEST_P(CouplingBodies, TheDimOfAnArraysElementsIsKeptThoughTheArrayIsNotCarried) {
+TEST_P(CouplingBodies, DimOfArrayElementsStaysIfTheArrayIsNotCarried) {
   const Dim entry("entry", 3), wide("wide", tensor({0, 0, 1}, {entry}));
   const auto f = [&](const Tensor& x, const Tensor& most) {
     const Dim time = x.dim("wide");

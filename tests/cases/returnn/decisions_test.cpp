@@ -1,7 +1,7 @@
 // Decisions D1 to D26, in which Reel differs from RETURNN, that no row of the cases covers. D1, D3,
-// D4, D7, D10, D13, D20, D24 and D25 are in returnn_scan_unknown_test.cpp; D2, D3 and D5 in
-// returnn_scan_test.cpp; D9 in returnn_while_test.cpp; D23 and D26 in returnn_packing_test.cpp; D8,
-// D15, D16, D18, D19 and D21 in returnn_errors_test.cpp.
+// D4, D7, D10, D13, D20, D24 and D25 are in scan_unknown_test.cpp; D2, D3 and D5 in
+// scan_test.cpp; D9 in while_test.cpp; D23 and D26 in packing_test.cpp; D8,
+// D15, D16, D18, D19 and D21 in errors_test.cpp.
 #include "reel/tests/cases/returnn/returnn.h"
 
 namespace reel {

@@ -16,7 +16,7 @@ struct History {
   Dim hist;
 };
 
-TEST_P(ReturnnDims, Case11_while_growing_dim) {
+TEST_P(ReturnnDims, Case11_StateGrowsAlongItsDim) {
   const Dim batch("batch", 3);
   const Dim time("time", tensor({3, 2, 1}, {batch}));
   const Tensor x = tensor({1, 2, 3, 4, 5, 6, 7, 8, 9}, {batch, time}, f32);
@@ -55,7 +55,7 @@ auto scan_histories(const Tensor& x, const Dim& hist) {
 
 const std::vector<double> kFrames{1, 2, 3, 4, 5, 6, 7, 8, 9};
 
-TEST_P(ReturnnDims, Case39_scan_kv_cache_shared) {
+TEST_P(ReturnnDims, Case39_SharedKeyValueCacheGrowsInAScan) {
   const Dim batch("batch", 3), time("time", tensor({3, 2, 1}, {batch}));
   const Tensor x = cast(tensor(kFrames, {batch, time}), f32);
   const auto check = [&](auto make_hist) {
@@ -74,7 +74,7 @@ TEST_P(ReturnnDims, Case39_scan_kv_cache_shared) {
   check([] { return Dim("hist", scalar(0)); });
 }
 
-TEST_P(ReturnnDims, Case39_scan_kv_cache_per_entry) {
+TEST_P(ReturnnDims, Case39_KeyValueCacheHasTheLengthOfEachEntry) {
   const Dim batch("batch", 3), time("time", tensor({3, 2, 1}, {batch}));
   const auto f = run([](const Tensor& x) {
     const Dim hist("hist", zeros({x.dims()[0]}, i32));
@@ -92,7 +92,7 @@ TEST_P(ReturnnDims, Case39_scan_kv_cache_per_entry) {
   }
 }
 
-TEST_P(ReturnnDims, Case39_gradients) {
+TEST_P(ReturnnDims, Case39_GradientsOfCachesAreDerivatives) {
   const Dim batch("batch", 3), time("time", tensor({3, 2, 1}, {batch}));
   const auto check = [&](auto make_hist) {
     const auto loss = [&](const Tensor& x) {
@@ -154,7 +154,7 @@ Tensor attend_step_by_step(const Attention& a, const Tensor& x, const Dim& hist)
   return transpose(ys, {batch, dim, ys.dims()[2]});
 }
 
-TEST_P(ReturnnDims, Case41_P9_scan_causal_self_att) {
+TEST_P(ReturnnDims, Case41_P9_StepwiseSelfAttentionEqualsCausalAttention) {
   const Dim batch("batch", 3), time("time", tensor({4, 2, 3}, {batch}));
   const Dim in("in", 3), inner("inner", 2), out("out", 3);
   manual_seed(1);

@@ -90,7 +90,7 @@ TEST_P(ReturnnEntries, EntriesAlongARaggedDim) {
       {document, sentence});
 }
 
-TEST_P(ReturnnEntries, DivisionsByWhatEndedEntriesHave) {
+TEST_P(ReturnnEntries, DivisionsByValuesOfFinishedEntriesMakeNoNaN) {
   // The entry of length 0 has captured and state values that would give 0/0 for all entries through
   // the shared w.
   const Tensor captured = tensor({1., 0., 2., 3.}, {batch}, f64),

@@ -215,7 +215,7 @@ TEST_P(ReturnnErrors, Case112_D15_YAndNone) {
             "says, or leave ys out: a template is not needed.");
 }
 
-// Row 113 is tested as D13 in returnn_scan_unknown_test.cpp: it works.
+// Row 113 is tested as D13 in scan_unknown_test.cpp: it works.
 
 TEST(ReturnnTracedErrors, Case117_D18_AConditionThatNeverEnds) {
   EXPECT_EQ(message_of<TraceError>([] {

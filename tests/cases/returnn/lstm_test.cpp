@@ -50,7 +50,7 @@ class ReturnnLstm : public ReturnnCase {
 };
 REEL_IN_EVERY_MODE(ReturnnLstm);
 
-TEST_P(ReturnnLstm, Case35_scan_lstm_vs_unrolled) {
+TEST_P(ReturnnLstm, Case35_ScannedLstmEqualsItsUnrolledLoop) {
   const auto scanned = [&](const std::pair<Lstm, Tensor>& mx) {
     return this->scanned(mx.first, mx.second);
   };
@@ -81,7 +81,7 @@ TEST_P(ReturnnLstm, Case35_scan_lstm_vs_unrolled) {
   }
 }
 
-TEST_P(ReturnnLstm, Case36_scan_single_entry) {
+TEST_P(ReturnnLstm, Case36_EntryAloneHasItsResultInTheBatch) {
   const Lstm m = weights();
   const auto f = run([&](const Lstm& m, const Tensor& x) {
     const Dim batch = x.dim("batch");
@@ -107,7 +107,7 @@ TEST_P(ReturnnLstm, Case36_scan_single_entry) {
   }
 }
 
-TEST_P(ReturnnLstm, Case37_lstm_single_step) {
+TEST_P(ReturnnLstm, Case37_ScanOfOneTimeStepHasTheBitsOfTheCell) {
   const Lstm m = weights();
   const Dim once("time", 1);
   manual_seed(3);

@@ -13,10 +13,10 @@ REEL_IN_EVERY_MODE(ReturnnNested);
 const float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct Search {
-  Tensor a, t, ended;
+  Tensor a, t, finished;
 };
 
-TEST_P(ReturnnNested, Case87_gather_nested_state) {
+TEST_P(ReturnnNested, Case87_GatherNestedPicksRowsOfLeavesWithTheDim) {
   const Dim batch("batch", 3), beam("beam", 2);
   const Tensor backrefs = tensor({{1, 1}, {0, 1}, {1, 0}}, {batch, beam});
   const auto f = run(
@@ -27,7 +27,7 @@ TEST_P(ReturnnNested, Case87_gather_nested_state) {
   expect_values(s.a, {2, 2, 3, 4, 6, 5});
   EXPECT_EQ(s.a.dims(), (Dims{batch, beam}));
   expect_values(s.t, {7});
-  expect_values(s.ended, {1, 0, 1});
+  expect_values(s.finished, {1, 0, 1});
 }
 
 TEST_P(ReturnnNested, GatherNestedNamesTheLeafWhereTheIndexIsTooLarge) {
@@ -120,10 +120,10 @@ TEST_P(ReturnnNested, WhereOfPlainTensors) {
       f(mask, Search{x, scalar(1), mask}, Search{x * 10, scalar(2), logical_not(mask)});
   expect_values(s.a, {1, 2, 30, 40});
   expect_values(s.t, {1});
-  expect_values(s.ended, {1, 1});
+  expect_values(s.finished, {1, 1});
 }
 
-TEST_P(ReturnnNested, Case89_select_scatter_roundtrip) {
+TEST_P(ReturnnNested, Case89_UnpackNestedReplacesThePackedRows) {
   const Dim batch("batch", 3);
   const auto f = run([](const Tensor& x, const Tensor& mask) {
     const auto [packed, dim] = pack_nested(std::tuple{x, scalar(5)}, mask);
@@ -143,7 +143,7 @@ TEST_P(ReturnnNested, Case89_select_scatter_roundtrip) {
 using Rows = std::pair<Tensor, Dim>;
 
 /// Rows of two ragged dims: each keeps its own length.
-TEST_P(ReturnnNested, Case90_merge_two_branches) {
+TEST_P(ReturnnNested, Case90_MergedBranchesHaveTheLengthsOfTheirRows) {
   const Dim batch("batch", 4), count("labels", tensor({2, 1, 3, 0}, {batch}));
   const Tensor mask = tensor({true, false, false, true}, {batch});
   const auto merge = [](const Tensor& x, const Tensor& mask) {

@@ -7,7 +7,7 @@ namespace {
 using ReturnnPacking = ReturnnCase;
 REEL_IN_EVERY_MODE(ReturnnPacking);
 
-TEST_P(ReturnnPacking, MaskingTable_D26_sums_and_means) {
+TEST_P(ReturnnPacking, D26_SumsAndMeansLeaveOutPadding) {
   for (const double padding : kPaddings) {
     const Tensor x = x2(padding);
     const auto of = [&](auto f) { return run([&, f](const Tensor& x) { return f(x); })(x); };
@@ -39,7 +39,7 @@ TEST_P(ReturnnPacking, D26_ReductionsOverTheDimThatLengthsRunOver) {
   expect_values(of([&](const Tensor& x) { return matmul(x, s, batch); }), {30, 12, 3});
 }
 
-TEST_P(ReturnnPacking, MaskingTable_extremes_and_softmax) {
+TEST_P(ReturnnPacking, ExtremesAndSoftmaxLeaveOutPadding) {
   for (const double padding : kPaddings) {
     const Tensor x = x2(padding);
     const auto of = [&](auto f) { return run([&, f](const Tensor& x) { return f(x); })(x); };
@@ -53,7 +53,7 @@ TEST_P(ReturnnPacking, MaskingTable_extremes_and_softmax) {
   }
 }
 
-TEST_P(ReturnnPacking, MaskingTable_positions_within_entries) {
+TEST_P(ReturnnPacking, PositionsCountWithinEachEntry) {
   const Dim three("three", 3);
   for (const double padding : kPaddings) {
     const Tensor x = x2(padding);
@@ -109,7 +109,7 @@ TEST_P(ReturnnPacking, D23_ReductionsOverEmptyEntries) {
   }
 }
 
-TEST_P(ReturnnPacking, Case91_pack_pad) {
+TEST_P(ReturnnPacking, Case91_UnpackInvertsPack) {
   for (const double padding : kPaddings) {
     const auto by_batch = run([](const Tensor& x) {
       const Dims dims{x.dim("batch"), x.dim("time")};
@@ -136,7 +136,7 @@ TEST_P(ReturnnPacking, Case91_pack_pad) {
   }
 }
 
-TEST_P(ReturnnPacking, Case92_masked_select_single_dim) {
+TEST_P(ReturnnPacking, Case92_PackByAMaskShortensEachEntry) {
   for (const double padding : kPaddings) {
     const auto f = run([](const Tensor& x) {
       const Tensor odd = x * 0.5 != floor(x * 0.5);
@@ -150,7 +150,7 @@ TEST_P(ReturnnPacking, Case92_masked_select_single_dim) {
   }
 }
 
-TEST_P(ReturnnPacking, Case93_unstack_static) {
+TEST_P(ReturnnPacking, Case93_UnstackGivesTheRowsOfAStaticDim) {
   const Dim rows("rows", 3), feature("feature", 5);
   const auto f = run([&](const Tensor& x) {
     const Tensors parts = unstack(x, rows);

@@ -1,6 +1,6 @@
 // Uses of RETURNN's loops as small programs: patterns P1 to P23. P2 and P19 are in
-// returnn_scan_test.cpp, P4, P5 and P23 in returnn_entries_test.cpp, P9 in returnn_dims_test.cpp,
-// P10 in returnn_decoder_test.cpp, P11 and P13 to P15 in returnn_search_test.cpp.
+// scan_test.cpp, P4, P5 and P23 in entries_test.cpp, P9 in dims_test.cpp,
+// P10 in decoder_test.cpp, P11 and P13 to P15 in search_test.cpp.
 #include <array>
 #include <map>
 #include <tuple>
@@ -74,7 +74,7 @@ TEST_P(ReturnnPatterns, P3_OneStepOrAllOfThem) {
   expect_same_bits(reshape(all, one.dims()), one);
 }
 
-TEST_P(ReturnnPatterns, P6_AnOutputThatNobodyUses) {
+TEST_P(ReturnnPatterns, P6_UnusedOutputChangesNoGradient) {
   const auto loss = [&](const Tensor& x) {
     const auto [ys, last, dim] = scan(Scan{
         .spatial_dim = x.dim("time"),
@@ -364,8 +364,8 @@ TEST_P(ReturnnPatterns, P21_TheEndOfASentenceInOrOut) {
             },
         .max_seq_len = time.lengths() * 2,
     });
-    const Tensor ended = last <= 0;
-    return std::pair{dim.lengths(), dim.lengths() - cast(ended, i32)};
+    const Tensor finished = last <= 0;
+    return std::pair{dim.lengths(), dim.lengths() - cast(finished, i32)};
   });
   for (const double padding : kPaddings) {
     const auto [with, without] = decode(x2(padding));  // 6, 9, 7 in steps of 3; at most 6, 4, 2

@@ -23,7 +23,7 @@ std::pair<Tensor, Tensor> running_sum(const Tensor& x, const Tensor& start) {
   return {result.ys, result.state};
 }
 
-TEST_P(ReturnnScan, Case15_scan_cumsum) {
+TEST_P(ReturnnScan, Case15_YsAreCumulativeSumsWithZeroPadding) {
   for (const double padding : kPaddings) {
     const Tensor x = x1(padding);
     const auto [ys, last] = run(running_sum)(x, zeros({batch}));
@@ -33,7 +33,7 @@ TEST_P(ReturnnScan, Case15_scan_cumsum) {
   }
 }
 
-TEST_P(ReturnnScan, Case16_scan_static_dim) {
+TEST_P(ReturnnScan, Case16_ScanRunsAlongAStaticDim) {
   const Dim four("four", 4);
   const auto f = [](const Tensor& x) {
     const auto [ys, last, dim] = scan(Scan{
@@ -59,7 +59,7 @@ TEST_P(ReturnnScan, Case16_scan_static_dim) {
       x);
 }
 
-TEST_P(ReturnnScan, Case18_scan_all_zero_len) {
+TEST_P(ReturnnScan, Case18_LengthsOfZeroRunNoIteration) {
   int bodies = 0;
   const Dim none("time", tensor({0, 0, 0}, {batch}));
   const auto f = [&](const std::pair<Tensor, Tensor>& xs) {
@@ -85,7 +85,7 @@ TEST_P(ReturnnScan, Case18_scan_all_zero_len) {
   EXPECT_EQ(bodies, 0);
 }
 
-TEST_P(ReturnnScan, Case19_P19_scan_map_no_state) {
+TEST_P(ReturnnScan, Case19_P19_ScanWithoutStateMapsTheBody) {
   const auto twice = [](const Tensor& x) {
     const auto [ys, state, dim] = scan(Scan{
         .spatial_dim = x.dim("time"), .xs = x, .body = [](const Tensor& x) { return x * 2.0; }});
@@ -99,7 +99,7 @@ TEST_P(ReturnnScan, Case19_P19_scan_map_no_state) {
                 {2, 2, 2, 2, 2, 0, 2, 0, 0});
 }
 
-TEST_P(ReturnnScan, Case20_scan_no_ys) {
+TEST_P(ReturnnScan, Case20_ScanWithoutYsReturnsTheState) {
   const auto total = run([](const Tensor& x) {
     const auto [ys, state, dim] = scan(Scan{
         .spatial_dim = x.dim("time"),
@@ -116,7 +116,7 @@ TEST_P(ReturnnScan, Case20_scan_no_ys) {
   for (const double padding : kPaddings) expect_values(total(x1(padding)), {6, 30, 100});
 }
 
-TEST_P(ReturnnScan, Case22_D5_scan_xs_none_known) {
+TEST_P(ReturnnScan, Case22_D5_ScanWithoutXsRunsAlongAKnownDim) {
   const auto count = [](const Tensor& s, const Dim& time) {
     return scan(Scan{.spatial_dim = time,
                      .initial = s,
@@ -151,7 +151,7 @@ TEST_P(ReturnnScan, Case22_D5_scan_xs_none_known) {
   expect_values(with_empty(zeros({batch}), time), {3, 2, 1});
 }
 
-TEST_P(ReturnnScan, Case23_scan_xs_axis_position) {
+TEST_P(ReturnnScan, Case23_ScannedDimMayBeAnyAxisOfXs) {
   const Dim feature("feature", 2);
   for (const double padding : kPaddings) {
     const auto [ys, last] = run(running_sum)(transpose(x1(padding), {time, batch}), zeros({batch}));
@@ -170,7 +170,7 @@ struct Counter {
   Tensor c, t;
 };
 
-TEST_P(ReturnnScan, Case24_scan_shared_leaf) {
+TEST_P(ReturnnScan, Case24_LeafWithoutEntriesCountsAllIterations) {
   const auto f = run([&](const Tensor& x) {
     return scan(Scan{
                     .spatial_dim = x.dim("time"),
@@ -190,7 +190,7 @@ TEST_P(ReturnnScan, Case24_scan_shared_leaf) {
   }
 }
 
-TEST_P(ReturnnScan, Case26_scan_reverse_by_flip) {
+TEST_P(ReturnnScan, Case26_ReverseScanEqualsAScanOfReversedXs) {
   const auto flipped = [&](const Tensor& x) {
     const Dim time = x.dim("time");
     const auto [ys, last] = running_sum(reverse(x, time), zeros({batch}, x.dtype()));
@@ -226,7 +226,7 @@ TEST_P(ReturnnScan, Case26_scan_reverse_by_flip) {
   }
 }
 
-TEST_P(ReturnnScan, Case29_scan_grad_final) {
+TEST_P(ReturnnScan, Case29_GradientOfTheFinalStateLeavesOutPadding) {
   const auto sums = [&](const std::pair<Tensor, Tensor>& xs) {
     return scan(Scan{
                     .spatial_dim = xs.first.dim("time"),
@@ -248,7 +248,7 @@ TEST_P(ReturnnScan, Case29_scan_grad_final) {
   }
 }
 
-TEST_P(ReturnnScan, Case30_scan_grad_ys_masked) {
+TEST_P(ReturnnScan, Case30_GradientOfMaskedYsLeavesOutPadding) {
   const auto masked = [&](const std::pair<Tensor, Tensor>& xs) {
     const Tensor ys = running_sum(xs.first, xs.second).first;
     return sum(where(mask(xs.first.dim("time")), ys, 0.));
@@ -262,7 +262,7 @@ TEST_P(ReturnnScan, Case30_scan_grad_ys_masked) {
   }
 }
 
-TEST_P(ReturnnScan, Case31_D2_scan_grad_ys_unmasked) {
+TEST_P(ReturnnScan, Case31_D2_PaddingOfYsHasNoGradient) {
   // Reads elements by position, along a static dim that does not mask the padding.
   const Dim three("three", 3);
   const auto unmasked = [&](const std::pair<Tensor, Tensor>& xs) {
@@ -278,7 +278,7 @@ TEST_P(ReturnnScan, Case31_D2_scan_grad_ys_unmasked) {
   }
 }
 
-TEST_P(ReturnnScan, Case32_D3_scan_nan_safe) {
+TEST_P(ReturnnScan, Case32_D3_PaddingOfXsMakesNoNaN) {
   const auto last = [&](const Tensor& x) {
     return scan(Scan{
                     .spatial_dim = x.dim("time"),
@@ -302,7 +302,7 @@ TEST_P(ReturnnScan, Case32_D3_scan_nan_safe) {
   }
 }
 
-TEST_P(ReturnnScan, Case38_P2_scan_zoneout_train) {
+TEST_P(ReturnnScan, Case38_P2_ZoneoutMixesStatesAndDrawsInTraining) {
   const Dim hidden("hidden", 4);
   const Tensor w = full({hidden}, 0.7, f64);
   const double z = 0.15;
@@ -355,7 +355,7 @@ TEST_P(ReturnnScan, Case38_P2_scan_zoneout_train) {
   EXPECT_GT(differ, 8);
 }
 
-TEST_P(ReturnnScan, Case45_scan_random_per_step) {
+TEST_P(ReturnnScan, Case45_EachIterationDrawsItsOwnNumbers) {
   const auto draws = run([](const Tensor& x) {
     return scan(Scan{.spatial_dim = x.dim("time"),
                      .xs = x,
@@ -371,7 +371,7 @@ TEST_P(ReturnnScan, Case45_scan_random_per_step) {
   EXPECT_NE(values[3], values[6]);
 }
 
-TEST_P(ReturnnScan, Case46_scan_param_grad_long) {
+TEST_P(ReturnnScan, Case46_ResidualsGrowLinearlyWithTheLength) {
   const Dim hidden("hidden", 512);
   const auto loss = [&](const Tensor& w, const Tensor& x) {
     return sum(scan(Scan{.spatial_dim = x.dim("time"),
@@ -399,7 +399,7 @@ TEST_P(ReturnnScan, Case46_scan_param_grad_long) {
   EXPECT_LT(large, 150);  // 2 KiB for each state, and a few of them per step
 }
 
-TEST_P(ReturnnScan, Case47_scan_retrace_lengths) {
+TEST_P(ReturnnScan, Case47_OneTraceServesOtherLengths) {
   int bodies = 0;
   const auto f = run([&](const Tensor& x) {
     const auto [ys, last, dim] = scan(Scan{

@@ -28,7 +28,7 @@ Counted count_to(const Tensor& targets, bool before = true,
   return {transpose(ys, {dim, batch}), last, dim.lengths()};
 }
 
-TEST_P(ReturnnScanUnknown, Case48_D1_scan_count_before) {
+TEST_P(ReturnnScanUnknown, Case48_D1_EntriesFinishByAConditionBeforeTheBody) {
   const auto [ys, last, sizes] =
       run([](const Tensor& targets) { return count_to(targets); })(tensor({0, 1, 3}, {batch}));
   expect_values(ys, {0, 0, 0, 0, 0, 10, 0, 0, 20});
@@ -37,7 +37,7 @@ TEST_P(ReturnnScanUnknown, Case48_D1_scan_count_before) {
   EXPECT_EQ(sizes.type(), TensorType(i32, {batch}));
 }
 
-TEST_P(ReturnnScanUnknown, Case49_scan_count_after) {
+TEST_P(ReturnnScanUnknown, Case49_EntriesFinishByAConditionAfterTheBody) {
   const auto f = run([](const Tensor& targets) { return count_to(targets, false); });
   const auto [ys, last, sizes] = f(tensor({0, 1, 3}, {batch}));
   expect_values(ys, {0, 0, 0, 0, 0, 10, 0, 0, 20});
@@ -45,7 +45,7 @@ TEST_P(ReturnnScanUnknown, Case49_scan_count_after) {
   expect_values(sizes, {1, 1, 3});
 }
 
-TEST_P(ReturnnScanUnknown, Case51_scan_max_len) {
+TEST_P(ReturnnScanUnknown, Case51_MaxSeqLenBoundsAllEntries) {
   const auto check = [&](const Counted& counted) {
     expect_values(counted.last, {2, 1, 2});
     expect_values(counted.sizes, {2, 1, 2});
@@ -58,7 +58,7 @@ TEST_P(ReturnnScanUnknown, Case51_scan_max_len) {
   check(run(bounded)(targets, scalar(2, i64)));
 }
 
-TEST_P(ReturnnScanUnknown, Case52_scan_max_len_zero) {
+TEST_P(ReturnnScanUnknown, Case52_MaxSeqLenOfZeroRunsNoIteration) {
   for (const int most : {0, -1})
     for (const bool before : {true, false}) {
       int bodies = 0;
@@ -85,7 +85,7 @@ TEST_P(ReturnnScanUnknown, Case52_scan_max_len_zero) {
     }
 }
 
-TEST_P(ReturnnScanUnknown, Case53_D4_scan_max_len_per_entry) {
+TEST_P(ReturnnScanUnknown, Case53_D4_MaxSeqLenBoundsEachEntry) {
   const auto f = run([](const Tensor& t, const Tensor& most) { return count_to(t, true, most); });
   const auto [ys, last, sizes] = f(tensor({5, 1, 3}, {batch}), tensor({1, 2, 3}, {batch}));
   expect_values(sizes, {1, 1, 3});
@@ -93,7 +93,7 @@ TEST_P(ReturnnScanUnknown, Case53_D4_scan_max_len_per_entry) {
   expect_values(ys, {0, 0, 0, 0, 0, 10, 0, 0, 20});
 }
 
-TEST_P(ReturnnScanUnknown, Case53_D4_scan_max_len_over_some_cond_dims) {
+TEST_P(ReturnnScanUnknown, Case53_D4_MaxSeqLenMayLackDimsOfTheCondition) {
   const Dim beam("beam", 2);
   const auto f = run([&](const Tensor& targets, const Tensor& most) {
     const auto [ys, last, dim] = scan(Scan{
@@ -115,7 +115,7 @@ TEST_P(ReturnnScanUnknown, Case53_D4_scan_max_len_over_some_cond_dims) {
   expect_values(f(targets, tensor({4, 1}, {beam})).first, {4, 1, 3, 0, 2, 1});
 }
 
-TEST_P(ReturnnScanUnknown, Case56_scan_scalar_cond) {
+TEST_P(ReturnnScanUnknown, Case56_ScanWithAScalarConditionEqualsAWhileLoop) {
   const auto f = run([](const Tensor& s) {
     const auto [ys, last, dim] = scan(Scan{
         .cond_dims = {},
@@ -138,7 +138,7 @@ TEST_P(ReturnnScanUnknown, Case56_scan_scalar_cond) {
   EXPECT_EQ(size.rank(), 0);
 }
 
-TEST_P(ReturnnScanUnknown, Case66_scan_ys_without_cond_dim) {
+TEST_P(ReturnnScanUnknown, Case66_YsWithoutEntriesHaveOneLength) {
   struct State {
     Tensor left, step;
   };
@@ -162,7 +162,7 @@ TEST_P(ReturnnScanUnknown, Case66_scan_ys_without_cond_dim) {
   expect_values(step, {3});
 }
 
-TEST_P(ReturnnScanUnknown, Case68_scan_out_dim) {
+TEST_P(ReturnnScanUnknown, Case68_NewDimHasTheLengthsOfTheEntries) {
   // 1 is followed by 2, 3, and 0, which ends an entry and belongs to it.
   const Dim vocabulary("vocabulary", 4);
   const Tensor next = tensor({0, 2, 3, 0}, {vocabulary});
@@ -187,7 +187,7 @@ TEST_P(ReturnnScanUnknown, Case68_scan_out_dim) {
   expect_values(valid, {1, 1, 1, 1, 0, 0, 1, 1, 0});
 }
 
-TEST_P(ReturnnScanUnknown, Case69_D20_scan_two_dims_differ) {
+TEST_P(ReturnnScanUnknown, Case69_D20_NewDimsOfTwoScansDiffer) {
   const auto f = run([](const Tensor& targets) {
     const Dim batch = targets.dim("batch");
     const auto once = [&] {
@@ -214,13 +214,13 @@ TEST_P(ReturnnScanUnknown, Case69_D20_scan_two_dims_differ) {
             "x.dim(\"scan_dim\") gives it");
 }
 
-TEST_P(ReturnnScanUnknown, Case70_D7_scan_cond_is_never_copied_by_the_user) {
+TEST_P(ReturnnScanUnknown, Case70_D7_ConditionNeedsNoCopyByTheUser) {
   // cond passes the tensor that it computed; the user need not copy it.
   const auto f = run([](const Tensor& t) { return count_to(t); });
   expect_values(f(tensor({0, 1, 3}, {batch})).sizes, {0, 1, 3});
 }
 
-TEST_P(ReturnnScanUnknown, Case71_D24_scan_empty_batch) {
+TEST_P(ReturnnScanUnknown, Case71_D24_EmptyBatchHasEmptyResultsAndGradients) {
   const Dim nobody("batch", 0);
   for (const bool before : {true, false}) {
     const auto f = run([&](const Tensor& t) { return count_to(t, before); });
@@ -249,7 +249,7 @@ TEST_P(ReturnnScanUnknown, Case71_D24_scan_empty_batch) {
   EXPECT_EQ(gradient.shape(), (std::vector<std::int64_t>{0, 0}));
 }
 
-TEST_P(ReturnnScanUnknown, Case72_scan_return_arrays) {
+TEST_P(ReturnnScanUnknown, Case72_ReturnTensorArraysLeavesYsUnstacked) {
   const auto f = run([](const Tensor& targets) {
     const Dim batch = targets.dim("batch");
     const auto [array, last, dim] = scan(Scan{
@@ -367,7 +367,7 @@ TEST_P(ReturnnScanUnknown, D1_GreedyDecodingKeepsTheEndOfASentence) {
   expect_values(last, {0, 0, 0});
 }
 
-TEST_P(ReturnnScanUnknown, D3_EndedEntriesThatWouldDivideByZero) {
+TEST_P(ReturnnScanUnknown, D3_FinishedEntriesThatWouldDivideByZeroMakeNoNaN) {
   // s counts down to 0. One step more would be 1/0, and its gradient NaN for the shared w.
   const auto f = [&](const std::pair<Tensor, Tensor>& sw) {
     const auto [s0, w] = sw;

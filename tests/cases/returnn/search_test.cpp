@@ -17,7 +17,7 @@ REEL_IN_EVERY_MODE(ReturnnSearch);
 // ---- Label by label -----------------------------------------------------------------------------
 
 struct Search {
-  Tensor t, label, log_prob, length, ended;
+  Tensor t, label, log_prob, length, finished;
   TensorArray labels, backrefs;
 };
 
@@ -32,24 +32,24 @@ TEST_P(ReturnnSearch, P11_P12_BeamSearchWithTwoArraysInTheState) {
     const Tensor zero = zeros(dims, i32);
     const TensorArray none({i32, dims});
     const Tensor only_end = where(range(vocabulary) == end, full({}, 0.), -kInf);
-    const Search s =
-        while_loop([&](const Search& s) { return any(!s.ended); },
-                   [&](const Search& s) {
-                     const Tensor scores = where(s.ended, only_end, gather(table, s.label, last));
-                     const Tensor log_prob = s.log_prob + scores;
-                     const auto [best, places, k] = top_k(log_prob, {beam, vocabulary}, beam);
-                     const Search from = gather_nested(s, places[0], beam);
-                     const Tensor t = s.t + 1;
-                     return Search{t,
-                                   places[1],
-                                   best,
-                                   from.length + cast(!from.ended, i32),
-                                   from.ended || places[1] == end || expand(t, dims) >= limits,
-                                   s.labels.push_back(places[1]),
-                                   s.backrefs.push_back(places[0])};
-                   },
-                   Search{scalar(0), zero, expand(tensor({0., -kInf}, {beam}), dims), zero,
-                          expand(limits, dims) <= 0, none, none});
+    const Search s = while_loop(
+        [&](const Search& s) { return any(!s.finished); },
+        [&](const Search& s) {
+          const Tensor scores = where(s.finished, only_end, gather(table, s.label, last));
+          const Tensor log_prob = s.log_prob + scores;
+          const auto [best, places, k] = top_k(log_prob, {beam, vocabulary}, beam);
+          const Search from = gather_nested(s, places[0], beam);
+          const Tensor t = s.t + 1;
+          return Search{t,
+                        places[1],
+                        best,
+                        from.length + cast(!from.finished, i32),
+                        from.finished || places[1] == end || expand(t, dims) >= limits,
+                        s.labels.push_back(places[1]),
+                        s.backrefs.push_back(places[0])};
+        },
+        Search{scalar(0), zero, expand(tensor({0., -kInf}, {beam}), dims), zero,
+               expand(limits, dims) <= 0, none, none});
     const Dim out("out", s.length);
     return std::tuple{backtrack(s.labels, s.backrefs, beam).stack(out), s.log_prob, s.length, s.t};
   });

@@ -16,7 +16,7 @@ struct Writing {
   TensorArray array;
 };
 
-TEST_P(ReturnnTensorArray, Case73_ta_push_stack) {
+TEST_P(ReturnnTensorArray, Case73_StackHasThePushedElements) {
   const Dim batch("batch", 3), n("n", 2);
   const auto f = run([&](Tensor a, Tensor b) {
     return TensorArray({f32, {batch}}).push_back(a).push_back(b).stack(n);
@@ -26,7 +26,7 @@ TEST_P(ReturnnTensorArray, Case73_ta_push_stack) {
   expect_values(all, {0, 0, 0, 1, 1, 1});
 }
 
-TEST_P(ReturnnTensorArray, Case74_ta_persistent) {
+TEST_P(ReturnnTensorArray, Case74_WritesLeaveTheOldArrayUnchanged) {
   const auto f = run([](Tensor a, Tensor b) {
     const TensorArray empty({f32, {}});
     const TensorArray one = empty.push_back(a), other = empty.push_back(b);
@@ -45,7 +45,7 @@ TEST_P(ReturnnTensorArray, Case74_ta_persistent) {
   expect_values(scattered, {2});
 }
 
-TEST_P(ReturnnTensorArray, Case75_ta_initial_unchanged_Case78_ta_fibonacci) {
+TEST_P(ReturnnTensorArray, Case75_Case78_PushesInALoopLeaveTheInitialArrayUnchanged) {
   const auto fibonacci = run([](Tensor n) {
     const TensorArray start = TensorArray({f32, {}}).push_back(scalar(1.0)).push_back(scalar(1.0));
     const TensorArray all =
@@ -64,7 +64,7 @@ TEST_P(ReturnnTensorArray, Case75_ta_initial_unchanged_Case78_ta_fibonacci) {
   expect_values(start_size, {2});
 }
 
-TEST_P(ReturnnTensorArray, Case76_ta_unstack_roundtrip) {
+TEST_P(ReturnnTensorArray, Case76_StackInvertsUnstack) {
   const Dim batch("batch", 3);
   const Dim time("time", tensor({3, 2, 1}, {batch}));
   const auto f = run([&](Tensor x) {
@@ -77,7 +77,7 @@ TEST_P(ReturnnTensorArray, Case76_ta_unstack_roundtrip) {
   expect_values(transpose(again, {batch, time}), {1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
-TEST_P(ReturnnTensorArray, Case77_ta_index) {
+TEST_P(ReturnnTensorArray, Case77_IndexMayBeNegativeOrATensor) {
   const auto f = run([](Tensor x, Tensor i) {
     const TensorArray array = TensorArray::unstack(x, 0);
     return std::tuple{array[1], array[-1], array[i], array[cast(i, i64) - 2]};
@@ -89,7 +89,7 @@ TEST_P(ReturnnTensorArray, Case77_ta_index) {
   expect_values(behind, {3});
 }
 
-TEST_P(ReturnnTensorArray, Case80_ta_permuted_push) {
+TEST_P(ReturnnTensorArray, Case80_PushTransposesToTheElementType) {
   const Dim batch("batch", 2), feature("feature", 3);
   const auto f = run([&](Tensor a, Tensor b) {
     return TensorArray({f32, {feature, batch}}).push_back(a).push_back(b).stack(Dim("n", 2));
@@ -102,7 +102,7 @@ TEST_P(ReturnnTensorArray, Case80_ta_permuted_push) {
   expect_same_bits(both[1], a);
 }
 
-TEST_P(ReturnnTensorArray, Case81_ta_empty_stack) {
+TEST_P(ReturnnTensorArray, Case81_EmptyArrayStacksAlongADimOfSizeZero) {
   const Dim batch("batch", 3), none("none", 0);
   const auto f = run([&](TensorArray array) { return array.stack(none); });
   EXPECT_EQ(str(f(TensorArray({f32, {batch}})).type()), "f32[none=0,batch=3]");
@@ -122,7 +122,7 @@ void expect_twice_the_tensors(const F& whole, const Tensor& x, const F& half, co
   EXPECT_NEAR(made(whole, x) / made(half, y), 2, 0.05);
 }
 
-TEST_P(ReturnnTensorArray, Case82_ta_backward_linear) {
+TEST_P(ReturnnTensorArray, Case82_GradientOfPushesTakesLinearlyManyTensors) {
   const auto pushes = [](int n) {
     return [n](Tensor x) {
       const TensorArray all =

@@ -7,7 +7,7 @@ namespace {
 using ReturnnWhile = ReturnnCase;
 REEL_IN_EVERY_MODE(ReturnnWhile);
 
-TEST_P(ReturnnWhile, Case1_while_simple) {
+TEST_P(ReturnnWhile, Case1_LoopCountsToTheLongestEntry) {
   const auto count = run([](const Tensor& x) {
     const Tensor extent = max(x.dim("time").lengths(), 0);
     return while_loop([&](const Tensor& i) { return i < extent; },
@@ -16,7 +16,7 @@ TEST_P(ReturnnWhile, Case1_while_simple) {
   for (const double padding : kPaddings) expect_values(count(x1(padding)), {3});
 }
 
-TEST_P(ReturnnWhile, Case2_while_two_state) {
+TEST_P(ReturnnWhile, Case2_LoopIteratesTwoStates) {
   const auto decay = [](const Tensor& x) {
     return std::get<1>(while_loop([](const Tensor& i, const Tensor&) { return i < 2; },
                                   [](const Tensor& i, const Tensor& s) {
@@ -30,7 +30,7 @@ TEST_P(ReturnnWhile, Case2_while_two_state) {
                 1e-12);
 }
 
-TEST_P(ReturnnWhile, Case4_while_zero_iter) {
+TEST_P(ReturnnWhile, Case4_LoopWithoutIterationsReturnsTheInitialState) {
   int bodies = 0;
   const auto never = [&](const Tensor& s) {
     return while_loop([](const Tensor& s) { return s < 0; },
@@ -43,7 +43,7 @@ TEST_P(ReturnnWhile, Case4_while_zero_iter) {
   }
 }
 
-TEST_P(ReturnnWhile, Case5_while_grad_pow) {
+TEST_P(ReturnnWhile, Case5_PowerByALoopHasThreeDerivatives) {
   const auto cube = [](const Tensor& w) {
     const auto [i, s] = while_loop([](const Tensor& i, const Tensor&) { return i < 3; },
                                    [&](const Tensor& i, const Tensor& s) {
@@ -59,7 +59,7 @@ TEST_P(ReturnnWhile, Case5_while_grad_pow) {
   expect_values(run(grad(grad(grad(cube))))(w), {6}, 1e-12);
 }
 
-TEST_P(ReturnnWhile, Case6_while_cond_count) {
+TEST_P(ReturnnWhile, Case6_ConditionRunsOnceMoreThanTheBody) {
   int conds = 0, bodies = 0;
   run([&](const Tensor& s) {
     return while_loop([&](const Tensor& s) { return ++conds, s < 3; },
@@ -69,7 +69,7 @@ TEST_P(ReturnnWhile, Case6_while_cond_count) {
   EXPECT_EQ(bodies, is_eager() ? 3 : 1);
 }
 
-TEST_P(ReturnnWhile, Case7_while_trace_once) {
+TEST_P(ReturnnWhile, Case7_OneTraceServesAllTripCounts) {
   int conds = 0, bodies = 0;
   const auto counted = run([&](const Tensor& n) {
     return while_loop([&](const Tensor& i) { return ++conds, i < n; },
@@ -81,7 +81,7 @@ TEST_P(ReturnnWhile, Case7_while_trace_once) {
   EXPECT_EQ(bodies, is_eager() ? 0 + 3 + 5 : 1);
 }
 
-TEST_P(ReturnnWhile, Case8_while_dict_order) {
+TEST_P(ReturnnWhile, Case8_MapStatesMatchByKey) {
   using Dict = std::map<std::string, Tensor>;
   const auto loop = run([](const Tensor& a, const Tensor& b) {
     return while_loop([](const Dict& s) { return s.at("a") < 3.0; },
@@ -95,7 +95,7 @@ TEST_P(ReturnnWhile, Case8_while_dict_order) {
   expect_values(last.at("b"), {8});
 }
 
-TEST_P(ReturnnWhile, Case9_while_none_leaf) {
+TEST_P(ReturnnWhile, Case9_StateMayHoldNone) {
   const auto loop = run([](const Tensor& i) {
     return while_loop([](const Tensor& i, const None&) { return i < 3; },
                       [](const Tensor& i, const None& none) {
@@ -108,7 +108,7 @@ TEST_P(ReturnnWhile, Case9_while_none_leaf) {
   static_assert(std::is_same_v<std::decay_t<decltype(none)>, None>);
 }
 
-TEST_P(ReturnnWhile, Case14_while_captured_param) {
+TEST_P(ReturnnWhile, Case14_CapturedParameterHasItsGradient) {
   const auto total = [](const std::pair<Tensor, Tensor>& wx) {
     const auto [w, x] = wx;
     const auto [i, s] = while_loop([](const Tensor& i, const Tensor&) { return i < 3; },

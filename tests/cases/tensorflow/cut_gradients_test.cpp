@@ -190,7 +190,7 @@ TEST_P(TensorFlowCutGradients, TripCountThatDependsOnTheArgument) {
   expect_derivatives(f, {scalar(v), scalar(2.0)}, 2 * v * v * v, {{6 * v * v}, {v * v * v}});
 }
 
-TEST_P(TensorFlowCutGradients, WhatOnlyABranchNotTakenReads) {
+TEST_P(TensorFlowCutGradients, ValuesReadOnlyByAnUntakenBranchGetNoCotangent) {
   // 1/x and sqrt(x), computed before the branch at x = 0: they must get no cotangents.
   const auto f = [](const Tensors& x) {
     const Tensor y = 1.0 / x[0] + sqrt(x[0]);
@@ -222,7 +222,7 @@ TEST_P(TensorFlowCutGradients, WhatOnlyABranchNotTakenReads) {
   expect_values(curvatures[1], {3});
 }
 
-TEST_P(TensorFlowCutGradients, WhatOnlyALoopWithoutAnIterationReads) {
+TEST_P(TensorFlowCutGradients, ValuesReadOnlyByALoopThatNeverRunsGetNoCotangent) {
   const auto f = [](const Tensors& x) {
     const Tensor y = 1.0 / x[0];
     return while_loop([](Tensor v) { return v > 5.0; }, [&](Tensor v) { return v * y; }, x[1]) +
@@ -232,7 +232,7 @@ TEST_P(TensorFlowCutGradients, WhatOnlyALoopWithoutAnIterationReads) {
                      {.agrees_with_differences = false});
 }
 
-TEST_P(TensorFlowCutGradients, WhatABranchThatIsTakenReads) {
+TEST_P(TensorFlowCutGradients, ValuesReadByATakenBranchGetTheirCotangent) {
   const auto f = [](const Tensors& x) {
     const Tensor y = 1.0 / x[0];
     const Tensor z = cond(

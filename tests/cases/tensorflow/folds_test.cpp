@@ -11,7 +11,7 @@ REEL_IN_EVERY_MODE(TensorFlowFolds);
 const std::vector<double> kOneToSix{1, 2, 3, 4, 5, 6};
 Tensor one_to_six(DType dtype = i32) { return tensor(kOneToSix, {}, dtype); }
 
-TEST_P(TensorFlowFolds, V25_Map) {
+TEST_P(TensorFlowFolds, V25_MapAppliesTheBodyToEachElement) {
   const auto simple = [](const Tensor& x) { return (x + 3) * 2; };
   expect_values(run([=](const Tensor& x) { return map(simple, x); })(one_to_six()),
                 {8, 10, 12, 14, 16, 18});

@@ -8,7 +8,7 @@ namespace {
 using TensorFlowGradients = DerivativesInEveryMode;
 REEL_IN_EVERY_MODE(TensorFlowGradients);
 
-TEST_P(TensorFlowGradients, G01_Squaring) {
+TEST_P(TensorFlowGradients, G01_RepeatedSquaringHasItsDerivative) {
   const auto f = [](const Tensors& x) {
     return while_loop(
         below(8), [](Tensor v) { return v * v; }, x[0]);
@@ -42,7 +42,7 @@ TEST_P(TensorFlowGradients, G04_ResultThatIsUsedOnceOrTwice) {
   expect_derivatives(twice, {scalar(2.0)}, 512, {{2048}});
 }
 
-TEST_P(TensorFlowGradients, G05_G06_Capture) {
+TEST_P(TensorFlowGradients, G05_G06_CaptureHasItsDerivative) {
   for (const int parallel : {1, 10}) {
     const auto f = [=](const Tensors& x) {
       return while_loop(below(100), [&](Tensor v) { return v * x[1]; }, x[0],

@@ -192,15 +192,15 @@ TEST(TracedTensorFlowGrowing, PushedValuesHaveTheGradientOfEagerModeToTheBit) {
 
 TEST_P(TensorFlowGrowing, InnerArraysOfOtherLengthsAreCollectedAndJoined) {
   const auto f = [](Tensor x) {
-    const TensorArray pieces =
+    const TensorArray elements =
         while_loop([](const Writing& s) { return s.i < 4; },
                    [&](const Writing& s) {
                      return Writing{s.i + 1, s.array.push_back(powers(sum(x), s.i).stack())};
                    },
                    Writing{scalar(1), TensorArray({f64, {unknown}})})
             .array;
-    const Tensor all = pieces.concat();
-    return sum(all * all) + sum(pieces[-1]);
+    const Tensor all = elements.concat();
+    return sum(all * all) + sum(elements[-1]);
   };
   expect_values(run([=](Tensor x) { return f(x); })(tensor({1.}, {}, f64)), {6 + 3});
   expect_derivatives([this](auto g) { return run(g); }, f, tensor({0.8}, {}, f64));
@@ -274,15 +274,16 @@ TEST_P(TensorFlowGrowing, ArraysOutOfBranches) {
 
 TEST_P(TensorFlowGrowing, SplitsAndScattersInALoop) {
   const auto f = [](Tensor x) {
-    const TensorArray pieces = TensorArray::split(x, tensor({3, 1, 2}));
+    const TensorArray elements = TensorArray::split(x, tensor({3, 1, 2}));
     const TensorArray sums =
-        while_loop([](const Writing& s) { return s.i < 3; },
-                   [&](const Writing& s) {
-                     const Tensor value = stack({sum(square(pieces[s.i])), sum(pieces[s.i])}, 0);
-                     const Tensor places = stack({s.i, cast(pieces.size(), i32) + s.i}, 0);
-                     return Writing{s.i + 1, s.array.scatter(places, value)};
-                   },
-                   Writing{scalar(0), TensorArray({f64, {}}, {.dynamic_size = true})})
+        while_loop(
+            [](const Writing& s) { return s.i < 3; },
+            [&](const Writing& s) {
+              const Tensor value = stack({sum(square(elements[s.i])), sum(elements[s.i])}, 0);
+              const Tensor places = stack({s.i, cast(elements.size(), i32) + s.i}, 0);
+              return Writing{s.i + 1, s.array.scatter(places, value)};
+            },
+            Writing{scalar(0), TensorArray({f64, {}}, {.dynamic_size = true})})
             .array;
     return sum(sums.gather(tensor({0, 1, 2})) * sums.gather(tensor({3, 4, 5})));
   };

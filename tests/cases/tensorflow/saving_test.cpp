@@ -40,13 +40,13 @@ Tensor until_100(const Tensor& x, Body body) {
   return while_loop([](Tensor x) { return x < 100.0; }, body, x, {.maximum_iterations = 5});
 }
 
-TEST(TensorFlowSaving, R01_InvariantsAreNotSaved) {
+TEST(TensorFlowSaving, R01_InvariantsAreNoResiduals) {
   const auto f = [](Tensor v) { return until_100(scalar(2.0), [&](Tensor x) { return v * x; }); };
   expect_values(jit(grad(f))(scalar(1.5)), {2 * 5 * std::pow(1.5, 4)}, 1e-4);
   EXPECT_EQ(saved(graph_of(grad(f), scalar(1.5)), "while"), 1);
 }
 
-TEST(TensorFlowSaving, R02_ConstantsAreNotSaved) {
+TEST(TensorFlowSaving, R02_ConstantsAreNoResiduals) {
   const auto doubled = [](Tensor v) { return until_100(v, [](Tensor x) { return x * 2.0; }); };
   EXPECT_EQ(saved(graph_of(grad(doubled), scalar(1.0)), "while"), 0);  // nothing varies in 2
   const auto shifted = [](Tensor v) {
@@ -55,7 +55,7 @@ TEST(TensorFlowSaving, R02_ConstantsAreNotSaved) {
   EXPECT_EQ(saved(graph_of(grad(shifted), scalar(1.0)), "while"), 1);  // x
 }
 
-TEST(TensorFlowSaving, R03_WhatTheBodyPushesIsNotSavedAgain) {
+TEST(TensorFlowSaving, R03_PushedArrayIsTheOnlyResidual) {
   const auto f = [](Tensor v) {
     const Pushing last = while_loop([](const Pushing& s) { return s.x < 8.0; },
                                     [](const Pushing& s) {
@@ -78,7 +78,7 @@ TEST(TensorFlowSaving, R03_WhatTheBodyPushesIsNotSavedAgain) {
   EXPECT_EQ(count(graph, "list_write"), 0) << graph;
 }
 
-TEST(TensorFlowSaving, R04_PushesBesideWhatIsSaved) {
+TEST(TensorFlowSaving, R04_OtherPushedArrayAddsNoResidual) {
   struct State {
     Tensor x;
     TensorArray xs, hundreds;
@@ -110,7 +110,7 @@ TEST(TensorFlowSaving, R05_GradientsOfAnyOrderLeaveOneForwardLoop) {
   EXPECT_EQ(saved(second, "while"), 1) << second;
 }
 
-TEST(TensorFlowSaving, R06_TheCounterAndCapturesAreNotSaved) {
+TEST(TensorFlowSaving, R06_CounterAndCapturesAreNoResiduals) {
   const auto f = [](Tensor v) {
     return while_loop([](Tensor x) { return x < 100.0; }, [&](Tensor x) { return x * v + v * v; },
                       scalar(1.0));
@@ -130,7 +130,7 @@ TEST(TensorFlowSaving, R06_TheCounterAndCapturesAreNotSaved) {
   EXPECT_EQ(saved(graph_of(grad(reads), ones({5})), "scan"), 0);
 }
 
-TEST(TensorFlowSaving, R07_OfWhatOnlyTheShapeIsReadTheShapeIsSaved) {
+TEST(TensorFlowSaving, R07_ResidualIsTheShapeIfValuesAreUnread) {
   const auto reductions = [](Tensor v) {
     return sum(while_loop([](Tensor x) { return sum(x) < 10.0; },
                           [](Tensor x) { return x * 0.5 + sum(x) + mean(x); }, v));
@@ -163,7 +163,7 @@ TEST(TensorFlowSaving, R07_ASizeThatALoopAloneKnowsKeepsItsLoop) {
 
 // An LSTM's iteration saves the four gates and both states. tanh of the new c is element-wise in
 // these and is recomputed.
-TEST(TensorFlowSaving, R07_WhatIsElementWiseFromWhatIsSavedIsMadeAgain) {
+TEST(TensorFlowSaving, R07_ElementwiseValuesOfResidualsAreRecomputed) {
   const Dim in("in", 2), hidden("hidden", 3), time("time", 4), batch("batch", 2);
   const LstmCell cell = LstmCell::init(in, hidden);
   const auto loss = [&](const LstmCell& cell, const Tensor& x) {
@@ -172,7 +172,7 @@ TEST(TensorFlowSaving, R07_WhatIsElementWiseFromWhatIsSavedIsMadeAgain) {
   EXPECT_EQ(saved(graph_of(grad(loss), cell, ones({time, batch, in})), "recur"), 6);
 }
 
-TEST(TensorFlowSaving, R08_WhatNobodyReadsIsNotPushed) {
+TEST(TensorFlowSaving, R08_UnreadArraysAreNotPushed) {
   const auto squares = [](Tensor v) {
     return while_loop([](const Pushing& s) { return s.x < 100.0; },
                       [](const Pushing& s) {
@@ -187,7 +187,7 @@ TEST(TensorFlowSaving, R08_WhatNobodyReadsIsNotPushed) {
   expect_values(read(scalar(2.0)), {2, 4, 16});
 }
 
-TEST(TensorFlowSaving, R09_WhatNobodyReadsIsNotPushedInInnerLoopsEither) {
+TEST(TensorFlowSaving, R09_UnreadArraysAreNotPushedInInnerLoops) {
   const auto nested = [](Tensor v) {
     return while_loop([](const Pushing& s) { return s.x < 100.0; },
                       [](const Pushing& s) {

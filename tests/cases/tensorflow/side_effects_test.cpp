@@ -97,7 +97,7 @@ TEST_P(TensorFlowSideEffects, Q06_VariablesAreState) {
   expect_values(b2, {55});
 }
 
-TEST_P(TensorFlowSideEffects, Q07_WhatIsComputedBeforeTheLoopHappensOnce) {
+TEST_P(TensorFlowSideEffects, Q07_OpsBeforeTheLoopRunOnce) {
   const auto f = run([](Tensor v) {
     const Tensor incremented = print(v + 1, "outside");
     return while_loop([](Tensor i, Tensor) { return i < 3; },
@@ -132,7 +132,7 @@ TEST_P(TensorFlowSideEffects, Q08_PrintsInProgramOrderInEveryIteration) {
   EXPECT_EQ(printed_by([&] { f(scalar(2)); }), "A: i32[] 2\n");
 }
 
-TEST_P(TensorFlowSideEffects, Q08_PrintsOfLoopsWhoseResultNobodyTakes) {
+TEST_P(TensorFlowSideEffects, Q08_UnreadLoopsPrintExceptInDataflow) {
   const auto f = run([](Tensor n) {
     print(n, "before");
     while_loop([&](Tensor i) { return i < n; },

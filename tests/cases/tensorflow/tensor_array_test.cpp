@@ -102,14 +102,14 @@ TEST_P(TensorFlowTensorArray, T07_ReadsWhatWasUnstackedOrSplit) {
     const TensorArray array = TensorArray::split(x, lengths);
     return std::tuple{array[0], array[1], array[2], array.size()};
   });
-  const auto [p, q, r, pieces] =
+  const auto [p, q, r, array_size] =
       split(tensor({{1., 101.}, {2., 102.}, {3., 103.}}), tensor({2, 0, 1}));
   EXPECT_EQ(str(p.type()), "f32[2,2]");
   expect_values(p, {1, 101, 2, 102});
   EXPECT_EQ(str(q.type()), "f32[0,2]");
   EXPECT_EQ(str(r.type()), "f32[1,2]");
   expect_values(r, {3, 103});
-  expect_values(pieces, {3});
+  expect_values(array_size, {3});
 }
 
 TEST_P(TensorFlowTensorArray, T08_WrongIndicesAndDTypes) {
@@ -228,7 +228,7 @@ TEST_P(TensorFlowTensorArray, T15_RoundTripsAreIdentities) {
   expect_values(run(grad(scattered))(x), {1, 2, 3, 4, 5, 6});
 }
 
-TEST_P(TensorFlowTensorArray, T16_WhatIsNotReadHasAZeroGradient) {
+TEST_P(TensorFlowTensorArray, T16_UnreadElementsHaveZeroGradients) {
   const auto read = [](Tensor x) { return TensorArray::unstack(x, 0)[0]; };
   expect_values(run(grad(read))(tensor({1., 2.})), {1, 0});
   const auto written = [](std::pair<Tensor, Tensor> ab) {
@@ -238,9 +238,11 @@ TEST_P(TensorFlowTensorArray, T16_WhatIsNotReadHasAZeroGradient) {
   const auto [a, b] = run(grad(written))(std::pair{scalar(1.0), scalar(2.0)});
   expect_values(a, {1});
   expect_values(b, {0});
-  const auto piece = [](Tensor x) { return sum(square(TensorArray::split(x, tensor({1, 2}))[1])); };
-  expect_values(run(grad(piece))(tensor({1., 2., 3.})), {0, 4, 6});
-  expect_values(run(second(piece))(tensor({1., 2., 3.})), {0, 2, 2});
+  const auto square_of_second = [](Tensor x) {
+    return sum(square(TensorArray::split(x, tensor({1, 2}))[1]));
+  };
+  expect_values(run(grad(square_of_second))(tensor({1., 2., 3.})), {0, 4, 6});
+  expect_values(run(second(square_of_second))(tensor({1., 2., 3.})), {0, 2, 2});
 }
 
 TEST_P(TensorFlowTensorArray, T19_ElementTypeIsKnownBehindALoop) {

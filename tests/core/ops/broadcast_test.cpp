@@ -127,7 +127,7 @@ TEST(BroadcastTest, PlainSizesMustFit) {
 
 // ---- Sizes that a trace does not know -----------------------------------------------------------
 
-TEST(BroadcastTest, WhatIsKnownDecidesUnknownSizes) {
+TEST(BroadcastTest, KnownSizesDecideUnknownOnes) {
   GraphBuilder builder("f");
   ModeScope scope(builder.scope());
   const Dim unknown = Dim::unknown(), other = Dim::unknown();

@@ -85,7 +85,7 @@ TEST(CumulativeAccuracyTest, ALongSumOfFloatsKeepsItsDigits) {
   EXPECT_NEAR(last / (0.1f * static_cast<double>(count)), 1, 1e-7);
 }
 
-TEST(CumulativeErrorTest, WhatTheyDoNotTake) {
+TEST(CumulativeErrorTest, RefusesBooleansAndAxesOutOfRange) {
   EXPECT_EQ(message_of<DTypeError>([] { return cumsum(tensor({true}), 0); }),
             "cumsum: takes numbers, got boolean[1]; cast it to i32");
   EXPECT_EQ(message_of<DTypeError>([] { return cumprod(tensor({true}), 0); }),

@@ -214,7 +214,7 @@ TEST(ElementwiseTest, NaNAndInfinities) {
   }
 }
 
-TEST(ElementwiseTest, Clip) {
+TEST(ElementwiseTest, ClipBoundsValuesAndPassesNaN) {
   expect_values(clip(f64s({-kInf, -2, -1, 0, 2, 3, kInf, kNaN}), -1, 2.),
                 {-1, -1, -1, 0, 2, 2, 2, kNaN}, 0);
   expect_values(clip(i32s({-5, 0, 5}), -1, 3), {-1, 0, 3}, 0);

@@ -36,9 +36,9 @@ TEST(ConcatTest, RaggedEntriesFollowOneAnother) {
   const Tensor longer = concat({start, x}, one);
   EXPECT_EQ(longer.dim("time").lengths().to_vector<int>(), (std::vector<int>{3, 2}));
   expect_values(mask_padding(longer), {9, 1, 2, 8, 3, 0});
-  const Tensor ended = concat({x, start}, time);
-  EXPECT_EQ(ended.dim("time").lengths().to_vector<int>(), (std::vector<int>{3, 2}));
-  expect_values(mask_padding(ended), {1, 2, 9, 3, 8, 0});
+  const Tensor with_end = concat({x, start}, time);
+  EXPECT_EQ(with_end.dim("time").lengths().to_vector<int>(), (std::vector<int>{3, 2}));
+  expect_values(mask_padding(with_end), {1, 2, 9, 3, 8, 0});
   const Tensor both = concat({x, y}, time);
   EXPECT_EQ(both.dim("time").lengths().to_vector<int>(), (std::vector<int>{3, 3}));
   expect_values(both, {1, 2, 4, 3, 5, 6});
@@ -87,7 +87,7 @@ TEST(StackTest, MakesANewDimInFront) {
   expect_values(stack({c, d}, slot), {1, 2, 3, 4});
 }
 
-TEST(StackTest, OfPlainTensorsAtAnyAxis) {
+TEST(StackTest, JoinsPlainTensorsAtAnyAxis) {
   const Tensor a = tensor({1, 2, 3}), b = tensor({4, 5, 6});
   expect_values(stack({a, b}), {1, 2, 3, 4, 5, 6});
   EXPECT_EQ(str(stack({a, b}, 1).type()), "i32[3,2]");

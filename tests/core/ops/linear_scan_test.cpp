@@ -402,7 +402,7 @@ TEST(LinearScanTest, PaddingOverflowsIntoNoGradient) {
   }
 }
 
-TEST(LinearScanErrorTest, WhatItDoesNotTake) {
+TEST(LinearScanErrorTest, RefusesOtherDtypesShapesAndAxes) {
   const Tensor x = zeros({4, 3});
   EXPECT_EQ(message_of<DTypeError>([&] { linear_scan(cast(x, i32), cast(x, i32), 0); }),
             "linear_scan: takes floats, got i32[4,3]; cast it to f32 or f64");

@@ -203,7 +203,7 @@ std::set<std::string> ops_called() {
 }
 
 // An op alone relies on its public function. Inverses of these ops meet padding only in gradients.
-TEST(EveryOpTest, WhoseResultShowsPaddingIsCalledByAFunctionThatHidesIt) {
+TEST(EveryOpTest, OpsThatShowPaddingAreCalledByFunctionsThatHideIt) {
   const std::set<std::string> called = ops_called();
   for (const Op* op : all_ops()) {
     if (!op->samples || called.count(std::string(op->name))) continue;

@@ -210,7 +210,7 @@ TYPED_TEST(PointwiseCodeTest, DrawnChains) {
       else
         chain.append(kBinary[engine() % std::size(kBinary)], a, b);
     }
-    const int most = std::min(8, kMostChainPlaces - operands);
+    const int most = std::min(8, kMaxChainPlaces - operands);
     for (int k = 0; k < most; ++k)
       if (k == 0 || engine() % 2)
         chain.results.push_back(operands +

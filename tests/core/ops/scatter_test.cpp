@@ -65,7 +65,7 @@ TEST(ScatterAddTest, ErrorsSayWhatIsExpected) {
 class ScatterTest : public InEveryMode {};
 REEL_IN_EVERY_MODE(ScatterTest);
 
-TEST_P(ScatterTest, WhatGoesIntoPaddingHasNoGradient) {
+TEST_P(ScatterTest, UpdatesIntoPaddingHaveNoGradient) {
   const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
   const Tensor x = tensor({1., 2., 3., 4., kNan, kNan}, {batch, time}, f64);
   const auto loss_of = [&](bool is_max) {

@@ -22,7 +22,7 @@ TEST(WhereTest, TakesElementsFromEither) {
                 {1, 0, 0});
 }
 
-TEST(WhereTest, WhatIsNotTakenDoesNotMatter) {
+TEST(WhereTest, UntakenElementsMayBeInfinite) {
   const Tensor x = tensor({0., 2.});
   expect_values(where(x > 0, 1.0 / x, 0), {0, 0.5});
 }
@@ -73,7 +73,7 @@ TEST(WhereTest, GradientsGoWhereValuesCameFrom) {
   expect_values(g[1], {kNaN});
 }
 
-TEST(WhereTest, Errors) {
+TEST(WhereTest, RefusesOtherConditionsDtypesAndDims) {
   EXPECT_EQ(message_of<DTypeError>([] { return where(ones({3}), 1, 0); }),
             "where: the condition must be boolean, but is f32[3]; compare it, e.g. condition != 0");
   EXPECT_EQ(message_of<DTypeError>([] { return where(scalar(true), ones({3}), range(3)); }),
@@ -103,7 +103,7 @@ TEST(CastTest, FloatsBecomeIntegersTowardsZeroAndStayInRange) {
   expect_values(cast(tensor({2147483648., -2147483648.}, {}, f32), i32), {kMaxI32, kLeast}, 0);
 }
 
-TEST(CastTest, Booleans) {
+TEST(CastTest, NonzeroNumbersBecomeTrue) {
   expect_values(cast(tensor({0., -0., 0.5, kNaN}), boolean), {0, 0, 1, 1});
   expect_values(cast(tensor({0, 2, -1}), boolean), {0, 1, 1});
   expect_values(cast(tensor({true, false}), f32), {1, 0});

@@ -88,7 +88,7 @@ TEST_P(TopKTest, GivesTheLargestInDescendingOrder) {
   EXPECT_EQ(str(run([](Tensor x) { return top_k(x, 1, 0).values; })(x).type()), "f32[2,0]");
 }
 
-TEST_P(TopKTest, OfEqualElementsTheFirstComesFirst) {
+TEST_P(TopKTest, EqualElementsComeInTheirOrder) {
   const auto top = run([](Tensor x) { return top_k(x, 0, 3); });
   expect_values(top(tensor({1, 2, 1, 2, 2, 2})).indices, {1, 3, 4});
   expect_values(top(tensor({0., -0., 0., -0.})).indices, {0, 1, 2});

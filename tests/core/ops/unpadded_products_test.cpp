@@ -28,7 +28,7 @@ Tensor with_static_dims(const Tensor& a, const Tensor& b, const DotAttrs& attrs)
 }
 
 /// Expects that padding is never read if it is summed, and zero in the result.
-void expect_live(const Tensor& a, const Tensor& b, const DotAttrs& attrs) {
+void expect_unpadded(const Tensor& a, const Tensor& b, const DotAttrs& attrs) {
   const Tensor made = bind(dot_op, {a, b}, dot_attrs(attrs)), all = with_static_dims(a, b, attrs);
   ASSERT_EQ(made.type().sizes(), all.type().sizes());
   expect_same_bits(reshape(made, all.dims()), all);
@@ -44,51 +44,52 @@ class UnpaddedProductsTest : public ::testing::TestWithParam<std::vector<int>> {
       keys{"keys", tensor(GetParam(), {batch})};
 };
 
-TEST_P(UnpaddedProductsTest, Terms) {
+TEST_P(UnpaddedProductsTest, PaddingAddsNothingToSums) {
   for (const DType dtype : {f32, f64}) {
     // A row for each entry, several rows, and an operand whose terms are far apart.
-    expect_live(draw({batch, keys}, dtype), draw({batch, keys, in}, dtype), {{1}, {1}, {0}, {0}});
-    expect_live(draw({batch, out, keys}, dtype), draw({batch, keys, in}, dtype),
-                {{2}, {1}, {0}, {0}});
-    expect_live(draw({keys, batch, out}, dtype), draw({keys, batch, in}, dtype),
-                {{0}, {0}, {1}, {1}});
+    expect_unpadded(draw({batch, keys}, dtype), draw({batch, keys, in}, dtype),
+                    {{1}, {1}, {0}, {0}});
+    expect_unpadded(draw({batch, out, keys}, dtype), draw({batch, keys, in}, dtype),
+                    {{2}, {1}, {0}, {0}});
+    expect_unpadded(draw({keys, batch, out}, dtype), draw({keys, batch, in}, dtype),
+                    {{0}, {0}, {1}, {1}});
     // Runs of memory.
-    expect_live(draw({batch, out, keys}, dtype), draw({batch, in, keys}, dtype),
-                {{2}, {2}, {0}, {0}});
+    expect_unpadded(draw({batch, out, keys}, dtype), draw({batch, in, keys}, dtype),
+                    {{2}, {2}, {0}, {0}});
     // Two dims are summed, of which one has lengths.
-    expect_live(draw({batch, keys, out}, dtype), draw({batch, keys, out, in}, dtype),
-                {{1, 2}, {1, 2}, {0}, {0}});
+    expect_unpadded(draw({batch, keys, out}, dtype), draw({batch, keys, out, in}, dtype),
+                    {{1, 2}, {1, 2}, {0}, {0}});
   }
 }
 
 TEST_P(UnpaddedProductsTest, RowsAndColumns) {
-  expect_live(draw({batch, keys, in}), draw({batch, in}), {{2}, {1}, {0}, {0}});
-  expect_live(draw({batch, in}), draw({batch, keys, in}), {{1}, {2}, {0}, {0}});
-  expect_live(draw({batch, keys, in}), draw({batch, out, in}), {{2}, {2}, {0}, {0}});
-  expect_live(draw({batch, out, in}), draw({batch, in, keys}), {{2}, {1}, {0}, {0}});
-  expect_live(draw({batch, keys}), draw({batch, in}), {{}, {}, {0}, {0}});
+  expect_unpadded(draw({batch, keys, in}), draw({batch, in}), {{2}, {1}, {0}, {0}});
+  expect_unpadded(draw({batch, in}), draw({batch, keys, in}), {{1}, {2}, {0}, {0}});
+  expect_unpadded(draw({batch, keys, in}), draw({batch, out, in}), {{2}, {2}, {0}, {0}});
+  expect_unpadded(draw({batch, out, in}), draw({batch, in, keys}), {{2}, {1}, {0}, {0}});
+  expect_unpadded(draw({batch, keys}), draw({batch, in}), {{}, {}, {0}, {0}});
   // Terms, rows and columns.
   const Dim time("time", tensor({1, 5, 0, 3}, {batch}));
-  expect_live(draw({time, batch, keys}), draw({time, batch, in}), {{0}, {0}, {1}, {1}});
-  expect_live(draw({batch, keys, in}), draw({batch, time, in}), {{2}, {2}, {0}, {0}});
+  expect_unpadded(draw({time, batch, keys}), draw({time, batch, in}), {{0}, {0}, {1}, {1}});
+  expect_unpadded(draw({batch, keys, in}), draw({batch, time, in}), {{2}, {2}, {0}, {0}});
 }
 
 TEST_P(UnpaddedProductsTest, BatchesOfSeveralDims) {
-  expect_live(draw({batch, heads, out, keys}), draw({batch, heads, keys, in}),
-              {{3}, {2}, {0, 1}, {0, 1}});
-  expect_live(draw({heads, batch, out, keys}), draw({batch, heads, keys, in}),
-              {{3}, {2}, {0, 1}, {1, 0}});
+  expect_unpadded(draw({batch, heads, out, keys}), draw({batch, heads, keys, in}),
+                  {{3}, {2}, {0, 1}, {0, 1}});
+  expect_unpadded(draw({heads, batch, out, keys}), draw({batch, heads, keys, in}),
+                  {{3}, {2}, {0, 1}, {1, 0}});
   const Dim words("words", tensor({{3, 1}, {0, 4}, {2, 2}, {4, 0}}, {batch, heads}));
-  expect_live(draw({batch, heads, out, words}), draw({batch, heads, words, in}),
-              {{3}, {2}, {0, 1}, {0, 1}});
-  expect_live(draw({heads, batch, words, in}), draw({batch, heads, in, out}),
-              {{3}, {2}, {0, 1}, {1, 0}});
+  expect_unpadded(draw({batch, heads, out, words}), draw({batch, heads, words, in}),
+                  {{3}, {2}, {0, 1}, {0, 1}});
+  expect_unpadded(draw({heads, batch, words, in}), draw({batch, heads, in, out}),
+                  {{3}, {2}, {0, 1}, {1, 0}});
 }
 
 TEST_P(UnpaddedProductsTest, LongSumsAndManyThreads) {
   const Dim steps("steps", tensor({700, 3, 0, 256}, {batch})), wide("wide", 200);
   const Tensor a = draw({steps, batch, wide}), b = draw({steps, batch, in});
-  expect_live(a, b, {{0}, {0}, {1}, {1}});
+  expect_unpadded(a, b, {{0}, {0}, {1}, {1}});
   const DotAttrs attrs{{0}, {0}, {1}, {1}};
   const Tensor one = bind(dot_op, {a, b}, dot_attrs(attrs));
   const OnManyThreads threads;

@@ -307,7 +307,7 @@ TEST_P(BatchesInModesTest, OneTraceServesBatchesOfTokens) {
 }
 REEL_IN_EVERY_MODE(BatchesInModesTest);
 
-TEST(BatchesTest, OfATreeOfTensors) {
+TEST(BatchesTest, TensorTreesGiveBatchesOfTheirRows) {
   const Dim examples("examples", 4), feature("feature", 2);
   const Dim time("time", tensor({2, 0, 3, 1}, {examples}));
   struct Data {
@@ -343,7 +343,7 @@ class BatchesOfFilesTest : public InOwnFolder {
   BatchesOfFilesTest() : InOwnFolder("data.npy") {}
 };
 
-TEST_F(BatchesOfFilesTest, OfAnArrayThatIsReadRowByRow) {
+TEST_F(BatchesOfFilesTest, ArraysAreReadRowByRow) {
   const Dim rows("rows", 10), feature("feature", 3);
   const Tensor x = reshape(range(Dim(30)), Dims{rows, feature});
   save_npy(path, x);

@@ -100,7 +100,7 @@ TEST_F(CsvTest, ErrorsNameLineAndColumn) {
             "load_csv: cannot open no.csv: No such file or directory");
 }
 
-TEST_F(CsvTest, WhatTheWriterWroteIsReadAgain) {
+TEST_F(CsvTest, WrittenTablesAreReadBackExactly) {
   const float third = 1.0f / 3;
   {
     CsvWriter writer(path, {"step", "a, \"b\"", "text"});
@@ -154,7 +154,7 @@ TEST_F(CsvWriterTest, AResumedRunHasTheSameFile) {
   EXPECT_EQ(bytes_of(path), whole);
 }
 
-TEST_F(CsvWriterTest, Errors) {
+TEST_F(CsvWriterTest, RefusesOtherColumnsAndUnwritablePaths) {
   { CsvWriter(path, {"step", "loss"}).row({1, 2}); }
   const std::string before = bytes_of(path);
   EXPECT_EQ(message_of<IoError>([&] { CsvWriter(path, {"step"}, 1); }),

@@ -27,7 +27,7 @@ TEST_F(DataPage, RowsOfDifferentLengths) {
 }
 
 #ifdef REEL_HAS_CSV
-TEST_F(DataPage, Tables) {
+TEST_F(DataPage, MissingNumbersOfATableAreNaN) {
   write(path, "day;level;open\n1;2,5;True\n2;NA;False\n3;;True\n");
   const auto run = [&] {
     const CsvTable table =
@@ -98,7 +98,7 @@ TEST_F(DataPage, MicroBatches) {
   expect_values(gradient, {4 * 14 / 3.}, 1e-12);
 }
 
-TEST_F(DataPage, Groups) {
+TEST_F(DataPage, UpdateCountsAStepWithGroupsAndClipping) {
   struct Model {
     Linear readout;
   };

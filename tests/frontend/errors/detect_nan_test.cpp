@@ -204,7 +204,7 @@ TEST_P(DetectNanTest, FinishedEntriesAreNeverNamedInAGradient) {
 }
 
 /// An infinity that an op receives, such as a mask's, is no error; nor is any with the option.
-TEST_P(DetectNanTest, Infinities) {
+TEST_P(DetectNanTest, InfinitiesOfOperandsAreNoError) {
   const auto masked = [](const Tensor& x, const Tensor& mask) { return softmax(x + mask, 0); };
   const DetectNan guard;
   expect_values(run(masked)(tensor({0., 0., 0.}), tensor({0., -kInf, 0.})), {0.5, 0, 0.5});
@@ -231,7 +231,7 @@ TEST_P(DetectNanTest, AfterAnErrorTheNextCallWorks) {
   expect_values(f(scalar(1.0)), {0});
 }
 
-TEST(DetectNanOptionTest, OfJitInAllExecutors) {
+TEST(DetectNanOptionTest, JitOptionNamesTheOpInAllExecutors) {
   for (const Executor executor : {Executor::interpreter, Executor::plan, Executor::dataflow}) {
     const auto f = jit([](const Tensor& x) { return sum(log(x)); },
                        {.executor = executor, .detect_nan = true});

@@ -34,7 +34,7 @@ class ErrorNamesTest : public InOwnFolder {
   const Tensor p = zeros({2, 3}), b = zeros({2, 3}, boolean);
 };
 
-TEST_F(ErrorNamesTest, OfFunctionsThatMakeTensors) {
+TEST_F(ErrorNamesTest, ErrorsNameFunctionsThatMakeTensors) {
   expect_names({
       {"zeros", [&] { zeros({open}); }},
       {"zeros",
@@ -77,7 +77,7 @@ TEST_F(ErrorNamesTest, OfFunctionsThatMakeTensors) {
   });
 }
 
-TEST_F(ErrorNamesTest, OfFunctionsThatChangeDims) {
+TEST_F(ErrorNamesTest, ErrorsNameFunctionsThatChangeDims) {
   expect_names({
       {"reshape",
        [&] {
@@ -132,7 +132,7 @@ TEST_F(ErrorNamesTest, OfFunctionsThatChangeDims) {
   });
 }
 
-TEST_F(ErrorNamesTest, OfFunctionsOfElements) {
+TEST_F(ErrorNamesTest, ErrorsNameElementwiseFunctions) {
   expect_names({
       {"clip", [&] { clip(b, b, b); }},
       {"clip", [&] { clip(x, i, 1); }},
@@ -146,7 +146,7 @@ TEST_F(ErrorNamesTest, OfFunctionsOfElements) {
   });
 }
 
-TEST_F(ErrorNamesTest, OfUpdates) {
+TEST_F(ErrorNamesTest, ErrorsNameUpdatesOfElements) {
   const Tensor row = ones({1, 3});
   const auto at_five = [&](const Tensor& p) { return set_slice(p, scalar(5), row); };
   expect_names({
@@ -163,7 +163,7 @@ TEST_F(ErrorNamesTest, OfUpdates) {
   });
 }
 
-TEST_F(ErrorNamesTest, OfAnEmptyTensor) {
+TEST_F(ErrorNamesTest, ErrorsNameFunctionsOfAnEmptyTensor) {
   expect_names({
       {"expand", [] { expand(Tensor(), Dim("batch", 2)); }},
       {"from_dense", [] { from_dense(Tensor()); }},
@@ -173,7 +173,7 @@ TEST_F(ErrorNamesTest, OfAnEmptyTensor) {
   });
 }
 
-TEST_F(ErrorNamesTest, OfMetrics) {
+TEST_F(ErrorNamesTest, ErrorsNameMetrics) {
   const Tensor rows = zeros({batch, g}, i32);
   const auto wrong = [&](const Tensor& x) { return accuracy(x, i + 9, f).total; };
   expect_names({
@@ -191,7 +191,7 @@ TEST_F(ErrorNamesTest, OfMetrics) {
   });
 }
 
-TEST_F(ErrorNamesTest, OfLosses) {
+TEST_F(ErrorNamesTest, ErrorsNameLosses) {
   const Dim labels("labels", 2);
   const Tensor ones_there = ones({batch, labels}, i32);
   const CtcDims dims{.time = time, .label_time = labels, .vocab = f};
@@ -215,7 +215,7 @@ TEST_F(ErrorNamesTest, OfLosses) {
   });
 }
 
-TEST_F(ErrorNamesTest, OfLayers) {
+TEST_F(ErrorNamesTest, ErrorsNameLayers) {
   const auto linear = Linear::init(f, g);
   const auto embedding = Embedding::init(g, f);
   const auto norm = LayerNorm::init(f);
@@ -277,7 +277,7 @@ TEST_F(ErrorNamesTest, OfLayers) {
             "f=4");
 }
 
-TEST_F(ErrorNamesTest, OfGradients) {
+TEST_F(ErrorNamesTest, ErrorsNameGradientFunctionsAndOptimisers) {
   const auto square_of = [](const Tensor& x) { return x * x; };
   const auto whole = [](const Tensor& x) { return cast(x, i32); };
   expect_names({
@@ -296,7 +296,7 @@ TEST_F(ErrorNamesTest, OfGradients) {
   });
 }
 
-TEST_F(ErrorNamesTest, OfCheckpoints) {
+TEST_F(ErrorNamesTest, ErrorsNameFunctionsOfFiles) {
   Tensor model = x;
   const std::string missing = path + "/none";
   expect_names({

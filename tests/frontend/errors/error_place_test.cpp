@@ -43,7 +43,7 @@ TEST(ErrorPlaceTest, IsTheInnermostCallOutsideOfTheLibrary) {
   EXPECT_TRUE(error.where.ends_with(line_text(line_of_gather))) << error.where;
 }
 
-TEST(ErrorPlaceTest, OfAnEagerLoopIsInItsBody) {
+TEST(ErrorPlaceTest, ErrorOfAnEagerLoopIsInItsBody) {
   const Caught error = caught([] {
     return fori_loop(
         0, 9,
@@ -112,7 +112,7 @@ Caught detected(const F& f, const Tensor& x) {
   });
 }
 
-TEST_P(ErrorPlaceOfGraphTest, OfANanIsTheLineOfTheOpAlsoInAGradient) {
+TEST_P(ErrorPlaceOfGraphTest, NaNIsAtTheLineOfItsOpAlsoInAGradient) {
   const auto loss = [](const Tensor& x) { return sum(root_of(x)); };
   const auto gradient = [&](const Tensor& x) { return grad(loss)(x); };
   const JitOptions options{.executor = GetParam()};

@@ -182,7 +182,7 @@ TEST(ErrorsPage, AnIndexOutOfRangeInALoop) {
   expect_values(end, {3});
 }
 
-TEST(ErrorsPage, ALoopThatIsRecordedThoughNobodyAskedForIt) {
+TEST(ErrorsPage, LoopUnderAPolicyRefusesItemInEagerMode) {
   const Tensor start = zeros({2}), xs = ones({4, 2});
   expect_on_page<TraceError>([&] {
     return grad([&](const Tensor& w) {

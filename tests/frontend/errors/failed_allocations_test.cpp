@@ -142,7 +142,9 @@ INSTANTIATE_TEST_SUITE_P(All, FailedAllocationsTest, testing::ValuesIn(kFunction
                            return name;
                          });
 
-TEST_P(FailedAllocationsTest, Eagerly) { expect_no_harm_in(RunMode::eager, 1, false); }
+TEST_P(FailedAllocationsTest, EagerCallsSurviveOneFailedAllocation) {
+  expect_no_harm_in(RunMode::eager, 1, false);
+}
 TEST_P(FailedAllocationsTest, EagerlyWithoutAnyMemoryFromThenOn) {
   expect_no_harm_in(RunMode::eager, 1, false, Fails::for_good);
 }

@@ -95,7 +95,7 @@ TEST(NanPage, ABadStepIsSkipped) {
 }
 
 /// The table of usual causes: the left side fails where the right side does not.
-TEST(NanPage, Repairs) {
+TEST(NanPage, RepairedFormulasAreFinite) {
   const Tensor large = tensor({300., 100.}), small = tensor({-200., 0.});
   EXPECT_TRUE(std::isinf(log(sum(exp(large))).item<float>()));
   expect_values(logsumexp(large), {300});

@@ -227,7 +227,7 @@ TEST_F(EventWriterTest, EveryWriterHasAFileOfItsOwn) {
   EXPECT_NE(a.path().find("/events.out.tfevents.1700000000."), std::string::npos) << a.path();
 }
 
-TEST_F(EventWriterTest, Errors) {
+TEST_F(EventWriterTest, ErrorsNameFolderAndTensor) {
   write(path = (folder_ / "file").string(), "no folder");
   EXPECT_EQ(message_of<IoError>([&] { EventWriter(path + "/runs"); }),
             "EventWriter: cannot make the folder " + path + "/runs: Not a directory");

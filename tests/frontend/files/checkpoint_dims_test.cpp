@@ -56,20 +56,20 @@ Tensor costly_over_new_dim(const Tensor& k, const Tensor& x) {
   return sum(z * z * y) * 0.1;
 }
 
-TEST_P(CheckpointDimsTest, OfTheSizeThatAStepHasIt) {
+TEST_P(CheckpointDimsTest, GradientsAreTheSameIfTheDimChangesSize) {
   expect_first_and_second(scan_of([](const Tensor& k, const Tensor& h, const Tensor& w) {
     return h + over_new_dim(k, h * w);
   }));
 }
 
-TEST_P(CheckpointDimsTest, OfValuesThatAreSaved) {
+TEST_P(CheckpointDimsTest, GradientsAreTheSameIfResidualsHaveTheDim) {
   expect_first_and_second(scan_of([](const Tensor& k, const Tensor& h, const Tensor& w) {
                             return h + costly_over_new_dim(k, h * w);
                           }),
                           !is_eager());
 }
 
-TEST_P(CheckpointDimsTest, OfOneSize) {
+TEST_P(CheckpointDimsTest, GradientsAreTheSameIfTheDimHasOneSize) {
   expect_first_and_second(scan_of([](const Tensor&, const Tensor& h, const Tensor& w) {
                             const Dim n("n", 3);
                             const Tensor x =
@@ -79,7 +79,7 @@ TEST_P(CheckpointDimsTest, OfOneSize) {
                           !is_eager());
 }
 
-TEST_P(CheckpointDimsTest, ThatAreRagged) {
+TEST_P(CheckpointDimsTest, GradientsAreTheSameIfTheDimIsRagged) {
   const Dim batch("batch", 2);
   expect_first_and_second(scan_of([batch](const Tensor& k, const Tensor& h, const Tensor& w) {
                             const Dim n("n", tensor({1, 0}, {batch}) + cast(k, i32));
@@ -120,7 +120,7 @@ TEST_P(CheckpointDimsTest, InLoopsInside) {
   expect_first_and_second(make, false);
 }
 
-TEST_P(CheckpointDimsTest, OfLoopsWhoseLengthNobodyKnows) {
+TEST_P(CheckpointDimsTest, GradientsAreTheSameIfTheLengthIsUnknown) {
   using State = std::pair<Tensor, Tensor>;
   const auto make = [](const Checkpoint& policy) {
     return [policy](const Tensor& w) {
@@ -137,7 +137,7 @@ TEST_P(CheckpointDimsTest, OfLoopsWhoseLengthNobodyKnows) {
 }
 
 /// Each iteration reads and writes a whole state that grows along its own Dim.
-TEST_P(CheckpointDimsTest, OfStatesThatGrow) {
+TEST_P(CheckpointDimsTest, GradientsAreTheSameIfTheStateGrows) {
   struct History {
     Tensor step, h;
     Dim d;
@@ -181,7 +181,7 @@ TEST_P(CheckpointDimsTest, ThirdGradientsAndTangents) {
   }
 }
 
-TEST_P(CheckpointDimsTest, OfStepsInAFile) {
+TEST_P(CheckpointDimsTest, GradientsAreTheSameIfResidualsAreSpilled) {
   const auto f = [](const SwapMemory& swaps, const Checkpoint& policy) {
     return [swaps, policy](const Tensor& w) {
       const auto body = [&](const Tensor& k, const Tensor& h) {
@@ -228,7 +228,7 @@ TEST_P(CheckpointDimsTest, WhereEntriesEnd) {
 }
 
 // A recomputed iteration reads less than the original: only the dim of a capture.
-TEST_P(CheckpointDimsTest, OfACaptureThatNoStepReadsAgain) {
+TEST_P(CheckpointDimsTest, GradientsAreTheSameIfOnlyACapturesDimIsRead) {
   const auto make = [](const Checkpoint& policy) {
     return [policy](const Tensor& w) {
       const auto body = [&](const Tensor& x, const Tensor& h) {

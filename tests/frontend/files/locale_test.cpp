@@ -69,7 +69,7 @@ TEST_F(LocaleTest, MessagesAreTheSame) {
   });
 }
 
-TEST_F(LocaleTest, WhatIsPrintedIsTheSame) {
+TEST_F(LocaleTest, PrintedTextIsTheSame) {
   const Dim time("time", 12345);
   expect_same([&] {
     return str(full({time, Dim("two", 2)}, 1234.5), tensor({1234567, -1234567}));

@@ -24,7 +24,7 @@ TEST_F(NoThreadsTest, StdHasNone) {
   EXPECT_THROW(std::thread([] {}), std::system_error);
 }
 
-TEST_F(NoThreadsTest, ASequenceLosesNoPiece) {
+TEST_F(NoThreadsTest, SequenceLosesNoWindow) {
   save_npy(path, range(Dim(9)));
   Sequence sequence(path);
   const SequenceReads before = sequence_reads();

@@ -170,7 +170,7 @@ TEST_F(NpyTest, EveryLieOfAHeaderIsNamed) {
             start + "it has booleans that are neither 0 nor 1");
 }
 
-TEST_F(NpyTest, WhatIsNoNpyFileIsRefused) {
+TEST_F(NpyTest, OtherFilesAreRefused) {
   write("");
   EXPECT_EQ(error(), " is damaged: it has 0 bytes, too few for a header");
   write("PK\3\4 a zip archive");
@@ -202,7 +202,7 @@ TEST_F(NpyTest, ATruncatedFileIsRefusedWhereverItEnds) {
   }
 }
 
-TEST_F(NpyTest, WhatCannotBeStoredIsNamed) {
+TEST_F(NpyTest, TensorsThatCannotBeStoredAreRefused) {
   EXPECT_EQ(message_of<ArgumentError>([&] {
               save_npy(path, Tensor());
               return 0;

@@ -89,7 +89,7 @@ TEST_F(SavingTest, NoFileOfTheUsersIsTouched) {
   EXPECT_EQ(files().size(), names.size() + 1);
 }
 
-TEST_F(SavingTest, WhatAKilledSaveLeftGoesWithTheNext) {
+TEST_F(SavingTest, NextSaveRemovesTheFileOfAKilledSave) {
   save_safetensors(path, ones({2}));
   const pid_t child = ::fork();
   if (child == 0) {

@@ -256,7 +256,7 @@ TEST_F(SafetensorsTest, AForgottenPrefixIsTheRepair) {
                 "= \"model\"}.");
 }
 
-TEST_F(SafetensorsTest, WhatIsMissingOrExtraCanBeAllowed) {
+TEST_F(SafetensorsTest, MissingAndExtraTensorsCanBeAllowed) {
   using Named = std::map<std::string, Tensor>;
   save_safetensors(path, Named{{"a", ones({2})}, {"b", ones({1})}});
   Named tree{{"a", zeros({2})}, {"c", zeros({3})}};
@@ -455,7 +455,7 @@ TEST_F(SafetensorsTest, BytesThatAreNoBooleansAreRefused) {
                 " is damaged: tensor \"x\" has booleans that are neither 0 nor 1");
 }
 
-TEST_F(SafetensorsTest, WhatCannotBeStoredIsNamed) {
+TEST_F(SafetensorsTest, LeavesThatCannotBeStoredAreNamed) {
   const auto save = [&](const auto& tree) {
     save_safetensors(path, tree);
     return 0;

@@ -19,27 +19,27 @@ class SequenceTest : public InOwnFolder {
   SequenceTest() : InOwnFolder("sequence.npy") {}
 };
 
-TEST_F(SequenceTest, GivesPiecesInOrderAndFromWhereItIsToldTo) {
+TEST_F(SequenceTest, GivesWindowsInOrderFromAnyPosition) {
   const Tensor all = random_normal({10, 3}, f64);
   save_npy(path, all);
   const Dim in("in", 3);
   Sequence sequence(path, {in});
   EXPECT_EQ(sequence.steps(), 10);
-  const auto piece = [&](std::int64_t first, std::int64_t count) {
+  const auto window = [&](std::int64_t first, std::int64_t count) {
     const std::vector<double> values = all.to_vector<double>();
     return std::vector<double>(values.begin() + first * 3, values.begin() + (first + count) * 3);
   };
   const Dim time("time", 4);
   const Tensor first = sequence.next(time);
   EXPECT_EQ(first.dims(), (Dims{time, in}));
-  EXPECT_EQ(first.to_vector<double>(), piece(0, 4));
-  EXPECT_EQ(sequence.next(Dim("time", 4)).to_vector<double>(), piece(4, 4));
+  EXPECT_EQ(first.to_vector<double>(), window(0, 4));
+  EXPECT_EQ(sequence.next(Dim("time", 4)).to_vector<double>(), window(4, 4));
   EXPECT_EQ(sequence.left(), 2);
-  EXPECT_EQ(sequence.next(Dim("time", 2)).to_vector<double>(), piece(8, 2));
+  EXPECT_EQ(sequence.next(Dim("time", 2)).to_vector<double>(), window(8, 2));
   EXPECT_EQ(sequence.left(), 0);
   sequence.seek(5);
-  EXPECT_EQ(sequence.next(Dim("time", 3)).to_vector<double>(), piece(5, 3));
-  EXPECT_EQ(sequence.next(Dim("time", 1)).to_vector<double>(), piece(8, 1));  // not as read ahead
+  EXPECT_EQ(sequence.next(Dim("time", 3)).to_vector<double>(), window(5, 3));
+  EXPECT_EQ(sequence.next(Dim("time", 1)).to_vector<double>(), window(8, 1));  // not as read ahead
 }
 
 TEST_F(SequenceTest, PlainOnesAndOtherTypes) {
@@ -77,7 +77,7 @@ TEST_F(SequenceTest, ReadsAhead) {
 
 class SequenceGradientsTest : public SequenceTest, public ::testing::WithParamInterface<RunMode> {};
 
-TEST_P(SequenceGradientsTest, OfPiecesAreThoseOfATruncatedScan) {
+TEST_P(SequenceGradientsTest, WindowsHaveTheGradientsOfATruncatedScan) {
   const Tensor all = random_normal({12, 2}, f64);
   save_npy(path, all);
   const auto loss = [](const Tensor& w, const Tensor& x, const Tensor& h, std::int64_t truncate) {
@@ -110,18 +110,18 @@ REEL_IN_EVERY_MODE(SequenceGradientsTest);
 
 // At most three pieces are in memory: the present one, the one read ahead, and the next one before
 // the first is freed.
-TEST_F(SequenceTest, ThreePiecesAreInMemoryHoweverLongItIs) {
-  constexpr std::int64_t kSteps = 64, kPiece = 256 * 1024;
-  save_npy(path, ones({kSteps, kPiece / 8}, f64));
+TEST_F(SequenceTest, AtMostThreeWindowsAreInMemory) {
+  constexpr std::int64_t kSteps = 64, kWindowBytes = 256 * 1024;
+  save_npy(path, ones({kSteps, kWindowBytes / 8}, f64));
   const Memory most = peaks_of([&] {
     Sequence sequence(path);
-    while (sequence.left()) EXPECT_EQ(sequence.next(Dim(1)).numel(), kPiece / 8);
+    while (sequence.left()) EXPECT_EQ(sequence.next(Dim(1)).numel(), kWindowBytes / 8);
   });
-  EXPECT_GE(most.all.peak, kPiece);
-  EXPECT_LE(most.all.peak, 3 * kPiece + (1 << 16));
+  EXPECT_GE(most.all.peak, kWindowBytes);
+  EXPECT_LE(most.all.peak, 3 * kWindowBytes + (1 << 16));
 }
 
-TEST_F(SequenceTest, WhatCouldNotBeReadAheadConcernsNoOtherPiece) {
+TEST_F(SequenceTest, FailedReadAheadFailsOnlyItsWindow) {
   save_npy(path, range(Dim(40)));
   Sequence sequence(path);
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 15 * 4);
@@ -149,7 +149,7 @@ TEST_F(SequenceTest, AFileThatIsCutWhileItIsReadIsAnError) {
       IoError);
 }
 
-TEST_F(SequenceTest, Errors) {
+TEST_F(SequenceTest, RefusesStepsBeyondTheEndAndScalars) {
   save_npy(path, ones({5, 2}));
   Sequence sequence(path);
   EXPECT_EQ(message_of<IndexError>([&] { return sequence.next(Dim(6)); }),

@@ -103,7 +103,7 @@ TEST_P(CancellationTest, ALoopInABranch) {
       20);
 }
 
-TEST_P(CancellationTest, WhatStandsBeforeALoopIsNotComputedAgain) {
+TEST_P(CancellationTest, OpsBeforeACancelledLoopRunOnce) {
   const auto f = run([](const Tensor& x) {
     return while_loop([](const Tensor& y) { return all(y < 2.f); },
                       [](const Tensor& y) { return y * 1.f; }, noted(x));
@@ -135,7 +135,7 @@ TEST_P(CancellationTest, LoopsUnderAPolicy) {
         20);
 }
 
-TEST_P(CancellationTest, WhatIsComputedAgain) {
+TEST_P(CancellationTest, RecomputedFunctionCanBeCancelled) {
   expect_cancelled(
       [](const Tensor& n, const Tensor& x) {
         return grad([&](const Tensor& x) {
@@ -145,7 +145,7 @@ TEST_P(CancellationTest, WhatIsComputedAgain) {
       20);
 }
 
-TEST_P(CancellationTest, OnTheWayBack) {
+TEST_P(CancellationTest, ReverseLoopCanBeCancelled) {
   constexpr int kSteps = 1000;
   expect_cancelled(
       [](const Tensor& n, const Tensor& x) {
@@ -156,7 +156,7 @@ TEST_P(CancellationTest, OnTheWayBack) {
 
 // The forward pass runs all iterations once. Later runs are recomputed iterations: the last 400, or
 // those that lead to a checkpoint.
-TEST_P(CancellationTest, WhereStepsAreRunAgain) {
+TEST_P(CancellationTest, RecomputedIterationsCanBeCancelled) {
   constexpr int kSteps = 1000;
   static const Op again_op{
       .name = "again",

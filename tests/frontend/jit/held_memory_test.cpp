@@ -65,7 +65,7 @@ TEST(HeldMemoryTest, DoesNotCountInThePeakOfTheNextFunction) {
   });
 }
 
-TEST(HeldMemoryTest, StaysForFunctionsThatLive) {
+TEST(HeldMemoryTest, StaysForFunctionsThatExist) {
   on_new_thread([] {
     const Tensor w = weights();
     const std::int64_t before = buffers();
@@ -89,7 +89,7 @@ TEST(HeldMemoryTest, StaysForFunctionsThatLive) {
   });
 }
 
-TEST(HeldMemoryTest, OfTheLargerFunctionStaysWhenTheSmallerOneGoes) {
+TEST(HeldMemoryTest, MemoryOfTheLargerFunctionOutlivesTheSmallerOne) {
   on_new_thread([] {
     const Tensor w = weights();
     const std::int64_t before = buffers();
@@ -156,7 +156,7 @@ TEST(HeldMemoryTest, GoesWithAFunctionThatThrows) {
   });
 }
 
-TEST(HeldMemoryTest, OfAnotherThreadGoesWithItsNextPlan) {
+TEST(HeldMemoryTest, MemoryOfAnotherThreadGoesWithItsNextPlan) {
   on_new_thread([] {
     const Tensor w = weights();
     const std::int64_t before = buffers();

@@ -44,7 +44,7 @@ REEL_IN_EVERY_MODE(JitInPlaceTest);
 
 // ---- Values, in every mode ----------------------------------------------------------------------
 
-TEST_P(JitInPlaceTest, WhatSomebodyElseHoldsStaysAsItWas) {
+TEST_P(JitInPlaceTest, HeldArgumentStaysUnchanged) {
   Tensor x = numbers(1000);
   const Tensor held = x;
   const Tensor y = call(
@@ -360,7 +360,7 @@ TEST(JitPlacesTest, AResultOfOpsThatWereFusedLiesWhereTheArgumentWas) {
   }
 }
 
-TEST(JitPlacesTest, AResultOfWhatSomebodyHoldsLiesElsewhere) {
+TEST(JitPlacesTest, ResultOfAHeldArgumentLiesElsewhere) {
   const auto f = jit([](const Tensor& x) { return tanh(x * 2.0) + x; });
   Tensor x = numbers(1000);
   const Tensor held = x;

@@ -15,7 +15,7 @@ class JitTracesTest : public ::testing::TestWithParam<Executor> {
   }
 };
 
-TEST_P(JitTracesTest, TheLastOnesCalledAreKept) {
+TEST_P(JitTracesTest, TracesCalledLastStay) {
   const auto f = jit([](const Tensor& x) { return x + 1.; }, options(2));
   const auto call = [&](int size) {
     expect_values(f(zeros({size}, f64)), std::vector<double>(size, 1));
@@ -36,7 +36,7 @@ TEST_P(JitTracesTest, TheLastOnesCalledAreKept) {
             "jit \"f\", recorded for 2 kinds of arguments, 4 times in all; ");
 }
 
-TEST_P(JitTracesTest, OneIsKeptWhileKindsTakeTurns) {
+TEST_P(JitTracesTest, OneTraceStaysWhileSignaturesTakeTurns) {
   const auto f = jit([](const Tensor& x) { return sum(x); }, options(1));
   for (int i = 0; i < 3; ++i) {
     expect_values(f(ones({2})), {2});
@@ -46,7 +46,7 @@ TEST_P(JitTracesTest, OneIsKeptWhileKindsTakeTurns) {
   EXPECT_EQ(f.trace_count(), 6);
 }
 
-TEST_P(JitTracesTest, AllAreKeptByDefault) {
+TEST_P(JitTracesTest, AllTracesStayByDefault) {
   const auto f = jit([](const Tensor& x) { return sum(x); }, options());
   for (int twice = 0; twice < 2; ++twice)
     for (int size = 1; size < 8; ++size) expect_values(f(ones({size})), {double(size)});
@@ -130,7 +130,7 @@ TEST_P(JitTracesTest, MayBeClearedWhileOneIsRecorded) {
   EXPECT_EQ(f->trace_count(), 6);
 }
 
-TEST_P(JitTracesTest, AFunctionThatThrowsTakesNobodysPlace) {
+TEST_P(JitTracesTest, FunctionThatThrowsReplacesNoTrace) {
   bool throws = false;
   const auto f = jit(
       [&](const Tensor& x) {

@@ -61,7 +61,7 @@ TEST(MemoryTest, TensorsCountWithTheirElementsWhileTheyAreThere) {
   EXPECT_EQ(most.all.peak, 16000 + 8);
 }
 
-TEST(MemoryTest, WhatATapeKeepsIsSavedUntilItIsGone) {
+TEST(MemoryTest, ResidualsOfATapeCountUntilItIsDestroyed) {
   const Tensor x = full({1000}, 0.5, f64);
   const Memory before = memory();
   std::optional<Tensor> result;
@@ -77,7 +77,7 @@ TEST(MemoryTest, WhatATapeKeepsIsSavedUntilItIsGone) {
   EXPECT_EQ(memory().values.current - before.values.current, 8000) << "the result is still there";
 }
 
-TEST(MemoryTest, ALoopsSavedStepsAreThoseThatWereForetold) {
+TEST(MemoryTest, ResidualsOfALoopHaveThePredictedBytes) {
   const Rnn loss;
   const Tensor x = steps_of(kSteps), w = weights();
   const std::int64_t foretold = foretold_bytes(x, w);
@@ -132,7 +132,7 @@ TEST_P(PolicyMemoryTest, ACheckpointEverySoManySteps) {
   EXPECT_EQ(memory().checkpoints.current, 0);
 }
 
-TEST_P(PolicyMemoryTest, ABudgetIsKept) {
+TEST_P(PolicyMemoryTest, MemoryStaysWithinTheBudget) {
   for (const std::int64_t budget : {1 << 20, 3 << 20}) {
     const Rnn loss{Checkpoint::budget(budget)};
     const Tensor x = steps_of(4000), w = weights();
@@ -145,7 +145,7 @@ TEST_P(PolicyMemoryTest, ABudgetIsKept) {
   }
 }
 
-TEST_P(PolicyMemoryTest, ABudgetIsKeptOfStatesThatAreSmallOrGrow) {
+TEST_P(PolicyMemoryTest, SmallAndGrowingStatesStayWithinTheBudget) {
   const std::int64_t budget = 60000;
   const auto small = [&](const Tensor& w) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -176,7 +176,7 @@ TEST_P(PolicyMemoryTest, ABudgetIsKeptOfStatesThatAreSmallOrGrow) {
   hold(growing, 3200);
 }
 
-TEST_P(PolicyMemoryTest, ABudgetIsKeptWhereEntriesEnd) {
+TEST_P(PolicyMemoryTest, RaggedLoopsStayWithinTheBudget) {
   const Dim batch("batch", 8), unit("unit", 64);
   std::vector<int> lengths;
   for (int b = 0; b < 8; ++b) lengths.push_back(600 - 50 * b);
@@ -206,7 +206,7 @@ TEST_P(PolicyMemoryTest, ABudgetIsKeptWhereEntriesEnd) {
   }
 }
 
-TEST_P(PolicyMemoryTest, WhatIsInAFileIsNotInMemory) {
+TEST_P(PolicyMemoryTest, SpilledResidualsTakeOnlyTheirWindowOfMemory) {
   const std::int64_t window = 4 << 20, steps = 20000;
   const Rnn loss{{}, Spill{.bytes_in_memory = window}};
   const Tensor x = steps_of(steps), w = weights();
@@ -320,7 +320,7 @@ TEST_F(PlanMemoryTest, OtherChunksThanThoseOfTheGradient) {
 
 // The gradient of an outer iteration needs the inner loop's residuals for a chunk of inner
 // iterations. The larger they are, the smaller is the chunk.
-TEST_F(PlanMemoryTest, StepsThatARuleHasRunAgainAroundALoop) {
+TEST_F(PlanMemoryTest, RecomputedIterationsAroundALoopTakeLittleMemory) {
   const Tensor w = random_normal({16, 16}) * 0.1f, x = random_normal({30, 4, 16});
   const auto run = [&](const Checkpoint& policy) {
     const auto gradient = jit(grad([&](const Tensor& w) {
@@ -347,7 +347,7 @@ TEST_F(PlanMemoryTest, StepsThatARuleHasRunAgainAroundALoop) {
 
 // A block holds several iterations of a value, and the gradient requests a chunk of them as one
 // buffer.
-TEST_F(PlanMemoryTest, WhatIsInAFileAndAskedForByChunks) {
+TEST_F(PlanMemoryTest, SpilledChunksTakeThePredictedMemory) {
   const Tensor x = full({600, 16, 256}, 0.1f), first = zeros({16, 256}),
                w = full({256, 256}, 0.01f);
   for (const std::int64_t window : {1 << 20, 8 << 20, 1 << 30}) {
@@ -389,7 +389,7 @@ TEST_F(PlanMemoryTest, BuffersAreThoseThatExplainTells) {
 }
 
 REEL_IN_EVERY_MODE(PolicyMemoryTest);
-TEST(MemoryTest, WhatAnOptimiserUpdatesIsAParameter) {
+TEST(MemoryTest, TensorsThatAnOptimiserUpdatesCountAsParameters) {
   const Memory before = memory();
   {
     Tensor w = ones({1000}, f32);
@@ -425,7 +425,7 @@ TEST(MemoryTest, OtherThreadsAreCountedUpToLittle) {
               4. * (64 << 10));
 }
 
-TEST(MemoryTest, AThreadThatKeepsMuchInSmallPiecesIsCounted) {
+TEST(MemoryTest, SmallTensorsOfAnotherThreadAreCounted) {
   const Memory before = memory();
   std::atomic<bool> is_made{false}, is_read{false};
   std::thread thread([&] {
@@ -444,7 +444,7 @@ TEST(MemoryTest, AThreadThatKeepsMuchInSmallPiecesIsCounted) {
   EXPECT_NEAR(static_cast<double>(now.all.current - before.all.current), 1000. * 4096, 66e3);
 }
 
-TEST(MemoryTest, WhatAShortThreadHandsOutIsCounted) {
+TEST(MemoryTest, TensorsFreedByAnotherThreadAreCounted) {
   const std::int64_t before = memory().values.current;
   for (int i = 0; i < 300; ++i) {
     Tensor made;
@@ -453,7 +453,7 @@ TEST(MemoryTest, WhatAShortThreadHandsOutIsCounted) {
   EXPECT_NEAR(static_cast<double>(memory().values.current - before), 0, 66e3);
 }
 
-TEST_P(PolicyMemoryTest, WhatWasHandedInIsNotTheLoops) {
+TEST_P(PolicyMemoryTest, ArgumentsOfALoopCountAsBeforeItsGradient) {
   const Tensor first = full({kRows, kUnits}, 0.5, f64), x = steps_of(8), w = weights();
   for (const Checkpoint& policy : {Checkpoint(), Checkpoint::every(2)}) {
     const Memory before = memory();

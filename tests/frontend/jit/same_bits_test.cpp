@@ -299,7 +299,7 @@ void compare_with_eager(const F& f, const Model& model,
 }
 void same_bits(const Tensor& a, const Tensor& b) { expect_same_bits(a, b); }
 
-TEST_P(SameBitsTest, Values) {
+TEST_P(SameBitsTest, ValuesHaveTheBitsOfEagerMode) {
   compare_with_eager([loss = GetParam().loss](const In& p) { return In{loss(p)}; }, GetParam(),
                      same_bits);
 }
@@ -323,10 +323,10 @@ class SameDerivativesTest : public ::testing::TestWithParam<Model> {
 INSTANTIATE_TEST_SUITE_P(Models, SameDerivativesTest, ::testing::ValuesIn(models(f64)),
                          [](const auto& info) { return info.param.name; });
 
-TEST_P(SameDerivativesTest, Second) {
+TEST_P(SameDerivativesTest, SecondDerivativesAreCloseToEagerMode) {
   compare_with_eager(grad(next_order(GetParam().loss)), GetParam(), close);
 }
-TEST_P(SameDerivativesTest, Third) {
+TEST_P(SameDerivativesTest, ThirdDerivativesAreCloseToEagerMode) {
   compare_with_eager(grad(next_order(next_order(GetParam().loss))), GetParam(), close);
 }
 TEST_P(SameDerivativesTest, TangentsOfGradients) {

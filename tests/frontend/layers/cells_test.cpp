@@ -268,7 +268,7 @@ TEST_P(CellsTest, StartsFromTheStateThatIsGiven) {
   expect_all_close(parts.c, whole.c, 1e-14);
 }
 
-TEST_P(CellsTest, AStackHandsOnWhatEachCellGives) {
+TEST_P(CellsTest, StackedCellsReadTheOutputsBelow) {
   const Dim middle("middle", 4);
   const auto stacked = with_random_parameters(stack_cells(
       LstmCell::init(in, middle, {.dtype = f64}), GruCell::init(middle, hidden, {.dtype = f64})));

@@ -122,7 +122,7 @@ TEST_P(LayerNormTest, NormalisesEachPositionAlone) {
   EXPECT_EQ(f(layer, x).type(), x.type());
 }
 
-TEST_P(LayerNormTest, Gradient) {
+TEST_P(LayerNormTest, GradientIsTheDerivativeWithoutPadding) {
   manual_seed(3);
   const Dim batch("batch", 3), time("time", tensor({2, 0, 1}, {batch})), feature("feature", 4);
   LayerNorm layer = LayerNorm::init(feature, {.dtype = f64});

@@ -56,7 +56,7 @@ void set(at::Tensor& parameter, const at::Tensor& value) {
   parameter.copy_(value);
 }
 
-TEST_P(TorchTest, Lstm) {
+TEST_P(TorchTest, LstmAgreesWithTorch) {
   LstmCell cell = LstmCell::init(in, hidden, {.dtype = f64});
   cell.bias = random_normal({cell.gate}, f64);
   torch::nn::LSTM net(torch::nn::LSTMOptions(4, 5));
@@ -125,7 +125,7 @@ TEST_P(TorchTest, LayerNormAndLosses) {
           nn::mse_loss(frames, to_torch(q)));
 }
 
-TEST_P(TorchTest, Ctc) {
+TEST_P(TorchTest, CtcLossAgreesWithTorch) {
   // No alignment of the second entry's two frames spells its three labels.
   const Dim spelling("spelling", tensor({2, 3, 0}, {batch}));
   const Tensor labels = tensor({1, 1, 0, 3, 2, 3, 0, 0, 0}, {batch, spelling});

@@ -64,7 +64,7 @@ TEST_P(AssociativeScanTest, AxesLieAnywhereAndMayBeEmpty) {
   expect_values(run([](Tensor x) { return associative_scan(product, x, 0); })(zeros({0, 3})), {});
 }
 
-TEST_P(AssociativeScanTest, OfATreeIsALinearRecurrence) {
+TEST_P(AssociativeScanTest, ScanOfATreeComputesALinearRecurrence) {
   const Dim batch("batch", 2), time("time", 7);
   manual_seed(3);
   const Affine x{cast(random_normal({batch, time}), f64), cast(random_normal({time, batch}), f64)};
@@ -191,7 +191,7 @@ TEST_P(AssociativeScanTest, TheDirectionalDerivativeOfAProduct) {
       {1, 3, 15 + 6, 105 + 42}, 1e-12);
 }
 
-TEST(AssociativeScanErrorTest, WhatItDoesNotTake) {
+TEST(AssociativeScanErrorTest, RefusesOpsThatChangeTypesAndWrongAxes) {
   const Tensor x = zeros({4, 3});
   EXPECT_EQ(message_of<DTypeError>([&] {
               associative_scan([](const Tensor& a, const Tensor&) { return cast(a, f64); }, x, 0);

@@ -152,7 +152,7 @@ TEST_P(BacktrackTest, NoStepsAndNoEntries) {
             "f32[steps=3,batch=0,beam=2]");
 }
 
-TEST_P(BacktrackTest, Errors) {
+TEST_P(BacktrackTest, RefusesOperandsWithoutTheirDims) {
   const auto f = run([&](const Tensor& labels, const Tensor& backrefs) {
     return backtrack(std::pair{labels, labels}, backrefs, steps, beam);
   });

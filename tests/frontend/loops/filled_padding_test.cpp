@@ -50,7 +50,7 @@ class FilledPaddingTest : public ::testing::TestWithParam<std::vector<int>> {
   }
 };
 
-TEST_P(FilledPaddingTest, OfTheState) {
+TEST_P(FilledPaddingTest, ReductionsOfTheStateAgreeWithEagerMode) {
   for (const auto& [name, reduce] : reductions)
     for (const Axes& over : axes) {
       SCOPED_TRACE(name);
@@ -60,7 +60,7 @@ TEST_P(FilledPaddingTest, OfTheState) {
     }
 }
 
-TEST_P(FilledPaddingTest, OfACapturedTensor) {
+TEST_P(FilledPaddingTest, ReductionsOfACaptureAgreeWithEagerMode) {
   for (const auto& [name, reduce] : reductions)
     for (const Axes& over : axes) {
       SCOPED_TRACE(name);
@@ -70,7 +70,7 @@ TEST_P(FilledPaddingTest, OfACapturedTensor) {
     }
 }
 
-TEST_P(FilledPaddingTest, OfACapturedTensorAndASlice) {
+TEST_P(FilledPaddingTest, ReductionsOfACaptureAndASliceAgreeWithEagerMode) {
   for (const auto& [name, reduce] : reductions)
     for (const Axes& over : axes) {
       SCOPED_TRACE(name);
@@ -82,7 +82,7 @@ TEST_P(FilledPaddingTest, OfACapturedTensorAndASlice) {
 
 // A masked residual is saved by a loop that runs all entries, as its maximum mixes them; the
 // gradient reads it along another dim.
-TEST_P(FilledPaddingTest, OfAValueThatTwoReductionsRead) {
+TEST_P(FilledPaddingTest, TwoReductionsOfAValueAgreeWithEagerMode) {
   expect_planned([&](const Tensor&, const Tensor& tick, const Tensor& s) {
     return 0.9 * s + tick + 0.2 * max(logsumexp(s, width) + s, batch);
   });

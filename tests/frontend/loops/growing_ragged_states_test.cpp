@@ -9,7 +9,7 @@ namespace {
 class GrowingRaggedStatesTest : public InEveryMode {};
 REEL_IN_EVERY_MODE(GrowingRaggedStatesTest);
 
-TEST_P(GrowingRaggedStatesTest, EndedEntriesKeepElementsThatNoRunningEntryHas) {
+TEST_P(GrowingRaggedStatesTest, FinishedEntriesKeepElementsThatNoRunningEntryHas) {
   const auto loss = [](const Tensor& x) {
     const Dim batch = x.dim("batch"), none("hist", zeros({batch}, i32));
     const auto grow = [](const Tensor& x_t, const std::pair<Tensor, Dim>& s) {

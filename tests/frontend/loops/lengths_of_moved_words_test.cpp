@@ -337,7 +337,7 @@ TEST_P(LengthsOfMovedWordsTest, ScansOverTheResultSeeTheLettersOfEachWord) {
       (Words{0, 1.5, 18, 180, 0, 7, 70}));
 }
 
-TEST_P(LengthsOfMovedWordsTest, Gradients) {
+TEST_P(LengthsOfMovedWordsTest, GradientsOfMovedWordsAreDerivatives) {
   const Dim all("all", 6), beam("beam", 2);
   const std::vector<std::function<Tensor(const Tensor&)>> functions{
       [&](const Tensor& x) { return pad(x, words, 1, 1, 3.); },

@@ -116,7 +116,7 @@ TEST_P(LengthsOfSlicesTest, GatherTakesTheLengthsAlong) {
   EXPECT_EQ(means(tensor({{1, 2, 0}, {1, 0, 0}}, {batch, words})), (Words{3, 5, 1.5, 8.5, 7}));
 }
 
-TEST_P(LengthsOfSlicesTest, WhatMovesWordsMovesTheirLengths) {
+TEST_P(LengthsOfSlicesTest, LengthsMoveWithTheirWords) {
   const auto means = [&](auto f) {
     return valid(run([&](const Tensor& x) { return mean(f(x), letters); })(text()));
   };
@@ -421,7 +421,7 @@ TEST_P(LengthsOfSlicesTest, AScanOverNoSentenceWithALimitHasAGradient) {
 
 /// A slice may outlive the dims that a body with finished entries sees. The next iteration has new
 /// dims, often at the same addresses, and must not find the old slices by them.
-TEST(SlicesOfIterationsTest, ASliceThatIsKeptIsNotTakenForAnotherDims) {
+TEST(SlicesOfIterationsTest, HeldSliceIsNotTakenForThatOfAnotherDim) {
   const Dim both("batch", 2), one("one", 1), time("time", tensor({1, 6}, {both})),
       letters("letters", tensor({{1, 0, 0, 0, 0, 0}, {2, 3, 1, 1, 2, 3}}, {both, time}));
   const Tensor x = expand(full({}, 1., f64), {both, time, letters});

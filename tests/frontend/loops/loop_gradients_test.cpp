@@ -19,7 +19,7 @@ auto second(F f) {
   return grad([f](const Tensor& x) { return sum(sin(grad(f)(x))); });
 }
 
-TEST_P(LoopGradientsTest, OfLoopsInLoopsOverOneDim) {
+TEST_P(LoopGradientsTest, NestedLoopsOverOneDimHaveTwoDerivatives) {
   const Dim in("in", 3);
   const auto loss = [&](const Tensor& x) {
     const auto inner = [&](const Tensor& x_t, const Tensor& s) {
@@ -47,7 +47,7 @@ TEST_P(LoopGradientsTest, OfLoopsInLoopsOverOneDim) {
   expect_gradient_of(slope, x, run(second(loss))(x));
 }
 
-TEST_P(LoopGradientsTest, OfAStateWhoseLengthsRunOverTheLoopsDim) {
+TEST_P(LoopGradientsTest, StateWithLengthsOverTheLoopsDimHasSecondGradients) {
   // Inside the loop there are no entries for the lengths, so all of time counts.
   const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch}));
   const auto loss = [&](const Tensor& x) {
@@ -65,7 +65,7 @@ TEST_P(LoopGradientsTest, OfAStateWhoseLengthsRunOverTheLoopsDim) {
   expect_gradient_of(slope, x, run(second(loss))(x));
 }
 
-TEST_P(LoopGradientsTest, OfAStateThatIsStackedWhereSomeOfItIsPadding) {
+TEST_P(LoopGradientsTest, StackedStateWithPaddingHasTwoDerivatives) {
   const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch}));
   const auto loss = [&](const Tensor& x) {
     const auto result = scan(Scan{.spatial_dim = batch, .initial = x, .body = [](const Tensor& s) {
@@ -94,7 +94,7 @@ TEST_P(LoopGradientsTest, SlicesAlongTheDimOfLengthsHaveNoPadding) {
   expect_same_bits(mask_padding(gradient), mask_padding(clean_gradient));
 }
 
-TEST_P(LoopGradientsTest, OfWhatIsSummedOverEntriesThatHaveEnded) {
+TEST_P(LoopGradientsTest, SumOverFinishedEntriesCountsTheRunningOne) {
   // After the second entry has finished, both entries show the first one, which counts twice.
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
   const Tensor x = tensor({.2, .3, .4, 0.}, {batch, time}, f64);
@@ -106,7 +106,7 @@ TEST_P(LoopGradientsTest, OfWhatIsSummedOverEntriesThatHaveEnded) {
   expect_values(run(grad(loss))(x), {3, 3, 1, 0});
 }
 
-TEST_P(LoopGradientsTest, OfAScanThatAConditionEndsBeforeItsSlicesDo) {
+TEST_P(LoopGradientsTest, GradientOfXsIsAsLongAsXsIfAConditionEndsTheScan) {
   // The loop's stacks are shorter than xs; the gradient of xs is not.
   const Dim batch("batch", 2), in("in", 3);
   const auto loss = [&](const std::pair<Tensor, Tensor>& x) {
@@ -130,7 +130,7 @@ TEST_P(LoopGradientsTest, OfAScanThatAConditionEndsBeforeItsSlicesDo) {
   expect_gradient_of(slope, x, std::pair{first, indices});
 }
 
-TEST_P(LoopGradientsTest, OfATracedFunctionWhoseLoopReadsNoneOfItsSlices) {
+TEST_P(LoopGradientsTest, UnreadSlicesGiveATracedGradientItsDim) {
   // time is known from x alone, on which no result of the body depends.
   const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch}));
   const auto f = run([&](const Tensor& x) {
@@ -144,7 +144,7 @@ TEST_P(LoopGradientsTest, OfATracedFunctionWhoseLoopReadsNoneOfItsSlices) {
   expect_values(grad(f)(ones({batch, time}, f64)), {1, 0, 1, 1});
 }
 
-TEST_P(LoopGradientsTest, WhatNoPathLeadsToGetsNoZeros) {
+TEST_P(LoopGradientsTest, ValuesWithoutAPathGetNoZeroCotangent) {
   // 0 times the infinite derivative of sqrt at 0 would be NaN.
   const Dim in("in", 2);
   const auto loss = [&](const Tensor& x) {
@@ -172,7 +172,7 @@ TEST_P(LoopGradientsTest, WhatNoPathLeadsToGetsNoZeros) {
 /// Not differentiable. If `bad` is not read, it must get no cotangent at all instead of zeros.
 Tensor bad(const Tensor& x) { return sqrt(x - x); }
 
-TEST_P(LoopGradientsTest, OfABranchThatNoIterationTakes) {
+TEST_P(LoopGradientsTest, BranchThatNoIterationTakesGivesNoCotangent) {
   const auto f = [](const Tensor& x) {
     const Tensor y = bad(x);
     return fori_loop(
@@ -188,7 +188,7 @@ TEST_P(LoopGradientsTest, OfABranchThatNoIterationTakes) {
   expect_values(grad(run(f))(scalar(0.8, f64)), {3 * 0.64}, 1e-12);
 }
 
-TEST_P(LoopGradientsTest, OfABranchThatSomeIterationsTake) {
+TEST_P(LoopGradientsTest, BranchThatOneIterationTakesGivesItsCotangent) {
   const auto f = [](const std::pair<Tensor, Tensor>& p) {
     const Tensor y = sin(p.first);
     return fori_loop(
@@ -205,7 +205,7 @@ TEST_P(LoopGradientsTest, OfABranchThatSomeIterationsTake) {
   expect_values(db, {3 * b * b * a * std::sin(a)}, 1e-12);
 }
 
-TEST_P(LoopGradientsTest, OfAnInnerLoopThatNeverRuns) {
+TEST_P(LoopGradientsTest, InnerLoopThatNeverRunsGivesNoCotangent) {
   const auto f = [](const Tensor& x, const Tensor& times) {
     const Tensor y = bad(x);
     return fori_loop(
@@ -220,7 +220,7 @@ TEST_P(LoopGradientsTest, OfAnInnerLoopThatNeverRuns) {
   expect_values(run(grad(f))(scalar(0.8, f64), scalar(0)), {3 * 0.64}, 1e-12);
 }
 
-TEST_P(LoopGradientsTest, OfSlicesThatNoIterationReads) {
+TEST_P(LoopGradientsTest, SlicesThatNoIterationReadsGetNoCotangent) {
   const auto f = [](const Tensor& x) {
     const Tensor xs = bad(x * ones({3}, f64));
     return fori_loop(
@@ -241,7 +241,7 @@ TEST_P(LoopGradientsTest, OfSlicesThatNoIterationReads) {
   expect_values(run(grad(f))(scalar(0.8, f64)), {7 * std::pow(0.8, 6)}, 1e-12);
 }
 
-TEST_P(LoopGradientsTest, OfABranchInABranchAndOfOneInACalledFunction) {
+TEST_P(LoopGradientsTest, UntakenNestedAndCalledBranchesGiveNoCotangent) {
   const auto nested = [](const Tensor& x) {
     const Tensor y = bad(x);
     return cond(
@@ -262,7 +262,7 @@ TEST_P(LoopGradientsTest, OfABranchInABranchAndOfOneInACalledFunction) {
   expect_values(run(grad(f))(scalar(0.8, f64)), {1.6}, 1e-12);
 }
 
-TEST_P(LoopGradientsTest, OfWhatALoopInALoopSavesAndNobodyReads) {
+TEST_P(LoopGradientsTest, UnreadResidualsOfNestedLoopsHaveEmptyCotangents) {
   // Each iteration saves a list; the cotangent of these lists is a list of empty lists.
   const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch}));
   const auto loss = run([&](const Tensor& x) {
@@ -311,7 +311,7 @@ class OrderOfSumsTest : public ::testing::Test {
   }
 };
 
-TEST_F(OrderOfSumsTest, OfWhatABodyReturnsFromOutside) {
+TEST_F(OrderOfSumsTest, ReturnedCaptureHasTheBitsOfEagerMode) {
   const auto loss = [](const Tensor& x) {
     const Tensor ys =
         scan(Scan{.xs = zeros({3}, f64), .body = [&](const Tensor&) { return x; }}).ys;
@@ -321,7 +321,7 @@ TEST_F(OrderOfSumsTest, OfWhatABodyReturnsFromOutside) {
   for (const double x : {2., 0.3, 1.7, 2.9}) expect_equal(loss, scalar(x, f64));
 }
 
-TEST_F(OrderOfSumsTest, OfAStateThatIsStackedAsItIs) {
+TEST_F(OrderOfSumsTest, StackedStateHasTheBitsOfEagerMode) {
   const auto loss = [](const Tensor& x) {
     const auto result =
         scan(Scan{.spatial_dim = Dim(3), .initial = softplus(x), .body = [](const Tensor& s) {
@@ -332,7 +332,7 @@ TEST_F(OrderOfSumsTest, OfAStateThatIsStackedAsItIs) {
   for (const double x : {2., 0.3, 1.1, -0.9}) expect_equal(loss, scalar(x, f64));
 }
 
-TEST_F(OrderOfSumsTest, OfOneTensorInSeveralPlacesOfTheState) {
+TEST_F(OrderOfSumsTest, OneTensorInSeveralStatesHasTheBitsOfEagerMode) {
   const auto loss = [](const Tensor& x) {
     const auto body = [](const Tensors& s) {
       const Tensor h = gelu(s[0] + 0.3 * s[1] * s[2]);
@@ -345,7 +345,7 @@ TEST_F(OrderOfSumsTest, OfOneTensorInSeveralPlacesOfTheState) {
   for (const double x : {2., 0.3, 1.1, -0.9}) expect_equal(loss, scalar(x, f64));
 }
 
-TEST_F(OrderOfSumsTest, OfStatesAndSlicesThatAreOneTensor) {
+TEST_F(OrderOfSumsTest, OneTensorAsStateAndSliceHasTheBitsOfEagerMode) {
   const auto loss = [](const Tensor& x) {
     const auto body = [&](const Tensors& xs, const Tensors& s) {
       return std::pair{None{}, Tensors{s[0] + xs[0] * x, s[1] * s[0] * xs[1]}};
@@ -357,7 +357,7 @@ TEST_F(OrderOfSumsTest, OfStatesAndSlicesThatAreOneTensor) {
   for (const double x : {2., 0.3, 1.1, -0.9}) expect_equal(loss, tensor({x, 0.7}, {}, f64));
 }
 
-TEST_F(OrderOfSumsTest, OfABranch) {
+TEST_F(OrderOfSumsTest, BranchHasTheBitsOfEagerMode) {
   const auto loss = [](const Tensor& x) {
     return cond(
                x > 10., [&] { return x; }, [&] { return tanh(x + sin(x) * x); }) +
@@ -366,7 +366,7 @@ TEST_F(OrderOfSumsTest, OfABranch) {
   for (const double x : {2., 0.3, 1.1, -0.9}) expect_equal(loss, scalar(x, f64));
 }
 
-TEST_F(OrderOfSumsTest, OfWhatHasNothingToMask) {
+TEST_F(OrderOfSumsTest, ValuesWithoutPaddingHaveTheBitsOfEagerMode) {
   const Dim batch("batch", 1), time("time", tensor({2}, {batch}));
   const auto loss = [](const Tensor& x) {
     const Tensor product = mask_padding(x) * mod(x, 2.5) * variance(x, x.dim("time"));
@@ -376,7 +376,7 @@ TEST_F(OrderOfSumsTest, OfWhatHasNothingToMask) {
     expect_equal(loss, tensor({0.375, x}, {time, batch}, f64));
 }
 
-TEST_F(OrderOfSumsTest, OfProductsAlongWhatHasNothingToMask) {
+TEST_F(OrderOfSumsTest, ProductsWithoutPaddingHaveTheBitsOfEagerMode) {
   const Dim batch("batch", 2), time("time", tensor({3, 3}, {batch}));
   const auto loss = [&](const Tensor& x) {
     const Tensor before = cumprod(x, batch), product = matmul(x, x, x.dim("time"));

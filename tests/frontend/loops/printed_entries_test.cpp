@@ -53,7 +53,7 @@ class Sums {
   }
 };
 
-TEST_P(PrintedEntriesTest, EndedOnesArePadding) {
+TEST_P(PrintedEntriesTest, FinishedEntriesPrintAsPadding) {
   const Sums sums;
   expect_lines([&] { run([&](const Tensor& x) { return sums(x); })(sums.x); }, kSums);
 }
@@ -66,7 +66,7 @@ TEST_P(PrintedEntriesTest, UnderAGradientAndAPolicy) {
   }
 }
 
-TEST_P(PrintedEntriesTest, OfAScanThatAConditionEnds) {
+TEST_P(PrintedEntriesTest, EntriesFinishedByAConditionPrintAsPadding) {
   const Dim batch("batch", 3);
   const auto f = [&](const Tensor& x) {
     return scan(Scan{.cond_dims = {batch},
@@ -106,7 +106,7 @@ TEST_P(PrintedEntriesTest, InALoopInALoop) {
                 "iteration 0: f32[batch=2] [2. - ]", "iteration 1: f32[batch=2] [3. - ]"});
 }
 
-TEST_P(PrintedEntriesTest, OfAReversedScan) {
+TEST_P(PrintedEntriesTest, ReversedScanPrintsFinishedEntriesAsPadding) {
   const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch}));
   const auto f = [&](const Tensor& x) {
     return scan(Scan{.spatial_dim = time,

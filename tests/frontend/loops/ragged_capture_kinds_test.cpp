@@ -96,13 +96,13 @@ TEST_P(RaggedCaptureKindsTest, DivisionBySums) {
     return sum(weights / sum(weights, r.source) * r.keys, r.source) + r.turned(r.x);
   });
 }
-TEST_P(RaggedCaptureKindsTest, Logarithms) {
+TEST_P(RaggedCaptureKindsTest, LogarithmsOfSumsReadEachEntryAlone) {
   expect_alone([](const Read& r) {
     return log(sum(r.keys, r.source)) * r.h + log(sum(exp(r.keys * r.h), r.source)) + r.x;
   });
   expect_alone([](const Read& r) { return logsumexp(r.keys * r.turned(r.h), r.source) * r.x; });
 }
-TEST_P(RaggedCaptureKindsTest, Sorts) {
+TEST_P(RaggedCaptureKindsTest, SortsReadEachEntryAlone) {
   expect_alone([](const Read& r) {
     const Tensor first = gather(sort(r.keys * r.scale, r.source), scalar(0, i32), r.source);
     return first * r.h + max(r.keys + r.h, r.source) + r.x;
@@ -125,7 +125,7 @@ TEST_P(RaggedCaptureKindsTest, OrderOfElements) {
     return gather(sums, scalar(0, i32), r.source) + sum(shift(turned, r.source, 1), r.source) * r.x;
   });
 }
-TEST_P(RaggedCaptureKindsTest, Products) {
+TEST_P(RaggedCaptureKindsTest, ProductsReadEachEntryAlone) {
   expect_alone([](const Read& r) {
     const Tensor weights = softmax(matmul(r.keys, r.turned(r.h), r.hidden), r.source);
     return matmul(weights, r.keys, r.source) * r.scale + r.x;

@@ -150,7 +150,7 @@ TEST_F(ReversalDimsTest, ElementsOfListsHaveTheDimsThatAreKnownOutside) {
   expect_all_forms_agree(f, {w});
 }
 
-TEST_F(ReversalDimsTest, SavedListThatOnlyALoopThatDoesNotRunLeadsTo) {
+TEST_F(ReversalDimsTest, GradientsAgreeIfOnlyALoopThatNeverRunsReadsResiduals) {
   // The inner loop saves residuals for a number of iterations known only at run time. Its result is
   // read only in a third loop, which does not run.
   const auto f = [](const In& in) {
@@ -175,7 +175,7 @@ TEST_F(ReversalDimsTest, SavedListThatOnlyALoopThatDoesNotRunLeadsTo) {
   expect_all_forms_agree(f, {tensor({.1, .2}, {2}, f64)});
 }
 
-TEST_F(ReversalDimsTest, SavedListOfElementsWithDimsOfTheirOwnThatNoSecondCotangentReaches) {
+TEST_F(ReversalDimsTest, GradientsAgreeIfNoSecondCotangentReachesResidualsWithOwnDims) {
   // Each iteration makes the dim anew.
   const auto f = [&](const In& in) {
     using State = std::pair<Tensor, Tensor>;
@@ -197,7 +197,7 @@ TEST_F(ReversalDimsTest, SavedListOfElementsWithDimsOfTheirOwnThatNoSecondCotang
   expect_all_forms_agree(f, {w});
 }
 
-TEST_F(ReversalDimsTest, SavedListThatNoSecondCotangentReaches) {
+TEST_F(ReversalDimsTest, GradientsAgreeIfNoSecondCotangentReachesResiduals) {
   // The number of the inner loop's iterations, and of its residuals, is known only at run time. The
   // residuals are read only through max, which passes no second gradients.
   const auto f = [](const In& in) {
@@ -217,7 +217,7 @@ TEST_F(ReversalDimsTest, SavedListThatNoSecondCotangentReaches) {
   expect_all_forms_agree(f, {tensor({.1, .2, .4, .3}, {2, 2}, f64)});
 }
 
-TEST_F(ReversalDimsTest, SavedElementsOfOtherSizesInStepsWithEndedEntries) {
+TEST_F(ReversalDimsTest, GradientsAgreeIfResidualsOfFinishedEntriesChangeSize) {
   // The residuals of the innermost scan are longer in every iteration of the loop around it. They
   // have a dim that finished entries of the outermost loop see with other lengths.
   const Dim own("own", tensor({1, 2, 1}, {batch}));

@@ -5,7 +5,7 @@
 namespace reel {
 namespace {
 
-TEST_F(ReversalTest, EndedEntriesInTheReverseOfAReverseLoop) {
+TEST_F(ReversalTest, GradientsAgreeIfEntriesFinishInTheReverseOfAReverseLoop) {
   for (const bool backwards : {false, true})
     expect_all_forms_agree(
         [&](const In& in) {
@@ -42,7 +42,7 @@ TEST_F(ReversalTest, BodyThatCouplesEntries) {
       {x, s0});
 }
 
-TEST_F(ReversalTest, EntriesEndedByACondition) {
+TEST_F(ReversalTest, GradientsAgreeIfAConditionFinishesEntries) {
   expect_all_forms_agree(
       [&](const In& in) {
         auto [ys, last, dim] = scan(Scan{
@@ -185,7 +185,7 @@ TEST_F(ReversalTest, LoopWithoutBackPropStaysConstantUnderATape) {
   expect_values(grad(f)(scalar(2.0)), {16});
 }
 
-TEST_F(ReversalTest, PaddingOfACapturedDimThatIsLongerThanALiveEntrys) {
+TEST_F(ReversalTest, GradientsAgreeIfCapturedPaddingIsLongerThanARunningEntry) {
   const Dim enc("enc", tensor({2, 3, 1}, {batch}));
   const Tensor memory = tensor({.5, .6, kNan, .1, .2, .3, .9, kNan, kNan}, {batch, enc}, f64);
   expect_all_forms_agree(

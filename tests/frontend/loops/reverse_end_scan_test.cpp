@@ -154,7 +154,7 @@ TEST_P(ReverseEndScanTest, HasTheGradientsOfTheForwardScanOverReversedEntries) {
       1e-6);
 }
 
-TEST_P(ReverseEndScanTest, OfPlainSizesAndOneConditionForAll) {
+TEST_P(ReverseEndScanTest, OneConditionEndsAReverseScanOverPlainSizes) {
   const auto f = [](const Tensor& x) {
     const auto [ys, state, dim] = scan(Scan{.cond_dims = {},
                                             .initial = scalar(1., f64),

@@ -57,7 +57,7 @@ TEST_P(ReverseScanTest, GradientsUnderPolicies) {
 
 /// Iteration k reads element length - 1 - k of each entry, also of a sequence that all entries
 /// share.
-TEST_P(ReverseScanTest, WhatEntriesShareIsTakenFromTheEndOfEach) {
+TEST_P(ReverseScanTest, SharedXsAreReadFromTheEndOfEachEntry) {
   const Dim batch("batch", 3), time("time", tensor({2, 0, 3}, {batch}));
   const Tensor x = tensor({10., 20., 30.}, {time}, f64);
   const auto f = [&](const Tensor& x) {
@@ -79,7 +79,7 @@ TEST_P(ReverseScanTest, WhatEntriesShareIsTakenFromTheEndOfEach) {
                    tensor({12., 0., 12.3}, {batch}, f64), 1e-12);
 }
 
-TEST_P(ReverseScanTest, WhatTheBodyGivesToAllEntriesStandsAtTheirElements) {
+TEST_P(ReverseScanTest, SharedYsStandAtTheElementsOfEachEntry) {
   const Dim batch("batch", 3), time("time", tensor({2, 0, 3}, {batch}));
   const auto f = [&](const Tensor& x) {
     return scan(Scan{.spatial_dim = time,
@@ -114,7 +114,7 @@ TEST_P(ReverseScanTest, ArraysStandInTheOrderOfTheElements) {
   expect_values(run(f)(tensor({{1., 2., 0.}, {3., 4., 5.}}, {batch, time})), {3, 12, 2, 9, 0, 5});
 }
 
-TEST_P(ReverseScanTest, PiecesBeginAtTheEndsOfEntries) {
+TEST_P(ReverseScanTest, TruncationCountsFromTheEndOfEachEntry) {
   const Dim batch("batch", 2), time("time", tensor({2, 3}, {batch}));
   const auto loss = [&](const Tensor& x) {
     return sum(scan(Scan{.spatial_dim = time,

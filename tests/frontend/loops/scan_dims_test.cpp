@@ -14,7 +14,7 @@ struct History {
 };
 
 /// A finished entry also sees the lengths of a running one, so that it cannot cause 0/0.
-TEST_P(ScanDimsTest, EndedEntriesOfAScanShareTheLengthsOfALiveOne) {
+TEST_P(ScanDimsTest, FinishedEntriesReadTheLengthsOfARunningOne) {
   const Dim batch("batch", 3), time("time", tensor({2, 0, 3}, {batch}));
   const auto loss = [&](const std::pair<Tensor, Tensor>& xw) {
     const auto& [x, w] = xw;
@@ -139,7 +139,7 @@ struct Beam {
 };
 
 /// The state carries Dims from outside; y may have such a dim.
-TEST_P(ScanDimsTest, YMayHaveADimFromOutsideThatTheStateHandsOn) {
+TEST_P(ScanDimsTest, YMayHaveADimFromOutsideThatTheStateCarries) {
   const Dim batch("batch", 3), time("time", 3), single("beam", 1), three("beam", 3);
   const Tensor x = tensor({1., 2., 3., 4., 5., 6., 7., 8., 9.}, {batch, time});
   const auto steps = [&](const Dim& of_y) {

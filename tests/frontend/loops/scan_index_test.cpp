@@ -85,7 +85,7 @@ TEST_P(ScanIndexTest, WithCondAndWithoutXs) {
   expect_values(counting.second, {16});
 }
 
-TEST_P(ScanIndexTest, OfASizeThatATraceDoesNotKnow) {
+TEST_P(ScanIndexTest, IndexCountsAlongASizeUnknownToTheTrace) {
   const auto f = run([](const Tensor& x) {
     const Tensor some = pack(x, x > 1.0);
     return scan(Scan{.xs = some,

@@ -19,7 +19,7 @@ class Ragged {
 };
 
 TEST_P(ScanTest,
-       EndedEntriesMakeNoNanInGradients) {  // with a shared parameter and a captured tensor
+       FinishedEntriesMakeNoNaNInGradients) {  // with a shared parameter and a captured tensor
   const Ragged r;
   const Tensor scale = tensor({1., 2., 3.}, {r.batch});
   const auto loss = [&](std::pair<Tensor, Tensor> xw) {
@@ -206,7 +206,7 @@ TEST_P(ScanTest, YsAreNamedAsWhatTheyAreStackedAlong) {
             "a name, or let xs, state and spatial_dim have none.");
 }
 
-TEST_P(ScanTest, OfAStateWithoutAxesYSaysWhetherWhatComesOutIsNamed) {
+TEST_P(ScanTest, YDecidesWhetherTheStackOfAScalarStateIsNamed) {
   const Dim z("z", 2);
   const auto decode = [](const Tensor& y) {
     return [y](const Tensor& token) {
@@ -299,7 +299,7 @@ TEST_P(ScanTest, OneConditionForEntriesWithLengthsOfTheirOwn) {
             "scan \"scan\": cond_dims is given, but no cond; give both, or neither");
 }
 
-TEST_P(ScanTest, OfAStateThatEntriesShareWhatNoLiveOneShowsStays) {
+TEST_P(ScanTest, SharedStateKeepsElementsThatNoRunningEntryShows) {
   const Dim batch("batch", 3);
   const Dim time("time", tensor({0, 2, 1}, {batch})), other("other", tensor({1, 1, 3}, {batch}));
   const Tensor x = tensor({.3, .2}, {time}, f64), steps = zeros({batch, other}, f64);

@@ -36,7 +36,7 @@ TEST_P(TracedLoopsTest, ADimThatOnlyAnUnreadCaptureSaysIsStillKnownInside) {
   expect_values(f(scalar(0), zeros({in})), {0});
 }
 
-TEST_P(TracedLoopsTest, AStackThatNobodyReadsMakesNoDimThatIsKnownAround) {
+TEST_P(TracedLoopsTest, UnreadStackMakesNoDimKnownOutside) {
   const Dim in("in", 3);
   const auto f = run([&](const Tensor& most, const Tensor& x) {
     const auto cut = scan(Scan{.spatial_dim = in,
@@ -54,7 +54,7 @@ TEST_P(TracedLoopsTest, AStackThatNobodyReadsMakesNoDimThatIsKnownAround) {
   expect_values(f(scalar(2), zeros({in})), {8});
 }
 
-TEST_P(TracedLoopsTest, SlicesThatNobodyReadsSayHowLongALoopRuns) {
+TEST_P(TracedLoopsTest, UnreadSlicesDecideHowLongALoopRuns) {
   const auto f = run([](const Tensor& most, const Tensor& x) {
     const Tensor cut =
         scan(Scan{.xs = x, .body = [](const Tensor& x_t) { return x_t; }, .max_seq_len = most}).ys;
@@ -66,7 +66,7 @@ TEST_P(TracedLoopsTest, SlicesThatNobodyReadsSayHowLongALoopRuns) {
   expect_values(f(scalar(3), zeros({3})), {0.5, 0.5});
 }
 
-TEST_P(TracedLoopsTest, WhatHasTheLoopsDimStaysInside) {
+TEST_P(TracedLoopsTest, ValuesWithTheLoopsDimStayInside) {
   const Dim in("in", 3);
   const auto loss = [&](const Tensor& x) {
     const auto body = [&](const Tensor& x_t) { return sum(sin(x_t - x)); };
@@ -76,7 +76,7 @@ TEST_P(TracedLoopsTest, WhatHasTheLoopsDimStaysInside) {
   expect_gradient_of(loss, x, run(grad(loss))(x));
 }
 
-TEST_P(TracedLoopsTest, WhatHasLengthsOverTheLoopsDimHasThoseOfItsEntryInside) {
+TEST_P(TracedLoopsTest, LengthsOverTheLoopsDimAreThoseOfItsEntryInside) {
   const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch}));
   const auto loss = [&](const Tensor& w, const Tensor& x) {
     const Dim time = x.dim("time");
@@ -89,7 +89,7 @@ TEST_P(TracedLoopsTest, WhatHasLengthsOverTheLoopsDimHasThoseOfItsEntryInside) {
   expect_values(slope(zeros({batch, time})), {2, 1});  // one entry has one element
 }
 
-TEST_P(TracedLoopsTest, OfAListOfListsThatNobodyWroteToComesAnEmptyList) {
+TEST_P(TracedLoopsTest, UnwrittenListOfListsGivesAnEmptyList) {
   // The gradient of a traced function: an inner loop without iterations saves an empty list.
   const Dim batch("batch", 1), in("in", tensor({2}, {batch}));
   const auto loss = run([&](const Tensor& s, const Tensor& x) {
@@ -235,7 +235,7 @@ TEST_P(TracedLoopsTest, CotangentsOfAStackHaveNoPaddingWhereItsDimGoes) {
   expect_values(slope(x, zeros({time}, f64)), {2, 1});
 }
 
-TEST_P(TracedLoopsTest, ListsOfListsAreSavedAmongEndedEntries) {
+TEST_P(TracedLoopsTest, ResidualsBesideFinishedEntriesMayBeListsOfLists) {
   // Two inner loops save a list in each iteration. Its elements have a dim that finished entries
   // see with other lengths.
   const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch})),

@@ -14,7 +14,7 @@ struct History {
 
 class TruncateTest : public InEveryMode {};
 
-TEST_P(TruncateTest, PiecesHaveTheGradientsThatTheyHaveAlone) {
+TEST_P(TruncateTest, StateIsAConstantWhereGradientsAreTruncated) {
   manual_seed(3);
   const Tensor w = random_normal({3, 3}, f64) * 0.5, x = random_normal({7, 2, 3}, f64);
   for (const bool reverse : {false, true}) {
@@ -38,7 +38,7 @@ TEST_P(TruncateTest, PiecesHaveTheGradientsThatTheyHaveAlone) {
       expect_same_bits(same.second.second, full.second.second);
     }
     // By hand: pieces with the state passed on as a constant.
-    const auto pieces = [&](const std::pair<Tensor, Tensor>& p) {
+    const auto stopped_by_hand = [&](const std::pair<Tensor, Tensor>& p) {
       Tensor h = p.second, total = scalar(0.0, f64);
       for (int k = 0; k < 7; ++k) {
         if (k == 3 || k == 6) h = stop_gradient(h);
@@ -47,7 +47,7 @@ TEST_P(TruncateTest, PiecesHaveTheGradientsThatTheyHaveAlone) {
       }
       return total + sum(h);
     };
-    const auto cut = f(3)(p), expected = value_and_grad(pieces)(p);
+    const auto cut = f(3)(p), expected = value_and_grad(stopped_by_hand)(p);
     expect_all_close(cut.first, full.first, 1e-12);
     expect_all_close(cut.second.first, expected.second.first, 1e-12);
     expect_all_close(cut.second.second, expected.second.second, 1e-12);
@@ -55,7 +55,7 @@ TEST_P(TruncateTest, PiecesHaveTheGradientsThatTheyHaveAlone) {
   }
 }
 
-TEST_P(TruncateTest, TheStateOfAnEntryThatHasEndedIsNotCut) {
+TEST_P(TruncateTest, StateOfAFinishedEntryIsNotTruncated) {
   const Dim batch("batch", 2), time("time", tensor({2, 7}, {batch}));
   const Tensor x = ones({time, batch}, f64);
   const auto f = run(grad([&](const Tensor& initial) {
@@ -126,7 +126,7 @@ TEST_P(TruncateTest, DrawsAreTheSame) {
   expect_same_bits(f(3), f(0));
 }
 
-TEST_P(TruncateTest, EntriesThatEndHaveTheGradientsOfTheirPieces) {
+TEST_P(TruncateTest, EntriesThatFinishAreTruncatedAsAlone) {
   const Dim batch("batch", 3), time("time", tensor({2, 7, 4}, {batch}));
   const Tensor x = random_normal({time, batch}, f64), w = random_normal({batch}, f64);
   const auto cell = [&w](const Tensor& x, const Tensor& h) { return tanh(w * h + x); };
@@ -160,7 +160,7 @@ TEST_P(TruncateTest, EntriesThatEndHaveTheGradientsOfTheirPieces) {
 }
 
 // A reverse entry begins at its own end, regardless of the lengths of others.
-TEST_P(TruncateTest, BackwardsPiecesAreThoseOfEachEntry) {
+TEST_P(TruncateTest, ReverseEntriesAreTruncatedFromTheirOwnEnd) {
   const auto gradient = [&](int length, int other, std::int64_t truncate) {
     const Dim batch("batch", 2), time("time", tensor({length, other}, {batch})), unit("unit", 3);
     const Tensor x = expand(cast(range(time), f64) * 0.1 + 0.2, {time, batch});

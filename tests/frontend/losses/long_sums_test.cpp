@@ -92,7 +92,7 @@ TEST_P(LongSumsTest, IterationsHaveTheSameBitsInEveryMode) {
   }
 }
 
-TEST_P(LongSumsTest, AStateThatIsHandedOnHasTheBitsOfEagerMode) {
+TEST_P(LongSumsTest, UnchangedStateHasTheBitsOfEagerMode) {
   if (!is_exact()) return;
   const auto loss = [](const Tensor& w, const Tensor& xs) {
     const auto body = [&](const Tensor& x, const std::pair<Tensor, Tensor>& s) {

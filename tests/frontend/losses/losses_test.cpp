@@ -277,10 +277,10 @@ TEST_P(LossesTest, ZeroHasNoSign) {
     expect_zeros_without_sign(value);
     expect_zeros_without_sign(gradient);
   };
-  const Dim none("none", 0), ended("ended", tensor({0, 0}, {batch})), labels("labels", 2);
+  const Dim none("none", 0), all_empty("ended", tensor({0, 0}, {batch})), labels("labels", 2);
   const Dim frames("frames", 2);
   for (const double smoothing : {0., 0.1})
-    for (const Dim& dim : {none, ended}) {
+    for (const Dim& dim : {none, all_empty}) {
       Dims dims{batch, dim, classes};
       const Tensor targets = zeros({batch, dim}, i32);
       check(

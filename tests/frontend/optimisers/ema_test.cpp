@@ -85,7 +85,7 @@ TEST(EmaTest, ErrorsNameWhatDiffers) {
             "Ema: decay must be in [0, 1), got 1");
 }
 
-TEST(EmaTest, WhatWasThereBeforeTheFirstUpdateMayBeNaN) {
+TEST(EmaTest, ParametersBeforeTheFirstUpdateMayBeNaN) {
   const std::vector<Tensor> before{tensor({std::nan(""), 1.})}, after{tensor({2., 3.})};
   Ema ema(before);
   ema.update(after);

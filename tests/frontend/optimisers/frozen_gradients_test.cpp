@@ -101,7 +101,7 @@ TEST_F(FrozenGradientsTest, AreInNoExecutorsGraph) {
   }
 }
 
-TEST_F(FrozenGradientsTest, OfMicroBatchesAreNotSummed) {
+TEST_F(FrozenGradientsTest, MicroBatchesSumNoFrozenGradients) {
   const auto loss_of = [](const Pair& p, const Tensor& x) {
     return Weighted{sum(square(matmul(tanh(matmul(x, p.encoder)), p.head))), scalar(2.0)};
   };
@@ -151,7 +151,7 @@ TEST_P(StoppedGradientsTest, AreZerosAndNoRows) {
   EXPECT_EQ(stopped.words.slices().indices.numel(), 0);
 }
 
-TEST_F(FrozenGradientsTest, OfMicroBatchesInCallsOfTheirOwnAreStopped) {
+TEST_F(FrozenGradientsTest, SeparateCallsOfMicroBatchesStopFrozenGradients) {
   const Tagger model;
   const AdamW<Tagger> adam(model, {.groups = kAllButTheHead});
   const auto stopped = [&](const Tagger& m, const Batch& b) {

@@ -229,7 +229,7 @@ TYPED_TEST(EveryOptimiser, MembersHaveAName) {
   EXPECT_EQ(TypeParam::member_names().size(), std::tuple_size_v<decltype(optimiser.members())>);
 }
 
-TEST(OptimisersTest, CheckpointsNameWhatIsKeptOfEachParameter) {
+TEST(OptimisersTest, CheckpointsNameTheStateOfEachParameter) {
   const Layer layer{zeros({2}), zeros({3})};
   const auto paths = [](const auto& optimiser) { return join(tree_paths(optimiser)); };
   EXPECT_EQ(paths(Sgd(layer)), "step, learning_rate");

@@ -164,7 +164,7 @@ TEST_P(GradientSumTest, HasTheBitsOfOneBatchIfSumsAreExact) {
   }
 }
 
-TEST_P(GradientSumTest, OfNothingIsZero) {
+TEST_P(GradientSumTest, MeanOfWeightZeroIsZero) {
   const Model model{ones({2}), ones({2}), ones({1})};
   const auto [loss, gradient] = run([](const Model& model) {
     GradientSum<Model> sum(model);
@@ -187,7 +187,7 @@ TEST_P(GradientSumTest, NamesTheDtypeThatDiffers) {
             "GradientSum<Model>(model, f64)");
 }
 
-TEST_P(GradientSumTest, OfTableRowsIsDense) {
+TEST_P(GradientSumTest, SumOfTableRowsIsDense) {
   const Dim vocab("vocab", 4), feature("feature", 2), batch("batch", 3);
   struct Words {
     EmbeddingTable table;

@@ -41,7 +41,7 @@ TEST_P(ScheduleTest, ExponentialFallsByItsFactor) {
                   [](double t) { return 2 * std::pow(0.25, t / 4); });
 }
 
-TEST_P(ScheduleTest, PiecesFollowEachOther) {
+TEST_P(ScheduleTest, SchedulesFollowEachOther) {
   const Schedule schedule = Schedule::warm_up(1, 5)
                                 .then(Schedule::cosine(1, 0.5, 10))
                                 .then(Schedule::exponential(0.5, 0.9, 1));
@@ -75,7 +75,7 @@ TEST(ScheduleTest, StepsBelowZeroCountAsZero) {
   EXPECT_EQ(Schedule::warm_up(2, 4)(-1), 0.5);
 }
 
-TEST(ScheduleTest, WhatIsOutOfRangeIsRefused) {
+TEST(ScheduleTest, ArgumentsOutOfRangeAreRefused) {
   EXPECT_EQ(message_of<ArgumentError>([] { return Schedule::warm_up(1, 0); }),
             "Schedule::warm_up: steps must be positive, got 0");
   EXPECT_EQ(message_of<ArgumentError>([] { return Schedule::cosine(1, INFINITY, 5); }),

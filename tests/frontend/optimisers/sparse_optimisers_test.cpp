@@ -87,7 +87,7 @@ struct RowRule {
   void skip() { ++t; }
 };
 
-TEST_P(SparseOptimisersTest, Sgd) {
+TEST_P(SparseOptimisersTest, SgdUpdatesTheRowsThatAreRead) {
   expect_steps_of_rows(
       GetParam(), [](const Model& m) { return Sgd(m, {.learning_rate = 0.1}); },
       [](const Tensor&) {
@@ -302,7 +302,7 @@ TEST(SparseUpdates, NeverMakeTheWholeGradient) {
   EXPECT_LT(peak_of(jit(step)), kTable / 10);
 }
 
-TEST(SparseUpdates, LeaveATableThatSomebodyElseHolds) {
+TEST(SparseUpdates, LeaveATableHeldByAnotherReference) {
   Model m = model();
   const Tensor held = m.words.dense();
   Sgd sgd(m, {.learning_rate = 0.1});

@@ -134,7 +134,7 @@ TEST_P(CheckpointMemoryTest, ABudgetBesideAFileWhereOnlyARunTellsHowLong) {
 
 // The residuals of the inner loop of the current iteration exist twice until they are copied behind
 // earlier residuals.
-TEST_P(CheckpointMemoryTest, OfStepsThatAreLoops) {
+TEST_P(CheckpointMemoryTest, InnerLoopsTakeThePredictedMemory) {
   const Tensor xs = full({60, 4, 32}, 0.1, f64), of_step = full({6}, 0.1, f64),
                first = full({4, 32}, 0.5, f64);
   const auto over = [&](const Checkpoint& policy, bool is_fori) {
@@ -165,7 +165,7 @@ TEST_P(CheckpointMemoryTest, OfStepsThatAreLoops) {
     }
 }
 
-TEST_P(CheckpointMemoryTest, OfStepsThatCountOverNamedDims) {
+TEST_P(CheckpointMemoryTest, InnerLoopsOverNamedDimsTakeThePredictedMemory) {
   const Dim time("time", 60), batch("batch", 4), h("h", 32);
   const Tensor x = full({time, batch, h}, 0.1, f64), first = full({batch, h}, 0.5, f64);
   for (const int every : {1, 16, 1000}) {
@@ -234,7 +234,7 @@ TEST_P(CheckpointMemoryTest, ABudgetOfAStateThatBeginsSmall) {
 
 // The ys are not read; a gradient that needs their values must take them from the residuals of the
 // policy.
-TEST_P(CheckpointMemoryTest, OfStepsThatStackWhatNobodyReads) {
+TEST_P(CheckpointMemoryTest, UnreadYsTakeNoMemory) {
   const auto f = [](std::int64_t steps, std::int64_t rows, const Checkpoint& policy,
                     const SwapMemory& swap) {
     return [xs = full({steps, rows, 32}, 0.1, f64), first = full({rows, 32}, 0.5, f64), policy,
@@ -285,7 +285,7 @@ TEST_P(CheckpointMemoryTest, StepsThatAreLoopsInAFile) {
 
 // Every iteration would save the same value. It is saved once for all of them, or recomputed in
 // each.
-TEST_P(CheckpointMemoryTest, WhatIsMadeOfWeightsAloneIsNotKeptStepByStep) {
+TEST_P(CheckpointMemoryTest, ValuesOfWeightsAloneAreNoResidualOfEachIteration) {
   const auto keep = [](const StepValue&) { return Saving::keep; };
   const auto turned = [](const Tensor& w) { return transpose(matmul(w, w), {1, 0}); };
   const auto turned_again = [&](const Tensor& w) { return checkpoint(turned)(w); };
@@ -315,7 +315,7 @@ TEST_P(CheckpointMemoryTest, WhatIsMadeOfWeightsAloneIsNotKeptStepByStep) {
     }
 }
 
-TEST(SavedValuesTest, OfALastStateThatNobodyReadsOnlyTheDimsAreNeeded) {
+TEST(SavedValuesTest, UnreadLastStateIsNoResidual) {
   const Dim time("time", 64), batch("batch", 4), h("h", 32), to("to", 32);
   const auto f = [&](const Tensor& w) {
     const auto body = [&](const Tensor& x, const Tensor& s) {
@@ -333,7 +333,7 @@ TEST(SavedValuesTest, OfALastStateThatNobodyReadsOnlyTheDimsAreNeeded) {
 }
 
 // A rule that spills selects residuals of the iterations; recomputed iterations stay in memory.
-TEST_P(CheckpointMemoryTest, WhatARuleSpillsOfStepsThatAreRunAgainIsInMemory) {
+TEST_P(CheckpointMemoryTest, RulesSpillNoResidualsOfRecomputedIterations) {
   for (const Checkpoint& policy : {Checkpoint::every(16), Checkpoint::budget(1 << 17)}) {
     const auto under = [&](Saving all) {
       return rnn(64, policy.where([all](const StepValue&) { return all; }));

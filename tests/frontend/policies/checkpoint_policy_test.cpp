@@ -21,7 +21,7 @@ class CheckpointPolicyTest : public UnderPolicies {
   }
 };
 
-TEST_P(CheckpointPolicyTest, OfAScanInBothDirections) {
+TEST_P(CheckpointPolicyTest, ScansInBothDirectionsHaveTheSameGradients) {
   for (const bool reverse : {false, true}) {
     const auto make = [&](const Checkpoint& policy) {
       return [policy, reverse](const Problem& p) {
@@ -41,7 +41,7 @@ TEST_P(CheckpointPolicyTest, OfAScanInBothDirections) {
   }
 }
 
-TEST_P(CheckpointPolicyTest, OfOneTensorThatIsStateAndSlicesAndComesOutAgain) {
+TEST_P(CheckpointPolicyTest, OneTensorAsStateXsAndYsHasTheSameGradients) {
   // In f32, the order in which the three cotangents are added shows.
   for (int i = 0; i < 8; ++i) {
     const auto make = [](const Checkpoint& policy) {
@@ -58,7 +58,7 @@ TEST_P(CheckpointPolicyTest, OfOneTensorThatIsStateAndSlicesAndComesOutAgain) {
   }
 }
 
-TEST_P(CheckpointPolicyTest, OfNamedDimsAndRaggedLengths) {
+TEST_P(CheckpointPolicyTest, RaggedScansHaveTheSameGradients) {
   const Dim batch("batch", 3), in("in", 2), unit("unit", 2);
   const Dim time("time", tensor({5, 0, 3}, {batch}));
   manual_seed(4);
@@ -83,7 +83,7 @@ TEST_P(CheckpointPolicyTest, OfNamedDimsAndRaggedLengths) {
   }
 }
 
-TEST_P(CheckpointPolicyTest, OfLoopsWhoseLengthNobodyKnows) {
+TEST_P(CheckpointPolicyTest, LoopsOfUnknownLengthHaveTheSameGradients) {
   const auto make = [](const Checkpoint& policy) {
     return [policy](const Tensor& w) {
       const auto cond = [](const std::pair<Tensor, Tensor>& s) { return sum(s.first) < 40.0; };
@@ -99,7 +99,7 @@ TEST_P(CheckpointPolicyTest, OfLoopsWhoseLengthNobodyKnows) {
   expect_same_gradients(make, tensor({1.01, 1.02, 1.03}, {}, f64));
 }
 
-TEST_P(CheckpointPolicyTest, OfScansThatEndByACondition) {
+TEST_P(CheckpointPolicyTest, ScansThatEndByAConditionHaveTheSameGradients) {
   const Dim batch("batch", 3);
   const auto make = [&](const Checkpoint& policy) {
     return [&batch, policy](const Tensor& w) {
@@ -120,7 +120,7 @@ TEST_P(CheckpointPolicyTest, OfScansThatEndByACondition) {
   expect_same_gradients(make, tensor({1.1, 1.3, 1.7}, {batch}, f64));
 }
 
-TEST_P(CheckpointPolicyTest, OfLoopsInsideOfLoops) {
+TEST_P(CheckpointPolicyTest, NestedLoopsHaveTheSameGradients) {
   const auto make = [](const Checkpoint& policy) {
     return [policy](const Problem& p) {
       const auto inner = [&](const Tensor& h) {
@@ -144,7 +144,7 @@ TEST_P(CheckpointPolicyTest, OfLoopsInsideOfLoops) {
   expect_same_gradients(make, problem(6));
 }
 
-TEST_P(CheckpointPolicyTest, OfLayersInOneBodyOnTwoThreads) {
+TEST_P(CheckpointPolicyTest, TwoLayersOnTwoThreadsHaveTheSameGradients) {
   const auto make = [](const Checkpoint& policy) {
     return [policy](const Problem& p) {
       using State = std::pair<Tensor, Tensor>;
@@ -166,7 +166,7 @@ TEST_P(CheckpointPolicyTest, OfLayersInOneBodyOnTwoThreads) {
   set_threads(before);
 }
 
-TEST_P(CheckpointPolicyTest, OfBodiesThatDraw) {
+TEST_P(CheckpointPolicyTest, BodiesThatDrawHaveTheSameGradients) {
   const auto make = [](const Checkpoint& policy) {
     return [policy](const Problem& p) {
       const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -182,7 +182,7 @@ TEST_P(CheckpointPolicyTest, OfBodiesThatDraw) {
   expect_same_gradients(make, problem(10));
 }
 
-TEST_P(CheckpointPolicyTest, OfStatesThatAreArraysAndGrow) {
+TEST_P(CheckpointPolicyTest, GrowingArraysHaveTheSameGradients) {
   const auto make = [](const Checkpoint& policy) {
     return [policy](const Tensor& x) {
       const auto body = [&](const Tensor& x, const std::pair<TensorArray, Tensor>& s) {
@@ -271,7 +271,7 @@ TEST_P(CheckpointPolicyTest, ARuleChoosesByOpAndName) {
     }
 }
 
-TEST_P(CheckpointPolicyTest, WhatABodyPrintsIsPrintedOnce) {
+TEST_P(CheckpointPolicyTest, RecomputedBodiesPrintOnce) {
   const auto f = run(value_and_grad([](const Tensor& x) {
     const auto body = [](const Tensor& x, const Tensor& h) {
       const Tensor next = print(h * x, "h");
@@ -440,7 +440,7 @@ TEST(CheckpointRuleTest, SaysWhatIsStacked) {
             (Names{"carry", "dot"}));
 }
 
-TEST(CheckpointErrorsTest, Policies) {
+TEST(CheckpointErrorsTest, PoliciesRefuseZeroStepsAndNegativeBytes) {
   EXPECT_EQ(message_of<ArgumentError>([] { return Checkpoint::every(0); }),
             "Checkpoint::every: got 0 steps; give at least 1");
   EXPECT_EQ(message_of<ArgumentError>([] { return Checkpoint::budget(-1); }),

@@ -135,7 +135,7 @@ TEST_P(CheckpointStepsTest, ManyStepsAtATimeInMemory) {
     }
 }
 
-TEST_P(CheckpointStepsTest, OfLoopsWhoseLengthNobodyKnows) {
+TEST_P(CheckpointStepsTest, UnknownLengthRunsTheBodyAsOftenAsPredicted) {
   using State = std::pair<Tensor, Tensor>;
   const Tensor wide = random_normal({128}, f64);
   for (const int steps : lengths())

@@ -44,7 +44,7 @@ Tensor with_history(const Tensor& x, const Dim& start, const LoopPolicy& policy)
 
 // A loop of no iteration reads the history: residuals have no cotangent, and zeros have their
 // sizes.
-TEST_P(GrowingDerivativesTest, ThatASecondDerivativeDoesNotReach) {
+TEST_P(GrowingDerivativesTest, PoliciesAgreeIfNoSecondDerivativeReachesTheHistory) {
   const Dim time("time", 2);
   const Tensor x = tensor({.3, -.4}, {time}, f64);
   for (const bool is_static : {false, true}) {

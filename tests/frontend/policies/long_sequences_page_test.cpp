@@ -65,7 +65,7 @@ TEST_F(LongSequencesPage, AskBeforeYouRun) {
   EXPECT_TRUE(out.str().find("each iteration runs ") != std::string::npos) << out.str();
 }
 
-TEST_F(LongSequencesPage, WhatWasKept) {
+TEST_F(LongSequencesPage, MemoryReportsCheckpoints) {
   const Tensor x = steps(1000);
   const auto step = jit(
       grad([](const Model& m, const Tensor& x) { return loss(m, x, Checkpoint::every(32), {}); }));
@@ -109,18 +109,18 @@ TEST_F(LongSequencesPage, GradientsThatReachBackAHundredSteps) {
 
 TEST_F(LongSequencesPage, ASequenceLongerThanMemory) {
   save_npy(path, steps(1000));
-  const auto piece_loss = [](const Model& m, const LstmCell::State& state, const Tensor& x) {
+  const auto window_loss = [](const Model& m, const LstmCell::State& state, const Tensor& x) {
     const auto made = recur(m.cell, x, x.dim("time"), {.initial = state});
     return std::pair{mean(square(m.readout(made.outputs))), made.state};
   };
-  const auto step = jit(value_and_grad(piece_loss));
+  const auto step = jit(value_and_grad(window_loss));
   LstmCell::State state = model.cell.initial_state({batch});
-  int pieces = 0;
-  for (Sequence text(path, {batch, in}); text.left() >= 100; ++pieces) {
+  int windows = 0;
+  for (Sequence text(path, {batch, in}); text.left() >= 100; ++windows) {
     const auto [made, gradient] = step(model, state, text.next(Dim("time", 100)));
     state = made.second;
   }
-  EXPECT_EQ(pieces, 10);
+  EXPECT_EQ(windows, 10);
 }
 
 }  // namespace

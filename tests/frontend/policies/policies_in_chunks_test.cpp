@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(ByTwos, PoliciesInChunksTest,
                          name_of);
 
 /// The kind of the inner loop in each iteration.
-enum class Inside { counts, goes_along_a_dim, goes_along_a_piece };
+enum class Inside { counts, goes_along_a_dim, goes_along_slices };
 
 /// A loop with a policy around inner loops of `inner` iterations, which save all residuals.
 auto of_loops_inside(Inside inside, const Dim& inner, const LoopPolicy& policy) {
@@ -176,7 +176,7 @@ auto of_loops_inside(Inside inside, const Dim& inner, const LoopPolicy& policy) 
       };
       const auto with_slice = [&](const Tensor& i, const State& state) {
         const State next =
-            at.first(inside == Inside::goes_along_a_piece ? x + i : x * i, state).second;
+            at.first(inside == Inside::goes_along_slices ? x + i : x * i, state).second;
         return std::pair{at.readout(next.h), next};
       };
       if (inside == Inside::counts) {
@@ -184,7 +184,7 @@ auto of_loops_inside(Inside inside, const Dim& inner, const LoopPolicy& policy) 
         return std::pair{at.readout(next.h), next};
       }
       const Tensor along = cast(range(inner), f32) * 0.1f;
-      const Tensor xs = inside == Inside::goes_along_a_piece
+      const Tensor xs = inside == Inside::goes_along_slices
                             ? expand(along, {inner, at.x.dim("batch"), at.x.dim("in")})
                             : along;
       const auto of_step =
@@ -197,7 +197,7 @@ auto of_loops_inside(Inside inside, const Dim& inner, const LoopPolicy& policy) 
 
 // Inner loops are chunked by their own iterations, also without a policy.
 TEST(PoliciesOfLoopsInsideTest, GradientsHaveTheBitsOfKeepingAll) {
-  for (const Inside inside : {Inside::counts, Inside::goes_along_a_dim, Inside::goes_along_a_piece})
+  for (const Inside inside : {Inside::counts, Inside::goes_along_a_dim, Inside::goes_along_slices})
     for (const auto& [steps, inner] : {std::pair{1, 3}, {7, 5}, {100, 3}, {131, 2}, {40, 60}}) {
       const Problem at = problem(steps);
       const auto gradient = [&, inner = Dim("inner", inner)](const LoopPolicy& policy) {

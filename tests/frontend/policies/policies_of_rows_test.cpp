@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, PoliciesOfRowsTest,
 
 // Part of the state is shared by all rows, and matrices have its dim. A rule that recomputes sums
 // of its cotangent keeps the gradient from being split into row blocks.
-TEST(PoliciesOfStatesTest, WhatIsTheSameForAllRows) {
+TEST(PoliciesOfStatesTest, SharedStateHasTheBitsOfKeepingAll) {
   const Dim batch("batch", 24), time("time", 5), in("in", 33), hidden("hidden", 64),
       next("next", 64);
   const auto again = [](const StepValue&) { return Saving::recompute; };

@@ -202,7 +202,7 @@ TEST_P(PoliciesOfTermsTest, GradientsHaveTheBitsOfKeepingAll) {
       expect_bits_of_keeping_all(name, step, model(n, GetParam()));
 }
 // Enough iterations for several chunks.
-TEST_P(PoliciesOfTermsTest, OfManySteps) {
+TEST_P(PoliciesOfTermsTest, ManyIterationsHaveTheBitsOfKeepingAll) {
   for (const auto& [name, step] : all_steps())
     expect_bits_of_keeping_all(name, step, model({1500, 3, 24}, GetParam()));
 }

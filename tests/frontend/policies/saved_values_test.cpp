@@ -31,7 +31,7 @@ KeptValues kept(const Checkpoint& checkpoint, const SwapMemory& swap = false) {
   return saved_values(loss(checkpoint, swap))(ones({4, 4}, f64), ones({kSteps, 2, 4}, f64));
 }
 
-TEST(SavedValuesTest, OfEveryStep) {
+TEST(SavedValuesTest, CountsResidualsOfEveryIteration) {
   const KeptValues all = kept({});
   // The operands of tanh_grad and of the product.
   EXPECT_EQ(all.bytes(), 2 * kSteps * kState + 4) << str(all);
@@ -39,7 +39,7 @@ TEST(SavedValuesTest, OfEveryStep) {
       << str(all);
 }
 
-TEST(SavedValuesTest, OfCheckpoints) {
+TEST(SavedValuesTest, CountsCheckpointsOfEachPolicy) {
   const auto states = [](const KeptValues& all) {
     std::int64_t bytes = 0;
     for (const KeptValue& value : all.values)
@@ -220,7 +220,7 @@ TEST(SavedValuesTest, SaysWhatOfThatIsInMemory) {
   EXPECT_EQ(few.bytes_in_files(), 0);
 }
 
-TEST(SavedValuesTest, OfAFunctionWithoutLoops) {
+TEST(SavedValuesTest, CheckpointedFunctionHasNoResiduals) {
   const Tensor w = ones({3, 3}), x = ones({2, 3});
   const auto plain = [](const Tensor& w, const Tensor& x) {
     return sum(square(matmul(checkpoint_name(exp(matmul(x, w)), "hidden"), w)));
@@ -279,7 +279,7 @@ TEST(SavedValuesTest, KnowsTheDimsOfALoopWithACountThatIsATensor) {
   EXPECT_EQ(saved_values(f(Checkpoint::budget(10'000)))(x).loops.at(0).checkpoints, 5000);
 }
 
-TEST(SavedValuesTest, OfAttention) {
+TEST(SavedValuesTest, AttentionWeightsAreNoResiduals) {
   const Dim queries("queries", 3), keys("keys", 4), features("features", 2), batch("batch", 2);
   const Tensor k = ones({keys, features}, f64);
   const auto plain = [&](const Tensor& q) { return sum(attention(q, k, k, keys, features)); };

@@ -80,7 +80,7 @@ TEST_F(SpillFileTest, AFolderThatOneMayNotWriteToIsAnErrorAndTheNextRunIsNot) {
 }
 
 // The residuals in the file are lost before the gradient reads them.
-TEST_F(SpillFileTest, AShortReadOnTheWayBackIsAnErrorAndTheNextRunIsNot) {
+TEST_F(SpillFileTest, ShortReadByTheGradientFailsAndTheNextRunWorks) {
   const SwappingProblem p = problem();
   const auto expected = vjp(loss(false), p).second(scalar(1.0));
   {

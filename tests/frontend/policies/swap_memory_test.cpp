@@ -31,7 +31,7 @@ TEST_P(SwapMemoryTest, GradientsAreTheSame) {
   }
 }
 
-TEST_P(SwapMemoryTest, OfLoopsWhoseLengthNobodyKnows) {
+TEST_P(SwapMemoryTest, LoopsOfUnknownLengthHaveTheSameBits) {
   const auto f = [](const SwapMemory& swap) {
     return [swap](const Tensor& w) {
       const auto cond = [](const std::pair<Tensor, Tensor>& s) { return s.first < kSteps; };
@@ -74,7 +74,7 @@ TEST_P(SwapMemoryTest, CheckpointsLieInAFileToo) {
   }
 }
 
-TEST_P(SwapMemoryTest, OfLoopsInsideOfLoopsWhateverTheOuterOneKeeps) {
+TEST_P(SwapMemoryTest, NestedLoopsHaveTheSameBitsUnderAnyOuterPolicy) {
   const SwappingProblem p = problem();
   const auto f = [](const Checkpoint& checkpoint, const SwapMemory& outer,
                     const SwapMemory& inner) {
@@ -110,7 +110,7 @@ TEST_P(SwapMemoryTest, OfLoopsInsideOfLoopsWhateverTheOuterOneKeeps) {
 }
 
 // Also in several chunks of the plan's own size.
-TEST_P(SwapMemoryTest, WhatARuleSpillsIsWritten) {
+TEST_P(SwapMemoryTest, ResidualsThatARuleSpillsAreWritten) {
   const auto f = [](const SavingRule& rule) {
     return [policy = rule ? Checkpoint().where(rule) : Checkpoint()](const SwappingProblem& p) {
       const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -135,7 +135,7 @@ TEST_P(SwapMemoryTest, WhatARuleSpillsIsWritten) {
 
 // In a trace, and in the recorded loop of a policy, only the outermost loop writes to a file. In
 // eager mode without a policy, every run of an inner loop writes.
-TEST_P(SwapMemoryTest, OfLoopsInsideOfWhatDoesNotSwap) {
+TEST_P(SwapMemoryTest, InnerLoopsSpillOnlyInEagerModeWithoutAPolicy) {
   const SwappingProblem p = problem();
   const auto inner = [](const SwappingProblem& p, const Tensor& h, const SwapMemory& swap) {
     return fori_loop(0, 8, [&](const Tensor&, const Tensor& h) { return tanh(matmul(h, p.w)); }, h,
@@ -174,7 +174,7 @@ TEST_P(SwapMemoryTest, OfLoopsInsideOfWhatDoesNotSwap) {
 }
 
 // The residuals of the inner loop are lists with an element for each inner iteration.
-TEST_P(SwapMemoryTest, OfListsThatLoopsInsideSaved) {
+TEST_P(SwapMemoryTest, ResidualListsOfInnerLoopsAreSpilled) {
   constexpr int kOuter = 60, kInner = 10;
   const auto f = [](const SwapMemory& swap) {
     return [swap](const Tensor& w) {
@@ -203,7 +203,7 @@ TEST_P(SwapMemoryTest, OfListsThatLoopsInsideSaved) {
   EXPECT_LT(memory().saved.peak, 600'000);
 }
 
-TEST_P(SwapMemoryTest, OfStepsOfDifferentSizes) {
+TEST_P(SwapMemoryTest, IterationsOfDifferentSizesHaveTheSameBits) {
   const auto f = [](const SwapMemory& swap) {
     return [swap](const Tensor& x) {
       const auto body = [](const Tensor& x, const Tensor& h) {

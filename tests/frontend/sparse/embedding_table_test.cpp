@@ -75,7 +75,7 @@ TEST_P(EmbeddingTableTest, RowsStayWhereABranchThatReadsTheWholeIsNotTaken) {
   }
 }
 
-TEST_P(EmbeddingTableTest, WhatALoopHandsOnIsNoTableAnyMore) {
+TEST_P(EmbeddingTableTest, StateOfALoopHasAWholeGradient) {
   // The gradient is whole, also if the loop has no iteration, or returns a capture.
   for (const int steps : {0, 2})
     for (const bool is_captured : {false, true}) {
@@ -114,7 +114,7 @@ TEST_P(EmbeddingTableTest, ATableThatNothingReadsHasNoRows) {
   EXPECT_EQ(slices.indices.numel(), 0);
 }
 
-TEST_P(EmbeddingTableTest, WhatReadsItAsAWholeHasAWholeGradient) {
+TEST_P(EmbeddingTableTest, WholeReadGivesAWholeGradient) {
   const auto f = [](const Model& m, const Tensor& ids) {
     return score(m, ids) + sum(square(m.words.dense()));
   };
@@ -160,7 +160,7 @@ TEST_P(EmbeddingTableTest, PaddingOfIndicesReadsNoRow) {
   expect_values(gradient.to_dense(), {2, 4, 12, 16, 0, 0, 14, 16});
 }
 
-TEST_P(EmbeddingTableTest, EntriesThatHaveEndedAddNothing) {
+TEST_P(EmbeddingTableTest, FinishedEntriesAddNothing) {
   const Dim batch("batch", 2), vocab("vocab", 4), feature("feature", 2);
   const Dim time("time", tensor({1, 3}, {batch}));
   const Model at{EmbeddingTable(reshape(table(), {vocab, feature})),
@@ -328,7 +328,7 @@ TEST_P(EmbeddingTableTest, PoliciesOfLoopsGiveTheSameRows) {
   }
 }
 
-TEST_P(EmbeddingTableTest, AFunctionThatIsComputedAgain) {
+TEST_P(EmbeddingTableTest, RecomputedFunctionGivesTheRowsItReads) {
   const auto f = [](const Model& m, const Tensor& ids) { return checkpoint(scanned)(m, ids); };
   expect_values(rows(f, tensor({{2, 0}, {3, 3}})).indices, {2, 0, 3, 3});
 }

@@ -135,7 +135,7 @@ TEST_P(SparseTensorTest, TransposeChangesRowsAndColumns) {
                 ",1] and dense_shape i32[1]");
 }
 
-TEST_P(SparseTensorTest, WhatCountsNowhereDoesNotInAProductEither) {
+TEST_P(SparseTensorTest, ElementsWithoutAPlaceAddNothingToAProduct) {
   // 0 times infinity is NaN, so elements without a place must be left out instead of multiplied by
   // zeros.
   const double inf = std::numeric_limits<double>::infinity();

@@ -38,7 +38,7 @@ auto loss_of_layers(bool is_checkpointed) {
   };
 }
 
-TEST_P(CheckpointedTest, WhatEachFunctionIsGivenForItselfHasTheSameBitsAndSoHaveItsDraws) {
+TEST_P(CheckpointedTest, UnsharedArgumentsAndDrawsHaveTheSameBits) {
   const Layers at = layers(3);
   const auto f = [&](bool is_checkpointed) {
     manual_seed(7);
@@ -72,7 +72,7 @@ TEST_P(CheckpointedTest, DrawsAreThoseOfTheScopeAroundIt) {
   expect_all_close(a.second, b.second, 1e-14);
 }
 
-TEST_P(CheckpointedTest, OfAnyOrderUpToTheOrderInWhichWhatIsSharedAddsUp) {
+TEST_P(CheckpointedTest, SharedArgumentHasCloseGradientsOfAnyOrder) {
   const Layers at = layers(1);
   const auto f = [&](bool is_checkpointed) {
     manual_seed(7);
@@ -92,7 +92,7 @@ TEST_P(CheckpointedTest, OfAnyOrderUpToTheOrderInWhichWhatIsSharedAddsUp) {
 
 // In a trace the argument and the capture are one value, and its cotangents must be added in one
 // order.
-TEST_P(CheckpointedTest, WhatItIsGivenMayBeWhatItReadsFromOutside) {
+TEST_P(CheckpointedTest, ArgumentMayAlsoBeACapture) {
   const auto loss = [](const Tensor& x) {
     const auto f = [&](const Tensor& s) { return std::tuple{x, exp(sin(s) * s), s}; };
     const auto [same, y, also] = checkpoint(f)(x);
@@ -315,7 +315,7 @@ TEST_P(CheckpointedTest, ARuleKeepsWhatAScanOfUnknownLengthGives) {
   }
 }
 
-TEST(CheckpointedRuleTest, WhatIsKeptIsNotComputedAgain) {
+TEST(CheckpointedRuleTest, ResidualsOfTheRuleAreNotRecomputed) {
   const Tensor w = ones({3, 3}, f64), x = ones({2, 3}, f64);
   const auto dots = [&](const SavingRule& rule) {
     const auto f = jit(value_and_grad([&](Tensor w) {
@@ -335,7 +335,7 @@ TEST(CheckpointedRuleTest, WhatIsKeptIsNotComputedAgain) {
   EXPECT_EQ(dots({}), 7);
 }
 
-TEST(CheckpointedRuleTest, WhatIsKeptIsTold) {
+TEST(CheckpointedRuleTest, ResidualsOfTheRuleAreReported) {
   const Tensor x = ones({8, 8}, f64);
   const auto bytes = [&](const SavingRule& rule) {
     return saved_values([&](const Tensor& x) {
@@ -373,7 +373,7 @@ TEST(CheckpointedPlanTest, AnArrayThatItStacksAndReturns) {
 
 REEL_IN_EVERY_MODE(CheckpointedTest);
 
-TEST(CheckpointedByTokensTest, KeepsNothingUntilItIsRunAgain) {
+TEST(CheckpointedByTokensTest, KeepsNothingUntilItIsRecomputed) {
   const auto f = [](bool is_checkpointed) {
     return [=](const Tensor& x) {
       Tensor h = x;

@@ -94,7 +94,7 @@ TEST(TapeTest, WatchesTreesAndNests) {
   expect_values(outer.gradient(first, x), {12});
 }
 
-TEST(TapeTest, GivesUpWhatItKeptUnlessPersistent) {
+TEST(TapeTest, ReleasesResidualsUnlessPersistent) {
   const Tensor x = scalar(2.0);
   Tape once;
   once.watch(x);

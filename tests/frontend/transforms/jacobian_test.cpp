@@ -6,7 +6,7 @@ namespace {
 
 class JacobianTest : public InEveryMode {};
 
-TEST_P(JacobianTest, OfAProductIsTheMatrix) {
+TEST_P(JacobianTest, JacobianOfAProductIsTheMatrix) {
   const Dim in("in", 3), out("out", 2);
   manual_seed(1);
   const Tensor w = random_normal({out, in}, f64), x = random_normal({in}, f64);
@@ -35,7 +35,7 @@ TEST_P(JacobianTest, SharedDimsGetOthersInFront) {
   expect_all_close(run(jacfwd(f))(x), j, 1e-12);
 }
 
-TEST_P(JacobianTest, OfALoopAgreesWithDifferences) {
+TEST_P(JacobianTest, JacobianOfALoopAgreesWithDifferences) {
   const Tensor x = tensor({0.3, -0.5, 0.7}, f64);
   const auto f = [](const Tensor& x) -> Tensor {
     return fori_loop(
@@ -54,7 +54,7 @@ TEST_P(JacobianTest, OfALoopAgreesWithDifferences) {
   expect_values(run(jacfwd(f))(x), expected, 1e-8);
 }
 
-TEST_P(JacobianTest, OfATreeIsATree) {
+TEST_P(JacobianTest, JacobianOfATreeIsATree) {
   const Dim in("in", 2);
   const Tensor x = tensor({1.0, 2.0}, {in}, f64), s = scalar(3.0, f64);
   const auto f = [](const std::pair<Tensor, Tensor>& p) -> Tensor { return p.first * p.second; };

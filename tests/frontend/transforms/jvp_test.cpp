@@ -88,7 +88,7 @@ struct Params {
 
 /// The state of the while loop has as many elements as the scan had iterations, and never changes.
 /// A pass then dropped the loop's result, whose size other ops mention.
-TEST_P(JvpTest, TangentsOfTangentsThroughAStateOfUnknownSizeThatIsHandedOn) {
+TEST_P(JvpTest, UnchangedStateOfUnknownSizeHasTangentsOfTangents) {
   const auto f = [](const In& x) {
     const auto step = [&](const Tensor& at) { return sin(at) * x[0]; };
     const Tensor limit = cast(floor(sum(x[0] * 0.)), i32) + 2;
@@ -127,7 +127,7 @@ TEST_P(JvpTest, TakesATupleApart) {
   expect_values(tangent, {34});
 }
 
-TEST_P(JvpTest, OfTheIdentityIsTheTangent) {
+TEST_P(JvpTest, IdentityReturnsItsTangent) {
   const auto f = run([](const Tensor& x, const Tensor& v) {
     return jvp([](const Tensor& x) { return std::pair{x, x}; }, x, v).second;
   });
@@ -211,7 +211,7 @@ TEST_P(JvpTest, ArraysInLoops) {
       {scalar(0.6, f64), w});
 }
 
-TEST_P(JvpTest, OfAnArray) {
+TEST_P(JvpTest, TangentOfAnArrayIsAnArray) {
   const auto f = run([](const Tensor& x) {
     const auto squares = [](const Tensor& x) {
       return TensorArray({f32, {}}).push_back(x * x).push_back(x).push_back(scalar(5.0));
@@ -367,7 +367,7 @@ TEST_P(JvpTest, ErrorsOfHvpNameIt) {
             "hvp: the function must return a scalar, got f32[2]; reduce it, with sum or mean");
 }
 
-TEST_P(JvpTest, OfAScanInAScanWhoseEntriesEnd) {
+TEST_P(JvpTest, NestedScanWhoseEntriesFinishHasTangents) {
   // A trace needs only the number of iterations of the inner loop's gradient.
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
   using In = std::pair<Tensor, Tensor>;

@@ -104,22 +104,22 @@ class PullbackEntriesTest : public InEveryMode {
   In in;
 };
 
-TEST_P(PullbackEntriesTest, OfElementwiseOps) {
+TEST_P(PullbackEntriesTest, PullbackOfElementwiseOpsIsTheGradientInside) {
   expect_as_gradients_inside(
       [](const Tensor& x, const Tensor& w, const Tensor&) { return tanh(x * w) * x; });
 }
-TEST_P(PullbackEntriesTest, OfAttentionOverOtherLengths) {
+TEST_P(PullbackEntriesTest, PullbackOfAttentionIsTheGradientInside) {
   expect_as_gradients_inside([](const Tensor& x, const Tensor& w, const Tensor& memory) {
     return tanh(x * w) * attention(x, memory);
   });
 }
-TEST_P(PullbackEntriesTest, OfALoopOverOtherLengths) {
+TEST_P(PullbackEntriesTest, PullbackOfALoopOverOtherLengthsIsTheGradientInside) {
   for (const Checkpoint& policy : {Checkpoint(), Checkpoint::every(2)})
     expect_as_gradients_inside([policy](const Tensor& x, const Tensor& w, const Tensor& memory) {
       return over_memory(x, w, memory, policy);
     });
 }
-TEST_P(PullbackEntriesTest, OfALoopThatCapturesOtherLengths) {
+TEST_P(PullbackEntriesTest, PullbackOfALoopWithCapturedLengthsIsTheGradientInside) {
   for (const Checkpoint& policy : {Checkpoint(), Checkpoint::every(2), Checkpoint::budget(1)})
     expect_as_gradients_inside([policy](const Tensor& x, const Tensor& w, const Tensor& memory) {
       const auto body = [&](const Tensor&, const Tensor& s) {
@@ -128,7 +128,7 @@ TEST_P(PullbackEntriesTest, OfALoopThatCapturesOtherLengths) {
       return fori_loop(0, 3, body, x, {.checkpoint = policy});
     });
 }
-TEST_P(PullbackEntriesTest, OfAStackOverOtherLengths) {
+TEST_P(PullbackEntriesTest, PullbackOfAStackIsTheGradientInside) {
   expect_as_gradients_inside([](const Tensor& x, const Tensor& w, const Tensor& memory) {
     const auto body = [&](const Tensor& m, const Tensor& s) {
       const Tensor next = tanh(s * w + m);
@@ -139,12 +139,12 @@ TEST_P(PullbackEntriesTest, OfAStackOverOtherLengths) {
     return sum(result.ys * memory, memory.dim("enc"));
   });
 }
-TEST_P(PullbackEntriesTest, OfACheckpointedFunctionThatCapturesOtherLengths) {
+TEST_P(PullbackEntriesTest, PullbackOfACheckpointedFunctionIsTheGradientInside) {
   expect_as_gradients_inside([](const Tensor& x, const Tensor& w, const Tensor& memory) {
     return checkpoint([&](const Tensor& x) { return tanh(x * w) * attention(x, memory); })(x);
   });
 }
-TEST_P(PullbackEntriesTest, OfABranchAndAJittedFunction) {
+TEST_P(PullbackEntriesTest, PullbackOfABranchOrJittedCallIsTheGradientInside) {
   expect_as_gradients_inside([](const Tensor& x, const Tensor& w, const Tensor& memory) {
     return cond(
         sum(x) < 1e9, [&] { return tanh(x * w) * attention(x, memory); }, [&] { return x; });
@@ -155,7 +155,7 @@ TEST_P(PullbackEntriesTest, OfABranchAndAJittedFunction) {
     })(x, w, memory);
   });
 }
-TEST_P(PullbackEntriesTest, OfACustomGradient) {
+TEST_P(PullbackEntriesTest, PullbackOfACustomGradientIsTheGradientInside) {
   using Residuals = std::tuple<Tensor, Tensor, Tensor>;
   const auto f = custom_vjp(
       [](const Tensor& x, const Tensor& memory) {
@@ -171,13 +171,13 @@ TEST_P(PullbackEntriesTest, OfACustomGradient) {
     return sum(f(x, memory), memory.dim("enc"));
   });
 }
-TEST_P(PullbackEntriesTest, OfAJittedFunctionThatCapturesOtherLengths) {
+TEST_P(PullbackEntriesTest, PullbackOfAJittedFunctionIsTheGradientInside) {
   expect_as_gradients_inside([](const Tensor& x, const Tensor& w, const Tensor& memory) {
     return jit([&](const Tensor& x) { return tanh(x * w) * attention(x, memory); })(x);
   });
 }
 // The first entry finishes first, so the body sees other lengths than the trace captured.
-TEST_P(PullbackEntriesTest, OfAJittedFunctionThatWasTracedOutside) {
+TEST_P(PullbackEntriesTest, PullbackOfATraceFromOutsideEqualsThatOfTheFunction) {
   const Dim enc = in[3].dim("enc");
   const auto over_enc = [&](const Tensor& x) { return tanh(x * in[3]); };
   const auto summed = [&](const Tensor& x) { return sum(square(over_enc(x)) * in[3], enc); };

@@ -224,10 +224,10 @@ class PullbackTest : public InEveryMode {
   }
 };
 
-TEST_P(PullbackTest, OfElementwiseOps) {
+TEST_P(PullbackTest, PullbackOfElementwiseOpsIsTheSameInEveryPlace) {
   expect_right_everywhere([](const Tensor& x, const Tensor& w) { return tanh(x * w) + x * x * w; });
 }
-TEST_P(PullbackTest, OfALinearFunction) {
+TEST_P(PullbackTest, PullbackOfALinearFunctionIsTheSameInEveryPlace) {
   expect_as_in_place([](const Tensor& x, const Tensor&) { return 2 * x; }, plain_places());
 }
 
@@ -235,10 +235,10 @@ Tensor loop_of(const Tensor& x, const Tensor& w, const ForiOptions& options = {}
   return fori_loop(
       0, 3, [&](const Tensor&, const Tensor& s) { return tanh(s * w) + x; }, x, options);
 }
-TEST_P(PullbackTest, OfALoop) {
+TEST_P(PullbackTest, PullbackOfALoopIsTheSameInEveryPlace) {
   expect_right_everywhere([](const Tensor& x, const Tensor& w) { return loop_of(x, w); });
 }
-TEST_P(PullbackTest, OfALoopWithCheckpoints) {
+TEST_P(PullbackTest, PullbackOfALoopWithCheckpointsIsTheSameInEveryPlace) {
   for (const Checkpoint& policy :
        {Checkpoint::every(1), Checkpoint::every(2), Checkpoint::budget(1)})
     expect_as_in_place(
@@ -247,21 +247,21 @@ TEST_P(PullbackTest, OfALoopWithCheckpoints) {
         },
         {in_map, in_fori_loop({.checkpoint = Checkpoint::every(2)}), in_a_branch, in_jit});
 }
-TEST_P(PullbackTest, OfALoopUnderARule) {
+TEST_P(PullbackTest, PullbackOfALoopUnderARuleIsTheSameInEveryPlace) {
   expect_as_in_place(
       [](const Tensor& x, const Tensor& w) {
         return loop_of(x, w, {.checkpoint = Checkpoint().where(kRecomputeAll)});
       },
       {in_map, in_fori_loop({.checkpoint = Checkpoint::every(1)}), in_a_loop_in_jit});
 }
-TEST_P(PullbackTest, OfALoopThatSwaps) {
+TEST_P(PullbackTest, PullbackOfALoopThatSpillsIsTheSameInEveryPlace) {
   expect_as_in_place(
       [](const Tensor& x, const Tensor& w) {
         return loop_of(x, w, {.swap_memory = Spill{.bytes_in_memory = 0}});
       },
       {in_map, in_fori_loop({.swap_memory = Spill{.bytes_in_memory = 0}}), in_a_loop_in_jit});
 }
-TEST_P(PullbackTest, OfAWhileLoop) {
+TEST_P(PullbackTest, PullbackOfAWhileLoopIsTheSameInEveryPlace) {
   expect_right_everywhere([](const Tensor& x, const Tensor& w) {
     const auto body = [&](const Tensor& i, const Tensor& s) {
       return std::tuple{i + 1, tanh(s * w) * x + s};
@@ -270,7 +270,7 @@ TEST_P(PullbackTest, OfAWhileLoop) {
                                   std::tuple{scalar(0), x}));
   });
 }
-TEST_P(PullbackTest, OfAScanWithBranchesAndLoopsInside) {
+TEST_P(PullbackTest, PullbackOfANestedScanIsTheSameInEveryPlace) {
   expect_as_in_place(
       [](const Tensor& x, const Tensor& w) {
         const auto body = [&](const Tensor& element, const Tensor& s) {
@@ -285,7 +285,7 @@ TEST_P(PullbackTest, OfAScanWithBranchesAndLoopsInside) {
       },
       plain_places());
 }
-TEST_P(PullbackTest, OfABranch) {
+TEST_P(PullbackTest, PullbackOfABranchIsTheSameInEveryPlace) {
   for (const double limit : {0., 9.})
     expect_as_in_place(
         [limit](const Tensor& x, const Tensor& w) {
@@ -294,7 +294,7 @@ TEST_P(PullbackTest, OfABranch) {
         },
         plain_places());
 }
-TEST_P(PullbackTest, OfALoopOverAnArray) {
+TEST_P(PullbackTest, PullbackOfALoopOverAnArrayIsTheSameInEveryPlace) {
   expect_as_in_place(
       [](const Tensor& x, const Tensor& w) {
         const auto body = [&](const Tensor& i, const TensorArray& all) {
@@ -306,7 +306,7 @@ TEST_P(PullbackTest, OfALoopOverAnArray) {
       },
       plain_places());
 }
-TEST_P(PullbackTest, OfLoopsThatDropTheirArrays) {
+TEST_P(PullbackTest, PullbackOfALoopWithADroppedArrayIsTheSameInEveryPlace) {
   const auto arrays = [](const Tensor& x, const Tensor& w, const ForiOptions& options) {
     using State = std::pair<TensorArray, Tensor>;
     const auto body = [&](const Tensor&, const State& s) {
@@ -330,7 +330,7 @@ TEST_P(PullbackTest, OfLoopsThatDropTheirArrays) {
       },
       places);
 }
-TEST_P(PullbackTest, OfACustomGradient) {
+TEST_P(PullbackTest, PullbackOfACustomGradientIsTheSameInEveryPlace) {
   using Residuals = std::tuple<Tensor, Tensor, Tensor>;
   const auto f = custom_vjp(
       [](const Tensor& x, const Tensor& w) {
@@ -344,14 +344,14 @@ TEST_P(PullbackTest, OfACustomGradient) {
       });
   expect_as_in_place([f](const Tensor& x, const Tensor& w) { return f(x, w) * x; }, plain_places());
 }
-TEST_P(PullbackTest, OfACheckpointedFunction) {
+TEST_P(PullbackTest, PullbackOfACheckpointedFunctionIsTheSameInEveryPlace) {
   expect_as_in_place(
       [](const Tensor& x, const Tensor& w) {
         return checkpoint([&](const Tensor& x) { return loop_of(x, w) * x; })(x) * x;
       },
       plain_places());
 }
-TEST_P(PullbackTest, OfAJittedFunction) {
+TEST_P(PullbackTest, PullbackOfAJittedFunctionIsTheSameInEveryPlace) {
   for (const Checkpoint& policy : {Checkpoint(), Checkpoint::every(2)}) {
     const auto f = jit([policy](const Tensor& x, const Tensor& w) {
       return loop_of(x, w, {.checkpoint = policy}) * x;
@@ -360,7 +360,7 @@ TEST_P(PullbackTest, OfAJittedFunction) {
                        plain_places());
   }
 }
-TEST_P(PullbackTest, OfAGradientAndOfATangent) {
+TEST_P(PullbackTest, PullbackOfAGradientOrTangentIsTheSameInEveryPlace) {
   expect_as_in_place(
       [](const Tensor& x, const Tensor& w) {
         return grad([&](const Tensor& x) { return sum(loop_of(x, w) * x); })(x);
@@ -372,7 +372,7 @@ TEST_P(PullbackTest, OfAGradientAndOfATangent) {
       },
       {in_map, in_nested_loops, in_a_branch, in_jit});
 }
-TEST_P(PullbackTest, OfRandomNumbers) {
+TEST_P(PullbackTest, PullbackReadsTheDrawsOfTheForwardPass) {
   const auto f = [](const Tensor& x) {
     return x * random_normal({3}, f64) * random_normal({3}, f64);
   };
@@ -405,7 +405,7 @@ TEST_P(PullbackTest, JacobianAndHessianByMap) {
   expect_values(run(hessian)(at), {12, 27, 20, 27, 6, 11, 20, 11, 4});
 }
 
-TEST_P(PullbackTest, OfATableGivesRowsInABody) {
+TEST_P(PullbackTest, PullbackOfATableGivesRowsInABody) {
   const auto f = [](const Tensor& rows) {
     const auto look_up = [](const EmbeddingTable& t) { return gather(t, tensor({1, 0, 1})); };
     const auto [y, pull] = vjp(look_up, EmbeddingTable(rows));

@@ -21,7 +21,7 @@ TEST_P(TapeInsideTest, GivesGradientsOfWhatItHasRecorded) {
   expect_values(run(f)(scalar(3.)), {6, 12});
 }
 
-TEST_P(TapeInsideTest, ThatIsNotPersistentServesBothBranches) {
+TEST_P(TapeInsideTest, NonPersistentTapeServesBothBranches) {
   const auto f = [](const Tensor& x) {
     Tape tape;
     tape.watch(x);
@@ -32,7 +32,7 @@ TEST_P(TapeInsideTest, ThatIsNotPersistentServesBothBranches) {
   expect_values(run(f)(scalar(3.)), {6});
 }
 
-TEST_P(TapeInsideTest, OfABodyIsAskedInALoopInside) {
+TEST_P(TapeInsideTest, TapeOfABodyGivesGradientsInAnInnerLoop) {
   const auto f = [](const Tensor& x) {
     const auto body = [&](const Tensor& factor) {
       Tape tape({.persistent = true});
@@ -46,7 +46,7 @@ TEST_P(TapeInsideTest, OfABodyIsAskedInALoopInside) {
   expect_values(run(f)(scalar(3.)), {12, 24});
 }
 
-TEST_P(TapeInsideTest, OfABodyKnowsATensorFromOutsideThatItWatches) {
+TEST_P(TapeInsideTest, TapeOfABodyKnowsAWatchedTensorFromOutside) {
   const auto f = [](const Tensor& x) {
     const auto body = [&](const Tensor& factor) {
       Tape tape;

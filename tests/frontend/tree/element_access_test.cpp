@@ -16,7 +16,7 @@ class ElementAccessTest : public InEveryMode {
   }
 };
 
-TEST_P(ElementAccessTest, OfTheFirstAxis) {
+TEST_P(ElementAccessTest, IndexSelectsAlongTheFirstAxis) {
   const Tensor x = tensor({{1., 2.}, {3., 4.}, {5., 6.}}, f64);
   expect_values(run([](const Tensor& x) { return x[1]; })(x), {3, 4});
   expect_values(run([](const Tensor& x) { return x[-1][0]; })(x), {5});

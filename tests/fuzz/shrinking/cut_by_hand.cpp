@@ -32,7 +32,7 @@ State CutByHand::without_counters(State state) const {
   return state;
 }
 
-Tensor CutByHand::begins_piece(const Tensor& counter) const {
+Tensor CutByHand::truncates_at(const Tensor& counter) const {
   return counter > 0 && mod(counter, steps_) == 0;
 }
 
@@ -40,10 +40,10 @@ State CutByHand::cut(const State& state) const {
   State seen = without_counters(state);
   for (std::size_t i = 0; steps_ && i < seen.tensors.size(); ++i)
     if (Tensor& leaf = seen.tensors[i]; is_float(leaf.dtype()))
-      leaf = where(begins_piece(state.tensors[seen.tensors.size() + i]), stop_gradient(leaf), leaf);
+      leaf = where(truncates_at(state.tensors[seen.tensors.size() + i]), stop_gradient(leaf), leaf);
   // A body that never runs is recorded for its types: its counter is then traced.
   if (steps_ && !state.tensors.back().is_traced() &&
-      begins_piece(state.tensors.back()).item<bool>())
+      truncates_at(state.tensors.back()).item<bool>())
     for (TensorArray& array : seen.arrays)
       array = TensorArray::of_list(stop_gradient(array.list()));
   return seen;

@@ -22,7 +22,7 @@ class CutByHand {
   State counted(State next, const State& before) const;
 
  private:
-  Tensor begins_piece(const Tensor& counter) const;
+  Tensor truncates_at(const Tensor& counter) const;
 
   int steps_ = 0;
   std::vector<Dims> dims_;  // of a counter for each tensor, and one for all arrays

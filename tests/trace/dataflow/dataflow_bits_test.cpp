@@ -165,7 +165,7 @@ TEST(DataflowBitsTest, ArraysThatAreReadAndWritten) {
   expect_bits_of_the_interpreter(f, random_normal({4, 2}));
 }
 
-TEST(DataflowBitsTest, PoliciesOfWhatIsKept) {
+TEST(DataflowBitsTest, CheckpointPoliciesHaveTheBitsOfTheInterpreter) {
   for (const Checkpoint& policy : {Checkpoint::every(3), Checkpoint::budget(64)}) {
     const auto loss = [&](const Rnn& rnn, const Tensor& x) -> Tensor {
       return sum(scan(Scan{.spatial_dim = x.dim("time"),
@@ -270,7 +270,7 @@ bool products_overlap(const RecordedRun& run) {
 // a run. The test therefore repeats runs until one overlaps, or until CTest ends it.
 TEST(DataflowBitsTest, ProductsOfAPipelineOverlapOnTwoThreads) {
   const Pipeline pipeline = some_pipeline();
-  constexpr int kMostRuns = std::numeric_limits<int>::max();
+  constexpr int kMaxRuns = std::numeric_limits<int>::max();
   const auto overlap_within = [&](int runs, const auto& f) {
     const auto by_tokens =
         jit(f, {.executor = Executor::dataflow, .profile = true, .parallel_iterations = 10});
@@ -287,8 +287,8 @@ TEST(DataflowBitsTest, ProductsOfAPipelineOverlapOnTwoThreads) {
   };
   {
     const Threads two(2);
-    EXPECT_TRUE(overlap_within(kMostRuns, run_pipeline));
-    EXPECT_TRUE(overlap_within(kMostRuns, value_and_grad(loss_of_pipeline)));
+    EXPECT_TRUE(overlap_within(kMaxRuns, run_pipeline));
+    EXPECT_TRUE(overlap_within(kMaxRuns, value_and_grad(loss_of_pipeline)));
   }
   const Threads one(1);
   EXPECT_FALSE(overlap_within(20, run_pipeline));

@@ -257,7 +257,7 @@ TEST(DataflowTest, OneRunThatLosesItsProcessorDoesNotMakeAnOpALongOne) {
 }
 
 // The documentation's example: i counts, and x is incremented in the same loop.
-TEST(DataflowTest, Q03_WhatNobodyAsksForNeverRuns) {
+TEST(DataflowTest, Q03_UnreadChainsNeverRun) {
   const auto both = [](const Tensors& in) {
     const auto [i, x] = while_loop([&](Tensor i, Tensor) { return i < in[0]; },
                                    [](Tensor i, Tensor x) {
@@ -285,7 +285,7 @@ TEST(DataflowTest, Q03_PrintsThatNothingNeedsAreDroppedFromJittedFunctions) {
   EXPECT_EQ(printed_by([&] { expect_values(jitted(scalar(1)), {4}); }), "kept: i32[] 2\n");
 }
 
-TEST(DataflowTest, Q03_OfAJittedLoopOnlyTheChainThatIsAskedForRuns) {
+TEST(DataflowTest, Q03_JittedLoopRunsOnlyTheChainOfItsResult) {
   const auto both = [](const Tensor& n, const Tensor& x) {
     return while_loop([&](Tensor i, Tensor) { return i < n; },
                       [](Tensor i, Tensor x) {

@@ -118,29 +118,29 @@ frame scan, 10 iterations at once:
   scan/Merge_2 = Merge(scan/Enter_2, scan/NextIteration_2) : handle
   scan/Merge_3 = Merge(scan/Enter_3, scan/NextIteration_3) : handle
   scan/Enter_4 = constant Enter(begin:0) : handle
-  scan/live = live(scan/Enter_4, scan/Merge_1) : boolean[batch=2]
-  scan/any_live = any_live(scan/Enter_4, scan/Merge_1, scan/live) : boolean[]
-  scan/LoopCond = LoopCond(scan/any_live) : boolean[]
+  scan/running = running(scan/Enter_4, scan/Merge_1) : boolean[batch=2]
+  scan/any_running = any_running(scan/Enter_4, scan/Merge_1, scan/running) : boolean[]
+  scan/LoopCond = LoopCond(scan/any_running) : boolean[]
   scan/Switch = Switch(scan/Merge, scan/LoopCond) : f32[batch=2], f32[batch=2]
   scan/Switch_1 = Switch(scan/Merge_1, scan/LoopCond) : i64[], i64[]
   scan/Switch_2 = Switch(scan/Merge_2, scan/LoopCond) : handle, handle
   scan/Switch_3 = Switch(scan/Merge_3, scan/LoopCond) : handle, handle
   scan/Identity = identity(scan/Switch:1) : f32[batch=2]
-  scan/Switch_4 = Switch(scan/live, scan/LoopCond) : boolean[batch=2], boolean[batch=2]
-  scan/ended = ended(scan/Enter_4, scan/Switch_2:1, scan/Switch_4:1) : handle
+  scan/Switch_4 = Switch(scan/running, scan/LoopCond) : boolean[batch=2], boolean[batch=2]
+  scan/finished = finished(scan/Enter_4, scan/Switch_2:1, scan/Switch_4:1) : handle
   scan/slice = slice(scan/Enter_4, scan/Switch_1:1) : f32[batch=2]
   scan/Enter_5 = constant Enter(input_3) : f32[]
-  scan/seen = seen(scan/Identity, scan/ended) : f32[batch=2]
-  scan/seen_1 = seen(scan/slice, scan/ended) : f32[batch=2]
+  scan/seen = seen(scan/Identity, scan/finished) : f32[batch=2]
+  scan/seen_1 = seen(scan/slice, scan/finished) : f32[batch=2]
   scan/mul = mul(scan/seen_1, scan/Enter_5) : f32[batch=2]
   scan/add = add(scan/seen, scan/mul) : f32[batch=2]
-  scan/next = next(scan/add, scan/Identity, scan/ended) : f32[batch=2]
-  scan/term = term(scan/add, scan/ended) : f32[batch=2]
+  scan/next = next(scan/add, scan/Identity, scan/finished) : f32[batch=2]
+  scan/term = term(scan/add, scan/finished) : f32[batch=2]
   scan/increment = increment(scan/Switch_1:1) : i64[]
   scan/put = put(scan/Enter_4, scan/Switch_1:1, scan/Switch_3:1, scan/term) : handle
   scan/NextIteration = NextIteration(scan/next) : f32[batch=2]
   scan/NextIteration_1 = NextIteration(scan/increment) : i64[]
-  scan/NextIteration_2 = NextIteration(scan/ended) : handle
+  scan/NextIteration_2 = NextIteration(scan/finished) : handle
   scan/NextIteration_3 = NextIteration(scan/put) : handle
   scan/Exit_1 = Exit(scan/Switch_1:0) : i64[]
   scan/Exit_3 = Exit(scan/Switch_3:0) : handle

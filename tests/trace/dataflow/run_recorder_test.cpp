@@ -70,7 +70,7 @@ RecordedRun nested_run() {
   return run;
 }
 
-TEST(RunRecorderTest, WhatIsInFlightIsKnownWhereverARecordIsCut) {
+TEST(RunRecorderTest, ShortenedRecordKnowsIterationsInFlight) {
   const RecordedRun whole = nested_run();
   const auto expected = in_flight(whole);
   const std::size_t all = whole.activations.size();
@@ -81,8 +81,8 @@ TEST(RunRecorderTest, WhatIsInFlightIsKnownWhereverARecordIsCut) {
       const RecordedRun cut = shortened(whole, {first, last});
       ASSERT_EQ(cut.activations.size(), first + last);
       EXPECT_EQ(cut.gap.left_out, all - first - last);
-      for (const auto& [ended, iterations] : in_flight(cut))
-        EXPECT_EQ(iterations, expected.at(ended)) << "after " << ended;
+      for (const auto& [finished, iterations] : in_flight(cut))
+        EXPECT_EQ(iterations, expected.at(finished)) << "after " << finished;
       // Shortening in two steps gives the same record as shortening at once.
       const RecordedRun twice = shortened(shortened(whole, {first + 7, last + 9}), {first, last});
       EXPECT_EQ(in_flight(twice), in_flight(cut));

@@ -144,7 +144,7 @@ TEST(AllocationsTest, ForOtherDimsOfTheSameSizesLoopsAreNotPlannedAgain) {
   for (int call = 3; call < 8; ++call) EXPECT_LT(step(), first / 20) << "call " << call;
 }
 
-TEST(AllocationsTest, LoopsInChunksAndProductsOverLiveRowsTakeNothingFromTheSystem) {
+TEST(AllocationsTest, ChunkedLoopsAndRaggedProductsTakeNothingFromTheSystem) {
   if (!kCounts) GTEST_SKIP() << "sanitizers take memory over themselves";
   set_threads(1);  // a thread reuses only memory that it has freed itself
   const Dim batch("batch", 4), in("in", 8);
@@ -206,7 +206,7 @@ void expect_few_of_cell(const char* what, long objects, const Cell& cell, bool i
   }
 }
 
-TEST(AllocationsTest, StepsThatRunAgainArePlannedOnceForTheirSizes) {
+TEST(AllocationsTest, RecomputedIterationsArePlannedOnceForTheirSizes) {
   if (!kCounts) GTEST_SKIP() << "sanitizers take memory over themselves";
   const LstmCell cell = LstmCell::init(Dim("in", 16), Dim("hidden", 32));
   // For each of 50 segments of ten steps: vectors of inputs and results, views, and the vectors of
@@ -292,7 +292,7 @@ TEST(AllocationsTest, OnTwoThreadsBlocksOfRowsAndLayersTakeNothingFromTheSystem)
   if (!kCounts) GTEST_SKIP() << "sanitizers take memory over themselves";
   // Each thread reuses only memory that it has freed, so warming up takes some calls. If other
   // programs occupy the second processor, its thread may take part in no call for a long time.
-  constexpr int kWarmUp = 20, kCalls = 40, kMostCalls = 5000;
+  constexpr int kWarmUp = 20, kCalls = 40, kMaxCalls = 5000;
   calls = true;
   const Dim batch("batch", 16), in("in", 64), time("time", 70);
   const LstmCell first = LstmCell::init(in, Dim("hidden", 64)),
@@ -308,7 +308,7 @@ TEST(AllocationsTest, OnTwoThreadsBlocksOfRowsAndLayersTakeNothingFromTheSystem)
     SCOPED_TRACE(what);
     set_threads(2);
     int turns = 0;  // calls in which another thread took part
-    for (int call = 0; turns < kWarmUp && call < kMostCalls; ++call) {
+    for (int call = 0; turns < kWarmUp && call < kMaxCalls; ++call) {
       const long before = made_by_others;
       step();
       turns += made_by_others > before;

@@ -27,7 +27,7 @@ TEST(MonitorTest, OneThreadHoldsItAtATime) {
   EXPECT_EQ(count, 3 * kTimes);
 }
 
-TEST(MonitorTest, WhoWaitsForTheLockGetsItThoughItIsHeldForLong) {
+TEST(MonitorTest, WaitingThreadGetsALockThatIsHeldForLong) {
   Monitor monitor;
   bool is_held = true;
   std::unique_lock lock(monitor);
@@ -46,7 +46,7 @@ TEST(MonitorTest, LookingOutEndsWithoutNews) {
   EXPECT_FALSE(monitor.spin_wait());
 }
 
-TEST(MonitorTest, NewsReachWhoSleepsAndWhoLooks) {
+TEST(MonitorTest, NotificationsReachSleepingAndSpinningThreads) {
   Monitor monitor;
   constexpr int kTurns = 200;
   int turn = 0;

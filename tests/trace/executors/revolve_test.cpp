@@ -79,7 +79,7 @@ void thin(std::vector<std::int64_t>& taken) {
   taken = left;
 }
 
-TEST(KeptStepsTest, AStateThatGrowsLeavesFewerSlots) {
+TEST(CheckpointScheduleTest, AStateThatGrowsLeavesFewerSlots) {
   for (const std::int64_t growth : {1, 7, 100}) {
     CheckpointSchedule kept(0, 40);
     std::vector<std::int64_t> taken;
@@ -101,7 +101,7 @@ TEST(KeptStepsTest, AStateThatGrowsLeavesFewerSlots) {
   }
 }
 
-TEST(KeptStepsTest, EverySoManySteps) {
+TEST(CheckpointScheduleTest, EverySoManySteps) {
   CheckpointSchedule kept(5, 0);
   std::vector<std::int64_t> taken;
   for (std::int64_t k = 0; k < 17; ++k)
@@ -109,7 +109,7 @@ TEST(KeptStepsTest, EverySoManySteps) {
   EXPECT_EQ(taken, (std::vector<std::int64_t>{0, 5, 10, 15}));
 }
 
-TEST(KeptStepsTest, StridesDoubleHoweverLongTheLoopIs) {
+TEST(CheckpointScheduleTest, StridesDoubleHoweverLongTheLoopIs) {
   for (std::int64_t slots = 1; slots <= 40; ++slots) {
     CheckpointSchedule kept(0, slots);
     std::vector<std::int64_t> taken;

@@ -108,7 +108,7 @@ TEST_F(SpilledTest, TakesWhatIsToBePut) {
 
 // Reading waits for the blocks that are still being written and throws their errors. A second read
 // finds the values in memory.
-TEST_F(SpilledTest, WhatCouldNotBeWrittenStaysInMemory) {
+TEST_F(SpilledTest, UnwrittenBlocksStayInMemory) {
   const Ref<Spilled> all = two_blocks_in_memory();
   constexpr std::int64_t kSteps = 4 * kStepsOfBlock;
   {

@@ -82,7 +82,7 @@ TEST(BatchOverTimeTest, AWeightsGradientIsAddedUpByItsProduct) {
       EXPECT_FALSE(type == TensorType(f64, {4, weights[0], weights[1]})) << type;
 }
 
-TEST(BatchOverTimeTest, WhatIsLinearInASumIsDoneOnce) {
+TEST(BatchOverTimeTest, LinearOpsOnASumAreAppliedOnce) {
   // The body divides the weights by their norms. The gradient then adds multiples by loop-invariant
   // values, and the multiplications can move behind the sum.
   const auto f = [](const Tensor& w, const Tensor& x) {
@@ -118,7 +118,7 @@ TEST(BatchOverTimeTest, AGradientOfEachEntrysOwnWeightsEndsWithTheEntry) {
   expect_same_results(grad(f), w, x);
 }
 
-TEST(BatchOverTimeTest, WhatTheCounterIsAnIndexOfIsHadForAllStepsAtOnce) {
+TEST(BatchOverTimeTest, RowsIndexedByTheCounterAreGatheredAtOnce) {
   const auto last = [](const Tensor& x, const Tensor& w) {
     const auto step = [&](const Tensor& i, const Tensor& h) {
       return tanh(matmul(gather(x, i, 0), w) + matmul(h, w));
@@ -161,7 +161,7 @@ TEST(BatchOverTimeTest, RowsThatAreReadTwiceAreAddedUpInOneScatter) {
 
 // The weight's gradient sums the product of slices and of a value that only the loop has, from a
 // branch. Neither is saved for every iteration.
-TEST(BatchOverTimeTest, WhatIsAddedToASumIsASumOfItsOwn) {
+TEST(BatchOverTimeTest, AddendsOfASumAreSummedApart) {
   const auto f = [](const Tensor& w, const Tensor& x) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
       const Tensor next = cond(
@@ -288,7 +288,7 @@ TEST(BatchOverTimeTest, ProductsOfWhatGotOtherDimsLeaveTheLoop) {
   expect_no_product_inside("split_dim", divided, x, of_parts);
 }
 
-TEST(BatchOverTimeTest, WhatWasHoistedSaysInWhichIterationItFailed) {
+TEST(BatchOverTimeTest, HoistedOpNamesTheIterationThatFailed) {
   const Tensor table = tensor({1., 2., 3.});
   const auto f = [&](const Tensor& indices) {
     const auto body = [&](const Tensor& i, const Tensor& s) {
@@ -322,7 +322,7 @@ TEST(BatchOverTimeTest, HoistsWhatIsElementWiseInXs) {  // case T1
   EXPECT_EQ(count(*after, "mul"), (Count{1, 0}));
 }
 
-TEST(BatchOverTimeTest, AGradientKeepsWhatIsElementWiseInWhatWasSaved) {
+TEST(BatchOverTimeTest, GradientKeepsElementwiseOpsOfResidualsInside) {
   const auto f = [](Tensor x) {
     const auto body = [](Tensor x, Tensor s) {
       const Tensor y = s * (x / (1 + abs(x)));
@@ -460,7 +460,7 @@ TEST(BatchOverTimeTest, LeavesReversedScansTheirOrder) {
   expect_same_results(grad(f), x, w);
 }
 
-TEST(BatchOverTimeTest, WhatIsCapturedHasTheDimsOfArguments) {
+TEST(BatchOverTimeTest, CapturesMeetTheDimsOfArguments) {
   // In the trace x has symbolic dims and w has not; in a branch as well.
   manual_seed(4);
   const Dim time("time", 4), batch("batch", 2), in("in", 3), unit("unit", 5);

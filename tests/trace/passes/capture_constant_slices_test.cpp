@@ -24,7 +24,7 @@ std::vector<std::pair<int, int>> loops(const Graph& graph) {
   return result;
 }
 
-TEST(ConstantSlicesTest, WhatEveryStepStacksAlikeIsCaptured) {
+TEST(ConstantSlicesTest, SlicesOfEqualElementsBecomeCaptures) {
   const auto f = [](Tensor x, Tensor w) {
     const auto ys = scan(Scan{.xs = x, .body = [&](Tensor x) { return std::pair{w, x + 1}; }}).ys;
     const auto body = [](std::pair<Tensor, Tensor> wx, Tensor s) {

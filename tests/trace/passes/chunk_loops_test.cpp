@@ -121,7 +121,7 @@ TEST_F(ChunkLoopsTest, SlicesThatSayHowLongALoopIsStayOutside) {
     expect_same_in_chunks(2, value_and_grad(f), random_normal({time}, f64), scalar(goes_on));
 }
 
-TEST_F(ChunkLoopsTest, WhatGoesBeforeAndAfterALoopIsDoneChunkByChunk) {
+TEST_F(ChunkLoopsTest, OpsBeforeAndAfterALoopRunChunkByChunk) {
   const Problem plain = plain_problem(6), named = named_problem(Dim("time", 6));
   const char *whole = "full full dot loop{dot add tanh} dot sum square sum add",
              *over_chunks = "full loop{dot loop{dot add tanh} dot} sum square sum add";
@@ -344,7 +344,7 @@ TEST_F(ChunkLoopsTest, NothingHasAllStepsThatOnlyAChunkNeeds) {
   EXPECT_EQ(values_of_all_steps({.chunk_steps = 4}), 1);  // h, which the gradient reads
 }
 
-TEST_F(ChunkLoopsTest, WhatIsTheSameInAllStepsIsNotStacked) {
+TEST_F(ChunkLoopsTest, LoopInvariantValuesAreNotStacked) {
   // The gradient of h times the first half of w reads that half, which is loop-invariant.
   const auto f = [](const Tensor& x, const Tensor& w) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -362,7 +362,7 @@ TEST_F(ChunkLoopsTest, WhatIsTheSameInAllStepsIsNotStacked) {
       EXPECT_FALSE(graph->types[v] == TensorType(f64, {6, 5, 5}));
 }
 
-TEST_F(ChunkLoopsTest, WhatDependsOnCapturesAloneIsDoneOnce) {
+TEST_F(ChunkLoopsTest, ValuesOfCapturesAloneAreComputedOnce) {
   const auto f = [](const Tensor& x, const Tensor& a, const Tensor& b) {
     return scan(Scan{.initial = zeros({2, 3}),
                      .xs = x,
@@ -378,7 +378,7 @@ TEST_F(ChunkLoopsTest, WhatDependsOnCapturesAloneIsDoneOnce) {
   expect_same_in_chunks(2, f, ones({6, 2, 3}), ones({3, 3}), ones({3, 3}));
 }
 
-TEST_F(ChunkLoopsTest, WhatIsElementwiseOfWhatALoopReadsIsDoneInIt) {
+TEST_F(ChunkLoopsTest, ElementwiseOpsOnXsMoveIntoTheChunks) {
   const auto over = [](const Tensor& xs, const Tensor& w) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
       return std::pair{None{}, tanh(matmul(h + x, w))};
@@ -406,7 +406,7 @@ TEST_F(ChunkLoopsTest, WhatIsElementwiseOfWhatALoopReadsIsDoneInIt) {
   EXPECT_EQ(ops_in_chunks(2, twice, x, w), "square sum full loop{loop{add dot tanh}} sum add");
 }
 
-TEST_F(ChunkLoopsTest, WhatAStepDrawsIsDrawnForEntriesThatEndOneByOneToo) {
+TEST_F(ChunkLoopsTest, DrawsAreTheSameIfEntriesFinishOneByOne) {
   const Dim time("time", tensor({6, 3}, {batch}));
   const auto noisy = [&](const Tensor& x) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -473,7 +473,7 @@ TEST_F(ChunkLoopsTest, ErrorsNameTheIterationOfTheWholeLoop) {
   EXPECT_TRUE(message(true).ends_with("in iteration 2 of scan \"picks\"")) << message(true);
 }
 
-TEST_F(ChunkLoopsTest, ChunksAreTheSameWhateverIsSaved) {
+TEST_F(ChunkLoopsTest, ResidualsDoNotChangeTheChunks) {
   // Compares a loop with a stack that is read, and this loop with another stack for a gradient.
   const auto size = [](bool is_saved) {
     const auto f = [](const Tensor& x) {
@@ -496,7 +496,7 @@ TEST_F(ChunkLoopsTest, ChunksAreTheSameWhateverIsSaved) {
   EXPECT_EQ(size(true), size(false));
 }
 
-TEST_F(ChunkLoopsTest, LoopsThatHandOnStepsRunInChunksThoughNothingLeavesThem) {
+TEST_F(ChunkLoopsTest, PipelinedLoopsRunInChunksIfNothingIsHoisted) {
   // The product of eight rows by a small matrix stays in the loop.
   const auto layer = [](const Tensor& x, const Tensor& w) {
     const auto body = [&](const Tensor& x, const Tensor& h) {

@@ -60,7 +60,7 @@ TEST_F(FeedChunksTest, ACotangentThatIsTheSameInAllStepsIsMadeInEachChunk) {
       weights(), sequence());
 }
 
-TEST_F(FeedChunksTest, WhatOthersReadStays) {
+TEST_F(FeedChunksTest, ValuesWithOtherReadersStay) {
   const auto read_beside = [](const Tensor& x, const Tensor& w) {
     const Tensor y = square(x);
     return over(y, w) + y;
@@ -83,7 +83,7 @@ TEST_F(FeedChunksTest, WhatOthersReadStays) {
              "square full full loop{loop{dot add tanh}}", result, sequence(), weights());
 }
 
-TEST_F(FeedChunksTest, WhatMixesStepsStaysAndSoDoesWhatIsSpreadOverThem) {
+TEST_F(FeedChunksTest, OpsThatMixOrRepeatTimeStepsStay) {
   const auto mixes = [](const Tensor& x, const Tensor& w) { return over(cumsum(x, 0), w); };
   expect_ops("cumsum full full loop{loop{dot add tanh}}",
              "cumsum full full loop{loop{dot add tanh}}", mixes, sequence(), weights());

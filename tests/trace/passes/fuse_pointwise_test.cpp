@@ -217,7 +217,7 @@ TEST_F(FusePointwiseTest, OtherDTypes) {
   expect_same(f, random_normal({700}), cast(random_normal({700}) * 5., i32));
 }
 
-TEST_F(FusePointwiseTest, WhatIsRepeatedAlongNewAxes) {
+TEST_F(FusePointwiseTest, FusesRepeatsAlongNewAxes) {
   const auto g = grad([](Tensor x) {
     const Tensor rows = sum(exp(x) * x, 1);
     return sum(rows * rows);
@@ -264,7 +264,7 @@ TEST_F(FusePointwiseTest, SumsOverRowsThatKeepAnAxis) {
 }
 
 // A value per row is combined with operands that have a value per row, or per some of the row dims.
-TEST_F(FusePointwiseTest, WhatIsComputedOfSumsOverRows) {
+TEST_F(FusePointwiseTest, FusesOpsOnSumsOverRows) {
   const Dim batch("batch", 6), time("time", 3), hidden("hidden", 100);
   const auto f = [&](Tensor x, Tensor per_row, Tensor per_batch, Tensor one) {
     const Tensor total = sum(tanh(x), hidden);
@@ -442,7 +442,7 @@ TEST_F(FusePointwiseTest, InsideOfLoopsAndBranches) {
 }
 
 // The pass takes windows of a thousand records. Later windows read results of earlier ones.
-TEST_F(FusePointwiseTest, AnUnrolledLoopIsFusedPieceByPiece) {
+TEST_F(FusePointwiseTest, UnrolledLoopIsFusedWindowByWindow) {
   const auto f = [](const Tensor& x, const Tensor& w) {
     Tensor h = x, early = tanh(x), total = x * 0.f;
     for (int i = 0; i < 500; ++i) {

@@ -73,7 +73,7 @@ class FusedUpdatesTest : public ::testing::Test {
   const Model model_{LstmCell::init(in_, hidden_), ones({hidden_})};
 };
 
-TEST_F(FusedUpdatesTest, Adam) { expect_one_pass(Adam(model_), model_, in_, 2); }
+TEST_F(FusedUpdatesTest, AdamUpdatesInOneFusedOp) { expect_one_pass(Adam(model_), model_, in_, 2); }
 TEST_F(FusedUpdatesTest, AdamW) { expect_one_pass(AdamW(model_), model_, in_, 2); }
 TEST_F(FusedUpdatesTest, SgdWithMomentum) {
   expect_one_pass(Sgd(model_, {.momentum = 0.9}), model_, in_, 1);

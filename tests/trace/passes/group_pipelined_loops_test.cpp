@@ -60,7 +60,7 @@ class AdjoinLoopsTest : public ::testing::Test {
   }
 };
 
-TEST_F(AdjoinLoopsTest, WhatStandsBetweenGoesBeforeOrBehind) {
+TEST_F(AdjoinLoopsTest, OpsBetweenTwoLoopsMoveBeforeOrBehind) {
   const auto f = [](const Tensor& x, const Layers& w) {
     const auto first = layer(x, w[0], start());
     const Tensor total = sum(first.ys);     // waits for the first
@@ -152,7 +152,7 @@ TEST_F(AdjoinLoopsTest, LayersDrawTheSameOnAnyNumberOfThreads) {
   }
 }
 
-TEST_F(AdjoinLoopsTest, WhatMentionsADimStaysBehindWhatMakesIt) {
+TEST_F(AdjoinLoopsTest, OpsStayBehindTheMakerOfTheirDim) {
   const auto f = [](const Tensor& x, const Layers& w) {
     const auto first = layer(x, w[0], start());
     const Dim n("n", cast(sum(abs(first.ys)) * 0.0 + 3.0, i32));
@@ -208,7 +208,7 @@ TEST_F(AdjoinLoopsTest, AnErrorInOneStopsTheOthers) {
   expect_same_bits(jitted(x, tensor(indices, {Dim(12), Dim(2)})), good);
 }
 
-TEST_F(AdjoinLoopsTest, OfTwoThatFailOneIsNamedAndTheNextCallIsRight) {
+TEST_F(AdjoinLoopsTest, OneOfTwoFailuresIsNamedAndTheNextCallIsRight) {
   const auto picks = [](const Tensor& x, const Tensor& indices) {
     const auto body = [](const std::pair<Tensor, Tensor>& at, const Tensor& h) {
       const Tensor next = tanh(matmul(at.first, full({5, 5}, 0.1, f64)) + gather(h, at.second, 0));

@@ -128,7 +128,7 @@ TEST(MultiplyTablesTest, PlainDimsAndEitherOrderOfAProduct) {
   expect_same(1e-12, f, model, text);
 }
 
-TEST(MultiplyTablesTest, WhatIsGatheredHasTheBitsThatItHad) {
+TEST(MultiplyTablesTest, GatheredProductsHaveTheSameBits) {
   TextRnn rnn;
   const auto cast_model = [](const Model& m) {
     return Model{cast(m.table, f32), cast(m.input, f32), cast(m.recurrent, f32)};
@@ -161,7 +161,7 @@ Model with_infinite_row(const TextRnn& rnn, int row) {
   return model;
 }
 
-TEST(MultiplyTablesTest, RowsThatNobodyTakesMayHoldAnything) {
+TEST(MultiplyTablesTest, UnreadRowsMayHoldAnything) {
   const TextRnn rnn;  // the text uses seven of the nine symbols
   const auto f = value_and_grad(rnn.loss());
   const auto [value, gradient] = jit(f)(with_infinite_row(rnn, 8), rnn.text);
@@ -205,8 +205,9 @@ TEST(MultiplyTablesTest, InALoopAround) {
     const auto body = [&](const Tensor& text, const Tensor& total) {
       return std::pair{None{}, total + rnn.loss()(m, text)};
     };
-    const Dim piece = texts.dims()[0];
-    return scan(Scan{.spatial_dim = piece, .initial = scalar(0., f64), .xs = texts, .body = body})
+    const Dim text_dim = texts.dims()[0];
+    return scan(
+               Scan{.spatial_dim = text_dim, .initial = scalar(0., f64), .xs = texts, .body = body})
         .state;
   };
   const Tensor texts = expand(rnn.text, {Dim("piece", 3), rnn.batch, rnn.time});
@@ -375,7 +376,7 @@ TEST(MultiplyTablesTest, NothingIsPrintedBeforeAnIndexIsFoundToBeOutOfRange) {
   EXPECT_EQ(planned, expected);
 }
 
-TEST(MultiplyTablesTest, OfAnySize) {
+TEST(MultiplyTablesTest, TablesOfAnySizeHaveTheSameGradients) {
   for (const auto& rnn : {TextRnn(3, 1, 1, 1), TextRnn(40, 2, 3, 2), TextRnn(1, 3, 5, 4)}) {
     const auto f = jit(value_and_grad(rnn.loss()),
                        {.executor = Executor::plan, .passes = {.multiply_any = true}});

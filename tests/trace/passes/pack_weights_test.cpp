@@ -183,7 +183,7 @@ TEST(PackWeightsTest, NamedDims) {
   expect_same(f, w);
 }
 
-TEST(PackWeightsTest, WhatChangesIsNotPacked) {
+TEST(PackWeightsTest, CarriesAndSlicesAreNotPacked) {
   // A carry and a slice.
   const auto f = [](const Tensor& x, const Tensor& ws) {
     const auto body = [](const Tensor& w, const Tensor& s) {

@@ -180,7 +180,7 @@ TEST_F(PassSwitchesTest, ALoopOfUnknownLengthAroundAnother) {
   expect_same_by_all(2e-5, f, w, x);
 }
 
-TEST_F(PassSwitchesTest, WhatIsTakenOutOfALoopThatDoesNotRunMayNotFail) {
+TEST_F(PassSwitchesTest, HoistedOpsOfALoopThatNeverRunsDoNotFail) {
   const auto looked_up = [](const Tensor& x, const Tensor& table, const Tensor& at) {
     const auto body = [&](const Tensor& row) { return row + sum(gather(table, at, 0)); };
     return map(body, x);

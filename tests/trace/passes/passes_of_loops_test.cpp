@@ -42,7 +42,7 @@ std::ptrdiff_t count_windows(const LoopAttrs& loop, FinishedFill fill) {
 }
 
 /// Three entries of up to four steps; two finish earlier.
-class SavedOfEndedTest : public ::testing::Test {
+class RelaxFinishedResidualsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const Dim batch("batch", 3), time("time", tensor({2, 4, 1}, {batch}, i32));
@@ -96,7 +96,7 @@ TEST(JoinLoopsTest, LoopsThatAUserWroteStayApart) {
   EXPECT_EQ(count_loops(*join_loops(*graph)), 2);
 }
 
-TEST_F(SavedOfEndedTest, TheGradientSeesALiveEntrysValuesAndNothingIsCollected) {
+TEST_F(RelaxFinishedResidualsTest, GradientReadsARunningEntryAndCollectsNothing) {
   const auto loss = [](const Tensor& x, const Tensor& w) {
     return sum(scan(Scan{.spatial_dim = x.dim("time"),
                          .initial = zeros({x.dim("batch")}, f64),
@@ -129,7 +129,7 @@ TEST_F(SavedOfEndedTest, TheGradientSeesALiveEntrysValuesAndNothingIsCollected) 
   EXPECT_LT(collected(*after), collected(before));
 }
 
-TEST_F(SavedOfEndedTest, SoDoesOneThatIsGivenFewStepsAtATime) {
+TEST_F(RelaxFinishedResidualsTest, WindowedGradientReadsARunningEntry) {
   for (const bool swaps : {false, true}) {
     const auto gradient = jit([&](Tensor x, Tensor w) {
       return grad([&](Tensor w) {

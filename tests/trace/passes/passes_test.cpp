@@ -130,7 +130,7 @@ TEST(MergeEqualTest, PaddingsWithZerosOfEitherSignAreTwo) {
   expect_same_bits(jit(f)(x).second, f(x).second);
 }
 
-TEST(DropDeadTest, DropsWhatNobodyReads) {
+TEST(DropDeadTest, DropsUnreadRecords) {
   const auto graph = record(1, [](const Tensors& x) {
     exp(x[0]);
     return Tensors{x[0] * x[0]};
@@ -213,7 +213,7 @@ TEST(ForwardedOutputsTest, StackOfSlicesIsWhatTheyAreSlicesOf) {
   EXPECT_NE(forward_outputs(*until)->outputs[0], until->inputs[0]);
 }
 
-TEST(ForwardedOutputsTest, WhatIsStackedOrAddedUpTwiceIsThereAlready) {
+TEST(ForwardedOutputsTest, EqualStacksAndSumsBecomeOne) {
   // Both biases have the same gradient, and the loop stacks one value twice.
   const auto loss = [](const std::pair<Tensor, Tensor>& biases, const Tensor& x) {
     const auto body = [&](const Tensor& x, const Tensor& s) {

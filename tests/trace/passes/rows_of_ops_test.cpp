@@ -271,7 +271,7 @@ TEST_F(RowsOfOpsTest, OpsAlongTheRows) {
             "not cut: op add may mix the rows, 7");
 }
 
-TEST_F(RowsOfOpsTest, WhatIsDrawnIsToBlame) {
+TEST_F(RowsOfOpsTest, RemarkNamesTheDrawThatMixesRows) {
   // Its rows could be its first axis or its second.
   const Tensor x = random_normal({4, 7, 7});
   const auto next = [](const Tensor& y) {
@@ -281,7 +281,7 @@ TEST_F(RowsOfOpsTest, WhatIsDrawnIsToBlame) {
   EXPECT_TRUE(why_not(next, x).starts_with("not cut: op random_normal may mix the rows, 7\n"));
 }
 
-TEST_F(RowsOfOpsTest, IndicesOfEntriesThatHaveEndedMayBeAnything) {
+TEST_F(RowsOfOpsTest, LoopIsNotCutIfIndicesOfFinishedEntriesMayFail) {
   const Tensor table = random_normal({Dim("classes", 8), hidden});
   const Dim classes = table.dims()[0];
   const auto next = [&](const Tensor& y) { return y + gather(table, argmax(y, hidden), classes); };
@@ -291,7 +291,7 @@ TEST_F(RowsOfOpsTest, IndicesOfEntriesThatHaveEndedMayBeAnything) {
                                "entries\n"));
 }
 
-TEST_F(RowsOfOpsTest, DrawsThatAreMixedAreThoseOfEndedEntries) {
+TEST_F(RowsOfOpsTest, LoopIsNotCutIfDrawsOfFinishedEntriesAreSummed) {
   // The numbers that finished entries drew count in a sum over entries, and therefore in a
   // gradient.
   const Dim batch = this->batch, hidden = this->hidden;

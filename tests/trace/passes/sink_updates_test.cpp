@@ -47,7 +47,7 @@ TEST(SinkUpdatesTest, AnUpdateStaysWhereNothingIsInItsWay) {
   EXPECT_EQ(after, before);
 }
 
-TEST(SinkUpdatesTest, WhatWaitsForAnUpdateStaysBehindIt) {
+TEST(SinkUpdatesTest, ReadersOfAnUpdateStayBehindIt) {
   const auto [before, after] = before_and_after(
       [](const Tensor& w, const Tensor& g) {
         const Tensor next = w - g;
@@ -68,7 +68,7 @@ TEST(SinkUpdatesTest, EffectsStayBeforeErrorsThatCameBehindThem) {
   EXPECT_EQ(after, before);
 }
 
-TEST(SinkUpdatesTest, WhatIsAResultAsItIsIsNoUpdate) {
+TEST(SinkUpdatesTest, ReturnedArgumentIsNoUpdate) {
   const auto [before, after] = before_and_after(
       [](const Tensor& w) {
         const Tensor next = w * 2.0;

@@ -127,7 +127,7 @@ TEST_F(SplitLoopsTest, LayersThatWaitForEachOtherStayTogether) {
   expect_same_in_loops(entangled, sequence(), weights(2));
 }
 
-TEST_F(SplitLoopsTest, WhatElseAStepHandsOnStaysWithWhatItDependsOn) {
+TEST_F(SplitLoopsTest, OtherCarriesStayWithTheirDependencies) {
   EXPECT_EQ(split(with_others, sequence(), weights(2)),
             (Split{"{full add full mul dot dot add tanh sub div add add full mul dot dot add tanh "
                    "mul sub mul sub}",

@@ -67,7 +67,7 @@ class UpdatedCarriesTest : public ::testing::Test {
   }
 };
 
-TEST_F(UpdatedCarriesTest, WhatIsReadBeforeItIsWrittenLiesInPlace) {
+TEST_F(UpdatedCarriesTest, CarriesReadBeforeTheUpdateLieInPlace) {
   check(scanned([](const Tensor& ids, const Tensor& h) {
           return std::pair{gather(h, ids, 0), scatter_add(h, ids, changed(h, ids), 0)};
         }),
@@ -78,7 +78,7 @@ TEST_F(UpdatedCarriesTest, WhatIsReadBeforeItIsWrittenLiesInPlace) {
         1);
 }
 
-TEST_F(UpdatedCarriesTest, WhatIsReadAfterwardsDoesNot) {
+TEST_F(UpdatedCarriesTest, CarriesReadAfterTheUpdateDoNotLieInPlace) {
   check(scanned([](const Tensor& ids, const Tensor& h) {
           const Tensor next = scatter_add(h, ids, changed(h, ids), 0);
           return std::pair{sum(h * next), next};  // reads the old table
@@ -92,14 +92,14 @@ TEST_F(UpdatedCarriesTest, WhatIsReadAfterwardsDoesNot) {
         0);
 }
 
-TEST_F(UpdatedCarriesTest, WhatIsStackedAsItWasDoesNot) {
+TEST_F(UpdatedCarriesTest, CarriesStackedBeforeTheUpdateDoNotLieInPlace) {
   check(scanned([](const Tensor& ids, const Tensor& h) {
           return std::pair{h, scatter_add(h, ids, changed(h, ids), 0)};
         }),
         0);
 }
 
-TEST_F(UpdatedCarriesTest, WhatIsStackedAsItBecomesDoes) {
+TEST_F(UpdatedCarriesTest, CarriesStackedAfterTheUpdateLieInPlace) {
   check(scanned([](const Tensor& ids, const Tensor& h) {
           const Tensor next = scatter_add(h, ids, changed(h, ids), 0);
           return std::pair{next, next};
@@ -122,7 +122,7 @@ TEST_F(UpdatedCarriesTest, TwoThatChangePlacesDoNot) {
         2);
 }
 
-TEST_F(UpdatedCarriesTest, WhatIsAddedToItself) {
+TEST_F(UpdatedCarriesTest, CarriesAddedToThemselvesDoNotLieInPlace) {
   check(
       [](const Tensor& table, const Tensor&) {
         const auto body = [](const Tensor&, const Tensor& h) {

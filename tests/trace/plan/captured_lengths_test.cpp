@@ -114,8 +114,8 @@ TEST_F(CapturedLengthsTest, ProductsOfRowsHaveTheirLengths) {
   const BodyOnRows body = body_of_blocks(get<LoopAttrs>(loop->attrs.get()));
   ASSERT_TRUE(body.graph);
   const std::string names = ops(*body.graph);
-  EXPECT_EQ(times_said(names, "live_dot"), 2);    // scores, and the sum of keys
-  EXPECT_EQ(times_said(names, "packed_dot"), 1);  // a matrix for all rows
+  EXPECT_EQ(times_said(names, "unpadded_dot"), 2);  // scores, and the sum of keys
+  EXPECT_EQ(times_said(names, "packed_dot"), 1);    // a matrix for all rows
   // Both read the same lengths.
   EXPECT_EQ(std::ranges::count(body.lengths_of, std::string_view("dim_lengths"),
                                [](const OpRecord& record) { return record.op->name; }),

@@ -17,7 +17,7 @@ namespace {
 
 using ExplainCostsTest = ExplainTest;
 
-TEST_F(ExplainCostsTest, WhatIsSavedIsWhatNothingButTheGradientReads) {
+TEST_F(ExplainCostsTest, ResidualsAreStacksThatOnlyTheGradientReads) {
   const auto next = [](const Tensor& x, const Tensor& h, const Tensor& w) {
     return tanh(h * w + x);
   };
@@ -70,7 +70,7 @@ TEST_F(ExplainCostsTest, BytesOfEachClass) {
     EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
 }
 
-TEST_F(ExplainCostsTest, WhatAPolicyKeeps) {
+TEST_F(ExplainCostsTest, TellsCheckpointsAndResidualsOfAPolicy) {
   const auto explain = [&](const Checkpoint& policy, const SwapMemory& swaps) {
     const auto f = [&](Tensor w) {
       const auto body = [&](Tensor x, Tensor h) {
@@ -277,7 +277,7 @@ TEST_F(ExplainCostsTest, AProfileOfALoopThatIsCutAddsUpItsBlocks) {
       << text;
 }
 
-TEST_F(ExplainCostsTest, AProfileSaysHowOftenALoopRanThatNobodyKnewTheLengthOf) {
+TEST_F(ExplainCostsTest, ProfileCountsIterationsOfALoopOfUnknownLength) {
   const auto f = [](const Tensor& x) {
     return while_loop([](const Tensor& x) { return sum(x) < 100.; },
                       [](const Tensor& x) { return x * 2.; }, x);
@@ -289,7 +289,7 @@ TEST_F(ExplainCostsTest, AProfileSaysHowOftenALoopRanThatNobodyKnewTheLengthOf) 
   EXPECT_TRUE(has(text, "time: predicted"));
 }
 
-TEST_F(ExplainCostsTest, WhatAGradientKeepsOfALoopOfUnknownLengthIsNotNothing) {
+TEST_F(ExplainCostsTest, ResidualsOfUnknownLengthHaveUnknownBytes) {
   const auto f = [](const Tensor& w) {
     return sum(while_loop([](const Tensor& h) { return sum(h) < 3.f; },
                           [&](const Tensor& h) { return tanh(h) * w + 0.5f; }, zeros({3})));

@@ -153,7 +153,7 @@ TEST_F(ExplainTest, ATrainingStepOnSequencesOfDifferentLengths) {
     EXPECT_TRUE(has(text, sentence)) << sentence << "\nis not in\n" << text;
 }
 
-TEST_F(ExplainTest, WhatIsLeftToTheInterpreter) {
+TEST_F(ExplainTest, NamesLoopsLeftToTheInterpreter) {
   // A state that doubles its rows in every iteration.
   const auto f = [](const Tensor& x) {
     const auto body = [&](const Tensor& i, const Tensor& h) {
@@ -254,7 +254,7 @@ TEST_F(ExplainTest, BranchesInSteps) {
   EXPECT_TRUE(has(jitted.explain(), "  cond, false branch: no instructions\n"));
 }
 
-TEST_F(ExplainTest, WhatMayFailStaysBehindPrints) {
+TEST_F(ExplainTest, OpsThatMayFailStayBehindPrints) {
   const auto f = [](const Tensor& x, const Tensor& i) {
     const auto body = [&](const Tensor& x, const Tensor& h) {
       const Tensor added = scatter_add(zeros({5}), print(i), x, 0);
@@ -285,7 +285,7 @@ Tensor layers_of_one_scan(const Weights& weights, const Tensor& x) {
                  .ys);
 }
 
-TEST_F(ExplainTest, LoopsThatWereOneSayWhichPartTheyAre) {
+TEST_F(ExplainTest, SplitLoopsNameTheirLayer) {
   const auto f = [](const std::vector<Tensor>& weights, const Tensor& x) {
     return layers_of_one_scan(weights, x);
   };
@@ -425,7 +425,7 @@ TEST_F(ExplainTest, ACallThatIsLeftToTheInterpreter) {
   EXPECT_FALSE(has(f.explain(), "failed")) << f.explain();  // the interpreter failed as well
 }
 
-TEST_F(ExplainTest, Errors) {
+TEST_F(ExplainTest, RefusesFunctionsWithoutACallOrAPlan) {
   const auto [f, x] = small_scan();
   const auto jitted = jit(f, {.name = "f"});
   EXPECT_EQ(message_of<ArgumentError>([&] { jitted.explain(); }),
@@ -437,7 +437,7 @@ TEST_F(ExplainTest, Errors) {
             "out .executor");
 }
 
-TEST_F(ExplainTest, WhatNoIterationChangesLeavesLoopsOfUnknownLength) {
+TEST_F(ExplainTest, InvariantsLeaveLoopsOfUnknownLength) {
   const auto f = [](const Tensor& w, const Tensor& x) {
     return while_loop([](const Tensor& h) { return sum(h) < 100.f; },
                       [&](const Tensor& h) { return h + abs(tanh(w)) + 0.1f; }, x);

@@ -25,7 +25,7 @@ std::string in_place_of(const F& f, Args... args) {
   return result;
 }
 
-TEST_F(ExplainTest, WhichArgumentsAreUpdatedInPlace) {
+TEST_F(ExplainTest, NamesArgumentsUpdatedInPlace) {
   const auto made = [] { return random_normal({1000}); };
   const auto doubled = [](const Tensor& x) { return x * 2.f; };
   EXPECT_EQ(in_place_of(doubled, made()), "in place: argument 0\n");
@@ -64,7 +64,7 @@ TEST_F(ExplainTest, WhichArgumentsAreUpdatedInPlace) {
             "not in place: argument 0, its last use, scan \"scan\", may fail\n");
 }
 
-TEST_F(ExplainTest, WhichOfATrainingStepsArgumentsAreUpdatedInPlace) {
+TEST_F(ExplainTest, NamesTrainingArgumentsUpdatedInPlace) {
   Model model = this->model;
   Adam<Model> adam(model);
   const auto step = jit([](Model m, Adam<Model> a, const Tensor& x) {

@@ -44,7 +44,7 @@ TEST(PlanMemoryTest, TheSmallestGapThatFitsIsTaken) {
   EXPECT_EQ(buffers[4].offset, 192);
 }
 
-TEST(PlanMemoryTest, WhatWasGivenBackIsTakenAgainIfItFits) {
+TEST(PlanMemoryTest, ReturnedMemoryIsReusedIfItFits) {
   PlanMemory first = take_plan_memory(100'000'000);  // larger than any memory in the pool
   const char* const place = first.data.get();
   give_back(std::move(first));
@@ -68,7 +68,7 @@ TEST(PlanMemoryTest, PlansThatTakeTurnsFindTheirsAgain) {
   }
 }
 
-TEST(PlanMemoryTest, NoMoreThanAGiBIsHeldInPieces) {
+TEST(PlanMemoryTest, PoolHoldsAtMostOneGiB) {
   // The memory is never written, so the system provides no pages.
   PlanMemory first = take_plan_memory(700'000'000), second = take_plan_memory(800'000'000);
   const char* const place = second.data.get();

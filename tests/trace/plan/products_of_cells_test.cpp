@@ -59,7 +59,7 @@ class ProductsOfCellsTest : public ::testing::Test {
 
 // The products of the recurrence and of its cotangent stay; x·W and the gradients of W, U and x are
 // hoisted.
-TEST_F(ProductsOfCellsTest, Lstm) {
+TEST_F(ProductsOfCellsTest, LstmHoistsAllButItsRecurrence) {
   expect_products(LstmCell::init(in, hidden), 6, {4, 2}, {0, 4, 2});
 }
 // U is used in two products, and the second waits for the first; their cotangents as well.

@@ -94,7 +94,7 @@ TEST_F(TileChainsTest, ProgramsOfMoreThanOneChain) {
 }
 
 // A dropped part must not leave a chain without results, which crashed.
-TEST_F(TileChainsTest, PartsThatNobodyReads) {
+TEST_F(TileChainsTest, UnreadSplitResultLeavesNoEmptyChain) {
   const auto f = [](Tensor u, Tensor k, Tensor c, Tensor d) {
     return split(concat({u, exp(u * k)}, -1) * c + d, -1, 2)[0];
   };

@@ -67,7 +67,7 @@ class ForetoldLoop {
   }
 
  private:
-  struct Part {
+  struct Segment {
     std::int64_t begin, end;
   };
 
@@ -98,14 +98,14 @@ class ForetoldLoop {
       std::swap(begin, end);
     }
     count_ = count;
-    piece_ = 0;
-    while (!parts_.empty() && parts_.back().begin >= end) parts_.pop_back();
-    const bool are_in_one = !parts_.empty() && parts_.back().begin <= begin;
+    joined_ = 0;
+    while (!window_.empty() && window_.back().begin >= end) window_.pop_back();
+    const bool are_in_one = !window_.empty() && window_.back().begin <= begin;
     std::int64_t left = are_in_one ? begin : end;
-    while (left > begin && !parts_.empty()) {
+    while (left > begin && !window_.empty()) {
       put_together(0);
-      left = std::max(begin, parts_.back().begin);
-      if (parts_.back().begin >= begin) parts_.pop_back();
+      left = std::max(begin, window_.back().begin);
+      if (window_.back().begin >= begin) window_.pop_back();
     }
     while (left > begin) left = run_before(begin, left, end - begin);
   }
@@ -122,28 +122,30 @@ class ForetoldLoop {
                                    (static_cast<std::int64_t>(way_->states()) - 1) * state_bytes_);
     const std::int64_t first = way_->begin_behind(advances);
     for (std::int64_t unit = first; unit < end;) {
-      const Part part{unit, unit_ == 1 ? end : unit + 1};
-      const std::int64_t steps = steps_of(part);
-      const bool has_all = !piece_ && unit <= begin && part.end == end;
+      const Segment segment{unit, unit_ == 1 ? end : unit + 1};
+      const std::int64_t steps = steps_of(segment);
+      const bool has_all = !joined_ && unit <= begin && segment.end == end;
       count_memory(steps);
-      if (!has_all && part.end > begin) put_together(steps);
-      if (has_all || unit < begin) parts_.push_back(part);
-      unit = part.end;
+      if (!has_all && segment.end > begin) put_together(steps);
+      if (has_all || unit < begin) window_.push_back(segment);
+      unit = segment.end;
     }
     return first;
   }
 
   /// besides: time steps of the parts that are copied into the request.
   void put_together(std::int64_t besides) {
-    piece_ = count_;
+    joined_ = count_;
     count_memory(besides);
   }
   void count_memory(std::int64_t besides) {
-    std::int64_t in_memory = piece_ + besides;
-    for (const Part& part : parts_) in_memory += steps_of(part);
+    std::int64_t in_memory = joined_ + besides;
+    for (const Segment& segment : window_) in_memory += steps_of(segment);
     most_ = std::max(most_, in_memory);
   }
-  std::int64_t steps_of(const Part& part) const { return step_of(part.end) - step_of(part.begin); }
+  std::int64_t steps_of(const Segment& segment) const {
+    return step_of(segment.end) - step_of(segment.begin);
+  }
   std::int64_t step_of(std::int64_t unit) const {
     if (!loop_.trips.is_reverse) return std::min(unit * unit_, steps_);
     return unit ? steps_ - (units_ - unit) * unit_ : 0;
@@ -155,9 +157,9 @@ class ForetoldLoop {
   std::optional<FileOfCheckpoints> file_;
   std::int64_t put_ = 0;  ///< checkpoints taken, including dropped ones
   std::optional<ReverseSchedule> way_;
-  std::deque<Part> parts_;  ///< in memory
-  std::int64_t count_ = 0;  ///< time steps of the last request
-  std::int64_t piece_ = 0;  ///< the same, if they were copied into one buffer
+  std::deque<Segment> window_;  ///< in memory
+  std::int64_t count_ = 0;      ///< time steps of the last request
+  std::int64_t joined_ = 0;     ///< the same, if they were copied into one buffer
   std::int64_t checkpoints_ = 0, advanced_ = 0, measured_ = 0, most_ = 0;
 };
 
@@ -170,9 +172,9 @@ struct StepCosts {
 
 /// Returns the bytes that inner loops hold of residuals that are then copied into one buffer per
 /// step.
-std::int64_t made_inside(const Graph& body, std::span<const ValueId> saved) {
+std::int64_t made_inside(const Graph& body, std::span<const ValueId> residuals) {
   std::int64_t result = 0;
-  for (const ValueId v : saved) {
+  for (const ValueId v : residuals) {
     const OpRecord* const maker = record_of(body, v);
     if (!maker || maker->op != &loop_op || !body.types[v].is_known()) continue;
     const auto& loop = get<LoopAttrs>(maker->attrs.get());
@@ -188,23 +190,23 @@ StepCosts step_costs(const RecomputeAttrs& attrs, std::span<const TensorType> in
                      std::span<const TensorType> outputs) {
   const LoopAttrs& loop = attrs.saving();
   const Graph& body = *loop.body.graph;
-  const auto saved = body_outputs(loop).stacks.subspan(attrs.first_saved, outputs.size());
+  const auto residuals = body_outputs(loop).stacks.subspan(attrs.first_residual, outputs.size());
   StepCosts result;
   std::int64_t all = 0, most = 0;  // most: of a value that is copied into one buffer
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const TensorType& type = outputs[i];
     // An inner loop's residuals are a list in each step; only that loop's run tells its length.
-    const bool is_of_lists = body.types[saved[i]].is_list();
+    const bool is_of_lists = body.types[residuals[i]].is_list();
     const TensorType one = is_of_lists ? type.element() : slice_type(type);
-    const auto count = known_tensors(body, saved[i], body.types);
+    const auto count = known_tensors(body, residuals[i], body.types);
     result.is_measured = result.is_measured || is_of_lists;
     if (one.is_list() || !one.is_known() || !count) return result;
     all += *count * one.bytes();
     if (!type.is_list()) most = std::max(most, one.bytes());
   }
-  const bool is_dense = saves_in_one_piece(attrs, inputs);
+  const bool is_dense = saves_in_one_buffer(attrs, inputs);
   result.bytes = all + (is_dense ? 0 : most);
-  if (is_dense) result.inside = made_inside(body, saved);
+  if (is_dense) result.inside = made_inside(body, residuals);
   return result;
 }
 

@@ -31,13 +31,13 @@ RecomputedResiduals::RecomputedResiduals(const RecomputeAttrs& attrs, Tensors in
   way_.emplace(loop(), std::move(units), units_, unit_ != 1);
   for (std::size_t i = lists; i < inputs.size(); ++i) {
     checkpoints_.push_back(inputs[i]);
-    in_memory_.push_back(saved_value(inputs[i]) ? Tensors() : list_elements(inputs[i]));
+    in_memory_.push_back(residual_value(inputs[i]) ? Tensors() : list_elements(inputs[i]));
   }
 }
 
 /// Returns the value of a carry at a checkpoint.
 Tensor RecomputedResiduals::carry_at(std::size_t carry, std::size_t checkpoint) const {
-  const SavedValue* const saved = saved_value(checkpoints_[carry]);
+  const ResidualValue* const saved = residual_value(checkpoints_[carry]);
   if (!saved) return in_memory_[carry][checkpoint];
   const auto position = static_cast<std::int64_t>(checkpoint);
   const std::lock_guard lock(saved->steps->mutex);
@@ -66,15 +66,15 @@ void RecomputedResiduals::need(std::int64_t first, std::int64_t count) {
   is_there_ = false;
   first_ = first;
   count_ = count;
-  piece_.reset();
-  while (!parts_.empty() && parts_.back().begin >= end) parts_.pop_back();
-  if (!parts_.empty() && parts_.back().end < end) parts_.clear();
-  const bool are_in_one = !parts_.empty() && parts_.back().begin <= begin;
+  joined_.reset();
+  while (!window_.empty() && window_.back().begin >= end) window_.pop_back();
+  if (!window_.empty() && window_.back().end < end) window_.clear();
+  const bool are_in_one = !window_.empty() && window_.back().begin <= begin;
   std::int64_t left = are_in_one ? begin : end;
-  while (left > begin && !parts_.empty()) {
-    put_together(parts_.back());
-    left = std::max(begin, parts_.back().begin);
-    if (parts_.back().begin >= begin) parts_.pop_back();
+  while (left > begin && !window_.empty()) {
+    put_together(window_.back());
+    left = std::max(begin, window_.back().begin);
+    if (window_.back().begin >= begin) window_.pop_back();
   }
   while (left > begin) left = run_before(begin, left, end - begin);
   is_there_ = true;
@@ -178,68 +178,69 @@ std::int64_t RecomputedResiduals::run_before(std::int64_t begin, std::int64_t en
   while (state.unit < end) {
     const std::int64_t to = unit_ == 1 ? end : state.unit + 1;
     ReplaySegments::Ran ran = run(state.unit, to, state.carries, true);
-    Part part = as_part(state.unit, to, std::move(ran.saved));
-    const bool has_all = !piece_ && state.unit <= begin && to == end;
-    if (!has_all && to > begin) put_together(part);
-    if (has_all || state.unit < begin) parts_.push_back(std::move(part));
+    Segment segment = as_segment(state.unit, to, std::move(ran.saved));
+    const bool has_all = !joined_ && state.unit <= begin && to == end;
+    if (!has_all && to > begin) put_together(segment);
+    if (has_all || state.unit < begin) window_.push_back(std::move(segment));
     state = {to, std::move(ran.carries)};
   }
   return first;
 }
 
-RecomputedResiduals::Part RecomputedResiduals::as_part(std::int64_t begin, std::int64_t end,
-                                                       Tensors saved) const {
-  Part part{begin, end, Tensors(types_.size()), std::vector<Tensors>(types_.size())};
+RecomputedResiduals::Segment RecomputedResiduals::as_segment(std::int64_t begin, std::int64_t end,
+                                                             Tensors saved) const {
+  Segment segment{begin, end, Tensors(types_.size()), std::vector<Tensors>(types_.size())};
   for (std::size_t i = 0; i < types_.size(); ++i) {
     Tensor of_value = std::move(saved[i]);
     if (is_dense(i) && segments_.is_dense()) {
-      part.whole[i] = std::move(of_value);
-      count_as(part.whole[i], MemoryClass::saved);
+      segment.whole[i] = std::move(of_value);
+      count_as(segment.whole[i], MemoryClass::saved);
       continue;
     }
-    Tensors& steps = part.elements[i];
+    Tensors& steps = segment.elements[i];
     steps = list_elements(of_value);
     const MemoryClass what = loop().stacks[stack_of(i)].memory_class();
     for (const Tensor& step : steps) count_as_made_since(begin_, step, what);
     if (!is_dense(i)) continue;
     of_value = Tensor();
-    part.whole[i] = in_one_piece(std::exchange(steps, {}));
+    segment.whole[i] = in_one_buffer(std::exchange(steps, {}));
   }
-  return part;
+  return segment;
 }
 
 /// Copies the requested time steps of a part into the buffer of the request.
-void RecomputedResiduals::put_together(const Part& part) {
-  const std::int64_t first = first_position(part.begin, part.end), begin = std::max(first, first_),
-                     end =
-                         std::min(first + step_of(part.end) - step_of(part.begin), first_ + count_);
-  if (!piece_) {
-    piece_ = Part{0, 0, Tensors(types_.size()), std::vector<Tensors>(types_.size())};
+void RecomputedResiduals::put_together(const Segment& segment) {
+  const std::int64_t first = first_position(segment.begin, segment.end),
+                     begin = std::max(first, first_),
+                     end = std::min(first + step_of(segment.end) - step_of(segment.begin),
+                                    first_ + count_);
+  if (!joined_) {
+    joined_ = Segment{0, 0, Tensors(types_.size()), std::vector<Tensors>(types_.size())};
     for (std::size_t i = 0; i < types_.size(); ++i)
       if (is_dense(i)) {
-        const Dim& dim = part.whole[i].dims()[0];
-        const Dim of_piece = dim.is_named() ? Dim(dim.name(), count_) : Dim(count_);
-        piece_->whole[i] = Tensor(allocate_block(chunk_type(part.whole[i].type(), of_piece)));
-        count_as(piece_->whole[i], MemoryClass::saved);
+        const Dim& dim = segment.whole[i].dims()[0];
+        const Dim joined_dim = dim.is_named() ? Dim(dim.name(), count_) : Dim(count_);
+        joined_->whole[i] = Tensor(allocate_block(chunk_type(segment.whole[i].type(), joined_dim)));
+        count_as(joined_->whole[i], MemoryClass::saved);
       } else {
-        piece_->elements[i].resize(static_cast<std::size_t>(count_));
+        joined_->elements[i].resize(static_cast<std::size_t>(count_));
       }
   }
   for (std::size_t i = 0; i < types_.size(); ++i) {
     if (!is_dense(i)) {
-      std::copy_n(part.elements[i].begin() + (begin - first), end - begin,
-                  piece_->elements[i].begin() + (begin - first_));
+      std::copy_n(segment.elements[i].begin() + (begin - first), end - begin,
+                  joined_->elements[i].begin() + (begin - first_));
       continue;
     }
-    const std::int64_t bytes = slice_type(part.whole[i].type()).bytes();
-    std::memcpy(piece_->whole[i].data<char>() + (begin - first_) * bytes,
-                part.whole[i].data<char>() + (begin - first) * bytes,
+    const std::int64_t bytes = slice_type(segment.whole[i].type()).bytes();
+    std::memcpy(joined_->whole[i].data<char>() + (begin - first_) * bytes,
+                segment.whole[i].data<char>() + (begin - first) * bytes,
                 static_cast<std::size_t>((end - begin) * bytes));
   }
 }
 
 /// Copies time steps, ordered by position, into one buffer; frees each after copying.
-Tensor RecomputedResiduals::in_one_piece(Tensors steps) {
+Tensor RecomputedResiduals::in_one_buffer(Tensors steps) {
   const TensorType& type = steps[0].type();
   Dims dims{Dim(std::ssize(steps))};
   if (type.is_named()) dims[0] = Dim("steps", std::ssize(steps));
@@ -257,18 +258,18 @@ Tensor RecomputedResiduals::in_one_piece(Tensors steps) {
 }
 
 char* RecomputedResiduals::data(std::size_t i, std::int64_t position) {
-  const auto [part, first] = place();
+  const auto [segment, first] = place();
   if (!is_dense(i))
-    return part.elements[i][static_cast<std::size_t>(position - first)].data<char>();
-  const Tensor& whole = part.whole[i];
+    return segment.elements[i][static_cast<std::size_t>(position - first)].data<char>();
+  const Tensor& whole = segment.whole[i];
   return whole.data<char>() + (position - first) * slice_type(whole.type()).bytes();
 }
 
 Tensor RecomputedResiduals::tensor(std::size_t i, std::int64_t position) {
-  const auto [part, first] = place();
+  const auto [segment, first] = place();
   const std::int64_t at = position - first;
-  if (!is_dense(i)) return part.elements[i][static_cast<std::size_t>(at)];
-  const Tensor& whole = part.whole[i];
+  if (!is_dense(i)) return segment.elements[i][static_cast<std::size_t>(at)];
+  const Tensor& whole = segment.whole[i];
   return Tensor(allocate_view(slice_type(types_[i]), whole.ref(),
                               whole.data<char>() + at * slice_type(whole.type()).bytes()));
 }
@@ -280,14 +281,14 @@ std::int64_t RecomputedResiduals::bytes_held() const {
     for (const Tensor& tensor : tensors)
       if (tensor.is_defined()) result += bytes_of(tensor);
   };
-  const auto add_part = [&](const Part& part) {
-    add(part.whole);
-    for (const Tensors& elements : part.elements) add(elements);
+  const auto add_segment = [&](const Segment& segment) {
+    add(segment.whole);
+    for (const Tensors& elements : segment.elements) add(elements);
   };
   for (const Tensors& carries : in_memory_) add(carries);
   for (const State& state : states_) add(state.carries);
-  for (const Part& part : parts_) add_part(part);
-  if (piece_) add_part(*piece_);
+  for (const Segment& segment : window_) add_segment(segment);
+  if (joined_) add_segment(*joined_);
   return result;
 }
 
@@ -298,7 +299,7 @@ void run_recompute(KernelArgs& args) {
   const Ref<ResidualSource> steps(
       new RecomputedResiduals(attrs, std::move(inputs), {args.types.begin(), args.types.end()}));
   for (std::size_t i = 0; i < args.out.size(); ++i)
-    args.out[i] = make_saved(args.types[i], steps, i);
+    args.out[i] = make_residual(args.types[i], steps, i);
 }
 
 }  // namespace reel

@@ -51,7 +51,7 @@ class RecomputedResiduals final : public ResidualSource {
     Tensors carries;
   };
   /// Residuals of consecutive units, in memory.
-  struct Part {
+  struct Segment {
     std::int64_t begin, end;
     Tensors whole;                  ///< by value: if dense, all time steps by position
     std::vector<Tensors> elements;  ///< by value: otherwise one tensor per time step
@@ -71,20 +71,20 @@ class RecomputedResiduals final : public ResidualSource {
   ReverseSchedule::Bytes bytes_at(const State& state);
   std::int64_t bytes_of_step(const State& state);
   std::int64_t run_before(std::int64_t begin, std::int64_t end, std::int64_t together);
-  void put_together(const Part& part);
+  void put_together(const Segment& segment);
   bool is_dense(std::size_t i) const { return !types_[i].is_list(); }
   /// Returns the loop's stack that value i is.
-  std::size_t stack_of(std::size_t i) const { return attrs_.first_saved + i; }
-  Part as_part(std::int64_t begin, std::int64_t end, Tensors saved) const;
-  static Tensor in_one_piece(Tensors steps);
+  std::size_t stack_of(std::size_t i) const { return attrs_.first_residual + i; }
+  Segment as_segment(std::int64_t begin, std::int64_t end, Tensors saved) const;
+  static Tensor in_one_buffer(Tensors steps);
   /// The part that holds the requested time steps, and the position of its first one.
   struct Place {
-    const Part& part;
+    const Segment& segment;
     std::int64_t first;
   };
   Place place() const {
-    if (piece_) return {*piece_, first_};
-    return {parts_.back(), first_position(parts_.back().begin, parts_.back().end)};
+    if (joined_) return {*joined_, first_};
+    return {window_.back(), first_position(window_.back().begin, window_.back().end)};
   }
 
   const std::uint64_t begin_ = next_block_id();  ///< blocks with later ids were made here
@@ -96,10 +96,10 @@ class RecomputedResiduals final : public ResidualSource {
   std::vector<Tensors> in_memory_;     ///< by carry, the list's elements unless it is in a file
   std::optional<ReverseSchedule> way_;
   std::vector<State> states_;            ///< checkpoints to run units from
-  std::deque<Part> parts_;               ///< the window, consecutive
+  std::deque<Segment> window_;           ///< the window, consecutive
   std::int64_t first_ = -1, count_ = 0;  ///< the last request
   bool is_there_ = false;                ///< its steps are in memory; false after an exception
-  std::optional<Part> piece_;            ///< the last request, if it was copied into one buffer
+  std::optional<Segment> joined_;        ///< the last request, if it was copied into one buffer
 };
 
 }  // namespace reel

@@ -53,7 +53,7 @@ std::vector<TensorType> types_of_carries(const LoopAttrs& loop,
 ReplaySegmentGraphs::ReplaySegmentGraphs(const RecomputeAttrs& attrs,
                                          std::vector<TensorType> inputs, const DimRenames& renames)
     : loop_(attrs.loop),
-      first_saved_(attrs.first_saved),
+      first_residual_(attrs.first_residual),
       types_(std::move(inputs)),
       renames_(renames) {
   const LoopAttrs& loop = this->loop();
@@ -63,7 +63,7 @@ ReplaySegmentGraphs::ReplaySegmentGraphs(const RecomputeAttrs& attrs,
   else if (const TensorType* const lengths = operands_of(loop, types_).lengths)
     lengths_.push_back(*lengths);
   types_.erase(types_.begin() + static_cast<std::ptrdiff_t>(own), types_.end());
-  is_dense_ = saves_in_one_piece(attrs, types_);
+  is_dense_ = saves_in_one_buffer(attrs, types_);
   std::vector<TensorType> inside = types_;  // with the slices of one step
   const auto operands = operands_of(loop, inside);
   for (TensorType& slices : operands.slices) {
@@ -136,7 +136,7 @@ Ref<Graph> ReplaySegmentGraphs::make_graph(const Dim& chunk, bool saves) const {
   const auto results = results_of(get<LoopAttrs>(attrs.get()), made);
   graph->outputs.assign(results.carries.begin(), results.carries.end());
   if (saves)
-    for (const ValueId v : results.stacks.subspan(first_saved_)) graph->outputs.push_back(v);
+    for (const ValueId v : results.stacks.subspan(first_residual_)) graph->outputs.push_back(v);
   graph->seal();
 #ifndef NDEBUG
   verify(*graph, "segments");
@@ -229,8 +229,8 @@ ReplaySegments::Ran ReplaySegments::run(std::int64_t begin, std::int64_t end,
   const GraphRef graph = graphs_->graph_for(count, saves);
   const GraphRunner runner = attrs_.runner.value_or(GraphRunner{interpret});
   Tensors made = runner(graph, std::move(inputs));
-  const auto first_saved = made.begin() + std::ssize(loop_.carries);
-  return {Tensors(made.begin(), first_saved), Tensors(first_saved, made.end())};
+  const auto first_residual = made.begin() + std::ssize(loop_.carries);
+  return {Tensors(made.begin(), first_residual), Tensors(first_residual, made.end())};
 }
 
 }  // namespace reel

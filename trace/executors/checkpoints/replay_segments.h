@@ -42,7 +42,7 @@ class ReplaySegmentGraphs {
   Ref<Graph> make_graph(const Dim& chunk, bool saves) const;
   const LoopAttrs& loop() const { return get<LoopAttrs>(loop_.get()); }
   const AttrsRef loop_;
-  const std::size_t first_saved_;
+  const std::size_t first_residual_;
   std::vector<TensorType> types_;    ///< of the loop's inputs
   std::vector<TensorType> lengths_;  ///< of the lengths, if entries finish one by one
   bool is_dense_ = false;

@@ -51,7 +51,7 @@ std::vector<Revolve::Advance> ReverseSchedule::way_to(std::int64_t end) {
   return result;
 }
 
-bool saves_in_one_piece(const RecomputeAttrs& attrs, std::span<const TensorType> inputs) {
+bool saves_in_one_buffer(const RecomputeAttrs& attrs, std::span<const TensorType> inputs) {
   const LoopAttrs& loop = attrs.saving();
   return loop.trips.is_full && first_dense_slice(loop, inputs) && !loop.makes_lengths();
 }

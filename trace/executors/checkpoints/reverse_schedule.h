@@ -77,6 +77,6 @@ class ReverseSchedule {
 /// Returns true if each residual of the loop is one tensor, ordered by position.
 ///
 /// inputs: types of the recompute op's inputs; the loop's inputs come first.
-bool saves_in_one_piece(const RecomputeAttrs& attrs, std::span<const TensorType> inputs);
+bool saves_in_one_buffer(const RecomputeAttrs& attrs, std::span<const TensorType> inputs);
 
 }  // namespace reel

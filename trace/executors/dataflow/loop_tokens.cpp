@@ -12,7 +12,7 @@
 #include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/sizes.h"
 #include "reel/trace/executors/checkpoints/stack_list.h"
-#include "reel/trace/executors/loop/ended_entries.h"
+#include "reel/trace/executors/loop/finished_entries.h"
 #include "reel/trace/executors/loop/iterations.h"
 #include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/executors/loop/stack_writer.h"
@@ -40,8 +40,8 @@ struct Begun final : Handle {
   Tensors given;  ///< the op's inputs; after construction only the slices
   Iterations iterations;
   std::vector<Tensors> slices;
-  std::vector<const SavedValue*> saved;  ///< by slice; null if all its elements are in memory
-  std::vector<TensorType> types;         ///< of the op's inputs, if entries finish one by one
+  std::vector<const ResidualValue*> saved;  ///< by slice; null if all its elements are in memory
+  std::vector<TensorType> types;            ///< of the op's inputs, if entries finish one by one
 
   Begun(const AttrsRef& attrs_ref, std::span<Tensor> inputs)
       : held(attrs_ref),
@@ -52,7 +52,7 @@ struct Begun final : Handle {
     const auto all_slices = operands_of(attrs, given).slices;
     for (std::size_t j = 0; j < formals.size(); ++j) {
       const Tensor& all = all_slices[j];
-      saved.push_back(saved_value(all));
+      saved.push_back(residual_value(all));
       const TensorType& slice = body.types[formals[j]];
       slices.push_back(saved.back()           ? Tensors()
                        : all.type().is_list() ? slices_of_list(all, slice, iterations.limit)
@@ -85,10 +85,10 @@ struct Begun final : Handle {
 };
 
 /// The values that finished entries read in one iteration.
-struct Ended final : Handle {
-  Tensor begun;                                 ///< handle of the loop
-  std::shared_ptr<const EndedEntries> entries;  ///< null until some entries have finished
-  bool is_active = false;                       ///< some entries have finished
+struct Finished final : Handle {
+  Tensor begun;                                    ///< handle of the loop
+  std::shared_ptr<const FinishedEntries> entries;  ///< null until some entries have finished
+  bool is_active = false;                          ///< some entries have finished
   DimEnv dims(int part) const override {
     return is_active ? entries->body().env() : handle_of<Begun>(begun).dims(part);
   }
@@ -186,27 +186,28 @@ Tensor finish_sum(const Begun& begun, const std::vector<TensorType>& types, std:
 }
 
 Tensor slice_at(Begun& begun, std::size_t j, std::int64_t position) {
-  const SavedValue* saved = begun.saved[j];
+  const ResidualValue* saved = begun.saved[j];
   if (!saved) return begun.slices[j][static_cast<std::size_t>(position)];
   const std::lock_guard lock(saved->steps->mutex);
   saved->steps->need(position, 1);
-  return step_of_saved(begun.given[j], position);
+  return step_of_residual(begun.given[j], position);
 }
 
-Tensor end_entries(const Tensor& begun, const Tensor& before, const Tensor& live) {
-  auto* const ended = new Ended;
-  Tensor result = token(ended);
-  ended->begun = begun;
-  if (before.is_defined()) ended->entries = handle_of<Ended>(before).entries;
-  ended->is_active = !all_live(live);
-  if (!ended->is_active) return result;
-  if (ended->entries && ended->entries->has_live(live)) return result;
+Tensor end_entries(const Tensor& begun, const Tensor& before, const Tensor& running) {
+  auto* const finished = new Finished;
+  Tensor result = token(finished);
+  finished->begun = begun;
+  if (before.is_defined()) finished->entries = handle_of<Finished>(before).entries;
+  finished->is_active = !all_running(running);
+  if (!finished->is_active) return result;
+  if (finished->entries && finished->entries->has_running(running)) return result;
   const Begun& loop = handle_of<Begun>(begun);
   // A copy keeps the dims that it showed before as the same objects.
-  const auto entries = ended->entries ? std::make_shared<EndedEntries>(*ended->entries)
-                                      : std::make_shared<EndedEntries>(loop.attrs, loop.types);
-  entries->set_live(live);
-  ended->entries = entries;
+  const auto entries = finished->entries
+                           ? std::make_shared<FinishedEntries>(*finished->entries)
+                           : std::make_shared<FinishedEntries>(loop.attrs, loop.types);
+  entries->set_running(running);
+  finished->entries = entries;
   return result;
 }
 
@@ -226,8 +227,8 @@ void run_loop_node(const LoweredNode& node, const AttrsRef& attrs, std::span<Ten
   const auto number = [&](std::size_t i) { return *in[i].data<std::int64_t>(); };
   const auto index = static_cast<std::size_t>(node.index);
   // Finished entries, by the handle in the last input; null if none have finished.
-  const auto ended = [&]() -> const EndedEntries* {
-    const Ended& handle = handle_of<Ended>(in.back());
+  const auto finished = [&]() -> const FinishedEntries* {
+    const Finished& handle = handle_of<Finished>(in.back());
     return handle.is_active ? handle.entries.get() : nullptr;
   };
   switch (node.role) {
@@ -253,30 +254,30 @@ void run_loop_node(const LoweredNode& node, const AttrsRef& attrs, std::span<Ten
     case LoweredRole::no_steps:
       out[0] = zeros(begun().attrs.entries.dims, i32);
       break;
-    case LoweredRole::live: {
-      out[0] = begun().iterations.live_at(begun().position(number(1)));
+    case LoweredRole::running: {
+      out[0] = begun().iterations.running_at(begun().position(number(1)));
       if (in.size() > 2) out[0] = out[0].is_defined() ? logical_and(out[0], in[2]) : in[2];
       break;
     }
-    case LoweredRole::any_live:
-      out[0] = truth(number(1) < begun().iterations.limit && any_live(in[2]));
+    case LoweredRole::any_running:
+      out[0] = truth(number(1) < begun().iterations.limit && any_running(in[2]));
       break;
     case LoweredRole::both:
       out[0] = logical_and(in[0], in[1]);
       break;
-    case LoweredRole::ended:
+    case LoweredRole::finished:
       out[0] = end_entries(in[0], in[1], in[2]);
       break;
     case LoweredRole::seen:
-      out[0] = ended() ? ended()->seen(in[0], index) : in[0];
+      out[0] = finished() ? finished()->seen(in[0], index) : in[0];
       break;
     case LoweredRole::next:
-      out[0] = ended() ? ended()->next(ended()->made(in[0], index), in[1], index) : in[0];
+      out[0] = finished() ? finished()->next(finished()->made(in[0], index), in[1], index) : in[0];
       break;
     case LoweredRole::term:
-      out[0] = ended() ? ended()->term(ended()->made(in[0], index), index) : in[0];
+      out[0] = finished() ? finished()->term(finished()->made(in[0], index), index) : in[0];
       break;
-    case LoweredRole::count_live:
+    case LoweredRole::count_running:
       out[0] = in[0] + cast(in[1], i32);
       break;
     case LoweredRole::position:

@@ -130,7 +130,7 @@ class Lowering::Loop {
     if (has_active_) active_ = variable(first_active());
     if (attrs_.makes_lengths() && has_active_)
       steps_ = variable(make(around_, LoweredRole::no_steps, {begin_}, of_entries(i32)));
-    if (has_entries_) ended_ = variable(nothing_);
+    if (has_entries_) finished_ = variable(nothing_);
     stacks_ = variables_.size();
     for (std::size_t j = 0; j < attrs_.stacks.size(); ++j) variable(nothing_);
     sums_ = variables_.size();
@@ -200,9 +200,10 @@ class Lowering::Loop {
     if (has_active_ || has_entries_) {
       Ports inputs{constant(begin_), k};
       if (has_active_) inputs.push_back(variables_[active_].at_top);
-      live_ = make(top_, LoweredRole::live, inputs, of_entries(boolean));
+      running_ = make(top_, LoweredRole::running, inputs, of_entries(boolean));
       if (!attrs_.trips.is_reverse)
-        pred = make(top_, LoweredRole::any_live, {constant(begin_), k, live_}, TensorType(boolean));
+        pred = make(top_, LoweredRole::any_running, {constant(begin_), k, running_},
+                    TensorType(boolean));
     } else if (attrs_.cond) {
       pred = has_bound_
                  ? ask_within_bound(pred)
@@ -255,13 +256,14 @@ class Lowering::Loop {
     const auto index = static_cast<std::size_t>(&lead - variables_.data());
     body.pivot = index < before.size() ? before[index]
                                        : all_.identity(body, lead.in_body, LoweredOutput::kNone);
-    Port ended{};
+    Port finished{};
     if (has_entries_) {
-      const Port live = all_.add_switch(top_, live_, cond_);
-      ended = make(body, LoweredRole::ended, {constant(begin_), variables_[ended_].in_body, live});
-      variables_[ended_].next = ended.node;
-      body.handle = ended;
-      live_in_body_ = live;
+      const Port running = all_.add_switch(top_, running_, cond_);
+      finished = make(body, LoweredRole::finished,
+                      {constant(begin_), variables_[finished_].in_body, running});
+      variables_[finished_].next = finished.node;
+      body.handle = finished;
+      running_in_body_ = running;
     } else {
       body.handle = constant(begin_);
     }
@@ -281,14 +283,14 @@ class Lowering::Loop {
         if (all_.is_constant(inputs[i]) && is_same_to_all(i)) continue;
         const ValueId v = body_.inputs[i];
         const int number = static_cast<int>(i) - 1;
-        inputs[i] = make(body, LoweredRole::seen, {inputs[i], ended}, body_.types[v], number);
+        inputs[i] = make(body, LoweredRole::seen, {inputs[i], finished}, body_.types[v], number);
         all_.node(inputs[i].node).outputs[0].value = v;
       }
     all_.node(inputs[0].node).outputs[0].value = formals.position;
     all_.take_inputs(body, inputs);
     name_alike(body, inputs);
     all_.lower_records(body);
-    hand_on(body, all_.outputs_of(body), before, ended);
+    hand_on(body, all_.outputs_of(body), before, finished);
   }
 
   /// Returns true for a capture that is the same for finished and running entries: it has no dim of
@@ -364,15 +366,15 @@ class Lowering::Loop {
   }
 
   /// outputs: of the body.
-  void hand_on(Scope& body, Ports outputs, const Ports& before, Port ended) {
+  void hand_on(Scope& body, Ports outputs, const Ports& before, Port finished) {
     if (has_entries_)
       for (std::size_t o = 0; o < outputs.size(); ++o) {
         const int index = static_cast<int>(o);
         const std::optional<TensorType> type = body_.types[body_.outputs[o]];
         outputs[o] =
             o < before.size()
-                ? make(body, LoweredRole::next, {outputs[o], before[o], ended}, type, index)
-                : make(body, LoweredRole::term, {outputs[o], ended}, type, index);
+                ? make(body, LoweredRole::next, {outputs[o], before[o], finished}, type, index)
+                : make(body, LoweredRole::term, {outputs[o], finished}, type, index);
       }
     const Port k = variables_[counter_].in_body;
     std::vector<Port> next(variables_.size());
@@ -395,9 +397,9 @@ class Lowering::Loop {
           make(body, LoweredRole::both, {variables_[active_].in_body, asked}, of_entries(boolean));
     }
     if (attrs_.makes_lengths() && has_active_)
-      next[steps_] = make(body, LoweredRole::count_live,
-                          {variables_[steps_].in_body, live_in_body_}, of_entries(i32));
-    if (has_entries_) next[ended_] = ended;
+      next[steps_] = make(body, LoweredRole::count_running,
+                          {variables_[steps_].in_body, running_in_body_}, of_entries(i32));
+    if (has_entries_) next[finished_] = finished;
     const auto terms = body_outputs_of(attrs_, outputs);
     for (std::size_t j = 0; j < terms.stacks.size(); ++j)
       next[stacks_ + j] =
@@ -468,9 +470,9 @@ class Lowering::Loop {
   Port begin_, zero_, nothing_, types_;
   std::map<Port, Port> constants_;  ///< by entering value
   std::vector<Variable> variables_;
-  std::size_t counter_ = 0, active_ = 0, steps_ = 0, ended_ = 0, stacks_ = 0, sums_ = 0;
+  std::size_t counter_ = 0, active_ = 0, steps_ = 0, finished_ = 0, stacks_ = 0, sums_ = 0;
   Scope top_{};
-  Port live_, live_in_body_, cond_;
+  Port running_, running_in_body_, cond_;
 };
 
 void Lowering::lower_loop(Scope& scope, std::size_t r) {

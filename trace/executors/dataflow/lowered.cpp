@@ -16,10 +16,10 @@ const char* name_of(LoweredKind kind) {
 
 const char* name_of(LoweredRole role) {
   constexpr std::array kNames{
-      "record",   "input",       "identity", "begin",      "types",    "bindings", "open",
-      "in_bound", "every_entry", "no_steps", "live",       "any_live", "both",     "ended",
-      "seen",     "next",        "term",     "count_live", "position", "slice",    "put",
-      "add_term", "increment",   "made_dim", "stack",      "sum",      "trips"};
+      "record",   "input",       "identity", "begin",         "types",       "bindings", "open",
+      "in_bound", "every_entry", "no_steps", "running",       "any_running", "both",     "finished",
+      "seen",     "next",        "term",     "count_running", "position",    "slice",    "put",
+      "add_term", "increment",   "made_dim", "stack",         "sum",         "trips"};
   static_assert(kNames.size() == static_cast<std::size_t>(LoweredRole::trips) + 1);
   return kNames[static_cast<std::size_t>(role)];
 }

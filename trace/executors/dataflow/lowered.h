@@ -29,33 +29,33 @@ enum class LoweredKind : std::uint8_t {
 /// The computation of a node of kind op. All roles but the first three belong to loops and conds,
 /// and read or make handles: tokens that stand for an object that is no tensor.
 enum class LoweredRole : std::uint8_t {
-  record,       ///< an op on its inputs
-  input,        ///< an input of the graph
-  identity,     ///< passes on its input; begins or ends a body, a condition or a branch
-  begin,        ///< of a loop, once: (bound, lengths, chunk, slices...) -> handle, 0, empty token
-  types,        ///< of a loop, once: (all its inputs) -> handle with their types
-  bindings,     ///< of a cond, once: () -> handle with the dims of its branches' symbols
-  open,         ///< (handle): binds the free symbols of a graph
-  in_bound,     ///< (begin, k) -> true if iteration k may run
-  every_entry,  ///< (begin) -> mask in which all entries run
-  no_steps,     ///< (begin) -> zero iterations for each entry
-  live,         ///< (begin, k[, active]) -> mask of entries that run in iteration k
-  any_live,     ///< (begin, k, live) -> true if iteration k runs
-  both,         ///< (mask, mask) -> their logical and
-  ended,        ///< (begin, ended, live) -> handle with this iteration's finished entries
-  seen,         ///< (x, ended) -> input `index` of the body, with finished entries filled
-  next,         ///< (made, before, ended) -> carry `index` after the iteration
-  term,         ///< (made, ended) -> output `index` of the body, for a stack or sum
-  count_live,   ///< (steps, live) -> iterations that each entry ran, including this one
-  position,     ///< (begin, k) -> the position that the body reads
-  slice,        ///< (begin, k) -> element of slice `index` in iteration k
-  put,          ///< (begin, k, stack, term) -> stack `index` with one more term
-  add_term,     ///< (sum, term) -> sum `index` with one more term
-  increment,    ///< (k) -> k + 1
-  made_dim,     ///< (begin, trips[, steps]) -> token of the dim that the loop makes
-  stack,        ///< (begin, types, trips, stack[, dim]) -> the loop's stack `index`
-  sum,          ///< (begin, types, sum) -> the loop's sum `index`
-  trips,        ///< (trips) -> trip count, as the loop returns it
+  record,         ///< an op on its inputs
+  input,          ///< an input of the graph
+  identity,       ///< passes on its input; begins or ends a body, a condition or a branch
+  begin,          ///< of a loop, once: (bound, lengths, chunk, slices...) -> handle, 0, empty token
+  types,          ///< of a loop, once: (all its inputs) -> handle with their types
+  bindings,       ///< of a cond, once: () -> handle with the dims of its branches' symbols
+  open,           ///< (handle): binds the free symbols of a graph
+  in_bound,       ///< (begin, k) -> true if iteration k may run
+  every_entry,    ///< (begin) -> mask in which all entries run
+  no_steps,       ///< (begin) -> zero iterations for each entry
+  running,        ///< (begin, k[, active]) -> mask of entries that run in iteration k
+  any_running,    ///< (begin, k, live) -> true if iteration k runs
+  both,           ///< (mask, mask) -> their logical and
+  finished,       ///< (begin, ended, live) -> handle with this iteration's finished entries
+  seen,           ///< (x, ended) -> input `index` of the body, with finished entries filled
+  next,           ///< (made, before, ended) -> carry `index` after the iteration
+  term,           ///< (made, ended) -> output `index` of the body, for a stack or sum
+  count_running,  ///< (steps, live) -> iterations that each entry ran, including this one
+  position,       ///< (begin, k) -> the position that the body reads
+  slice,          ///< (begin, k) -> element of slice `index` in iteration k
+  put,            ///< (begin, k, stack, term) -> stack `index` with one more term
+  add_term,       ///< (sum, term) -> sum `index` with one more term
+  increment,      ///< (k) -> k + 1
+  made_dim,       ///< (begin, trips[, steps]) -> token of the dim that the loop makes
+  stack,          ///< (begin, types, trips, stack[, dim]) -> the loop's stack `index`
+  sum,            ///< (begin, types, sum) -> the loop's sum `index`
+  trips,          ///< (trips) -> trip count, as the loop returns it
 };
 
 /// An output of a node.

@@ -121,7 +121,7 @@ void RunRecorder::drop(const IterationEvent& event) {
     return;
   }
   const auto at = open_.find(iteration);
-  if (at->second.is_of_first) ended_in_gap_.push_back(event);
+  if (at->second.is_of_first) finished_in_gap_.push_back(event);
   open_.erase(at);
 }
 
@@ -139,7 +139,7 @@ void RunRecorder::finish(std::optional<std::string> message) {
   if (run_.gap.left_out) {
     run_.gap.iterations = run_.iterations.size();
     std::vector<IterationEvent>& events = run_.iterations;
-    events.insert(events.end(), ended_in_gap_.begin(), ended_in_gap_.end());
+    events.insert(events.end(), finished_in_gap_.begin(), finished_in_gap_.end());
     for (const auto& [iteration, open] : open_)
       if (!open.is_of_first)
         events.push_back({iteration.first, iteration.second, true, 0, open.time});
@@ -178,7 +178,7 @@ std::map<int, RunRecorder::Known> RunRecorder::instances_of_what_is_kept() const
   keep_all_of(run_.iterations);
   keep_all_of(tail_);
   keep_all_of(tail_events_);
-  keep_all_of(ended_in_gap_);
+  keep_all_of(finished_in_gap_);
   for (const auto& [iteration, open] : open_) keep(iteration.first);
   for (const auto& [number, known] : instances_)
     if (known.is_open) keep(number);

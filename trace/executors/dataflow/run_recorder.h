@@ -68,7 +68,7 @@ class RunRecorder {
   std::deque<Activation> tail_;  ///< the last activations
   std::deque<IterationEvent> tail_events_;
   std::map<Iteration, Open> open_;  ///< iterations in flight before the tail
-  std::vector<IterationEvent> ended_in_gap_;
+  std::vector<IterationEvent> finished_in_gap_;
   std::map<int, Known> instances_;
   std::vector<BusyTime> busy_;               ///< by frame
   std::vector<std::uint8_t> counts_bodies_;  ///< by node: one Switch of each loop

@@ -14,10 +14,10 @@ namespace {
 constexpr std::int64_t kMinChunkSteps = 16, kMaxChunkSteps = 64;
 /// If matrices do not stay in the second-level cache: bytes of a chunk's time steps over bytes of
 /// matrices.
-constexpr std::int64_t kOverMatrices = 12, kMostOfLarge = 128;
+constexpr std::int64_t kOverMatrices = 12, kMaxLargeChunkSteps = 128;
 /// More than kMaxChunkSteps time steps help if each has few batch rows. With many rows, a chunk of
 /// them would take much memory, under any policy.
-constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
+constexpr std::int64_t kMaxChunkBytes = std::int64_t{16} << 20;
 
 /// With more chunks than this, a shorter last one costs little.
 constexpr std::int64_t kFewChunks = 8;
@@ -85,7 +85,7 @@ std::int64_t steps_of_chunk(std::int64_t step, std::int64_t matrices, bool has_l
   const std::int64_t steps = std::clamp(
       2 * second_cache() / step, has_loops ? std::int64_t{1} : kMinChunkSteps, kMaxChunkSteps);
   if (matrices <= second_cache()) return steps;
-  const std::int64_t most = std::clamp(kMostBytes / step, kMaxChunkSteps, kMostOfLarge);
+  const std::int64_t most = std::clamp(kMaxChunkBytes / step, kMaxChunkSteps, kMaxLargeChunkSteps);
   return std::max(steps, std::min(kOverMatrices * matrices / step, most));
 }
 

@@ -28,7 +28,7 @@ Iterations::Iterations(const LoopAttrs& attrs, OpInputs in) : limit(INT64_MAX), 
   if (attrs.makes_lengths()) reached_ = zeros(attrs.entries.dims, i32);
 }
 
-Tensor Iterations::live_at(std::int64_t position) const {
+Tensor Iterations::running_at(std::int64_t position) const {
   if (!lengths_.is_defined()) return {};
   return mask_padding(less(scalar(step_at(position), lengths_.dtype()), lengths_));
 }

@@ -44,9 +44,9 @@ class Iterations {
     return (attrs_.chunking.within_chunk ? all_ : limit) - 1 - step;
   }
 
-  /// Calls step(position, live) for each iteration. Throws if the call is cancelled.
+  /// Calls step(position, running) for each iteration. Throws if the call is cancelled.
   ///
-  /// live: mask of the running entries; undefined if all run.
+  /// running: mask of the running entries; undefined if all run.
   /// eval_condition(): evaluates the condition. The returned Tensor is read before any other call.
   template <class Step, class EvalCondition>
   void run(Step&& step, EvalCondition&& eval_condition);
@@ -72,7 +72,7 @@ class Iterations {
   }
   /// Returns the mask of entries that run at a position, as far as lengths tell; undefined if there
   /// are no lengths.
-  Tensor live_at(std::int64_t position) const;
+  Tensor running_at(std::int64_t position) const;
 
   /// Returns the dim that the loop makes. Its size is the number of iterations that ran.
   Dim made_dim() const;
@@ -99,7 +99,7 @@ void Iterations::run(Step&& step, EvalCondition&& eval_condition) {
   if (attrs_.trips.is_reverse) {
     for (; count_ < limit; ++count_) {
       check_cancellation();
-      step(limit - 1 - count_, has_entries ? live_at(limit - 1 - count_) : Tensor());
+      step(limit - 1 - count_, has_entries ? running_at(limit - 1 - count_) : Tensor());
     }
   } else if (!attrs_.trips.is_scan) {
     for (; count_ < limit && (!attrs_.cond || *eval_condition().template data<bool>()); ++count_) {
@@ -113,13 +113,14 @@ void Iterations::run(Step&& step, EvalCondition&& eval_condition) {
       active = logical_and(active, eval_condition());
     while (count_ < limit) {
       check_cancellation();
-      Tensor live = has_entries ? live_at(count_) : Tensor();
-      if (active.is_defined()) live = live.is_defined() ? logical_and(live, active) : active;
-      if (live.is_defined() && !any_live(live)) break;
-      step(count_, has_entries ? live : Tensor());
+      Tensor running = has_entries ? running_at(count_) : Tensor();
+      if (active.is_defined())
+        running = running.is_defined() ? logical_and(running, active) : active;
+      if (running.is_defined() && !any_running(running)) break;
+      step(count_, has_entries ? running : Tensor());
       ++count_;
       if (!attrs_.cond) continue;
-      if (has_entries) reached_ = reached_ + cast(live, i32);
+      if (has_entries) reached_ = reached_ + cast(running, i32);
       active = logical_and(active, eval_condition());
     }
   }

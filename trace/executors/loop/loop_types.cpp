@@ -37,9 +37,9 @@ Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t
   return slices;
 }
 
-Tensor step_of_saved(const Tensor& slices, std::int64_t position) {
-  const SavedValue& saved = *saved_value(slices);
-  Tensor step = saved.steps->tensor(saved.index, position);
+Tensor step_of_residual(const Tensor& slices, std::int64_t position) {
+  const ResidualValue& residual = *residual_value(slices);
+  Tensor step = residual.steps->tensor(residual.index, position);
   return slices.type().is_list() ? step : named_alike(step, slice_type(slices.type()));
 }
 
@@ -202,7 +202,8 @@ TensorType common_type(const Tensors& elements) {
 }
 
 std::int64_t bytes_of(const Tensor& tensor) {
-  if (const SavedValue* const saved = saved_value(tensor)) return saved->steps->bytes_held();
+  if (const ResidualValue* const residual = residual_value(tensor))
+    return residual->steps->bytes_held();
   if (!tensor.type().is_list()) return tensor.type().bytes();
   std::int64_t bytes = 0;
   for (const Tensor& element : list_elements(tensor))

@@ -29,7 +29,7 @@ Tensors slices_of_list(const Tensor& list, const TensorType& slice, std::int64_t
 /// Returns the value of one time step from a tensor that stands for saved steps, with the dims of
 /// its type. A recomputed iteration may have made these dims anew (name_alike()). Requires that
 /// ResidualSource::need() was called for the position.
-Tensor step_of_saved(const Tensor& slices, std::int64_t position);
+Tensor step_of_residual(const Tensor& slices, std::int64_t position);
 
 /// Returns elements [first, first + count) of a list, cut at its end. all: the list's elements.
 Tensor part_of_list(const Tensor& list, const Tensors& all, std::int64_t first, std::int64_t count);

@@ -13,8 +13,8 @@ namespace {
 
 /// Returns the type of a list if all its elements have one type; otherwise nothing.
 std::optional<TensorType> uniform_type(const Tensor& list) {
-  if (const SavedValue* const saved = saved_value(list)) {
-    const bool is_one = saved->steps->is_uniform() && list.type().element().is_known();
+  if (const ResidualValue* const residual = residual_value(list)) {
+    const bool is_one = residual->steps->is_uniform() && list.type().element().is_known();
     return is_one ? std::optional(list.type()) : std::nullopt;
   }
   std::optional<TensorType> type;
@@ -63,8 +63,9 @@ std::optional<TensorType> input_type(const LoopAttrs& attrs, std::size_t i, cons
   if (!input.type().is_list()) return input.type();
   const LoopLeaf leaf = operand_at(attrs, i);
   if (!leaf.is(LeafKind::slice)) return input.type();
-  if (saved_value(input) ? !input.type().element().is_known() && alone_tells_dims(attrs, leaf.index)
-                         : has_lists_of_other_dims(input))
+  if (residual_value(input)
+          ? !input.type().element().is_known() && alone_tells_dims(attrs, leaf.index)
+          : has_lists_of_other_dims(input))
     return std::nullopt;
   if (const auto type = uniform_type(input)) return type;
   const TensorType& formal = attrs.body.graph->types[body_inputs(attrs).slices[leaf.index]];
@@ -85,7 +86,7 @@ bool is_empty(const LoopAttrs& attrs, OpInputs in) {
   }
   if (tells) return false;
   return std::any_of(operands.slices.begin(), operands.slices.end(), [](const OpInput& list) {
-    return !saved_value(*list.tensor) && list_elements(*list.tensor).empty();
+    return !residual_value(*list.tensor) && list_elements(*list.tensor).empty();
   });
 }
 

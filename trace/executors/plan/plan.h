@@ -115,7 +115,7 @@ class Plan {
   /// The constructor does so, too. Must be called before run() after give_back_memory().
   void take_memory();
   void give_back_memory() {
-    saved_share_.give_back();
+    residual_share_.give_back();
     reel::give_back(std::move(memory_));
   }
 
@@ -180,7 +180,7 @@ class Plan {
   }
   bool gives_memory(const OpInput& operand, const TensorType& type) const;
   void place_in_memory();
-  bool is_saved(const Instruction& at, std::size_t output) const;
+  bool is_residual(const Instruction& at, std::size_t output) const;
   void make_headers();
   void find_flat_ops();
   void compute_constants();
@@ -251,8 +251,8 @@ class Plan {
   };
   std::vector<OffsetOfSlot> offsets_;
   PlanMemory memory_;
-  std::int64_t memory_bytes_ = 0, saved_bytes_ = 0;  ///< saved_bytes_: peak of residuals
-  SavedShare saved_share_;
+  std::int64_t memory_bytes_ = 0, residual_bytes_ = 0;  ///< residual_bytes_: peak of residuals
+  ResidualShare residual_share_;
   bool has_untyped_ = false;
 };
 

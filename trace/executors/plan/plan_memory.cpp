@@ -73,7 +73,7 @@ void Plan::place_in_memory() {
   std::vector<int> last = last_uses().of_value;
   if (!context_.passes.reuse_memory)
     last.assign(last.size(), static_cast<int>(instructions_.size()));
-  std::vector<PlannedBuffer> buffers, saved;
+  std::vector<PlannedBuffer> buffers, residuals;
   const auto add = [&](PlannedBuffer buffer, std::span<const SharedStack> stacks) {
     for (const auto& [slot, offset] : stacks) offsets_.push_back({slot, buffers.size(), offset});
     buffers.push_back(buffer);
@@ -85,7 +85,7 @@ void Plan::place_in_memory() {
     for (std::uint32_t s = at.first_out; s < at.first_out + at.out_count; ++s) {
       if (places_[s] != Place::buffer) continue;
       PlannedBuffer buffer{slot_types_[s].bytes(), static_cast<int>(begin), last[s]};
-      if (is_saved(at, s - at.first_out)) saved.push_back(buffer);
+      if (is_residual(at, s - at.first_out)) residuals.push_back(buffer);
       const SharedStacks* const shared = shared_stacks_of(s);
       if (!shared) {
         add(buffer, std::array{SharedStack{s, 0}});
@@ -96,14 +96,14 @@ void Plan::place_in_memory() {
       }
     }
   }
-  saved_bytes_ = most_at_a_time(saved);
+  residual_bytes_ = most_at_a_time(residuals);
   memory_bytes_ = place_buffers(buffers);
   for (OffsetOfSlot& at : offsets_) at.offset += buffers[at.buffer].offset;
   take_memory();
 }
 
 /// Returns true if an output of an instruction is a residual stack of a loop.
-bool Plan::is_saved(const Instruction& at, std::size_t output) const {
+bool Plan::is_residual(const Instruction& at, std::size_t output) const {
   const OpRecord& record = graph_->records[at.record];
   if (record.op != &loop_op) return false;
   const auto& attrs = get<LoopAttrs>(record.attrs.get());
@@ -114,7 +114,7 @@ bool Plan::is_saved(const Instruction& at, std::size_t output) const {
 void Plan::take_memory() {
   if (memory_.data) return;
   memory_ = take_plan_memory(memory_bytes_);
-  saved_share_.take(saved_bytes_);
+  residual_share_.take(residual_bytes_);
   for (const auto& [slot, buffer, offset] : offsets_) {
     own_data_[slot] = memory_.data.get() + offset;
     headers_[slot].block()->data = own_data_[slot];

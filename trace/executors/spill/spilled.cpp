@@ -196,12 +196,12 @@ bool Spilled::have(std::int64_t first, std::int64_t count) {
   first_ = first;
   count_ = count;
   const std::int64_t number = first / steps_, last = (first + count - 1) / steps_;
-  piece_ = Tensor();
+  joined_ = Tensor();
   if (number == used_ && number == last) return false;
   if (number != last) {
     make_room_for(count);
-    piece_ = new_memory(count * bytes_);
-    char* to = piece_.data<char>();
+    joined_ = new_memory(count * bytes_);
+    char* to = joined_.data<char>();
     for (std::int64_t k = first; k < first + count; ++k, to += bytes_)
       std::memcpy(to, at(use(k / steps_), k), static_cast<std::size_t>(bytes_));
   }
@@ -210,7 +210,7 @@ bool Spilled::have(std::int64_t first, std::int64_t count) {
 }
 
 char* Spilled::data(std::size_t, std::int64_t position) {
-  if (piece_.is_defined()) return piece_.data<char>() + (position - first_) * bytes_;
+  if (joined_.is_defined()) return joined_.data<char>() + (position - first_) * bytes_;
   return at(use(position / steps_), position);
 }
 
@@ -222,7 +222,7 @@ Tensor Spilled::tensor(std::size_t, std::int64_t position) {
       elements.push_back(elements_->tensor(0, list->second.first + k));
     return make_list(list->second.element, elements);
   }
-  if (piece_.is_defined()) return Tensor(allocate_view(*type_, piece_.ref(), data(0, position)));
+  if (joined_.is_defined()) return Tensor(allocate_view(*type_, joined_.ref(), data(0, position)));
   const Block& block = use(position / steps_);
   return Tensor(allocate_view(*type_, block.memory.ref(), at(block, position)));
 }

@@ -113,7 +113,7 @@ class Spilled final : public ResidualSource {
   std::int64_t put_ = 0;                 ///< number of elements in elements_
   std::int64_t count_of_steps_ = 0;      ///< position behind the last step stored
   std::int64_t first_ = -1, count_ = 0;  ///< the last request
-  Tensor piece_;                         ///< copy of the last request, if it spans blocks
+  Tensor joined_;                        ///< copy of the last request, if it spans blocks
 };
 
 /// Selected steps of a Spilled, as the elements of a list.

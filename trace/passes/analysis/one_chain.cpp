@@ -48,7 +48,7 @@ bool is_one_chain(const LoopAttrs& attrs) {
       });
   if (!have_code) return false;
   const Chain chain = chain_of(attrs);
-  return chain.places() <= kMostChainPlaces && chain.registers() <= chain_registers();
+  return chain.places() <= kMaxChainPlaces && chain.registers() <= chain_registers();
 }
 
 }  // namespace reel

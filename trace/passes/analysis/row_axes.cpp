@@ -292,8 +292,8 @@ bool is_made_of(const Dim& dim, const Dims& dims) {
                                    [&](const Dim& of) { return is_made_of(of, dims); });
 }
 
-/// Returns the dims of the body that finished entries read unchanged (EndedEntries): dims of array
-/// elements in the state, and dims that iterations change.
+/// Returns the dims of the body that finished entries read unchanged (FinishedEntries): dims of
+/// array elements in the state, and dims that iterations change.
 Dims kept_dims(const LoopAttrs& attrs, DimEnv& env) {
   const Dims changing = changing_dims(attrs);
   Dims result;

@@ -11,7 +11,7 @@
 
 namespace reel {
 
-class EndedValues;  // trace/passes/analysis/ended_values.h
+class FinishedValues;  // trace/passes/analysis/finished_values.h
 
 /// Tracks one dim, the dim of the rows, through the values of a graph. As long as ops treat each
 /// row on its own, row r of a value depends only on row r of inputs with rows, and on inputs
@@ -87,7 +87,7 @@ class RowAxes {
   // For rows in any order: true in the body of a loop whose rows finish one by one, and in loops
   // inside of it.
   bool has_finished_ = false;
-  const EndedValues* ended_ = nullptr;  // of the finished rows of this body; null: unknown
+  const FinishedValues* finished_ = nullptr;  // of the finished rows of this body; null: unknown
   const Op* first_mixing_ = nullptr;
 };
 

@@ -3,7 +3,7 @@
 
 #include "reel/core/dims/dim_env.h"
 #include "reel/core/ops/control/effects.h"
-#include "reel/trace/passes/analysis/ended_values.h"
+#include "reel/trace/passes/analysis/finished_values.h"
 #include "reel/trace/passes/analysis/row_axes.h"
 
 namespace reel {
@@ -28,11 +28,11 @@ void each_symbol_named(const OpRecord& record, Fn&& fn) {
 
 /// Returns true if values of finished entries are added to the first running one. The result then
 /// depends on the place of that one.
-bool moves_finished(const LoopAttrs& attrs, const RowAxes& inside, const EndedValues& ended) {
+bool moves_finished(const LoopAttrs& attrs, const RowAxes& inside, const FinishedValues& finished) {
   const auto moves = [&](const auto& leaves, std::span<const ValueId> terms) {
     for (std::size_t i = 0; i < leaves.size(); ++i)
       if (leaves[i].adds_finished && inside[terms[i]] >= 0 &&
-          ended.fill(terms[i]) != FinishedFill::zero)
+          finished.fill(terms[i]) != FinishedFill::zero)
         return true;
     return false;
   };
@@ -47,7 +47,7 @@ bool moves_finished(const LoopAttrs& attrs, const RowAxes& inside, const EndedVa
 /// finished rows contribute: these read the first running row, which depends on the order.
 int RowAxes::in_any_order(const OpRecord& record, int axis) const {
   if (axis != kSummed) return axis;
-  return has_finished_ && !(ended_ && ended_->is_zero_in_ended(record)) ? kMixed : kNone;
+  return has_finished_ && !(finished_ && finished_->is_zero_in_finished(record)) ? kMixed : kNone;
 }
 
 /// Returns true if the record's attributes name a dim of mixed_dims_.
@@ -105,15 +105,15 @@ void RowAxes::follow_loop(const OpRecord& record) {
     if (seeds[v] >= 0) rows = body.types[v].dims()[static_cast<std::size_t>(seeds[v])];
   RowAxes inside(body, rows, Joint::any_order);
   for (const ValueId v : body.inputs) inside.seed(v, seeds[v]);
-  std::optional<EndedValues> ended;
+  std::optional<FinishedValues> finished;
   if (operands.lengths && contains(type(*operands.lengths).dims(), rows_)) {
     if (attrs.entries.dims.size() > 1) return refuse(record.op);  // a sum over any of them counts
-    ended.emplace(attrs, graph_.types_of(in));
-    if (!has_finished_) inside.ended_ = &*ended;
+    finished.emplace(attrs, graph_.types_of(in));
+    if (!has_finished_) inside.finished_ = &*finished;
   }
-  inside.has_finished_ = has_finished_ || ended;
+  inside.has_finished_ = has_finished_ || finished;
   inside.follow();
-  if (ended && moves_finished(attrs, inside, *ended)) return refuse(record.op);
+  if (finished && moves_finished(attrs, inside, *finished)) return refuse(record.op);
 
   const auto made = body_outputs(attrs);
   const auto results = results_of(attrs, out);

@@ -17,10 +17,10 @@
 namespace reel {
 namespace {
 
-constexpr std::int64_t kMostElements = 1024;
+constexpr std::int64_t kMaxFoldedElements = 1024;
 
 bool is_small(const TensorType& type) {
-  return !type.is_list() && type.is_known() && type.numel() <= kMostElements;
+  return !type.is_list() && type.is_known() && type.numel() <= kMaxFoldedElements;
 }
 
 /// Returns true if all elements are equal, bit for bit. The result is then a `full`, which other

@@ -127,12 +127,13 @@ class Fusion {
 
 /// The dependency matrix takes memory by the square of the number of records, and finding groups
 /// takes still more time. An unrolled loop has tens of thousands of records.
-constexpr std::size_t kMostRecords = 1024;
+constexpr std::size_t kMaxRecords = 1024;
 
 }  // namespace
 
 Ref<Graph> fuse_pointwise(const Graph& graph) {
-  return windowed_pass(graph, kMostRecords, [](const Graph& piece) { return Fusion(piece).run(); });
+  return windowed_pass(graph, kMaxRecords,
+                       [](const Graph& window) { return Fusion(window).run(); });
 }
 
 }  // namespace reel

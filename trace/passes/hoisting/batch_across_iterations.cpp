@@ -121,7 +121,7 @@ class LoopSplitter {
       types.push_back(to_.graph().types[inputs.back()]);
     }
     const RecordedGraph part = split_.record_part(types, [&](const Tensors& given) {
-      return split_.apply(record, is_summed ? without_ended(record, given) : given,
+      return split_.apply(record, is_summed ? without_finished(record, given) : given,
                           are_many(record), is_summed);
     });
     return to_.inline_graph(*part.graph, inputs);
@@ -138,20 +138,20 @@ class LoopSplitter {
   }
   /// Zeroes the padding of operands, so that finished entries add nothing to a sum. Entries without
   /// a time step add nothing either, even if loop-invariant values computed for them are NaN.
-  Tensors without_ended(const OpRecord& record, Tensors given) const {
+  Tensors without_finished(const OpRecord& record, Tensors given) const {
     const auto in = body_.inputs_of(record);
     if (leaves_out_padding(record, given)) return given;
     for (std::size_t i = 0; i < in.size(); ++i)
       if (!is_many(in[i]))
         given[i] = without_idle(in[i], given[i]);
-      else if (split_.has_own_rows(in[i]) && !is_zero_ended_.count(in[i]))
+      else if (split_.has_own_rows(in[i]) && !is_zero_if_finished_.count(in[i]))
         given[i] = mask_padding(given[i]);
     return given;
   }
   /// Returns x, computed as value v, with zeros for entries without a time step. No iteration of
   /// such an entry runs, so v is defined for it only outside the loop, where it may be 0/0.
   Tensor without_idle(ValueId v, const Tensor& x) const {
-    return split_.has_own_rows(v) ? zero_ended(x, split_.time().lengths() > 0) : x;
+    return split_.has_own_rows(v) ? zero_finished(x, split_.time().lengths() > 0) : x;
   }
   void put(const OpRecord& record) {
     const std::vector<ValueId> made = put_graph(record, false);
@@ -161,7 +161,7 @@ class LoopSplitter {
 
   /// A stack has zeros for finished entries.
   ValueId with_zeros(ValueId term) {
-    if (!split_.has_own_rows(term) || is_zero_ended_.count(term)) return outside_.at(term);
+    if (!split_.has_own_rows(term) || is_zero_if_finished_.count(term)) return outside_.at(term);
     const RecordedGraph part =
         split_.record_part({split_.outside(term, true)},
                            [&](const Tensors& given) { return Tensors{mask_padding(given[0])}; });
@@ -279,7 +279,7 @@ class LoopSplitter {
       add_stack(term, to, stack);
       if (stack.is_list) continue;
       stacked_.emplace(term, to);
-      if (!stack.is_raw()) is_zero_ended_.insert(term);
+      if (!stack.is_raw()) is_zero_if_finished_.insert(term);
     }
   }
   /// Stacks the values that sunk records read.
@@ -294,7 +294,7 @@ class LoopSplitter {
           const TensorType type = split_.outside(v, true);
           it->second = to_.graph().add_value(type);
           add_stack(v, it->second, {.dim = type.dims()[0]});
-          is_zero_ended_.insert(v);
+          is_zero_if_finished_.insert(v);
         }
         outside_[v] = it->second;
       }
@@ -347,7 +347,7 @@ class LoopSplitter {
   std::vector<std::uint8_t> is_read_;       ///< by value: the remaining body reads or returns it
   std::map<ValueId, ValueId> stacked_;      ///< body value -> the remaining loop's stack of it
   std::map<ValueId, ValueId> sums_inside_;  ///< body value that stays -> the loop's sum of it
-  std::set<ValueId> is_zero_ended_;         ///< body values stacked with zeros for finished entries
+  std::set<ValueId> is_zero_if_finished_;   ///< body values stacked with zeros for finished entries
   std::map<ValueId, ValueId> outside_;      ///< body value -> its value outside the loop
   struct StackOutside {
     ValueId output, term;

@@ -149,13 +149,13 @@ LoopFission::LoopFission(const LoopAttrs& attrs, std::span<const TensorType> inp
       placement_[formals.slices[i]] = Placement::batched;
   for (const ValueId v : formals.captures) placement_[v] = Placement::invariant;
   if (attrs.has_entries()) {
-    ended_.emplace(attrs, inputs);
+    finished_.emplace(attrs, inputs);
     // If lengths run over entries, the body reads the lengths of a running entry, which differ from
     // those outside.
     for (const ValueId v : body_.inputs)
-      if (ended_->is_mixed(v)) placement_[v] = Placement::in_loop;
+      if (finished_->is_mixed(v)) placement_[v] = Placement::in_loop;
     for (const ValueId v : formals.slices)
-      if (ended_->has_filled_padding(v)) placement_[v] = Placement::in_loop;
+      if (finished_->has_filled_padding(v)) placement_[v] = Placement::in_loop;
   }
   is_needed_ = find_needed(false);
   is_term_ = find_terms_inside();
@@ -199,13 +199,13 @@ void LoopFission::keep_what_is_again() {
 /// several entries contributed, count as slices.
 bool LoopFission::keeps_rows(const OpRecord& record, bool if_kept) const {
   const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
-  if (if_kept && ended_ && std::all_of(out.begin(), out.end(), [&](ValueId v) {
-        return ended_->rows().made_of_one_row(v);
+  if (if_kept && finished_ && std::all_of(out.begin(), out.end(), [&](ValueId v) {
+        return finished_->rows().made_of_one_row(v);
       }))
     return true;
-  return !ended_ || (!ended_->mixes(record) && std::none_of(in.begin(), in.end(), [&](ValueId v) {
-    return ended_->is_mixed(v);
-  }));
+  return !finished_ ||
+         (!finished_->mixes(record) &&
+          std::none_of(in.begin(), in.end(), [&](ValueId v) { return finished_->is_mixed(v); }));
 }
 
 /// Returns true if the record may fail and the body prints: the failure must not come before the
@@ -312,7 +312,7 @@ SumOrder LoopFission::order_in_step(const OpRecord& record) const {
 /// and read again.
 bool LoopFission::is_warm_inside(const OpRecord& record) const {
   constexpr std::int64_t kElements = 512;
-  if (ended_ || !record.op->gains_from_batching || record.op == &dot_op) return false;
+  if (finished_ || !record.op->gains_from_batching || record.op == &dot_op) return false;
   const auto in = body_.inputs_of(record);
   return std::all_of(in.begin(), in.end(), [&](ValueId v) {
     return body_.types[v].is_known() && body_.types[v].numel() >= kElements;
@@ -340,7 +340,8 @@ std::optional<Placement> LoopFission::home_before(const OpRecord& record, bool i
   if (any_steps && (is_fast_inside(record) || !has_rule(record, is_many))) return std::nullopt;
   if (!any_steps && !in.empty() && !record.op->gains_from_batching && grows(record))
     return std::nullopt;
-  if (ended_ && !std::all_of(out.begin(), out.end(), [&](ValueId v) { return ended_->fill(v); }))
+  if (finished_ &&
+      !std::all_of(out.begin(), out.end(), [&](ValueId v) { return finished_->fill(v); }))
     return std::nullopt;
   return any_steps ? Placement::batched : Placement::invariant;
 }
@@ -372,7 +373,7 @@ std::vector<std::uint8_t> LoopFission::find_left_if_kept() {
       home = Placement::batched;
     for (const ValueId v : out)
       if (home && is_known_outside(body_.types[v], env_) &&
-          !(ended_ && ended_->is_mixed(v) && !ended_->has_no_rows(v)))
+          !(finished_ && finished_->is_mixed(v) && !finished_->has_no_rows(v)))
         placement_[v] = *home;
     is_hoisted_[r] = home && record.recompute == Recompute::no;
   }
@@ -440,8 +441,8 @@ void LoopFission::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
         !(keeps_rows(record, is_left_if_kept[r]) || is_sum_over_entries(record, is_only_summed)) ||
         std::any_of(out.begin(), out.end(), [&](ValueId v) { return is_needed_[v]; }))
       continue;
-    if (ended_ && std::any_of(in.begin(), in.end(), [&](ValueId v) {
-          return placement_[v] == Placement::in_loop && ended_->has_filled_padding(v);
+    if (finished_ && std::any_of(in.begin(), in.end(), [&](ValueId v) {
+          return placement_[v] == Placement::in_loop && finished_->has_filled_padding(v);
         }))
       continue;
     const std::vector<std::uint8_t>& is_reason =
@@ -452,7 +453,8 @@ void LoopFission::sink(const std::vector<std::uint8_t>& is_left_if_kept) {
       continue;
     std::vector<std::uint8_t> is_many;
     for (const ValueId v : in) is_many.push_back(placement_[v] != Placement::invariant);
-    const bool leaves_as_sum = !ended_ && record.op->gains_from_batching && is_only_summed[out[0]];
+    const bool leaves_as_sum =
+        !finished_ && record.op->gains_from_batching && is_only_summed[out[0]];
     if (!has_rule(record, is_many) && !(leaves_as_sum && has_rule(record, is_many, true))) continue;
     is_sunk_[r] = 1;
     for (const ValueId v : out) {

@@ -9,7 +9,7 @@
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/kernels/product_table.h"
 #include "reel/core/ops/loop/loop.h"
-#include "reel/trace/passes/analysis/ended_values.h"
+#include "reel/trace/passes/analysis/finished_values.h"
 #include "reel/trace/passes/hoisting/pack_weights.h"
 #include "reel/trace/passes/support/remarks.h"
 
@@ -74,12 +74,12 @@ class LoopFission {
   /// read.
   bool can_make_outside(const LoopStack& stack) const {
     return !stack.is_list && !stack.is_in_file() &&
-           (!ended_ || (!stack.adds_finished && (!stack.is_raw() || stack.finished_unread)));
+           (!finished_ || (!stack.adds_finished && (!stack.is_raw() || stack.finished_unread)));
   }
-  bool can_make_outside(const LoopSum& sum) const { return !(ended_ && sum.adds_finished); }
+  bool can_make_outside(const LoopSum& sum) const { return !(finished_ && sum.adds_finished); }
   /// Returns true if entries finish one by one and the value has a row for each, to which no other
   /// entry contributes.
-  bool has_own_rows(ValueId v) const { return ended_ && ended_->rows()[v] >= 0; }
+  bool has_own_rows(ValueId v) const { return finished_ && finished_->rows()[v] >= 0; }
   /// Returns true if the record, applied to sums over iterations, gives the sum of its results.
   /// Requires one result. Either it is linear without constants in operands that all vary (its
   /// gradient reads nothing), or it multiplies one such operand by a loop-invariant one, or
@@ -92,7 +92,7 @@ class LoopFission {
   /// Returns the fill of a hoisted value, which the loop then reads as a slice or capture. Requires
   /// that the record is hoisted.
   FinishedFill fill_of_hoisted(ValueId v) const {
-    return ended_ ? *ended_->fill(v) : FinishedFill::running;
+    return finished_ ? *finished_->fill(v) : FinishedFill::running;
   }
 
   /// Returns the type of a body value outside the loop, for one iteration or for all time steps.
@@ -149,7 +149,7 @@ class LoopFission {
   bool leaves_if_kept_;    ///< something would be hoisted if all recomputed values were kept
   mutable DimEnv env_;     // caches resolved dims
   bool prints_;
-  std::optional<EndedValues> ended_;                // if entries finish one by one
+  std::optional<FinishedValues> finished_;          // if entries finish one by one
   std::vector<Placement> placement_;                // by value
   std::vector<std::uint8_t> is_needed_;             // by value: find_needed(false)
   std::vector<std::uint8_t> is_term_;               // by value: find_terms_inside()

@@ -76,7 +76,8 @@ std::string LoopFission::why_inside(const OpRecord& record) const {
   if (leaves_ != asked_)
     return is_open_ ? "an inner loop of unknown trip count may need any amount of memory"
                     : "the checkpoint policy allows its gradient the memory of few iterations";
-  if (ended_ && std::any_of(out.begin(), out.end(), [&](ValueId v) { return !ended_->fill(v); }))
+  if (finished_ &&
+      std::any_of(out.begin(), out.end(), [&](ValueId v) { return !finished_->fill(v); }))
     return "finished entries would read other values";
   return "it cannot be batched over iterations";
 }

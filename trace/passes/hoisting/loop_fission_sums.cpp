@@ -53,13 +53,13 @@ std::vector<std::uint8_t> LoopFission::find_waiting() const {
 /// sum over time steps.
 bool LoopFission::is_sum_over_entries(const OpRecord& record,
                                       const std::vector<std::uint8_t>& is_only_summed) const {
-  if (!ended_ || !record.op->gains_from_batching) return false;
+  if (!finished_ || !record.op->gains_from_batching) return false;
   const auto in = body_.inputs_of(record);
   const ValueId out = body_.outputs_of(record)[0];
   return is_only_summed[out] &&
-         std::none_of(in.begin(), in.end(), [&](ValueId v) { return ended_->is_mixed(v); }) &&
-         ended_->is_mixed(out) && ended_->is_zero_in_ended(record) &&
-         !ended_->has_entries(env_.resolve(body_.types[out]));
+         std::none_of(in.begin(), in.end(), [&](ValueId v) { return finished_->is_mixed(v); }) &&
+         finished_->is_mixed(out) && finished_->is_zero_in_finished(record) &&
+         !finished_->has_entries(env_.resolve(body_.types[out]));
 }
 
 /// Returns, by value, whether only sums of the loop read it.

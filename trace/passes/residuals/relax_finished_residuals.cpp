@@ -4,7 +4,7 @@
 
 #include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/recompute.h"
-#include "reel/trace/passes/analysis/ended_values.h"
+#include "reel/trace/passes/analysis/finished_values.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {
@@ -36,35 +36,36 @@ std::vector<std::uint8_t> find_slices_only(const Graph& graph) {
 }
 
 /// saved: the values that the stacks from `first` on become.
-void mark_stacks(LoopAttrs& loop, const EndedValues& ended, std::span<const ValueId> saved,
-                 std::size_t first, const std::vector<std::uint8_t>& is_slices_only, Known& known) {
+void mark_stacks(LoopAttrs& loop, const FinishedValues& finished,
+                 std::span<const ValueId> residuals, std::size_t first,
+                 const std::vector<std::uint8_t>& is_slices_only, Known& known) {
   const auto terms = body_outputs(loop).stacks.subspan(first);
-  for (std::size_t i = 0; i < saved.size(); ++i) {
+  for (std::size_t i = 0; i < residuals.size(); ++i) {
     LoopStack& stack = loop.stacks[first + i];
     if (!stack.is_raw() || stack.is_list) continue;
-    const std::optional<FinishedFill> fill = ended.fill_of_saved(terms[i]);
+    const std::optional<FinishedFill> fill = finished.fill_of_residual(terms[i]);
     if (!fill) continue;
-    if (is_slices_only[saved[i]]) stack.finished_unread = true;
-    known[saved[i]] = *fill;
+    if (is_slices_only[residuals[i]]) stack.finished_unread = true;
+    known[residuals[i]] = *fill;
   }
 }
 
 void mark_outputs(LoopAttrs& loop, const Graph& graph, const OpRecord& record,
                   const std::vector<std::uint8_t>& is_slices_only, Known& known) {
-  const EndedValues ended(loop, graph.types_of(graph.inputs_of(record)));
+  const FinishedValues finished(loop, graph.types_of(graph.inputs_of(record)));
   const auto results = results_of(loop, graph.outputs_of(record));
   const auto inside = body_outputs(loop);
   const auto relax = [&](auto& leaves, std::span<const ValueId> out,
                          std::span<const ValueId> terms) {
     for (std::size_t i = 0; i < leaves.size(); ++i)
-      if (leaves[i].adds_finished &&
-          (!ended.has_entries(graph.types[out[i]]) || ended.fill(terms[i]) == FinishedFill::zero))
+      if (leaves[i].adds_finished && (!finished.has_entries(graph.types[out[i]]) ||
+                                      finished.fill(terms[i]) == FinishedFill::zero))
         leaves[i].adds_finished = false;
   };
   relax(loop.carries, results.carries, inside.carries);
   relax(loop.stacks, results.stacks, inside.stacks);
   relax(loop.sums, results.sums, inside.sums);
-  mark_stacks(loop, ended, results.stacks, 0, is_slices_only, known);
+  mark_stacks(loop, finished, results.stacks, 0, is_slices_only, known);
 }
 
 /// Marks the stacks of recompute ops, which recompute residuals.
@@ -78,9 +79,9 @@ Ref<Graph> mark_recomputed(const Graph& graph, const std::vector<std::uint8_t>& 
       LoopAttrs loop = recomputation.saving();
       if (loop.entries.dims.size() == 1) {
         const auto in = graph.inputs_of(record);
-        const EndedValues ended(loop,
-                                graph.types_of(in.first(recomputation.loop_inputs(in.size()))));
-        mark_stacks(loop, ended, graph.outputs_of(record), recomputation.first_saved,
+        const FinishedValues finished(
+            loop, graph.types_of(in.first(recomputation.loop_inputs(in.size()))));
+        mark_stacks(loop, finished, graph.outputs_of(record), recomputation.first_residual,
                     is_slices_only, known);
         recomputation.loop = make_attrs(std::move(loop));
         attrs = make_attrs(std::move(recomputation));

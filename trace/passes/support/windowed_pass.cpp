@@ -10,24 +10,24 @@ namespace reel {
 namespace {
 
 /// A window of a graph's records as a graph with values of its own.
-struct Piece {
+struct Window {
   Ref<Graph> graph;
   std::vector<ValueId> outside;  ///< by value of the window, the value of the whole graph
 };
 
 /// last_reads: by value of the whole graph, the last record that reads it; the number of records
 /// for an output.
-Piece piece_of(const Graph& whole, std::size_t begin, std::size_t end,
-               const std::vector<std::size_t>& last_reads) {
-  Piece piece{Ref<Graph>(new Graph), {}};
-  Graph& graph = *piece.graph;
+Window window_of(const Graph& whole, std::size_t begin, std::size_t end,
+                 const std::vector<std::size_t>& last_reads) {
+  Window window{Ref<Graph>(new Graph), {}};
+  Graph& graph = *window.graph;
   graph.name = whole.name;
   std::unordered_map<ValueId, ValueId> inside;
   const auto here = [&](ValueId v, bool is_input) {
     const auto [found, is_new] = inside.try_emplace(v);
     if (is_new) {
       found->second = graph.add_value(whole.types[v]);
-      piece.outside.push_back(v);
+      window.outside.push_back(v);
       if (is_input) graph.inputs.push_back(found->second);
     }
     return found->second;
@@ -43,7 +43,7 @@ Piece piece_of(const Graph& whole, std::size_t begin, std::size_t end,
   }
   graph.formal_count = graph.inputs.size();
   graph.seal();
-  return piece;
+  return window;
 }
 
 }  // namespace
@@ -58,13 +58,14 @@ Ref<Graph> windowed_pass(const Graph& graph, std::size_t most_records,
   for (const ValueId v : graph.outputs) last_reads[v] = count;
   GraphRewriter to(graph);
   for (std::size_t begin = 0; begin < count; begin += most_records) {
-    const Piece piece = piece_of(graph, begin, std::min(begin + most_records, count), last_reads);
+    const Window window =
+        window_of(graph, begin, std::min(begin + most_records, count), last_reads);
     const auto outside = [&](std::span<const ValueId> values) {
       std::vector<ValueId> there;
-      for (const ValueId v : values) there.push_back(piece.outside[v]);
+      for (const ValueId v : values) there.push_back(window.outside[v]);
       return there;
     };
-    const Ref<Graph> made = pass(*piece.graph);
+    const Ref<Graph> made = pass(*window.graph);
     for (const OpRecord& record : made->records)
       to.to().append(record, record.attrs, outside(made->inputs_of(record)),
                      outside(made->outputs_of(record)));

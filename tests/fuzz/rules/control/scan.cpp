@@ -73,7 +73,7 @@ class ScanRule : public Rule {
     slice_anew(d, in, out, ys);
     for (ValueType type : ys) {
       type.dims = to_wholes(type.dims, in.slices);
-      type.dims = to_slices(with_ended_entries(in, with_entries(d, in, type.dims)), in.sliced);
+      type.dims = to_slices(with_finished_entries(in, with_entries(d, in, type.dims)), in.sliced);
       type.dims.insert(type.dims.begin(), out);
       in.outputs.push_back(d.new_value(type));
     }
@@ -114,7 +114,7 @@ class ScanRule : public Rule {
   }
 
   /// In a reverse scan that ends entries one by one, each has its last elements.
-  static std::vector<int> with_ended_entries(const Instruction& in, std::vector<int> dims) {
+  static std::vector<int> with_finished_entries(const Instruction& in, std::vector<int> dims) {
     if (in.loop.reverse)
       for (const int entry : in.loop.cond_dims)
         if (!contains(dims, entry)) dims.insert(dims.begin(), entry);

@@ -8,7 +8,7 @@
 namespace reel::fuzz {
 namespace {
 
-constexpr std::size_t kMostDims = 4;
+constexpr std::size_t kMaxDims = 4;
 
 bool is_real(const Drafter& d, int value) {
   return !d.type(value).is_array && d.type(value).element == Element::real;
@@ -44,7 +44,7 @@ bool attended_in(Drafter& d, Instruction& in, bool is_causal) {
       const bool is_summed = dim == keys || (dim == features && value != v);
       if (!is_summed && !contains(type.dims, dim)) type.dims.push_back(dim);
     }
-  if (all.size() > kMostDims || have_one_origin(d.program(), all)) return false;
+  if (all.size() > kMaxDims || have_one_origin(d.program(), all)) return false;
   in.dims = {keys, features};
   if (is_causal)
     in.dims.push_back(d.pick_axis(q, [&](const DimInfo& dim) { return &dim != &d.dim(features); }));

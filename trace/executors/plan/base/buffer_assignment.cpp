@@ -16,23 +16,23 @@ class FreeList {
     const auto best = by_size_.lower_bound({bytes, 0});
     if (best == by_size_.end()) {
       std::int64_t offset = end_;
-      if (!pieces_.empty() && std::prev(pieces_.end())->first + std::prev(pieces_.end())->second ==
+      if (!ranges_.empty() && std::prev(ranges_.end())->first + std::prev(ranges_.end())->second ==
                                   end_) {  // the last range can be extended
-        offset = std::prev(pieces_.end())->first;
-        remove(std::prev(pieces_.end()));
+        offset = std::prev(ranges_.end())->first;
+        remove(std::prev(ranges_.end()));
       }
       end_ = offset + bytes;
       return offset;
     }
     const auto [size, offset] = *best;
-    remove(pieces_.find(offset));
+    remove(ranges_.find(offset));
     if (size > bytes) add(offset + bytes, size - bytes);
     return offset;
   }
 
   void give_back(std::int64_t offset, std::int64_t bytes) {
-    const auto next = pieces_.lower_bound(offset);
-    if (next != pieces_.begin()) {
+    const auto next = ranges_.lower_bound(offset);
+    if (next != ranges_.begin()) {
       const auto before = std::prev(next);
       if (before->first + before->second == offset) {
         offset = before->first;
@@ -40,7 +40,7 @@ class FreeList {
         remove(before);
       }
     }
-    if (next != pieces_.end() && offset + bytes == next->first) {
+    if (next != ranges_.end() && offset + bytes == next->first) {
       bytes += next->second;
       remove(next);
     }
@@ -50,17 +50,17 @@ class FreeList {
   std::int64_t end() const { return end_; }
 
  private:
-  using Pieces = std::map<std::int64_t, std::int64_t>;
+  using Ranges = std::map<std::int64_t, std::int64_t>;
   void add(std::int64_t offset, std::int64_t bytes) {
-    pieces_.emplace(offset, bytes);
+    ranges_.emplace(offset, bytes);
     by_size_.emplace(bytes, offset);
   }
-  void remove(Pieces::iterator piece) {
-    by_size_.erase({piece->second, piece->first});
-    pieces_.erase(piece);
+  void remove(Ranges::iterator range) {
+    by_size_.erase({range->second, range->first});
+    ranges_.erase(range);
   }
 
-  Pieces pieces_;                                            ///< bytes by offset
+  Ranges ranges_;                                            ///< bytes by offset
   std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  ///< the same, by bytes first
   std::int64_t end_ = 0;
 };

@@ -52,7 +52,8 @@ double predicted_seconds(const Op& op, const Attrs* attrs, std::span<const Tenso
   if (op.pointwise) elements = numel_of(out[0]);
   if (attrs && (&op == &dot_op || is_packed_dot(op)))
     flops = product_flops(get<DotAttrs>(attrs), in[0], out[0]);
-  if (attrs && &op == &live_dot_op) flops = product_flops(get<LiveDotAttrs>(attrs), in[0], out[0]);
+  if (attrs && &op == &unpadded_dot_op)
+    flops = product_flops(get<UnpaddedDotAttrs>(attrs), in[0], out[0]);
   if (attrs && &op == &fused_op) {
     const SubGraph& body = get<FusedAttrs>(attrs).body;
     elements = fused_elements(*body.graph, in, body.env());

@@ -47,7 +47,7 @@ class GivenBack {
     const auto fits = [&](const PlanMemory& m) {
       return m.data && m.bytes() >= bytes && m.bytes() <= 2 * bytes;
     };
-    const auto found = std::find_if(pieces_.begin(), end(), fits);
+    const auto found = std::find_if(allocations_.begin(), end(), fits);
     if (found == end()) return {};
     PlanMemory memory = std::move(*found);
     std::move(found + 1, end(), found);
@@ -58,9 +58,10 @@ class GivenBack {
   void make_room(std::int64_t bytes) {
     constexpr std::int64_t kHeld = std::int64_t{1} << 30;
     std::int64_t held = bytes;
-    for (auto piece = pieces_.begin(); piece != end(); ++piece) held += piece->bytes();
+    for (auto allocation = allocations_.begin(); allocation != end(); ++allocation)
+      held += allocation->bytes();
     while (held > kHeld && count_) {
-      held -= pieces_[count_ - 1].bytes();
+      held -= allocations_[count_ - 1].bytes();
       drop_oldest();
     }
   }
@@ -71,33 +72,33 @@ class GivenBack {
   void free_unneeded() noexcept {
     const std::lock_guard lock(needs_->mutex);
     needs_->is_stale.store(false, std::memory_order_relaxed);
-    auto kept = pieces_.begin();
-    for (auto piece = pieces_.begin(); piece != end(); ++piece) {
-      const auto others = std::count_if(pieces_.begin(), kept, [&](const PlanMemory& other) {
-        return other.bytes() == piece->bytes();
+    auto kept = allocations_.begin();
+    for (auto allocation = allocations_.begin(); allocation != end(); ++allocation) {
+      const auto others = std::count_if(allocations_.begin(), kept, [&](const PlanMemory& other) {
+        return other.bytes() == allocation->bytes();
       });
-      if (static_cast<std::size_t>(others) >= needs_->bytes.count(piece->bytes()))
-        *piece = {};
-      else if (kept++ != piece)
-        *(kept - 1) = std::move(*piece);
+      if (static_cast<std::size_t>(others) >= needs_->bytes.count(allocation->bytes()))
+        *allocation = {};
+      else if (kept++ != allocation)
+        *(kept - 1) = std::move(*allocation);
     }
-    count_ = static_cast<std::size_t>(kept - pieces_.begin());
+    count_ = static_cast<std::size_t>(kept - allocations_.begin());
   }
   const std::shared_ptr<PlanMemoryNeeds>& needs() const { return needs_; }
   void put(PlanMemory memory) {
     make_room(count_ ? memory.bytes() : 0);
-    if (count_ == pieces_.size()) drop_oldest();
-    std::move_backward(pieces_.begin(), end(), end() + 1);
-    pieces_[0] = std::move(memory);
+    if (count_ == allocations_.size()) drop_oldest();
+    std::move_backward(allocations_.begin(), end(), end() + 1);
+    allocations_[0] = std::move(memory);
     ++count_;
   }
 
  private:
-  using Pieces = std::array<PlanMemory, 256>;
-  Pieces::iterator end() { return pieces_.begin() + static_cast<std::ptrdiff_t>(count_); }
-  void drop_oldest() { pieces_[--count_] = {}; }
+  using Allocations = std::array<PlanMemory, 256>;
+  Allocations::iterator end() { return allocations_.begin() + static_cast<std::ptrdiff_t>(count_); }
+  void drop_oldest() { allocations_[--count_] = {}; }
 
-  Pieces pieces_;
+  Allocations allocations_;
   std::size_t count_ = 0;
   std::shared_ptr<PlanMemoryNeeds> needs_ = std::make_shared<PlanMemoryNeeds>();
 };
@@ -110,7 +111,7 @@ void FreePlanMemory::operator()(char* memory) const {
   count_bytes(MemoryClass::buffers, -bytes);
 }
 
-void SavedShare::take(std::int64_t bytes) {
+void ResidualShare::take(std::int64_t bytes) {
   recount_bytes(MemoryClass::buffers, MemoryClass::saved, bytes - bytes_);
   bytes_ = bytes;
 }

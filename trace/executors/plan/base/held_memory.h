@@ -19,12 +19,12 @@ struct PlanMemory {
 };
 
 /// Counts the part of a plan's memory that holds residuals in memory() while the memory is taken.
-class SavedShare {
+class ResidualShare {
  public:
-  SavedShare() = default;
-  ~SavedShare() { give_back(); }
-  SavedShare(const SavedShare&) = delete;
-  SavedShare& operator=(const SavedShare&) = delete;
+  ResidualShare() = default;
+  ~ResidualShare() { give_back(); }
+  ResidualShare(const ResidualShare&) = delete;
+  ResidualShare& operator=(const ResidualShare&) = delete;
   void take(std::int64_t bytes);
   void give_back() { take(0); }
 

@@ -38,14 +38,14 @@ class Profile {
     std::int64_t begin, end;  ///< from nanoseconds_now()
   };
   /// Limit of recorded events; later ones are only counted, in left_out.
-  static constexpr std::size_t kMostEvents = std::size_t{1} << 14;
+  static constexpr std::size_t kMaxEvents = std::size_t{1} << 14;
   std::vector<Event> events;
   std::int64_t left_out = 0;
 
   /// Records an event. Never throws: an event for which there is no memory is counted in left_out.
   void note(const Event& event) {
     try {
-      if (events.size() < kMostEvents) return events.push_back(event);
+      if (events.size() < kMaxEvents) return events.push_back(event);
     } catch (const std::bad_alloc&) {
     }
     ++left_out;

@@ -13,7 +13,7 @@
 #include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/executors/plan/base/explain_format.h"
 #include "reel/trace/executors/plan/base/rates.h"
-#include "reel/trace/executors/plan/explain/explain_saved.h"
+#include "reel/trace/executors/plan/explain/explain_residuals.h"
 #include "reel/trace/executors/plan/explain/plan_times.h"
 #include "reel/trace/executors/plan/explain/plan_view.h"
 #include "reel/trace/passes/support/remarks.h"
@@ -83,7 +83,7 @@ class PlanText {
   // ---- Bytes ------------------------------------------------------------------------------------
 
   struct LoopBytes {
-    std::int64_t stacks = 0, saved = 0, carries = 0, steps = 0;
+    std::int64_t stacks = 0, residuals = 0, carries = 0, steps = 0;
   };
 
   static std::int64_t carry_bytes(const PlannedLoop& loop) {
@@ -103,7 +103,7 @@ class PlanText {
       sum.carries += carry_bytes(loop);
       add_plan(loop.body);
       add_plan(loop.cond);
-      add_plan(loop.ended);
+      add_plan(loop.finished);
     };
     for (const Instruction& at : PlanView::instructions(plan)) {
       if (at.kind == PlanView::Kind::loop && PlanView::is_planned(PlanView::loop_of(plan, at))) {
@@ -140,7 +140,7 @@ class PlanText {
     for (const Instruction& at : PlanView::instructions(plan)) {
       if (at.kind != PlanView::Kind::loop) continue;
       loops.stacks += dense_bytes(stacks_of(plan, at, false));
-      loops.saved += dense_bytes(stacks_of(plan, at, true));
+      loops.residuals += dense_bytes(stacks_of(plan, at, true));
     }
     line("", "bytes:");
     line("  ", "arguments that are read: ", bytes_text(arguments));
@@ -151,7 +151,7 @@ class PlanText {
          PlanView::shared_stacks(plan) ? " and by equal states" : "");
     line("  ", "values with their own allocation: ", bytes_text(blocks));
     line("  ", "of which stacks of loops: ", bytes_text(loops.stacks), ", ",
-         bytes_text(loops.saved), " of them residuals");
+         bytes_text(loops.residuals), " of them residuals");
     line("  ", "carries of loops, two buffers each: ", bytes_text(loops.carries));
     line("  ", "values inside loops: ", bytes_text(loops.steps));
     line("  ", "results: ", bytes_text(results));
@@ -255,7 +255,7 @@ class PlanText {
     list(inner, "sums", known.sums);
     if (!attrs.chunking.over_chunks) write_moves(inner, attrs);  // the inner loop prints them
     if (!attrs.chunking.within_chunk)
-      for (const std::string& text : lines_of_saved(plan, at)) line(inner, text);
+      for (const std::string& text : lines_of_residuals(plan, at)) line(inner, text);
     if (!PlanView::is_planned(loop)) {
       line(inner, "no plan: ", why_not_planned(loop));
       out_ << explain_op_by_op(*attrs.body.graph, inner);

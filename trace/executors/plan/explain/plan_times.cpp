@@ -53,7 +53,7 @@ Profiles children_of(const Profiles& profiles, std::size_t i) {
 Profiles profiles_of_body(const Profiles& loop, std::size_t blocks) {
   Profiles result;
   const auto add = [&](const Profiles& planned) {
-    for (const std::size_t part : {PlannedLoop::kBody, PlannedLoop::kEnded}) {
+    for (const std::size_t part : {PlannedLoop::kBody, PlannedLoop::kFinished}) {
       const Profiles more = children_of(planned, part);
       result.insert(result.end(), more.begin(), more.end());
     }
@@ -174,11 +174,11 @@ std::vector<PlanTimes::Part> PlanTimes::parts_of_loop(const PlanView::Instructio
   };
   const auto add = [&](const Profile& loop) {
     in_finished += static_cast<double>(loop.finished_nanoseconds);
-    for (const std::size_t part : {PlannedLoop::kBody, PlannedLoop::kCond, PlannedLoop::kEnded})
+    for (const std::size_t part : {PlannedLoop::kBody, PlannedLoop::kCond, PlannedLoop::kFinished})
       if (const Profile* const plan = loop.find_child(part)) {
         ops += ops_of(*plan);
         if (part == PlannedLoop::kCond) condition += ops_of(*plan);
-        if (part == PlannedLoop::kEnded) of_finished += ops_of(*plan);
+        if (part == PlannedLoop::kFinished) of_finished += ops_of(*plan);
       }
   };
   for (const Profile* const loop : children_of(around, at.record)) {

@@ -127,11 +127,11 @@ void BlockRows::before(std::int64_t position, std::span<char* const> carries) {
 }
 
 void BlockRows::after(std::int64_t position, std::span<char* const> carries) {
-  const auto has_ended = [&](std::size_t r) { return ends() && lengths_[r] <= position; };
+  const auto has_finished = [&](std::size_t r) { return ends() && lengths_[r] <= position; };
   for (std::size_t j = 0; j < stacks_.size(); ++j) {
     const Part& stack = stacks_[j];
     for (std::size_t r = 0; r < rows_.size(); ++r)
-      if (has_ended(r)) {
+      if (has_finished(r)) {
         if (!attrs_.stacks[j].is_raw()) clear(stack, r, position);
       } else if (!are_neighbours_) {
         copy_row(row(stack, r, position),

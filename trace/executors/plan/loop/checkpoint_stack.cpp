@@ -10,7 +10,7 @@ void CheckpointStack::finish(Tensor& out, const Dim& made) const {
   if (!in_file) return ListStack::finish(out, made);
   const TensorType element =
       type_without_iterations(stack_.attrs(), stack_.loop.input_types, stack_.formal());
-  out = make_saved(element.as_list(), in_file, 0);
+  out = make_residual(element.as_list(), in_file, 0);
 }
 
 }  // namespace reel

@@ -13,8 +13,8 @@ char* FileStack::place(std::int64_t position) const {
 void FileStack::finish(Tensor& out, const Dim& made) const {
   const TensorType step = remove_chunk_dim(stack_.attrs(), stack_.term());
   const Dim& dim = stack_.attrs().trips.makes_dim ? made : stack_.leaf().dim;
-  out = make_saved(stacked(step, dim.has_size() ? dim : Dim(stack_.iterations.count())),
-                   Ref<ResidualSource>(steps_.get()), 0);
+  out = make_residual(stacked(step, dim.has_size() ? dim : Dim(stack_.iterations.count())),
+                      Ref<ResidualSource>(steps_.get()), 0);
 }
 
 void FileListStack::put(const Tensor& term, std::int64_t position) const {
@@ -26,7 +26,7 @@ void FileListStack::finish(Tensor& out, const Dim&) const {
   const LoopAttrs& attrs = stack_.attrs();
   const TensorType element = steps_->type().value_or(type_without_iterations(
       attrs, stack_.loop.input_types, remove_chunk_dim(attrs, stack_.formal())));
-  out = make_saved(element.as_list(), Ref<ResidualSource>(steps_.get()), 0);
+  out = make_residual(element.as_list(), Ref<ResidualSource>(steps_.get()), 0);
 }
 
 }  // namespace reel

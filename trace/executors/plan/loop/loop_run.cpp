@@ -107,7 +107,7 @@ void LoopRun::run() {
       run_series();
     }
   else
-    iterations_.run([&](std::int64_t position, const Tensor& live) { step(position, live); },
+    iterations_.run([&](std::int64_t position, const Tensor& running) { step(position, running); },
                     [&]() -> const Tensor& { return eval_condition(); });
   finish();
   if (profile()) profile()->nanoseconds += nanoseconds_now() - begin;
@@ -194,14 +194,14 @@ void LoopRun::open_file() {
       stack->spill_to(spills_.make_for_checkpoints(attrs_, j, limit));
 }
 
-void LoopRun::step(std::int64_t position, const Tensor& live) {
+void LoopRun::step(std::int64_t position, const Tensor& running) {
   position_ = position;
   if (times_.takes_any()) take_checkpoint();
   if (rows_) rows_->before(position, carries_);
   if (!attrs_.sums.empty() && begins_block(iterations_.count())) end_blocks();
-  if (live.is_defined() && !all_live(live)) {
+  if (running.is_defined() && !all_running(running)) {
     const std::int64_t begin = profile() ? nanoseconds_now() : 0;
-    step_with_ended(live);
+    step_with_finished(running);
     if (profile()) profile()->finished_nanoseconds += nanoseconds_now() - begin;
   } else {
     step_with_all();
@@ -271,14 +271,14 @@ void LoopRun::step_with_all() {
   if (gives_lists_) release_lists(body);
 }
 
-void LoopRun::step_with_ended(const Tensor& live) {
-  if (!ended_) ended_.emplace(attrs_, loop_.input_types);
-  ended_->set_live(live);
-  auto& [before, seen, places, made, types] = ended_step_;
+void LoopRun::step_with_finished(const Tensor& running) {
+  if (!finished_) finished_.emplace(attrs_, loop_.input_types);
+  finished_->set_running(running);
+  auto& [before, seen, places, made, types] = finished_buffers_;
   seen.clear();
   before.clear();
   const auto add = [&, &inputs = seen](const Tensor& x) {
-    inputs.push_back(ended_->seen(x, inputs.size()));
+    inputs.push_back(finished_->seen(x, inputs.size()));
   };
   for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
     before.push_back(loop_.carries[i].is_list ? carried_lists_[i]
@@ -290,8 +290,8 @@ void LoopRun::step_with_ended(const Tensor& live) {
   for (const int i : attrs_.body_captures) add(capture(i));
   types.assign(1, TensorType(i64));
   for (const Tensor& x : seen) types.push_back(x.type());
-  loop_.ended.prepare(ended_->body(), types, loop_.is_block);
-  Plan& body = *loop_.ended;
+  loop_.finished.prepare(finished_->body(), types, loop_.is_block);
+  Plan& body = *loop_.finished;
   set_position(body);
   for (std::size_t i = 0; i < seen.size(); ++i)
     body.set_input(1 + i, body.keeps_input(1 + i) ? owned(seen[i]) : seen[i]);
@@ -304,18 +304,18 @@ void LoopRun::step_with_ended(const Tensor& live) {
     }
   run_iteration(body);
 
-  for (std::size_t k = 0; k < outputs; ++k) made.push_back(ended_->made(body.output(k), k));
+  for (std::size_t k = 0; k < outputs; ++k) made.push_back(finished_->made(body.output(k), k));
   for (std::size_t j = 0; j < stacks_.size(); ++j)
-    put(j, ended_->term(made[outputs_.stacks[j]], outputs_.stacks[j]));
+    put(j, finished_->term(made[outputs_.stacks[j]], outputs_.stacks[j]));
   for (std::size_t i = 0; i < attrs_.sums.size(); ++i) {
     const std::size_t k = outputs_.sums[i];
     if (formal_sum(i).is_list())
-      sums_[i].add(ended_->term(made[k], k));
-    else if (attrs_.sums[i].adds_finished || !add_running(i, made[k], live))
-      add_term(i, ended_->term(made[k], k), false);
+      sums_[i].add(finished_->term(made[k], k));
+    else if (attrs_.sums[i].adds_finished || !add_running(i, made[k], running))
+      add_term(i, finished_->term(made[k], k), false);
   }
   for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
-    const Tensor next = ended_->next(made[outputs_.carries[i]], before[i], i);
+    const Tensor next = finished_->next(made[outputs_.carries[i]], before[i], i);
     if (loop_.carries[i].is_list) {
       carried_lists_[i] = owned(next);
       continue;
@@ -389,20 +389,20 @@ void LoopRun::add_term(std::size_t i, const Tensor& term, bool is_in_place) {
 
 /// Adds the terms of running entries only. Returns false and adds nothing if the entries are not
 /// the first dims of the term.
-bool LoopRun::add_running(std::size_t i, const Tensor& term, const Tensor& live) {
-  const std::optional<Tensor> mask = leaf_mask(term.type(), live);
+bool LoopRun::add_running(std::size_t i, const Tensor& term, const Tensor& running) {
+  const std::optional<Tensor> mask = leaf_mask(term.type(), running);
   if (!mask || !std::equal(mask->dims().begin(), mask->dims().end(), term.dims().begin()))
     return false;
   const Tensor& total = out_.sums[i];
   const std::int64_t rows = mask->type().numel(), width = rows ? term.numel() / rows : 0,
                      bytes = rows ? term.type().bytes() / rows : 0;
-  const bool* const is_live = mask->data<bool>();
+  const bool* const is_running = mask->data<bool>();
   const bool is_first = is_first_term(i);
   for (std::int64_t row = 0, count = 0; row < rows; row += count) {
-    for (count = 1; row + count < rows && is_live[row + count] == is_live[row];) ++count;
+    for (count = 1; row + count < rows && is_running[row + count] == is_running[row];) ++count;
     char* const to = total.data<char>() + row * bytes;
     const auto size = static_cast<std::size_t>(count * bytes);
-    if (!is_live[row]) {
+    if (!is_running[row]) {
       if (is_first) std::memset(to, 0, size);
       continue;
     }

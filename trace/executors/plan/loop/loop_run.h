@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reel/core/ops/list/term_sum.h"
-#include "reel/trace/executors/loop/ended_entries.h"
+#include "reel/trace/executors/loop/finished_entries.h"
 #include "reel/trace/executors/loop/iterations.h"
 #include "reel/trace/executors/plan/loop/block_rows.h"
 #include "reel/trace/executors/plan/loop/planned_loop.h"
@@ -93,12 +93,12 @@ class LoopRun {
   void place_position(Plan& plan);
   void run_iteration(Plan& plan);
   Tensor& eval_condition();
-  void step(std::int64_t position, const Tensor& live);
+  void step(std::int64_t position, const Tensor& running);
   void step_with_all();
   /// Runs an iteration in which some entries have finished. These read values as fill_of() tells,
   /// and their results are discarded. Replaced dims differ from the dims of the body's plan, so
   /// that another plan runs.
-  void step_with_ended(const Tensor& live);
+  void step_with_finished(const Tensor& running);
   /// Captures that are lists. The instruction that reads a list last releases it, so that the list
   /// can be written in place.
   void set_list_captures(Plan& plan, const std::vector<int>& captures,
@@ -116,7 +116,7 @@ class LoopRun {
   /// Adds the finished block of terms to the earlier blocks, in f64.
   void end_blocks();
   void add_term(std::size_t i, const Tensor& term, bool is_in_place);
-  bool add_running(std::size_t i, const Tensor& term, const Tensor& live);
+  bool add_running(std::size_t i, const Tensor& term, const Tensor& running);
   /// Drops the plan's references to lists, as a list is written in place only without other
   /// references.
   void release_lists(Plan& body);
@@ -145,13 +145,13 @@ class LoopRun {
   std::vector<TermSum> sums_;  ///< sums that are lists
   Tensors wide_;               ///< sums of f32: the earlier blocks in f64, if there are any
   Tensor condition_;
-  std::optional<EndedEntries> ended_;
+  std::optional<FinishedEntries> finished_;
   /// Buffers for an iteration in which entries have finished; reused by the next one.
-  struct EndedStep {
+  struct FinishedBuffers {
     Tensors before, seen, places, made;
     std::vector<TensorType> types;
   };
-  EndedStep ended_step_;
+  FinishedBuffers finished_buffers_;
   bool captures_lists_ = false, gives_lists_ = false;
   std::int64_t position_ = 0;           ///< of this iteration
   std::int64_t seen_position_[2] = {};  ///< as the body reads it

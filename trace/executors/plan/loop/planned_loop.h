@@ -19,7 +19,7 @@ namespace reel {
 /// carries and sums.
 struct PlannedLoop {
   /// Children of a loop's profile: its own plans, then one per row block.
-  static constexpr std::size_t kBody = 0, kCond = 1, kEnded = 2, kFirstBlock = 3;
+  static constexpr std::size_t kBody = 0, kCond = 1, kFinished = 2, kFirstBlock = 3;
 
   struct Carry {
     bool is_list = false;
@@ -34,7 +34,7 @@ struct PlannedLoop {
         body(context.child(kBody)),
         cond(context.child(kCond)),
         rest(context.child(kBody)),
-        ended(context.child(kEnded)) {}
+        finished(context.child(kFinished)) {}
 
   const LoopAttrs& loop() const { return get<LoopAttrs>(attrs.get()); }
 
@@ -50,8 +50,8 @@ struct PlannedLoop {
   std::vector<TensorType> input_types;
   Chunks chunks;  ///< of a chunked loop
   SubPlan body, cond;
-  SubPlan rest;   ///< the body for a shorter last chunk
-  SubPlan ended;  ///< the body with the dims of iterations in which entries have finished
+  SubPlan rest;      ///< the body for a shorter last chunk
+  SubPlan finished;  ///< the body with the dims of iterations in which entries have finished
   std::vector<std::uint8_t> is_block;  ///< by output of the body
   std::vector<Carry> carries;
   std::vector<std::int64_t> scratch;       ///< by sum: offset in memory of its term

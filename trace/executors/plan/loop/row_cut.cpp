@@ -64,7 +64,7 @@ std::vector<std::int64_t> rows_of_runs(const RowCut& cut, bool ends) {
     result.push_back(cut.dim.size());
     return result;
   }
-  const std::int64_t most = std::min<std::int64_t>(kMostBatches, std::ssize(cut.blocks));
+  const std::int64_t most = std::min<std::int64_t>(kMaxBatches, std::ssize(cut.blocks));
   for (std::int64_t batches = 1; batches <= most; ++batches)
     for (const std::int64_t rows : rows_of_batches(cut.dim.size(), batches))
       for (const std::int64_t size : sizes_of_batch(rows, batches)) result.push_back(size);
@@ -429,7 +429,7 @@ std::vector<std::int64_t> rows_of_batches(std::int64_t rows, std::int64_t count)
 
 std::vector<std::int64_t> sizes_of_batch(std::int64_t rows, std::int64_t batches) {
   const std::int64_t count =
-      std::min(rows, batches > 2 ? kMostSizes / 2 : kMostSizes);  // similar lengths need fewer
+      std::min(rows, batches > 2 ? kMaxSizes / 2 : kMaxSizes);  // similar lengths need fewer
   std::vector<std::int64_t> result;
   for (std::int64_t i = 1; i <= count; ++i) result.push_back(rows * i / count);
   return result;
@@ -448,9 +448,9 @@ const OpRecord* summing_record(const LoopAttrs& attrs, std::size_t i) {
   return made;
 }
 
-DimChanges RowCut::changes_to(const Dim& part, const Dims& extents) const {
+DimChanges RowCut::changes_to(const Dim& block_dim, const Dims& extents) const {
   DimChanges result;
-  result.add(dim, part);
+  result.add(dim, block_dim);
   for (std::size_t i = 0; i < ragged.size(); ++i) result.add(ragged[i], extents[i]);
   return result;
 }

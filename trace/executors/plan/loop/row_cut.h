@@ -45,7 +45,7 @@ struct RowCut {
 
   /// Returns the substitution of the cut dim by `part`, and of each ragged dim by a static one of
   /// its extent, for the dims of a block.
-  DimChanges changes_to(const Dim& part, const Dims& extents) const;
+  DimChanges changes_to(const Dim& block_dim, const Dims& extents) const;
   /// Returns the rows of each block in a run with these inputs. The first block has the longest
   /// row.
   std::vector<BlockOfRows> rows_of_blocks(const LoopAttrs& attrs, OpInputs in) const;
@@ -61,7 +61,7 @@ struct RowCut {
 
 /// The largest number of batches, and of sizes of a batch that shrinks. Each size has plans of its
 /// own.
-inline constexpr std::int64_t kMostBatches = 64, kMostSizes = 8;
+inline constexpr std::int64_t kMaxBatches = 64, kMaxSizes = 8;
 /// Returns the number of rows of each of `count` batches of `rows` rows.
 std::vector<std::int64_t> rows_of_batches(std::int64_t rows, std::int64_t count);
 

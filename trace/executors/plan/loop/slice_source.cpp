@@ -20,8 +20,8 @@ Tensors lists_of_chunks(const Chunks& chunks, const Tensor& list) {
 SliceSource make_slice_source(const PlannedLoop& loop, std::size_t index, const Tensor& slices,
                               Iterations& iterations, BlockRows* rows) {
   const LoopAttrs& attrs = loop.loop();
-  if (const SavedValue* const saved = saved_value(slices))
-    return WindowedSlices(loop, *saved, slices);
+  if (const ResidualValue* const residual = residual_value(slices))
+    return WindowedSlices(loop, *residual, slices);
   if (slices.type().is_list() && attrs.chunking.over_chunks)
     return ListSlices(lists_of_chunks(loop.chunks, slices));
   if (slices.type().is_list()) {

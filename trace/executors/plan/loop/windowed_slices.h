@@ -12,8 +12,8 @@ namespace reel {
 class WindowedSlices {
  public:
   /// slices: the tensor that stands for the residuals `saved`.
-  WindowedSlices(const PlannedLoop& loop, const SavedValue& saved, const Tensor& slices)
-      : loop_(&loop), saved_(&saved), slices_(&slices) {}
+  WindowedSlices(const PlannedLoop& loop, const ResidualValue& residual, const Tensor& slices)
+      : loop_(&loop), residual_(&residual), slices_(&slices) {}
 
   /// Sets an input of the body's plan to the slice at a position; of a chunked loop, to the slices
   /// of a chunk.
@@ -25,7 +25,7 @@ class WindowedSlices {
   Tensor list(std::int64_t position) const;
 
   const PlannedLoop* loop_;
-  const SavedValue* saved_;
+  const ResidualValue* residual_;
   const Tensor* slices_;
 };
 

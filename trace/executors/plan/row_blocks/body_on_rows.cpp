@@ -44,11 +44,11 @@ int ragged_axis(const TensorType& type, const std::vector<int>& group) {
 
 /// Appends a product for each row as one that leaves out the padding of the rows' own lengths.
 /// Returns false, and appends nothing, if none of its dims has such lengths.
-bool append_live_dot(const Graph& body, const OpRecord& record, std::span<const int> axes,
-                     LengthsOfDims& lengths, Graph& graph) {
+bool append_unpadded_dot(const Graph& body, const OpRecord& record, std::span<const int> axes,
+                         LengthsOfDims& lengths, Graph& graph) {
   if (record.op != &dot_op) return false;
   const auto operands = body.inputs_of(record);
-  LiveDotAttrs attrs{get<DotAttrs>(record.attrs.get())};
+  UnpaddedDotAttrs attrs{get<DotAttrs>(record.attrs.get())};
   const auto is_row = [&](std::size_t i, const std::vector<int>& batch) {
     return axes[operands[i]] == 0 && !batch.empty() && batch[0] == 0;
   };
@@ -69,7 +69,7 @@ bool append_live_dot(const Graph& body, const OpRecord& record, std::span<const 
   attrs.rows = input_of(0, free(0, attrs.a_contract, attrs.a_batch));
   attrs.columns = input_of(1, free(1, attrs.b_contract, attrs.b_batch));
   if (in.size() == operands.size()) return false;
-  graph.append(live_dot_op, make_attrs(std::move(attrs)), in, body.outputs_of(record),
+  graph.append(unpadded_dot_op, make_attrs(std::move(attrs)), in, body.outputs_of(record),
                record.source, record.recompute);
   return true;
 }
@@ -103,7 +103,7 @@ BodyOnRows body_on_rows(const Graph& body, std::span<const int> axes) {
       result.lengths_of.push_back(record);
       continue;
     }
-    if (append_live_dot(body, record, axes, lengths, *graph)) {
+    if (append_unpadded_dot(body, record, axes, lengths, *graph)) {
       changes = true;
       continue;
     }

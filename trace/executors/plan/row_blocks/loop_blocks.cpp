@@ -102,12 +102,13 @@ bool is_static_like(const Dim& static_dim, const std::string& name, std::int64_t
 
 /// Returns true if all dims in blocks are those of the call before.
 bool LoopBlocks::find_dims() {
-  constexpr std::size_t kMostParts = 128;  // batches of other sizes have other parts
+  constexpr std::size_t kMaxBlockDims = 128;  // batches of other sizes have other parts
   const Dim& rows = cut_->dim;
   bool is_same = true;
-  if (parts_.size() > kMostParts || (!parts_.empty() && (parts_[0].is_named() != rows.is_named() ||
-                                                         parts_[0].name() != rows.name()))) {
-    parts_.clear();
+  if (block_dims_.size() > kMaxBlockDims ||
+      (!block_dims_.empty() &&
+       (block_dims_[0].is_named() != rows.is_named() || block_dims_[0].name() != rows.name()))) {
+    block_dims_.clear();
     is_same = false;
   }
   is_same = is_same && extents_.size() == cut_->ragged.size();
@@ -120,10 +121,10 @@ bool LoopBlocks::find_dims() {
   return is_same;
 }
 
-const Dim& LoopBlocks::dim_of_part(std::int64_t rows) {
-  for (const Dim& part : parts_)
-    if (part.size() == rows) return part;
-  return parts_.emplace_back(cut_->dim.is_named() ? Dim(cut_->dim.name(), rows) : Dim(rows));
+const Dim& LoopBlocks::block_dim_of(std::int64_t rows) {
+  for (const Dim& block_dim : block_dims_)
+    if (block_dim.size() == rows) return block_dim;
+  return block_dims_.emplace_back(cut_->dim.is_named() ? Dim(cut_->dim.name(), rows) : Dim(rows));
 }
 
 void LoopBlocks::make_partial_sums() {
@@ -139,20 +140,20 @@ void LoopBlocks::make_partial_sums() {
 
 bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile) {
   const LoopAttrs& loop = body_.loop;
-  const Dim part = dim_of_part(rows);
-  const DimChanges changes = cut_->changes_to(part, extents_);
-  if (block && is_bound(*block, part, changes)) return true;
-  const auto on_part = [&](const TensorType& type, std::size_t axis) {
+  const Dim block_dim = block_dim_of(rows);
+  const DimChanges changes = cut_->changes_to(block_dim, extents_);
+  if (block && is_bound(*block, block_dim, changes)) return true;
+  const auto on_block = [&](const TensorType& type, std::size_t axis) {
     Dims dims = type.dims();
     for (std::size_t i = axis; i < dims.size(); ++i)  // slices keep the loop's dim
       if (dims[i].is_named()) dims[i] = changes(dims[i]);
-    dims[axis] = part;
+    dims[axis] = block_dim;
     return type.with(dims);
   };
   std::vector<TensorType> types = body_.types;
   for (std::size_t i = 0; i < types.size(); ++i)
     if (cut_->has_rows[i])
-      types[i] = on_part(types[i], operand_at(loop, i).is(LeafKind::slice) ? 1 : 0);
+      types[i] = on_block(types[i], operand_at(loop, i).is(LeafKind::slice) ? 1 : 0);
   if (body_.row_body.takes_numbers)
     types.insert(types.end(), {TensorType(i64, {Dim(rows)}), TensorType(i64)});
   if (!block)  // otherwise rebound to other dims
@@ -174,21 +175,21 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, st
                      &of_all = whole_->body->output_type(k);
     const bool has_rows =
         leaf.is(LeafKind::stack) || cut_->sums[leaf.index] == RowCut::Sum::has_rows;
-    if (!(of_block == (has_rows ? on_part(of_all, 0) : of_all))) return false;
+    if (!(of_block == (has_rows ? on_block(of_all, 0) : of_all))) return false;
   }
   block->binding = binding_;
   return true;
 }
 
 /// Returns true if a block is planned already for the types that it would get now.
-bool LoopBlocks::is_bound(const PlannedLoop& block, const Dim& part,
+bool LoopBlocks::is_bound(const PlannedLoop& block, const Dim& block_dim,
                           const DimChanges& changes) const {
   const auto with_rows = std::find(cut_->has_rows.begin(), cut_->has_rows.end(), 1);
   if (block.binding != binding_ || with_rows == cut_->has_rows.end()) return false;
   const auto i = static_cast<std::size_t>(with_rows - cut_->has_rows.begin());
   const std::size_t axis = operand_at(body_.loop, i).is(LeafKind::slice) ? 1 : 0;
   const auto &now = body_.loop.body.bindings, &bound = block.loop().body.bindings;
-  return block.input_types[i].dims()[axis] == part &&
+  return block.input_types[i].dims()[axis] == block_dim &&
          std::equal(now.begin(), now.end(), bound.begin(), bound.end(),
                     [&](const auto& a, const auto& b) {
                       return a.first == b.first && changes(a.second) == b.second;
@@ -226,7 +227,7 @@ std::int64_t LoopBlocks::batch_count() const {
   for (std::size_t i = 0; i < whole_->input_types.size(); ++i)
     if (cut_->has_rows[i] && operand_at(whole_->loop(), i).is(LeafKind::capture))
       bytes += whole_->input_types[i].bytes();
-  const std::int64_t most = std::min<std::int64_t>(kMostBatches, std::ssize(blocks_));
+  const std::int64_t most = std::min<std::int64_t>(kMaxBatches, std::ssize(blocks_));
   constexpr std::int64_t kNeighbours = 8;  // a product of fewer rows costs as much
   const bool are_apart = in_order_ && cut_->dim.size() >= 2 * threads() * kNeighbours;
   const std::int64_t least = are_apart ? 2 * threads() : threads();

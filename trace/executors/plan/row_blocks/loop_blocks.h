@@ -33,7 +33,7 @@ class LoopBlocks {
   /// Plans the loop for `rows` rows. block: null, or planned for other dims. Returns false if it
   /// cannot be planned.
   bool plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile);
-  const Dim& dim_of_part(std::int64_t rows);
+  const Dim& block_dim_of(std::int64_t rows);
   bool ends() const { return whole_->loop().has_entries(); }
   /// Returns true if each thread runs one block or batch; these are planned at the first such run.
   bool runs_joined() const { return is_joined_ && joined_threads_ == threads(); }
@@ -46,15 +46,15 @@ class LoopBlocks {
   void plan_all();
   bool find_body(const std::optional<RowCut>& before);
   bool find_dims();
-  bool is_bound(const PlannedLoop& block, const Dim& part, const DimChanges& changes) const;
+  bool is_bound(const PlannedLoop& block, const Dim& block_dim, const DimChanges& changes) const;
   void make_partial_sums();
 
   const PlannedLoop* whole_ = nullptr;
   std::optional<RowCut> cut_;
   // Dims in blocks. Those of an earlier call stay if names and sizes do, although the loop's own
   // have other lengths: plans are then bound to them already.
-  Dims parts_;    ///< stand for the rows, one for each number of rows
-  Dims extents_;  ///< stand for cut_->ragged
+  Dims block_dims_;  ///< stand for the rows, one for each number of rows
+  Dims extents_;     ///< stand for cut_->ragged
   struct Body {
     GraphRef whole;
     std::vector<int> axes;          // the row axes of its values

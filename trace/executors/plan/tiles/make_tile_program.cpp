@@ -51,9 +51,9 @@ class TileProgram::Builder {
     for (const TileCell& cell : cells_) item = std::max(item, cell.item);
     to.tile_bytes_ = to.tile_rows_ * to.tile_columns_ * item;
     to.tile_bytes_ = (to.tile_bytes_ + 63) / 64 * 64;
-    to.part_bytes_ = tiles * to.tile_bytes_;
-    to.parts_ = parts_for(space_->numel * work_, to.tiles_in_all());
-    to.memory_.reset(new char[static_cast<std::size_t>(to.parts_ * to.part_bytes_ + 64)]);
+    to.shard_bytes_ = tiles * to.tile_bytes_;
+    to.shards_ = shards_for(space_->numel * work_, to.tiles_in_all());
+    to.memory_.reset(new char[static_cast<std::size_t>(to.shards_ * to.shard_bytes_ + 64)]);
     const auto start = reinterpret_cast<std::uintptr_t>(to.memory_.get());
     to.tiles_ = to.memory_.get() + (64 - start % 64);
     to.is_one_tile_ =
@@ -289,10 +289,10 @@ class TileProgram::Builder {
   /// Returns enough rows that steps on one number per row do not take most of the time. A step of
   /// this kind on a few rows takes as long as a step on about 200 elements.
   std::int64_t rows_of_tile(std::int64_t columns) const {
-    constexpr std::int64_t kOfAStep = 200, kMostRows = 32;
+    constexpr std::int64_t kOfAStep = 200, kMaxTileRows = 32;
     std::int64_t on_rows = 0, on_elements = 0;
     for (const TileStep& step : steps_) ++(cell(step.out[0]).is_of_rows ? on_rows : on_elements);
-    return std::min(kMostRows,
+    return std::min(kMaxTileRows,
                     2 * on_rows * kOfAStep / (std::max<std::int64_t>(on_elements, 1) * columns));
   }
 

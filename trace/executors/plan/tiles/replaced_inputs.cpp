@@ -68,9 +68,9 @@ void TileProgram::ReplacedInputs::find(TileProgram& to) const {
 /// operand of the first operand, and so on; -1 if there is none near, or if nothing but the input
 /// is read on the way, as in tanh(w).
 int TileProgram::ReplacedInputs::updated_input(ValueId v) const {
-  constexpr int kMostSteps = 16;
+  constexpr int kMaxSteps = 16;
   bool is_update = false;
-  for (int step = 0; step < kMostSteps; ++step) {
+  for (int step = 0; step < kMaxSteps; ++step) {
     if (input_of_[v] >= 0) return is_update ? input_of_[v] : -1;
     const auto in = body_.inputs_of(body_.records[maker_[v]]);
     is_update = is_update || in.size() > 1;

@@ -126,7 +126,7 @@ class Chains {
     // Each step reads at most two operands and makes one result.
     if (static_cast<int>(3 * group.size()) <= chain_registers()) return true;
     const Chain chain = chain_of(group).chain;
-    return chain.places() <= kMostChainPlaces && chain.registers() <= chain_registers();
+    return chain.places() <= kMaxChainPlaces && chain.registers() <= chain_registers();
   }
 
   /// Returns the kind of a step. Steps that may form a chain have one size, and all work on

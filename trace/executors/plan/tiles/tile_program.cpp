@@ -66,7 +66,7 @@ inline void TileProgram::run_step(const Step& step, const Tile& tile) const {
     case Kind::rows: {
       PointwiseRows rows{
           .columns = tile.columns, .rows = tile.rows, .out_step = row_of(step.out, tile)};
-      const void* in[kMostOperands];
+      const void* in[kMaxOperands];
       for (int i = 0; i < step.operands; ++i) {
         in[i] = at(step.in[i], tile);
         rows.step[i] = row_of(step.in[i], tile);
@@ -158,16 +158,16 @@ void TileProgram::run(OpInputs in, std::span<const TensorType> types, std::span<
 void TileProgram::run_tiles() {
   if (is_one_tile_)
     run_tile(Tile{.rows = rows_, .columns = columns_, .tiles = tiles_});
-  else if (parts_ == 1)
-    run_part(0);
+  else if (shards_ == 1)
+    run_shard(0);
   else
-    parallel_for(parts_, [this](int part) { run_part(part); });
+    parallel_for(shards_, [this](int shard) { run_shard(shard); });
 }
 
 bool TileProgram::is_same(const TileProgram& other) const {
   const auto all_but_memory = [](const TileProgram& of) {
-    return std::tuple(of.rows_, of.columns_, of.tile_rows_, of.tile_columns_, of.parts_,
-                      of.tile_bytes_, of.part_bytes_, of.is_one_tile_, of.inputs_.size(),
+    return std::tuple(of.rows_, of.columns_, of.tile_rows_, of.tile_columns_, of.shards_,
+                      of.tile_bytes_, of.shard_bytes_, of.is_one_tile_, of.inputs_.size(),
                       of.outputs_.size());
   };
   return all_but_memory(*this) == all_but_memory(other) && steps_ == other.steps_ &&
@@ -180,10 +180,10 @@ std::int64_t TileProgram::tiles_in_all() const {
   return count;
 }
 
-void TileProgram::run_part(int part) const {
-  const std::int64_t all = tiles_in_all(), begin = all * part / parts_;
-  const std::int64_t end = all * (part + 1) / parts_;
-  Tile tile = tile_at(begin, tiles_ + part * part_bytes_);
+void TileProgram::run_shard(int shard) const {
+  const std::int64_t all = tiles_in_all(), begin = all * shard / shards_;
+  const std::int64_t end = all * (shard + 1) / shards_;
+  Tile tile = tile_at(begin, tiles_ + shard * shard_bytes_);
   for (std::int64_t number = begin;;) {
     tile.rows = std::min(tile_rows_, rows_ - tile.row);
     tile.columns = std::min(tile_columns_, columns_ - tile.column);

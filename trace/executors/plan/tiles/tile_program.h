@@ -110,7 +110,7 @@ class TileProgram {
     ReductionLoop sum = nullptr;
     bool is_of_rows = false;  ///< on one number per row; rows take the place of columns
     int operands = 0;
-    Place in[kMostOperands], out;
+    Place in[kMaxOperands], out;
     // Chains only:
     std::shared_ptr<const PointwiseCode> code;
     std::vector<Place> places;  ///< operands, then results
@@ -120,7 +120,7 @@ class TileProgram {
   };
   /// A tile: indices of outer axes, then a rectangle of rows and columns.
   struct Tile {
-    std::int64_t outer_index[kMostBroadcastAxes] = {};
+    std::int64_t outer_index[kMaxBroadcastAxes] = {};
     std::int64_t row = 0, column = 0, rows = 0, columns = 0;
     char* tiles = nullptr;  ///< memory of its shard
   };
@@ -156,7 +156,7 @@ class TileProgram {
   std::int64_t row_tiles() const { return (rows_ + tile_rows_ - 1) / tile_rows_; }
   std::int64_t column_tiles() const { return (columns_ + tile_columns_ - 1) / tile_columns_; }
   std::int64_t tiles_in_all() const;
-  void run_part(int part) const;
+  void run_shard(int shard) const;
   Tile tile_at(std::int64_t number, char* tiles) const;
   void advance(Tile& tile) const;
   char* at(const Place& place, const Tile& tile) const;
@@ -170,8 +170,8 @@ class TileProgram {
   std::vector<std::int64_t> outer_;  ///< sizes
   bool is_one_tile_ = false;
   std::int64_t rows_ = 1, columns_ = 0, tile_rows_ = 1, tile_columns_ = 1;
-  int parts_ = 1;
-  std::int64_t tile_bytes_ = 0, part_bytes_ = 0;
+  int shards_ = 1;
+  std::int64_t tile_bytes_ = 0, shard_bytes_ = 0;
   std::unique_ptr<char[]> memory_;
   char* tiles_ = nullptr;  ///< in memory_, aligned; of the first shard
   std::vector<char*> inputs_, outputs_;

@@ -58,11 +58,11 @@ void TileProgram::run_chain_series(std::int64_t count, std::span<const Strided> 
   };
   const auto work = rows * columns * count * static_cast<std::int64_t>(step.places.size());
   const std::int64_t units = rows * lines;
-  const int shares = std::min(threads(), parts_for(work, units));
+  const int shares = std::min(threads(), shards_for(work, units));
   parallel_for(shares, [&](int share) {
-    constexpr std::int64_t kMostLines = kColumns / kLine;
+    constexpr std::int64_t kMaxLines = kColumns / kLine;
     for (std::int64_t at = units * share / shares, end = units * (share + 1) / shares; at < end;) {
-      const std::int64_t line = at % lines, many = std::min({lines - line, end - at, kMostLines});
+      const std::int64_t line = at % lines, many = std::min({lines - line, end - at, kMaxLines});
       run(at / lines, line * kLine, std::min(many * kLine, columns - line * kLine));
       at += many;
     }

@@ -1,4 +1,4 @@
-#include "reel/core/ops/products/live_rows.h"
+#include "reel/core/ops/products/unpadded_rows.h"
 
 #include <algorithm>
 #include <array>
@@ -36,7 +36,7 @@ std::optional<Lengths> lengths_of(const TensorType& type, const std::vector<int>
   return result;
 }
 
-void add(LiveRows& rows, std::int64_t row) {
+void add(UnpaddedRows& rows, std::int64_t row) {
   ++rows.count;
   if (!rows.ranges.empty() && rows.ranges.back().first + rows.ranges.back().count == row)
     ++rows.ranges.back().count;
@@ -54,37 +54,37 @@ class Gathered {
       : a_(sizes.m * item, room), b_(sizes.n * item, room) {}
   /// Adds rows. Requires at most kTogether rows together, and count > 0.
   void add(std::int64_t first, std::int64_t count) {
-    pieces_[static_cast<std::size_t>(piece_count_++)] = {first, count, count_};
+    copied_[static_cast<std::size_t>(copied_count_++)] = {first, count, count_};
     count_ += count;
   }
   /// Copies the added rows of both operands.
   void copy(const char* a, const char* b) {
     constexpr std::int64_t kBytes = 4;  // copied in a quarter of a nanosecond
-    parallel_ranges(piece_count_, count_ * (a_.bytes + b_.bytes) / kBytes,
+    parallel_ranges(copied_count_, count_ * (a_.bytes + b_.bytes) / kBytes,
                     [&](std::int64_t first, std::int64_t count) {
                       for (std::int64_t i = first; i < first + count; ++i) {
-                        const Piece& piece = pieces_[static_cast<std::size_t>(i)];
-                        a_.put(piece, a);
-                        b_.put(piece, b);
+                        const CopiedRows& copied = copied_[static_cast<std::size_t>(i)];
+                        a_.put(copied, a);
+                        b_.put(copied, b);
                       }
                     });
   }
   std::int64_t count() const { return count_; }
   const char* a() const { return a_.data(); }
   const char* b() const { return b_.data(); }
-  void clear() { count_ = piece_count_ = 0; }
+  void clear() { count_ = copied_count_ = 0; }
 
  private:
-  struct Piece {
+  struct CopiedRows {
     std::int64_t first, count, to;
   };
   struct Side {
     Side(std::int64_t row_bytes, std::int64_t room)
         : bytes(row_bytes), rows_(allocate_block(TensorType(boolean, {row_bytes * room}))) {}
     char* data() const { return rows_.data<char>(); }
-    void put(const Piece& piece, const char* from) const {
-      std::memcpy(data() + piece.to * bytes, from + piece.first * bytes,
-                  static_cast<std::size_t>(piece.count * bytes));
+    void put(const CopiedRows& copied, const char* from) const {
+      std::memcpy(data() + copied.to * bytes, from + copied.first * bytes,
+                  static_cast<std::size_t>(copied.count * bytes));
     }
     std::int64_t bytes;
 
@@ -92,13 +92,13 @@ class Gathered {
     Tensor rows_;  // from the pool: a product allocates nothing from the system
   };
   Side a_, b_;
-  std::int64_t count_ = 0, piece_count_ = 0;
-  std::array<Piece, kTogether> pieces_;
+  std::int64_t count_ = 0, copied_count_ = 0;
+  std::array<CopiedRows, kTogether> copied_;
 };
 
 }  // namespace
 
-std::optional<LiveRows> live_rows(const TensorType& type, const std::vector<int>& axes) {
+std::optional<UnpaddedRows> unpadded_rows(const TensorType& type, const std::vector<int>& axes) {
   std::vector<Lengths> all;
   std::int64_t rows = 1;
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -106,15 +106,15 @@ std::optional<LiveRows> live_rows(const TensorType& type, const std::vector<int>
     rows *= type.sizes()[static_cast<std::size_t>(axes[i])];
   }
   if (all.empty()) return std::nullopt;
-  LiveRows result;
+  UnpaddedRows result;
   std::vector<std::int64_t> at(axes.size());
   for (std::int64_t row = 0; row < rows; ++row) {
-    const bool is_live = std::all_of(all.begin(), all.end(), [&](const Lengths& lengths) {
+    const bool is_unpadded = std::all_of(all.begin(), all.end(), [&](const Lengths& lengths) {
       std::int64_t place = 0;
       for (std::size_t i = 0; i < at.size(); ++i) place += at[i] * lengths.steps[i];
       return at[lengths.axis] < lengths.values.data<std::int32_t>()[place];
     });
-    if (is_live) add(result, row);
+    if (is_unpadded) add(result, row);
     for (std::size_t i = axes.size(); i-- > 0;) {
       if (++at[i] < type.sizes()[static_cast<std::size_t>(axes[i])]) break;
       at[i] = 0;
@@ -123,7 +123,7 @@ std::optional<LiveRows> live_rows(const TensorType& type, const std::vector<int>
   return result;
 }
 
-void multiply_rows(DType dtype, const MatrixSizes& sizes, const LiveRows& rows, const void* a,
+void multiply_rows(DType dtype, const MatrixSizes& sizes, const UnpaddedRows& rows, const void* a,
                    const void* b, void* c) {
   const auto item = static_cast<std::int64_t>(size_of(dtype));
   const char *from_a = static_cast<const char*>(a), *from_b = static_cast<const char*>(b);
@@ -140,7 +140,7 @@ void multiply_rows(DType dtype, const MatrixSizes& sizes, const LiveRows& rows, 
     multiply_part(gathered.count(), gathered.a(), gathered.b());
     gathered.clear();
   };
-  for (LiveRows::Range range : rows.ranges) {
+  for (UnpaddedRows::Range range : rows.ranges) {
     if (range.count >= kTogether) {
       multiply_part(range.count, from_a + range.first * sizes.m * item,
                     from_b + range.first * sizes.n * item);
@@ -158,7 +158,7 @@ void multiply_rows(DType dtype, const MatrixSizes& sizes, const LiveRows& rows, 
   if (!part.add) multiply_part(0, from_a, from_b);  // without rows: zeros
 }
 
-std::optional<LiveRows> rows_worth_computing(const TensorType& a, const MatrixSizes& sizes) {
+std::optional<UnpaddedRows> rows_worth_computing(const TensorType& a, const MatrixSizes& sizes) {
   // Below this work, a product takes less time than looking for its rows.
   constexpr std::int64_t kLeastWork = std::int64_t{1} << 20, kLeastRange = 4;
   const std::int64_t work = sizes.m * sizes.n * sizes.k;
@@ -167,14 +167,14 @@ std::optional<LiveRows> rows_worth_computing(const TensorType& a, const MatrixSi
     return std::nullopt;
   std::vector<int> axes(static_cast<std::size_t>(a.rank() - 1));
   std::iota(axes.begin(), axes.end(), 0);
-  std::optional<LiveRows> rows = live_rows(a, axes);
+  std::optional<UnpaddedRows> rows = unpadded_rows(a, axes);
   if (rows &&
       (8 * rows->count > 7 * sizes.m || rows->count < kLeastRange * std::ssize(rows->ranges)))
     return std::nullopt;
   return rows;
 }
 
-void multiply_some_rows(DType dtype, MatrixSizes sizes, const LiveRows& rows, const void* a,
+void multiply_some_rows(DType dtype, MatrixSizes sizes, const UnpaddedRows& rows, const void* a,
                         const void* b, void* c) {
   const std::size_t item = size_of(dtype);
   const auto bytes = [&](std::int64_t elements) {
@@ -200,11 +200,11 @@ void multiply_some_rows(DType dtype, MatrixSizes sizes, const LiveRows& rows, co
   parallel_ranges(std::ssize(rows.ranges), work, [&](std::int64_t first, std::int64_t count) {
     std::int64_t end = 0;
     if (first) {
-      const LiveRows::Range& before = rows.ranges[static_cast<std::size_t>(first - 1)];
+      const UnpaddedRows::Range& before = rows.ranges[static_cast<std::size_t>(first - 1)];
       end = before.first + before.count;
     }
     for (std::int64_t i = first; i < first + count; ++i) {
-      const LiveRows::Range& range = rows.ranges[static_cast<std::size_t>(i)];
+      const UnpaddedRows::Range& range = rows.ranges[static_cast<std::size_t>(i)];
       clear(end, range.first);
       end = range.first + range.count;
       MatrixSizes part = sizes;

@@ -12,7 +12,7 @@
 namespace reel {
 namespace {
 
-class TilePartsTest : public ::testing::TestWithParam<int> {
+class TileShardsTest : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override { manual_seed(7); }
 
@@ -24,13 +24,13 @@ class TilePartsTest : public ::testing::TestWithParam<int> {
   const Threads threads_{GetParam()};
 };
 
-TEST_P(TilePartsTest, ElementsSideBySide) {
+TEST_P(TileShardsTest, ElementsSideBySide) {
   const auto f = [](Tensor x, Tensor y) { return tanh(x * y + x) * sigmoid(y) - x; };
   for (const std::int64_t count : {100'003, 65'536, 13'108})  // in 4 parts, 4 parts, 1 part
     expect_same(f, random_normal({count}), random_normal({count}));
 }
 
-TEST_P(TilePartsTest, SplitsConcatsAndBroadcastOperands) {
+TEST_P(TileShardsTest, SplitsConcatsAndBroadcastOperands) {
   const auto step = [](Tensor gates, Tensor bias, Tensor c) {
     auto [i, f, o, g] = split<4>(gates + bias, 1);
     const Tensor next = sigmoid(f) * c + sigmoid(i) * tanh(g);
@@ -50,14 +50,14 @@ TEST_P(TilePartsTest, SplitsConcatsAndBroadcastOperands) {
 }
 
 // The operands' axes are not adjacent, so that parts begin in the middle of outer axes.
-TEST_P(TilePartsTest, OuterAxes) {
+TEST_P(TileShardsTest, OuterAxes) {
   const Dim a("a", 7), b("b", 5), c("c", 11), d("d", 130);
   const auto f = [](Tensor x, Tensor y, Tensor z) { return exp(tanh(x * y) + z) * y - z; };
   for (const Dims& dims : {Dims{a, c}, Dims{b, d}, Dims{a, d}})
     expect_same(f, random_normal({a, b, c, d}), random_normal(dims), random_normal({b}));
 }
 
-TEST_P(TilePartsTest, SumsOverRows) {
+TEST_P(TileShardsTest, SumsOverRows) {
   const auto normed = [](Tensor x) {
     const Tensor centred = x - mean(x, -1, Keep::yes);
     return centred / sqrt(mean(square(centred), -1, Keep::yes) + 1e-5);
@@ -70,7 +70,7 @@ TEST_P(TilePartsTest, SumsOverRows) {
 }
 
 // Results are written into the memory of arguments that were moved in.
-TEST_P(TilePartsTest, InPlace) {
+TEST_P(TileShardsTest, InPlace) {
   const auto step = [](Tensor p, Tensor m, Tensor g) {
     const Tensor next = m * 0.9 + g * g * 0.1;
     return std::pair{p - g / (sqrt(next) + 1e-3) * 0.01, next};
@@ -86,7 +86,7 @@ TEST_P(TilePartsTest, InPlace) {
   expect_same_bits(run({}), run({.fuse_pointwise = false}));
 }
 
-TEST_P(TilePartsTest, InStepsOfALoop) {
+TEST_P(TileShardsTest, InStepsOfALoop) {
   const Dim time("time", 5), batch("batch", 48), hidden("hidden", 300);
   const auto f = grad([&](Tensor x) {
     const auto body = [](const Tensor& x, const Tensor& h) {
@@ -100,15 +100,15 @@ TEST_P(TilePartsTest, InStepsOfALoop) {
   expect_same(f, random_normal({time, batch, hidden}));
 }
 
-INSTANTIATE_TEST_SUITE_P(OnThreads, TilePartsTest, ::testing::Values(1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(OnThreads, TileShardsTest, ::testing::Values(1, 2, 3));
 
 TEST(PartsTest, AreAsManyAsWorkIsWorth) {
-  EXPECT_EQ(parts_for(0, 100), 1);
-  EXPECT_EQ(parts_for((1 << 17) - 1, 100), 1);
-  EXPECT_EQ(parts_for(1 << 17, 100), 2);
-  EXPECT_EQ(parts_for(1 << 30, 100), 4);
-  EXPECT_EQ(parts_for(1 << 30, 3), 3);
-  EXPECT_EQ(parts_for(1 << 30, 0), 1);
+  EXPECT_EQ(shards_for(0, 100), 1);
+  EXPECT_EQ(shards_for((1 << 17) - 1, 100), 1);
+  EXPECT_EQ(shards_for(1 << 17, 100), 2);
+  EXPECT_EQ(shards_for(1 << 30, 100), 4);
+  EXPECT_EQ(shards_for(1 << 30, 3), 3);
+  EXPECT_EQ(shards_for(1 << 30, 0), 1);
 }
 
 // The time that a second thread saves depends on other load; its taking a share does not.

@@ -1,4 +1,4 @@
-#include "reel/trace/executors/plan/explain/explain_saved.h"
+#include "reel/trace/executors/plan/explain/explain_residuals.h"
 
 #include <algorithm>
 #include <optional>
@@ -45,9 +45,9 @@ const OpRecord* maker_of_any(const Plan& plan, std::span<const ValueId> values, 
 }
 
 /// Writes the lines of one loop.
-class SavedText {
+class ResidualText {
  public:
-  SavedText(const Plan& plan, const Instruction& at)
+  ResidualText(const Plan& plan, const Instruction& at)
       : plan_(plan),
         at_(at),
         attrs_(PlanView::attrs_of(plan, at)),
@@ -55,7 +55,7 @@ class SavedText {
         record_(plan.graph().records[at.record]) {}
 
   std::vector<std::string> write() {
-    write_saved();
+    write_residuals();
     write_shared();
     if (attrs_.takes_checkpoints()) write_checkpoints();
     if (attrs_.policy.swaps) write_file();
@@ -72,21 +72,22 @@ class SavedText {
     lines_.push_back(str(text...));
   }
 
-  void write_saved() {
-    const std::vector<TensorType> saved = stacks_of(plan_, at_, true);
-    if (saved.empty()) return;
+  void write_residuals() {
+    const std::vector<TensorType> residuals = stacks_of(plan_, at_, true);
+    if (residuals.empty()) return;
     std::int64_t step = 0;
     bool is_known = true, knows_steps = true;
-    for (const TensorType& type : saved) {
+    for (const TensorType& type : residuals) {
       is_known = is_known && !type.is_list() && slice_type(type).is_known();
       knows_steps = knows_steps && is_known && type.is_known();
       if (is_known) step += dense_bytes(slice_type(type));
     }
-    line("residuals: ", counted(std::ssize(saved), "stack"), ", ",
+    line("residuals: ", counted(std::ssize(residuals), "stack"), ", ",
          is_known ? bytes_text(step) : std::string("an unknown number of bytes"),
          " per iteration, ",
-         knows_steps ? bytes_text(dense_bytes(saved)) : std::string("an unknown number of bytes"),
-         " in all: ", types_text(saved));
+         knows_steps ? bytes_text(dense_bytes(residuals))
+                     : std::string("an unknown number of bytes"),
+         " in all: ", types_text(residuals));
   }
 
   void write_shared() {
@@ -178,19 +179,19 @@ class SavedText {
 
 }  // namespace
 
-std::vector<TensorType> stacks_of(const Plan& plan, const Instruction& at, bool only_saved) {
+std::vector<TensorType> stacks_of(const Plan& plan, const Instruction& at, bool only_residuals) {
   const LoopAttrs& attrs = PlanView::attrs_of(plan, at);
   const auto values =
       results_of(attrs, plan.graph().outputs_of(plan.graph().records[at.record])).stacks;
   std::vector<TensorType> result;
   for (std::size_t j = 0; j < values.size(); ++j)
-    if (!only_saved || attrs.stacks[j].memory_class() == MemoryClass::saved)
+    if (!only_residuals || attrs.stacks[j].memory_class() == MemoryClass::saved)
       result.push_back(PlanView::types(plan).types[values[j]]);
   return result;
 }
 
-std::vector<std::string> lines_of_saved(const Plan& plan, const Instruction& at) {
-  return SavedText(plan, at).write();
+std::vector<std::string> lines_of_residuals(const Plan& plan, const Instruction& at) {
+  return ResidualText(plan, at).write();
 }
 
 }  // namespace reel

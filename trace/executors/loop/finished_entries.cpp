@@ -1,4 +1,4 @@
-#include "reel/trace/executors/loop/ended_entries.h"
+#include "reel/trace/executors/loop/finished_entries.h"
 
 #include <algorithm>
 #include <cstring>
@@ -32,27 +32,27 @@ Dims dims_kept(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
 /// Returns the data of a value that stands for saved steps of an inner loop, or of elements that
 /// do: replacing dims needs it.
 Tensor in_memory(const Tensor& x) {
-  const SavedValue* const saved = saved_value(x);
+  const ResidualValue* const residual = residual_value(x);
   if (x.type().is_list()) {
-    if (saved) return x;
+    if (residual) return x;
     Tensors elements = list_elements(x);
     bool stands_for_steps = false;
     for (Tensor& element : elements) {
-      if (!element.is_defined() || !saved_value(element)) continue;
+      if (!element.is_defined() || !residual_value(element)) continue;
       element = in_memory(element);
       stands_for_steps = true;
     }
     return stands_for_steps ? make_list(x.type().element(), elements) : x;
   }
-  if (!saved || !saved->steps->is_uniform()) return x;
+  if (!residual || !residual->steps->is_uniform()) return x;
   const Tensor result(allocate_block(x.type()));
-  const std::lock_guard lock(saved->steps->mutex);
+  const std::lock_guard lock(residual->steps->mutex);
   // The loop may have ended before the last element of its dim.
-  const std::int64_t ran = std::min(x.type().sizes()[0], saved->steps->count());
+  const std::int64_t ran = std::min(x.type().sizes()[0], residual->steps->count());
   const std::int64_t bytes = ran * slice_type(x.type()).bytes();
   if (bytes) {
-    saved->steps->need(0, ran);
-    std::memcpy(result.data<char>(), saved->steps->data(saved->index, 0),
+    residual->steps->need(0, ran);
+    std::memcpy(result.data<char>(), residual->steps->data(residual->index, 0),
                 static_cast<std::size_t>(bytes));
   }
   std::memset(result.data<char>() + bytes, 0, static_cast<std::size_t>(x.type().bytes() - bytes));
@@ -62,7 +62,7 @@ Tensor in_memory(const Tensor& x) {
 }  // namespace
 
 /// The captures of the body as finished entries see them, in the order of body_captures.
-class EndedEntries::SeenCaptures {
+class FinishedEntries::SeenCaptures {
  public:
   explicit SeenCaptures(std::size_t count) : filled_(count) {}
 
@@ -85,7 +85,7 @@ class EndedEntries::SeenCaptures {
   Tensors filled_;
 };
 
-EndedEntries::EndedEntries(const LoopAttrs& attrs, std::span<const TensorType> inputs)
+FinishedEntries::FinishedEntries(const LoopAttrs& attrs, std::span<const TensorType> inputs)
     : attrs_(attrs), dims_(dims_kept(attrs, inputs)) {
   const auto operands = operands_of(attrs, inputs);
   // The body itself keeps such carries valid, in entries that have finished too.
@@ -109,20 +109,20 @@ EndedEntries::EndedEntries(const LoopAttrs& attrs, std::span<const TensorType> i
       if (env.knows(dim)) dims_.add(env.resolve(dim));
 }
 
-void EndedEntries::set_live(const Tensor& live) {
-  if (has_live(live)) return;
-  live_ = live;
-  dims_.set_live(live);
+void FinishedEntries::set_running(const Tensor& running) {
+  if (has_running(running)) return;
+  running_ = running;
+  dims_.set_running(running);
   captures_ = std::make_shared<SeenCaptures>(attrs_.body_captures.size());
 }
 
-bool EndedEntries::has_live(const Tensor& live) const {
-  return live_.is_defined() && live_.type() == live.type() &&
-         !std::memcmp(live_.data<bool>(), live.data<bool>(),
-                      static_cast<std::size_t>(live.type().bytes()));
+bool FinishedEntries::has_running(const Tensor& running) const {
+  return running_.is_defined() && running_.type() == running.type() &&
+         !std::memcmp(running_.data<bool>(), running.data<bool>(),
+                      static_cast<std::size_t>(running.type().bytes()));
 }
 
-Tensor EndedEntries::seen(const Tensor& x, std::size_t input) const {
+Tensor FinishedEntries::seen(const Tensor& x, std::size_t input) const {
   const LoopLeaf leaf = body_input_at(attrs_, input + 1);
   const FinishedFill fill = fill_of(attrs_, leaf);
   // A list is not filled but shared, and may be written in place if nothing else holds it.
@@ -130,30 +130,31 @@ Tensor EndedEntries::seen(const Tensor& x, std::size_t input) const {
   return captures_->get(leaf.index, [&] { return filled(x, fill); });
 }
 
-Tensor EndedEntries::filled(const Tensor& x, FinishedFill fill) const {
+Tensor FinishedEntries::filled(const Tensor& x, FinishedFill fill) const {
   if (fill == FinishedFill::running) return dims_.filled(x);
-  if (fill == FinishedFill::running_padding) return fill_live_with_padding(dims_.renamed(x), live_);
-  return dims_.renamed(fill == FinishedFill::zero ? zero_ended(x, live_) : x);
+  if (fill == FinishedFill::running_padding)
+    return fill_running_with_padding(dims_.renamed(x), running_);
+  return dims_.renamed(fill == FinishedFill::zero ? zero_finished(x, running_) : x);
 }
 
-SubGraph EndedEntries::body() const {
+SubGraph FinishedEntries::body() const {
   SubGraph result = attrs_.body;
   for (auto& [symbol, actual] : result.bindings) actual = dims_(actual);
   return result;
 }
 
-Tensor EndedEntries::made(const Tensor& x, std::size_t output) const {
+Tensor FinishedEntries::made(const Tensor& x, std::size_t output) const {
   const auto is_shown = [&](const Dim& dim) { return dims_.is_shown(dim); };
   const Tensor read = std::any_of(x.dims().begin(), x.dims().end(), is_shown) ? in_memory(x) : x;
   const LoopLeaf leaf = body_output_at(attrs_, output);
-  if (adds_finished(attrs_, leaf)) return dims_.restored(collect_live(read, live_));
+  if (adds_finished(attrs_, leaf)) return dims_.restored(collect_running(read, running_));
   return leaf.is(LeafKind::sum) ? relabelled(read) : dims_.restored(read);
 }
 
 /// Returns x with its dims outside, for terms of which finished entries are dropped: other entries
 /// have the same lengths under both dims, so that no element moves.
-Tensor EndedEntries::relabelled(const Tensor& x) const {
-  if (x.type().is_list() || !leaf_mask(x.type(), live_)) return dims_.restored(x);
+Tensor FinishedEntries::relabelled(const Tensor& x) const {
+  if (x.type().is_list() || !leaf_mask(x.type(), running_)) return dims_.restored(x);
   Dims dims;
   for (const Dim& dim : x.dims()) {
     dims.push_back(dims_.restored(dim));
@@ -162,15 +163,15 @@ Tensor EndedEntries::relabelled(const Tensor& x) const {
   return dims == x.dims() ? x : with_dims_of(x, x.type().with(dims));
 }
 
-Tensor EndedEntries::term(const Tensor& made, std::size_t output) const {
+Tensor FinishedEntries::term(const Tensor& made, std::size_t output) const {
   const LoopLeaf leaf = body_output_at(attrs_, output);
   const bool is_raw = leaf.is(LeafKind::stack) && attrs_.stacks[leaf.index].is_raw();
-  return is_raw || adds_finished(attrs_, leaf) ? made : zero_ended(made, live_);
+  return is_raw || adds_finished(attrs_, leaf) ? made : zero_finished(made, running_);
 }
 
-Tensor EndedEntries::next(const Tensor& made, const Tensor& before, std::size_t carry) const {
+Tensor FinishedEntries::next(const Tensor& made, const Tensor& before, std::size_t carry) const {
   if (attrs_.carries[carry].fill == FinishedFill::as_is) return made;
-  return keep_ended(dims_.completed(made, before), before, live_);
+  return keep_finished(dims_.completed(made, before), before, running_);
 }
 
 }  // namespace reel

@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-class EndedRowsTest : public ::testing::Test {
+class FinishedRowsTest : public ::testing::Test {
  protected:
   void SetUp() override { manual_seed(11); }
 
@@ -56,7 +56,7 @@ class EndedRowsTest : public ::testing::Test {
   }
 };
 
-TEST_F(EndedRowsTest, RunTogetherWithThoseOfSimilarLengths) {
+TEST_F(FinishedRowsTest, RunTogetherWithThoseOfSimilarLengths) {
   const RowCut cut{Dim("batch", 6), {}, {}, {}, {2, 2, 2}};
   const Dim batch("batch", 6);
   LoopAttrs attrs;
@@ -73,7 +73,7 @@ TEST_F(EndedRowsTest, RunTogetherWithThoseOfSimilarLengths) {
   EXPECT_EQ(steps, (std::vector<std::vector<std::int64_t>>{{9, 9}, {3, 3}, {1, 0}}));
 }
 
-TEST_F(EndedRowsTest, OfAChunkHaveWhatIsLeftOfTheirLengths) {
+TEST_F(FinishedRowsTest, RowsOfAChunkHaveTheirRemainingLengths) {
   const RowCut cut{Dim("batch", 6), {}, {}, {}, {2, 2, 2}};
   const Dim batch("batch", 6);
   LoopAttrs attrs;
@@ -92,7 +92,7 @@ TEST_F(EndedRowsTest, OfAChunkHaveWhatIsLeftOfTheirLengths) {
   EXPECT_EQ(steps, (std::vector<std::vector<std::int64_t>>{{4, 4}, {0, 1}, {0, 0}}));
 }
 
-TEST_F(EndedRowsTest, AreInOrderIfLengthsFallOrRise) {
+TEST_F(FinishedRowsTest, AreInOrderIfLengthsFallOrRise) {
   LoopAttrs attrs;
   attrs.trips.has_bound = attrs.trips.has_lengths = true;
   const Tensor bound = scalar(std::int64_t{9});
@@ -109,7 +109,7 @@ TEST_F(EndedRowsTest, AreInOrderIfLengthsFallOrRise) {
   EXPECT_FALSE(is_in_order({4, 9, 4}));
 }
 
-TEST_F(EndedRowsTest, WeightsHaveOneProductAndLoopsNoSums) {
+TEST_F(FinishedRowsTest, WeightsHaveOneProductAndLoopsNoSums) {
   const Parameters p = parameters({5, 4, 4, 3, 3, 2, 1, 0, 5, 5, 4, 3, 2, 2, 1, 1});
   const auto loss = [&](const Parameters& p) { return sum(std::get<0>(everything()(p)).second); };
   EXPECT_EQ(cuts(grad(loss), p), (std::vector<Blocks>{{4, 4, 4, 4}, {4, 4, 4, 4}}));
@@ -122,7 +122,7 @@ TEST_F(EndedRowsTest, WeightsHaveOneProductAndLoopsNoSums) {
   EXPECT_EQ(after.find(" = where("), after.npos) << after;
 }
 
-TEST_F(EndedRowsTest, AsInTheInterpreterOnAnyNumberOfThreads) {
+TEST_F(FinishedRowsTest, AsInTheInterpreterOnAnyNumberOfThreads) {
   for (const std::vector<int>& lengths : std::vector<std::vector<int>>{
            {3},
            {2, 3},
@@ -140,7 +140,7 @@ TEST_F(EndedRowsTest, AsInTheInterpreterOnAnyNumberOfThreads) {
 
 // Captures and slices with a length for each row are cut with the rows. A sum with rows, such as
 // the gradient of the keys, leaves the loop.
-TEST_F(EndedRowsTest, AttendToCapturesWithALengthForEachRow) {
+TEST_F(FinishedRowsTest, AttendToCapturesWithALengthForEachRow) {
   const auto attention = [&](const std::vector<Tensor>& in) {
     const Tensor &xs = in[0], &keys = in[1], &w = in[2];
     const Dim source = keys.dim("source");
@@ -189,7 +189,7 @@ TEST_F(EndedRowsTest, AttendToCapturesWithALengthForEachRow) {
 
 // All blocks run together, and finished blocks leave the run. A count without rows is part of the
 // state.
-TEST_F(EndedRowsTest, AsOneBlockThatShrinksOnOneThread) {
+TEST_F(FinishedRowsTest, AsOneBlockThatShrinksOnOneThread) {
   const auto lengths = [](int rows) {
     std::vector<int> result;
     for (int r = 0; r < rows; ++r) result.push_back(r * 7 % 12);
@@ -247,7 +247,7 @@ TEST_F(EndedRowsTest, AsOneBlockThatShrinksOnOneThread) {
 
 // A reverse scan runs forward over reversed rows: its time steps are counted from the end of each
 // row.
-TEST_F(EndedRowsTest, WhatAllRowsShareGoesBackFromTheEndOfEach) {
+TEST_F(FinishedRowsTest, SharedStateOfAReverseScanCountsFromTheEndOfEachRow) {
   const Dim batch("batch", 8), time("time", tensor({6, 6, 6, 6, 2, 2, 1, 2}, {batch}));
   const auto steps = [&](bool is_reverse) {
     return [&, is_reverse](const Tensor& x, const Tensor& w) {
@@ -271,7 +271,7 @@ TEST_F(EndedRowsTest, WhatAllRowsShareGoesBackFromTheEndOfEach) {
 
 // A sum over the steps and entries of one loop becomes a product over the steps of another loop
 // behind it.
-TEST_F(EndedRowsTest, GradientsInStepsOfAnotherLoopTakeNothingOfPadding) {
+TEST_F(FinishedRowsTest, GradientsInStepsOfAnotherLoopTakeNothingOfPadding) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})), in("in", 2), out("out", 2),
       layer("layer", 3);
   const Tensor x = mask_padding(random_normal({time, batch, in}, f64), NAN),
@@ -297,7 +297,7 @@ TEST_F(EndedRowsTest, GradientsInStepsOfAnotherLoopTakeNothingOfPadding) {
     expect_all_close(jit(f, {.passes = {.chunk_loops = chunks}})(w), f(w), 1e-12);
 }
 
-TEST_F(EndedRowsTest, OtherLengthsInTheSamePlan) {
+TEST_F(FinishedRowsTest, OtherLengthsInTheSamePlan) {
   const auto planned = jit(everything()),
              reference = jit(everything(), {.executor = Executor::interpreter});
   for (const std::vector<int>& lengths : std::vector<std::vector<int>>{
@@ -311,7 +311,7 @@ TEST_F(EndedRowsTest, OtherLengthsInTheSamePlan) {
 
 // Blocks keep their plans if nothing but lengths changes; other extents, other numbers of rows and
 // dims in other roles need other plans.
-TEST_F(EndedRowsTest, OtherKeysInTheSamePlan) {
+TEST_F(FinishedRowsTest, OtherKeysInTheSamePlan) {
   const auto loss = [&](const Parameters& p, const Tensor& keys) {
     const Dim source = keys.dims()[1];
     const auto body = [&](const Tensor& x, const Tensor& h) {
@@ -356,7 +356,7 @@ TEST_F(EndedRowsTest, OtherKeysInTheSamePlan) {
   EXPECT_GE(times_said(planned.explain(), "  cut: "), 2) << planned.explain();
 }
 
-TEST_F(EndedRowsTest, LengthsOfEntriesThatAreNoRows) {
+TEST_F(FinishedRowsTest, LengthsOfEntriesThatAreNoRows) {
   // The body's `all` is as long as the part of the first running entry.
   const Dim batch("batch", 2), time("time", tensor({0, 2}, {batch})),
       other("other", tensor({1, 0}, {batch}));
@@ -370,13 +370,13 @@ TEST_F(EndedRowsTest, LengthsOfEntriesThatAreNoRows) {
   EXPECT_EQ(cuts(f, x, all), (std::vector<Blocks>{{}}));
 }
 
-TEST_F(EndedRowsTest, NobodyIsThere) {
+TEST_F(FinishedRowsTest, EmptyBatchesAndLengthsAreTheSameOnAnyThreads) {
   expect_same_on_threads(everything(), parameters({0, 0, 0}));
   expect_same_on_threads(everything(), parameters({}));
 }
 
 // Entries end one by one, but no input has their dim: the body alone makes values with rows.
-TEST_F(EndedRowsTest, NoInputHasTheRows) {
+TEST_F(FinishedRowsTest, NoInputHasTheRows) {
   const auto f = [](const Tensor& ragged, const Tensor& x) {
     const Dim batch = ragged.dim("batch"), time = ragged.dim("time");
     return scan(Scan{.spatial_dim = time,

@@ -1,4 +1,4 @@
-#include "reel/trace/passes/analysis/ended_values.h"
+#include "reel/trace/passes/analysis/finished_values.h"
 
 #include <algorithm>
 
@@ -13,11 +13,11 @@
 
 namespace reel {
 
-EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inputs)
+FinishedValues::FinishedValues(const LoopAttrs& attrs, std::span<const TensorType> inputs)
     : body_(*attrs.body.graph),
       entry_(entry_dim(attrs, inputs)),
       rows_(entry_rows(attrs, inputs)),
-      is_live_(body_.types.size(), 1),
+      is_running_(body_.types.size(), 1),
       is_zero_(body_.types.size(), 0),
       is_drawn_(body_.types.size(), 0),
       has_filled_padding_(find_filled_padding(attrs)) {
@@ -28,25 +28,26 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
     const ValueId v = body_.inputs[i];
     if (rows_[v] == RowAxes::kNone || numbers_draws(v)) continue;
     const FinishedFill fill = fill_of(attrs, body_input_at(attrs, i));
-    is_live_[v] = fill == FinishedFill::running || fill == FinishedFill::running_padding;
+    is_running_[v] = fill == FinishedFill::running || fill == FinishedFill::running_padding;
     is_zero_[v] = fill == FinishedFill::zero;
   }
   for (const OpRecord& record : body_.records) {
     const auto in = body_.inputs_of(record);
     const bool mixes_entries = mixes(record);
-    const bool is_live =
-        !mixes_entries && std::all_of(in.begin(), in.end(), [&](ValueId v) { return is_live_[v]; });
+    const bool is_running = !mixes_entries && std::all_of(in.begin(), in.end(), [&](ValueId v) {
+      return is_running_[v];
+    });
     const auto out = body_.outputs_of(record);
     const bool is_apart =
         std::all_of(out.begin(), out.end(), [&](ValueId v) { return rows_.made_of_one_row(v); });
-    const bool is_zero = (!mixes_entries || is_apart) && is_zero_in_ended(record);
+    const bool is_zero = (!mixes_entries || is_apart) && is_zero_in_finished(record);
     // Each entry draws its own numbers, even from operands that all entries share.
     const bool is_drawn =
         ((is_draw(*record.op) || record.op == &draw_rows_op) && rows_[out[0]] != RowAxes::kNone) ||
         std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_drawn_[v]; });
     for (const ValueId v : out) {
       draws_count_for_nothing_ = draws_count_for_nothing_ && !mixes_entries;
-      is_live_[v] = is_live;
+      is_running_[v] = is_running;
       is_drawn_[v] = is_drawn;
       is_zero_[v] = makes_zeros(*record.op, record.attrs.get()) || (is_zero && rows_[v] >= 0);
     }
@@ -55,13 +56,13 @@ EndedValues::EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inp
 
 bool may_couple_entries(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   if (attrs.entries.dims.size() > 1) return true;
-  const EndedValues ended(attrs, inputs);
+  const FinishedValues finished(attrs, inputs);
   return std::ranges::any_of(attrs.body.graph->records, [&](const OpRecord& record) {
-    return ended.mixes(record) && !ended.is_zero_in_ended(record);
+    return finished.mixes(record) && !finished.is_zero_in_finished(record);
   });
 }
 
-bool EndedValues::numbers_draws(ValueId v) const {
+bool FinishedValues::numbers_draws(ValueId v) const {
   bool draws = false;
   for (const OpRecord& record : body_.records) {
     if (std::ranges::count(body_.inputs_of(record), v) == 0) continue;
@@ -71,18 +72,18 @@ bool EndedValues::numbers_draws(ValueId v) const {
   return draws;
 }
 
-bool EndedValues::mixes(const OpRecord& record) const {
+bool FinishedValues::mixes(const OpRecord& record) const {
   const auto out = body_.outputs_of(record);
   return std::any_of(out.begin(), out.end(),
                      [&](ValueId v) { return is_mixed(v) || rows_.made_jointly(v); });
 }
 
-bool EndedValues::has_no_rows(ValueId v) const {
+bool FinishedValues::has_no_rows(ValueId v) const {
   const TensorType& type = body_.types[v];
   return !type.is_list() && !rows_.has_rows(type) && !has_lengths_over(type, rows_.dim());
 }
 
-bool EndedValues::is_zero_in_ended(const OpRecord& record) const {
+bool FinishedValues::is_zero_in_finished(const OpRecord& record) const {
   const auto in = body_.inputs_of(record);
   const Op& op = *record.op;
   if (makes_zeros(op, record.attrs.get())) return true;
@@ -107,14 +108,14 @@ bool EndedValues::is_zero_in_ended(const OpRecord& record) const {
          std::all_of(in.begin(), in.end(), [&](ValueId v) { return is_zero_[v]; });
 }
 
-std::optional<FinishedFill> EndedValues::fill(ValueId v) const {
+std::optional<FinishedFill> FinishedValues::fill(ValueId v) const {
   if (is_mixed(v)) return std::nullopt;
   if (is_zero_[v]) return FinishedFill::zero;
-  return is_live_[v] && !is_drawn_[v] ? std::optional(running(v)) : std::nullopt;
+  return is_running_[v] && !is_drawn_[v] ? std::optional(running(v)) : std::nullopt;
 }
 
-std::optional<FinishedFill> EndedValues::fill_of_saved(ValueId v) const {
-  if (!is_mixed(v) && is_live_[v] && is_drawn_[v] && draws_count_for_nothing_) return running(v);
+std::optional<FinishedFill> FinishedValues::fill_of_residual(ValueId v) const {
+  if (!is_mixed(v) && is_running_[v] && is_drawn_[v] && draws_count_for_nothing_) return running(v);
   return fill(v);
 }
 

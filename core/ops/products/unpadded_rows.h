@@ -1,4 +1,5 @@
-// core/ops/products/live_rows.h — LiveRows, the rows of a sum over padded axes that are no padding.
+// core/ops/products/unpadded_rows.h — UnpaddedRows, the rows of a sum over padded axes that are no
+// padding.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 namespace reel {
 
 /// Places of a walk over some axes, as ascending ranges.
-struct LiveRows {
+struct UnpaddedRows {
   struct Range {
     std::int64_t first, count;
   };
@@ -22,22 +23,22 @@ struct LiveRows {
 /// Returns the places of a walk over `axes` of a type that are no padding; the last axis is
 /// fastest. Returns nullopt unless some axis has lengths that differ and run over other axes of the
 /// walk.
-std::optional<LiveRows> live_rows(const TensorType& type, const std::vector<int>& axes);
+std::optional<UnpaddedRows> unpadded_rows(const TensorType& type, const std::vector<int>& axes);
 
 /// Multiplies two matrices, as a sum over some of their inner rows. Requires contiguous inner rows:
 /// a_row and b_step are 1, a_step is m, b_row is n. The bits of the result depend on the ranges.
-void multiply_rows(DType dtype, const MatrixSizes& sizes, const LiveRows& rows, const void* a,
+void multiply_rows(DType dtype, const MatrixSizes& sizes, const UnpaddedRows& rows, const void* a,
                    const void* b, void* c);
 
 /// Returns the rows of a product's left operand that are no padding, if it pays to compute these
 /// alone: many others are padding, and few ranges have the rest.
 ///
 /// a: type of the operand; its last axis is summed over.
-std::optional<LiveRows> rows_worth_computing(const TensorType& a, const MatrixSizes& sizes);
+std::optional<UnpaddedRows> rows_worth_computing(const TensorType& a, const MatrixSizes& sizes);
 
 /// Multiplies some rows of a by b, with the bits that they have among all rows; other rows of c are
 /// zero. Requires rows_worth_computing().
-void multiply_some_rows(DType dtype, MatrixSizes sizes, const LiveRows& rows, const void* a,
+void multiply_some_rows(DType dtype, MatrixSizes sizes, const UnpaddedRows& rows, const void* a,
                         const void* b, void* c);
 
 }  // namespace reel

@@ -1,5 +1,5 @@
-// trace/passes/analysis/ended_values.h — EndedValues, an analysis of a body's values for finished
-// entries.
+// trace/passes/analysis/finished_values.h — FinishedValues, an analysis of a body's values for
+// finished entries.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,10 @@ namespace reel {
 ///   entries read from a running one;
 /// - zero, if it is linear in cotangents;
 /// - anything else.
-class EndedValues {
+class FinishedValues {
  public:
   /// inputs: types of the op's inputs.
-  EndedValues(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+  FinishedValues(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
   /// Returns true if a type outside the body has the dim of the entries.
   bool has_entries(const TensorType& type) const { return find(type.dims(), entry_) >= 0; }
@@ -37,7 +37,7 @@ class EndedValues {
   /// Returns the fill for a gradient that reads the value as a residual. A random draw differs
   /// between a finished entry and the running one. If no op mixes entries, results of finished
   /// entries are discarded and their cotangents are zero, so either draw gives the same gradient.
-  std::optional<FinishedFill> fill_of_saved(ValueId v) const;
+  std::optional<FinishedFill> fill_of_residual(ValueId v) const;
 
   /// Returns true if the padding of the value counts (find_filled_padding). A loop does not keep
   /// such padding in a stack if it is beyond the ends of all running entries.
@@ -45,7 +45,7 @@ class EndedValues {
 
   /// Returns true if the record gives zero for finished entries, or, for a sum over entries, if
   /// they add zero to it.
-  bool is_zero_in_ended(const OpRecord& record) const;
+  bool is_zero_in_finished(const OpRecord& record) const;
 
  private:
   /// Returns true if draws read the value, as numbers of their rows, and no other op does.
@@ -58,8 +58,8 @@ class EndedValues {
   const Graph& body_;
   Dim entry_;
   RowAxes rows_;
-  std::vector<std::uint8_t> is_live_, is_zero_, is_drawn_;  // by value
-  std::vector<std::uint8_t> has_filled_padding_;            // by value; see filled_padding.h
+  std::vector<std::uint8_t> is_running_, is_zero_, is_drawn_;  // by value
+  std::vector<std::uint8_t> has_filled_padding_;               // by value; see filled_padding.h
   bool draws_count_for_nothing_ = false;
 };
 

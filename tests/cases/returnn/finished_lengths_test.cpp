@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-class ReturnnEndedLengths : public EntriesAlone {
+class ReturnnFinishedLengths : public EntriesAlone {
  protected:
   using Body = std::function<Tensor(const In& in, const Tensor& s)>;
 
@@ -47,32 +47,32 @@ class ReturnnEndedLengths : public EntriesAlone {
         inputs(), {batch});
   }
 };
-REEL_IN_EVERY_MODE(ReturnnEndedLengths);
+REEL_IN_EVERY_MODE(ReturnnFinishedLengths);
 
-TEST_P(ReturnnEndedLengths, SumsThatTheBodyDividesBy) {
+TEST_P(ReturnnFinishedLengths, SumsThatTheBodyDividesBy) {
   expect_alone([](const In& in, const Tensor&) { return in[1] / sum(in[0], in[0].dim("enc")); });
 }
-TEST_P(ReturnnEndedLengths, LengthsThatTheBodyDividesBy) {
+TEST_P(ReturnnFinishedLengths, LengthsThatTheBodyDividesBy) {
   expect_alone([](const In& in, const Tensor&) {
     const Dim enc = in[0].dim("enc");
     return in[1] * sum(in[0], enc) / cast(enc.lengths(), f64);
   });
 }
-TEST_P(ReturnnEndedLengths, WhatTheBodyMakesAlongThem) {
+TEST_P(ReturnnFinishedLengths, TensorsMadeAlongThemDisturbNoEntry) {
   expect_alone([](const In& in, const Tensor& s) {
     const Dim batch = in[0].dim("batch"), enc = in[0].dim("enc");
     const Tensor made = ones({batch, enc}, f64) * s + cast(range(enc), f64) * in[1];
     return in[1] / sum(made, enc) + log(sum(where(mask(enc), in[1], scalar(0.0, f64)), enc));
   });
 }
-TEST_P(ReturnnEndedLengths, ShapesLikeThatOfACapture) {
+TEST_P(ReturnnFinishedLengths, ShapesLikeThatOfACapture) {
   expect_alone([](const In& in, const Tensor& s) {
     const Dim enc = in[0].dim("enc");
     const Tensor like = zeros(in[0].type()) + ones_like(in[0]) * s;
     return in[1] / sum(like, enc) + sqrt(max(in[0] * like, enc));
   });
 }
-TEST_P(ReturnnEndedLengths, DimsComputedFromThem) {
+TEST_P(ReturnnFinishedLengths, DimsComputedFromThem) {
   expect_alone([](const In& in, const Tensor& s) {
     const Dim enc = in[0].dim("enc");
     const Tensor longer = pad(in[0], enc, 0, 1, 0.5, enc + 1),
@@ -81,21 +81,21 @@ TEST_P(ReturnnEndedLengths, DimsComputedFromThem) {
            1.0 / sum(ones({in[0].dim("batch"), enc * 2}, f64) * s, enc * 2);
   });
 }
-TEST_P(ReturnnEndedLengths, OrderAlongThem) {
+TEST_P(ReturnnFinishedLengths, OrderAlongThem) {
   expect_alone([](const In& in, const Tensor& s) {
     const Dim enc = in[0].dim("enc");
     const Tensor shifted = shift(in[0], enc, 1), sums = cumsum(in[0] * s, enc);
     return in[1] / sum(reverse(in[0], enc) + shifted, enc) + 1.0 / max(sums, enc);
   });
 }
-TEST_P(ReturnnEndedLengths, AttentionByHand) {
+TEST_P(ReturnnFinishedLengths, AttentionByHand) {
   expect_alone([](const In& in, const Tensor& s) {
     const Dim enc = in[0].dim("enc");
     const Tensor energies = exp(in[0] * in[1] + s);
     return sum(energies / sum(energies, enc) * in[0], enc) + log(sum(exp(in[0] * s), enc));
   });
 }
-TEST_P(ReturnnEndedLengths, AScanInTheBody) {
+TEST_P(ReturnnFinishedLengths, AScanInTheBody) {
   expect_alone([](const In& in, const Tensor& s) {
     const auto counted = scan(Scan{
         .spatial_dim = in[0].dim("enc"),
@@ -109,7 +109,7 @@ TEST_P(ReturnnEndedLengths, AScanInTheBody) {
     return in[1] / counted.state + 1.0 / sum(counted.ys, counted.dim);
   });
 }
-TEST_P(ReturnnEndedLengths, AScanOfUnknownLengthInTheBody) {
+TEST_P(ReturnnFinishedLengths, AScanOfUnknownLengthInTheBody) {
   expect_alone([](const In& in, const Tensor& s) {
     const Dim batch = in[0].dim("batch"), enc = in[0].dim("enc");
     const auto found = scan(Scan{
@@ -124,14 +124,14 @@ TEST_P(ReturnnEndedLengths, AScanOfUnknownLengthInTheBody) {
     return in[1] / cast(found.dim.lengths(), f64) + in[1] / sum(found.ys, found.dim);
   });
 }
-TEST_P(ReturnnEndedLengths, AGradientInTheBody) {
+TEST_P(ReturnnFinishedLengths, AGradientInTheBody) {
   expect_alone([](const In& in, const Tensor& s) {
     const Dim enc = in[0].dim("enc");
     const Tensor before = sum(in[0], enc);  // read before the inner tape is opened
     return before + 1.0 / grad([&](const Tensor& v) { return sum(log(sum(in[0] * v, enc))); })(s);
   });
 }
-TEST_P(ReturnnEndedLengths, LengthsOverThem) {
+TEST_P(ReturnnFinishedLengths, LengthsOverThem) {
   const Dim sub("sub", tensor({2, 1, 3, 1, 1, 2, 9, 9, 9, 9, 9, 9, 2, 1, 1, 9}, {batch, enc}));
   In in = inputs();
   in.push_back(numbers({batch, enc, sub}, 0.3, 1, 3));
@@ -152,7 +152,7 @@ TEST_P(ReturnnEndedLengths, LengthsOverThem) {
       },
       in, {batch});
 }
-TEST_P(ReturnnEndedLengths, AStateAlongThem) {
+TEST_P(ReturnnFinishedLengths, AStateAlongThem) {
   expect_entries_alone(
       [](const In& in) {
         const Dim enc = in[0].dim("enc");
@@ -169,7 +169,7 @@ TEST_P(ReturnnEndedLengths, AStateAlongThem) {
       },
       inputs(), {batch});
 }
-TEST_P(ReturnnEndedLengths, DimsThatAreNoArguments) {
+TEST_P(ReturnnFinishedLengths, DimsThatAreNoArguments) {
   const In in = inputs();
   const auto f = [&](const Tensor& w) {
     return sum(scan(Scan{
@@ -190,7 +190,7 @@ TEST_P(ReturnnEndedLengths, DimsThatAreNoArguments) {
   expect_values(run(grad(f))(in[1]), {expected}, 1e-8);
 }
 
-TEST_P(ReturnnEndedLengths, AnArrayOfElementsAlongThem) {
+TEST_P(ReturnnFinishedLengths, AnArrayOfElementsAlongThem) {
   expect_alone([](const In& in, const Tensor& s) {
     const Dim enc = in[0].dim("enc");
     const TensorArray array =
@@ -222,7 +222,7 @@ struct History {
   Tensor frames;
   Dim hist;
 };
-TEST_P(ReturnnEndedLengths, AttentionToAllFramesSoFar) {
+TEST_P(ReturnnFinishedLengths, AttentionToAllFramesSoFar) {
   const Dim feature("feature", 2);
   expect_entries_alone(
       [&](const In& in) {

@@ -1,5 +1,5 @@
-// trace/executors/loop/ended_entries.h — EndedEntries: how finished entries read and write a loop's
-// values.
+// trace/executors/loop/finished_entries.h — FinishedEntries: how finished entries read and write a
+// loop's values.
 #pragma once
 
 #include <memory>
@@ -11,16 +11,16 @@ namespace reel {
 
 /// Converts values between a loop and its body for iterations in which some entries have finished
 /// (core/ops/loop/entries.h).
-class EndedEntries {
+class FinishedEntries {
  public:
   /// inputs: types of the op's inputs. `attrs` must outlive this object.
-  EndedEntries(const LoopAttrs& attrs, std::span<const TensorType> inputs);
+  FinishedEntries(const LoopAttrs& attrs, std::span<const TensorType> inputs);
 
   /// Sets the entries that run in this iteration: a boolean mask. Must be called before the methods
   /// below.
-  void set_live(const Tensor& live);
-  /// Returns true if set_live() was last called with an equal mask.
-  bool has_live(const Tensor& live) const;
+  void set_running(const Tensor& running);
+  /// Returns true if set_running() was last called with an equal mask.
+  bool has_running(const Tensor& running) const;
 
   /// Returns input `input` of the body, the position not counted, as the body reads it. Finished
   /// entries read the values that fill_of() tells. A capture is filled once, and again only after
@@ -44,7 +44,7 @@ class EndedEntries {
 
   const LoopAttrs& attrs_;
   SubstituteDims dims_;
-  Tensor live_;
+  Tensor running_;
   std::shared_ptr<SeenCaptures> captures_;  ///< shared by copies until one sets other entries
 };
 

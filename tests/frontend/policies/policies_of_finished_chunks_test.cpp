@@ -24,7 +24,7 @@ auto long_loss(const LoopPolicy& policy) {
 
 // Chunks are counted from the first iteration under every policy, so sums over iterations add the
 // same terms in the same order.
-TEST(PoliciesOfEndedChunksTest, GradientsHaveTheBitsOfKeepingAll) {
+TEST(PoliciesOfFinishedChunksTest, GradientsHaveTheBitsOfKeepingAll) {
   const Dim batch("batch", 4), in("in", 8);
   for (const Dim& time : {Dim("time", tensor({320, 1000, 17, 700}, {batch})),
                           Dim("time", tensor({0, 97, 1, 60}, {batch}))}) {
@@ -80,7 +80,7 @@ auto wide_loss(const LoopPolicy& policy) {
   };
 }
 
-TEST(PoliciesOfEndedChunksTest, RowsOfEntriesThatEndAndPlainLengthsWithoutADivisorHaveThemToo) {
+TEST(PoliciesOfFinishedChunksTest, RowsOfEntriesThatEndAndPlainLengthsWithoutADivisorHaveThemToo) {
   SmallSpillBlocks blocks;
   for (const bool is_named : {true, false}) {
     manual_seed(4);
@@ -172,7 +172,7 @@ auto mixed_loss(const MixingStep& step, const LoopPolicy& policy) {
 
 // If a body mixes entries, recomputed values are slices for later ops, as saved residuals are. The
 // product that makes the gradient of `out` leaves the loop in both cases.
-TEST(PoliciesOfEndedChunksTest, StepsThatMixEntriesHaveThemToo) {
+TEST(PoliciesOfFinishedChunksTest, StepsThatMixEntriesHaveThemToo) {
   manual_seed(5);
   const Dim batch("batch", 5), unit("unit", 6), to("to", 6);
   const Dim time("time", tensor({21, 0, 13, 21, 4}, {batch}));

@@ -1,5 +1,5 @@
 // Products that are summed over lengths leave padding out.
-#include "reel/core/ops/products/live_rows.h"
+#include "reel/core/ops/products/unpadded_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ Tensor by_entry(const Tensor& x, const Tensor& y, const std::vector<int>& length
   return total;
 }
 
-TEST(LiveRowsTest, SumsOverLengthsLeaveOutPadding) {
+TEST(UnpaddedRowsTest, SumsOverLengthsLeaveOutPadding) {
   // Long ranges without padding, short ones, and none.
   manual_seed(6);
   for (const std::vector<int>& lengths : std::vector<std::vector<int>>{
@@ -52,7 +52,7 @@ TEST(LiveRowsTest, SumsOverLengthsLeaveOutPadding) {
   }
 }
 
-TEST(LiveRowsTest, OfTwoDimsWithLengthsAPlaceIsLiveWhereItIsOfBoth) {
+TEST(UnpaddedRowsTest, RowsCountOnlyWithinTheLengthsOfBothDims) {
   manual_seed(7);
   const Dim batch("batch", 3), words("words", tensor({6, 0, 2}, {batch})),
       letters("letters", tensor({1, 4, 5}, {batch})), in("in", 2), out("out", 3);
@@ -67,7 +67,7 @@ TEST(LiveRowsTest, OfTwoDimsWithLengthsAPlaceIsLiveWhereItIsOfBoth) {
   expect_all_close(reshape(matmul(x, y, {batch, words, letters}), {2, 3}), all, 1e-12);
 }
 
-TEST(LiveRowsTest, PaddingMayHoldAnything) {
+TEST(UnpaddedRowsTest, PaddingMayHoldAnything) {
   // Little padding; only padding; a single, empty entry; entries of one step.
   for (const std::vector<int>& lengths :
        std::vector<std::vector<int>>{{40, 40, 39}, {0, 0, 0}, {0}, {1, 0, 1}}) {
@@ -95,7 +95,7 @@ TEST(LiveRowsTest, PaddingMayHoldAnything) {
 }
 
 // Several threads copy the rows of large operands next to each other.
-TEST(LiveRowsTest, ManyThreadsCopyRows) {
+TEST(UnpaddedRowsTest, ManyThreadsCopyRows) {
   manual_seed(9);
   const Dim batch("batch", 7), time("time", tensor({90, 3, 0, 60, 130, 1, 70}, {batch})),
       in("in", 150), out("out", 200);
@@ -115,7 +115,7 @@ TEST(LiveRowsTest, ManyThreadsCopyRows) {
   for (const int count : {2, 3, 8}) expect_same_bits(product(count), one);
 }
 
-TEST(LiveRowsTest, ASumOfNoRowsIsWhatItIsAddedTo) {
+TEST(UnpaddedRowsTest, ASumOfNoRowsIsWhatItIsAddedTo) {
   const std::vector<double> a(6, 1.0), b(8, 1.0);
   const MatrixSizes sizes{.m = 3,
                           .n = 4,
@@ -147,7 +147,7 @@ void expect_rows_alone(const Dims& dims, const Dim& in, const Tensor& w, bool is
   EXPECT_EQ(std::ranges::none_of(values, [](double v) { return std::isnan(v); }), is_computed);
 }
 
-TEST(LiveRowsTest, RowsOfAProductLeaveOutPadding) {
+TEST(UnpaddedRowsTest, RowsOfAProductLeaveOutPadding) {
   manual_seed(8);
   const std::vector<int> falling{20, 20, 17, 11, 9, 5, 3, 1, 0, 0, 0, 0};
   const Dim batch("batch", 12), time("time", tensor(falling, {batch}));
@@ -164,7 +164,7 @@ TEST(LiveRowsTest, RowsOfAProductLeaveOutPadding) {
     }
 }
 
-TEST(LiveRowsTest, AllRowsOfAProductAreComputedIfFewArePaddingOrScattered) {
+TEST(UnpaddedRowsTest, AllRowsOfAProductAreComputedIfFewArePaddingOrScattered) {
   manual_seed(9);
   const Dim batch("batch", 12), in("in", 128), out("out", 96);
   const Tensor w = random_normal({in, out});
