@@ -27,7 +27,9 @@ struct OpCall {
 /// What an op does along a factor.
 enum class Role : std::uint8_t {
   mapped,     ///< an element of the results depends only on the elements of operands with its index
-  drawn,      ///< as mapped; lengths of all rows number the elements of a ragged result
+  drawn,      ///< as mapped, and each element draws its own numbers. Lengths of all rows number the
+              ///< elements of a ragged result
+  repeated,   ///< all elements of the results over it are equal
   summed,     ///< the results are sums over it
   unordered,  ///< the results depend on all of its elements, in whatever order, as maxima do
 };

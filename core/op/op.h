@@ -113,6 +113,31 @@ using IterationBatchingRule = std::vector<Tensor> (*)(const IterationBatch&);
 /// The integer that an output is in every run, or nothing if it is unknown or no scalar integer.
 using KnownInteger = std::optional<std::int64_t>;
 
+/// What can make a call fail whose types are right.
+struct Failures {
+  std::uint32_t values = kAll;  ///< the operands whose values can (a bit set, as in OpReads)
+  bool memory = true;           ///< the kernel allocates, even if its outputs are placed
+};
+constexpr Failures never_fails(const Attrs*) { return {0, false}; }
+constexpr Failures fails_without_memory(const Attrs*) { return {0, true}; }
+
+/// What becomes of numbers in the padding of operands.
+enum class Padding : std::uint8_t {
+  shown,     ///< they may show anywhere in the results: the op moves or combines elements
+  apart,     ///< they show in the padding of the results alone: every element is on its own
+  selected,  ///< as apart; operands 1 and 2, if they lack the dim, are numbers for its padding
+  dropped,   ///< no reader of the results needs them: the op reduces or normalises
+};
+
+/// The number that padding must have in a reduced axis so that it adds nothing to the result.
+enum class Neutral : std::uint8_t {
+  none,            ///< there is none, or it is not told
+  zero,            ///< in sums and products
+  lowest,          ///< in maxima
+  highest,         ///< in minima of floats
+  minus_infinity,  ///< in sums of exponentials of floats
+};
+
 /// One operation. Ops are constants, one per op, in the file of the op's family.
 struct Op {
   std::string_view name;
@@ -157,6 +182,23 @@ struct Op {
   /// Tells what the op does along its axes (core/op/axes.h). Not needed for pointwise ops. Without
   /// it, results may depend on all elements of all operands.
   void (*axes)(const OpCall&, AxisFactors&) = nullptr;
+
+  // The following facts have their defaults in core/op/facts.h, whose functions read them.
+
+  /// Returns true if the results are zero whenever these operands are (a bit set, as in OpReads).
+  bool (*zero_if)(const Attrs*, std::uint32_t zeros) = nullptr;
+  Failures (*fails)(const Attrs*) = nullptr;
+  /// Returns true if the kernel reads lengths, or leaves out padding, while operand `in` has rows
+  /// at this axis: results may depend on the lengths of several rows.
+  bool (*reads_lengths)(const OpCall&, std::size_t in, int axis) = nullptr;
+  Padding padding = Padding::shown;
+  Neutral neutral = Neutral::none;
+  /// The result is operand 0, whatever type it has.
+  bool returns_input = false;
+  /// For OpStorage::input: returns true if the result is a view of an input. If null, it always is.
+  bool (*makes_view)(const OpCall&) = nullptr;
+  /// Returns the number of multiplications of a product; 0 if sizes are unknown.
+  std::int64_t (*multiplications)(const OpCall&) = nullptr;
 };
 
 /// Returns the operands that the vjp of one application reads, given the inputs `wanted`.

@@ -43,7 +43,7 @@ def entries(root: Path, stager: pages.Stager) -> list[tuple[str, str, str]]:
     for page in order:
         place = "index.html" if page == "README.md" else f"{pages.page_id(page)}.html"
         plain = [re.sub(r"\[([^]]*)\]\([^)]*\)|`", r"\1", heading) for heading in stager.headings(page)]
-        if page == "CHANGELOG.md" or not plain:
+        if page == "CHANGELOG.md" or page.startswith("docs/changes/") or not plain:
             continue
         title = plain[0]
         for i, heading in enumerate(plain):

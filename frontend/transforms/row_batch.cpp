@@ -1,11 +1,10 @@
 #include "reel/frontend/transforms/row_batch.h"
 
 #include <algorithm>
-#include <limits>
-#include <string_view>
 
 #include "reel/core/base/str.h"
 #include "reel/core/op/bind.h"
+#include "reel/core/op/facts.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/cond.h"
@@ -174,20 +173,6 @@ RowValues RowBatch::run(RowValues inputs) {
 
 namespace {
 
-/// True for ops that neither combine elements along an axis nor take or move some of them.
-bool keeps_elements_apart(const Op& op) {
-  constexpr std::string_view kNames[] = {"expand", "transpose", "rename", "spread"};
-  return op.pointwise ||
-         std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
-}
-
-/// True for an op that returns its first input, whatever type that has.
-bool returns_first_input(const Op& op) {
-  constexpr std::string_view kNames[] = {"print", "stop_gradient", "identity", "state",
-                                         "checkpoint_name"};
-  return std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
-}
-
 /// True for ops whose attributes hold a graph.
 bool has_body(const Op& op) {
   return &op == &loop_op || &op == &cond_op || &op == &checkpointed_op || is_custom_vjp(op);
@@ -217,7 +202,7 @@ RowValues RowBatch::apply(const OpRecord& record, const RowValues& in) {
       (has_body(*record.op) && reads_lengths_of_rows(record));
   if (!is_many) return apply_once(record, in);
   // Without the words, letters count as full: in one row up to its own longest word.
-  if (!keeps_elements_apart(*record.op) && !returns_first_input(*record.op))
+  if (!keeps_elements_apart(*record.op) && !record.op->returns_input)
     for (const RowValue& value : in)
       if (value.is_many && has_lengths_of_absent(value.value.type(), rows_.named))
         throw RowsRefused(str(record.op->name, " of an axis whose size differs between rows"));
@@ -269,23 +254,6 @@ bool RowBatch::fits(const OpRecord& record, const Tensors& made) {
   return true;
 }
 
-namespace {
-
-/// The value that padding must have for an op over axes; nullopt if the op is not one of these.
-std::optional<NestedList> neutral_of(const Op& op, DType dtype) {
-  const std::string_view name = op.name;
-  if (name == "sum" || name == "dot") return NestedList(0.);
-  if (name == "max" || name == "argmax") return lowest(dtype);
-  if (!is_float(dtype)) return std::nullopt;
-  constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  if (name == "softmax" || name == "log_softmax" || name == "logsumexp")
-    return NestedList(-kInfinite);
-  if (name == "min" || name == "argmin") return NestedList(kInfinite);
-  return std::nullopt;
-}
-
-}  // namespace
-
 /// Makes operands ready for all rows at once if their dims have lengths of rows. In one row such a
 /// dim has one length and no padding. Returns false if only a loop knows the lengths.
 bool RowBatch::hide_padding(const OpRecord& record, Tensors& operands,
@@ -296,7 +264,7 @@ bool RowBatch::hide_padding(const OpRecord& record, Tensors& operands,
     const bool keeps_lengths =
         dims_with_lengths(x.type(), rows_.named) <= dims_with_lengths(result, rows_.named);
     if (!runs_over(x.type(), rows_.named) || (is_apart && keeps_lengths)) continue;
-    const std::optional<NestedList> neutral = neutral_of(*record.op, x.dtype());
+    const std::optional<NestedList> neutral = neutral_number(*record.op, x.dtype());
     if (!neutral) return false;
     x = mask_padding(x, *neutral);
   }
@@ -348,7 +316,7 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
 
 /// Applies ops that need no rule of their own, or that read dims.
 bool RowBatch::apply_own_rule(const OpRecord& record, const RowValues& in, RowValues& out) {
-  if (returns_first_input(*record.op) && in.size() == 1) {
+  if (record.op->returns_input && in.size() == 1) {
     out.push_back({bind(*record.op, {in[0].value}, attrs_of(record)), true});
     return true;
   }

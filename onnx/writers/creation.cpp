@@ -1,5 +1,6 @@
 // Writers of ops that create tensors.
 #include "reel/core/ops/creation/creation.h"
+#include "reel/core/op/facts.h"
 #include "reel/core/ops.h"
 #include "reel/core/types/mode.h"
 #include "reel/onnx/writer_registry.h"

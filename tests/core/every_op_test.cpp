@@ -5,6 +5,7 @@
 
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/bind.h"
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/loop/loop.h"
@@ -13,7 +14,6 @@
 #include "reel/frontend/transforms/grad.h"
 #include "reel/tests/check.h"
 #include "reel/tests/core/sample_values.h"
-#include "reel/trace/passes/analysis/views.h"
 
 namespace reel {
 namespace {
@@ -118,8 +118,8 @@ TEST_P(EveryOp, MakesAViewIfItSaysSo) {
     const char* const begin = inputs[0].data<char>();
     const char* const at = results[0].data<char>();
     const bool is_view = at >= begin && at < begin + inputs[0].type().bytes();
-    EXPECT_EQ(makes_view(op(), sample.attrs.get(), inputs[0].type(), results[0].type()), is_view)
-        << inputs[0].type() << " -> " << results[0].type();
+    const OpCall call{op(), sample.attrs.get(), {&inputs[0].type(), 1}, {&results[0].type(), 1}};
+    EXPECT_EQ(makes_view(call), is_view) << inputs[0].type() << " -> " << results[0].type();
   }
 }
 

@@ -56,6 +56,7 @@ const Op fused_op{
     .kernel = fused_kernel,
     .no_vjp = "made of graphs whose gradients are taken already",
     .samples = [] { return OpSamples{}; },
+    .fails = never_fails,
 };
 
 }  // namespace reel

@@ -91,6 +91,7 @@ const Op print_op{
         },
     .takes_unranked = true,
     .has_effect = true,
+    .returns_input = true,
 };
 
 const Op stop_gradient_op{
@@ -102,6 +103,7 @@ const Op stop_gradient_op{
     .samples = some_samples,
     .pointwise = true,
     .takes_unranked = true,
+    .returns_input = true,
 };
 
 /// Makes an op that returns its input as another value.
@@ -114,7 +116,8 @@ constexpr Op same_value(std::string_view name, bool is_identity) {
           .samples = some_samples,
           .pointwise = true,
           .is_identity = is_identity,
-          .takes_unranked = true};
+          .takes_unranked = true,
+          .returns_input = true};
 }
 
 }  // namespace
@@ -147,6 +150,7 @@ const Op checkpoint_name_op{
         },
     .pointwise = true,
     .takes_unranked = true,
+    .returns_input = true,
 };
 
 struct ShapeAttrs {
@@ -205,6 +209,7 @@ const Op relax_shape_op{
         },
     .kernel_decides_types = true,
     .pointwise = true,
+    .fails = fails_without_memory,
 };
 
 }  // namespace

@@ -111,6 +111,17 @@ const Op full_op{
       if (type.rank() || is_float(type.dtype())) return std::nullopt;
       return integer;
     },
+    .axes =
+        [](const OpCall& call, AxisFactors& f) {
+          for (int axis = 0; axis < call.out[0].rank(); ++axis)
+            f.out(0, axis) = f.add(Role::repeated);
+        },
+    .zero_if =
+        [](const Attrs* attrs, std::uint32_t) {
+          const auto& full = get<FullAttrs>(attrs);
+          return full.number == 0 && full.integer == 0;
+        },
+    .fails = never_fails,
 };
 
 namespace {
@@ -177,7 +188,14 @@ const Op full_like_op{
               {{{TensorType(i32, {0}), -2, 2, false}}, make_attrs(FullLikeAttrs{0})},
               {{{ragged_type(f32), -2, 2, false}}, make_attrs(FullLikeAttrs{0})}};
         },
-    .axes = same_axes,
+    .axes =
+        [](const OpCall& call, AxisFactors& f) {
+          for (int axis = 0; axis < call.out[0].rank(); ++axis)
+            f.in(0, axis) = f.out(0, axis) = f.add(Role::repeated);
+        },
+    .zero_if = [](const Attrs* attrs,
+                  std::uint32_t) { return get<FullLikeAttrs>(attrs).value == 0; },
+    .fails = never_fails,
 };
 
 namespace {
@@ -194,13 +212,6 @@ Tensor full_like(std::string_view function, const Tensor& x, int value) {
 }
 
 }  // namespace
-
-bool makes_zeros(const Op& op, const Attrs* attrs) {
-  if (&op == &full_like_op) return get<FullLikeAttrs>(attrs).value == 0;
-  if (&op != &full_op) return false;
-  const auto& full = get<FullAttrs>(attrs);
-  return full.number == 0 && full.integer == 0;
-}
 
 namespace {
 

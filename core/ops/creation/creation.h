@@ -49,7 +49,4 @@ extern const Op constant_op;
 extern const Op range_op;  ///< 0, 1, 2, ...
 extern const Op one_hot_op;
 
-/// True if the op with these attributes returns only zeros.
-REEL_API bool makes_zeros(const Op& op, const Attrs* attrs);
-
 }  // namespace reel

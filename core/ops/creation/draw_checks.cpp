@@ -87,6 +87,8 @@ const Op checked_logits_op{
         },
     .iteration_batching = axes_across_iterations,
     .axes = axes_beside_reduced,
+    .fails = [](const Attrs*) { return Failures{.values = 0b1}; },
+    .reads_lengths = [](const OpCall&, std::size_t, int) { return true; },
 };
 
 Tensor checked_logits(const Tensor& logits, int axis) {

@@ -244,12 +244,29 @@ OpSamples draw_samples() {
 
 }  // namespace
 
+namespace {
+
+/// Keys have no negative numbers: a truncated normal would draw one candidate for ever.
+Failures draw_fails(const Attrs*) { return {.values = 0b1}; }
+
+/// The kernel numbers elements by their positions in the whole tensor, so each axis tells them
+/// apart. Not so if sizes come from a second operand, or if lengths of all rows number the
+/// elements.
+void drawn_axes(const OpCall& call, AxisFactors& f) {
+  if (call.in.size() > 1 || call.out[0].is_ragged()) return;
+  for (int axis = 0; axis < call.out[0].rank(); ++axis) f.out(0, axis) = f.add(Role::drawn);
+}
+
+}  // namespace
+
 const Op random_uniform_op{
     .name = "random_uniform",
     .type = draw_type,
     .kernel = draw_kernel<Uniform>,
     .no_vjp = "random numbers depend on nothing but keys",
     .samples = draw_samples,
+    .axes = drawn_axes,
+    .fails = draw_fails,
 };
 
 const Op random_normal_op{
@@ -258,6 +275,8 @@ const Op random_normal_op{
     .kernel = draw_kernel<Normal>,
     .no_vjp = "random numbers depend on nothing but keys",
     .samples = draw_samples,
+    .axes = drawn_axes,
+    .fails = draw_fails,
 };
 
 const Op truncated_normal_op{
@@ -266,6 +285,8 @@ const Op truncated_normal_op{
     .kernel = draw_kernel<TruncatedNormal>,
     .no_vjp = "random numbers depend on nothing but keys",
     .samples = draw_samples,
+    .axes = drawn_axes,
+    .fails = draw_fails,
 };
 
 namespace {
@@ -322,6 +343,7 @@ const Op draw_rows_op{
           const int axis = call.attr<DrawRowsAttrs>().axis;
           f.in(1, 0) = f.out(0, axis) = f.add(Role::drawn);
         },
+    .fails = draw_fails,
 };
 
 namespace {

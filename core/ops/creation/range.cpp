@@ -114,6 +114,7 @@ const Op one_hot_op{
         },
     .iteration_batching = one_hot_across_iterations,
     .axes = same_axes,
+    .fails = fails_without_memory,
 };
 
 Tensor range(std::int64_t size, DType dtype) { return range(Dim(size), dtype); }

@@ -85,6 +85,7 @@ constinit const Op div_op{
         },
     .samples = [] { return binary_samples(-2, 2, 0.5, 2); },
     .pointwise = true,
+    .zero_if = [](const Attrs*, std::uint32_t zeros) { return (zeros & 0b1) != 0; },
 };
 constinit const Op remainder_op{
     .name = "remainder",
@@ -230,6 +231,7 @@ constinit const Op tanh_grad_op{
     .reads = kReadsBoth,
     .samples = [] { return binary_samples(-0.9, 0.9, -2, 2); },
     .pointwise = true,
+    .zero_if = [](const Attrs*, std::uint32_t zeros) { return (zeros & 0b10) != 0; },
 };
 constinit const Op sigmoid_grad_op{
     .name = "sigmoid_grad",
@@ -245,6 +247,7 @@ constinit const Op sigmoid_grad_op{
     .reads = kReadsBoth,
     .samples = [] { return binary_samples(0.1, 0.9, -2, 2); },
     .pointwise = true,
+    .zero_if = [](const Attrs*, std::uint32_t zeros) { return (zeros & 0b10) != 0; },
 };
 
 constinit const Op gelu_grad_op{
@@ -264,6 +267,7 @@ constinit const Op gelu_grad_op{
     .reads = kReadsBoth,
     .samples = [] { return binary_samples(-3, 3, -2, 2); },
     .pointwise = true,
+    .zero_if = [](const Attrs*, std::uint32_t zeros) { return (zeros & 0b10) != 0; },
 };
 
 // ---- Comparisons and logic ----------------------------------------------------------------------

@@ -99,6 +99,8 @@ constinit const Op where_op{
           return samples;
         },
     .pointwise = true,
+    .zero_if = [](const Attrs*, std::uint32_t zeros) { return (zeros & 0b110) == 0b110; },
+    .padding = Padding::selected,
 };
 
 constinit const Op cast_op{

@@ -321,6 +321,21 @@ void gathered_axes(const OpCall& call, AxisFactors& f) {
     if (attrs.matched[i] >= 0) f.in(1, static_cast<int>(i)) = f.in(0, attrs.matched[i]);
 }
 
+// An axis without elements is refused by its size, whatever the indices are.
+Failures index_fails(const Attrs* attrs) {
+  const bool is_clipped = get<GatherAttrs>(attrs).rule == IndexRule::clip;
+  return {.values = is_clipped ? 0 : 0b10u};
+}
+bool index_reads_lengths(const OpCall& call, std::size_t, int) {
+  const auto& attrs = call.attr<GatherAttrs>();
+  // Indices in padding are neither checked nor added.
+  const bool skips_padding = attrs.rule != IndexRule::clip || call.in.size() > 2;
+  if (skips_padding && call.in[1].is_ragged()) return true;
+  if (attrs.rule != IndexRule::from_end && attrs.rule != IndexRule::clip) return false;
+  const auto first = call.in[0].dims().begin() + attrs.axis;
+  return std::any_of(first, first + attrs.count, [](const Dim& dim) { return dim.is_ragged(); });
+}
+
 const Op gather_op{
     .name = "gather",
     .type = gather_type,
@@ -345,6 +360,9 @@ const Op gather_op{
         },
     .iteration_batching = gather_across_iterations,
     .axes = gathered_axes,
+    .zero_if = [](const Attrs*, std::uint32_t zeros) { return (zeros & 0b1) != 0; },
+    .fails = index_fails,
+    .reads_lengths = index_reads_lengths,
 };
 
 const Op gather_unknown_op{
@@ -363,6 +381,9 @@ const Op gather_unknown_op{
                             make_attrs(GatherAttrs{0, {-1}})}};
         },
     .axes = gathered_axes,
+    .zero_if = [](const Attrs*, std::uint32_t zeros) { return (zeros & 0b1) != 0; },
+    .fails = index_fails,
+    .reads_lengths = index_reads_lengths,
 };
 
 Tensor gather_positions(const Tensor& x, const Tensor& indices, const AttrsRef& attrs) {

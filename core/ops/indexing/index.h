@@ -43,6 +43,12 @@ struct GatherAttrs {
   bool is_indexed(int i) const { return i >= axis && i < axis + count; }
 };
 
+/// Implement `fails` and `reads_lengths` of ops with GatherAttrs: the indices, operand 1, are
+/// checked unless they are clipped, may count from the end of the indexed axes, and have no effect
+/// in padding.
+Failures index_fails(const Attrs* attrs);
+bool index_reads_lengths(const OpCall& call, std::size_t in, int axis);
+
 extern const Op gather_op;
 /// gather from a tensor with plain sizes that only a run determines: its vjp reads x for them.
 extern const Op gather_unknown_op;

@@ -147,6 +147,7 @@ const Op take_rows_op{
         [](Vjp& at) { at.add(0, add_rows(zeros(at.input_type(0)), at.input(1), at.cotangent())); },
     .reads = {.inputs = 0b10},
     .samples = [] { return table_samples(false); },
+    .fails = never_fails,
 };
 
 /// take_rows of a table with sizes that only a run determines: its vjp reads the table for them.
@@ -158,6 +159,7 @@ const Op take_rows_unknown_op{
         [](Vjp& at) { at.add(0, add_rows(zeros_like(at.input(0)), at.input(1), at.cotangent())); },
     .reads = {.inputs = 0b11},
     .samples = [] { return table_samples(false); },
+    .fails = never_fails,
 };
 
 const Op add_rows_op{
@@ -177,6 +179,7 @@ const Op add_rows_op{
     .reads = {.inputs = 0b10},
     .samples = [] { return table_samples(true); },
     .updates_input = true,
+    .fails = fails_without_memory,
 };
 
 Tensor without_overwritten(const Tensor& rows, const Tensor& numbers);
@@ -195,6 +198,7 @@ const Op put_rows_op{
     .reads = {.inputs = 0b10},
     .samples = [] { return table_samples(true); },
     .updates_input = true,
+    .fails = never_fails,
 };
 
 // ---- coalesce_rows ------------------------------------------------------------------------------
@@ -285,6 +289,7 @@ const Op coalesce_rows_op{
           return OpSamples{sample({5, 3}, 4), sample({3, 2}, -1), sample({6}, 4, -3),
                            sample({0, 3}, 4), sample({3, 0}, 5),  sample({4, 2, 2}, 9)};
         },
+    .fails = fails_without_memory,
 };
 
 Tensors coalesced_by(const Tensor& values, const Tensor& numbers, std::int64_t rows) {

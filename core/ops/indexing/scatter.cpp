@@ -214,6 +214,9 @@ const Op scatter_add_op{
     .gains_from_batching = true,
     .updates_input = true,
     .axes = scattered_axes,
+    .zero_if = [](const Attrs*, std::uint32_t zeros) { return (zeros & 0b101) == 0b101; },
+    .fails = index_fails,
+    .reads_lengths = index_reads_lengths,
 };
 
 namespace {
@@ -244,6 +247,7 @@ const Op scatter_max_op{
     .reads = {.inputs = 0b111, .outputs = 1},
     .samples = scatter_samples,
     .updates_input = true,
+    .fails = index_fails,
 };
 
 /// Arguments of bind for the public functions: updates may have their named dims in any order.

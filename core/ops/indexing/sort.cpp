@@ -146,6 +146,8 @@ const Op argsort_op{
         },
     .iteration_batching = axis_across_iterations<SortAttrs>,
     .axes = axes_beside_worked<SortAttrs>,
+    .fails = fails_without_memory,
+    .reads_lengths = [](const OpCall& call, std::size_t, int) { return call.in[0].is_ragged(); },
 };
 
 // ---- top_k --------------------------------------------------------------------------------------
@@ -279,6 +281,8 @@ const Op top_k_op{
           const auto& best = call.attr<TopKAttrs>();
           axes_around(best.axis, best.count, 1, call, f);
         },
+    .fails = fails_without_memory,
+    .reads_lengths = [](const OpCall& call, std::size_t, int) { return call.in[0].is_ragged(); },
 };
 
 namespace {

@@ -77,6 +77,8 @@ const Op zero_unless_op{
         [](const OpCall& call, AxisFactors& f) {
           for (std::size_t i = 1; i < call.in.size(); ++i) axes_beside(-1, i, call, f);
         },
+    // A present value must have the sizes of its like.
+    .fails = [](const Attrs*) { return Failures{.values = 0b1}; },
 };
 
 Tensor zero_unless(const Tensor& present, Tensor x) {

@@ -93,7 +93,7 @@ const Op unpadded_dot_op{
           const AttrsRef attrs = make_attrs(DotAttrs(own));
           TypeArgs dot{dot_op, attrs.get(), a.in, a.out};
           dot_op.type(dot);
-          if (own.a_batch.empty()) throw ShapeError("live_dot: has no batch");
+          if (own.a_batch.empty()) throw ShapeError("unpadded_dot: has no batch");
           const TensorType lengths(i32, {dim_at(a.in[0], own.a_batch[0])});
           for (const int input : {own.terms, own.rows, own.columns})
             if (input >= 0)
@@ -118,6 +118,8 @@ const Op unpadded_dot_op{
                            sample({2, 4}, {2, 3, 4}, {{{1}, {2}, {0}, {0}}, -1, -1, 2})};
         },
     .can_add = true,
+    .fails = fails_without_memory,
+    .multiplications = product_multiplications<UnpaddedDotAttrs>,
 };
 
 }  // namespace reel

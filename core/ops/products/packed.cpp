@@ -186,6 +186,8 @@ const Op pack_op{
                            {{{TensorType(f32, {150, 130})}}, make_attrs(PackAttrs{0})},
                            {{{TensorType(f64, {150, 130})}}, make_attrs(PackAttrs{1})}};
         },
+    .fails = fails_without_memory,
+    .makes_view = [](const OpCall& call) { return !makes_panels(call.op, call.attrs, call.in[0]); },
 };
 
 const Op packed_dot_op{
@@ -202,6 +204,9 @@ const Op packed_dot_op{
                            sample({150, 2}, {130, 150}, 0, 1)};
         },
     .axes = packed_product_axes,
+    .fails = fails_without_memory,
+    .reads_lengths = product_reads_lengths,
+    .multiplications = product_multiplications<DotAttrs>,
 };
 
 const Op pack_turned_op{
@@ -215,6 +220,8 @@ const Op pack_turned_op{
           return OpSamples{{{{TensorType(f32, {3, 4})}}, make_attrs(PackAttrs{1})},
                            {{{TensorType(f64, {70, 4})}}, make_attrs(PackAttrs{1})}};
         },
+    .fails = fails_without_memory,
+    .makes_view = [](const OpCall& call) { return !makes_panels(call.op, call.attrs, call.in[0]); },
 };
 
 const Op packed_turned_dot_op{
@@ -231,6 +238,9 @@ const Op packed_turned_dot_op{
                            sample({3, 5}, {7, 3}, 0, 1)};
         },
     .axes = packed_product_axes,
+    .fails = fails_without_memory,
+    .reads_lengths = product_reads_lengths,
+    .multiplications = product_multiplications<DotAttrs>,
 };
 
 namespace {

@@ -360,6 +360,11 @@ void product_axes(const OpCall& call, AxisFactors& f) {
       if (f.in(i, axis) == AxisFactors::kWhole) f.in(i, axis) = next++;
 }
 
+bool product_reads_lengths(const OpCall& call, std::size_t in, int axis) {
+  const auto& dot = call.attr<DotAttrs>();
+  return std::ranges::count(in == 0 ? dot.a_contract : dot.b_contract, axis) != 0;
+}
+
 const Op dot_op{
     .name = "dot",
     .type = dot_type,
@@ -371,6 +376,11 @@ const Op dot_op{
     .gains_from_batching = true,
     .can_add = true,
     .axes = product_axes,
+    .fails = fails_without_memory,
+    .reads_lengths = product_reads_lengths,
+    .padding = Padding::dropped,
+    .neutral = Neutral::zero,
+    .multiplications = product_multiplications<DotAttrs>,
 };
 
 /// Masks both operands: in padding 0·NaN would not be zero. Eager mode leaves masks out that its

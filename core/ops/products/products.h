@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reel/core/base/visibility.h"
+#include "reel/core/op/axes.h"
 #include "reel/core/op/op.h"
 #include "reel/core/ops/kernels/product_table.h"
 #include "reel/core/types/tensor.h"
@@ -29,6 +30,18 @@ struct DotAttrs {
 AttrsRef dot_attrs(DotAttrs attrs);
 /// Returns dot_attrs of the most common products: a pair of contracted axes, no batch, any order.
 AttrsRef single_pair(int in_a, int in_b);
+
+/// Implements `reads_lengths` of products: over axes with padding they add up its rows apart.
+bool product_reads_lengths(const OpCall& call, std::size_t in, int axis);
+/// Implements `multiplications` of products with these attributes.
+template <class Attrs>
+std::int64_t product_multiplications(const OpCall& call) {
+  if (!call.in[0].is_known() || !call.out[0].is_known()) return 0;
+  std::int64_t inner = 1;
+  for (const int axis : call.attr<Attrs>().a_contract)
+    inner *= call.in[0].sizes()[static_cast<std::size_t>(axis)];
+  return call.out[0].numel() * inner;
+}
 
 extern const Op dot_op;
 /// The result has the batch pairs, then the free axes of a, then those of b; pairs of contracted

@@ -30,6 +30,8 @@ const Op axes_size_op{
         },
     .no_vjp = "sizes are integers",
     .samples = [] { return reduction_samples(f32, -2, 2, true); },
+    .fails = fails_without_memory,
+    .padding = Padding::dropped,
 };
 
 namespace {

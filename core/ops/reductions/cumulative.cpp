@@ -137,6 +137,7 @@ const Op cumsum_op{
     .samples = [] { return samples(1, true); },
     .iteration_batching = axis_across_iterations<CumulativeAttrs>,
     .axes = axes_beside_worked<CumulativeAttrs>,
+    .fails = fails_without_memory,
 };
 
 // y_k = Π_{j<k} x_j. Without quotients: x̄_i = y_i Σ_{k>i} ȳ_k Π_{i<j<k} x_j. The sum is the
@@ -155,6 +156,7 @@ const Op product_before_op{
     .samples = [] { return samples(1, false); },
     .iteration_batching = axis_across_iterations<CumulativeAttrs>,
     .axes = axes_beside_worked<CumulativeAttrs>,
+    .fails = fails_without_memory,
 };
 
 // t_0 = 0, t_{i+1} = c_i + x_i t_i. Its gradient is the same recurrence from the other end: c̄ = v,
@@ -175,6 +177,8 @@ const Op recurrence_op{
     .samples = [] { return samples(2, false); },
     .iteration_batching = axis_across_iterations<CumulativeAttrs>,
     .axes = axes_beside_worked<CumulativeAttrs>,
+    .zero_if = [](const Attrs*, std::uint32_t zeros) { return (zeros & 0b10) != 0; },
+    .fails = fails_without_memory,
 };
 
 Tensor product_before(const Tensor& x, int axis, bool reverse) {

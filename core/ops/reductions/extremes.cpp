@@ -42,6 +42,27 @@ NestedList highest(DType dtype) {
   }
 }
 
+}  // namespace
+
+std::optional<NestedList> neutral_number(const Op& op, DType dtype) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (op.neutral) {
+    case Neutral::zero:
+      return NestedList(0.);
+    case Neutral::lowest:
+      return lowest(dtype);
+    case Neutral::highest:
+      return highest(dtype);
+    case Neutral::minus_infinity:
+      return NestedList(-kInfinity);
+    case Neutral::none:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
 // Ties share the gradient; if NaN is the result, all NaN share it. If padding might be read, x is
 // masked with the value of an empty reduction. All places of an empty row are then ties; the public
 // sum counts the valid ones.
@@ -56,7 +77,7 @@ void extreme_vjp(Vjp& at) {
   at.add(0, where(is_chosen, spread_like(share, axes, type), 0));
 }
 
-constexpr Op extreme(std::string_view name, TypeRule type, OpKernel kernel) {
+constexpr Op extreme(std::string_view name, TypeRule type, OpKernel kernel, Neutral neutral) {
   return Op{
       .name = name,
       .type = type,
@@ -67,6 +88,10 @@ constexpr Op extreme(std::string_view name, TypeRule type, OpKernel kernel) {
       .samples = [] { return reduction_samples(f32, -2, 2, false); },
       .iteration_batching = axes_across_iterations,
       .axes = reduced_axes_as<Role::unordered>,
+      .fails = reduction_fails,
+      .padding = Padding::dropped,
+      .neutral = neutral,
+      .makes_view = keeps_count,
   };
 }
 
@@ -76,7 +101,7 @@ void position_kernel(KernelArgs& args) {
   (reduction_table().*kLoops)[static_cast<int>(x.dtype())](
       x.data<void>(), args.make().data<void>(), view_axes(x.type(), args.attr<ReduceAttrs>().axes));
 }
-constexpr Op position(std::string_view name, TypeRule type, OpKernel kernel) {
+constexpr Op position(std::string_view name, TypeRule type, OpKernel kernel, Neutral neutral) {
   return Op{
       .name = name,
       .type = type,
@@ -85,6 +110,9 @@ constexpr Op position(std::string_view name, TypeRule type, OpKernel kernel) {
       .samples = [] { return one_axis_samples(f32, -2, 2, true); },
       .iteration_batching = axes_across_iterations,
       .axes = reduced_axes,
+      .fails = fails_without_memory,
+      .padding = Padding::dropped,
+      .neutral = neutral,
   };
 }
 
@@ -102,14 +130,14 @@ void position_rule(TypeArgs& a) {
 
 }  // namespace
 
-constinit const Op max_op =
-    extreme("max", extreme_rule<kAnyInstead>, reduction_kernel<&ReductionTable::max>);
-constinit const Op min_op =
-    extreme("min", extreme_rule<kAllInstead>, reduction_kernel<&ReductionTable::min>);
-constinit const Op argmax_op =
-    position("argmax", position_rule<kCastMax>, position_kernel<&ReductionTable::argmax>);
-constinit const Op argmin_op =
-    position("argmin", position_rule<kCastMin>, position_kernel<&ReductionTable::argmin>);
+constinit const Op max_op = extreme("max", extreme_rule<kAnyInstead>,
+                                    reduction_kernel<&ReductionTable::max>, Neutral::lowest);
+constinit const Op min_op = extreme("min", extreme_rule<kAllInstead>,
+                                    reduction_kernel<&ReductionTable::min>, Neutral::highest);
+constinit const Op argmax_op = position("argmax", position_rule<kCastMax>,
+                                        position_kernel<&ReductionTable::argmax>, Neutral::lowest);
+constinit const Op argmin_op = position("argmin", position_rule<kCastMin>,
+                                        position_kernel<&ReductionTable::argmin>, Neutral::highest);
 
 Tensor max(const Tensor& x, const Axes& axes, Keep keep) {
   check_number("max", x, kAnyInstead);

@@ -83,6 +83,8 @@ const Op norm_op{
           return OpSamples{sample({}), sample({7}), sample({2, 20}), sample({0, 3}),
                            sample({Dim("batch", 2), Dim("feature", 3)})};
         },
+    .fails = never_fails,
+    .padding = Padding::dropped,
 };
 
 Tensor euclidean_norm(const Tensor& x) {

@@ -2,6 +2,7 @@
 // kernels, samples, and the inverse spread().
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -58,6 +59,9 @@ Tensor reduce(const Op& op, const Tensor& x, const std::vector<int>& axes,
 
 /// Returns the smallest value of the dtype: max over no elements.
 NestedList lowest(DType dtype);
+/// Returns the number that adds nothing to the op's result if it stands in padding (Op::neutral).
+/// Returns nothing if there is none for this dtype.
+std::optional<NestedList> neutral_number(const Op& op, DType dtype);
 
 /// Throw DTypeError unless x holds floats, or numbers. repair: the advice in the message.
 void check_float(std::string_view op, const TensorType& x, std::string_view repair);
@@ -69,6 +73,9 @@ void check_number(std::string_view op, const Tensor& x, std::string_view repair)
 /// Returns the type of x without the axes.
 REEL_API TensorType reduced_type(const TensorType& x, const std::vector<int>& axes);
 void reduced_rule(TypeArgs& a);
+/// Implement `fails` and `makes_view` of reductions.
+Failures reduction_fails(const Attrs* attrs);
+bool keeps_count(const OpCall& call);
 
 /// Batches a reduction over the iterations of a loop: the same axes, behind the loop's dim.
 Tensors reduction_across_iterations(const IterationBatch& at);

@@ -175,6 +175,12 @@ void axes_beside_reduced(const OpCall& call, AxisFactors& f) {
   for (const int axis : call.attr<ReduceAttrs>().axes) f.in(0, axis) = AxisFactors::kWhole;
 }
 
+Failures reduction_fails(const Attrs* attrs) {
+  // Axes that are no neighbours need scratch memory.
+  return {0, !are_neighbours(get<ReduceAttrs>(attrs).axes)};
+}
+bool keeps_count(const OpCall& call) { return call.in[0].numel() == call.out[0].numel(); }
+
 void run_reduction(KernelArgs& args, ReductionLoop loop) {
   const TensorType& x = args.input(0).type();
   const std::vector<int>& axes = args.attr<ReduceAttrs>().axes;
@@ -293,7 +299,10 @@ void spread_kernel(KernelArgs& args) {
 void spread_axes(const OpCall& call, AxisFactors& f) {
   int next = 0;
   for (int axis = 0; axis < call.out[0].rank(); ++axis)
-    if (!has(call.attr<SpreadAttrs>().axes, axis)) f.in(0, next++) = axis;
+    if (has(call.attr<SpreadAttrs>().axes, axis))
+      f.out(0, axis) = f.add(Role::repeated);
+    else
+      f.in(0, next++) = axis;
 }
 
 Tensors spread_across_iterations(const IterationBatch& at) {
@@ -327,6 +336,9 @@ const Op spread_op{
         },
     .iteration_batching = spread_across_iterations,
     .axes = spread_axes,
+    .fails = never_fails,
+    .padding = Padding::apart,
+    .makes_view = keeps_count,
 };
 
 namespace {
@@ -354,6 +366,10 @@ const Op sum_op{
     .iteration_batching = reduction_across_iterations,
     .gains_from_batching = true,
     .axes = reduced_axes_as<Role::summed>,
+    .fails = reduction_fails,
+    .padding = Padding::dropped,
+    .neutral = Neutral::zero,
+    .makes_view = keeps_count,
 };
 
 // ---- prod ---------------------------------------------------------------------------------------
@@ -391,6 +407,9 @@ const Op prod_op{
     .samples = [] { return reduction_samples(f32, -1.5, 1.5, true); },
     .iteration_batching = axes_across_iterations,
     .axes = reduced_axes,
+    .fails = reduction_fails,
+    .padding = Padding::dropped,
+    .makes_view = keeps_count,
 };
 
 // ---- any and all --------------------------------------------------------------------------------
@@ -414,6 +433,9 @@ const Op any_op{
     .samples = [] { return reduction_samples(boolean, 0, 1, true); },
     .iteration_batching = axes_across_iterations,
     .axes = reduced_axes_as<Role::unordered>,
+    .fails = reduction_fails,
+    .padding = Padding::dropped,
+    .makes_view = keeps_count,
 };
 const Op all_op{
     .name = "all",
@@ -424,6 +446,9 @@ const Op all_op{
     .samples = [] { return reduction_samples(boolean, 0, 1, true); },
     .iteration_batching = axes_across_iterations,
     .axes = reduced_axes_as<Role::unordered>,
+    .fails = reduction_fails,
+    .padding = Padding::dropped,
+    .makes_view = keeps_count,
 };
 
 Tensor spread(const Tensor& x, const std::vector<int>& axes, const Dims& dims) {

@@ -85,6 +85,9 @@ const Op logsumexp_op{
     .samples = samples,
     .iteration_batching = axes_across_iterations,
     .axes = reduced_axes,
+    .fails = fails_without_memory,
+    .padding = Padding::dropped,
+    .neutral = Neutral::minus_infinity,
 };
 
 // x̄ = y (ȳ - Σ y ȳ), the sum without padding.
@@ -102,6 +105,9 @@ const Op softmax_op{
     .samples = samples,
     .iteration_batching = axes_across_iterations,
     .axes = axes_beside_reduced,
+    .fails = fails_without_memory,
+    .padding = Padding::dropped,
+    .neutral = Neutral::minus_infinity,
 };
 
 // x̄ = ȳ - exp(y) Σ ȳ.
@@ -120,6 +126,9 @@ const Op log_softmax_op{
     .samples = samples,
     .iteration_batching = axes_across_iterations,
     .axes = axes_beside_reduced,
+    .fails = fails_without_memory,
+    .padding = Padding::dropped,
+    .neutral = Neutral::minus_infinity,
 };
 
 namespace {

@@ -356,6 +356,19 @@ void recurrence_axes(const OpCall& call, AxisFactors& f) {
 
 }  // namespace
 
+namespace {
+
+/// States stay zero if the first one and all that is added are.
+bool gives_zero_states(const Attrs* attrs, std::uint32_t zeros) {
+  const int operands = get<LinearScanAttrs>(attrs).operands;
+  const int count = 2 + ((operands & kScanX) != 0) + ((operands & kScanInitial) != 0);
+  const auto is_zero = [&](int i) { return (zeros >> i & 1) != 0; };
+  const bool adds_zeros = is_zero(1) || ((operands & kScanX) && is_zero(2));
+  return adds_zeros && (!(operands & kScanInitial) || is_zero(count - 1));
+}
+
+}  // namespace
+
 const Op linear_scan_op{
     .name = "linear_scan",
     .type = scan_rule,
@@ -365,6 +378,9 @@ const Op linear_scan_op{
     .samples = forward_samples,
     .iteration_batching = axis_across_iterations<LinearScanAttrs>,
     .axes = recurrence_axes<LinearScanAttrs>,
+    .zero_if = gives_zero_states,
+    .fails = fails_without_memory,
+    .reads_lengths = [](const OpCall&, std::size_t, int) { return true; },
 };
 
 const Op linear_scan_grad_op{
@@ -376,6 +392,9 @@ const Op linear_scan_grad_op{
     .samples = gradient_samples,
     .iteration_batching = axis_across_iterations<LinearScanAttrs>,
     .axes = recurrence_axes<LinearScanAttrs>,
+    .zero_if = [](const Attrs*, std::uint32_t zeros) { return (zeros & 0b10) != 0; },
+    .fails = fails_without_memory,
+    .reads_lengths = [](const OpCall&, std::size_t, int) { return true; },
 };
 
 const Op scan_lag_op{
@@ -403,6 +422,8 @@ const Op scan_lag_op{
     .samples = [] { return walk_samples(true); },
     .iteration_batching = axis_across_iterations<ScanWalkAttrs>,
     .axes = recurrence_axes<ScanWalkAttrs>,
+    .fails = fails_without_memory,
+    .reads_lengths = [](const OpCall&, std::size_t, int) { return true; },
 };
 
 const Op scan_edge_op{
@@ -419,6 +440,8 @@ const Op scan_edge_op{
     .samples = [] { return walk_samples(false); },
     .iteration_batching = axis_across_iterations<ScanWalkAttrs>,
     .axes = recurrence_axes<ScanWalkAttrs>,
+    .fails = fails_without_memory,
+    .reads_lengths = [](const OpCall&, std::size_t, int) { return true; },
 };
 
 namespace {

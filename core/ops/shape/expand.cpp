@@ -124,8 +124,15 @@ const Op expand_op{
         [](const OpCall& call, AxisFactors& f) {
           const std::vector<int>& from = call.attr<ExpandAttrs>().from;
           for (std::size_t i = 0; i < from.size(); ++i)
-            if (from[i] >= 0) f.in(0, from[i]) = static_cast<int>(i);
+            if (const int axis = static_cast<int>(i); from[i] >= 0)
+              f.in(0, from[i]) = axis;
+            else
+              f.out(0, axis) = f.add(Role::repeated);
         },
+    .fails = fails_without_memory,
+    .padding = Padding::apart,
+    .makes_view =
+        [](const OpCall& call) { return only_adds_ones(call.attr<ExpandAttrs>(), call.out[0]); },
 };
 
 namespace {

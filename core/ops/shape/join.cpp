@@ -133,14 +133,6 @@ void concat_kernel(KernelArgs& a) {
   }
 }
 
-Tensors concat_across_iterations(const IterationBatch& at) {
-  ConcatAttrs attrs = at.attr<ConcatAttrs>();
-  ++attrs.axis;
-  Tensors parts;
-  for (std::size_t i = 0; i < at.in.size(); ++i) parts.push_back(at.many(i));
-  return {reel::bind(at.op, parts, make_attrs(std::move(attrs)))};
-}
-
 }  // namespace
 
 const Op concat_op{
@@ -170,8 +162,9 @@ const Op concat_op{
               {{{x}, {x}}, make_attrs(ConcatAttrs{2, Dim("both", 4)})},
               {{{x.with({dims[0], one, dims[2]})}, {x}}, make_attrs(ConcatAttrs{1, longer})}};
         },
-    .iteration_batching = concat_across_iterations,
+    .iteration_batching = axis_across_iterations<ConcatAttrs>,
     .axes = axes_beside_worked<ConcatAttrs>,
+    .fails = fails_without_memory,
 };
 
 namespace {
@@ -232,19 +225,14 @@ const Op unconcat_op{
         },
     .iteration_batching = axis_across_iterations<UnconcatAttrs>,
     .axes = axes_beside_worked<UnconcatAttrs>,
+    .fails = fails_without_memory,
+    .makes_view =
+        [](const OpCall& call) {
+          return is_outermost(call.in[0], call.attr<UnconcatAttrs>().axis);
+        },
 };
 
 // ---- split --------------------------------------------------------------------------------------
-
-namespace {
-
-Tensors split_across_iterations(const IterationBatch& at) {
-  SplitAttrs attrs = at.attr<SplitAttrs>();
-  ++attrs.axis;
-  return bind_all(at.op, {at.in[0]}, make_attrs(std::move(attrs)));
-}
-
-}  // namespace
 
 const Op split_op{
     .name = "split",
@@ -297,8 +285,11 @@ const Op split_op{
               {{{TensorType(f32, {gate, dims[0]})}}, make_attrs(SplitAttrs{0, 2, dims[2]})},
               {{{TensorType(f32, {2, 0})}}, make_attrs(SplitAttrs{1, 3, {}})}};
         },
-    .iteration_batching = split_across_iterations,
+    .iteration_batching = axis_across_iterations<SplitAttrs>,
     .axes = axes_beside_worked<SplitAttrs>,
+    .fails = fails_without_memory,
+    .makes_view =
+        [](const OpCall& call) { return is_outermost(call.in[0], call.attr<SplitAttrs>().axis); },
 };
 
 namespace {

@@ -141,6 +141,7 @@ const Op merge_dims_op{
           const auto& merged = call.attr<MergeDimsAttrs>();
           axes_around(merged.axis, merged.count, 1, call, f);
         },
+    .fails = never_fails,
 };
 
 constinit const Op merge_dims_unknown_op =
@@ -183,6 +184,7 @@ const Op split_dim_op{
           const auto& split = call.attr<SplitDimAttrs>();
           axes_around(split.axis, 1, static_cast<int>(split.parts.size()), call, f);
         },
+    .fails = never_fails,
 };
 
 constinit const Op split_dim_unknown_op =

@@ -79,6 +79,11 @@ const Op reverse_op{
         },
     .iteration_batching = axis_across_iterations<ReverseAttrs>,
     .axes = axes_beside_worked<ReverseAttrs>,
+    .fails = fails_without_memory,
+    .reads_lengths =
+        [](const OpCall& call, std::size_t, int) {
+          return dim_at(call.in[0], call.attr<ReverseAttrs>().axis).is_ragged();
+        },
 };
 
 Tensor reverse_shown(const Tensor& x, int axis) {

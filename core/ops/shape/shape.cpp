@@ -110,6 +110,12 @@ const Op transpose_op{
           const std::vector<int>& order = call.attr<TransposeAttrs>().order;
           for (std::size_t i = 0; i < order.size(); ++i) f.in(0, order[i]) = static_cast<int>(i);
         },
+    .fails = fails_without_memory,
+    .padding = Padding::apart,
+    .makes_view =
+        [](const OpCall& call) {
+          return keeps_layout(call.attr<TransposeAttrs>().order, call.in[0]);
+        },
 };
 
 // ---- reshape ------------------------------------------------------------------------------------
@@ -285,6 +291,7 @@ const Op reshape_op{
         },
     .iteration_batching = reshape_across_iterations,
     .axes = reshaped_axes,
+    .fails = never_fails,
 };
 
 namespace {
@@ -309,6 +316,7 @@ const Op reshape_like_op{
           return OpSamples{{{{TensorType(f32, {2, 3})}, {TensorType(f32, {6}), -2, 2, false}}},
                            {{{TensorType(f32, {0, 3})}, {TensorType(f64, {0}), -2, 2, false}}}};
         },
+    .fails = never_fails,
 };
 
 }  // namespace
@@ -331,12 +339,6 @@ Tensor reshape_to(const Tensor& x, ReshapeAttrs attrs) {
 }
 
 // ---- rename -------------------------------------------------------------------------------------
-
-Tensors rename_across_iterations(const IterationBatch& at) {
-  RenameAttrs attrs = at.attr<RenameAttrs>();
-  ++attrs.axis;
-  return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
-}
 
 }  // namespace
 
@@ -380,8 +382,10 @@ const Op rename_op{
               {{{TensorType(f32, {Dim("none", 0)})}},
                make_attrs(RenameAttrs{0, Dim("nothing", 0)})}};
         },
-    .iteration_batching = rename_across_iterations,
+    .iteration_batching = axis_across_iterations<RenameAttrs>,
     .axes = axes_beside_worked<RenameAttrs>,
+    .fails = never_fails,
+    .padding = Padding::apart,
 };
 
 Tensor transposed(const Tensor& x, std::vector<int> order) {

@@ -83,7 +83,8 @@ constexpr Op same_elements_unknown(std::string_view name, TypeRule type, OpSampl
             .storage = OpStorage::input,
             .vjp = same_elements_unknown_vjp,
             .reads = {.inputs = 0b1},
-            .samples = samples};
+            .samples = samples,
+            .fails = never_fails};
 }
 
 }  // namespace reel

@@ -66,12 +66,6 @@ void slice_kernel(KernelArgs& a) {
                x.data<char>() + offset);
 }
 
-Tensors slice_across_iterations(const IterationBatch& at) {
-  SliceAttrs attrs = at.attr<SliceAttrs>();
-  ++attrs.axis;
-  return {bind(at.op, {at.in[0]}, make_attrs(std::move(attrs)))};
-}
-
 /// The type of one step gives the size that a second input would, unless only a run determines it.
 Tensors unslice_across_iterations(const IterationBatch& at) {
   SliceAttrs attrs = at.attr<SliceAttrs>();
@@ -112,8 +106,11 @@ const Op slice_op{
               {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{2, 1, 2, Dim("rest", 1)})},
               {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{1, 1, {}, shorter})}};
         },
-    .iteration_batching = slice_across_iterations,
+    .iteration_batching = axis_across_iterations<SliceAttrs>,
     .axes = axes_beside_worked<SliceAttrs>,
+    .fails = fails_without_memory,
+    .makes_view =
+        [](const OpCall& call) { return is_outermost(call.in[0], call.attr<SliceAttrs>().axis); },
 };
 
 const Op slice_unknown_op{
@@ -133,6 +130,9 @@ const Op slice_unknown_op{
           return OpSamples{{{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, 4, {}})}};
         },
     .axes = axes_beside_worked<SliceAttrs>,
+    .fails = fails_without_memory,
+    .makes_view =
+        [](const OpCall& call) { return is_outermost(call.in[0], call.attr<SliceAttrs>().axis); },
 };
 
 const Op unslice_op{
@@ -192,6 +192,7 @@ const Op unslice_op{
         },
     .iteration_batching = unslice_across_iterations,
     .axes = axes_beside_worked<SliceAttrs>,
+    .fails = fails_without_memory,
 };
 
 Tensor slice_positions(const Tensor& x, SliceAttrs attrs) {
@@ -269,6 +270,9 @@ const Op pad_op{
         },
     .iteration_batching = axis_across_iterations<PadAttrs>,
     .axes = axes_beside_worked<PadAttrs>,
+    .zero_if = [](const Attrs* attrs,
+                  std::uint32_t zeros) { return (zeros & 0b1) && get<PadAttrs>(attrs).value == 0; },
+    .fails = fails_without_memory,
 };
 
 // ---- shift --------------------------------------------------------------------------------------
@@ -387,6 +391,11 @@ const Op shift_op{
           for (int i = 0; i < call.in[1].rank(); ++i)
             f.in(1, i) = find(call.in[0].dims(), call.in[1].dims()[static_cast<std::size_t>(i)]);
         },
+    .zero_if =
+        [](const Attrs* attrs, std::uint32_t zeros) {
+          return (zeros & 0b1) && get<ShiftAttrs>(attrs).value == 0;
+        },
+    .fails = fails_without_memory,
 };
 
 Tensor shift(const Tensor& x, const Tensor& offsets, int axis, const Dim& to, double value) {

@@ -98,6 +98,7 @@ const Op stack_op{
           for (std::size_t i = 0; i < call.in.size(); ++i)
             for (int axis = 0; axis < call.in[i].rank(); ++axis) f.in(i, axis) = axis + 1;
         },
+    .fails = fails_without_memory,
 };
 
 const Op unstack_op{
@@ -137,6 +138,7 @@ const Op unstack_op{
         [](const OpCall& call, AxisFactors& f) {
           for (int axis = 1; axis < call.in[0].rank(); ++axis) f.in(0, axis) = axis - 1;
         },
+    .fails = fails_without_memory,
 };
 
 // ---- Public functions ---------------------------------------------------------------------------

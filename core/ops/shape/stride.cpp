@@ -95,6 +95,7 @@ const Op stride_op{
         },
     .iteration_batching = axis_across_iterations<StrideAttrs>,
     .axes = axes_beside_worked<StrideAttrs>,
+    .fails = fails_without_memory,
 };
 
 const Op stride_unknown_op{
@@ -114,6 +115,7 @@ const Op stride_unknown_op{
         },
     .iteration_batching = axis_across_iterations<StrideAttrs>,
     .axes = axes_beside_worked<StrideAttrs>,
+    .fails = fails_without_memory,
 };
 
 const Op unstride_op{
@@ -159,6 +161,7 @@ const Op unstride_op{
         },
     .iteration_batching = axis_across_iterations<StrideAttrs>,
     .axes = axes_beside_worked<StrideAttrs>,
+    .fails = fails_without_memory,
 };
 
 // ---- Public functions ---------------------------------------------------------------------------

@@ -44,6 +44,10 @@ struct AxisView {
   std::int64_t outer = 1, size = 1, inner = 1;
 };
 AxisView view_axis(const TensorType& type, int axis);
+/// Returns true if elements that follow each other along the axis lie side by side.
+inline bool is_outermost(const TensorType& type, int axis) {
+  return view_axis(type, axis).outer == 1;
+}
 
 /// Repeats the numbers over all axes of the type except `axis`. Sets by_block if the axes in front
 /// of it suffice; then repeats over those only.

@@ -183,7 +183,7 @@ TEST_P(ReturnnNested, ErrorsNameTheLeaf) {
   EXPECT_EQ(message_of<DTypeError>([&] {
               f(mask, Search{x, x, x}, Search{x, x, mask});
             }),
-            "where_nested: state.ended is f32[batch=2] in a, and boolean[batch=2] in b: dtypes "
+            "where_nested: state.finished is f32[batch=2] in a, and boolean[batch=2] in b: dtypes "
             "differ");
   EXPECT_EQ(message_of<DTypeError>([&] {
               f(x, Search{x, x, x}, Search{x, x, x});

@@ -302,5 +302,17 @@ TEST_F(RowsOfOpsTest, LoopIsNotCutIfDrawsOfFinishedEntriesAreSummed) {
   EXPECT_NE(why_not(next, random_normal({ragged, batch, hidden})), "");
 }
 
+TEST_F(RowsOfOpsTest, LoopIsNotCutIfUpdatesInPaddingWouldBeAdded) {
+  // In a row block, words have no lengths. The gradient of gather adds one update for each word.
+  const Dim words("words", tensor({2, 1, 3, 0, 2, 1, 3}, {batch}));
+  const Tensor ids = tensor(std::vector<std::int32_t>(21, 5), {batch, words});
+  const auto next = [&](const Tensor& y) {
+    const Tensor each = ids + cast(sum(y, hidden) * 0., i32);  // else it would leave the loop
+    return y + sum(gather(y, each, hidden, {.clip = true}), words) * 0.1;
+  };
+  const std::string why = why_not(next, random_normal({ragged, batch, hidden}));
+  EXPECT_NE(why.find("not cut: op scatter_add reads the lengths of words"), why.npos) << why;
+}
+
 }  // namespace
 }  // namespace reel

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/fused.h"
@@ -11,9 +12,7 @@
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
 #include "reel/trace/executors/plan/tiles/tile_program.h"
-#include "reel/trace/passes/analysis/views.h"
 #include "reel/trace/passes/loop_structure/group_pipelined_loops.h"
-#include "reel/trace/passes/support/never_fails.h"
 
 namespace reel {
 
@@ -106,9 +105,9 @@ OpStorage Plan::storage_of(std::size_t record) const {
   if (storage != OpStorage::input || !types_.has_types[record]) return storage;
   const ValueId x = graph_->inputs_of(at)[0], out = graph_->outputs_of(at)[0];
   if (!types_.is_known[x] || !types_.is_known[out] || types_.types[x].is_list()) return storage;
-  return makes_view(*at.op, types_.attrs[record].get(), types_.types[x], types_.types[out])
-             ? storage
-             : OpStorage::own;
+  const OpCall call{
+      *at.op, types_.attrs[record].get(), {&types_.types[x], 1}, {&types_.types[out], 1}};
+  return makes_view(call) ? storage : OpStorage::own;
 }
 
 /// Returns true if the record's attributes have a dim with lengths that change from run to run
@@ -332,15 +331,17 @@ std::size_t Plan::first_that_cannot_fail() const {
     if (at.kind != Kind::kernel && at.kind != Kind::blocks && at.kind != Kind::tiles) return false;
     // If a block is a view of another one, its kernel makes it.
     if (at.kind == Kind::blocks && at.storage != OpStorage::own) return false;
-    return never_fails_once_placed(*at.op, at.attrs);
+    const Failures failures = failures_of(*at.op, at.attrs);
+    return !failures.values && !failures.memory;
   });
 }
 
 /// Returns the first instruction from which on none can fail because of values. Small inputs may be
 /// overwritten from there on, as they are copied before.
 std::size_t Plan::first_that_values_do_not_fail() const {
-  return first_with_only(
-      [](const Instruction& at) { return at.kind != Kind::untyped && never_fails(*at.op); });
+  return first_with_only([](const Instruction& at) {
+    return at.kind != Kind::untyped && !fails_for_values(*at.op, at.attrs);
+  });
 }
 
 template <class Is>

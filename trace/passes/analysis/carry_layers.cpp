@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "reel/core/ops/products/products.h"
+#include "reel/core/op/facts.h"
 
 namespace reel {
 namespace {
@@ -123,7 +123,7 @@ std::vector<int> layers_of_carries(const LoopAttrs& attrs) {
   const auto carries = body_inputs(attrs).carries;
   for (const ValueId v : carries) at(v).has_carry = true;
   for (std::size_t r = 0; r < body.records.size(); ++r)
-    if (body.records[r].op == &dot_op) at(all.node_of_record(r)).has_product = true;
+    if (is_product(*body.records[r].op)) at(all.node_of_record(r)).has_product = true;
   for (std::size_t c = recurrences.size(); c-- > 0;) {
     Recurrence& own = recurrences[c];
     if (own.has_carry) {

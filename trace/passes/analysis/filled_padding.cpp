@@ -2,23 +2,9 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/creation/creation.h"
-#include "reel/core/ops/elementwise/elementwise.h"
-#include "reel/core/ops/products/products.h"
-#include "reel/core/ops/reductions/reduce.h"
-#include "reel/core/ops/registry.h"
+#include "reel/core/op/facts.h"
 
 namespace reel {
-namespace {
-
-/// Returns true if no number in the padding of an operand shows in the padding of the result.
-bool drops_padding(const Op& op) {
-  const auto reductions = reduction_ops();
-  return &op == &dot_op || &op == &softmax_op ||
-         std::find(reductions.begin(), reductions.end(), &op) != reductions.end();
-}
-
-}  // namespace
 
 std::vector<std::uint8_t> find_filled_padding(const LoopAttrs& attrs) {
   const Graph& body = *attrs.body.graph;
@@ -29,8 +15,8 @@ std::vector<std::uint8_t> find_filled_padding(const LoopAttrs& attrs) {
   for (const OpRecord& record : body.records) {
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     const auto is_filled = [&](ValueId v) { return result[v] != 0; };
-    bool fills = !drops_padding(*record.op) && std::any_of(in.begin(), in.end(), is_filled);
-    if (record.op == &where_op) {  // where(mask, x, number)
+    bool fills = !reduces(*record.op) && std::any_of(in.begin(), in.end(), is_filled);
+    if (record.op->padding == Padding::selected) {  // where(mask, x, number)
       const ValueId other = in[2];
       fills =
           body.types[other].is_ragged() ? is_filled(in[1]) || is_filled(other) : !is_zero[other];

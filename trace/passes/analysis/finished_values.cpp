@@ -2,13 +2,8 @@
 
 #include <algorithm>
 
-#include "reel/core/ops/creation/creation.h"
-#include "reel/core/ops/creation/draws.h"
-#include "reel/core/ops/elementwise/elementwise.h"
-#include "reel/core/ops/indexing/index.h"
-#include "reel/core/ops/reductions/cumulative.h"
-#include "reel/core/ops/scans/linear_scan.h"
-#include "reel/core/ops/shape/slice.h"
+#include "reel/core/graph/record_call.h"
+#include "reel/core/op/facts.h"
 #include "reel/trace/passes/analysis/filled_padding.h"
 
 namespace reel {
@@ -42,9 +37,9 @@ FinishedValues::FinishedValues(const LoopAttrs& attrs, std::span<const TensorTyp
         std::all_of(out.begin(), out.end(), [&](ValueId v) { return rows_.made_of_one_row(v); });
     const bool is_zero = (!mixes_entries || is_apart) && is_zero_in_finished(record);
     // Each entry draws its own numbers, even from operands that all entries share.
-    const bool is_drawn =
-        ((is_draw(*record.op) || record.op == &draw_rows_op) && rows_[out[0]] != RowAxes::kNone) ||
-        std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_drawn_[v]; });
+    const bool is_drawn = rows_.draws(record) || std::any_of(in.begin(), in.end(), [&](ValueId v) {
+                            return is_drawn_[v];
+                          });
     for (const ValueId v : out) {
       draws_count_for_nothing_ = draws_count_for_nothing_ && !mixes_entries;
       is_running_[v] = is_running;
@@ -65,9 +60,15 @@ bool may_couple_entries(const LoopAttrs& attrs, std::span<const TensorType> inpu
 bool FinishedValues::numbers_draws(ValueId v) const {
   bool draws = false;
   for (const OpRecord& record : body_.records) {
-    if (std::ranges::count(body_.inputs_of(record), v) == 0) continue;
-    if (record.op != &draw_rows_op) return false;
-    draws = true;
+    const auto in = body_.inputs_of(record);
+    if (std::ranges::count(in, v) == 0) continue;
+    const AxisFactors factors = axis_factors(*RecordCall(body_, record));
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      if (in[i] != v) continue;
+      const int factor = body_.types[v].rank() == 1 ? factors.in(i, 0) : AxisFactors::kWhole;
+      if (factor == AxisFactors::kWhole || factors.role(factor) != Role::drawn) return false;
+      draws = true;
+    }
   }
   return draws;
 }
@@ -85,27 +86,9 @@ bool FinishedValues::has_no_rows(ValueId v) const {
 
 bool FinishedValues::is_zero_in_finished(const OpRecord& record) const {
   const auto in = body_.inputs_of(record);
-  const Op& op = *record.op;
-  if (makes_zeros(op, record.attrs.get())) return true;
-  if (in.empty() || !op.vjp) return false;
-  if (op.reads_by == reads_the_other) return is_zero_[in[0]] || is_zero_[in[1]];
-  if (&op == &div_op) return is_zero_[in[0]];
-  if (&op == &tanh_grad_op || &op == &sigmoid_grad_op || &op == &gelu_grad_op)
-    return is_zero_[in[1]];
-  if (&op == &shift_op) return is_zero_[in[0]] && get<ShiftAttrs>(record.attrs.get()).value == 0;
-  if (&op == &gather_op) return is_zero_[in[0]];
-  if (&op == &scatter_add_op) return is_zero_[in[0]] && is_zero_[in[2]];
-  if (&op == &recurrence_op || &op == &linear_scan_grad_op) return is_zero_[in[1]];
-  if (&op == &linear_scan_op) {
-    const int operands = get<LinearScanAttrs>(record.attrs.get()).operands;
-    const bool adds_zeros = is_zero_[in[1]] || ((operands & kScanX) && is_zero_[in[2]]);
-    return adds_zeros && (!(operands & kScanInitial) || is_zero_[in.back()]);
-  }
-  if (&op == &where_op) return is_zero_[in[1]] && is_zero_[in[2]];
-  // Linear with constant coefficients, as its gradient reads neither inputs nor outputs.
-  const OpReads reads = reads_of(op, record.attrs.get(), ~0u);
-  return !reads.inputs && !reads.outputs &&
-         std::all_of(in.begin(), in.end(), [&](ValueId v) { return is_zero_[v]; });
+  const std::uint32_t zeros =
+      operand_bits(in.size(), [&](std::size_t i) { return is_zero_[in[i]] != 0; });
+  return gives_zero(*record.op, record.attrs.get(), zeros, in.size());
 }
 
 std::optional<FinishedFill> FinishedValues::fill(ValueId v) const {

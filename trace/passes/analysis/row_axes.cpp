@@ -4,19 +4,16 @@
 #include <utility>
 
 #include "reel/core/dims/dim_env.h"
-#include "reel/core/op/axes.h"
+#include "reel/core/graph/record_call.h"
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/control/recompute.h"
-#include "reel/core/ops/creation/creation.h"
-#include "reel/core/ops/creation/draws.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/known_dims.h"
 #include "reel/core/ops/shape/lengths_read.h"
 #include "reel/core/ops/shape/new_dims.h"
-#include "reel/core/ops/shape/shape.h"
 #include "reel/core/types/dim_expression.h"
 
 namespace reel {
@@ -75,7 +72,6 @@ void RowAxes::follow() {
 void RowAxes::follow_records() {
   for (const OpRecord& record : graph_.records) {
     const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
-    if (record.op == &full_op || record.op == &full_like_op) is_uniform_[out[0]] = 1;
     if (record.op == &loop_op && joint_ == Joint::any_order) {
       follow_loop(record);
       continue;
@@ -159,8 +155,7 @@ int RowAxes::axis_beside_sums(const OpRecord& record, std::size_t output) {
 /// having rows. On plain axes such draws hide which axis counts rows.
 const Op* RowAxes::drawing_op(const OpRecord& record) const {
   if (rows_.is_named()) return nullptr;
-  if (is_draw(*record.op))
-    return contains(type(graph_.outputs_of(record)[0]).dims(), rows_) ? record.op : nullptr;
+  if (const int axis = first_axis(record); axis >= 0 && draws_at(record, axis)) return record.op;
   for (const ValueId v : graph_.inputs_of(record))
     if (drawn_[v]) return drawn_[v];
   return nullptr;
@@ -191,25 +186,76 @@ bool runs_graph_on(const OpRecord& record, const Dim& rows) {
 
 }  // namespace
 
+/// Returns the axis of the first result with the dim of the rows; -1 if it has none.
+int RowAxes::first_axis(const OpRecord& record) const {
+  if (!record.output_count) return -1;
+  const TensorType& made = type(graph_.outputs_of(record)[0]);
+  return made.is_list() ? -1 : find(made.dims(), rows_);
+}
+
+/// Returns true if each row of the first result, which has them at `axis`, draws its own numbers.
+bool RowAxes::draws_at(const OpRecord& record, int axis) const {
+  const AxisFactors factors = axis_factors(*RecordCall(graph_, record));
+  return factors.role(factors.out(0, axis)) == Role::drawn;
+}
+
+bool RowAxes::draws(const OpRecord& record) const {
+  const int axis = first_axis(record);
+  return axis >= 0 && axes_[graph_.outputs_of(record)[0]] >= 0 && draws_at(record, axis);
+}
+
+namespace {
+
+/// Returns true if all elements of the first result are equal whatever the operands hold.
+bool has_equal_elements(const AxisFactors& factors, const OpCall& call) {
+  for (int axis = 0; axis < call.out[0].rank(); ++axis)
+    if (factors.role(factors.out(0, axis)) != Role::repeated) return false;
+  // A number that is repeated along the rows may come from one of them.
+  return call.in.empty() || factors.axis_in(0, factors.out(0, 0)) == 0;
+}
+
+}  // namespace
+
+/// Returns true if an op without rows in its operands gives the rows of operands that are equal
+/// for all rows. factor: of the rows.
+bool RowAxes::takes_equal_rows(const OpRecord& record, const AxisFactors& factors,
+                               int factor) const {
+  // Products choose their order of sums by the operands (axes_of), other ops read lengths.
+  if (record.output_count > 1 || factors.has(Role::summed) || record.op->reads_lengths)
+    return false;
+  const auto in = graph_.inputs_of(record);
+  bool result = false;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (factors.axis_in(i, factor) < 0) continue;
+    if (!is_uniform_[in[i]]) return false;
+    result = true;
+  }
+  return result;
+}
+
 /// Returns the axis of rows in the outputs of an op without rows in its operands: draws have rows,
 /// and values that are repeated along the rows.
-int RowAxes::axis_made(const OpRecord& record) const {
+int RowAxes::axis_made(const OpRecord& record) {
   const auto out = graph_.outputs_of(record);
-  if (is_draw(*record.op)) {
-    const TensorType& drawn = type(out[0]);
-    if (joint_ == Joint::any_order && has_rows(drawn)) return kMixed;  // number_draws.h skipped it
-    if (record.input_count != 1 || drawn.is_ragged()) return kNone;
-    if (rows_.is_named()) return find(drawn.dims(), rows_);
-    return draws_have_rows_ && drawn.rank() && drawn.dims()[0] == rows_ ? 0 : kNone;
-  }
-  // Equal elements differ once they are padding, so each row has its own.
-  const bool is_filled = joint_ == Joint::any_order && record.op == &full_op;
-  if (rows_.is_named() && (record.op == &expand_op || record.op == &spread_op || is_filled))
-    return find(type(out[0]).dims(), rows_);
   if (runs_graph_on(record, rows_)) return kMixed;
   if (const auto dim = dim_read_by(*record.op, record.attrs.get()))  // row r has its own lengths
     return *dim == rows_ ? kMixed : find(type(out[0]).dims(), rows_);
-  return kNone;
+  const int axis = first_axis(record);
+  if (axis < 0) return kNone;
+  const RecordCall call(graph_, record);
+  const AxisFactors factors = axis_factors(*call);
+  const int factor = factors.out(0, axis);
+  const Role role = factors.role(factor);
+  for (std::size_t i = 0; role == Role::drawn && i < record.input_count; ++i)
+    if (factors.axis_in(i, factor) >= 0) return kNone;  // numbered rows, the same for all rows
+  if (!rows_.is_named()) return draws_have_rows_ && role == Role::drawn && axis == 0 ? 0 : kNone;
+  const bool is_any = joint_ == Joint::any_order;
+  if (role == Role::drawn) return is_any ? kMixed : axis;  // number_draws.h skipped it
+  if (role == Role::mapped) return takes_equal_rows(record, factors, factor) ? axis : kNone;
+  if (role != Role::repeated) return kNone;
+  is_uniform_[out[0]] = has_equal_elements(factors, *call);
+  // Equal elements differ once they are padding, so rows in any order have their own.
+  return is_any || !is_uniform_[out[0]] ? axis : kNone;
 }
 
 /// Returns the axes of rows in the outputs of an op with rows in some operands.
@@ -219,11 +265,9 @@ RowAxes::AxesOfOutputs RowAxes::axes_of(const OpRecord& record) const {
   if (joint_ == Joint::any_order && name_of_defined_dim(record))
     return all(kNone);  // rows' lengths
   const auto in = graph_.inputs_of(record);
-  TypeList operands, made;
-  for (const ValueId v : in) operands.push_back(type(v));
-  for (const ValueId v : graph_.outputs_of(record)) made.push_back(type(v));
-  const std::span<const TensorType> types = operands.span(), results = made.span();
-  const AxisFactors factors = axis_factors({*record.op, record.attrs.get(), types, results});
+  const RecordCall record_call(graph_, record);
+  const OpCall call = *record_call;
+  const AxisFactors factors = axis_factors(call);
   int rows = AxisFactors::kWhole;
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (axes_[in[i]] == kNone) continue;
@@ -238,17 +282,17 @@ RowAxes::AxesOfOutputs RowAxes::axes_of(const OpRecord& record) const {
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (axes_[in[i]] != kNone || (stands_for_rows && is_uniform_[in[i]])) continue;
     const int axis = factors.axis_in(i, rows);
-    if (axis >= 0 && (rows_.is_named() || dim_at(types[i], axis).raw_size() != 1))
+    if (axis >= 0 && (rows_.is_named() || dim_at(call.in[i], axis).raw_size() != 1))
       return all(kMixed);
   }
   const Role role = factors.role(rows);
   const bool is_any = joint_ == Joint::any_order;
   if (role == Role::summed || (role == Role::unordered && is_any)) return all(kSummed);
   // Lengths number the elements of a ragged draw, and dims of a row block have none.
-  const bool has_numbers = role == Role::drawn && !is_any && results[0].is_ragged();
+  const bool has_numbers = role == Role::drawn && !is_any && call.out[0].is_ragged();
   if (role == Role::unordered || has_numbers) return all(kMixed);
   AxesOfOutputs result;
-  for (std::size_t k = 0; k < results.size(); ++k) {
+  for (std::size_t k = 0; k < call.out.size(); ++k) {
     const int axis = factors.axis_out(k, rows);
     result.push_back(axis < 0 ? kMixed : axis);
   }
@@ -271,7 +315,7 @@ void RowAxes::follow_fused(const OpRecord& record) {
     // A fused op adds up its sums in one piece, not by row blocks.
     if (axes_[out[k]] == kSummed) {
       axes_[out[k]] = kMixed;
-      if (!first_mixing_) first_mixing_ = &sum_op;
+      if (!first_mixing_) first_mixing_ = inside.summing_op({&body.outputs[k], 1});
     }
     if (axes_[out[k]] == kMixed && !first_mixing_) first_mixing_ = inside.first_mixing_;
   }

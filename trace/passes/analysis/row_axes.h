@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "reel/core/op/axes.h"
 #include "reel/core/ops/loop/loop.h"
 
 namespace reel {
@@ -49,6 +50,8 @@ class RowAxes {
   /// Returns true if moreover the value's own op mixes no rows: it reads a row, and values without
   /// rows to which several rows contributed.
   bool made_of_one_row(ValueId v) const { return is_of_one_row_[v]; }
+  /// Returns true if each row of the record's first result draws its own numbers.
+  bool draws(const OpRecord& record) const;
   /// Returns the dim of the rows as the graph names it.
   const Dim& dim() const { return rows_; }
   bool has_rows(const TensorType& type) const { return contains(type.dims(), rows_); }
@@ -63,7 +66,10 @@ class RowAxes {
   int axis_beside_sums(const OpRecord& record, std::size_t output);
   const Op* summing_op(std::span<const ValueId> in) const;
   const Op* drawing_op(const OpRecord& record) const;
-  int axis_made(const OpRecord& record) const;
+  int first_axis(const OpRecord& record) const;
+  bool draws_at(const OpRecord& record, int axis) const;
+  bool takes_equal_rows(const OpRecord& record, const AxisFactors& factors, int factor) const;
+  int axis_made(const OpRecord& record);
   using AxesOfOutputs = boost::container::small_vector<int, 4>;
   AxesOfOutputs axes_of(const OpRecord& record) const;
   void follow_fused(const OpRecord& record);

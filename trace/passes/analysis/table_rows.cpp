@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/shape/shape.h"

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "reel/core/graph/graph_rewriter.h"
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/trace/passes/analysis/filled_padding.h"
 #include "reel/trace/passes/support/grows_large.h"
 #include "reel/trace/passes/support/loop_leaves.h"
-#include "reel/trace/passes/support/never_fails.h"
 #include "reel/trace/passes/support/remarks.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
@@ -33,12 +33,13 @@ class Hoist {
       if (record.op->has_effect || body_.schedule().attrs_have_symbols[r]) continue;
       if (in.empty() && out.size() == 1 && !record.op->kernel_decides_types)
         is_constant_[out[0]] = 1;
-      moves_[r] = (takes_all ? never_fails(*record.op) : record.op->pointwise) &&
-                  !record.op->kernel_decides_types && out.size() == 1 &&
-                  std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_outside_[v]; }) &&
-                  std::all_of(in.begin(), in.end(),
-                              [&](ValueId v) { return is_outside_[v] || is_constant_[v]; }) &&
-                  !grows_large(body_.types[out[0]], body_.types_of(in));
+      moves_[r] =
+          (takes_all ? !fails_for_values(*record.op, record.attrs.get()) : record.op->pointwise) &&
+          !record.op->kernel_decides_types && out.size() == 1 &&
+          std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_outside_[v]; }) &&
+          std::all_of(in.begin(), in.end(),
+                      [&](ValueId v) { return is_outside_[v] || is_constant_[v]; }) &&
+          !grows_large(body_.types[out[0]], body_.types_of(in));
       if (moves_[r]) is_outside_[out[0]] = 1;
     }
   }

@@ -18,7 +18,7 @@ namespace reel {
 /// Skips: values for which grows_large(); constants; captures that finished entries read otherwise
 /// than running ones.
 Ref<Graph> hoist_invariants(const Graph& graph);
-/// Hoists all loop-invariant ops that fail for no values (never_fails), such as products and
+/// Hoists all loop-invariant ops that fail for no values (fails_for_values), such as products and
 /// reductions, if entries do not finish one by one.
 ///
 /// Requires an executor with a fallback: ops can still fail for their sizes, before a loop that

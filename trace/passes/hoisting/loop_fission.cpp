@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "reel/core/op/bind.h"
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/nested_step_types.h"
 #include "reel/core/ops/elementwise/elementwise.h"
@@ -16,7 +17,6 @@
 #include "reel/core/runtime/memory.h"
 #include "reel/trace/passes/analysis/one_chain.h"
 #include "reel/trace/passes/support/grows_large.h"
-#include "reel/trace/passes/support/never_fails.h"
 
 namespace reel {
 namespace {
@@ -211,7 +211,7 @@ bool LoopFission::keeps_rows(const OpRecord& record, bool if_kept) const {
 /// Returns true if the record may fail and the body prints: the failure must not come before the
 /// print.
 bool LoopFission::may_fail_behind_print(const OpRecord& record) const {
-  return prints_ && !never_fails(*record.op);
+  return prints_ && fails_for_values(*record.op, record.attrs.get());
 }
 
 bool LoopFission::can_leave(const OpRecord& record) const {

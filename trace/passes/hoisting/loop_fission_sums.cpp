@@ -1,6 +1,7 @@
 // Sums over time steps in a LoopFission, and the values that outputs and carries depend on.
 #include <algorithm>
 
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/elementwise/elementwise.h"

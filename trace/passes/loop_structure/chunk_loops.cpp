@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "reel/core/graph/graph_rewriter.h"
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/nested_step_types.h"
 #include "reel/core/ops/control/recompute.h"
-#include "reel/core/ops/products/products.h"
 #include "reel/trace/executors/loop/chunks.h"
 #include "reel/trace/passes/hoisting/loop_fission.h"
 
@@ -109,7 +109,7 @@ class Chunking {
   }
   static bool has_products(const Graph& graph) {
     return std::any_of(graph.records.begin(), graph.records.end(), [](const OpRecord& record) {
-      if (record.op != &cond_op) return record.op == &dot_op && record.recompute == Recompute::no;
+      if (record.op != &cond_op) return is_product(*record.op) && record.recompute == Recompute::no;
       const auto& attrs = get<CondAttrs>(record.attrs.get());
       return has_products(*attrs.on_true.graph) || has_products(*attrs.on_false.graph);
     });

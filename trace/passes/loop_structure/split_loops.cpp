@@ -7,11 +7,11 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/graph/graph_rewriter.h"
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/loop/loop_builder.h"
-#include "reel/core/ops/products/products.h"
 #include "reel/trace/executors/loop/chunks.h"
 #include "reel/trace/passes/analysis/carry_layers.h"
 #include "reel/trace/passes/hoisting/loop_fission.h"
@@ -76,7 +76,7 @@ class Layers {
   void bring_products_to_what_they_multiply() {
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       const OpRecord& record = body_.records[r];
-      if (record.op != &dot_op || record_[r] < 0) continue;
+      if (!is_product(*record.op) || record_[r] < 0) continue;
       int layer = -1;
       std::int64_t read = 0;
       for (const ValueId v : body_.inputs_of(record)) {

@@ -7,9 +7,9 @@
 
 #include "reel/core/dims/dim_env.h"
 #include "reel/core/graph/graph_rewriter.h"
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/fused.h"
-#include "reel/trace/passes/support/never_fails.h"
 
 namespace reel {
 namespace {
@@ -43,12 +43,13 @@ class LateRecords {
     is_late_.push_back(waits || updates);
     if (is_late_.back()) {
       for (const ValueId v : graph_.outputs_of(record)) is_late_value_[v] = 1;
-      are_silent_ = are_silent_ && never_fails(*record.op);
+      are_silent_ = are_silent_ && !fails_for_values(*record.op, record.attrs.get());
       any_update_ = any_update_ || updates;
     } else if (any_update_) {
       const auto in = graph_.inputs_of(record);
+      const Failures failures = failures_of(*record.op, record.attrs.get());
       are_in_the_way_ =
-          are_in_the_way_ || !never_fails_once_placed(*record.op, record.attrs.get()) ||
+          are_in_the_way_ || failures.values || failures.memory ||
           std::any_of(in.begin(), in.end(), [&](ValueId v) { return is_updated_[v]; });
     }
     for (const ValueId v : graph_.outputs_of(record))

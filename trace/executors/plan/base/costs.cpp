@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/elementwise/element_loop.h"
-#include "reel/core/ops/products/batched_dot.h"
-#include "reel/core/ops/products/packed.h"
-#include "reel/core/ops/products/products.h"
-#include "reel/core/ops/reductions/reduce.h"
 #include "reel/trace/executors/plan/base/infer_types.h"
 
 namespace reel {
@@ -25,18 +22,11 @@ double numel_of(const TensorType& type) {
   return type.is_known() && !type.is_list() ? static_cast<double>(type.numel()) : 0;
 }
 
-double product_flops(const DotAttrs& dot, const TensorType& a, const TensorType& out) {
-  double inner = 1;
-  for (const int axis : dot.a_contract)
-    inner *= static_cast<double>(a.sizes()[static_cast<std::size_t>(axis)]);
-  return 2 * inner * numel_of(out);
-}
-
 double fused_elements(const Graph& body, std::span<const TensorType> in, const DimEnv& env) {
   const PlannedTypes types = plan_types(body, in, env);
   double elements = 0;
   for (const OpRecord& record : body.records)
-    if (record.op == &sum_op)
+    if (reduces(*record.op))
       elements += numel_of(types.types[body.inputs_of(record)[0]]);
     else if (element_loop(*record.op))
       elements += numel_of(types.types[body.outputs_of(record)[0]]);
@@ -47,13 +37,10 @@ double fused_elements(const Graph& body, std::span<const TensorType> in, const D
 
 double predicted_seconds(const Op& op, const Attrs* attrs, std::span<const TensorType> in,
                          std::span<const TensorType> out, const Rates& rates) {
-  double flops = 0, elements = 0, bytes = bytes_of(in) + bytes_of(out);
+  double elements = 0, bytes = bytes_of(in) + bytes_of(out);
   if (op.storage == OpStorage::input) bytes = 0;  // usually a view
   if (op.pointwise) elements = numel_of(out[0]);
-  if (attrs && (&op == &dot_op || is_packed_dot(op)))
-    flops = product_flops(get<DotAttrs>(attrs), in[0], out[0]);
-  if (attrs && &op == &unpadded_dot_op)
-    flops = product_flops(get<UnpaddedDotAttrs>(attrs), in[0], out[0]);
+  const double flops = attrs ? 2 * static_cast<double>(multiplications({op, attrs, in, out})) : 0;
   if (attrs && &op == &fused_op) {
     const SubGraph& body = get<FusedAttrs>(attrs).body;
     elements = fused_elements(*body.graph, in, body.env());

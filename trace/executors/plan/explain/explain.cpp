@@ -5,6 +5,7 @@
 #include <span>
 
 #include "reel/core/base/str.h"
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/elementwise/element_loop.h"
 #include "reel/core/ops/products/packed.h"
@@ -197,9 +198,8 @@ class PlanText {
     line(indent, which, counted(this->count(*branch), "instruction"));
     const std::string inner = indent + "  ";
     const Graph& graph = branch->graph();
-    const auto products =
-        std::count_if(graph.records.begin(), graph.records.end(),
-                      [](const OpRecord& r) { return r.op == &dot_op || is_packed_dot(*r.op); });
+    const auto products = std::count_if(graph.records.begin(), graph.records.end(),
+                                        [](const OpRecord& r) { return is_product(*r.op); });
     if (products && !number.empty())
       line(inner, "not moved: ", counted(products, "product"),
            ", as not every iteration takes the branch");
@@ -330,7 +330,7 @@ class PlanText {
     std::vector<ValueId> seen;
     for (const OpRecord& record : body.graph().records) {
       const auto in = body.graph().inputs_of(record);
-      if (record.op == &dot_op && !passes_.pack_weights)
+      if (is_product(*record.op) && !passes_.pack_weights)
         return line(indent, "not packed: all ops, because the pass pack_weights is disabled");
       if (!is_packed_dot(*record.op) || std::count(seen.begin(), seen.end(), in[1])) continue;
       seen.push_back(in[1]);

@@ -4,17 +4,13 @@
 #include <numeric>
 
 #include "reel/core/base/str.h"
+#include "reel/core/graph/record_call.h"
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/control/cond.h"
-#include "reel/core/ops/creation/draw_checks.h"
-#include "reel/core/ops/indexing/index.h"
-#include "reel/core/ops/indexing/sort.h"
 #include "reel/core/ops/list/list_data.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/reductions/reduce.h"
-#include "reel/core/ops/registry.h"
-#include "reel/core/ops/scans/linear_scan.h"
-#include "reel/core/ops/shape/slice.h"
 #include "reel/trace/executors/loop/iterations.h"
 #include "reel/trace/executors/plan/base/infer_types.h"
 #include "reel/trace/passes/analysis/row_axes.h"
@@ -39,22 +35,14 @@ std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
   std::int64_t work = 0;
   for (const OpRecord& record : body.records) {
     if (record.recompute != Recompute::no) continue;
-    if (record.op == &softmax_op || record.op == &log_softmax_op || record.op == &logsumexp_op)
-      work += kWorkOfSoftmax * types.types[body.inputs_of(record)[0]].numel();
-    if (record.op != &dot_op && !is_packed_dot(*record.op)) continue;
     const auto in = body.inputs_of(record);
-    const TensorType& a = types.types[in[0]];
-    std::int64_t inner = 1;
-    for (const int axis : get<DotAttrs>(record.attrs.get()).a_contract)
-      inner *= a.sizes()[static_cast<std::size_t>(axis)];
-    work += types.types[body.outputs_of(record)[0]].numel() * inner;
+    if (in.empty() || record.output_count == 0) continue;
+    if (record.op == &softmax_op || record.op == &log_softmax_op || record.op == &logsumexp_op)
+      work += kWorkOfSoftmax * types.types[in[0]].numel();
+    const TensorType &a = types.types[in[0]], &out = types.types[body.outputs_of(record)[0]];
+    work += multiplications({*record.op, record.attrs.get(), {&a, 1}, {&out, 1}});
   }
   return work;
-}
-
-bool is_reduction(const Op& op) {
-  const auto all = reduction_ops();
-  return std::find(all.begin(), all.end(), &op) != all.end();
 }
 
 /// Returns the numbers of rows that runs of the cut may have.
@@ -83,7 +71,8 @@ bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axe
   for (const OpRecord& record : body.records) {
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     if (record.op == &loop_op || record.op == &cond_op) return false;
-    if (is_reduction(*record.op) && axes[in[0]] > 0) return false;  // rows are adjacent elements
+    // Rows that a reduction walks beside its elements are adjacent elements.
+    if (reduces(*record.op) && axes[in[0]] > 0) return false;
     const bool is_packed = is_packed_dot(*record.op);
     if ((record.op != &dot_op && !is_packed) || axes[out[0]] == RowAxes::kNone) continue;
     const auto& dot = get<DotAttrs>(record.attrs.get());
@@ -107,45 +96,28 @@ bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axe
   return true;
 }
 
-/// Returns an op that throws for some indices, which rows of finished entries may have; null if
-/// none.
+/// Returns an op that fails for values of some operand with rows, which rows of finished entries
+/// may have; null if none.
 const Op* failing_op(const Graph& body, const RowAxes& axes) {
   for (const OpRecord& record : body.records) {
-    if (record.op == &checked_logits_op && axes[body.inputs_of(record)[0]] >= 0) return record.op;
-    if (record.op != &gather_op && record.op != &gather_unknown_op && record.op != &scatter_add_op)
-      continue;
-    const IndexRule rule = get<GatherAttrs>(record.attrs.get()).rule;
-    if (axes[body.inputs_of(record)[1]] >= 0 && rule != IndexRule::clip) return record.op;
+    const auto in = body.inputs_of(record);
+    const std::uint32_t checked = failures_of(*record.op, record.attrs.get()).values;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (axes[in[i]] >= 0 && (checked >> std::min<std::size_t>(i, 31) & 1)) return record.op;
   }
   return nullptr;
 }
 
-/// Returns true if the op's kernel reads the lengths of a ragged dim, or leaves out its padding.
-bool reads_lengths(const Graph& body, const OpRecord& record, const RowAxes& axes) {
-  const Op* const op = record.op;
-  const auto in = body.inputs_of(record);
-  const auto is_ragged = [&](int first, int count) {
-    const Dims& dims = body.types[in[0]].dims();
-    return std::any_of(dims.begin() + first, dims.begin() + first + count,
-                       [](const Dim& dim) { return dim.is_ragged(); });
-  };
-  if (op == &dot_op || is_packed_dot(*op))
-    return axes[body.outputs_of(record)[0]] == RowAxes::kSummed;
-  if (op == &reverse_op) return is_ragged(get<ReverseAttrs>(record.attrs.get()).axis, 1);
-  if (op == &gather_op || op == &gather_unknown_op || op == &scatter_add_op) {
-    const auto& attrs = get<GatherAttrs>(record.attrs.get());
-    const bool counts_from_end = attrs.rule == IndexRule::from_end || attrs.rule == IndexRule::clip;
-    return counts_from_end && is_ragged(attrs.axis, attrs.count);
-  }
-  if (op == &argsort_op || op == &top_k_op) return is_ragged(0, body.types[in[0]].rank());
-  return op == &checked_logits_op || is_linear_scan(op);
-}
-
-/// Returns an op that reads lengths of ragged dims by itself; null if none. In a row block these
-/// dims have no lengths.
+/// Returns an op on rows that reads lengths of ragged dims by itself; null if none. In a row block
+/// these dims have no lengths.
 const Op* length_reader(const Graph& body, const RowAxes& axes) {
-  for (const OpRecord& record : body.records)
-    if (reads_lengths(body, record, axes)) return record.op;
+  for (const OpRecord& record : body.records) {
+    if (!record.op->reads_lengths) continue;
+    const auto in = body.inputs_of(record);
+    const RecordCall call(body, record);
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (axes[in[i]] >= 0 && record.op->reads_lengths(*call, i, axes[in[i]])) return record.op;
+  }
   return nullptr;
 }
 

@@ -135,8 +135,8 @@ class Chains {
     const TileCell& out = cells_[at(step.out[0])];
     if (out.item < 4) return kNoChain;
     if (step.record) {
-      if (step.record->op == &sum_op || step.from != step.to) return kNoChain;
-      if (!has_code(*element_loop(*step.record->op), step.to)) return kNoChain;
+      const auto loop = element_loop(*step.record->op);  // none for a sum
+      if (!loop || step.from != step.to || !has_code(*loop, step.to)) return kNoChain;
     }
     return static_cast<int>(out.item) + out.is_of_rows;
   }

@@ -1,0 +1,61 @@
+# cmake -D ROOT=... -P CheckFilesOfExamples.cmake: checks that the tables "Every file of an op" and "Every file of a pass" of
+# docs/ list the files that name their examples, and no others.
+cmake_minimum_required(VERSION 3.25)
+
+# Sets OUT to the paths in the first column of a section's table.
+function(read_table page section out)
+  file(STRINGS ${ROOT}/docs/${page} lines)
+  set(inside FALSE)
+  set(paths "")
+  foreach(line IN LISTS lines)
+    if(line MATCHES "^## (.*)")
+      set(inside FALSE)
+      if(CMAKE_MATCH_1 STREQUAL section)
+        set(inside TRUE)
+      endif()
+    elseif(inside AND line MATCHES "^\\| `([^`]+)` \\|")
+      list(APPEND paths ${CMAKE_MATCH_1})
+    endif()
+  endforeach()
+  set(${out} ${paths} PARENT_SCOPE)
+endfunction()
+
+# Compares a table with the files that match REGEX, without the further arguments, which use the example.
+function(check page section regex)
+  read_table(${page} "${section}" listed)
+  if(NOT listed)
+    message(FATAL_ERROR "docs/${page} has no table \"${section}\"")
+  endif()
+  set(found "")
+  foreach(top core trace autodiff frontend onnx tests docs/site cmake)
+    file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${top}/*.h ${ROOT}/${top}/*.cpp ${ROOT}/${top}/*.txt ${ROOT}/${top}/*.toml
+      ${ROOT}/${top}/*.cmake ${ROOT}/${top}/README.md)
+    foreach(file IN LISTS files)
+      file(STRINGS ${ROOT}/${file} lines REGEX "${regex}" LIMIT_COUNT 1)
+      if(lines AND NOT file IN_LIST ARGN AND NOT file STREQUAL "cmake/CheckFilesOfExamples.cmake")
+        list(APPEND found ${file})
+      endif()
+    endforeach()
+  endforeach()
+  foreach(file IN LISTS listed)
+    if(NOT file IN_LIST found)
+      message(SEND_ERROR "docs/${page}, \"${section}\": ${file} does not name the example")
+    endif()
+  endforeach()
+  foreach(file IN LISTS found)
+    if(NOT file IN_LIST listed)
+      message(SEND_ERROR "docs/${page}, \"${section}\" lacks ${file}, which names the example")
+    endif()
+  endforeach()
+  list(LENGTH listed count)
+  message(STATUS "${section}: ${count} files")
+  if(count GREATER 8)
+    message(SEND_ERROR "docs/${page}: an addition shall touch at most eight files")
+  endif()
+endfunction()
+
+# Forms in which a file names an op: its object, its declaration, and a line of a list that names all ops.
+check(adding_an_op.md "Every file of an op"
+  "[^a-z_]reverse_op[^a-z_]|Tensor reverse\\(|REEL_EXPRESSION\\(reverse\\(|\"reverse\", (write_|reverse\\()|\"reverse\" ="
+  frontend/loops/scan_slices.cpp)
+check(adding_a_pass.md "Every file of a pass" "(^|[^a-z_])drop_masks([^a-z_]|_test)")

@@ -1,0 +1,100 @@
+# cmake -D ROOT=... -P CheckOpNames.cmake: checks which files of trace/ name ops. An op tells its axes, zeros, failures and
+# padding itself (core/op/axes.h, facts.h); a pass names ops that it matches or builds, and no others. Control ops are the
+# structure of graphs.
+cmake_minimum_required(VERSION 3.25)
+
+set(control loop_op cond_op fused_op checkpointed_op recompute_op custom_vjp_op)
+
+# Files that match a pattern of ops, build one, or both.
+set(allowed
+  executors/plan/base/rates.cpp                       # builds: calls whose times it takes
+  executors/plan/explain/explain.cpp                  # matches: packed products
+  executors/plan/loop/iteration_series.cpp            # builds: sums over iterations
+  executors/plan/loop/loop_run.cpp                    # builds: sums over blocks
+  executors/plan/loop/row_cut.cpp                     # matches: products, and sums over rows
+  executors/plan/row_blocks/body_on_rows.cpp          # both: products and draws of some rows
+  executors/plan/row_blocks/joined_blocks.cpp         # builds: sums by block
+  executors/plan/tiles/make_tile_program.cpp          # matches: the ops of a tile
+  passes/analysis/table_rows.cpp                      # matches: updates of gathered rows
+  passes/cleanup/drop_masks.cpp                       # matches: masks and their readers
+  passes/cleanup/fold_constants.cpp                   # both: constants
+  passes/cleanup/share_masked_operands.cpp            # matches: masks of products
+  passes/fusion/pointwise_groups.cpp                  # matches: the ops of a tile
+  passes/hoisting/batch_across_iterations.cpp         # matches: scaled sums of products
+  passes/hoisting/hoist_embedding_products.cpp        # both: products of gathered rows
+  passes/hoisting/loop_fission.cpp                    # matches: products of gathered rows
+  passes/hoisting/loop_fission_remarks.cpp            # matches: linear recurrences
+  passes/hoisting/loop_fission_sums.cpp               # matches: masked and scaled terms of sums
+  passes/hoisting/pack_weights.cpp                    # both: packed products
+  passes/loop_structure/feed_chunks.cpp               # matches: rows that are repeated over time
+  passes/loop_structure/number_draws.cpp              # builds: draws of numbered rows
+  passes/loop_structure/rows_first.cpp)               # both: products behind transposes
+
+# The names of all ops, and of functions that tell which op one is.
+file(GLOB_RECURSE sources ${ROOT}/core/ops/*.cpp ${ROOT}/core/ops/*.h)
+set(ops "")
+foreach(source IN LISTS sources)
+  file(STRINGS ${source} lines REGEX "Op [a-z_0-9]+_op( =|{)")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE ".*Op ([a-z_0-9]+_op)( =|{).*" "\\1" op "${line}")
+    list(APPEND ops ${op})
+  endforeach()
+endforeach()
+list(REMOVE_DUPLICATES ops)
+list(LENGTH ops count)
+if(count LESS 150)
+  message(FATAL_ERROR "core/ops: found ${count} ops")
+endif()
+list(REMOVE_ITEM ops ${control})
+set(questions "")
+foreach(source IN LISTS sources)
+  file(STRINGS ${source} lines REGEX "bool is_[a-z_]+\\(const Op[&*]")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE ".*bool (is_[a-z_]+)\\(const Op.*" "\\1" question "${line}")
+    list(APPEND questions ${question})
+  endforeach()
+endforeach()
+list(REMOVE_DUPLICATES questions)
+list(REMOVE_ITEM questions is_custom_vjp)  # structure
+list(JOIN questions "|" questions)
+
+file(GLOB_RECURSE files RELATIVE ${ROOT}/trace ${ROOT}/trace/*.cpp ${ROOT}/trace/*.h)
+set(named "")
+foreach(file IN LISTS files)
+  file(STRINGS ${ROOT}/trace/${file} lines
+    REGEX "_op($|[^a-z_0-9])|_ops\\(\\)|(${questions})\\(|[.>]name([.]starts_with\\(| [!=]= )\"")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "//.*" "" line "${line}")
+    string(REGEX MATCHALL "[&({ ][a-z_0-9]+_op[^a-z_0-9(]" found "${line} ")
+    set(is_named FALSE)
+    foreach(one IN LISTS found)
+      string(REGEX REPLACE "[^a-z_0-9]" "" one "${one}")
+      if(one IN_LIST ops)
+        set(is_named TRUE)
+      endif()
+    endforeach()
+    if(line MATCHES "[^a-z_](elementwise|select|reduction|cumulative|linear_scan|product|creation|shape|join|index|pack|packed|scatter|row|sort|random|draw|identity)_ops\\(\\)" OR
+       line MATCHES "[^a-z_](${questions})\\(" OR line MATCHES "op(->|[.])name([.]starts_with\\(| [!=]= )\"")
+      set(is_named TRUE)
+    endif()
+    if(is_named)
+      list(APPEND named ${file})
+      if(NOT file IN_LIST allowed)
+        message(SEND_ERROR "trace/${file} names an op; ask the op (core/op/facts.h), or list the file in "
+          "cmake/CheckOpNames.cmake if it matches or builds a pattern:\n  ${line}")
+      endif()
+    endif()
+  endforeach()
+endforeach()
+list(LENGTH named uses)
+list(REMOVE_DUPLICATES named)
+foreach(file IN LISTS allowed)
+  if(NOT file IN_LIST named)
+    message(SEND_ERROR "cmake/CheckOpNames.cmake lists trace/${file}, which names no op")
+  endif()
+endforeach()
+list(LENGTH named count)
+message(STATUS "${count} files of trace/ name ops, in ${uses} lines")
+if(count GREATER 22)
+  message(SEND_ERROR "${count} files of trace/ name ops; there shall be at most 22")
+endif()
