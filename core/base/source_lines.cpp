@@ -43,7 +43,8 @@ bool is_ours(const SourceLine& line) {
            function.starts_with("_") || function.starts_with("gtest::") ||
            function.starts_with("testing::");
   }
-  if (has_prefix_in(file, REEL_SOURCE_ROOT) || file.find("/c++/") != std::string_view::npos)
+  if (has_prefix_in(file, REEL_SOURCE_ROOT) || has_prefix_in(file, REEL_RELATIVE_ROOT) ||
+      file.find("/c++/") != std::string_view::npos)
     return true;
   const std::size_t include = file.rfind("/reel/");  // an installed header, or a generated one
   return include != std::string_view::npos && has_prefix_in(file, file.substr(0, include + 5));

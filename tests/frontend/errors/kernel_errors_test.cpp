@@ -61,7 +61,7 @@ TEST_P(KernelErrorsTest, AnExceptionIsNestedInAnErrorThatNamesOpAndIteration) {
       f(scalar(9));
       ADD_FAILURE() << "nothing was thrown";
     } catch (const Error& error) {
-      EXPECT_STREQ(error.what(), "fails: disk on fire\nin iteration 4 of while_loop \"decode\"");
+      EXPECT_EQ(error.message(), "fails: disk on fire\nin iteration 4 of while_loop \"decode\"");
       EXPECT_THROW(std::rethrow_if_nested(error), Burnt);
     }
   }
