@@ -126,16 +126,16 @@ enum class Padding : std::uint8_t {
   shown,     ///< they may show anywhere in the results: the op moves or combines elements
   apart,     ///< they show in the padding of the results alone: every element is on its own
   selected,  ///< as apart; operands 1 and 2, if they lack the dim, are numbers for its padding
-  dropped,   ///< no reader of the results needs them: the op reduces or normalises
+  dropped,   ///< those along the axes that the op reduces or normalises are needed no more
 };
 
 /// The number that padding must have in a reduced axis so that it adds nothing to the result.
 enum class Neutral : std::uint8_t {
-  none,            ///< there is none, or it is not told
+  none,            ///< there is none, or the op does not tell it
   zero,            ///< in sums and products
   lowest,          ///< in maxima
-  highest,         ///< in minima of floats
-  minus_infinity,  ///< in sums of exponentials of floats
+  highest,         ///< in minima
+  minus_infinity,  ///< in sums of exponentials
 };
 
 /// One operation. Ops are constants, one per op, in the file of the op's family.
@@ -183,7 +183,7 @@ struct Op {
   /// it, results may depend on all elements of all operands.
   void (*axes)(const OpCall&, AxisFactors&) = nullptr;
 
-  // The following facts have their defaults in core/op/facts.h, whose functions read them.
+  // core/op/facts.h has the defaults of the following facts, and most functions that read them.
 
   /// Returns true if the results are zero whenever these operands are (a bit set, as in OpReads).
   bool (*zero_if)(const Attrs*, std::uint32_t zeros) = nullptr;
@@ -195,9 +195,11 @@ struct Op {
   Neutral neutral = Neutral::none;
   /// The result is operand 0, whatever type it has.
   bool returns_input = false;
-  /// For OpStorage::input: returns true if the result is a view of an input. If null, it always is.
+  /// For OpStorage::input: returns true if the result is a view of input 0, the only one that the
+  /// call need have. If null, it always is.
   bool (*makes_view)(const OpCall&) = nullptr;
-  /// Returns the number of multiplications of a product; 0 if sizes are unknown.
+  /// Returns the number of multiplications of a product; 0 if sizes are unknown. The call need have
+  /// no input but the first.
   std::int64_t (*multiplications)(const OpCall&) = nullptr;
 };
 

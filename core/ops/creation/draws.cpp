@@ -242,10 +242,6 @@ OpSamples draw_samples() {
            make_attrs(DrawAttrs{TensorType(f32, {unknown, 3}), 0, 0, 1})}};
 }
 
-}  // namespace
-
-namespace {
-
 /// Keys have no negative numbers: a truncated normal would draw one candidate for ever.
 Failures draw_fails(const Attrs*) { return {.values = 0b1}; }
 
