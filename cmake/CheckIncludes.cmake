@@ -35,6 +35,9 @@ set(never_frontend "^(distributed|onnx)")
 set(never_distributed "^onnx")
 set(never_onnx "^distributed")
 
+# Pictures and events read plans and runs by one header, so that executors may change.
+set(inspecting "^frontend/(pictures|events)")
+
 set(used "")
 foreach(top core eager trace autodiff frontend distributed onnx)
   file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${top}/*.h ${ROOT}/${top}/*.cpp)
@@ -50,6 +53,8 @@ foreach(top core eager trace autodiff frontend distributed onnx)
       get_filename_component(from ${header} DIRECTORY)
       if(from STREQUAL folder)
         continue()
+      elseif(folder MATCHES "${inspecting}" AND header MATCHES "^trace/" AND NOT header STREQUAL "trace/inspection.h")
+        message(SEND_ERROR "${file}: of trace, ${folder} includes trace/inspection.h only, not ${header}")
       elseif(DEFINED never_${top} AND from MATCHES "${never_${top}}")
         message(SEND_ERROR "${file}: ${top} must not include ${header}")
       elseif(NOT from IN_LIST folders)

@@ -1,34 +1,36 @@
-# cmake -D ROOT=... -P CheckOpNames.cmake: checks which files of trace/ name ops. An op tells its axes, zeros, failures and
-# padding itself (core/op/axes.h, facts.h); a pass names ops that it matches or builds, and no others. Control ops are the
-# structure of graphs.
+# cmake -D ROOT=... -P CheckOpNames.cmake: checks which files of trace/ and frontend/transforms/ name ops. An op tells its
+# axes, zeros, failures and padding itself (core/op/axes.h, facts.h); a pass names ops that it matches or builds, and no
+# others. Control ops are the structure of graphs.
 cmake_minimum_required(VERSION 3.25)
 
 set(control loop_op cond_op fused_op checkpointed_op recompute_op custom_vjp_op)
 
 # Files that match a pattern of ops, build one, or both.
 set(allowed
-  executors/plan/base/rates.cpp                       # builds: calls whose times it takes
-  executors/plan/explain/explain.cpp                  # matches: packed products
-  executors/plan/loop/iteration_series.cpp            # builds: sums over iterations
-  executors/plan/loop/loop_run.cpp                    # builds: sums over blocks
-  executors/plan/loop/row_cut.cpp                     # matches: products, and sums over rows
-  executors/plan/row_blocks/body_on_rows.cpp          # both: products and draws of some rows
-  executors/plan/row_blocks/joined_blocks.cpp         # builds: sums by block
-  executors/plan/tiles/make_tile_program.cpp          # matches: the ops of a tile
-  passes/analysis/table_rows.cpp                      # matches: updates of gathered rows
-  passes/cleanup/drop_masks.cpp                       # matches: masks and their readers
-  passes/cleanup/fold_constants.cpp                   # both: constants
-  passes/cleanup/share_masked_operands.cpp            # matches: masks of products
-  passes/fusion/pointwise_groups.cpp                  # matches: the ops of a tile
-  passes/hoisting/batch_across_iterations.cpp         # matches: scaled sums of products
-  passes/hoisting/hoist_embedding_products.cpp        # both: products of gathered rows
-  passes/hoisting/loop_fission.cpp                    # matches: products of gathered rows
-  passes/hoisting/loop_fission_remarks.cpp            # matches: linear recurrences
-  passes/hoisting/loop_fission_sums.cpp               # matches: masked and scaled terms of sums
-  passes/hoisting/pack_weights.cpp                    # both: packed products
-  passes/loop_structure/feed_chunks.cpp               # matches: rows that are repeated over time
-  passes/loop_structure/number_draws.cpp              # builds: draws of numbered rows
-  passes/loop_structure/rows_first.cpp)               # both: products behind transposes
+  trace/executors/plan/base/rates.cpp                       # builds: calls whose times it takes
+  trace/executors/plan/explain/explain.cpp                  # matches: packed products
+  trace/executors/plan/loop/iteration_series.cpp            # builds: sums over iterations
+  trace/executors/plan/loop/loop_run.cpp                    # builds: sums over blocks
+  trace/executors/plan/loop/row_cut.cpp                     # matches: products, and sums over rows
+  trace/executors/plan/row_blocks/body_on_rows.cpp          # both: products and draws of some rows
+  trace/executors/plan/row_blocks/joined_blocks.cpp         # builds: sums by block
+  trace/executors/plan/tiles/make_tile_program.cpp          # matches: the ops of a tile
+  trace/passes/analysis/table_rows.cpp                      # matches: updates of gathered rows
+  trace/passes/cleanup/drop_masks.cpp                       # matches: masks and their readers
+  trace/passes/cleanup/fold_constants.cpp                   # both: constants
+  trace/passes/cleanup/share_masked_operands.cpp            # matches: masks of products
+  trace/passes/fusion/pointwise_groups.cpp                  # matches: the ops of a tile
+  trace/passes/hoisting/batch_across_iterations.cpp         # matches: scaled sums of products
+  trace/passes/hoisting/hoist_embedding_products.cpp        # both: products of gathered rows
+  trace/passes/hoisting/loop_fission.cpp                    # matches: products of gathered rows
+  trace/passes/hoisting/loop_fission_remarks.cpp            # matches: linear recurrences
+  trace/passes/hoisting/loop_fission_sums.cpp               # matches: masked and scaled terms of sums
+  trace/passes/hoisting/pack_weights.cpp                    # both: packed products
+  trace/passes/loop_structure/feed_chunks.cpp               # matches: rows that are repeated over time
+  trace/passes/loop_structure/number_draws.cpp              # builds: draws of numbered rows
+  trace/passes/loop_structure/rows_first.cpp          # both: products behind transposes
+  frontend/transforms/branch_cost.cpp                 # matches: products and sorts, by their measured costs
+  frontend/transforms/row_batch.cpp)                  # matches: full_like and sizes, which read no elements
 
 # The names of all ops, and of functions that tell which op one is.
 file(GLOB_RECURSE sources ${ROOT}/core/ops/*.cpp ${ROOT}/core/ops/*.h)
@@ -58,10 +60,11 @@ list(REMOVE_DUPLICATES questions)
 list(REMOVE_ITEM questions is_custom_vjp)  # structure
 list(JOIN questions "|" questions)
 
-file(GLOB_RECURSE files RELATIVE ${ROOT}/trace ${ROOT}/trace/*.cpp ${ROOT}/trace/*.h)
+file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/trace/*.cpp ${ROOT}/trace/*.h ${ROOT}/frontend/transforms/*.cpp
+  ${ROOT}/frontend/transforms/*.h)
 set(named "")
 foreach(file IN LISTS files)
-  file(STRINGS ${ROOT}/trace/${file} lines
+  file(STRINGS ${ROOT}/${file} lines
     REGEX "_op($|[^a-z_0-9])|_ops\\(\\)|(${questions})\\(|[.>]name([.]starts_with\\(| [!=]= )\"")
   foreach(line IN LISTS lines)
     string(REGEX REPLACE "//.*" "" line "${line}")
@@ -80,7 +83,7 @@ foreach(file IN LISTS files)
     if(is_named)
       list(APPEND named ${file})
       if(NOT file IN_LIST allowed)
-        message(SEND_ERROR "trace/${file} names an op; ask the op (core/op/facts.h), or list the file in "
+        message(SEND_ERROR "${file} names an op; ask the op (core/op/facts.h), or list the file in "
           "cmake/CheckOpNames.cmake if it matches or builds a pattern:\n  ${line}")
       endif()
     endif()
@@ -90,11 +93,12 @@ list(LENGTH named uses)
 list(REMOVE_DUPLICATES named)
 foreach(file IN LISTS allowed)
   if(NOT file IN_LIST named)
-    message(SEND_ERROR "cmake/CheckOpNames.cmake lists trace/${file}, which names no op")
+    message(SEND_ERROR "cmake/CheckOpNames.cmake lists ${file}, which names no op")
   endif()
 endforeach()
+list(FILTER named INCLUDE REGEX "^trace/")
 list(LENGTH named count)
-message(STATUS "${count} files of trace/ name ops, in ${uses} lines")
+message(STATUS "${count} files of trace/ name ops; with frontend/transforms/, in ${uses} lines")
 if(count GREATER 22)
   message(SEND_ERROR "${count} files of trace/ name ops; there shall be at most 22")
 endif()

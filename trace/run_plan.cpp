@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "reel/core/base/quantities.h"
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_env.h"
 #include "reel/core/ops/control/effects.h"
@@ -65,6 +66,48 @@ bool bears_dims(const Graph& graph) {
   }
   return result;
 }
+
+/// The sizes of recent calls whose sizes differed from the call before.
+class RecentSizes {
+ public:
+  /// Appends the sizes of a call. Returns true if they occurred before, among at most
+  /// `max_distinct` different ones: they are likely to occur again.
+  bool recur(const Sizes& sizes, std::size_t max_distinct) {
+    std::size_t hash = sizes.size();
+    for (const std::int64_t size : sizes) hash = attr::mix(hash, static_cast<std::size_t>(size));
+    const bool is_known = std::find(hashes_.begin(), hashes_.end(), hash) != hashes_.end();
+    if (hashes_.size() == kMax) hashes_.erase(hashes_.begin());
+    hashes_.push_back(hash);
+    if (!is_known) return false;
+    std::vector<std::size_t> distinct = hashes_;
+    std::sort(distinct.begin(), distinct.end());
+    return std::unique(distinct.begin(), distinct.end()) - distinct.begin() <=
+           static_cast<std::ptrdiff_t>(max_distinct);
+  }
+
+ private:
+  static constexpr std::size_t kMax = 64;
+  std::vector<std::size_t> hashes_;  ///< the oldest in front
+};
+
+/// How often plans of a graph were prepared, and how long that took.
+struct PlanCounts {
+  struct Count {
+    std::int64_t times = 0, nanoseconds = 0;
+  };
+  Count made, resized, bound;
+
+  /// Returns a line for explain(); empty if there was one plan only.
+  std::string text() const {
+    if (made.times + resized.times < 2) return {};
+    const auto part = [](const Count& of, const char* verb) {
+      return str(of.times, ' ', verb, " in ",
+                 time_text(static_cast<double>(of.nanoseconds) * 1e-9));
+    };
+    return str("plans for other sizes: ", part(made, "made"), ", ", part(resized, "resized"), ", ",
+               part(bound, "bound to other dims"));
+  }
+};
 
 /// Cached with a graph: the graph after the plan's passes, and plans for some sizes.
 class PlannedGraph {
@@ -173,6 +216,7 @@ class PlannedGraph {
     if (!failure_.empty()) result += "as of the call before:\n";
     const std::string rows = last.rows.empty() && last.sorts_rows ? rows_->text() : last.rows;
     if (!rows.empty()) result += rows + '\n';
+    if (const std::string plans = counts_.text(); !plans.empty()) result += plans + '\n';
     return result + reel::explain(*last.plan, in_place_text(*last.plan, last.places));
   }
 
@@ -184,7 +228,7 @@ class PlannedGraph {
 
  private:
   Entry take_or_make(Tensors& inputs, std::optional<RowsOfCall>& rows) {
-    Entry entry;
+    Entry entry, other;    // other: a plan for other sizes that is resized
     bool is_same = false;  // the inputs have the types of the plan's last run
     {
       const std::lock_guard lock(mutex_);
@@ -196,6 +240,13 @@ class PlannedGraph {
         entry.sizes = sizes_of(types_of(inputs));
         found = std::find_if(entries_.begin(), entries_.end(),
                              [&](const Entry& e) { return e.sizes == entry.sizes; });
+        const bool may_recur = recent_.recur(entry.sizes, kMaxPlans);
+        const bool has_room = may_recur && entries_.size() < kMaxPlans;
+        if (found == entries_.end() && !entries_.empty() && !has_room) {
+          other = std::move(entries_.back());
+          entries_.pop_back();
+          found = entries_.end();
+        }
       }
       if (found != entries_.end()) {
         entry = std::move(*found);
@@ -210,13 +261,25 @@ class PlannedGraph {
     }
     if (entry.plan) entry.plan->take_memory();
     is_same = is_same && !bears_dims_;
-    if (entry.plan && (is_same || entry.plan->rebind(entry.types, {}))) return entry;
-    if (is_profiled_) entry.profile = std::make_unique<Profile>();
+    if (entry.plan && is_same) return entry;
+    const std::int64_t begin = nanoseconds_now();
+    if (entry.plan && entry.plan->rebind(entry.types, {})) {
+      count(counts_.bound, begin);
+      return entry;
+    }
+    if (other.profile) {
+      entry.profile = std::move(other.profile);
+      entry.profile->clear();
+      entry.profile->is_first = true;
+    } else if (is_profiled_) {
+      entry.profile = std::make_unique<Profile>();
+    }
     entry.plan = std::make_shared<Plan>(
         *graph_, entry.types, DimEnv(),
         std::vector<Plan::Outputs>(graph_->outputs.size(), Plan::Outputs::blocks),
         is_checked_ ? Plan::Inputs::lent : Plan::Inputs::given,
-        PlanContext{passes_, entry.profile.get(), is_checked_});
+        PlanContext{passes_, entry.profile.get(), is_checked_}, other.plan.get());
+    count(other.plan ? counts_.resized : counts_.made, begin);
     entry.sorts_rows = rows && SortedRows::suits(*entry.plan);
     if (rows && !entry.sorts_rows) {
       rows->restore(inputs, inputs.size());
@@ -226,6 +289,15 @@ class PlannedGraph {
     return entry;
   }
 
+  void count(PlanCounts::Count& of, std::int64_t begin) {
+    const std::int64_t end = nanoseconds_now();
+    const std::lock_guard lock(mutex_);
+    ++of.times;
+    of.nanoseconds += end - begin;
+  }
+
+  /// Plans that are kept for sizes that recur. For other sizes, the least recently used plan is
+  /// resized.
   static constexpr std::size_t kMaxPlans = 8;
   Passes passes_;
   bool is_profiled_, is_checked_;
@@ -237,6 +309,8 @@ class PlannedGraph {
   std::optional<SortedRows> rows_;  ///< none: rows keep their places
   std::mutex mutex_;
   std::vector<Entry> entries_;
+  RecentSizes recent_;
+  PlanCounts counts_;
   std::string failure_;  ///< why the interpreter ran the last call; empty: it did not
 };
 

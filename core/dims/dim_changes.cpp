@@ -7,7 +7,10 @@
 namespace reel {
 
 void DimChanges::add(const Dim& from, const Dim& to) {
-  if (!(from == to)) changes_.emplace_back(from, to);
+  // Not by ==: in a trace, a dim of an argument equals its symbol, and comparing them counts as
+  // naming the dim in the traced code.
+  if (from.node() == to.node() && from.raw_size() == to.raw_size()) return;
+  changes_.emplace_back(from, to);
 }
 
 bool DimChanges::affects(const Dim& dim) const {

@@ -14,9 +14,12 @@ namespace reel {
 /// again. Of two entries for one Dim the first counts.
 class DimChanges {
  public:
-  /// Adds a substitution. Does nothing if the dims are equal.
+  /// Adds a substitution. Does nothing if both are the same object, or plain sizes that are equal.
   void add(const Dim& from, const Dim& to);
   bool empty() const { return changes_.empty(); }
+  // Pairs of a dim and its substitute.
+  auto begin() const { return changes_.begin(); }
+  auto end() const { return changes_.end(); }
 
   /// Returns true if the dim is substituted, or is computed from a substituted one (time + 1).
   bool affects(const Dim& dim) const;

@@ -46,9 +46,20 @@ Dim over(const Dim& dim, const DimChanges& changes, std::vector<std::pair<Dim, D
 }  // namespace
 
 const Dim* DimEnv::find(const Dim& symbol) const {
+  if (!places_.empty()) {
+    const auto found = places_.find(symbol.node());
+    return found == places_.end() ? nullptr : &bindings_[found->second].second;
+  }
   for (const auto& [from, to] : bindings_)
     if (from.node() == symbol.node()) return &to;
   return nullptr;
+}
+
+void DimEnv::add(const Dim& symbol, const Dim& actual) {
+  bindings_.emplace_back(symbol, actual);
+  if (bindings_.size() <= kMaxSearched) return;
+  for (; indexed_ < bindings_.size(); ++indexed_)  // the first binding of a symbol counts
+    places_.emplace(bindings_[indexed_].first.node(), indexed_);
 }
 
 bool DimEnv::knows(const Dim& symbol) const {
@@ -65,14 +76,14 @@ Dim DimEnv::resolve(const Dim& symbol) {
     Dims operands;
     for (const Dim& of : expression->operands) operands.push_back(resolve(of));
     const Dim computed = recompute(*expression, operands);
-    if (!keeps_unknown_) bindings_.emplace_back(symbol, computed);  // operands are final
+    if (!keeps_unknown_) add(symbol, computed);  // operands are final
     return computed;
   }
   if (keeps_unknown_) return symbol;
   if (!symbol.is_named()) return Dim::unknown();  // of a list's elements; it is not needed
   if (!symbol.has_size()) throw InternalError(str("dim ", symbol, " is used before it is bound"));
   const Dim fresh(symbol.name(), symbol.size());
-  bindings_.emplace_back(symbol, fresh);
+  add(symbol, fresh);
   return fresh;
 }
 
@@ -95,7 +106,7 @@ void DimEnv::bind(const Dim& symbol, const Dim& actual, const Dim* rows) {
     if (known && known->has_size() && known->raw_size() == to[i].raw_size())
       bound.add(to[i], *known);
   }
-  bindings_.emplace_back(symbol, bound.empty() ? actual : over(actual, bound, bindings_));
+  add(symbol, bound.empty() ? actual : over(actual, bound, bindings_));
 }
 
 void DimEnv::bind(const TensorType& formal, const TensorType& actual, const Dim* rows) {

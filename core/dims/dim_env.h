@@ -1,6 +1,7 @@
 // core/dims/dim_env.h — DimEnv, the values of a graph's symbolic dims in one run.
 #pragma once
 
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -47,8 +48,15 @@ class DimEnv {
   bool knows(const Dim& symbol) const;
 
  private:
+  /// At most kMaxSearched bindings are searched one by one.
+  static constexpr std::size_t kMaxSearched = 16;
+
   const Dim* find(const Dim& symbol) const;
+  void add(const Dim& symbol, const Dim& actual);
   std::vector<std::pair<Dim, Dim>> bindings_;
+  // If there are more: places in bindings_ of the first `indexed_` ones.
+  std::unordered_map<const DimNode*, std::size_t> places_;
+  std::size_t indexed_ = 0;
   bool keeps_unknown_ = false;
 };
 

@@ -72,7 +72,8 @@ Tensor remainder(const Arg& a, const Arg& b);
 /// NaN for mod. Results of floats are exact.
 Tensor floor_divide(const Arg& a, const Arg& b);
 Tensor mod(const Arg& a, const Arg& b);
-/// Returns a to the power of b.
+/// Returns a to the power of b. The numbers 2, 3, 0.5 and -1 as b mean square(a), a · square(a),
+/// sqrt(a) and reciprocal(a).
 Tensor pow(const Arg& a, const Arg& b);
 /// Return the larger or the smaller operand; NaN if either is NaN, as in NumPy. The gradient goes
 /// to the selected operand; equal operands share it, and so do two NaN.

@@ -12,6 +12,7 @@
 
 #include "reel/core/base/source.h"
 #include "reel/core/base/visibility.h"
+#include "reel/core/dims/dim_changes.h"
 #include "reel/core/op/op.h"
 
 REEL_API_BEGIN
@@ -95,8 +96,6 @@ struct OpRecords {
   }
 };
 
-using DimRenames = std::vector<std::pair<Dim, Dim>>;
-
 /// A recorded function from inputs (formal ones, then captures) to outputs: a tape without values.
 ///
 /// Immutable once shared. Each value is made once: as an input, or by one record.
@@ -109,7 +108,7 @@ class Graph : public RefCounted, public OpRecords {
   std::vector<ValueId> outputs;
   /// Outermost graph only: dims of arguments that the traced code named itself, with their symbols.
   /// Recording the graph or parts of it again requires them, because captures have those dims.
-  DimRenames renames;
+  DimChanges renames;
   /// Outermost graph only: names of formal inputs and outputs for pictures, by position, such as
   /// "argument 0.cell.w"; empty if none were given.
   std::vector<std::string> input_names, output_names;

@@ -130,7 +130,7 @@ struct RecordedGraph {
 };
 template <class Fn>
 RecordedGraph record_graph(const std::string& name, const std::vector<TensorType>& types, Fn&& fn,
-                           const DimRenames& renames = {}) {
+                           const DimChanges& renames = {}) {
   GraphBuilder builder(name, name);
   for (const auto& [actual, symbol] : renames) builder.rename(actual, symbol);
   ModeScope scope(builder.scope());

@@ -212,17 +212,19 @@ constexpr OpReads reads_the_other(const Attrs*, std::uint32_t wanted) {
   return {.inputs = (wanted & 1) << 1 | (wanted >> 1 & 1)};
 }
 
+/// Implements `reads_by` of ops whose vjp needs the sizes of operand 0. It reads the operand if
+/// only a run determines a plain size (`reads_shape` of the attributes).
+template <class T>
+OpReads reads_shape(const Attrs* attrs, std::uint32_t) {
+  return {.inputs = get<T>(attrs).reads_shape};
+}
+
 /// Applies the type rule. Errors about requested dims that form no type get the op's name.
 inline void apply_type_rule(TypeArgs& args) {
   try {
     args.op.type(args);
   } catch (Error& error) {
-    if (!error.names_function()) {
-      constexpr std::string_view kUnknown = "_unknown";  // the op's variant for unknown sizes
-      const std::string_view name = args.op.name;
-      error.name_function(
-          name.substr(0, name.size() - (name.ends_with(kUnknown) ? kUnknown.size() : 0)));
-    }
+    if (!error.names_function()) error.name_function(args.op.name);
     throw;
   }
 }

@@ -6,8 +6,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/frontend/pictures/graph_drawer.h"
-#include "reel/trace/executors/checkpoints/known_steps.h"
-#include "reel/trace/executors/plan/loop/planned_loop.h"
+#include "reel/trace/inspection.h"
 
 namespace reel {
 namespace {
@@ -120,7 +119,7 @@ GraphDrawer::Ends GraphDrawer::draw_loop(const Graph& graph, std::size_t r,
   for (const int c : loop.body_captures)
     inside.push_back(given.captures[static_cast<std::size_t>(c)]);
   if (loop.cond)
-    draw_condition(loop, box, inputs, parts_of(children_of(profiles, r), PlannedLoop::kCond));
+    draw_condition(loop, box, inputs, parts_of(children_of(profiles, r), LoopProfile::kCond));
   const Ends made = draw(body, box, inside, profiles_of_body(profiles, r));
   return leave_loop(loop, types, box, inputs, made);
 }

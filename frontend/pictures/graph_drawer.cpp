@@ -9,7 +9,7 @@
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/fused.h"
 #include "reel/frontend/pictures/update_boxes.h"
-#include "reel/trace/executors/plan/loop/planned_loop.h"
+#include "reel/trace/inspection.h"
 
 namespace reel {
 namespace {
@@ -120,9 +120,9 @@ GraphDrawer::Profiles GraphDrawer::children_of(const Profiles& profiles, std::si
 GraphDrawer::Profiles GraphDrawer::parts_of(const Profiles& loop, std::size_t part) {
   Profiles result = children_of(loop, part);
   for (const Counted& counted : loop)
-    for (std::size_t b = PlannedLoop::kFirstBlock; counted.profile->find_child(b); ++b)
-      if (const Profile* found = counted.profile->find_child(b)->find_child(part))
-        result.push_back({found});
+    LoopProfile::for_each_block(*counted.profile, [&](const Profile& block) {
+      if (const Profile* found = block.find_child(part)) result.push_back({found});
+    });
   return result;
 }
 
@@ -137,13 +137,11 @@ GraphDrawer::Profiles GraphDrawer::profiles_of_body(const Profiles& around, std:
     // The loop's own plans share a counter: each of them runs some of the iterations.
     const auto take = [&](const Profile& planned) {
       counters_.push_back({runs, {}});
-      for (const std::size_t part : {PlannedLoop::kBody, PlannedLoop::kFinished})
+      for (const std::size_t part : {LoopProfile::kBody, LoopProfile::kFinished})
         if (const Profile* body = planned.find_child(part))
           result.push_back({body, static_cast<int>(counters_.size()) - 1});
     };
-    take(*loop);
-    for (std::size_t b = PlannedLoop::kFirstBlock; loop->find_child(b); ++b)
-      take(*loop->find_child(b));
+    LoopProfile::for_each_run(*loop, take);
   }
   return result;
 }

@@ -7,7 +7,7 @@
 
 #include "reel/core/ops/loop/loop.h"
 #include "reel/frontend/pictures/picture.h"
-#include "reel/trace/executors/plan/base/profile.h"
+#include "reel/trace/inspection.h"
 
 namespace reel {
 

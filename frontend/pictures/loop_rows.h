@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reel/trace/executors/dataflow/recorded_run.h"
+#include "reel/trace/inspection.h"
 
 namespace reel {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "reel/frontend/pictures/picture.h"
-#include "reel/trace/executors/dataflow/recorded_run.h"
+#include "reel/trace/inspection.h"
 
 namespace reel {
 

@@ -104,7 +104,7 @@ const std::string& list_name_of(const PictureNode& node);
 /// the name of its function.
 std::string title_of_loop(const std::string& name);
 
-class Profile;  // trace/executors/plan/base/profile.h
+class Profile;  // trace/inspection.h
 
 /// The names of a graph's inputs and outputs as users know them, by place.
 struct EndNames {

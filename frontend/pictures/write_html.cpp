@@ -10,9 +10,7 @@
 #include "reel/frontend/pictures/lowered_picture.h"
 #include "reel/frontend/pictures/page.h"
 #include "reel/frontend/pictures/picture.h"
-#include "reel/trace/executors/dataflow/run_dataflow.h"
-#include "reel/trace/executors/dataflow/run_recorder.h"
-#include "reel/trace/run_plan.h"
+#include "reel/trace/inspection.h"
 
 namespace reel {
 namespace {

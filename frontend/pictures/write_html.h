@@ -4,7 +4,7 @@
 #include <string>
 
 #include "reel/core/graph/graph.h"
-#include "reel/trace/executors/dataflow/recorded_run.h"
+#include "reel/trace/inspection.h"
 
 namespace reel {
 

@@ -286,8 +286,9 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
   for (const TensorType& row : step_out) look_at(row);
   for (const RowValue& value : in) look_at(type_of_row(value));
   if (is_named && is_plain) {
-    // Only these take plain axes and return named ones, or the reverse.
-    const bool keeps_elements = record.op == &reshape_op || record.op == &rename_op;
+    // Only ops that keep all elements in their order take plain axes and return named ones, or the
+    // reverse.
+    const bool keeps_elements = record.op->kernel == same_elements;
     if (!keeps_elements || !rows_.plain || runs_over(in[0].value.type(), rows_.named)) return false;
     out.push_back({from_named_form(in[0].value, step_out[0], rows_), true});
     return true;

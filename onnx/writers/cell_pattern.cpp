@@ -342,7 +342,7 @@ class CellMatcher {
     }
     if (op == "slice") {
       const SliceAttrs& attrs = get<SliceAttrs>(record->attrs.get());
-      if (attrs.axis != axis || attrs.begin < 0) return false;
+      if (attrs.axis != axis || attrs.begin < 0 || attrs.step != 1) return false;
       return add_terms({at.is_outside, inputs[0]}, axis,
                        {attrs.begin + range.begin, attrs.begin + range.end}, terms);
     }

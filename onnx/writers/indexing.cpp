@@ -286,8 +286,9 @@ Names write_true_positions(const WriteCall& call) {
 }
 
 const Writer kWriters[] = {
-    {"true_positions", write_true_positions}, {"gather", write_gather},
-    {"gather_unknown", write_gather},         {"scatter_add", write_scatter_add},
+    {"true_positions", write_true_positions},
+    {"gather", write_gather},
+    {"scatter_add", write_scatter_add},
     {"scatter_max", write_scatter_max},
 };
 

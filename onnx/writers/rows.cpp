@@ -236,11 +236,15 @@ Names write_matrix_places(const WriteCall& call) {
 Names write_shape_of(const WriteCall& call) { return {call.to.add("Shape", {call.in(0)})}; }
 
 const Writer kWriters[] = {
-    {"row_numbers", write_row_numbers},     {"check_rows", write_check_rows},
-    {"take_rows", write_take_rows},         {"take_rows_unknown", write_take_rows},
-    {"add_rows", write_add_rows},           {"put_rows", write_put_rows},
-    {"coalesce_rows", write_coalesce_rows}, {"scatter_places", write_scatter_places},
-    {"gather_places", write_gather_places}, {"matrix_places", write_matrix_places},
+    {"row_numbers", write_row_numbers},
+    {"check_rows", write_check_rows},
+    {"take_rows", write_take_rows},
+    {"add_rows", write_add_rows},
+    {"put_rows", write_put_rows},
+    {"coalesce_rows", write_coalesce_rows},
+    {"scatter_places", write_scatter_places},
+    {"gather_places", write_gather_places},
+    {"matrix_places", write_matrix_places},
     {"shape_of", write_shape_of},
 };
 

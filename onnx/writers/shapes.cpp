@@ -6,7 +6,6 @@
 #include "reel/core/ops/shape/merge.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/ops/shape/slice.h"
-#include "reel/core/ops/shape/stride.h"
 #include "reel/onnx/writer_registry.h"
 #include "reel/onnx/writers/positions.h"
 
@@ -64,7 +63,8 @@ Names write_expand(const WriteCall& call) {
 
 Names write_slice(const WriteCall& call) {
   const SliceAttrs& attrs = call.attr<SliceAttrs>();
-  return {slice(call.to, call.in(0), attrs.axis, attrs.begin, attrs.end.value_or(kEnd), 1)};
+  return {
+      slice(call.to, call.in(0), attrs.axis, attrs.begin, attrs.end.value_or(kEnd), attrs.step)};
 }
 
 /// Pads an axis up to the size of the result. before: i64[1].
@@ -87,6 +87,24 @@ Name size_out(const WriteCall& call, int axis) {
   return call.to.add("Shape", {call.in(1)}, {{"start", integer(axis)}, {"end", integer(axis + 1)}});
 }
 
+/// Writes x's elements `step` positions apart, with zeros behind each: a new axis of `step`
+/// elements, all but the first of them zeros, merged with the axis.
+Name spread_apart(const WriteCall& call, int axis, std::int64_t step) {
+  GraphWriter& to = call.to;
+  const TensorType& x = call.type_in(0);
+  const auto rank = static_cast<std::size_t>(x.rank()), at = static_cast<std::size_t>(axis);
+  std::vector<std::int64_t> pads(2 * rank + 2);
+  pads[rank + 1 + at + 1] = step - 1;
+  const Name wide = to.add("Pad", {to.unsqueeze(call.in(0), {axis + 1}), to.model().integers(pads),
+                                   to.model().number(0, x.dtype())});
+  Names sizes;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const Name size = to.size(x.dims()[i]);
+    sizes.push_back(i == at ? to.add("Mul", {size, to.model().integers({step})}) : size);
+  }
+  return to.add("Reshape", {wide, to.concat(sizes, 0)}, {{"allowzero", integer(1)}});
+}
+
 /// Writes x into a part of zeros. A begin that counts from the end becomes a position.
 Names write_unslice(const WriteCall& call) {
   GraphWriter& to = call.to;
@@ -95,7 +113,16 @@ Names write_unslice(const WriteCall& call) {
   Name before = to.model().integers({attrs.begin});
   if (attrs.begin < 0)
     before = to.add("Max", {to.add("Add", {size, before}), to.model().integers({0})});
-  return {pad_to(call, attrs.axis, before, size)};
+  if (attrs.step == 1) return {pad_to(call, attrs.axis, before, size)};
+  const auto rank = static_cast<std::size_t>(call.type_in(0).rank()),
+             axis = static_cast<std::size_t>(attrs.axis);
+  Names pads(2 * rank, to.model().integers({0}));
+  pads[axis] = before;
+  pads[rank + axis] = size;  // cut below: the result may end within the last element's step
+  const Name longer = to.add("Pad", {spread_apart(call, attrs.axis, attrs.step), to.concat(pads, 0),
+                                     to.model().number(0, call.type_in(0).dtype())});
+  return {
+      to.add("Slice", {longer, to.model().integers({0}), size, to.model().integers({attrs.axis})})};
 }
 
 /// Pads x. Booleans are padded as integers, which more runtimes support.
@@ -162,60 +189,18 @@ Names write_shift(const WriteCall& call) {
   return {take_elements(to, longer, to.expand(known, dims), attrs.axis)};
 }
 
-Names write_stride(const WriteCall& call) {
-  const StrideAttrs& attrs = call.attr<StrideAttrs>();
-  return {slice(call.to, call.in(0), attrs.axis, 0, kEnd, attrs.step)};
-}
-/// Writes x into every step-th position of zeros: a new axis of `step` elements, all but the first
-/// of them zeros, merged with the axis and cut.
-Names write_unstride(const WriteCall& call) {
-  GraphWriter& to = call.to;
-  const StrideAttrs& attrs = call.attr<StrideAttrs>();
-  const TensorType& x = call.type_in(0);
-  const auto rank = static_cast<std::size_t>(x.rank()), axis = static_cast<std::size_t>(attrs.axis);
-  std::vector<std::int64_t> pads(2 * rank + 2);
-  pads[rank + 1 + axis + 1] = attrs.step - 1;
-  const Name wide = to.add("Pad", {to.unsqueeze(call.in(0), {attrs.axis + 1}),
-                                   to.model().integers(pads), to.model().number(0, x.dtype())});
-  Names sizes;
-  for (std::size_t i = 0; i < rank; ++i) {
-    const Name size = to.size(x.dims()[i]);
-    sizes.push_back(i == axis ? to.add("Mul", {size, to.model().integers({attrs.step})}) : size);
-  }
-  const Name merged = to.add("Reshape", {wide, to.concat(sizes, 0)}, {{"allowzero", integer(1)}});
-  // The result may end behind the last element of x, or within its step.
-  const Name longer = to.add("Pad", {merged,
-                                     to.concat(
-                                         [&] {
-                                           Names all(2 * rank, to.model().integers({0}));
-                                           all[rank + axis] = to.model().integers({attrs.step});
-                                           return all;
-                                         }(),
-                                         0),
-                                     to.model().number(0, x.dtype())});
-  return {to.add("Slice", {longer, to.model().integers({0}), size_out(call, attrs.axis),
-                           to.model().integers({attrs.axis})})};
-}
-
 const Writer kWriters[] = {
     {"transpose", write_transpose},
     {"reshape", write_reshape},
-    {"reshape_unknown", write_reshape},
     {"reshape_like", write_reshape_like},
     {"expand", write_expand},
     {"slice", write_slice},
-    {"slice_unknown", write_slice},
     {"unslice", write_unslice},
     {"pad", write_pad},
     {"shift", write_shift},
     {"reverse", write_reverse},
-    {"stride", write_stride},
-    {"stride_unknown", write_stride},
-    {"unstride", write_unstride},
     {"merge_dims", write_reshape},
-    {"merge_dims_unknown", write_reshape},
     {"split_dim", write_reshape},
-    {"split_dim_unknown", write_reshape},
 };
 
 }  // namespace

@@ -32,6 +32,23 @@ TEST_F(DimEnvTest, LengthsRunOverTheDimsThatAreBound) {
   expect_values(of_letters.lengths(), {3, 1, 2, 0});
 }
 
+TEST_F(DimEnvTest, ManyBindingsAreFound) {
+  DimEnv env;
+  std::vector<std::pair<Dim, Dim>> all;
+  for (int i = 0; i < 40; ++i) {
+    all.emplace_back(dim_symbol("batch"), Dim("batch", i));
+    env.bind(all.back().first, all.back().second);
+    env.bind(all.back().first, Dim("another", i));  // the first one counts
+    for (const auto& [symbol, actual] : all) EXPECT_EQ(env.resolve(symbol), actual);
+    EXPECT_FALSE(env.knows(words));
+  }
+  // Dims that move with their lengths are bound as well.
+  env.bind(batch, first);
+  env.bind(letters, letters2);
+  EXPECT_EQ(env.resolve(letters).length_dims(), (Dims{first, env.resolve(words)}));
+  for (const auto& [symbol, actual] : all) EXPECT_EQ(env.resolve(symbol), actual);
+}
+
 TEST_F(DimEnvTest, ADimMovesOnce) {
   const Dim other = dim_symbol("other", {batch, words});
   DimEnv env;

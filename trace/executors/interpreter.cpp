@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <variant>
 
 #include "reel/core/base/str.h"
 #include "reel/core/graph/graph_builder.h"
@@ -20,13 +21,16 @@
 #include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/mode.h"
 #include "reel/core/types/sizes.h"
-#include "reel/trace/executors/checkpoints/stack_list.h"
+#include "reel/trace/executors/leaves/checkpoint_stacks.h"
+#include "reel/trace/executors/leaves/file_stack.h"
+#include "reel/trace/executors/leaves/list_slices.h"
+#include "reel/trace/executors/leaves/list_stack.h"
+#include "reel/trace/executors/leaves/residual_slices.h"
+#include "reel/trace/executors/leaves/tensor_stack.h"
 #include "reel/trace/executors/loop/chunks.h"
 #include "reel/trace/executors/loop/finished_entries.h"
 #include "reel/trace/executors/loop/iterations.h"
 #include "reel/trace/executors/loop/loop_types.h"
-#include "reel/trace/executors/loop/stack_writer.h"
-#include "reel/trace/executors/spill/spilled.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {
@@ -39,10 +43,11 @@ class LoopRun {
       : args_(args),
         attrs_(args.attr<LoopAttrs>()),
         body_(*attrs_.body.graph),
+        input_types_(types_of(args.in)),
         iterations_(attrs_, args.in) {
     const auto operands = operands_of(attrs_, args.in);
     if (is_chunked_) {
-      chunks_ = chunks_of(attrs_, input_types());
+      chunks_ = chunks_of(attrs_, input_types_);
       iterations_.limit = chunks_.count();
       for (std::int64_t k = 0; k < chunks_.count(); ++k) chunk_dims_.push_back(chunks_.made_dim(k));
     }
@@ -51,21 +56,16 @@ class LoopRun {
       body_captures_.push_back(*operands.captures[capture].tensor);
     for (const int capture : attrs_.cond_captures)
       cond_captures_.push_back(*operands.captures[capture].tensor);
-    for (const LoopStack& stack : attrs_.stacks) {
-      lists_.emplace_back(attrs_.trips.is_reverse, stack.memory_class());
-      stacks_.emplace_back(dim_known_before(stack), stack.memory_class());
-    }
-    spilled_.resize(attrs_.stacks.size());
     sums_.resize(attrs_.sums.size());
-    own_dims_ = slices_with_own_dims(attrs_, input_types());
+    own_dims_ = slices_with_own_dims(attrs_, input_types_);
     dims_made_twice_ = dims_made_twice(attrs_, own_dims_);
-    const auto formals = body_inputs(attrs_).slices;
-    for (std::size_t i = 0; i < formals.size(); ++i) {
+    for (std::size_t i = 0; i < operands.slices.size(); ++i) {
       const Tensor& slices = *operands.slices[i].tensor;
       residuals_.push_back(residual_value(slices));
-      slices_.push_back(residuals_.back() ? Tensors()
-                                          : elements_of(slices, body_.types[formals[i]]));
+      slices_.push_back(residuals_.back() ? Tensors() : elements_of(slices, i));
     }
+    // Behind the slices, whose lists may lower the number of iterations that files expect.
+    for (std::size_t i = 0; i < attrs_.stacks.size(); ++i) stacks_.push_back(make_stack(i));
   }
 
   void run() {
@@ -76,16 +76,19 @@ class LoopRun {
   }
 
  private:
-  /// slice: type of the slices in the body.
-  Tensors elements_of(const Tensor& slices, const TensorType& slice) {
-    if (slices.type().is_list() && is_chunked_) {
-      const Tensors steps = list_elements(slices);
-      Tensors result;
-      for (std::int64_t k = 0; k < chunks_.count(); ++k)
-        result.push_back(part_of_list(slices, steps, chunks_.first(k), chunks_.steps_of(k)));
-      return result;
-    }
-    if (slices.type().is_list()) return slices_of_list(slices, slice, iterations_.limit);
+  using Stack = std::variant<TensorStack, ListStack, CheckpointStack, FileStack>;
+
+  Stack make_stack(std::size_t i) {
+    const LoopStack& stack = attrs_.stacks[i];
+    if (stack.is_checkpoint()) return CheckpointStack(checkpoints_, i);
+    if (stack.is_in_file()) return FileStack(leaves_, i, spills_);
+    if (stack.is_list) return ListStack(leaves_, i);
+    return TensorStack(leaves_, i);
+  }
+
+  /// Returns the slices that iterations read, by position. index: of the slices among the loop's.
+  Tensors elements_of(const Tensor& slices, std::size_t index) {
+    if (slices.type().is_list()) return list_slices(leaves_, index, slices, iterations_.limit);
     Tensors steps = unstack_shown(slices, 0);
     if (!is_chunked_) return steps;
     Tensors result;
@@ -115,11 +118,13 @@ class LoopRun {
     for (std::size_t i = 0; i < slices_.size(); ++i)
       inputs.push_back(residuals_[i] ? residual_slice(i, position) : slices_[i][position]);
     inputs.insert(inputs.end(), body_captures_.begin(), body_captures_.end());
-    if (times_.takes_any()) take_checkpoint(position, inputs);
+    checkpoints_.before(
+        position, [&](std::size_t i) { return bytes_of(state_[i]); },
+        [&](std::size_t k) { return inputs[k]; });
     if (has_finished)
       for (std::size_t i = 1; i < inputs.size(); ++i) inputs[i] = finished_->seen(inputs[i], i - 1);
     DimEnv env = has_finished ? finished_->body().env() : attrs_.body.env();
-    name_alike(attrs_, own_dims_, dims_made_twice_, inputs, env);
+    name_alike(attrs_, own_dims_, *dims_made_twice_, inputs, env);
     std::optional<detail::RunningEntries> entries;
     if (has_finished && thread_mode.nan_checks) entries.emplace(Tensors{running});
     Tensors before;
@@ -150,64 +155,22 @@ class LoopRun {
   }
 
   void put_term(std::size_t i, std::int64_t position, Tensor term) {
-    const LoopStack& stack = attrs_.stacks[i];
-    if (stack.is_checkpoint()) {
-      if (times_.now().takes && stack.role != StackRole::checkpoint_step && times_.source(i) < 0)
-        lists_[i].keep(std::move(term));
-    } else if (stack.is_in_file()) {
-      spill(i, position, term);
-    } else if (is_chunked_) {
-      put_chunk(i, position, term);
-    } else if (stack.is_list) {
-      lists_[i].put(position, iterations_.limit, std::move(term));
-    } else {
-      in_iteration(iterations_.number(), attrs_.name,
-                   [&] { stacks_[i].put(position, std::move(term)); });
-    }
+    const auto put = [&] {
+      std::visit([&](auto& stack) { stack.put(std::move(term), position); }, stacks_[i]);
+    };
+    // Terms of a tensor may differ in their types, which the error tells.
+    if (std::holds_alternative<TensorStack>(stacks_[i]) && !is_chunked_)
+      in_iteration(iterations_.number(), attrs_.name, put);
+    else
+      put();
   }
 
-  /// Returns a slice of saved steps; in a chunked loop, the slices of a chunk.
+  /// Returns a slice of residuals; in a chunked loop, the slices of a chunk.
   Tensor residual_slice(std::size_t i, std::int64_t position) const {
-    ResidualSource& steps = *residuals_[i]->steps;
-    const Tensor& all = *operands_of(attrs_, args_.in).slices[i].tensor;
-    if (!is_chunked_) {
-      steps.need(position, 1);
-      return step_of_residual(all, position);
-    }
-    const std::int64_t first = chunks_.first(position), count = chunks_.steps_of(position);
-    steps.need(first, count);
-    Tensors slices;
-    for (std::int64_t k = first; k < first + count; ++k) slices.push_back(step_of_residual(all, k));
-    return all.type().is_list() ? make_list(all.type().element(), slices)
-                                : stack(slices, chunk_dims_[static_cast<std::size_t>(position)]);
-  }
-  /// Returns how many time steps ran before the iteration at a position.
-  std::int64_t steps_before(std::int64_t position) const {
-    if (!is_chunked_) return iterations_.count();
-    return attrs_.trips.is_reverse
-               ? chunks_.steps - chunks_.first(position) - chunks_.steps_of(position)
-               : chunks_.first(position);
-  }
-  /// inputs: of the body, before finished entries are filled.
-  void take_checkpoint(std::int64_t position, const Tensors& inputs) {
-    times_.begin(steps_before(position), [&](std::size_t i) { return bytes_of(state_[i]); });
-    if (times_.opens_file()) open_file();
-    for (std::size_t j = 0; j < lists_.size(); ++j) {
-      if (!attrs_.stacks[j].is_checkpoint()) continue;
-      for (int i = 0; i < times_.now().drops; ++i) lists_[j].thin();
-      if (!times_.now().takes) continue;
-      if (attrs_.stacks[j].role == StackRole::checkpoint_step)
-        lists_[j].keep(tensor({steps_before(position), is_chunked_ ? chunks_.size : 1}, {}, i64));
-      else if (times_.source(j) >= 0)
-        lists_[j].keep(inputs[static_cast<std::size_t>(times_.source(j))]);
-    }
-  }
-
-  void open_file() {
-    const auto limit = times_.puts(iterations_.expected(), is_chunked_ ? chunks_.size : 1);
-    for (std::size_t j = 0; j < lists_.size(); ++j)
-      if (attrs_.stacks[j].is_checkpoint() && attrs_.stacks[j].is_in_file())
-        lists_[j].spill_to(spills_.make_for_checkpoints(attrs_, j, limit));
+    const ResidualSlices slices(leaves_, *operands_of(attrs_, args_.in).slices[i].tensor);
+    return is_chunked_
+               ? slices.slices_of_chunk(position, chunk_dims_[static_cast<std::size_t>(position)])
+               : slices.slice(position);
   }
 
   /// Returns the position that the body receives.
@@ -215,56 +178,12 @@ class LoopRun {
     if (is_chunked_) return tensor({chunks_.first(position), chunks_.steps}, {}, i64);
     return scalar(iterations_.step_at(position), i64);
   }
-  /// Splits the term of a chunk into time steps, in the order in which the loop runs.
-  void put_chunk(std::size_t i, std::int64_t chunk, const Tensor& term) {
-    Tensors steps = steps_of(term);
-    const auto count = static_cast<std::int64_t>(steps.size());
-    for (std::int64_t k = 0; k < count; ++k) {
-      const std::int64_t step = attrs_.trips.is_reverse ? count - 1 - k : k,
-                         position = chunks_.first(chunk) + step;
-      Tensor element = std::move(steps[static_cast<std::size_t>(step)]);
-      if (attrs_.stacks[i].is_list)
-        lists_[i].put(position, chunks_.steps, std::move(element));
-      else
-        stacks_[i].put(position, std::move(element));
-    }
-  }
-  /// Returns the time steps of a chunk's term.
-  static Tensors steps_of(const Tensor& term) {
-    return term.type().is_list() ? list_elements(term) : unstack_shown(term, 0);
-  }
-
-  Spilled& spilled(std::size_t i) {
-    Ref<Spilled>& steps = spilled_[i];
-    if (!steps) steps = spills_.make_for_steps(attrs_, i, chunks_, iterations_.expected());
-    return *steps;
-  }
-  void spill(std::size_t i, std::int64_t position, const Tensor& term) {
-    if (!is_chunked_) return spilled(i).put(position, term);
-    std::int64_t step = chunks_.first(position);
-    for (const Tensor& of : steps_of(term)) spilled(i).put(step++, of);
-  }
-  Tensor spilled_value(std::size_t i, const TensorType& term, const Dim& fresh) {
-    const TensorType step =
-        spilled(i).type().value_or(without_iterations(remove_chunk_dim(attrs_, term)));
-    const Ref<ResidualSource> steps(&spilled(i));
-    if (attrs_.stacks[i].is_list) return make_residual(step.as_list(), steps, 0);
-    Dims dims{stack_dim(i, fresh)};
-    dims.insert(dims.end(), step.dims().begin(), step.dims().end());
-    return make_residual(step.with(dims), steps, 0);
-  }
-
   FinishedEntries& finished() {
-    if (!finished_) finished_.emplace(attrs_, input_types());
+    if (!finished_) finished_.emplace(attrs_, input_types_);
     return *finished_;
   }
-  std::vector<TensorType> input_types() const {
-    std::vector<TensorType> types;
-    for (const OpInput& input : args_.in) types.push_back(input.tensor->type());
-    return types;
-  }
   TensorType without_iterations(const TensorType& type) {
-    return type_without_iterations(attrs_, input_types(), type);
+    return type_without_iterations(attrs_, input_types_, type);
   }
 
   void finish() {
@@ -275,7 +194,7 @@ class LoopRun {
     const Dim fresh = attrs_.trips.makes_dim ? iterations_.made_dim() : Dim(0);
     std::copy(state_.begin(), state_.end(), results.carries.begin());
     for (std::size_t i = 0; i < results.stacks.size(); ++i)
-      results.stacks[i] = finished_stack(i, body_.types[formals.stacks[i]], fresh);
+      std::visit([&](auto& stack) { stack.finish(results.stacks[i], fresh); }, stacks_[i]);
     for (std::size_t i = 0; i < results.sums.size(); ++i) {
       const TensorType& type = body_.types[formals.sums[i]];
       Tensor sum = sums_[i].take();
@@ -290,54 +209,29 @@ class LoopRun {
     if (results.token) *results.token = iterations_.token(fresh);
   }
 
-  /// term: type of the stack's term in the body. fresh: the dim that the loop makes.
-  Tensor finished_stack(std::size_t i, const TensorType& term, const Dim& fresh) {
-    const LoopStack& stack = attrs_.stacks[i];
-    if (const Ref<ResidualSource> kept = lists_[i].in_file())
-      return make_residual(without_iterations(term).as_list(), kept, 0);
-    if (stack.is_in_file() && !stack.is_checkpoint()) return spilled_value(i, term, fresh);
-    if (stack.is_list) {
-      const Tensors& elements = lists_[i].elements();
-      const TensorType element = element_of_stack(attrs_, i, term);
-      return make_list(elements.empty() ? without_iterations(element) : common_type(elements),
-                       elements);
-    }
-    const Dim dim = stack_dim(i, fresh);
-    // If iterations end before the dim does, the remaining positions are zero.
-    if (!stacks_[i].is_empty()) return stacks_[i].finish(dim);
-    Dims dims{dim};
-    const TensorType element = without_iterations(remove_chunk_dim(attrs_, term));
-    dims.insert(dims.end(), element.dims().begin(), element.dims().end());
-    return zeros(element.with(dims));
-  }
-  /// Returns the dim of a stack behind the loop.
-  Dim stack_dim(std::size_t i, const Dim& fresh) const {
-    const Dim& dim = attrs_.trips.makes_dim ? fresh : attrs_.stacks[i].dim;
-    return dim.has_size() ? dim : Dim(iterations_.count());
-  }
-
-  std::optional<Dim> dim_known_before(const LoopStack& stack) const {
-    if (stack.is_list || attrs_.trips.makes_dim || !stack.dim.has_size()) return {};
-    return stack.dim;
+  static std::vector<TensorType> types_of(OpInputs inputs) {
+    std::vector<TensorType> types;
+    for (const OpInput& input : inputs) types.push_back(input.tensor->type());
+    return types;
   }
 
   KernelArgs& args_;
   const LoopAttrs& attrs_;
   const bool is_chunked_ = attrs_.chunking.over_chunks;
   const Graph& body_;
+  const std::vector<TensorType> input_types_;
   Iterations iterations_;
   Chunks chunks_;    ///< of a chunked loop
   Dims chunk_dims_;  ///< by chunk
+  const LeafContext leaves_{attrs_, input_types_, chunks_, iterations_};
   Tensors state_, body_captures_, cond_captures_;
   std::vector<Tensors> slices_;
   std::vector<const ResidualValue*> residuals_;  ///< by slice; null if all of it is in memory
   std::vector<std::size_t> own_dims_;            ///< slices with dims made by iterations
-  std::vector<std::pair<Dim, Dim>> dims_made_twice_;
-  std::vector<StackList> lists_;
-  CheckpointTimes times_{attrs_};
+  std::optional<DimsMadeTwice> dims_made_twice_;
   Spills spills_;
-  std::vector<Ref<Spilled>> spilled_;  ///< by stack; null if it is not spilled
-  std::vector<StackWriter> stacks_;
+  CheckpointStacks checkpoints_{leaves_, spills_};
+  std::vector<Stack> stacks_;
   std::vector<TermSum> sums_;
   std::optional<FinishedEntries> finished_;
 };

@@ -70,7 +70,11 @@ Optimised simplified(GraphDump& dump, Ref<Graph> recorded) {
   const auto pass = [&, &graph = graph](const char* name, const auto& make) {
     graph = apply(dump, name, make, *graph);
   };
-  for (std::size_t before = 0; before != size_of_text(*graph);) {
+  // Each round but the last removes records or leaves. A round sees all loops of a level, so that
+  // more rounds than levels are rarely of use.
+  constexpr int kMaxRounds = 16;
+  std::size_t before = 0;
+  for (int round = 0; round < kMaxRounds && before != size_of_text(*graph); ++round) {
     before = size_of_text(*graph);
     // Computes ops on constants.
     pass("fold_constants", fold_constants);

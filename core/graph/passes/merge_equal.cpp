@@ -5,12 +5,8 @@
 #include <unordered_map>
 
 #include "reel/core/dims/dim_slices.h"
-#include "reel/core/ops/control/checkpointed.h"
-#include "reel/core/ops/control/cond.h"
-#include "reel/core/ops/control/custom_vjp_parts.h"
+#include "reel/core/graph/passes/dim_meetings.h"
 #include "reel/core/ops/control/effects.h"
-#include "reel/core/ops/control/fused.h"
-#include "reel/core/ops/control/recompute.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/types/dim_symbol.h"
 
@@ -25,52 +21,13 @@ struct Emitted {
   Recompute recompute;
 };
 
-/// Returns the dim's name inside a body or branch; nothing if the name belongs to another dim
-/// there.
-std::optional<Dim> inside(const SubGraph& sub, const Dim& dim) {
-  for (const auto& [symbol, outside] : sub.bindings)
-    if (outside == dim) return symbol;
-  for (const auto& [symbol, outside] : sub.bindings)
-    if (symbol == dim) return std::nullopt;
-  return dim;
-}
-
-/// Returns the bodies, branches and functions that a record holds.
-std::vector<SubGraph> sub_graphs_of(const OpRecord& record) {
-  const Attrs* const attrs = record.attrs.get();
-  const auto of_loop = [](const LoopAttrs& loop) { return std::vector{loop.body, loop.cond}; };
-  if (record.op == &loop_op) return of_loop(get<LoopAttrs>(attrs));
-  if (record.op == &recompute_op) return of_loop(get<RecomputeAttrs>(attrs).saving());
-  if (record.op == &cond_op) return {get<CondAttrs>(attrs).on_true, get<CondAttrs>(attrs).on_false};
-  if (record.op == &checkpointed_op) return {get<CheckpointedAttrs>(attrs).body};
-  if (record.op == &fused_op) return {get<FusedAttrs>(attrs).body};
-  if (is_custom_vjp(*record.op)) return {custom_vjp_parts(record.attrs).graph};
-  return {};
-}
-
-}  // namespace
-
-bool dims_meet(const Graph& graph, const Dim& a, const Dim& b) {
-  const auto has_both = [&](const TensorType& type) {
-    return contains(type.dims(), a) && contains(type.dims(), b);
-  };
-  if (std::ranges::any_of(graph.types, has_both)) return true;
-  const auto meet_inside = [&](const SubGraph& sub) {
-    if (!sub) return false;
-    const std::optional<Dim> inside_a = inside(sub, a), inside_b = inside(sub, b);
-    return inside_a && inside_b && dims_meet(*sub.graph, *inside_a, *inside_b);
-  };
-  return std::ranges::any_of(graph.records, [&](const OpRecord& record) {
-    return record.attrs && std::ranges::any_of(sub_graphs_of(record), meet_inside);
-  });
-}
-
-namespace {
-
 class Merger {
  public:
   Merger(const Graph& from, std::size_t same_program_from)
-      : from_(from), same_program_from_(same_program_from), value_(from.types.size(), ~0u) {}
+      : from_(from),
+        same_program_from_(same_program_from),
+        meetings_(from),
+        value_(from.types.size(), ~0u) {}
 
   Ref<Graph> run(std::vector<ValueId>* values, std::size_t* boundary) {
     Ref<Graph> to(new Graph);
@@ -99,7 +56,7 @@ class Merger {
     const OpRecord& record = from_.records[r];
     Emitted next{record.op, record.attrs, {}, {}, record.source, record.recompute};
     for (const ValueId v : from_.inputs_of(record)) next.in.push_back(value_[v]);
-    if (next.attrs && !merged_.empty()) next.attrs = next.attrs->resolve(renamed_);
+    if (next.attrs && !merged_into_.empty()) next.attrs = next.attrs->resolve(renamed_);
     if (record.op->is_identity) {
       alias(from_.outputs_of(record)[0], next.in[0]);
       return;
@@ -136,7 +93,7 @@ class Merger {
   }
 
   TensorType renamed(const TensorType& type) {
-    if (merged_.empty() || !type.node()->has_symbols) return type;
+    if (merged_into_.empty() || !type.node()->has_symbols) return type;
     Dims dims;
     for (const Dim& dim : type.dims()) dims.push_back(renamed(dim));
     return type.with(dims);
@@ -150,8 +107,7 @@ class Merger {
     if (length_dims == dim.length_dims()) return dim;
     const Dim made = dim_symbol(dim.name(), std::move(length_dims));
     copy_slice(dim, made);
-    renamed_.bind(dim, made);
-    merged_.emplace_back(dim, made);
+    add_merged(dim, made);
     return made;
   }
 
@@ -171,9 +127,12 @@ class Merger {
       for (std::size_t i = 0; type != other && i < type.dims().size(); ++i) {
         const Dim &a = type.dims()[i], &b = other.dims()[i];
         if (!a.is_symbol() || a.node() == b.node()) continue;
-        if (dims_meet(from_, a, b)) return true;
-        for (const auto& [merged, into] : merged_)
-          if (into == b && dims_meet(from_, a, merged)) return true;
+        if (meetings_.meet(a, b)) return true;
+        const auto into_b = merged_into_.find(b.node());
+        if (into_b != merged_into_.end() &&
+            std::ranges::any_of(into_b->second,
+                                [&](const Dim& merged) { return meetings_.meet(a, merged); }))
+          return true;
       }
     }
     return false;
@@ -186,15 +145,19 @@ class Merger {
     for (int i = 0; i < from_.types[v].rank(); ++i) {
       const Dim &dim = from_.types[v].dims()[i], &other = to_->types[same].dims()[i];
       if (dim.node() == other.node() || !dim.is_symbol()) continue;
-      renamed_.bind(dim, other);
-      merged_.emplace_back(dim, other);
+      add_merged(dim, other);
     }
+  }
+
+  void add_merged(const Dim& dim, const Dim& into) {
+    renamed_.bind(dim, into);
+    merged_into_[into.node()].push_back(dim);
   }
 
   /// Renames merged dims where they are mentioned before the record that makes them: an input that
   /// is added last, such as a cotangent, has dims that records make.
   void rename_earlier() {
-    if (merged_.empty()) return;
+    if (merged_into_.empty()) return;
     for (TensorType& type : to_->types) type = renamed(type);
     for (Emitted& e : emitted_)
       if (e.attrs) e.attrs = e.attrs->resolve(renamed_);
@@ -329,13 +292,14 @@ class Merger {
 
   const Graph& from_;
   std::size_t same_program_from_;
+  mutable DimMeetings meetings_;
   Graph* to_ = nullptr;
   std::vector<ValueId> value_;
   std::vector<Emitted> emitted_;
   std::unordered_multimap<std::size_t, std::size_t> loops_;  ///< emitted ones, by hash_of_loop
   std::unordered_multimap<std::size_t, std::size_t> known_;
   DimEnv renamed_ = DimEnv::renaming();
-  std::vector<std::pair<Dim, Dim>> merged_;  // a dim of from_, and the dim of *to_ that replaces it
+  std::unordered_map<const DimNode*, Dims> merged_into_;  ///< dims of from_, by the one of *to_
 };
 
 }  // namespace

@@ -28,7 +28,4 @@ Ref<Graph> merge_equal(const Graph& graph, std::vector<ValueId>* values = nullpt
                        std::size_t* boundary = nullptr,
                        std::size_t same_program_from = ~std::size_t{0});
 
-/// Returns true if a value of the graph, or of a body, branch or function in it, has both dims.
-bool dims_meet(const Graph& graph, const Dim& a, const Dim& b);
-
 }  // namespace reel

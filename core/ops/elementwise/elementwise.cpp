@@ -156,7 +156,16 @@ Tensor div(const Arg& a, const Arg& b) { return apply(div_op, a, b); }
 Tensor remainder(const Arg& a, const Arg& b) { return apply(remainder_op, a, b); }
 Tensor floor_divide(const Arg& a, const Arg& b) { return apply(floor_divide_op, a, b); }
 Tensor mod(const Arg& a, const Arg& b) { return apply(mod_op, a, b); }
-Tensor pow(const Arg& a, const Arg& b) { return apply(pow_op, a, b); }
+Tensor pow(const Arg& a, const Arg& b) {
+  // Faster ops for frequent exponents, as in PyTorch and NumPy.
+  if (!a.is_number() && b.is_number() && is_float(tensor_of("pow", a).dtype())) {
+    if (b.number() == 2) return square(a);
+    if (b.number() == 3) return tensor_of("pow", a) * square(a);
+    if (b.number() == 0.5) return sqrt(a);
+    if (b.number() == -1) return reciprocal(a);
+  }
+  return apply(pow_op, a, b);
+}
 Tensor maximum(const Arg& a, const Arg& b) { return apply(maximum_op, a, b); }
 Tensor minimum(const Arg& a, const Arg& b) { return apply(minimum_op, a, b); }
 Tensor clip(const Arg& x, const Arg& low, const Arg& high) {

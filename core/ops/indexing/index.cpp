@@ -2,10 +2,8 @@
 #include "reel/core/ops/indexing/index.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "reel/core/base/str.h"
-#include "reel/core/dims/dim_facts.h"
 #include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
@@ -15,7 +13,6 @@
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/along_axis.h"
 #include "reel/core/ops/shape/iteration_batching.h"
-#include "reel/core/ops/shape/padding_runs.h"
 #include "reel/core/ops/shape/sliced_dims.h"
 #include "reel/core/types/sizes.h"
 
@@ -72,154 +69,9 @@ void check_indices(std::string_view op, const TensorType& x, const TensorType& i
   }
 }
 
-// ---- Kernels ------------------------------------------------------------------------------------
-
-std::string place_of_element(std::int64_t flat, const TensorType& type) {
-  if (!type.rank()) return "";
-  std::vector<std::int64_t> at(type.sizes().size());
-  for (std::size_t i = at.size(); i-- > 0; flat /= type.sizes()[i]) at[i] = flat % type.sizes()[i];
-  return str(" at [", join(at, ","), "] of ", type);
-}
-
-namespace {
-
-/// Repeats the numbers (i32, over some dims of the type) for every element of the type.
-std::vector<std::int32_t> repeat_over(const TensorType& type, const Tensor& numbers) {
-  const Steps to = steps_of(type), from = steps_of(numbers.type());
-  StridedAxes axes;
-  for (int i = 0; i < type.rank(); ++i) {
-    const auto axis = static_cast<std::size_t>(i);
-    const int at = find(numbers.dims(), dim_at(type, i));
-    axes.push_back({type.sizes()[axis], to[axis], at < 0 ? 0 : from[static_cast<std::size_t>(at)]});
-  }
-  std::vector<std::int32_t> result(static_cast<std::size_t>(type.numel()));
-  copy_strided(sizeof(std::int32_t), axes, result.data(), numbers.data<void>());
-  return result;
-}
-
-/// Returns the position that an index means along `length` of the `size` positions of an axis.
-/// Returns less than kNoPlace if it is out of range.
-std::int64_t place_of(std::int64_t index, std::int64_t size, std::int64_t length, bool may_be_none,
-                      IndexRule rule) {
-  constexpr std::int64_t kOutOfRange = kNoPlace - 1;
-  if (rule == IndexRule::clip) {
-    if (length > 0) return std::clamp<std::int64_t>(index, 0, length - 1);
-    return may_be_none ? kNoPlace : kOutOfRange;
-  }
-  if (index >= 0) return index < size ? index : kOutOfRange;
-  if (rule == IndexRule::from_end && index >= -length) return index + length;
-  return rule == IndexRule::optional ? kNoPlace : kOutOfRange;
-}
-
-}  // namespace
-
-Places places_of(std::string_view op, const Tensor& indices, const TensorType& x,
-                 const GatherAttrs& attrs) {
-  const TensorType& type = indices.type();
-  const std::int64_t count = type.numel();
-  std::int64_t size = 1;
-  for (int i = attrs.axis; i < attrs.axis + attrs.count; ++i)
-    size *= x.sizes()[static_cast<std::size_t>(i)];
-  Places places(static_cast<std::size_t>(count));
-  visit(type.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    std::copy_n(indices.data<T>(), count, places.begin());
-  });
-  std::vector<char> is_padding(type.is_ragged() ? static_cast<std::size_t>(count) : 0);
-  for_each_padding(type, [&](std::int64_t first, std::int64_t run) {
-    std::fill_n(is_padding.begin() + first, run, true);
-  });
-  const bool has_lengths = (attrs.rule == IndexRule::from_end || attrs.rule == IndexRule::clip) &&
-                           is_masked(x, attrs.axis);
-  std::vector<std::int32_t> lengths;
-  if (has_lengths) lengths = repeat_over(type, Tensor(dim_at(x, attrs.axis).node()->lengths));
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto k = static_cast<std::size_t>(i);
-    const std::int64_t index = places[k];
-    if (!is_padding.empty() && is_padding[k]) {
-      places[k] = kNoPlace;
-      continue;
-    }
-    const std::int64_t length = has_lengths ? lengths[k] : size;
-    places[k] =
-        place_of(index, size, length, is_made_from_lengths(dim_at(x, attrs.axis)), attrs.rule);
-    if (places[k] < kNoPlace)
-      throw IndexError(
-          str(op, ": index ", index, place_of_element(i, type), " is out of range for ",
-              axis_name(x, attrs.axis),
-              has_lengths && index < 0 ? ", where the entry has length " : ", which has size ",
-              has_lengths && index < 0 ? length : size));
-  }
-  return places;
-}
-
-GatherWalk::GatherWalk(const TensorType& x, const TensorType& indices, const GatherAttrs& attrs) {
-  const Steps in_x = steps_of(x), in_indices = steps_of(indices);
-  axis_step_ = in_x[static_cast<std::size_t>(attrs.axis + attrs.count - 1)];
-  for (int i = 0; i < x.rank(); ++i) {
-    if (attrs.is_indexed(i)) {
-      for (std::size_t k = 0; i == attrs.axis && k < attrs.matched.size(); ++k)
-        if (attrs.matched[k] < 0) push({indices.sizes()[k], 0, in_indices[k]});
-      continue;
-    }
-    const auto found = std::find(attrs.matched.begin(), attrs.matched.end(), i);
-    const auto k = static_cast<std::size_t>(found - attrs.matched.begin());
-    push({x.sizes()[static_cast<std::size_t>(i)], in_x[static_cast<std::size_t>(i)],
-          found == attrs.matched.end() ? 0 : in_indices[k]});
-  }
-  if (!axes_.empty() && axes_.back().in_x == 1 && axes_.back().in_indices == 0) {
-    run_ = axes_.back().size;
-    axes_.pop_back();
-  }
-}
-
-void GatherWalk::push(const Axis& axis) {
-  if (axis.size == 1) return;
-  if (!axes_.empty()) {
-    Axis& before = axes_.back();
-    if (before.in_x == axis.in_x * axis.size && before.in_indices == axis.in_indices * axis.size) {
-      before = {before.size * axis.size, axis.in_x, axis.in_indices};
-      return;
-    }
-  }
-  axes_.push_back(axis);
-}
-
-namespace {
-
-/// A size known at compile time is copied as one load and one store.
-template <std::size_t kBytes>
-void gather_runs(const GatherWalk& walk, const Places& places, std::size_t item, const char* x,
-                 char* out) {
-  const std::size_t bytes = kBytes ? kBytes : static_cast<std::size_t>(walk.run()) * item;
-  walk.each(places, [&](std::int64_t from) {
-    if (from == kNoPlace)
-      std::memset(out, 0, bytes);
-    else
-      std::memcpy(out, x + static_cast<std::size_t>(from) * item, bytes);
-    out += bytes;
-  });
-}
-
-void gather_kernel(KernelArgs& a) {
-  const GatherAttrs& attrs = a.attr<GatherAttrs>();
-  const Tensor &x = a.input(0), &indices = a.input(1);
-  const Places places = places_of(attrs.function, indices, x.type(), attrs);
-  const Tensor& out = a.make();
-  if (out.type().numel() == 0) return;
-  const GatherWalk walk(x.type(), indices.type(), attrs);
-  const std::size_t item = size_of(x.dtype());
-  switch (static_cast<std::size_t>(walk.run()) * item) {
-    case 4:
-      return gather_runs<4>(walk, places, item, x.data<char>(), out.data<char>());
-    case 8:
-      return gather_runs<8>(walk, places, item, x.data<char>(), out.data<char>());
-    default:
-      return gather_runs<0>(walk, places, item, x.data<char>(), out.data<char>());
-  }
-}
-
 // ---- Ops ----------------------------------------------------------------------------------------
+
+namespace {
 
 void gather_type(TypeArgs& a) {
   const GatherAttrs& attrs = a.attr<GatherAttrs>();
@@ -343,10 +195,15 @@ const Op gather_op{
     .vjp =
         [](Vjp& at) {
           if (gives_rows(at)) return add_gathered_rows(at);
-          at.add(0, scatter_positions(zeros(at.input_type(0)), at.input(1), at.cotangent(),
-                                      at.attrs()));
+          const bool reads_shape = at.attr<GatherAttrs>().reads_shape;
+          at.add(0,
+                 scatter_positions(reads_shape ? zeros_like(at.input(0)) : zeros(at.input_type(0)),
+                                   at.input(1), at.cotangent(), at.attrs()));
         },
-    .reads = {.inputs = 0b10},
+    .reads_by =
+        [](const Attrs* attrs, std::uint32_t wanted) {
+          return OpReads{.inputs = 0b10 | reads_shape<GatherAttrs>(attrs, wanted).inputs};
+        },
     .samples =
         [] {
           const Dim batch("batch", 3), classes("classes", 4);
@@ -356,6 +213,8 @@ const Op gather_op{
           // gather does not.
           samples.push_back(gather_sample({batch, classes}, {time}, 1));
           samples.push_back(gather_sample({time, classes}, {batch}, 1));
+          samples.push_back({{{TensorType(f32, {4, 2})}, {TensorType(i32, {3}), -4, 3, false}},
+                             make_attrs(GatherAttrs{.matched = {-1}, .reads_shape = true})});
           return samples;
         },
     .iteration_batching = gather_across_iterations,
@@ -365,29 +224,13 @@ const Op gather_op{
     .reads_lengths = index_reads_lengths,
 };
 
-const Op gather_unknown_op{
-    .name = "gather_unknown",
-    .type = gather_type,
-    .kernel = gather_kernel,
-    .vjp =
-        [](Vjp& at) {
-          at.add(0, scatter_positions(zeros_like(at.input(0)), at.input(1), at.cotangent(),
-                                      at.attrs()));
-        },
-    .reads = {.inputs = 0b11},
-    .samples =
-        [] {
-          return OpSamples{{{{TensorType(f32, {4, 2})}, {TensorType(i32, {3}), -4, 3, false}},
-                            make_attrs(GatherAttrs{0, {-1}})}};
-        },
-    .axes = gathered_axes,
-    .zero_if = [](const Attrs*, std::uint32_t zeros) { return (zeros & 0b1) != 0; },
-    .fails = index_fails,
-    .reads_lengths = index_reads_lengths,
-};
-
 Tensor gather_positions(const Tensor& x, const Tensor& indices, const AttrsRef& attrs) {
-  return bind(has_unknown_size(x.type()) ? gather_unknown_op : gather_op, {x, indices}, attrs);
+  const auto& given = get<GatherAttrs>(attrs.get());
+  const bool reads_shape = has_unknown_size(x.type());
+  if (given.reads_shape == reads_shape) return bind(gather_op, {x, indices}, attrs);
+  GatherAttrs own = given;
+  own.reads_shape = reads_shape;
+  return bind(gather_op, {x, indices}, make_attrs(std::move(own)));
 }
 
 Tensor take_along(const Tensor& x, const Tensor& indices, int axis) {
@@ -469,7 +312,7 @@ Tensor gather_for(std::string function, const Tensor& x, const Tensor& given, co
 }
 
 namespace {
-const Op* const kIndexOps[] = {&gather_op, &gather_unknown_op};
+const Op* const kIndexOps[] = {&gather_op};
 }
 std::span<const Op* const> index_ops() { return kIndexOps; }
 

@@ -32,6 +32,7 @@ struct GatherAttrs {
   int count = 1;
   IndexRule rule = IndexRule::from_end;
   std::string function = "gather";  ///< function that the user called, for IndexError messages
+  bool reads_shape = false;  ///< see reads_shape(); follows from the operand, so it is no field
   template <class F>
   static void fields(F&& f) {
     f("axis", &GatherAttrs::axis);
@@ -50,8 +51,6 @@ Failures index_fails(const Attrs* attrs);
 bool index_reads_lengths(const OpCall& call, std::size_t in, int axis);
 
 extern const Op gather_op;
-/// gather from a tensor with plain sizes that only a run determines: its vjp reads x for them.
-extern const Op gather_unknown_op;
 /// Axes of the indices without a pair are the result's in place of the indexed axes.
 void gathered_axes(const OpCall& call, AxisFactors& f);
 /// Adds updates to a tensor at the elements that gather would read.
@@ -98,12 +97,29 @@ using Places = boost::container::small_vector<std::int64_t, 16>;
 Places places_of(std::string_view op, const Tensor& indices, const TensorType& x,
                  const GatherAttrs& attrs);
 
+/// The kernel of gather.
+void gather_kernel(KernelArgs& a);
+
 /// Iterates over the result of gather: a loop over its axes, with steps in x and in the indices.
 /// The innermost unit is a run of elements that is contiguous in both.
 class GatherWalk {
  public:
   GatherWalk(const TensorType& x, const TensorType& indices, const GatherAttrs& attrs);
   std::int64_t run() const { return run_; }
+  /// Returns the step in x from one position along the indexed axes to the next.
+  std::int64_t axis_step() const { return axis_step_; }
+
+  struct Axis {
+    std::int64_t size, in_x, in_indices;
+  };
+  /// Calls fn(axis, x, indices) for every line along the innermost axis, in order, with the line's
+  /// first elements in x, apart from its positions along the indexed axes, and in the indices.
+  template <class Fn>
+  void each_line(Fn&& fn) const {
+    if (!run_) return;
+    if (axes_.empty()) return fn(Axis{1, 0, 0}, std::int64_t{0}, std::int64_t{0});
+    walk_lines(0, 0, 0, fn);
+  }
 
   /// Calls fn(first element of x's run, or kNoPlace) for every run of the result, in order.
   template <class Fn>
@@ -112,11 +128,15 @@ class GatherWalk {
   }
 
  private:
-  struct Axis {
-    std::int64_t size, in_x, in_indices;
-  };
   void push(const Axis& axis);
 
+  template <class Fn>
+  void walk_lines(std::size_t depth, std::int64_t in_x, std::int64_t in_indices, Fn& fn) const {
+    const Axis& axis = axes_[depth];
+    if (depth + 1 == axes_.size()) return fn(axis, in_x, in_indices);
+    for (std::int64_t i = 0; i < axis.size; ++i, in_x += axis.in_x, in_indices += axis.in_indices)
+      walk_lines(depth + 1, in_x, in_indices, fn);
+  }
   template <class Fn>
   void walk(std::size_t depth, std::int64_t in_x, std::int64_t in_indices, const Places& places,
             Fn& fn) const {

@@ -134,6 +134,17 @@ void add_rows_kernel(KernelArgs& a) {
 
 // ---- take_rows, put_rows, add_rows --------------------------------------------------------------
 
+namespace {
+
+/// Attributes of take_rows if only a run determines the sizes of the table: its vjp reads the table
+/// for them. Otherwise it has no attributes.
+struct TakeRowsAttrs {
+  template <class F>
+  static void fields(F&&) {}
+};
+
+}  // namespace
+
 const Op take_rows_op{
     .name = "take_rows",
     .type =
@@ -144,21 +155,19 @@ const Op take_rows_op{
         },
     .kernel = take_rows_kernel,
     .vjp =
-        [](Vjp& at) { at.add(0, add_rows(zeros(at.input_type(0)), at.input(1), at.cotangent())); },
-    .reads = {.inputs = 0b10},
-    .samples = [] { return table_samples(false); },
-    .fails = never_fails,
-};
-
-/// take_rows of a table with sizes that only a run determines: its vjp reads the table for them.
-const Op take_rows_unknown_op{
-    .name = "take_rows_unknown",
-    .type = [](TypeArgs& a) { take_rows_op.type(a); },
-    .kernel = take_rows_kernel,
-    .vjp =
-        [](Vjp& at) { at.add(0, add_rows(zeros_like(at.input(0)), at.input(1), at.cotangent())); },
-    .reads = {.inputs = 0b11},
-    .samples = [] { return table_samples(false); },
+        [](Vjp& at) {
+          const Tensor none = at.attrs() ? zeros_like(at.input(0)) : zeros(at.input_type(0));
+          at.add(0, add_rows(none, at.input(1), at.cotangent()));
+        },
+    .reads_by = [](const Attrs* attrs,
+                   std::uint32_t) { return OpReads{.inputs = attrs ? 0b11u : 0b10u}; },
+    .samples =
+        [] {
+          OpSamples samples = table_samples(false);
+          samples.push_back(samples[0]);
+          samples.back().attrs = make_attrs(TakeRowsAttrs{});
+          return samples;
+        },
     .fails = never_fails,
 };
 
@@ -316,8 +325,8 @@ Coalesced coalesce_rows(const Tensor& values, const Tensor& numbers, std::int64_
 }
 
 Tensor take_rows(const Tensor& table, const Tensor& numbers) {
-  return bind(has_unknown_size(table.type()) ? take_rows_unknown_op : take_rows_op,
-              {table, numbers});
+  return bind(take_rows_op, {table, numbers},
+              has_unknown_size(table.type()) ? make_attrs(TakeRowsAttrs{}) : AttrsRef());
 }
 Tensor put_rows(Tensor table, const Tensor& numbers, const Tensor& values) {
   return bind(put_rows_op, {std::move(table), numbers, values});
@@ -350,8 +359,7 @@ void overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor& va
 }
 
 namespace {
-const Op* const kRowOps[] = {&take_rows_op, &take_rows_unknown_op, &add_rows_op, &put_rows_op,
-                             &coalesce_rows_op};
+const Op* const kRowOps[] = {&take_rows_op, &add_rows_op, &put_rows_op, &coalesce_rows_op};
 }  // namespace
 std::span<const Op* const> row_ops() { return kRowOps; }
 

@@ -25,11 +25,14 @@ using UniformBlock = void (*)(const std::uint32_t (*words)[kPhiloxBlock], T low,
                               T* out, std::int64_t count);
 
 struct PhiloxTable {
-  PhiloxBlock block;      ///< all four words
-  PhiloxBlock one_word;   ///< the first word only, for uniform_f32
-  PhiloxBlock two_words;  ///< the first two, for uniform_f64
+  PhiloxBlock block;        ///< all four words
+  PhiloxBlock one_word;     ///< the first word only, for uniform_f32
+  PhiloxBlock two_words;    ///< the first two, for uniform_f64
+  PhiloxBlock three_words;  ///< the first three, for normal_f32
   UniformBlock<float> uniform_f32;
   UniformBlock<double> uniform_f64;
+  /// Sets out[i], for i < count <= kPhiloxBlock, to a normal number that draw i gives.
+  void (*normal_f32)(const std::uint32_t (*words)[kPhiloxBlock], float* out, std::int64_t count);
 };
 
 REEL_DECLARE_TABLES(PhiloxTable, philox_table)

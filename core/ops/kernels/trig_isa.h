@@ -44,6 +44,44 @@ inline Vector<double> sin_in_quarters(const Vector<double>& x, double quarters) 
   return xsimd::select(turns >= V(2.0), V(-0.0) - result, result);
 }
 
+/// Returns the sine of r + turns π/2, or of its complement, for |r| <= π/4. Source of the
+/// coefficients: Moshier, Cephes 2.2, sinf.
+template <Batch V>
+inline V sine_of_rest(const V& r, const V& turned) {
+  constexpr float kSin[] = {-1.6666654611e-1f, 8.3321608736e-3f, -1.9515295891e-4f};
+  constexpr float kCos[] = {4.166664568298827e-2f, -1.388731625493765e-3f, 2.443315711809948e-5f};
+  const V square = r * r, one(1.0f);
+  const V sine = xsimd::fma(r * square, polynomial(square, kSin), r);
+  const V cosine = xsimd::fma(square * square, polynomial(square, kCos), one - V(0.5f) * square);
+  const V turns = turned - V(4.0f) * xsimd::floor(turned * V(0.25f));
+  const auto is_odd = (turns == one) | (turns == V(3.0f));
+  const V result = xsimd::select(is_odd, cosine, sine);
+  return xsimd::select(turns >= V(2.0f), V(-0.0f) - result, result);
+}
+
+/// A vector of doubles, converted.
+typedef float NarrowedFloats __attribute__((vector_size(4 * kLanes<double>)));
+
+/// Returns sin(x + quarters π/2) for |x| <= kMaxRadians. The rest of x is computed in double, so
+/// that no bit of it is lost; its sine in float, with an error below two units of the last place.
+template <Batch V>
+inline V sin_of_floats(const V& x, double quarters) {
+  alignas(64) float elements[V::size], rests[V::size], turns[V::size];
+  x.store_aligned(elements);
+  for (int i = 0; i < kLanes<float>; i += kLanes<double>) {
+    const Vector<double> wide = widen(elements + i);
+    const Vector<double> n = xsimd::nearbyint(wide * Vector<double>(0x1.45f306dc9c883p-1));
+    const Vector<double> rest =
+        (wide - n * Vector<double>(0x1.921fb544p+0)) - n * Vector<double>(0x1.0b4611a626331p-34);
+    const NarrowedFloats r = __builtin_convertvector(rest.data, NarrowedFloats),
+                         turned = __builtin_convertvector((n + Vector<double>(quarters)).data,
+                                                          NarrowedFloats);
+    __builtin_memcpy(rests + i, &r, sizeof(r));
+    __builtin_memcpy(turns + i, &turned, sizeof(turned));
+  }
+  return sine_of_rest(V::load_aligned(rests), V::load_aligned(turns));
+}
+
 template <class T, bool kIsSine>
 inline T with_library(T x) {
   if constexpr (kIsSine)
@@ -52,8 +90,6 @@ inline T with_library(T x) {
     return static_cast<T>(__builtin_cos(static_cast<double>(x)));
 }
 
-/// sin or cos of floats is computed in double, which makes it exact to the last bit except for
-/// rounding.
 template <bool kIsSine, Batch V>
 inline V sine_or_cosine(const V& x) {
   using T = typename V::value_type;
@@ -65,14 +101,7 @@ inline V sine_or_cosine(const V& x) {
   if constexpr (std::is_same_v<T, double>) {
     sin_in_quarters(near, kQuarters).store_aligned(result);
   } else {
-    typedef float Floats __attribute__((vector_size(4 * kLanes<double>)));
-    alignas(64) T elements[V::size];
-    near.store_aligned(elements);
-    for (int i = 0; i < kLanes<float>; i += kLanes<double>) {
-      const Floats values =
-          __builtin_convertvector(sin_in_quarters(widen(elements + i), kQuarters).data, Floats);
-      __builtin_memcpy(result + i, &values, sizeof(values));
-    }
+    sin_of_floats(near, kQuarters).store_aligned(result);
   }
   if (!are_near) {
     alignas(64) T elements[V::size];

@@ -1,6 +1,7 @@
 // Running sums and products along an axis, and the recurrence for their gradients.
 #include "reel/core/ops/reductions/cumulative.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <vector>
 
@@ -48,60 +49,85 @@ struct SumOf<double> {
   using Type = double;
 };
 
-/// Calls fn(zero, at, state) for every element in the order of the walk. `zero` has the type of the
-/// elements, `at` is a position in memory, and `state` is `first` where an axis begins.
-template <class Fn>
-void walk(const TensorType& type, const CumulativeAttrs& attrs, int first, const Fn& fn) {
-  const AxisView view = view_axis(type, attrs.axis);
-  visit(type.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    if constexpr (!std::is_same_v<T, bool>) {
-      using Sum = typename SumOf<T>::Type;
-      std::vector<Sum> states(static_cast<std::size_t>(view.inner));
-      for (std::int64_t outer = 0; outer < view.outer; ++outer) {
-        states.assign(states.size(), static_cast<Sum>(first));
-        for (std::int64_t k = 0; k < view.size; ++k) {
-          const std::int64_t row = attrs.reverse ? view.size - 1 - k : k;
-          const std::int64_t at = (outer * view.size + row) * view.inner;
-          for (std::int64_t i = 0; i < view.inner; ++i)
-            fn(zero, at + i, states[static_cast<std::size_t>(i)]);
-        }
+/// Computes out = step(state, x, c) for the elements of an axis in the order of the walk. `state`
+/// is `first` where the axis begins. c: the last operand, which may be x.
+template <class T, class Step>
+void walk_axis(const AxisView& view, bool is_reverse, int first, const T* __restrict x,
+               const T* __restrict c, T* __restrict out, const Step& step) {
+  using Sum = typename SumOf<T>::Type;
+  const std::int64_t begin = is_reverse ? view.size - 1 : 0, by = is_reverse ? -1 : 1;
+  if (view.inner == 1) {  // several lines at a time: each is a chain of dependent steps
+    constexpr std::int64_t kLines = 8;
+    for (std::int64_t line = 0; line < view.outer; line += kLines) {
+      const std::int64_t lines = std::min(kLines, view.outer - line);
+      Sum states[kLines];
+      std::fill_n(states, kLines, static_cast<Sum>(first));
+      const auto take = [&](std::int64_t l, std::int64_t k) {
+        const std::int64_t at = (line + l) * view.size + begin + by * k;
+        out[at] = step(states[l], x[at], c[at]);
+      };
+      if (lines == kLines) {
+        for (std::int64_t k = 0; k < view.size; ++k)
+          for (std::int64_t l = 0; l < kLines; ++l) take(l, k);
+      } else {
+        for (std::int64_t l = 0; l < lines; ++l)
+          for (std::int64_t k = 0; k < view.size; ++k) take(l, k);
       }
     }
+    return;
+  }
+  std::vector<Sum> states(static_cast<std::size_t>(view.inner));
+  for (std::int64_t outer = 0; outer < view.outer; ++outer) {
+    states.assign(states.size(), static_cast<Sum>(first));
+    Sum* __restrict const state = states.data();
+    for (std::int64_t k = 0; k < view.size; ++k) {
+      const std::int64_t at = (outer * view.size + begin + by * k) * view.inner;
+      for (std::int64_t i = 0; i < view.inner; ++i)
+        out[at + i] = step(state[i], x[at + i], c[at + i]);
+    }
+  }
+}
+
+/// Calls walk_axis() for the operands and the result of a kernel.
+template <class Step>
+void walk(KernelArgs& args, int first, const Step& step) {
+  const auto& attrs = args.attr<CumulativeAttrs>();
+  const Tensor &x = args.input(0), &c = args.input(args.in.size() - 1);
+  const Tensor& out = args.make();
+  visit(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (!std::is_same_v<T, bool>)
+      walk_axis(view_axis(x.type(), attrs.axis), attrs.reverse, first, x.data<T>(), c.data<T>(),
+                out.data<T>(), step);
   });
 }
 
 void cumsum_kernel(KernelArgs& args) {
-  const auto& attrs = args.attr<CumulativeAttrs>();
-  const Tensor& x = args.input(0);
-  const Tensor& out = args.make();
-  walk(x.type(), attrs, 0, [&](auto zero, std::int64_t at, auto& sum) {
-    using T = decltype(zero);
-    using Sum = std::decay_t<decltype(sum)>;
-    const Sum before = sum;
-    sum += static_cast<Sum>(x.data<T>()[at]);
-    out.data<T>()[at] = static_cast<T>(attrs.exclusive ? before : sum);
-  });
+  if (args.attr<CumulativeAttrs>().exclusive)
+    walk(args, 0, []<class Sum, class T>(Sum& sum, T x, T) {
+      const T before = static_cast<T>(sum);
+      sum += static_cast<Sum>(x);
+      return before;
+    });
+  else
+    walk(args, 0, []<class Sum, class T>(Sum& sum, T x, T) {
+      return static_cast<T>(sum += static_cast<Sum>(x));
+    });
 }
 
 void product_before_kernel(KernelArgs& args) {
-  const Tensor& x = args.input(0);
-  const Tensor& out = args.make();
-  walk(x.type(), args.attr<CumulativeAttrs>(), 1, [&](auto zero, std::int64_t at, auto& product) {
-    using T = decltype(zero);
-    out.data<T>()[at] = static_cast<T>(product);
-    product *= static_cast<std::decay_t<decltype(product)>>(x.data<T>()[at]);
+  walk(args, 1, []<class Sum, class T>(Sum& product, T x, T) {
+    const T before = static_cast<T>(product);
+    product *= static_cast<Sum>(x);
+    return before;
   });
 }
 
 void recurrence_kernel(KernelArgs& args) {
-  const Tensor &x = args.input(0), &c = args.input(1);
-  const Tensor& out = args.make();
-  walk(x.type(), args.attr<CumulativeAttrs>(), 0, [&](auto zero, std::int64_t at, auto& state) {
-    using T = decltype(zero);
-    using Sum = std::decay_t<decltype(state)>;
-    out.data<T>()[at] = static_cast<T>(state);
-    state = static_cast<Sum>(c.data<T>()[at]) + static_cast<Sum>(x.data<T>()[at]) * state;
+  walk(args, 0, []<class Sum, class T>(Sum& state, T x, T c) {
+    const T before = static_cast<T>(state);
+    state = static_cast<Sum>(c) + static_cast<Sum>(x) * state;
+    return before;
   });
 }
 

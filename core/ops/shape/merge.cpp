@@ -49,7 +49,7 @@ std::vector<int> positions(int axis, std::size_t count) {
 // ---- merge_dims ---------------------------------------------------------------------------------
 
 void merge_type(TypeArgs& a) {
-  const auto& [axis, count, to] = a.attr<MergeDimsAttrs>();
+  const auto& [axis, count, to, reads_shape] = a.attr<MergeDimsAttrs>();
   const TensorType& x = a.in[0];
   check_axes(x, axis, count);
   const std::int64_t size =
@@ -61,12 +61,12 @@ void merge_type(TypeArgs& a) {
 }
 
 Tensor merge_positions(const Tensor& x, MergeDimsAttrs attrs) {
-  return bind(has_unknown_size(x.type()) ? merge_dims_unknown_op : merge_dims_op, {x},
-              make_attrs(std::move(attrs)));
+  attrs.reads_shape = has_unknown_size(x.type());
+  return bind(merge_dims_op, {x}, make_attrs(std::move(attrs)));
 }
 Tensor split_positions(const Tensor& x, SplitDimAttrs attrs) {
-  return bind(has_unknown_size(x.type()) ? split_dim_unknown_op : split_dim_op, {x},
-              make_attrs(std::move(attrs)));
+  attrs.reads_shape = has_unknown_size(x.type());
+  return bind(split_dim_op, {x}, make_attrs(std::move(attrs)));
 }
 
 // ---- split_dim ----------------------------------------------------------------------------------
@@ -116,24 +116,28 @@ const Op merge_dims_op{
     .storage = OpStorage::input,
     .vjp =
         [](Vjp& at) {
-          const auto& [axis, count, to] = at.attr<MergeDimsAttrs>();
+          const auto& [axis, count, to, reads_shape] = at.attr<MergeDimsAttrs>();
+          if (reads_shape) return reshape_to_input(at);
           const Dims& dims = at.input_type(0).dims();
           at.add(0,
                  split_positions(without_padding(at.cotangent(), axis),
                                  {axis, Dims(dims.begin() + axis, dims.begin() + axis + count)}));
         },
+    .reads_by = reads_shape<MergeDimsAttrs>,
     .samples =
         [] {
           const Dims& dims = sample_dims();
           const Dim wider("time", tensor({6, 2}, {dims[0]})), all("all", 12), beam("beam", 2);
-          return OpSamples{{{{TensorType(f32, {2, 3, 2})}}, make_attrs(MergeDimsAttrs{0, 2, {}})},
-                           {{{TensorType(f32, {2, 0, 3})}}, make_attrs(MergeDimsAttrs{1, 2, {}})},
-                           {{{TensorType(f32, {3})}}, make_attrs(MergeDimsAttrs{0, 1, {}})},
-                           {{{TensorType(f32, dims)}}, make_attrs(MergeDimsAttrs{1, 2, wider})},
-                           {{{TensorType(f32, {beam, dims[2]})}},
-                            make_attrs(MergeDimsAttrs{0, 2, Dim("both", 4)})},
-                           {{{TensorType(f32, {dims[0], Dim("a", 3), Dim("b", 2)})}},
-                            make_attrs(MergeDimsAttrs{0, 3, all})}};
+          return OpSamples{
+              {{{TensorType(f32, {2, 3, 2})}}, make_attrs(MergeDimsAttrs{0, 2, {}})},
+              {{{TensorType(f32, {2, 3, 2})}}, make_attrs(MergeDimsAttrs{0, 2, {}, true})},
+              {{{TensorType(f32, {2, 0, 3})}}, make_attrs(MergeDimsAttrs{1, 2, {}})},
+              {{{TensorType(f32, {3})}}, make_attrs(MergeDimsAttrs{0, 1, {}})},
+              {{{TensorType(f32, dims)}}, make_attrs(MergeDimsAttrs{1, 2, wider})},
+              {{{TensorType(f32, {beam, dims[2]})}},
+               make_attrs(MergeDimsAttrs{0, 2, Dim("both", 4)})},
+              {{{TensorType(f32, {dims[0], Dim("a", 3), Dim("b", 2)})}},
+               make_attrs(MergeDimsAttrs{0, 3, all})}};
         },
     .iteration_batching = axis_across_iterations<MergeDimsAttrs>,
     .axes =
@@ -144,11 +148,6 @@ const Op merge_dims_op{
     .fails = never_fails,
 };
 
-constinit const Op merge_dims_unknown_op =
-    same_elements_unknown("merge_dims_unknown", merge_type, [] {
-      return OpSamples{{{{TensorType(f32, {2, 3, 2})}}, make_attrs(MergeDimsAttrs{0, 2, {}})}};
-    });
-
 const Op split_dim_op{
     .name = "split_dim",
     .type = split_type,
@@ -157,6 +156,7 @@ const Op split_dim_op{
     .vjp =
         [](Vjp& at) {
           const SplitDimAttrs& attrs = at.attr<SplitDimAttrs>();
+          if (attrs.reads_shape) return reshape_to_input(at);
           // Masks only padding along the parts.
           Tensor g = at.cotangent();
           if (reduces_padding(g.type(), positions(attrs.axis, attrs.parts.size())))
@@ -164,12 +164,14 @@ const Op split_dim_op{
           at.add(0, merge_positions(g, {attrs.axis, static_cast<int>(attrs.parts.size()),
                                         named_dim(at.input_type(0), attrs.axis)}));
         },
+    .reads_by = reads_shape<SplitDimAttrs>,
     .samples =
         [] {
           const Dims& dims = sample_dims();
           const Dim wider("time", tensor({6, 2}, {dims[0]})), all("all", 6), gate("gate", 4);
           return OpSamples{
               {{{TensorType(f32, {2, 6})}}, make_attrs(SplitDimAttrs{1, {3, 2}})},
+              {{{TensorType(f32, {2, 6})}}, make_attrs(SplitDimAttrs{1, {3, 2}, true})},
               {{{TensorType(f32, {0, 2})}}, make_attrs(SplitDimAttrs{0, {3, 0}})},
               {{{TensorType(f32, {4})}}, make_attrs(SplitDimAttrs{0, {2, Dim::unknown()}})},
               {{{TensorType(f32, {all})}}, make_attrs(SplitDimAttrs{0, {dims[0], dims[1]}})},
@@ -186,11 +188,6 @@ const Op split_dim_op{
         },
     .fails = never_fails,
 };
-
-constinit const Op split_dim_unknown_op =
-    same_elements_unknown("split_dim_unknown", split_type, [] {
-      return OpSamples{{{{TensorType(f32, {2, 6})}}, make_attrs(SplitDimAttrs{1, {3, 2}})}};
-    });
 
 // ---- Public functions ---------------------------------------------------------------------------
 

@@ -9,8 +9,9 @@
 namespace reel {
 
 struct MergeDimsAttrs {
-  int axis = 0, count = 1;  ///< axes axis..axis+count-1
-  std::optional<Dim> to;    ///< none for plain axes
+  int axis = 0, count = 1;   ///< axes axis..axis+count-1
+  std::optional<Dim> to;     ///< none for plain axes
+  bool reads_shape = false;  ///< see reads_shape(); follows from the operand, so it is no field
   template <class F>
   static void fields(F&& f) {
     f("axis", &MergeDimsAttrs::axis);
@@ -23,6 +24,7 @@ extern const Op merge_dims_op;
 struct SplitDimAttrs {
   int axis = 0;
   Dims parts;  ///< one plain size may be unknown: the quotient of the axis' size and the others
+  bool reads_shape = false;  ///< see reads_shape(); follows from the operand, so it is no field
   template <class F>
   static void fields(F&& f) {
     f("axis", &SplitDimAttrs::axis);
@@ -34,9 +36,5 @@ extern const Op split_dim_op;
 /// Merges axes of x alone, without the lengths that run over them. to: the new dim; nullopt for
 /// plain axes.
 Tensor merged_axes(const Tensor& x, const std::vector<int>& axes, const std::optional<Dim>& to);
-
-/// Versions for tensors with plain sizes that only a run determines.
-extern const Op merge_dims_unknown_op;
-extern const Op split_dim_unknown_op;
 
 }  // namespace reel

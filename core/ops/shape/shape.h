@@ -23,6 +23,7 @@ extern const Op transpose_op;
 struct ReshapeAttrs {
   std::vector<std::int64_t> sizes;  ///< plain; one may be -1
   std::optional<Dims> dims;         ///< or these
+  bool reads_shape = false;  ///< see reads_shape(); follows from the operand, so it is no field
   template <class F>
   static void fields(F&& f) {
     f("sizes", &ReshapeAttrs::sizes);
@@ -30,6 +31,8 @@ struct ReshapeAttrs {
   }
 };
 extern const Op reshape_op;
+/// Returns the first operand with the dims of the second one, of which it reads the shape only.
+extern const Op reshape_like_op;
 /// Returns attributes of a reshape to the dims of `result` with `axis` open, so that it takes any
 /// number of rows. Returns null if another size is unknown.
 REEL_API AttrsRef with_open_axis(const TensorType& result, int axis);
@@ -63,6 +66,8 @@ bool keeps_layout(const std::vector<int>& order, const TensorType& x);
 /// Returns true if expand to `out` leaves the elements where they are: it repeats and moves none.
 bool only_adds_ones(const ExpandAttrs& attrs, const TensorType& out);
 
+/// Reshapes x alone, without the lengths that run over its axes.
+Tensor reshape_to(const Tensor& x, ReshapeAttrs attrs);
 /// Renames an axis of x alone, without the lengths that run over it.
 Tensor renamed(const Tensor& x, int axis, const Dim& to);
 /// Transposes by positions; returns x itself if they are in order.
@@ -72,19 +77,10 @@ Tensor with_axis_first(const Tensor& x, int axis);
 /// Returns x with its first axis moved to a place: the inverse of with_axis_first.
 Tensor with_first_axis_at(const Tensor& x, int axis);
 
-// For ops that give the same elements other dims: the kernel, and the vjp for plain sizes of x that
-// only a run determines. The vjp reads x for them.
+/// Implements the kernel of ops that give the same elements other dims.
 REEL_API void same_elements(KernelArgs& a);
-REEL_API void same_elements_unknown_vjp(Vjp& at);
-constexpr Op same_elements_unknown(std::string_view name, TypeRule type, OpSamples (*samples)()) {
-  return Op{.name = name,
-            .type = type,
-            .kernel = same_elements,
-            .storage = OpStorage::input,
-            .vjp = same_elements_unknown_vjp,
-            .reads = {.inputs = 0b1},
-            .samples = samples,
-            .fails = never_fails};
-}
+/// Implements the vjp of such an op if only a run determines the sizes of its operand, which it
+/// reads.
+REEL_API void reshape_to_input(Vjp& at);
 
 }  // namespace reel

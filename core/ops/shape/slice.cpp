@@ -1,4 +1,4 @@
-// Ops that take, add or move elements along one axis: slice, pad, shift.
+// Ops that take or add elements along one axis: slice, pad.
 #include "reel/core/ops/shape/slice.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace {
 // ---- slice --------------------------------------------------------------------------------------
 
 struct Positions {
-  std::int64_t begin, end;
-  std::int64_t count() const { return end - begin; }
+  std::int64_t begin, end, step;
+  std::int64_t count() const { return (end - begin) / step + ((end - begin) % step != 0); }
 };
 
 Positions positions(const SliceAttrs& attrs, std::int64_t size) {
@@ -32,11 +32,31 @@ Positions positions(const SliceAttrs& attrs, std::int64_t size) {
     return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
   };
   const std::int64_t begin = clamped(attrs.begin), end = attrs.end ? clamped(*attrs.end) : size;
-  return {begin, std::max(begin, end)};
+  // For a single element, a larger step would only overflow.
+  return {begin, std::max(begin, end), std::min(attrs.step, std::max<std::int64_t>(size, 1))};
 }
 
 std::string bounds(const SliceAttrs& attrs) {
-  return str('[', attrs.begin, ':', attrs.end ? str(*attrs.end) : std::string(), ']');
+  if (attrs.step != 1 && !attrs.begin && !attrs.end) return str("every element ", attrs.step);
+  return str('[', attrs.begin, ':', attrs.end ? str(*attrs.end) : std::string(),
+             attrs.step == 1 ? std::string() : str(':', attrs.step), ']');
+}
+
+/// Copies rows between the result of a slice (`some`) and the sliced tensor (`all`).
+void copy_rows(std::size_t item, const AxisView& all, const Positions& at, bool spreads, char* some,
+               char* whole) {
+  const std::int64_t block = at.count() * all.inner, long_block = all.size * all.inner,
+                     offset = at.begin * all.inner;
+  whole += static_cast<std::size_t>(offset) * item;
+  const std::int64_t step = at.step * all.inner;
+  const std::int64_t rows = at.step == 1 ? 1 : at.count(),
+                     row = block / std::max<std::int64_t>(rows, 1);
+  if (spreads)
+    copy_strided(item, {{all.outer, long_block, block}, {rows, step, row}, {row, 1, 1}}, whole,
+                 some);
+  else
+    copy_strided(item, {{all.outer, block, long_block}, {rows, row, step}, {row, 1, 1}}, some,
+                 whole);
 }
 
 void slice_type(TypeArgs& a) {
@@ -54,16 +74,11 @@ void slice_kernel(KernelArgs& a) {
   const Tensor& x = a.input(0);
   const AxisView view = view_axis(x.type(), attrs.axis);
   const Positions at = positions(attrs, view.size);
-  const auto item = static_cast<std::int64_t>(size_of(x.dtype()));
-  const std::int64_t offset = at.begin * view.inner * item;
-  if (view.outer == 1) {
-    a.alias(0, 0, offset);
-    return;
-  }
-  const std::int64_t row = at.count() * view.inner;
-  copy_strided(static_cast<std::size_t>(item),
-               {{view.outer, row, view.size * view.inner}, {row, 1, 1}}, a.make().data<void>(),
-               x.data<char>() + offset);
+  const std::size_t item = size_of(x.dtype());
+  if (view.outer == 1 && attrs.step == 1)
+    a.alias(0, 0, at.begin * view.inner * static_cast<std::int64_t>(item));
+  else
+    copy_rows(item, view, at, false, a.make().data<char>(), x.data<char>());
 }
 
 /// The type of one step gives the size that a second input would, unless only a run determines it.
@@ -91,48 +106,40 @@ const Op slice_op{
         [](Vjp& at) {
           const SliceAttrs& attrs = at.attr<SliceAttrs>();
           const Tensor g = without_padding(at.cotangent(), attrs.axis);
-          at.add(0, bind(unslice_op, {g},
-                         make_attrs(with_to(attrs, dim_at(at.input_type(0), attrs.axis)))));
+          if (attrs.reads_shape)
+            at.add(0, bind(unslice_op, {g, at.input(0)}, make_attrs(with_to(attrs, std::nullopt))));
+          else
+            at.add(0, bind(unslice_op, {g},
+                           make_attrs(with_to(attrs, dim_at(at.input_type(0), attrs.axis)))));
         },
+    .reads_by = reads_shape<SliceAttrs>,
     .samples =
         [] {
           const Dims& dims = sample_dims();
           const Dim shorter("time", tensor({2, 0}, {dims[0]}));
           return OpSamples{
               {{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, 4, {}})},
+              {{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, 4, {}, 1, true})},
               {{{TensorType(f32, {2, 5, 2})}}, make_attrs(SliceAttrs{1, -3, {}, {}})},
               {{{TensorType(f32, {3})}}, make_attrs(SliceAttrs{0, 2, 1, {}})},
               {{{TensorType(f32, {0, 3})}}, make_attrs(SliceAttrs{1, 0, -1, {}})},
               {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{2, 1, 2, Dim("rest", 1)})},
-              {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{1, 1, {}, shorter})}};
+              {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{1, 1, {}, shorter})},
+              {{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, {}, {}, 2})},
+              {{{TensorType(f32, {2, 6, 2})}}, make_attrs(SliceAttrs{1, 0, -1, {}, 3})},
+              {{{TensorType(f32, {2, 2})}}, make_attrs(SliceAttrs{1, 0, {}, {}, 7})},
+              {{{TensorType(f32, {0, 2})}}, make_attrs(SliceAttrs{0, 0, {}, {}, 2})},
+              {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{1, 0, {}, shorter, 2})},
+              {{{TensorType(f32, dims)}}, make_attrs(SliceAttrs{0, 0, {}, Dim("one", 1), 2})}};
         },
     .iteration_batching = axis_across_iterations<SliceAttrs>,
     .axes = axes_beside_worked<SliceAttrs>,
     .fails = fails_without_memory,
     .makes_view =
-        [](const OpCall& call) { return is_outermost(call.in[0], call.attr<SliceAttrs>().axis); },
-};
-
-const Op slice_unknown_op{
-    .name = "slice_unknown",
-    .type = slice_type,
-    .kernel = slice_kernel,
-    .storage = OpStorage::input,
-    .vjp =
-        [](Vjp& at) {
-          const SliceAttrs& attrs = at.attr<SliceAttrs>();
-          at.add(0, bind(unslice_op, {at.cotangent(), at.input(0)},
-                         make_attrs(with_to(attrs, std::nullopt))));
+        [](const OpCall& call) {
+          const SliceAttrs& attrs = call.attr<SliceAttrs>();
+          return attrs.step == 1 && is_outermost(call.in[0], attrs.axis);
         },
-    .reads = {.inputs = 0b1},
-    .samples =
-        [] {
-          return OpSamples{{{{TensorType(f32, {5, 2})}}, make_attrs(SliceAttrs{0, 1, 4, {}})}};
-        },
-    .axes = axes_beside_worked<SliceAttrs>,
-    .fails = fails_without_memory,
-    .makes_view =
-        [](const OpCall& call) { return is_outermost(call.in[0], call.attr<SliceAttrs>().axis); },
 };
 
 const Op unslice_op{
@@ -159,17 +166,20 @@ const Op unslice_op{
           const AxisView view = view_axis(out.type(), attrs.axis);
           const Positions at = positions(attrs, view.size);
           const std::size_t item = size_of(x.dtype());
-          const std::int64_t row = at.count() * view.inner, whole = view.size * view.inner;
-          const std::int64_t before = at.begin * view.inner, after = whole - before - row;
           char* to = out.data<char>();
-          for (std::int64_t i = 0; i < view.outer; ++i) {
-            char* block = to + static_cast<std::size_t>(i * whole) * item;
-            std::memset(block, 0, static_cast<std::size_t>(before) * item);
-            std::memset(block + static_cast<std::size_t>(before + row) * item, 0,
-                        static_cast<std::size_t>(after) * item);
+          if (attrs.step == 1) {
+            const std::int64_t row = at.count() * view.inner, whole = view.size * view.inner;
+            const std::int64_t before = at.begin * view.inner, after = whole - before - row;
+            for (std::int64_t i = 0; i < view.outer; ++i) {
+              char* block = to + static_cast<std::size_t>(i * whole) * item;
+              std::memset(block, 0, static_cast<std::size_t>(before) * item);
+              std::memset(block + static_cast<std::size_t>(before + row) * item, 0,
+                          static_cast<std::size_t>(after) * item);
+            }
+          } else {
+            std::memset(to, 0, static_cast<std::size_t>(out.type().bytes()));
           }
-          copy_strided(item, {{view.outer, whole, row}, {row, 1, 1}},
-                       to + static_cast<std::size_t>(before) * item, x.data<void>());
+          copy_rows(item, view, at, true, x.data<char>(), to);
         },
     .vjp =
         [](Vjp& at) {
@@ -188,7 +198,13 @@ const Op unslice_op{
               {{{TensorType(f32, {dims[0], Dim("rest", 1)})}},
                make_attrs(SliceAttrs{1, 1, 2, dims[2]})},
               {{{TensorType(f32, {dims[0], Dim("rest", 2)})}},
-               make_attrs(SliceAttrs{1, 1, {}, dims[1]})}};
+               make_attrs(SliceAttrs{1, 1, {}, dims[1]})},
+              {{{TensorType(f32, {3, 2})}}, make_attrs(SliceAttrs{0, 0, {}, Dim(5), 2})},
+              {{{TensorType(f32, {2, 2, 2})}, {TensorType(f32, {2, 6, 2}), -2, 2, false}},
+               make_attrs(SliceAttrs{1, 1, {}, {}, 3})},
+              {{{TensorType(f32, {0, 2})}}, make_attrs(SliceAttrs{0, 0, {}, Dim(0), 2})},
+              {{{TensorType(f32, {dims[0], Dim("rest", 1)})}},
+               make_attrs(SliceAttrs{1, 0, {}, dims[1], 3})}};
         },
     .iteration_batching = unslice_across_iterations,
     .axes = axes_beside_worked<SliceAttrs>,
@@ -196,8 +212,8 @@ const Op unslice_op{
 };
 
 Tensor slice_positions(const Tensor& x, SliceAttrs attrs) {
-  const Op& op = has_unknown_size(x.type()) ? slice_unknown_op : slice_op;
-  return bind(op, {x}, make_attrs(std::move(attrs)));
+  attrs.reads_shape = has_unknown_size(x.type());
+  return bind(slice_op, {x}, make_attrs(std::move(attrs)));
 }
 
 // ---- pad ----------------------------------------------------------------------------------------
@@ -241,10 +257,14 @@ const Op pad_op{
             using T = decltype(zero);
             T* to = out.data<T>();
             const T value = static_cast<T>(attrs.value);
-            for (std::int64_t i = 0; i < view.outer; ++i) {
-              fill_items(sizeof(T), to + i * whole, before, &value);
-              fill_items(sizeof(T), to + i * whole + before + row, whole - before - row, &value);
-            }
+            constexpr std::int64_t kShort = 256 / sizeof(T);
+            if (whole <= kShort)  // faster than many short runs
+              fill_items(sizeof(T), to, view.outer * whole, &value);
+            else
+              for (std::int64_t i = 0; i < view.outer; ++i) {
+                fill_items(sizeof(T), to + i * whole, before, &value);
+                fill_items(sizeof(T), to + i * whole + before + row, whole - before - row, &value);
+              }
             copy_strided(sizeof(T), {{view.outer, whole, row}, {row, 1, 1}}, to + before,
                          x.data<void>());
           });
@@ -274,141 +294,6 @@ const Op pad_op{
                   std::uint32_t zeros) { return (zeros & 0b1) && get<PadAttrs>(attrs).value == 0; },
     .fails = fails_without_memory,
 };
-
-// ---- shift --------------------------------------------------------------------------------------
-
-namespace {
-
-/// Offsets of each iteration run over entries of x by name: plain sizes may be equal, so they get
-/// names. Offsets that are equal in all iterations run over the same entries as in each one.
-Tensors shift_across_iterations(const IterationBatch& at) {
-  if (at.is_summed) return {};
-  ShiftAttrs attrs = at.attr<ShiftAttrs>();
-  ++attrs.axis;
-  const Tensor x = at.many(0), offsets = at.in[1];
-  if (!at.is_many[1] || x.type().is_named())
-    return {bind(at.op, {x, offsets}, make_attrs(std::move(attrs)))};
-  if (has_unknown_size(x.type()) || !attrs.to.has_size()) return {};
-  Dims names, of_offsets;
-  for (const Dim& dim : x.dims()) names.emplace_back("axis", dim.size());
-  for (int axis = 0; axis < offsets.rank(); ++axis) {
-    const int in_step = axis ? find(without_dim(x.dims(), 0), offsets.dims()[axis]) : -1;
-    of_offsets.push_back(names[static_cast<std::size_t>(in_step + 1)]);
-  }
-  attrs.to = Dim("to", attrs.to.size());
-  const Tensor shifted =
-      bind(at.op, {reshape(x, names), reshape(offsets, of_offsets)}, make_attrs(std::move(attrs)));
-  return {reshape(shifted, at.with_time(at.step_out[0].dims()))};
-}
-
-}  // namespace
-
-const Op shift_op{
-    .name = "shift",
-    .type =
-        [](TypeArgs& a) {
-          const auto& [axis, to, value] = a.attr<ShiftAttrs>();
-          const TensorType &x = a.in[0], &offsets = a.in[1];
-          check_axis(x, axis);
-          check_fits("shift", value, x);
-          if (offsets.dtype() != i32)
-            throw DTypeError(str("shift: offsets must be i32, got ", offsets));
-          for (const Dim& dim : offsets.dims()) {  // equal plain sizes would be one entry dim
-            const bool is_one = std::ranges::count(x.dims(), dim) == 1 &&
-                                std::ranges::count(offsets.dims(), dim) == 1;
-            if (!is_one || find(x.dims(), dim) == axis)
-              throw ShapeError(str("shift: offsets ", offsets, " run over dim ", dim,
-                                   ", which is no entry dim of ", x));
-          }
-          a.out.push_back(x.with(with_dim(x.dims(), axis, to)));
-        },
-    .kernel =
-        [](KernelArgs& a) {
-          const int axis = a.attr<ShiftAttrs>().axis;
-          const Tensor& x = a.input(0);
-          const Tensor& out = a.make();
-          const AxisView from = view_axis(x.type(), axis), to = view_axis(out.type(), axis);
-          const std::size_t item = size_of(x.dtype());
-          visit(x.dtype(), [&](auto zero) {
-            const auto value = static_cast<decltype(zero)>(a.attr<ShiftAttrs>().value);
-            fill_items(item, out.data<void>(), out.type().numel(), &value);
-          });
-          const auto at = [&](char* data, const AxisView& view, std::int64_t outer,
-                              std::int64_t row, std::int64_t first) {
-            return data +
-                   static_cast<std::size_t>((outer * view.size + row) * view.inner + first) * item;
-          };
-          for_each_entry(
-              x.type(), axis, a.input(1),
-              [&](std::int64_t outer, std::int64_t first, std::int64_t count, std::int64_t offset) {
-                const std::int64_t begin = std::max<std::int64_t>(0, -offset);
-                const std::int64_t end = std::min(to.size, from.size - offset);
-                if (count == to.inner) {  // whole rows lie side by side
-                  if (end > begin)
-                    std::memcpy(at(out.data<char>(), to, outer, begin, 0),
-                                at(x.data<char>(), from, outer, begin + offset, 0),
-                                static_cast<std::size_t>((end - begin) * count) * item);
-                  return;
-                }
-                for (std::int64_t p = begin; p < end; ++p)
-                  std::memcpy(at(out.data<char>(), to, outer, p, first),
-                              at(x.data<char>(), from, outer, p + offset, first),
-                              static_cast<std::size_t>(count) * item);
-              });
-        },
-    .vjp =
-        [](Vjp& at) {
-          const int axis = at.attr<ShiftAttrs>().axis;
-          if (!at.needs(0)) return;
-          const Tensor g = without_padding(at.cotangent(), axis);
-          at.add(0, shift(g, neg(at.input(1)), axis, dim_at(at.input_type(0), axis)));
-        },
-    .reads = {.inputs = 0b10},
-    .samples =
-        [] {
-          const Dims& dims = sample_dims();
-          const Dim steps("steps", 4), all("all", 3);
-          return OpSamples{{{{TensorType(f32, {dims[0], steps, dims[2]})},
-                             {TensorType(i32, {dims[0]}), -3, 3, false}},
-                            make_attrs(ShiftAttrs{1, dims[1]})},
-                           {{{TensorType(f32, {steps, dims[2], dims[0]})},
-                             {TensorType(i32, {dims[0]}), -2, 2, false}},
-                            make_attrs(ShiftAttrs{0, all})},
-                           {{{TensorType(f32, dims)}, {TensorType(i32, {dims[0]}), -1, 1, false}},
-                            make_attrs(ShiftAttrs{2, all})},
-                           {{{TensorType(f32, {3})}, {TensorType(i32), -1, 1, false}},
-                            make_attrs(ShiftAttrs{0, 4})},
-                           {{{TensorType(f32, {2, 3})}, {TensorType(i32), -1, 1, false}},
-                            make_attrs(ShiftAttrs{1, 3, 0.5})},
-                           {{{TensorType(f32, {dims[0], Dim("none", 0)})},
-                             {TensorType(i32, {dims[0]}), -1, 1, false}},
-                            make_attrs(ShiftAttrs{1, Dim("some", 2)})}};
-        },
-    .iteration_batching = shift_across_iterations,
-    .axes =
-        [](const OpCall& call, AxisFactors& f) {
-          axes_beside(call.attr<ShiftAttrs>().axis, 0, call, f);
-          for (int i = 0; i < call.in[1].rank(); ++i)
-            f.in(1, i) = find(call.in[0].dims(), call.in[1].dims()[static_cast<std::size_t>(i)]);
-        },
-    .zero_if =
-        [](const Attrs* attrs, std::uint32_t zeros) {
-          return (zeros & 0b1) && get<ShiftAttrs>(attrs).value == 0;
-        },
-    .fails = fails_without_memory,
-};
-
-Tensor shift(const Tensor& x, const Tensor& offsets, int axis, const Dim& to, double value) {
-  return bind(shift_op, {x, offsets}, make_attrs(ShiftAttrs{axis, canonical(to), value}));
-}
-
-Tensor resized(const Tensor& x, const Dims& dims) {
-  Tensor result = x;
-  for (int axis = 0; axis < x.rank(); ++axis)
-    if (!(result.dims()[axis] == dims[axis]))
-      result = shift(result, full({}, 0, i32), axis, canonical(dims[axis]));
-  return result;
-}
 
 // ---- Public functions ---------------------------------------------------------------------------
 

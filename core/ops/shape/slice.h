@@ -8,25 +8,27 @@
 
 namespace reel {
 
-/// Takes positions begin..end-1 of an axis, counted as in Python. The axis becomes `to`.
+/// Takes positions begin, begin + step, ... below end of an axis, counted as in Python. The axis
+/// becomes `to`.
 struct SliceAttrs {
   int axis = 0;
   std::int64_t begin = 0;
   std::optional<std::int64_t> end;
-  std::optional<Dim> to;  ///< none for a plain axis
+  std::optional<Dim> to;     ///< none for a plain axis
+  std::int64_t step = 1;     ///< at least 1
+  bool reads_shape = false;  ///< see reads_shape(); follows from the operand, so it is no field
   template <class F>
   static void fields(F&& f) {
     f("axis", &SliceAttrs::axis);
     f("begin", &SliceAttrs::begin);
     f("end", &SliceAttrs::end);
     f("to", &SliceAttrs::to);
+    f("step", &SliceAttrs::step);
   }
 };
 extern const Op slice_op;
-/// slice of a tensor with plain sizes that only a run determines: its vjp reads x for them.
-extern const Op slice_unknown_op;
-/// The inverse: writes x into begin..end-1 of zeros, along an axis with dim `to`. Without `to`, the
-/// result has the dims of a second input.
+/// The inverse: writes x into these positions of zeros, along an axis with dim `to`. Without `to`,
+/// the result has the dims of a second input.
 extern const Op unslice_op;
 
 /// Adds `before` and `after` elements along an axis.

@@ -54,16 +54,38 @@ T load(const char* from) {
   return value;
 }
 
-/// Writes the first items one by one, then copies them in blocks, which memcpy does with wide
-/// stores.
+/// Writes the first items one by one, then copies them in growing blocks, which memcpy does with
+/// wide stores.
 template <class T>
 void repeat(char* to, std::int64_t count, const T& value) {
-  constexpr std::int64_t kItem = sizeof(T), kPattern = std::max<std::int64_t>(256 / kItem, 1);
-  const std::int64_t first = std::min(count, kPattern);
-  for (std::int64_t i = 0; i < first; ++i) std::memcpy(to + i * kItem, &value, sizeof(T));
-  for (std::int64_t i = first; i < count; i += kPattern)
-    std::memcpy(to + i * kItem, to,
-                static_cast<std::size_t>(std::min(kPattern, count - i) * kItem));
+  constexpr std::int64_t kItem = sizeof(T), kFirst = std::max<std::int64_t>(256 / kItem, 1),
+                         kMax = 64 * kFirst;
+  std::int64_t done = std::min(count, kFirst);
+  for (std::int64_t i = 0; i < done; ++i) std::memcpy(to + i * kItem, &value, sizeof(T));
+  while (done < count) {
+    const std::int64_t more = std::min({done, kMax, count - done});
+    std::memcpy(to + done * kItem, to, static_cast<std::size_t>(more * kItem));
+    done += more;
+  }
+}
+
+/// Copies a run in the opposite order. from: the last item of the source.
+template <class T>
+void copy_reversed(char* to, const char* from, std::int64_t count) {
+  constexpr std::int64_t kItem = sizeof(T);
+  std::int64_t i = 0;
+#if defined(__SSE2__)
+  if constexpr (kItem == 4 || kItem == 8) {
+    constexpr std::int64_t kTogether = 16 / kItem;
+    constexpr int kOrder = kItem == 4 ? _MM_SHUFFLE(0, 1, 2, 3) : _MM_SHUFFLE(1, 0, 3, 2);
+    for (; i + kTogether <= count; i += kTogether) {
+      const auto* source = reinterpret_cast<const __m128i*>(from - (i + kTogether - 1) * kItem);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * kItem),
+                       _mm_shuffle_epi32(_mm_loadu_si128(source), kOrder));
+    }
+  }
+#endif
+  for (; i < count; ++i) std::memcpy(to + i * kItem, from - i * kItem, sizeof(T));
 }
 
 /// to[i][j] = from[j][i]: rows are contiguous in the source, columns in the destination.
@@ -126,6 +148,11 @@ void copy_items(StridedAxes& axes, char* to, const char* from) {
   if (last.to == kItem && last.from == 0) {  // one value, repeated
     walk(axes.data(), axes.size() - 1, to, from,
          [&](char* target, const char* source) { repeat(target, last.size, load<T>(source)); });
+    return;
+  }
+  if (last.to == kItem && last.from == -kItem) {
+    walk(axes.data(), axes.size() - 1, to, from,
+         [&](char* target, const char* source) { copy_reversed<T>(target, source, last.size); });
     return;
   }
   if (last.to == kItem)

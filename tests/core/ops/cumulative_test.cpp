@@ -38,6 +38,23 @@ TEST_P(CumulativeTest, ProductsInBothDirections) {
   expect_values(of(1, {.exclusive = true, .reverse = true}), {6, 3, 1, 30, 6, 1});
 }
 
+TEST(CumulativeKernelTest, AnyNumberOfLinesIsAddedLineByLine) {
+  for (std::int64_t lines = 1; lines <= 17; ++lines) {
+    const Tensor x = random_normal({lines, 5}, f64);
+    for (const Cumulative how : {Cumulative{}, {.exclusive = true}, {.reverse = true}}) {
+      const Tensor sums = cumsum(x, 1, how), products = cumprod(x, 1, how);
+      for (std::int64_t line = 0; line < lines; ++line) {
+        const Tensor of = slice(x, 0, line, line + 1);
+        expect_same_bits(slice(sums, 0, line, line + 1), cumsum(of, 1, how));
+        expect_same_bits(slice(products, 0, line, line + 1), cumprod(of, 1, how));
+      }
+      // The same elements along the first axis.
+      expect_same_bits(cumsum(transpose(x, {1, 0}), 0, how), transpose(sums, {1, 0}));
+      expect_same_bits(cumprod(transpose(x, {1, 0}), 0, how), transpose(products, {1, 0}));
+    }
+  }
+}
+
 TEST_P(CumulativeTest, AlongARaggedDimEachEntryIsWithinItsLength) {
   const Dim batch("batch", 3), time("time", tensor({3, 2, 0}, {batch}));
   const Tensor x = tensor({1., 2., 3., 4., 5., kNaN, kNaN, kNaN, kNaN}, {batch, time});

@@ -4,6 +4,7 @@
 // fixed.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -373,6 +374,7 @@ INSTANTIATE_TEST_SUITE_P(InstructionSets, PhiloxTest, ::testing::ValuesIn(kInstr
 
 TEST_P(PhiloxTest, ABlockIsOneDrawAfterTheOther) {
   expect_words(table_->block, 4);
+  expect_words(table_->three_words, 3);
   expect_words(table_->two_words, 2);
   expect_words(table_->one_word, 1);
 }
@@ -414,6 +416,37 @@ TEST_P(PhiloxTest, UniformNumbersHaveTheSameBitsOnEveryInstructionSet) {
       EXPECT_EQ(f32s[count], 7);
       EXPECT_EQ(f64s[count], 7);
     }
+}
+
+TEST_P(PhiloxTest, NormalNumbersHaveTheSameBitsOnEveryInstructionSet) {
+  const PhiloxTable* const tables[] = REEL_TABLES(philox_table);
+  table_->block(kKey, kHigh, low_, words_);
+  const std::uint32_t edges[] = {0, 1, 0x1fffffff, 0x20000000, 0x7fffffff, 0x80000000, 0xffffffff};
+  for (std::size_t i = 0; i < std::size(edges); ++i)
+    words_[0][i] = edges[i], words_[2][i] = edges[std::size(edges) - 1 - i];
+  for (const std::int64_t count : {1, 7, 63, 64}) {
+    float made[kPhiloxBlock + 1], first[kPhiloxBlock];
+    made[count] = 7;
+    table_->normal_f32(words_, made, count);
+    tables[0]->normal_f32(words_, first, count);
+    for (int i = 0; i < count; ++i) {
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(made[i]), std::bit_cast<std::uint32_t>(first[i])) << i;
+      // By the formula, in double precision; a radius near 0 is rounded coarsely.
+      const double u = (words_[0][i] + 0.5) * 0x1p-32, turn = words_[2][i] * 0x1p-32;
+      EXPECT_NEAR(made[i], std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * turn), 4e-4) << i;
+    }
+    EXPECT_EQ(made[count], 7);
+  }
+}
+
+TEST(RandomNormalTest, BothPrecisionsDrawTheSameNumbers) {
+  for (const bool is_truncated : {false, true}) {
+    const auto numbers = [&](DType dtype) {
+      manual_seed(3);
+      return is_truncated ? truncated_normal({1000}, 1, 2, dtype) : random_normal({1000}, dtype);
+    };
+    expect_all_close(cast(numbers(f32), f64), numbers(f64), 1e-4);
+  }
 }
 
 TEST(RandomUniformTest, ErrorOfAnIntervalThatTheDtypeCannotSpan) {

@@ -44,6 +44,44 @@ TEST(GatherTest, NamedDimsThatXHasAreMatchedEntryByEntry) {
   expect_values(gather(x, tensor({0, 2, 1, 1}, {batch, beam}), time), {1, 2, 5, 6, 9, 10, 9, 10});
 }
 
+/// Returns [0, 1, 2, ...] of the dtype, with these sizes.
+Tensor counted(const std::vector<std::int64_t>& sizes, DType dtype) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) count *= size;
+  return reshape(cast(range(count), dtype), Dims(sizes.begin(), sizes.end()));
+}
+
+TEST(GatherTest, RunsOfAnyLengthAreTaken) {
+  // Runs of 4 to 256 bytes, of which some have a copy of their own.
+  for (const DType dtype : {f32, f64})
+    for (const DType of_indices : {i32, i64})
+      for (const std::int64_t width : {1, 2, 3, 4, 8, 16, 32, 33}) {
+        const Tensor x = counted({5, width}, dtype);
+        const Tensor y = gather(x, tensor({4, -1, 0, 2, -5, 3, 3}, {7}, of_indices), 0);
+        std::vector<double> expected;
+        for (const std::int64_t row : {4, 4, 0, 2, 0, 3, 3})
+          for (std::int64_t i = 0; i < width; ++i)
+            expected.push_back(static_cast<double>(row * width + i));
+        expect_values(y, expected);
+      }
+}
+
+TEST(GatherTest, EachLineHasItsOwnIndices) {
+  for (const DType dtype : {f32, f64})
+    for (const DType of_indices : {i32, i64}) {
+      const Tensor x = counted({3, 5, 2}, dtype);
+      // Of each row: x[b, index[b, k]].
+      const Tensor index = tensor({{0, -1}, {4, 1}, {-5, 2}}, of_indices);
+      expect_values(gather(x, index, 1, {.batch_dims = 1}),
+                    {0, 1, 8, 9, 18, 19, 12, 13, 20, 21, 24, 25});
+      const Tensor flat = reshape(x, {6, 5});
+      const Tensor one = tensor({0, 1, 2, 3, 4, -1}, {6}, of_indices);
+      expect_values(gather(flat, one, 1, {.batch_dims = 1}), {0, 6, 12, 18, 24, 29});
+      expect_values(gather(flat, tensor({3, -5}, {2}, of_indices), 1),
+                    {3, 0, 8, 5, 13, 10, 18, 15, 23, 20, 28, 25});
+    }
+}
+
 TEST(GatherTest, AnIndexOutOfRangeIsAnErrorThatSaysWhere) {
   const Dim classes("classes", 3), batch("batch", 2), beam("beam", 2);
   EXPECT_EQ(message_of<IndexError>([&] {

@@ -51,7 +51,7 @@ std::vector<TensorType> types_of_carries(const LoopAttrs& loop,
 }  // namespace
 
 ReplaySegmentGraphs::ReplaySegmentGraphs(const RecomputeAttrs& attrs,
-                                         std::vector<TensorType> inputs, const DimRenames& renames)
+                                         std::vector<TensorType> inputs, const DimChanges& renames)
     : loop_(attrs.loop),
       first_residual_(attrs.first_residual),
       types_(std::move(inputs)),

@@ -22,7 +22,7 @@ class ReplaySegmentGraphs {
   /// inputs: types of the recompute op's inputs. They may mention symbols, as attrs may.
   /// renames: of the graph that contains the op.
   ReplaySegmentGraphs(const RecomputeAttrs& attrs, std::vector<TensorType> inputs,
-                      const DimRenames& renames = {});
+                      const DimChanges& renames = {});
   ReplaySegmentGraphs(const ReplaySegmentGraphs&) = delete;
   ReplaySegmentGraphs& operator=(const ReplaySegmentGraphs&) = delete;
 
@@ -48,7 +48,7 @@ class ReplaySegmentGraphs {
   bool is_dense_ = false;
   Dims symbols_;
   Dim time_;  ///< see ReplaySegments
-  const DimRenames renames_;
+  const DimChanges renames_;
   std::mutex mutex_;
   std::map<std::pair<std::int64_t, bool>, GraphRef> graphs_;  ///< by time steps (0: any) and saves
   std::map<std::int64_t, Dim> parts_;                         ///< by time steps

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "reel/core/graph/graph_builder.h"
-#include "reel/core/graph/passes/merge_equal.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/replay.h"
 #include "reel/core/ops/list/list.h"
@@ -77,8 +76,7 @@ bool are_alike(const Dim& a, const Dim& b) {
                       static_cast<std::size_t>(of_a.type().bytes()));
 }
 
-std::vector<std::pair<Dim, Dim>> dims_made_twice(const LoopAttrs& attrs,
-                                                 const std::vector<std::size_t>& slices) {
+DimsMadeTwice dims_made_twice(const LoopAttrs& attrs, const std::vector<std::size_t>& slices) {
   const Graph& body = *attrs.body.graph;
   const auto formals = body_inputs(attrs).slices;
   std::vector<ValueId> own;
@@ -94,11 +92,11 @@ std::vector<std::pair<Dim, Dim>> dims_made_twice(const LoopAttrs& attrs,
   for (const ValueId output : body.outputs) add_to(of_others, body.types[output]);
   for (const ValueId slice : own) add_to(found, body.types[slice]);
   std::erase_if(found, [&](const Dim& dim) { return contains(of_others, dim); });
-  std::vector<std::pair<Dim, Dim>> result;
+  DimsMadeTwice result{{}, DimMeetings(body)};
   for (std::size_t i = 0; i < found.size(); ++i)
     for (std::size_t j = i + 1; j < found.size(); ++j)
-      if (found[i].name() == found[j].name() && !dims_meet(body, found[i], found[j]))
-        result.emplace_back(found[i], found[j]);
+      if (found[i].name() == found[j].name() && !result.meetings.meet(found[i], found[j]))
+        result.pairs.emplace_back(found[i], found[j]);
   return result;
 }
 
@@ -116,34 +114,35 @@ bool has_length_dims(const Dim& symbol, const Dim& of_slice, const Dim& made, Di
   return result;
 }
 /// Returns true if a value has the symbol and another one that is bound to this dim.
-bool meets_another(const Graph& body, const Dim& symbol, const Dim& bound, DimEnv& env) {
+bool meets_another(const Graph& body, const Dim& symbol, const Dim& bound, DimMeetings& meetings,
+                   DimEnv& env) {
   bool result = false;
   for (const ValueId input : body.inputs)
     for_each_symbol(body.types[input], [&](const Dim& other) {
       result = result || (other.node() != symbol.node() && env.knows(other) &&
-                          env.resolve(other) == bound && dims_meet(body, symbol, other));
+                          env.resolve(other) == bound && meetings.meet(symbol, other));
     });
   return result;
 }
 /// Binds the symbols of a slice whose other one is bound to a dim like the slice's own. Of three
 /// dims, one may be like each of two that are not one dim, since a value has both.
 void bind_made_twice(const Graph& body, const TensorType& formal, const TensorType& actual,
-                     const std::vector<std::pair<Dim, Dim>>& twice, DimEnv& env) {
+                     DimsMadeTwice& twice, DimEnv& env) {
   for (int axis = 0; axis < formal.rank(); ++axis)
-    for (const auto& [a, b] : twice) {
+    for (const auto& [a, b] : twice.pairs) {
       const Dim &symbol = dim_at(formal, axis), &other = symbol.node() == a.node() ? b : a;
       if (symbol.node() != a.node() && symbol.node() != b.node()) continue;
       if (!env.knows(symbol) && env.knows(other) &&
           are_alike(env.resolve(other), dim_at(actual, axis)) &&
           has_length_dims(symbol, dim_at(actual, axis), env.resolve(other), env) &&
-          !meets_another(body, symbol, env.resolve(other), env))
+          !meets_another(body, symbol, env.resolve(other), twice.meetings, env))
         env.bind(symbol, env.resolve(other));
     }
 }
 }  // namespace
 
 void name_alike(const LoopAttrs& attrs, const std::vector<std::size_t>& slices,
-                const std::vector<std::pair<Dim, Dim>>& twice, Tensors& inputs, DimEnv& env) {
+                DimsMadeTwice& twice, Tensors& inputs, DimEnv& env) {
   if (slices.empty()) return;
   const Graph& body = *attrs.body.graph;
   const auto formals = body_inputs(attrs).slices;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/graph/passes/dim_meetings.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/types/tensor.h"
 
@@ -42,18 +43,22 @@ bool are_alike(const Dim& a, const Dim& b);
 /// if the body names these dims.
 std::vector<std::size_t> slices_with_own_dims(const LoopAttrs& attrs,
                                               std::span<const TensorType> inputs);
+/// Dims of a body that an iteration may make twice.
+struct DimsMadeTwice {
+  std::vector<std::pair<Dim, Dim>> pairs;
+  DimMeetings meetings;  ///< of the body
+};
 /// Returns the pairs of dims that have one name, that no other input and no output of the body
 /// names, and of which no value has both. An iteration that a rule runs again makes its dims twice,
 /// and a residual may have either.
-std::vector<std::pair<Dim, Dim>> dims_made_twice(const LoopAttrs& attrs,
-                                                 const std::vector<std::size_t>& slices);
+DimsMadeTwice dims_made_twice(const LoopAttrs& attrs, const std::vector<std::size_t>& slices);
 /// Gives such slices the dims of the body. A recomputed step makes its dims anew, so that slices
 /// and carries may come with different dims. In the body each is one dim.
 ///
 /// twice: dims_made_twice(); each pair that is alike becomes one dim. inputs: inputs of the body;
 /// changed. env: its dims; bound.
 void name_alike(const LoopAttrs& attrs, const std::vector<std::size_t>& slices,
-                const std::vector<std::pair<Dim, Dim>>& twice, Tensors& inputs, DimEnv& env);
+                DimsMadeTwice& twice, Tensors& inputs, DimEnv& env);
 /// The same for the types of a loop's operands, lists of such elements among them.
 void name_alike(const LoopAttrs& attrs, std::vector<TensorType>& operands);
 

@@ -17,9 +17,10 @@
 namespace reel {
 
 Plan::Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv& env,
-           const std::vector<Outputs>& outputs, Inputs owner, const PlanContext& context)
+           const std::vector<Outputs>& outputs, Inputs owner, const PlanContext& context,
+           Plan* before)
     : graph_(&graph), owner_(owner), context_(context), types_(plan_types(*graph_, inputs, env)) {
-  make_instructions(outputs);
+  make_instructions(outputs, before);
   choose_places(outputs);
   find_shared_stacks();
   find_adders();
@@ -34,9 +35,18 @@ Plan::Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv&
 Plan::~Plan() = default;
 
 /// Sets up slots, operands and kinds.
-void Plan::make_instructions(const std::vector<Outputs>& outputs) {
+void Plan::make_instructions(const std::vector<Outputs>& outputs, Plan* before) {
   const Graph& graph = *graph_;
+  // Returns the child of record r, from the earlier plan if it has one.
+  const auto child_of = [&]<class Child>(std::size_t r, Kind kind,
+                                         std::vector<std::unique_ptr<Child>> Plan::*children) {
+    if (before && before->instructions_[r].kind == kind)
+      return std::move(
+          (before->*children)[static_cast<std::size_t>(before->instructions_[r].child)]);
+    return std::make_unique<Child>(context_.child(r));
+  };
   slot_of_.assign(graph.types.size(), kNoSlot);
+  std::vector<std::int32_t> moved(before ? before->tiles_.size() : 0, -1);
   std::uint32_t slots = 0;
   const auto add_slot = [&](ValueId v) {
     slot_of_[v] = slots++;
@@ -64,20 +74,19 @@ void Plan::make_instructions(const std::vector<Outputs>& outputs) {
     if (record.op == &loop_op) {
       at.kind = Kind::loop;
       at.child = static_cast<std::int32_t>(loops_.size());
-      loops_.push_back(std::make_unique<LoopPlan>(context_.child(r)));
+      loops_.push_back(child_of(r, Kind::loop, &Plan::loops_));
     } else if (record.op == &cond_op) {
       at.kind = Kind::cond;
       at.child = static_cast<std::int32_t>(conds_.size());
-      conds_.push_back(std::make_unique<CondPlan>(context_.child(r)));
+      conds_.push_back(child_of(r, Kind::cond, &Plan::conds_));
     } else if (!types_.has_types[r] || !all_known) {
       at.kind = Kind::untyped;
       has_untyped_ = true;
     } else if (record.op == &fused_op) {
       at.kind = Kind::tiles;
-      const SubGraph& body = get<FusedAttrs>(at.attrs).body;
-      std::vector<TensorType> in;
-      for (const ValueId v : graph.inputs_of(record)) in.push_back(types_.types[v]);
-      at.child = add_tiles(std::make_unique<TileProgram>(*body.graph, in, body.env()));
+      at.child = before && before->instructions_[r].kind == Kind::tiles && has_sizes_of(*before, r)
+                     ? move_tiles(*before, before->instructions_[r].child, moved)
+                     : add_tiles(r, moved);
     } else if (record.op->kernel_decides_types ||  // a dim that is defined before the run
                (!at.in_count && !record.op->has_effect && !has_list && !reads_shown_lengths(r))) {
       at.kind = Kind::nothing;
@@ -146,16 +155,43 @@ void Plan::find_loops_beside() {
   }
 }
 
-/// Returns the place of a program, or of a recent equal one: updates of many parameters of one type
-/// share a program, which then stays in the cache.
-std::int32_t Plan::add_tiles(std::unique_ptr<TileProgram> program) {
+/// Returns true if the values of a record have the sizes that they have in another plan.
+bool Plan::has_sizes_of(const Plan& other, std::size_t record) const {
+  const OpRecord& at = graph_->records[record];
+  const auto is_alike = [&](ValueId v) {
+    return other.types_.types[v].sizes() == types_.types[v].sizes();
+  };
+  return std::ranges::all_of(graph_->inputs_of(at), is_alike) &&
+         std::ranges::all_of(graph_->outputs_of(at), is_alike);
+}
+
+/// Moves a program from another plan. Returns its place. moved: by place there, its place here.
+std::int32_t Plan::move_tiles(Plan& from, std::int32_t place, std::vector<std::int32_t>& moved) {
+  std::int32_t& here = moved[static_cast<std::size_t>(place)];
+  if (here < 0) {
+    here = static_cast<std::int32_t>(tiles_.size());
+    tiles_.push_back(std::move(from.tiles_[static_cast<std::size_t>(place)]));
+  }
+  return here;
+}
+
+/// Adds the program of a fused op. Returns its place, or the place of a recent equal one: updates
+/// of many parameters of one type share a program, which then stays in the cache. Programs of
+/// another plan (`moved`) have run, and cannot be compared.
+std::int32_t Plan::add_tiles(std::size_t record, const std::vector<std::int32_t>& moved) {
   constexpr std::ptrdiff_t kRecent = 8;
-  const auto recent = tiles_.end() - std::min(kRecent, std::ssize(tiles_));
-  const auto same = std::find_if(recent, tiles_.end(),
-                                 [&](const auto& before) { return before->is_same(*program); });
-  const auto place = static_cast<std::int32_t>(same - tiles_.begin());
-  if (same == tiles_.end()) tiles_.push_back(std::move(program));
-  return place;
+  const SubGraph& body = get<FusedAttrs>(types_.attrs[record].get()).body;
+  std::vector<TensorType> in;
+  for (const ValueId v : graph_->inputs_of(graph_->records[record])) in.push_back(types_.types[v]);
+  auto program = std::make_unique<TileProgram>(*body.graph, in, body.env());
+  const std::ptrdiff_t count = std::ssize(tiles_);
+  for (auto place = static_cast<std::int32_t>(count - std::min(kRecent, count)); place < count;
+       ++place)
+    if (std::ranges::find(moved, place) == moved.end() &&
+        tiles_[static_cast<std::size_t>(place)]->is_same(*program))
+      return place;
+  tiles_.push_back(std::move(program));
+  return static_cast<std::int32_t>(count);
 }
 
 /// Goes backwards: a value that may outlive the run is a block, and so is the source of a view of

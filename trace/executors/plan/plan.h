@@ -46,8 +46,13 @@ class Plan {
   };
 
   /// graph: must outlive the plan. env: the dims that its free symbols stand for.
+  /// before: null, or a plan of the graph for other sizes, which gives its programs of fused ops
+  /// of the same sizes, and its plans of loops and branches. These are made for the new sizes when
+  /// they run, as far as their own sizes differ. `before` must not run any more, even if this
+  /// throws.
   Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv& env,
-       const std::vector<Outputs>& outputs, Inputs owner, const PlanContext& context);
+       const std::vector<Outputs>& outputs, Inputs owner, const PlanContext& context,
+       Plan* before = nullptr);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -150,10 +155,12 @@ class Plan {
         0;  ///< number of following instructions that are loops and run beside this one
   };
 
-  void make_instructions(const std::vector<Outputs>& outputs);
+  void make_instructions(const std::vector<Outputs>& outputs, Plan* before);
   bool reads_shown_lengths(std::size_t record);
   OpStorage storage_of(std::size_t record) const;
-  std::int32_t add_tiles(std::unique_ptr<TileProgram> program);
+  bool has_sizes_of(const Plan& other, std::size_t record) const;
+  std::int32_t move_tiles(Plan& from, std::int32_t place, std::vector<std::int32_t>& moved);
+  std::int32_t add_tiles(std::size_t record, const std::vector<std::int32_t>& moved);
   void find_loops_beside();
   void find_adders();
   void choose_places(const std::vector<Outputs>& outputs);

@@ -138,7 +138,7 @@ class PointwiseGroups::Grouping {
   }
 
   std::size_t head(std::size_t r) const {
-    while (head_[r] != r) r = head_[r];
+    for (; head_[r] != r; r = head_[r]) head_[r] = head_[head_[r]];  // halves the path
     return r;
   }
   const std::optional<Group>& group(std::size_t head) const { return groups_[head]; }
@@ -357,7 +357,8 @@ class PointwiseGroups::Grouping {
   const Graph& graph_;
   std::unordered_map<const DimNode*, std::size_t> bound_by_;  ///< the record; kNone: an input
   std::vector<std::size_t> made_by_;                          ///< by value, the record
-  std::vector<std::size_t> head_;   ///< by record: the head of its group, or a record nearer to it
+  mutable std::vector<std::size_t>
+      head_;                        ///< by record: the head of its group, or a record nearer to it
   std::vector<std::size_t> heads_;  ///< ascending
   Relation needs_;                  ///< by head: the heads that must run before
   Relation apart_;  ///< by head: the heads that must not join it, as one reads a value of the other

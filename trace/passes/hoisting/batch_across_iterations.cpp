@@ -358,7 +358,7 @@ class LoopSplitter {
 };
 
 /// is_in_steps: the graph is part of the body of a loop that may be split afterwards.
-Ref<Graph> batched(const Graph& graph, const DimRenames& renames, LoopFission::Leaves leaves,
+Ref<Graph> batched(const Graph& graph, const DimChanges& renames, LoopFission::Leaves leaves,
                    Packs packs, bool is_in_steps) {
   Rebuilt to(graph);
   for (const OpRecord& record : graph.records) {

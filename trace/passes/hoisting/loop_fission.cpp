@@ -129,7 +129,7 @@ std::optional<Dim> LoopFission::divisible_time_of(const LoopAttrs& attrs,
 }
 
 LoopFission::LoopFission(const LoopAttrs& attrs, std::span<const TensorType> inputs,
-                         const Dim& time, const DimRenames& renames, Leaves leaves, Packs packs)
+                         const Dim& time, const DimChanges& renames, Leaves leaves, Packs packs)
     : attrs_(attrs),
       body_(*attrs.body.graph),
       time_(time),

@@ -45,7 +45,7 @@ class LoopFission {
   /// graph.
   /// packs: the matrices that pack_weights will pack later in the pipeline.
   LoopFission(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time,
-              const DimRenames& renames, Leaves leaves, Packs packs);
+              const DimChanges& renames, Leaves leaves, Packs packs);
 
   /// Returns the dim of the loop's time steps if this class supports the loop. Otherwise returns
   /// nothing and sets `why` to the reason, for explain().
@@ -142,7 +142,7 @@ class LoopFission {
   const LoopAttrs& attrs_;
   const Graph& body_;
   Dim time_;
-  const DimRenames& renames_;
+  const DimChanges& renames_;
   bool is_open_;  ///< an iteration may need any amount of memory
   Packs packs_;
   Leaves asked_, leaves_;  ///< the caller's choice; the part of it that memory allows

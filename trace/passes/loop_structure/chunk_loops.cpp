@@ -38,7 +38,7 @@ class Chunking {
   /// slices.
   /// is_inside: the loop is part of another loop's body.
   Chunking(const LoopAttrs& attrs, std::vector<TensorType> inputs, int steps, bool is_pipelined,
-           bool is_inside, const DimRenames& renames)
+           bool is_inside, const DimChanges& renames)
       : attrs_(attrs),
         inputs_(std::move(inputs)),
         steps_(steps),
@@ -216,7 +216,7 @@ class Chunking {
   std::vector<TensorType> inputs_;  ///< types of the op's inputs
   int steps_;                       ///< time steps of a chunk; 0: unknown
   bool is_pipelined_, is_inside_;
-  const DimRenames& renames_;
+  const DimChanges& renames_;
   Dim chunk_;
 };
 
@@ -242,7 +242,7 @@ std::vector<std::uint8_t> find_pipelined(const Graph& graph) {
   return result;
 }
 
-Ref<Graph> over_chunks(const Graph& graph, int steps, bool is_inside, const DimRenames& renames) {
+Ref<Graph> over_chunks(const Graph& graph, int steps, bool is_inside, const DimChanges& renames) {
   const std::vector<std::uint8_t> is_pipelined = find_pipelined(graph);
   GraphRewriter to(graph);
   const auto in_part = [&](SubGraph& part, bool is_in_loop) {

@@ -22,7 +22,7 @@ bool has_recomputes(const Graph& graph) {
 
 namespace {
 
-Ref<Graph> recompute_by(const Graph& graph, const GraphRunner& runner, const DimRenames& renames) {
+Ref<Graph> recompute_by(const Graph& graph, const GraphRunner& runner, const DimChanges& renames) {
   GraphRewriter to(graph);
   const auto inside = [&](SubGraph& part) {
     if (!has_recomputes(*part.graph)) return;

@@ -53,14 +53,14 @@ Profiles children_of(const Profiles& profiles, std::size_t i) {
 Profiles profiles_of_body(const Profiles& loop, std::size_t blocks) {
   Profiles result;
   const auto add = [&](const Profiles& planned) {
-    for (const std::size_t part : {PlannedLoop::kBody, PlannedLoop::kFinished}) {
+    for (const std::size_t part : {LoopProfile::kBody, LoopProfile::kFinished}) {
       const Profiles more = children_of(planned, part);
       result.insert(result.end(), more.begin(), more.end());
     }
   };
   add(loop);
   for (std::size_t b = 0; b < blocks; ++b) {
-    const Profiles planned = children_of(loop, PlannedLoop::kFirstBlock + b);
+    const Profiles planned = children_of(loop, LoopProfile::kFirstBlock + b);
     if (planned.empty()) break;
     add(planned);
   }
@@ -153,12 +153,14 @@ std::optional<double> PlanTimes::predicted_loop(const Plan& plan, const PlanView
 double PlanTimes::threads_of(const PlanView::Instruction& at, const Profiles& around) {
   const auto all = static_cast<double>(total(around, at.record).nanoseconds);
   double of_blocks = 0, count = 0;
-  for (const Profile* const loop : children_of(around, at.record))
-    for (std::size_t b = 0;
-         const Profile* const block = loop->find_child(PlannedLoop::kFirstBlock + b); ++b) {
-      of_blocks += static_cast<double>(block->nanoseconds);
-      count = std::max(count, static_cast<double>(b + 1));
-    }
+  for (const Profile* const loop : children_of(around, at.record)) {
+    double blocks = 0;
+    LoopProfile::for_each_block(*loop, [&](const Profile& block) {
+      of_blocks += static_cast<double>(block.nanoseconds);
+      blocks += block.nanoseconds > 0;  // a plan for other sizes may have had more
+    });
+    count = std::max(count, blocks);
+  }
   if (of_blocks == 0 || all == 0) return 1;
   return std::max({1.0, std::min(count, static_cast<double>(threads())), of_blocks / all});
 }
@@ -174,20 +176,17 @@ std::vector<PlanTimes::Part> PlanTimes::parts_of_loop(const PlanView::Instructio
   };
   const auto add = [&](const Profile& loop) {
     in_finished += static_cast<double>(loop.finished_nanoseconds);
-    for (const std::size_t part : {PlannedLoop::kBody, PlannedLoop::kCond, PlannedLoop::kFinished})
+    for (const std::size_t part : {LoopProfile::kBody, LoopProfile::kCond, LoopProfile::kFinished})
       if (const Profile* const plan = loop.find_child(part)) {
         ops += ops_of(*plan);
-        if (part == PlannedLoop::kCond) condition += ops_of(*plan);
-        if (part == PlannedLoop::kFinished) of_finished += ops_of(*plan);
+        if (part == LoopProfile::kCond) condition += ops_of(*plan);
+        if (part == LoopProfile::kFinished) of_finished += ops_of(*plan);
       }
   };
   for (const Profile* const loop : children_of(around, at.record)) {
-    add(*loop);
-    for (std::size_t b = 0;
-         const Profile* const block = loop->find_child(PlannedLoop::kFirstBlock + b); ++b) {
-      add(*block);
-      of_blocks += static_cast<double>(block->nanoseconds);
-    }
+    LoopProfile::for_each_run(*loop, add);
+    LoopProfile::for_each_block(
+        *loop, [&](const Profile& block) { of_blocks += static_cast<double>(block.nanoseconds); });
   }
   const auto all = static_cast<double>(total(around, at.record).nanoseconds);
   const double at_a_time = threads_of(at, around);

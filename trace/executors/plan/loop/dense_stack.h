@@ -1,8 +1,9 @@
 // trace/executors/plan/loop/dense_stack.h — DenseStack: a stack of known length in memory.
 #pragma once
 
+#include "reel/trace/executors/loop/iterations.h"
 #include "reel/trace/executors/plan/base/plan_views.h"
-#include "reel/trace/executors/plan/loop/stack_of_run.h"
+#include "reel/trace/executors/plan/loop/clear_bytes.h"
 #include "reel/trace/executors/plan/tiles/tile_program.h"
 
 namespace reel {
@@ -10,9 +11,9 @@ namespace reel {
 /// A stack whose final size is known: terms are written to their places in the result.
 class DenseStack {
  public:
-  /// data: the elements of the result.
-  DenseStack(const StackOfRun& stack, char* data)
-      : iterations_(stack.iterations), data_(data), bytes_(stack.term().bytes()) {}
+  /// term: type of a term.   data: the elements of the result.
+  DenseStack(const Iterations& iterations, const TensorType& term, char* data)
+      : iterations_(iterations), data_(data), bytes_(term.bytes()) {}
 
   char* place(std::int64_t position) const { return data_ + position * bytes_; }
   /// Returns where a series of iterations writes. direction: 1, or -1 in a reverse loop.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "reel/trace/executors/plan/loop/clear_bytes.h"
+
 namespace reel {
 
 char* GrowingStack::place(std::int64_t position) {
@@ -14,7 +16,7 @@ char* GrowingStack::place(std::int64_t position) {
   }
   if (chunk == chunks_.size()) {
     chunks_.push_back(Tensor(allocate_block(TensorType(boolean, {room * bytes_}))));
-    count_as(chunks_.back(), stack_.leaf().memory_class());
+    count_as(chunks_.back(), loop_.attrs.stacks[index_].memory_class());
   }
   return chunks_[chunk].data<char>() + (position - first) * bytes_;
 }
@@ -30,10 +32,10 @@ void GrowingStack::copy_to(char* to, std::int64_t count) const {
 }
 
 void GrowingStack::finish(Tensor& out, const Dim& made) const {
-  const std::int64_t ran = stack_.iterations.count();
-  const Dim dim = stack_.attrs().trips.makes_dim ? made : Dim(ran);
-  out = Tensor(allocate_block(stacked(stack_.term(), dim)));
-  count_as(out, stack_.leaf().memory_class());
+  const std::int64_t ran = loop_.iterations.count();
+  const Dim dim = loop_.attrs.trips.makes_dim ? made : Dim(ran);
+  out = Tensor(allocate_block(stacked(term_, dim)));
+  count_as(out, loop_.attrs.stacks[index_].memory_class());
   const std::int64_t count = std::min(ran, dim.size());
   copy_to(out.data<char>(), count);
   clear_bytes(out.data<char>(), count * bytes_, dim.size() * bytes_);

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "reel/core/runtime/memory.h"
+#include "reel/trace/executors/leaves/leaf_context.h"
 #include "reel/trace/executors/plan/base/plan_views.h"
-#include "reel/trace/executors/plan/loop/stack_of_run.h"
 
 namespace reel {
 
@@ -11,7 +11,9 @@ namespace reel {
 /// before it.
 class GrowingStack {
  public:
-  explicit GrowingStack(const StackOfRun& stack) : stack_(stack), bytes_(stack.term().bytes()) {}
+  /// index: the index of the stack among the loop's.   term: type of a term.
+  GrowingStack(const LeafContext& loop, std::size_t index, const TensorType& term)
+      : loop_(loop), index_(index), term_(term), bytes_(term.bytes()) {}
 
   /// Requires that `position` is at most the number of terms so far.
   char* place(std::int64_t position);
@@ -23,7 +25,9 @@ class GrowingStack {
   void copy_to(char* to, std::int64_t count) const;
 
   static constexpr std::int64_t kFirst = 16;
-  StackOfRun stack_;
+  LeafContext loop_;
+  std::size_t index_;
+  TensorType term_;
   std::int64_t bytes_;
   Tensors chunks_;
 };

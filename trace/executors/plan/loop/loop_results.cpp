@@ -6,6 +6,7 @@
 #include "reel/core/types/sizes.h"
 #include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/executors/plan/base/plan_views.h"
+#include "reel/trace/executors/plan/loop/clear_bytes.h"
 #include "reel/trace/executors/plan/loop/loop_run.h"
 
 namespace reel {

@@ -41,7 +41,8 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
       cond_inputs_(loop.cond ? std::optional(loop.cond_input_numbers()) : std::nullopt),
       rows_(rows),
       iterations_(attrs_, in),
-      times_(attrs_) {
+      leaves_{attrs_, loop.input_types, loop.chunks, iterations_},
+      checkpoints_(leaves_, spills_) {
   Plan& body = *loop_.body;
   if (attrs_.chunking.over_chunks) iterations_.limit = loop_.chunks.count();
   if (rows_) iterations_.limit = rows_->iterations().value_or(iterations_.limit);
@@ -57,10 +58,11 @@ LoopRun::LoopRun(PlannedLoop& loop, OpInputs in, std::span<Tensor> out, BlockRow
     carried_lists_.push_back(is_list ? owned(initial) : Tensor());
   }
   for (std::size_t i = 0; i < attrs_.slices.size(); ++i)
-    slices_.push_back(make_slice_source(loop_, i, *in_.slices[i].tensor, iterations_, rows_));
+    slices_.push_back(
+        make_slice_source(loop_, leaves_, i, *in_.slices[i].tensor, iterations_.limit, rows_));
   for (std::size_t j = 0; j < attrs_.stacks.size(); ++j)
-    stacks_.push_back(
-        make_stack_sink({loop_, iterations_, j}, out_.stacks[j], rows_, times_, spills_));
+    stacks_.push_back(make_stack_sink(leaves_, j, body.output_type(outputs_.stacks[j]),
+                                      out_.stacks[j], rows_, checkpoints_, spills_));
   sums_.resize(attrs_.sums.size());
   for (std::size_t i = 0; i < attrs_.sums.size(); ++i) {
     const std::size_t k = outputs_.sums[i];
@@ -153,50 +155,21 @@ Tensor& LoopRun::eval_condition() {
   return cond.output(0);
 }
 
-std::int64_t LoopRun::steps_before(std::int64_t position) const {
-  if (!attrs_.chunking.over_chunks) return iterations_.count();
-  const Chunks& all = loop_.chunks;
-  return attrs_.trips.is_reverse ? all.steps - all.first(position) - all.steps_of(position)
-                                 : all.first(position);
-}
-
-void LoopRun::take_checkpoint() {
-  times_.begin(steps_before(position_), [&](std::size_t i) {
-    return loop_.carries[i].is_list ? bytes_of(carried_lists_[i]) : loop_.carries[i].bytes;
-  });
-  if (times_.opens_file()) open_file();
-  for (std::size_t j = 0; j < stacks_.size(); ++j) {
-    auto* const stack = std::get_if<CheckpointStack>(&stacks_[j]);
-    if (!stack) continue;
-    for (int i = 0; i < times_.now().drops; ++i) stack->thin();
-    if (!times_.now().takes) continue;
-    if (attrs_.stacks[j].role == StackRole::checkpoint_step) {
-      stack->keep(tensor(
-          {steps_before(position_), attrs_.chunking.over_chunks ? loop_.chunks.size : 1}, {}, i64));
-      continue;
-    }
-    if (times_.source(j) < 0) continue;  // an op of the body makes it
-    const auto [kind, i] = body_input_at(attrs_, static_cast<std::size_t>(times_.source(j)));
-    if (kind == LeafKind::capture)
-      stack->keep(owned(capture(attrs_.body_captures[i])));
-    else if (kind == LeafKind::carry && loop_.carries[i].is_list)
-      stack->keep(carried_lists_[i]);
-    else if (kind == LeafKind::carry)
-      stack->keep(owned(placed(carry_type(i), carries_[i])));
-  }
-}
-
-void LoopRun::open_file() {
-  const auto limit = times_.puts(iterations_.expected(), loop_.chunks.size);
-  for (std::size_t j = 0; j < stacks_.size(); ++j)
-    if (auto* const stack = std::get_if<CheckpointStack>(&stacks_[j]);
-        stack && attrs_.stacks[j].is_in_file())
-      stack->spill_to(spills_.make_for_checkpoints(attrs_, j, limit));
+Tensor LoopRun::body_input(std::size_t input) const {
+  const auto [kind, i] = body_input_at(attrs_, input);
+  if (kind == LeafKind::capture) return owned(capture(attrs_.body_captures[i]));
+  if (kind != LeafKind::carry) throw InternalError("a checkpoint of a slice");
+  return loop_.carries[i].is_list ? carried_lists_[i] : owned(placed(carry_type(i), carries_[i]));
 }
 
 void LoopRun::step(std::int64_t position, const Tensor& running) {
   position_ = position;
-  if (times_.takes_any()) take_checkpoint();
+  checkpoints_.before(
+      position,
+      [&](std::size_t i) {
+        return loop_.carries[i].is_list ? bytes_of(carried_lists_[i]) : loop_.carries[i].bytes;
+      },
+      [&](std::size_t input) { return body_input(input); });
   if (rows_) rows_->before(position, carries_);
   if (!attrs_.sums.empty() && begins_block(iterations_.count())) end_blocks();
   if (running.is_defined() && !all_running(running)) {

@@ -60,7 +60,12 @@ class LoopRun {
   }
 
   char* stack_at(std::size_t j, std::int64_t position) {
-    return std::visit([&](auto& stack) { return stack.place(position); }, stacks_[j]);
+    return std::visit(
+        [&](auto& stack) -> char* {
+          if constexpr (requires { stack.place(position); }) return stack.place(position);
+          return nullptr;
+        },
+        stacks_[j]);
   }
   void put(std::size_t j, const Tensor& term) {
     if (loop_.repeats_states[j] && is_there(j, term)) return;
@@ -70,10 +75,9 @@ class LoopRun {
   /// Returns true if stack j has the elements of the term at this position already.
   bool is_there(std::size_t j, const Tensor& term);
 
-  /// Returns how many time steps ran before the iteration at a position.
-  std::int64_t steps_before(std::int64_t position) const;
-  void take_checkpoint();
-  void open_file();
+  /// Returns a carry or capture that a checkpoint retains. input: its index among the body's
+  /// inputs.
+  Tensor body_input(std::size_t input) const;
 
   // Before the first iteration.
   /// Copies the initial value of a carry that lies in the result.
@@ -138,10 +142,11 @@ class LoopRun {
   Iterations iterations_;
   std::vector<char*> carries_;  ///< data of carries; unused for lists
   Tensors carried_lists_;
+  const LeafContext leaves_;
   std::vector<SliceSource> slices_;
   std::vector<StackSink> stacks_;
-  CheckpointTimes times_;
   Spills spills_;
+  CheckpointStacks checkpoints_;
   std::vector<TermSum> sums_;  ///< sums that are lists
   Tensors wide_;               ///< sums of f32: the earlier blocks in f64, if there are any
   Tensor condition_;

@@ -17,7 +17,7 @@ bool LoopRun::can_run_series() const {
   const auto are_dense = [](const auto& leaves, auto is_dense) {
     return std::all_of(leaves.begin(), leaves.end(), is_dense);
   };
-  return loop_.series && !rows_ && !times_.takes_any() &&
+  return loop_.series && !rows_ && !attrs_.takes_checkpoints() &&
          are_dense(slices_,
                    [](const auto& of) { return std::holds_alternative<DenseSlices>(of); }) &&
          are_dense(stacks_, [](const auto& of) { return std::holds_alternative<DenseStack>(of); });
@@ -93,7 +93,7 @@ void LoopRun::run_series() {
   if (!profile()) return;
   const std::int64_t end = nanoseconds_now();
   const std::size_t record = series.record();
-  Profile& body = profile()->child(PlannedLoop::kBody);
+  Profile& body = profile()->child(LoopProfile::kBody);
   body.runs += count;
   body.records[record].calls += count;
   body.records[record].nanoseconds += end - begin;

@@ -10,6 +10,7 @@
 
 #include "reel/core/ops/loop/loop.h"
 #include "reel/trace/executors/loop/chunks.h"
+#include "reel/trace/executors/plan/base/loop_profile.h"
 #include "reel/trace/executors/plan/loop/iteration_series.h"
 #include "reel/trace/executors/plan/loop/sub_plan.h"
 
@@ -18,9 +19,6 @@ namespace reel {
 /// The plans of a loop's body and condition for inputs of certain types, and the places of its
 /// carries and sums.
 struct PlannedLoop {
-  /// Children of a loop's profile: its own plans, then one per row block.
-  static constexpr std::size_t kBody = 0, kCond = 1, kFinished = 2, kFirstBlock = 3;
-
   struct Carry {
     bool is_list = false;
     bool is_updated = false;  ///< few elements change: it lies in the result from the start
@@ -31,10 +29,10 @@ struct PlannedLoop {
 
   explicit PlannedLoop(const PlanContext& context)
       : context(context),
-        body(context.child(kBody)),
-        cond(context.child(kCond)),
-        rest(context.child(kBody)),
-        finished(context.child(kFinished)) {}
+        body(context.child(LoopProfile::kBody)),
+        cond(context.child(LoopProfile::kCond)),
+        rest(context.child(LoopProfile::kBody)),
+        finished(context.child(LoopProfile::kFinished)) {}
 
   const LoopAttrs& loop() const { return get<LoopAttrs>(attrs.get()); }
 
@@ -75,14 +73,6 @@ struct PlannedLoop {
     return cond_inputs_of(loop(), first_numbers(loop().cond.graph->inputs.size()));
   }
 
-  /// Returns the first time step of the iteration at a position.
-  std::int64_t first_step_at(std::int64_t position) const {
-    return loop().chunking.over_chunks ? chunks.first(position) : position;
-  }
-  /// Returns the number of time steps of the iteration at a position.
-  std::int64_t steps_at(std::int64_t position) const {
-    return loop().chunking.over_chunks ? chunks.steps_of(position) : 1;
-  }
   /// Returns the plan of the body; in a chunked loop, the one for the size of the chunk.
   const SubPlan& body_at(std::int64_t position) const {
     return loop().chunking.over_chunks && chunks.is_rest(position) ? rest : body;

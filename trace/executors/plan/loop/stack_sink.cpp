@@ -2,24 +2,22 @@
 
 namespace reel {
 
-StackSink make_stack_sink(const StackOfRun& stack, Tensor& out, BlockRows* rows,
-                          const CheckpointTimes& times, Spills& spills) {
-  const LoopStack& leaf = stack.leaf();
-  if (leaf.is_checkpoint()) return CheckpointStack(stack, times);
-  if (leaf.is_in_file()) {
-    Ref<Spilled> steps = spills.make_for_steps(stack.attrs(), stack.index, stack.loop.chunks,
-                                               stack.iterations.expected());
-    if (leaf.is_list) return FileListStack(stack, std::move(steps));
-    return FileStack(stack, std::move(steps));
-  }
-  if (leaf.is_list) return ListStack(stack);
-  if (rows) return RowStack(*rows, stack.index);
-  if (!out.is_defined() && !stack.attrs().trips.makes_dim && leaf.dim.has_size()) {
-    out = Tensor(allocate_block(stacked(remove_chunk_dim(stack.attrs(), stack.term()), leaf.dim)));
+StackSink make_stack_sink(const LeafContext& loop, std::size_t index, const TensorType& term,
+                          Tensor& out, BlockRows* rows, CheckpointStacks& checkpoints,
+                          Spills& spills) {
+  const LoopStack& leaf = loop.attrs.stacks[index];
+  if (leaf.is_checkpoint()) return CheckpointStack(checkpoints, index);
+  if (leaf.is_in_file())
+    return FileStack(loop, index, spills,
+                     leaf.is_list ? std::nullopt : std::optional<TensorType>(term));
+  if (leaf.is_list) return ListStack(loop, index);
+  if (rows) return RowStack(*rows, index);
+  if (!out.is_defined() && !loop.attrs.trips.makes_dim && leaf.dim.has_size()) {
+    out = Tensor(allocate_block(stacked(remove_chunk_dim(loop.attrs, term), leaf.dim)));
     count_as(out, leaf.memory_class());
   }
-  if (out.is_defined()) return DenseStack(stack, out.data<char>());
-  return GrowingStack(stack);
+  if (out.is_defined()) return DenseStack(loop.iterations, term, out.data<char>());
+  return GrowingStack(loop, index, term);
 }
 
 }  // namespace reel

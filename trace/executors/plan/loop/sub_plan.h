@@ -27,7 +27,8 @@ class SubPlan {
   Plan* operator->() const { return plan_.get(); }
 
  private:
-  void make(const SubGraph& sub, const std::vector<std::uint8_t>& is_block);
+  /// is_same_graph: the plan before is of this graph, for other sizes.
+  void make(const SubGraph& sub, const std::vector<std::uint8_t>& is_block, bool is_same_graph);
 
   PlanContext context_;
   std::unique_ptr<Plan> plan_;

@@ -158,7 +158,7 @@ bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, st
     types.insert(types.end(), {TensorType(i64, {Dim(rows)}), TensorType(i64)});
   if (!block)  // otherwise rebound to other dims
     block =
-        std::make_unique<PlannedLoop>(whole_->context.child(PlannedLoop::kFirstBlock + profile));
+        std::make_unique<PlannedLoop>(whole_->context.child(LoopProfile::kFirstBlock + profile));
   block->binding = 0;  // until it is planned
   try {
     if (!block->try_plan(make_attrs(restrict_to_rows(loop, changes)), types, !loop.has_entries()))

@@ -123,6 +123,10 @@ class Chains {
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
   bool fits(const std::vector<int>& group) {
+    // A chain is written anew for each step that may be appended. The value between two long chains
+    // stays in the cache.
+    constexpr std::size_t kMaxSteps = 96;
+    if (group.size() > kMaxSteps) return false;
     // Each step reads at most two operands and makes one result.
     if (static_cast<int>(3 * group.size()) <= chain_registers()) return true;
     const Chain chain = chain_of(group).chain;

@@ -6,7 +6,7 @@
 namespace reel {
 namespace {
 
-class StrideTest : public InEveryMode {
+class SliceByStepTest : public InEveryMode {
  protected:
   const Dim batch{"batch", 2}, time{"time", tensor({3, 1}, {batch})};
   /// [[1, 2, 3], [4, -, -]]
@@ -20,9 +20,9 @@ class StrideTest : public InEveryMode {
     return run([=](const Tensor& x) { return shift(x, x.rank() - 1, n, value); })(x);
   }
 };
-REEL_IN_EVERY_MODE(StrideTest);
+REEL_IN_EVERY_MODE(SliceByStepTest);
 
-TEST_P(StrideTest, BackwardsAlongTheDimThatLengthsRunOver) {
+TEST_P(SliceByStepTest, BackwardsAlongTheDimThatLengthsRunOver) {
   const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
   const Tensor x = tensor({1., 2., 3., 4., 5., 6.}, {batch, time});
   const auto g = run(
@@ -30,7 +30,7 @@ TEST_P(StrideTest, BackwardsAlongTheDimThatLengthsRunOver) {
   expect_values(mask_padding(g(x)), {1, 1, 1, 1, 0, 0});
 }
 
-TEST_P(StrideTest, ASliceWithAStepIsPythons) {
+TEST_P(SliceByStepTest, ASliceWithAStepIsPythons) {
   // Every begin, end and step, compared with Python's rules.
   constexpr std::int64_t kSize = 5;
   for (const std::int64_t step : {2, 3, 7, -1, -2, -3, -7})
@@ -51,7 +51,7 @@ TEST_P(StrideTest, ASliceWithAStepIsPythons) {
       }
 }
 
-TEST_P(StrideTest, EachEntryIsSlicedWithinItsLength) {
+TEST_P(SliceByStepTest, EachEntryIsSlicedWithinItsLength) {
   Tensor y = sliced(ragged, 0, {}, 2);
   EXPECT_EQ(str(y.type()), "f32[batch=2,time[batch=2]]");
   expect_values(y.dim("time").lengths(), {2, 1});
@@ -64,7 +64,7 @@ TEST_P(StrideTest, EachEntryIsSlicedWithinItsLength) {
   expect_values(mask_padding(y), {2, 1, 0, 0});
 }
 
-TEST_P(StrideTest, TheRestMayBeGivenADim) {
+TEST_P(SliceByStepTest, TheRestMayBeGivenADim) {
   const Dim wide("wide", 5), rest("rest", 3);
   const auto every = [](const Tensor& x, const Dim& rest) {
     return slice(x, x.dim("wide"), 0, {}, 2, rest);
@@ -76,7 +76,7 @@ TEST_P(StrideTest, TheRestMayBeGivenADim) {
             "size 3");
 }
 
-TEST_P(StrideTest, GradientsOfSlicesLeaveZerosBetween) {
+TEST_P(SliceByStepTest, GradientsOfSlicesLeaveZerosBetween) {
   const auto gradient = [](const Tensor& x) {
     return grad([](const Tensor& x) { return sum(square(slice(x, -1, -1, {}, -2))); })(x);
   };
@@ -84,7 +84,7 @@ TEST_P(StrideTest, GradientsOfSlicesLeaveZerosBetween) {
   expect_values(mask_padding(run(gradient)(ragged)), {2, 0, 6, 8, 0, 0});
 }
 
-TEST_P(StrideTest, ShiftFillsWithTheValue) {
+TEST_P(SliceByStepTest, ShiftFillsWithTheValue) {
   const Tensor x = tensor({{1., 2., 3.}, {4., 5., 6.}});
   expect_values(shifted(x, 1), {0, 1, 2, 0, 4, 5});
   expect_values(shifted(x, -2, 9), {3, 9, 9, 6, 9, 9});
@@ -97,14 +97,14 @@ TEST_P(StrideTest, ShiftFillsWithTheValue) {
   EXPECT_TRUE(std::isnan(values_of(shifted(x, 1, NAN))[0]));
 }
 
-TEST_P(StrideTest, EachEntryIsShiftedWithinItsLength) {
+TEST_P(SliceByStepTest, EachEntryIsShiftedWithinItsLength) {
   const Tensor right = shifted(ragged, 1), left = shifted(ragged, -1, 9);
   EXPECT_EQ(right.type(), ragged.type());
   expect_values(mask_padding(right), {0, 1, 2, 0, 0, 0});
   expect_values(mask_padding(left), {2, 3, 9, 9, 0, 0});
 }
 
-TEST_P(StrideTest, GradientsOfShiftsMoveBack) {
+TEST_P(SliceByStepTest, GradientsOfShiftsMoveBack) {
   const Tensor weights = tensor({1., 2., 3.});
   const auto gradient = [](std::int64_t n) {
     return [n](const Tensor& x, const Tensor& w) {

@@ -1,4 +1,4 @@
-#include "reel/trace/executors/checkpoints/stack_list.h"
+#include "reel/trace/executors/checkpoints/checkpoint_times.h"
 
 #include <algorithm>
 

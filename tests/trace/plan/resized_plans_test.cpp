@@ -1,0 +1,153 @@
+// Plans that are made from a plan for other sizes: they have the bits of new ones.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+#include "reel/reel.h"
+#include "reel/tests/check.h"
+
+namespace reel {
+namespace {
+
+/// Functions of a ragged batch {time, batch, feature} and its lengths, with all kinds of plans
+/// inside.
+class ResizedPlansTest : public ::testing::Test {
+ protected:
+  using Function = std::function<Tensors(const Tensor& x)>;
+
+  void SetUp() override { manual_seed(5); }
+
+  const Dim feature{"feature", 20}, hidden{"hidden", 20}, next{"next", 20};
+  const Tensor w = random_normal({feature, hidden}) * 0.2, u = random_normal({hidden, next}) * 0.2;
+
+  Tensor batch(const std::vector<int>& lengths) const {
+    const Dim batch("batch", std::ssize(lengths)), time("time", tensor(lengths, {batch}));
+    return random_normal({time, batch, feature});
+  }
+  /// Returns batches of the same number of rows, with lengths that repeat now and then.
+  std::vector<Tensor> batches(int rows, int count) const {
+    std::mt19937 draw(7);
+    std::vector<Tensor> result;
+    std::vector<std::vector<int>> drawn;
+    for (int i = 0; i < count; ++i) {
+      std::vector<int> lengths;
+      if (i % 5 == 4)
+        lengths = drawn[draw() % drawn.size()];
+      else
+        for (int row = 0; row < rows; ++row) lengths.push_back(static_cast<int>(draw() % 40));
+      drawn.push_back(lengths);
+      result.push_back(batch(lengths));
+    }
+    result.push_back(batch(std::vector<int>(static_cast<std::size_t>(rows), 0)));
+    return result;
+  }
+
+  Tensor states(const Tensor& x, const Tensor& u) const {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor y = tanh(matmul(x, w, feature) + rename(matmul(h, u, hidden), next, hidden));
+      return std::pair{y, y};
+    };
+    return scan(Scan{.spatial_dim = x.dim("time"),
+                     .initial = zeros({x.dim("batch"), hidden}),
+                     .xs = x,
+                     .body = body})
+        .ys;
+  }
+
+  /// Returns the gradients of a loss with respect to x and u.
+  std::pair<Tensor, Tensor> gradients(const Tensor& x) const {
+    const auto loss = [this](const std::pair<Tensor, Tensor>& of) -> Tensor {
+      return mean(square(states(of.first, of.second)));
+    };
+    return grad(loss)(std::pair{x, u});
+  }
+
+  /// Calls one jitted function with all batches, and a new one with each.
+  void expect_bits_of_new_plans(const Function& f, int rows, const JitOptions& options = {}) const {
+    const auto traced = jit(f, options);
+    for (const Tensor& x : batches(rows, 24)) {
+      const Tensors made = traced(x), expected = jit(f, options)(x);
+      ASSERT_EQ(made.size(), expected.size());
+      for (std::size_t k = 0; k < made.size(); ++k) expect_same_bits(made[k], expected[k]);
+    }
+  }
+};
+
+TEST_F(ResizedPlansTest, StatesAndGradientsOfARaggedLoop) {
+  const auto f = [this](const Tensor& x) {
+    const auto [dx, du] = gradients(x);
+    return Tensors{mask_padding(states(x, u)), mask_padding(dx), du};
+  };
+  for (const int rows : {1, 3, 12, 64}) expect_bits_of_new_plans(f, rows);
+}
+
+TEST_F(ResizedPlansTest, LoopsInChunks) {
+  const auto f = [this](const Tensor& x) {
+    const auto [dx, du] = gradients(x);
+    return Tensors{mask_padding(dx), du};
+  };
+  for (const int steps : {1, 4, 7})
+    expect_bits_of_new_plans(f, 8, {.passes = {.chunk_steps = steps}});
+}
+
+TEST_F(ResizedPlansTest, BranchesAndLoopsInLoops) {
+  const auto f = [this](const Tensor& x) {
+    const Dim time = x.dim("time");
+    const Tensor total = sum(x);
+    const Tensor taken = cond(
+        total > 0., [&] { return sum(square(states(x, u))); },
+        [&] { return sum(states(x * 2., u)); });
+    const auto body = [&](const Tensor& row, const Tensor& sum_so_far) {
+      const auto [i, s] =
+          while_loop([](const Tensor& i, const Tensor&) { return i < 3; },
+                     [&](const Tensor& i, const Tensor& s) {
+                       return std::pair{i + 1, s + sum(row * cast(i, f32), feature)};
+                     },
+                     std::pair{scalar(0), sum_so_far});
+      return std::pair{s, s};
+    };
+    const auto loops =
+        scan(Scan{.spatial_dim = time, .initial = zeros({x.dim("batch")}), .xs = x, .body = body});
+    return Tensors{taken, mask_padding(loops.ys), loops.state};
+  };
+  for (const int rows : {2, 16}) expect_bits_of_new_plans(f, rows);
+}
+
+TEST_F(ResizedPlansTest, ElementsAndReductionsWithoutLoops) {
+  const auto f = [this](const Tensor& x) {
+    const Dim time = x.dim("time");
+    const Tensor y = softmax(matmul(x, w, feature) * 0.5 + 1., hidden);
+    return Tensors{mask_padding(y * tanh(y)), sum(y, {time}), logsumexp(mask_padding(y), time)};
+  };
+  for (const int rows : {1, 9}) expect_bits_of_new_plans(f, rows);
+}
+
+// Explained texts count plans; their times differ from run to run.
+TEST_F(ResizedPlansTest, OnePlanServesNewLengths) {
+  const auto f = jit([this](const Tensor& x) { return states(x, u); });
+  for (int length = 1; length <= 30; ++length) f(batch({length, 1}));
+  EXPECT_NE(f.explain().find("plans for other sizes: 1 made in "), std::string::npos)
+      << f.explain();
+  EXPECT_NE(f.explain().find(", 29 resized in "), std::string::npos) << f.explain();
+}
+
+TEST_F(ResizedPlansTest, SizesThatRecurKeepTheirPlans) {
+  const auto f = jit([this](const Tensor& x) { return states(x, u); });
+  for (int turn = 0; turn < 10; ++turn)
+    for (const int length : {5, 9, 14}) f(batch({length, 1}));
+  // The first occurrence of each size resizes, the second one makes a plan that stays.
+  EXPECT_NE(f.explain().find("plans for other sizes: 3 made in "), std::string::npos)
+      << f.explain();
+  EXPECT_NE(f.explain().find(", 2 resized in "), std::string::npos) << f.explain();
+}
+
+TEST_F(ResizedPlansTest, ProfilesBeginAnewWithEachPlan) {
+  const auto f = jit([this](const Tensor& x) { return states(x, u); }, {.profile = true});
+  for (int length = 1; length <= 4; ++length) f(batch({length, 1}));
+  EXPECT_NE(f.explain().find("a call, the first one, which plans the loops"), std::string::npos)
+      << f.explain();
+}
+
+}  // namespace
+}  // namespace reel
