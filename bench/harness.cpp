@@ -206,6 +206,15 @@ void Group::add(const Row& row, std::vector<double> figures) {
   rows_.push_back(row);
 }
 
+std::vector<std::pair<std::string, double>> Group::above(const std::string& metric,
+                                                         double limit) const {
+  std::vector<std::pair<std::string, double>> result;
+  for (const Row& row : rows_)
+    if (row.metric == metric && row.value > limit) result.emplace_back(row.name, row.value);
+  std::ranges::sort(result, std::greater<>(), [](const auto& of) { return of.second; });
+  return result;
+}
+
 int Group::finish() const {
   if (json_.empty()) return 0;
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();

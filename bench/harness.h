@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace reel::bench {
@@ -73,6 +74,9 @@ class Group {
   /// belong to the ratios by turn.
   void report_ratio(const std::string& name, const std::string& metric,
                     const std::vector<double>& figures, const std::vector<double>& over);
+
+  /// Returns the cases with a row of this metric above a limit, and its values, the largest first.
+  std::vector<std::pair<std::string, double>> above(const std::string& metric, double limit) const;
 
   /// Writes the JSON. Returns the exit code for main.
   int finish() const;

@@ -1,5 +1,7 @@
-// The only file that includes libtorch's headers: they take half a minute to compile.
+// Files that include libtorch's headers take half a minute to compile.
 #include "libtorch.h"
+
+#include "libtorch_ops.h"
 
 #include <dlfcn.h>
 #include <torch/torch.h>
@@ -211,6 +213,10 @@ class TheLibtorch final : public Libtorch {
         };
     }
     return {};
+  }
+
+  OpRun op(const OpCase& of, std::int64_t rows, std::int64_t columns) const override {
+    return libtorch_op(of, rows, columns);
   }
 
   RnnRun layer(const RnnProblem& p) const override {

@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "ops.h"
 #include "rnn.h"
 
 namespace reel::bench {
@@ -16,6 +18,12 @@ enum class Chain {
   forward_and_backward,  ///< including the gradient of the first factor
 };
 
+/// Libtorch's side of an op.
+struct OpRun {
+  std::function<void()> run;
+  std::function<std::vector<float>()> result;
+};
+
 class Libtorch {
  public:
   virtual ~Libtorch() = default;
@@ -25,6 +33,8 @@ class Libtorch {
   virtual void set_threads(int count) const = 0;
   /// Computes x · factor · factor · ..., element by element, on ones.
   virtual std::function<void()> multiply_chain(Chain what, int floats, int ops) const = 0;
+  /// Returns libtorch's side of a case of ops.h; nothing to run if libtorch has no such op.
+  virtual OpRun op(const OpCase& of, std::int64_t rows, std::int64_t columns) const = 0;
   /// Returns a run of nn::LSTM, or of nn::GRU, which resets after the product. Requires one layer.
   virtual RnnRun layer(const RnnProblem& problem) const = 0;
   /// Returns a run of a cell written in libtorch's ops, `lstm` or `custom`, in a C++ loop.

@@ -68,6 +68,18 @@ Model char_lstm(const CharLstmSizes& s) {
   return result;
 }
 
+Stream char_lstm_stream(const CharLstmSizes& s, const std::string& name,
+                        const std::vector<Lengths>& lengths) {
+  manual_seed(1);
+  std::vector<Text> batches;
+  for (const Lengths& of : lengths) {
+    const Dim batch("batch", std::ssize(of));
+    const Dims dims{batch, sequences("time", batch, of)};
+    batches.push_back({random_symbols(dims, s.symbols), random_symbols(dims, s.symbols)});
+  }
+  return stream(name, random_model(s), std::move(batches), loss_of);
+}
+
 Model char_lstm_step_by_step(const CharLstmSizes& s) {
   manual_seed(1);
   const CharLstm model = random_model(s);

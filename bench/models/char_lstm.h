@@ -1,7 +1,7 @@
 // bench/models/char_lstm.h — a character language model: two layers of LSTMs.
 #pragma once
 
-#include "model.h"
+#include "stream.h"
 
 namespace reel::bench {
 
@@ -14,5 +14,9 @@ Model char_lstm(const CharLstmSizes& sizes = {});
 /// Returns the model step by step: each call takes a character of each text and the state, and
 /// returns the next state.
 Model char_lstm_step_by_step(const CharLstmSizes& sizes = {});
+
+/// Returns the training of this model on texts of these lengths.
+Stream char_lstm_stream(const CharLstmSizes& sizes, const std::string& name,
+                        const std::vector<Lengths>& lengths);
 
 }  // namespace reel::bench

@@ -67,7 +67,26 @@ std::vector<Products> products_of(const Seq2SeqSizes& s) {
                  with_gradients({rows, s.symbols, 2 * s.hidden})});
 }
 
+TwoTexts random_texts(const Seq2SeqSizes& s, const Lengths& source_lengths,
+                      const Lengths& target_lengths) {
+  const Dim batch("batch", std::ssize(source_lengths));
+  const Dims source{batch, sequences("source", batch, source_lengths)};
+  const Dims target{batch, sequences("target", batch, target_lengths)};
+  return {random_symbols(source, s.symbols), random_symbols(target, s.symbols),
+          random_symbols(target, s.symbols)};
+}
+
 }  // namespace
+
+Stream seq2seq_stream(const Seq2SeqSizes& s, const std::string& name,
+                      const std::vector<Lengths>& lengths) {
+  manual_seed(1);
+  const Seq2Seq model = random_model(s);
+  std::vector<TwoTexts> batches;
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    batches.push_back(random_texts(s, lengths[i], lengths[(i + 1) % lengths.size()]));
+  return stream(name, model, std::move(batches), loss_of);
+}
 
 Model seq2seq(const Seq2SeqSizes& s) {
   manual_seed(1);

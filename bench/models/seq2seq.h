@@ -1,7 +1,7 @@
 // bench/models/seq2seq.h — an encoder and a decoder with attention.
 #pragma once
 
-#include "model.h"
+#include "stream.h"
 
 namespace reel::bench {
 
@@ -15,5 +15,9 @@ struct Seq2SeqSizes {
 /// Translates texts: a GRU reads the source; another one writes the target, and attends to the
 /// source in each step. Source: Luong, Pham & Manning (2015), with dot products as scores.
 Model seq2seq(const Seq2SeqSizes& sizes);
+/// Returns the training of this model on texts of these lengths; targets have the lengths of the
+/// batch before.
+Stream seq2seq_stream(const Seq2SeqSizes& sizes, const std::string& name,
+                      const std::vector<Lengths>& lengths);
 
 }  // namespace reel::bench

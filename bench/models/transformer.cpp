@@ -1,5 +1,6 @@
 #include "transformer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "libtorch_models.h"
@@ -108,6 +109,20 @@ Model transformer(const TransformerSizes& s) {
       return libtorch_models()->transformer(s, numbers_of_tree(model), numbers_of_tree(text));
     };
   return result;
+}
+
+Stream transformer_stream(TransformerSizes s, const std::string& name,
+                          const std::vector<Lengths>& lengths) {
+  manual_seed(1);
+  s.steps = 1;  // as many positions as the longest text has symbols
+  for (const Lengths& of : lengths) s.steps = std::max(s.steps, *std::ranges::max_element(of));
+  std::vector<Text> batches;
+  for (const Lengths& of : lengths) {
+    const Dim batch("batch", std::ssize(of));
+    const Dims dims{batch, sequences("time", batch, of)};
+    batches.push_back({random_symbols(dims, s.symbols), random_symbols(dims, s.symbols)});
+  }
+  return stream(name, random_model(s), std::move(batches), loss_of);
 }
 
 }  // namespace reel::bench

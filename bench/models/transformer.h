@@ -1,7 +1,7 @@
 // bench/models/transformer.h — a causal Transformer on texts of different lengths.
 #pragma once
 
-#include "model.h"
+#include "stream.h"
 
 namespace reel::bench {
 
@@ -13,5 +13,8 @@ struct TransformerSizes {
 /// Predicts the next symbol of each text. Source: Vaswani et al. (2017), with the normalisation
 /// before each block, as in Radford et al. (2019).
 Model transformer(const TransformerSizes& sizes = {});
+/// Returns the training of this model on texts of these lengths.
+Stream transformer_stream(TransformerSizes sizes, const std::string& name,
+                          const std::vector<Lengths>& lengths);
 
 }  // namespace reel::bench
