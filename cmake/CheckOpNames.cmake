@@ -100,5 +100,6 @@ list(FILTER named INCLUDE REGEX "^trace/")
 list(LENGTH named count)
 message(STATUS "${count} files of trace/ name ops; with frontend/transforms/, in ${uses} lines")
 if(count GREATER 22)
-  message(SEND_ERROR "${count} files of trace/ name ops; there shall be at most 22")
+  message(SEND_ERROR "${count} files of trace/ name ops, and 22 are allowed: let an op tell a fact instead, or join two "
+    "files of one pattern. If neither is possible, raise the number here, and say why in the commit")
 endif()

@@ -14,7 +14,9 @@ namespace {
 TEST(OnnxWritersTest, EveryOpHasAWriterOrAReason) {
   for (const Op* op : all_ops()) {
     const bool is_written = exported::find_writer(op->name) != nullptr;
-    EXPECT_NE(is_written, !exported::reason_against(op->name).empty()) << op->name;
+    EXPECT_NE(is_written, !exported::reason_against(op->name).empty())
+        << op->name << ": give it a writer in onnx/writers/, or a reason in kRefused of "
+        << "onnx/writer_registry.cpp; not both";
   }
 }
 
