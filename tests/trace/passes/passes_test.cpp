@@ -1,8 +1,11 @@
 // Passes, each on the text of a graph before and after.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/graph/passes/merge_equal.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
@@ -145,6 +148,29 @@ TEST(DropDeadTest, KeepsWhatPrints) {
     return Tensors{x[0]};
   });
   EXPECT_EQ(count(*drop_dead(*graph), "print"), 1);
+}
+
+TEST(DropDeadTest, DropsRecordsOfBranches) {
+  const auto graph = record(1, [](const Tensors& x) {
+    return Tensors{cond(
+        x[0] > 0.f,
+        [&] {
+          const Tensor unused = exp(x[0]);
+          print(x[0]);
+          return x[0] * 2.f;
+        },
+        [&] { return tanh(x[0]); })};
+  });
+  const Ref<Graph> after = drop_dead(*graph);
+  const auto& branches = [](const Graph& of) -> const CondAttrs& {
+    return get<CondAttrs>(std::ranges::find(of.records, &cond_op, &OpRecord::op)->attrs.get());
+  };
+  EXPECT_EQ(count(*branches(*graph).on_true.graph, "exp("), 1);
+  EXPECT_EQ(count(*branches(*after).on_true.graph, "exp("), 0);
+  EXPECT_EQ(count(*branches(*after).on_true.graph, "print("), 1);
+  EXPECT_EQ(count(*branches(*after).on_true.graph, "mul("), 1);
+  // Nothing is left to drop.
+  EXPECT_EQ(branches(*drop_dead(*after)).on_true.graph, branches(*after).on_true.graph);
 }
 
 TEST(DropDeadTest, KeepsAResultThatAloneSaysWhatASizeIs) {

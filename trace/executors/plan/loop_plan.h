@@ -21,6 +21,12 @@ class LoopPlan {
   /// Begins a run of a chunked loop that is to be pipelined with others (wavefront.h). Returns null
   /// if the loop can only run alone.
   std::unique_ptr<LoopRun> begin(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);
+  /// Must be called before the next run if the plan around has other sizes. Until then, explain()
+  /// says that there is no plan.
+  void forget_call() {
+    attrs_ = AttrsRef();
+    is_planned_ = false;
+  }
   /// Returns the number of row blocks; 0 if the loop runs as a whole.
   std::size_t blocks() const { return blocks_.count(); }
   /// Returns the number of row blocks of the inner loop of a chunked loop. Requires that it was

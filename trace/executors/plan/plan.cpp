@@ -40,9 +40,12 @@ void Plan::make_instructions(const std::vector<Outputs>& outputs, Plan* before) 
   // Returns the child of record r, from the earlier plan if it has one.
   const auto child_of = [&]<class Child>(std::size_t r, Kind kind,
                                          std::vector<std::unique_ptr<Child>> Plan::*children) {
-    if (before && before->instructions_[r].kind == kind)
-      return std::move(
-          (before->*children)[static_cast<std::size_t>(before->instructions_[r].child)]);
+    if (before && before->instructions_[r].kind == kind) {
+      std::unique_ptr<Child> child =
+          std::move((before->*children)[static_cast<std::size_t>(before->instructions_[r].child)]);
+      if constexpr (std::is_same_v<Child, LoopPlan>) child->forget_call();
+      return child;
+    }
     return std::make_unique<Child>(context_.child(r));
   };
   slot_of_.assign(graph.types.size(), kNoSlot);

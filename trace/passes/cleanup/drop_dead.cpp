@@ -1,13 +1,16 @@
 #include "reel/trace/passes/cleanup/drop_dead.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "reel/core/graph/graph_rewriter.h"
+#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/loop/loop_builder.h"
 #include "reel/trace/passes/analysis/liveness.h"
+#include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {
 namespace {
@@ -143,6 +146,24 @@ void keep_binding_captures(const Graph& graph, const Symbols& mentioned,
   }
 }
 
+bool has_dead_records(const Graph& graph) {
+  const Liveness alive =
+      liveness(graph, std::vector<std::uint8_t>(graph.outputs.size(), 1), dims_given(graph));
+  return std::ranges::find(alive.records, 0) != alive.records.end();
+}
+
+/// Returns the attributes of a record other than a loop. Branches without dead records stay the
+/// same objects, by which merge_equal() knows equal conds.
+AttrsRef with_live_branches(const OpRecord& record) {
+  if (record.op != &cond_op) return record.attrs;
+  const auto& cond = get<CondAttrs>(record.attrs.get());
+  if (!has_dead_records(*cond.on_true.graph) && !has_dead_records(*cond.on_false.graph))
+    return record.attrs;
+  return with_all_sub_graphs(record, [](const Graph& branch) {
+    return without_dead(branch, nullptr, dims_given(branch));
+  });
+}
+
 Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, const Dims& given) {
   // Prune loops from the end: a value that a later loop does not read need not be made by an
   // earlier one.
@@ -186,7 +207,8 @@ Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, con
     if (const auto loop = loops.find(r); loop != loops.end())
       result->append(record, loop->second.attrs, loop->second.inputs, loop->second.outputs);
     else
-      result->append(record, record.attrs, graph.inputs_of(record), graph.outputs_of(record));
+      result->append(record, with_live_branches(record), graph.inputs_of(record),
+                     graph.outputs_of(record));
   }
   result->seal();
   return result;
