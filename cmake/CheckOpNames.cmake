@@ -2,6 +2,7 @@
 # axes, zeros, failures and padding itself (core/op/axes.h, facts.h); a pass names ops that it matches or builds, and no
 # others. Control ops are the structure of graphs.
 cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/OpNames.cmake)
 
 set(control loop_op cond_op fused_op checkpointed_op recompute_op custom_vjp_op)
 
@@ -33,21 +34,9 @@ set(allowed
   frontend/transforms/row_batch.cpp)                  # matches: full_like and sizes, which read no elements
 
 # The names of all ops, and of functions that tell which op one is.
-file(GLOB_RECURSE sources ${ROOT}/core/ops/*.cpp ${ROOT}/core/ops/*.h)
-set(ops "")
-foreach(source IN LISTS sources)
-  file(STRINGS ${source} lines REGEX "Op [a-z_0-9]+_op( =|{)")
-  foreach(line IN LISTS lines)
-    string(REGEX REPLACE ".*Op ([a-z_0-9]+_op)( =|{).*" "\\1" op "${line}")
-    list(APPEND ops ${op})
-  endforeach()
-endforeach()
-list(REMOVE_DUPLICATES ops)
-list(LENGTH ops count)
-if(count LESS 150)
-  message(FATAL_ERROR "core/ops: found ${count} ops")
-endif()
+reel_op_names(${ROOT} ops)
 list(REMOVE_ITEM ops ${control})
+file(GLOB_RECURSE sources ${ROOT}/core/ops/*.cpp ${ROOT}/core/ops/*.h)
 set(questions "")
 foreach(source IN LISTS sources)
   file(STRINGS ${source} lines REGEX "bool is_[a-z_]+\\(const Op[&*]")

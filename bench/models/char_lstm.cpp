@@ -13,10 +13,6 @@ struct CharLstm {
   Linear out;
 };
 
-struct Text {
-  Tensor symbols, next;
-};
-
 Tensor loss_of(const CharLstm& model, const Text& text) {
   const Tensor x = model.embedding(text.symbols);
   const auto [hs, state] = recur(model.cells, x, text.symbols.dim("time"));
@@ -29,11 +25,6 @@ CharLstm random_model(const CharLstmSizes& s) {
   return {Embedding::init(symbol, feature),
           stack_cells(std::vector{LstmCell::init(feature, lower), LstmCell::init(lower, upper)}),
           Linear::init(upper, symbol)};
-}
-
-Text random_text(const CharLstmSizes& s) {
-  const Dims dims{Dim("batch", s.batch), Dim("time", s.steps)};
-  return {random_symbols(dims, s.symbols), random_symbols(dims, s.symbols)};
 }
 
 std::string sizes_of(const CharLstmSizes& s) {
@@ -53,7 +44,7 @@ Next next_of(const CharLstm& model, const Tensor& symbol, const CharLstm::State&
 Model char_lstm(const CharLstmSizes& s) {
   manual_seed(1);
   const CharLstm model = random_model(s);
-  const Text text = random_text(s);
+  const Text text = random_text({Dim("batch", s.batch), Dim("time", s.steps)}, s.symbols);
   const std::string name = "char lstm" + sizes_of(s);
   Model result{name, training(name, model, text, loss_of)};
   const int rows = s.batch * s.steps, gates = 4 * s.hidden;
@@ -71,19 +62,14 @@ Model char_lstm(const CharLstmSizes& s) {
 Stream char_lstm_stream(const CharLstmSizes& s, const std::string& name,
                         const std::vector<Lengths>& lengths) {
   manual_seed(1);
-  std::vector<Text> batches;
-  for (const Lengths& of : lengths) {
-    const Dim batch("batch", std::ssize(of));
-    const Dims dims{batch, sequences("time", batch, of)};
-    batches.push_back({random_symbols(dims, s.symbols), random_symbols(dims, s.symbols)});
-  }
-  return stream(name, random_model(s), std::move(batches), loss_of);
+  std::vector<Text> texts = random_texts(lengths, s.symbols);
+  return stream(name, random_model(s), std::move(texts), loss_of);
 }
 
 Model char_lstm_step_by_step(const CharLstmSizes& s) {
   manual_seed(1);
   const CharLstm model = random_model(s);
-  const Text text = random_text(s);
+  const Text text = random_text({Dim("batch", s.batch), Dim("time", s.steps)}, s.symbols);
   const std::string name = "char lstm step by step" + sizes_of(s);
   const Tensors symbols = unstack(text.symbols, 1);
   const Dims batch{text.symbols.dims()[0]};

@@ -5,6 +5,10 @@
 
 namespace reel::bench {
 
+Text random_text(const Dims& dims, int symbols) {
+  return {random_symbols(dims, symbols), random_symbols(dims, symbols)};
+}
+
 Tensor random_symbols(const Dims& dims, int symbols) {
   return cast(floor(random_uniform(dims, 0, 1, f64) * static_cast<double>(symbols)), i32);
 }

@@ -1,6 +1,7 @@
 // bench/models/model.h — a model as a case: its training step in each mode, and its products.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <random>
@@ -16,6 +17,8 @@ namespace reel::bench {
 
 /// Runs a training step, or forward only, and returns the loss.
 using Step = std::function<double()>;
+/// Runs a training step on one of several batches, and returns the loss.
+using BatchStep = std::function<double(std::size_t batch)>;
 
 struct Model {
   std::string name;  ///< of the case, without the number of threads
@@ -36,11 +39,15 @@ struct Learnt {
   Adam<Parameters> adam;
 };
 
-/// Returns training steps: loss and gradient, then Adam. loss: (Parameters, Data) -> scalar.
+/// Returns training steps on these batches: loss and gradient, then Adam.
+///
+/// loss: (Parameters, Data) -> scalar.
 template <class Parameters, class Data, class Loss>
-std::function<Step(bool)> training(const std::string& name, const Parameters& parameters,
-                                   const Data& data, Loss loss) {
-  return [=](bool is_traced) -> Step {
+std::function<BatchStep(bool is_traced)> training_on_batches(const std::string& name,
+                                                             const Parameters& parameters,
+                                                             std::vector<Data> batches, Loss loss) {
+  const auto all = std::make_shared<const std::vector<Data>>(std::move(batches));
+  return [=](bool is_traced) -> BatchStep {
     const auto step = [loss](Learnt<Parameters> learnt, const Data& data) {
       const auto [value, gradient] = value_and_grad(loss)(learnt.model, data);
       learnt.adam.update(learnt.model, gradient);
@@ -48,14 +55,24 @@ std::function<Step(bool)> training(const std::string& name, const Parameters& pa
     };
     const auto learnt = std::make_shared<Learnt<Parameters>>(
         Learnt<Parameters>{parameters, Adam<Parameters>(parameters)});
-    const auto run = [=](const auto& function) {
-      auto [next, value] = function(std::move(*learnt), data);
+    const auto run = [=](const auto& function, std::size_t batch) {
+      auto [next, value] = function(std::move(*learnt), (*all)[batch]);
       *learnt = std::move(next);
       return static_cast<double>(value.template item<float>());
     };
-    if (!is_traced) return [=] { return run(step); };
-    return [=, traced = jit(step, {.name = name})] { return run(traced); };
+    if (!is_traced) return [=](std::size_t batch) { return run(step, batch); };
+    return
+        [=, traced = jit(step, {.name = name})](std::size_t batch) { return run(traced, batch); };
   };
+}
+
+/// Returns training steps on one batch.
+template <class Parameters, class Data, class Loss>
+std::function<Step(bool is_traced)> training(const std::string& name, const Parameters& parameters,
+                                             const Data& data, Loss loss) {
+  const auto begin =
+      training_on_batches(name, parameters, std::vector<Data>{data}, std::move(loss));
+  return [begin](bool is_traced) -> Step { return [step = begin(is_traced)] { return step(0); }; };
 }
 
 /// Returns the tensors of a tree as floats, by their paths.
@@ -70,6 +87,13 @@ Numbers numbers_of_tree(const Tree& tree) {
   return numbers;
 }
 
+/// A text's symbols, and the symbol after each.
+struct Text {
+  Tensor symbols, next;
+};
+
+/// Returns a text of random symbols below `symbols`.
+Text random_text(const Dims& dims, int symbols);
 /// Returns random symbols below `symbols`.
 Tensor random_symbols(const Dims& dims, int symbols);
 

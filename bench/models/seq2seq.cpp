@@ -45,12 +45,9 @@ Seq2Seq random_model(const Seq2SeqSizes& s) {
           GruCell::init(feature, hidden), GruCell::init(in, hidden), Linear::init(both, symbol)};
 }
 
-TwoTexts random_texts(const Seq2SeqSizes& s) {
-  const Dim batch("batch", s.batch);
-  const Dims source{batch, sequences("source", batch, s.steps, s.least)};
-  const Dims target{batch, sequences("target", batch, s.steps, s.least)};
-  return {random_symbols(source, s.symbols), random_symbols(target, s.symbols),
-          random_symbols(target, s.symbols)};
+TwoTexts random_texts(const Dims& source, const Dims& target, int symbols) {
+  return {random_symbols(source, symbols), random_symbols(target, symbols),
+          random_symbols(target, symbols)};
 }
 
 /// Returns the products at full length.
@@ -67,15 +64,6 @@ std::vector<Products> products_of(const Seq2SeqSizes& s) {
                  with_gradients({rows, s.symbols, 2 * s.hidden})});
 }
 
-TwoTexts random_texts(const Seq2SeqSizes& s, const Lengths& source_lengths,
-                      const Lengths& target_lengths) {
-  const Dim batch("batch", std::ssize(source_lengths));
-  const Dims source{batch, sequences("source", batch, source_lengths)};
-  const Dims target{batch, sequences("target", batch, target_lengths)};
-  return {random_symbols(source, s.symbols), random_symbols(target, s.symbols),
-          random_symbols(target, s.symbols)};
-}
-
 }  // namespace
 
 Stream seq2seq_stream(const Seq2SeqSizes& s, const std::string& name,
@@ -83,15 +71,22 @@ Stream seq2seq_stream(const Seq2SeqSizes& s, const std::string& name,
   manual_seed(1);
   const Seq2Seq model = random_model(s);
   std::vector<TwoTexts> batches;
-  for (std::size_t i = 0; i < lengths.size(); ++i)
-    batches.push_back(random_texts(s, lengths[i], lengths[(i + 1) % lengths.size()]));
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const Lengths& targets = lengths[(i + 1) % lengths.size()];
+    const Dim batch("batch", std::ssize(targets));
+    batches.push_back(random_texts({batch, sequences("source", batch, lengths[i])},
+                                   {batch, sequences("target", batch, targets)}, s.symbols));
+  }
   return stream(name, model, std::move(batches), loss_of);
 }
 
 Model seq2seq(const Seq2SeqSizes& s) {
   manual_seed(1);
   const Seq2Seq model = random_model(s);
-  const TwoTexts texts = random_texts(s);
+  const Dim batch("batch", s.batch);
+  const TwoTexts texts =
+      random_texts({batch, sequences("source", batch, s.steps, s.least)},
+                   {batch, sequences("target", batch, s.steps, s.least)}, s.symbols);
   const std::string name = str("seq2seq ", s.is_ragged() ? "ragged" : "equal", " B=", s.batch,
                                " T=", s.steps, " H=", s.hidden);
   Model result{name, training(name, model, texts, loss_of), products_of(s)};

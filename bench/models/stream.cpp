@@ -47,4 +47,13 @@ Dim sequences(const std::string& name, const Dim& batch, const Lengths& lengths)
   return Dim(name, tensor(lengths, {batch}));
 }
 
+std::vector<Text> random_texts(const std::vector<Lengths>& lengths, int symbols) {
+  std::vector<Text> result;
+  for (const Lengths& of : lengths) {
+    const Dim batch("batch", std::ssize(of));
+    result.push_back(random_text({batch, sequences("time", batch, of)}, symbols));
+  }
+  return result;
+}
+
 }  // namespace reel::bench

@@ -22,10 +22,6 @@ struct Transformer {
   Dim head = 0, per_head = 0;
 };
 
-struct Text {
-  Tensor symbols, next;
-};
-
 Tensor attention(const Transformer& model, const Layer& layer, const Tensor& x, const Dim& time) {
   const Dim feature = layer.merge.in;
   const Dim keys("keys", time.lengths());
@@ -100,7 +96,7 @@ Model transformer(const TransformerSizes& s) {
   const Transformer model = random_model(s);
   const Dim batch("batch", s.batch);
   const Dims dims{batch, sequences("time", batch, s.steps, s.least)};
-  const Text text{random_symbols(dims, s.symbols), random_symbols(dims, s.symbols)};
+  const Text text = random_text(dims, s.symbols);
   const std::string name = str("transformer B=", s.batch, " T=", s.steps, " D=", s.feature,
                                " heads=", s.heads, " layers=", s.layers);
   Model result{name, training(name, model, text, loss_of), products_of(s)};
@@ -116,13 +112,8 @@ Stream transformer_stream(TransformerSizes s, const std::string& name,
   manual_seed(1);
   s.steps = 1;  // as many positions as the longest text has symbols
   for (const Lengths& of : lengths) s.steps = std::max(s.steps, *std::ranges::max_element(of));
-  std::vector<Text> batches;
-  for (const Lengths& of : lengths) {
-    const Dim batch("batch", std::ssize(of));
-    const Dims dims{batch, sequences("time", batch, of)};
-    batches.push_back({random_symbols(dims, s.symbols), random_symbols(dims, s.symbols)});
-  }
-  return stream(name, random_model(s), std::move(batches), loss_of);
+  std::vector<Text> texts = random_texts(lengths, s.symbols);
+  return stream(name, random_model(s), std::move(texts), loss_of);
 }
 
 }  // namespace reel::bench

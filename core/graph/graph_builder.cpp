@@ -283,8 +283,7 @@ Ref<Graph> GraphBuilder::finish(const Tensors& outputs) {
   });
   graph_->formal_count = graph_->inputs.size();
   for (const auto& [node, symbol] : renames_)
-    if (node != symbol.node())
-      graph_->renames.add(Dim::of_node(Ref<const DimNode>(node)), symbol);
+    if (node != symbol.node()) graph_->renames.add(Dim::of_node(Ref<const DimNode>(node)), symbol);
   graph_->inputs.insert(graph_->inputs.end(), capture_values_.begin(), capture_values_.end());
   graph_->seal();
   return graph_;

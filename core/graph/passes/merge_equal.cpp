@@ -78,7 +78,7 @@ class Merger {
   /// Returns the first emitted record with the same values, for a record that becomes `next`. A
   /// body that is recorded again makes its dims in the same order: by taking the first record, the
   /// n-th dim of each copy becomes one dim. Loops that read residuals of two copies rely on that.
-  std::optional<std::size_t> first_equal(const OpRecord& record, const Emitted& next) const {
+  std::optional<std::size_t> first_equal(const OpRecord& record, const Emitted& next) {
     const auto is_same = [&](const Emitted& other) {
       const bool has_same_attrs =
           next.attrs ? other.attrs && other.attrs->equals(*next.attrs) : !other.attrs;
@@ -121,7 +121,7 @@ class Merger {
 
   /// Returns true if the values have different dims that must not become one, because a tensor has
   /// both.
-  bool has_both_dims(std::span<const ValueId> out, const std::vector<ValueId>& same) const {
+  bool has_both_dims(std::span<const ValueId> out, const std::vector<ValueId>& same) {
     for (std::size_t k = 0; k < out.size(); ++k) {
       const TensorType &type = from_.types[out[k]], &other = to_->types[same[k]];
       for (std::size_t i = 0; type != other && i < type.dims().size(); ++i) {
@@ -292,7 +292,7 @@ class Merger {
 
   const Graph& from_;
   std::size_t same_program_from_;
-  mutable DimMeetings meetings_;
+  DimMeetings meetings_;
   Graph* to_ = nullptr;
   std::vector<ValueId> value_;
   std::vector<Emitted> emitted_;

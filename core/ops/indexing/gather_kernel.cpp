@@ -126,7 +126,32 @@ void GatherWalk::push(const Axis& axis) {
 
 namespace {
 
-/// A size known at compile time is copied as one load and one store.
+template <std::size_t kBytes>
+using RunSize = std::integral_constant<std::size_t, kBytes>;
+
+/// Calls fn with the bytes of a run as a constant, or with 0 if the number is rare: a copy of few
+/// bytes, if their number is known at compile time, is one load and one store.
+template <class Fn>
+void with_run_size(std::size_t bytes, const Fn& fn) {
+  switch (bytes) {
+    case 4:
+      return fn(RunSize<4>());
+    case 8:
+      return fn(RunSize<8>());
+    case 16:
+      return fn(RunSize<16>());
+    case 32:
+      return fn(RunSize<32>());
+    case 64:
+      return fn(RunSize<64>());
+    case 128:
+      return fn(RunSize<128>());
+    default:
+      return fn(RunSize<0>());
+  }
+}
+
+/// Copies runs of elements to the places that indices mean. kBytes: as in with_run_size().
 template <std::size_t kBytes>
 void gather_runs(const GatherWalk& walk, const Places& places, std::size_t item, const char* x,
                  char* out) {
@@ -182,7 +207,7 @@ void gather_items(const GatherWalk& walk, const Index* indices, std::int64_t off
   });
 }
 
-/// Copies runs of elements instead. kBytes: the size of a run if it is known.
+/// Copies runs of elements instead. kBytes: as in with_run_size().
 template <std::size_t kBytes, class Index>
 void gather_runs_at(const GatherWalk& walk, const Index* indices, std::int64_t offset,
                     std::size_t item, const char* x, char* out) {
@@ -230,31 +255,15 @@ bool gather_directly(KernelArgs& a, const Index* indices) {
   const auto items = [&]<class Item>(Item) {
     gather_items(walk, indices, least < 0 ? size : 0, x.data<Item>(), out.data<Item>());
   };
-  const auto runs = [&]<std::size_t kBytes>(std::integral_constant<std::size_t, kBytes>) {
+  const auto runs = [&]<std::size_t kBytes>(RunSize<kBytes>) {
     gather_runs_at<kBytes>(walk, indices, size, item, x.data<char>(), out.data<char>());
   };
-  switch (static_cast<std::size_t>(walk.run()) * item) {
-    case 4:
-      walk.run() == 1 ? items(Item4{}) : runs(std::integral_constant<std::size_t, 4>{});
-      break;
-    case 8:
-      walk.run() == 1 ? items(Item8{}) : runs(std::integral_constant<std::size_t, 8>{});
-      break;
-    case 16:
-      runs(std::integral_constant<std::size_t, 16>{});
-      break;
-    case 32:
-      runs(std::integral_constant<std::size_t, 32>{});
-      break;
-    case 64:
-      runs(std::integral_constant<std::size_t, 64>{});
-      break;
-    case 128:
-      runs(std::integral_constant<std::size_t, 128>{});
-      break;
-    default:
-      runs(std::integral_constant<std::size_t, 0>{});
-  }
+  if (walk.run() == 1 && item == 4)
+    items(Item4{});
+  else if (walk.run() == 1 && item == 8)
+    items(Item8{});
+  else
+    with_run_size(static_cast<std::size_t>(walk.run()) * item, runs);
   return true;
 }
 
@@ -271,14 +280,10 @@ void gather_kernel(KernelArgs& a) {
   if (out.type().numel() == 0) return;
   const GatherWalk walk(x.type(), indices.type(), attrs);
   const std::size_t item = size_of(x.dtype());
-  switch (static_cast<std::size_t>(walk.run()) * item) {
-    case 4:
-      return gather_runs<4>(walk, places, item, x.data<char>(), out.data<char>());
-    case 8:
-      return gather_runs<8>(walk, places, item, x.data<char>(), out.data<char>());
-    default:
-      return gather_runs<0>(walk, places, item, x.data<char>(), out.data<char>());
-  }
+  with_run_size(static_cast<std::size_t>(walk.run()) * item,
+                [&]<std::size_t kBytes>(RunSize<kBytes>) {
+                  gather_runs<kBytes>(walk, places, item, x.data<char>(), out.data<char>());
+                });
 }
 
 }  // namespace reel

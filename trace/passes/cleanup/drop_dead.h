@@ -7,8 +7,8 @@
 namespace reel {
 
 /// Drops records without an effect if no output is read. Inside loops it also drops unread carries,
-/// slices, captures, stacks and sums, including rings of carries that feed only each other. Branches
-/// keep their captures.
+/// slices, captures, stacks and sums, including rings of carries that feed only each other.
+/// Branches keep their captures.
 ///
 ///   Before: %1 = exp(%0); %2 = mul(%0, %0); return %2
 ///   After:  %2 = mul(%0, %0); return %2
