@@ -7,6 +7,7 @@
 
 namespace reel::bench {
 
+/// Returns libtorch's run of a case; an empty one if libtorch lacks the op.
 OpRun libtorch_op(const OpCase& of, std::int64_t rows, std::int64_t columns);
 
 }  // namespace reel::bench

@@ -6,7 +6,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "reel/core/base/quantities.h"
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_env.h"
 #include "reel/core/ops/control/effects.h"
@@ -22,12 +21,12 @@
 #include "reel/trace/executors/plan/plan.h"
 #include "reel/trace/passes/pipeline.h"
 #include "reel/trace/passes/residuals/recompute_runners.h"
+#include "reel/trace/plan_counts.h"
+#include "reel/trace/recent_sizes.h"
 #include "reel/trace/sorted_rows.h"
 
 namespace reel {
 namespace {
-
-using Sizes = std::vector<std::int64_t>;
 
 Sizes sizes_of(const std::vector<TensorType>& types) {
   Sizes sizes;
@@ -66,48 +65,6 @@ bool bears_dims(const Graph& graph) {
   }
   return result;
 }
-
-/// The sizes of recent calls whose sizes differed from the call before.
-class RecentSizes {
- public:
-  /// Appends the sizes of a call. Returns true if they occurred before, among at most
-  /// `max_distinct` different ones: they are likely to occur again.
-  bool recur(const Sizes& sizes, std::size_t max_distinct) {
-    std::size_t hash = sizes.size();
-    for (const std::int64_t size : sizes) hash = attr::mix(hash, static_cast<std::size_t>(size));
-    const bool is_known = std::find(hashes_.begin(), hashes_.end(), hash) != hashes_.end();
-    if (hashes_.size() == kMax) hashes_.erase(hashes_.begin());
-    hashes_.push_back(hash);
-    if (!is_known) return false;
-    std::vector<std::size_t> distinct = hashes_;
-    std::sort(distinct.begin(), distinct.end());
-    return std::unique(distinct.begin(), distinct.end()) - distinct.begin() <=
-           static_cast<std::ptrdiff_t>(max_distinct);
-  }
-
- private:
-  static constexpr std::size_t kMax = 64;
-  std::vector<std::size_t> hashes_;  ///< the oldest in front
-};
-
-/// How often plans of a graph were prepared, and how long that took.
-struct PlanCounts {
-  struct Count {
-    std::int64_t times = 0, nanoseconds = 0;
-  };
-  Count made, resized, bound;
-
-  /// Returns a line for explain(); empty if there was one plan only.
-  std::string text() const {
-    if (made.times + resized.times < 2) return {};
-    const auto part = [](const Count& of, const char* verb) {
-      return str(of.times, ' ', verb, " in ",
-                 time_text(static_cast<double>(of.nanoseconds) * 1e-9));
-    };
-    return str("plans for other sizes: ", part(made, "made"), ", ", part(resized, "resized"), ", ",
-               part(bound, "bound to other dims"));
-  }
-};
 
 /// Cached with a graph: the graph after the plan's passes, and plans for some sizes.
 class PlannedGraph {

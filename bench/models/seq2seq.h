@@ -16,7 +16,7 @@ struct Seq2SeqSizes {
 /// source in each step. Source: Luong, Pham & Manning (2015), with dot products as scores.
 Model seq2seq(const Seq2SeqSizes& sizes);
 /// Returns the training of this model on texts of these lengths; targets have the lengths of the
-/// batch before.
+/// next batch.
 Stream seq2seq_stream(const Seq2SeqSizes& sizes, const std::string& name,
                       const std::vector<Lengths>& lengths);
 

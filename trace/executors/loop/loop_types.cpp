@@ -124,8 +124,8 @@ bool meets_another(const Graph& body, const Dim& symbol, const Dim& bound, DimMe
     });
   return result;
 }
-/// Binds the symbols of a slice whose other one is bound to a dim like the slice's own. Of three
-/// dims, one may be like each of two that are not one dim, since a value has both.
+/// Binds a symbol of a slice to the dim of the other symbol of its pair, if the slice's own dim is
+/// like it. Symbols stay apart if a value has both.
 void bind_made_twice(const Graph& body, const TensorType& formal, const TensorType& actual,
                      DimsMadeTwice& twice, DimEnv& env) {
   for (int axis = 0; axis < formal.rank(); ++axis)

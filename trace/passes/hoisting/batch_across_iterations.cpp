@@ -14,6 +14,7 @@
 #include "reel/core/ops/loop/loop_builder.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/shape/iteration_batching.h"
+#include "reel/trace/passes/analysis/loop_time.h"
 #include "reel/trace/passes/hoisting/loop_fission.h"
 #include "reel/trace/passes/hoisting/loop_motion_uses.h"
 #include "reel/trace/passes/support/loop_leaves.h"
@@ -390,7 +391,7 @@ Ref<Graph> batched(const Graph& graph, const DimChanges& renames, LoopFission::L
     }
     LoopRemarks remarks(attrs.debug.remarks);
     std::string why;
-    if (const std::optional<Dim> time = LoopFission::time_of(attrs, types, why)) {
+    if (const std::optional<Dim> time = loop_time_of(attrs, types, why)) {
       LoopFission split(attrs, types, *time, renames, leaves, packs);
       split.write_remarks(remarks);
       if (split.changes_anything()) {

@@ -22,8 +22,8 @@ namespace reel {
 /// packs: the matrices that pack_weights will pack later, on which the order of sums depends.
 /// Requires: optimise() runs afterwards and removes leftovers.   Runs: behind feed_chunks.
 /// Preserves: results up to rounding; sums are not taken one iteration at a time.
-/// Skips: loops for which LoopFission::time_of() finds no dim. The loop must run along a known dim,
-/// and entries may finish one by one along at most one dim.
+/// Skips: loops for which loop_time_of() finds no dim. The loop must run along a known dim, and
+/// entries may finish one by one along at most one dim.
 /// Hoisted ops are computed, and may throw, even if the loop runs zero iterations; run_plan then
 /// falls back to the interpreter.
 Ref<Graph> batch_across_iterations(const Graph& graph, Packs packs = Packs::large);

@@ -41,22 +41,11 @@ class LoopFission {
     all,
     once,  ///< only records that depend on captures alone
   };
-  /// time: the loop's dim (time_of).   inputs: types of the op's inputs.   renames: of the whole
-  /// graph.
+  /// time: the loop's dim (loop_time_of).   inputs: types of the op's inputs.
+  /// renames: of the whole graph.
   /// packs: the matrices that pack_weights will pack later in the pipeline.
   LoopFission(const LoopAttrs& attrs, std::span<const TensorType> inputs, const Dim& time,
               const DimChanges& renames, Leaves leaves, Packs packs);
-
-  /// Returns the dim of the loop's time steps if this class supports the loop. Otherwise returns
-  /// nothing and sets `why` to the reason, for explain().
-  static std::optional<Dim> time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs,
-                                    std::string& why);
-
-  /// Returns time_of() for a loop that can be divided into several loops along its time steps;
-  /// otherwise nothing. Requires that the loop has no condition and that dense slices tell its trip
-  /// count. If its entries finish one by one, their lengths must be known.
-  static std::optional<Dim> divisible_time_of(const LoopAttrs& attrs,
-                                              std::span<const TensorType> inputs);
 
   /// Returns the dim of the loop's time steps.
   const Dim& time() const { return time_; }

@@ -12,6 +12,7 @@
 #include "reel/core/ops/control/nested_step_types.h"
 #include "reel/core/ops/control/recompute.h"
 #include "reel/trace/executors/loop/chunks.h"
+#include "reel/trace/passes/analysis/loop_time.h"
 #include "reel/trace/passes/hoisting/loop_fission.h"
 
 namespace reel {
@@ -28,7 +29,7 @@ std::optional<std::int64_t> equal_chunks(std::int64_t steps, std::int64_t wanted
 /// Returns the dim of the time steps of a loop that can be chunked; nothing for an inner loop,
 /// which runs over a chunk already.
 std::optional<Dim> chunkable_time_of(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
-  return attrs.chunking.within_chunk ? std::nullopt : LoopFission::divisible_time_of(attrs, inputs);
+  return attrs.chunking.within_chunk ? std::nullopt : divisible_loop_time_of(attrs, inputs);
 }
 
 /// Rewrites one loop into a chunked loop.

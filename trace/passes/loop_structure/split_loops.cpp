@@ -14,7 +14,7 @@
 #include "reel/core/ops/loop/loop_builder.h"
 #include "reel/trace/executors/loop/chunks.h"
 #include "reel/trace/passes/analysis/carry_layers.h"
-#include "reel/trace/passes/hoisting/loop_fission.h"
+#include "reel/trace/passes/analysis/loop_time.h"
 #include "reel/trace/passes/support/remarks.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
@@ -277,7 +277,7 @@ bool split(Graph& to, const OpRecord& record, std::span<const ValueId> in,
     if (carry.is_list()) return false;
   for (const ValueId sum : results_of(attrs, out).sums)
     if (to.types[sum].is_list()) return false;
-  const std::optional<Dim> time = LoopFission::divisible_time_of(attrs, types);
+  const std::optional<Dim> time = divisible_loop_time_of(attrs, types);
   if (!time) return false;
   const Layers layers(attrs);
   if (layers.count() == 1) return false;

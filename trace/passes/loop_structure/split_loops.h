@@ -25,8 +25,8 @@ namespace reel {
 /// They are as long as the chunks of its layers without a policy, so that bits are equal.
 ///
 /// Preserves: bits.   Runs: before chunk_loops, and again behind it.
-/// Skips: loops for which LoopFission::divisible_time_of() finds no dim; loops with effects, with
-/// entries that finish one by one, or with fewer than two carries; lists as carries or sums.
+/// Skips: loops for which divisible_loop_time_of() finds no dim; loops with effects, with entries
+/// that finish one by one, or with fewer than two carries; lists as carries or sums.
 Ref<Graph> split_loops(const Graph& graph);
 
 }  // namespace reel
