@@ -79,5 +79,10 @@ target_compile_options(reel_xtensor INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-fno-new-ttp-matching>
   $<$<CXX_COMPILER_ID:Clang>:-fno-relaxed-template-template-args>)
 
+# A unity build includes .cpp files: GCC then takes their anonymous namespaces for those of headers.
+if(CMAKE_UNITY_BUILD)
+  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
+
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)

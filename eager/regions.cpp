@@ -19,19 +19,17 @@
 namespace reel {
 namespace {
 
-constexpr std::size_t kLine = 64;
-
 #ifdef REEL_WITH_ADDRESS_SANITIZER
 void* allocate(std::size_t bytes) {
   void* memory = nullptr;
-  return posix_memalign(&memory, kLine, bytes) == 0 ? memory : nullptr;
+  return posix_memalign(&memory, kCacheLine, bytes) == 0 ? memory : nullptr;
 }
 void free(void* memory) { std::free(memory); }
 #elif defined(__SANITIZE_THREAD__)
 // Debian's oneTBB is not instrumented: memory passed through it between threads would be reported
 // as a race.
 void* allocate(std::size_t bytes) {
-  return std::aligned_alloc(kLine, (bytes + kLine - 1) / kLine * kLine);
+  return std::aligned_alloc(kCacheLine, (bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
 }
 void free(void* memory) { std::free(memory); }
 #else
@@ -94,7 +92,7 @@ rml::MemoryPool* pool() {
 }
 void* allocate(std::size_t bytes) {
   rml::MemoryPool* const from = pool();
-  return from ? rml::pool_aligned_malloc(from, bytes, kLine) : nullptr;
+  return from ? rml::pool_aligned_malloc(from, bytes, kCacheLine) : nullptr;
 }
 void free(void* memory) { rml::pool_free(pool(), memory); }
 #endif

@@ -22,6 +22,8 @@ inline constexpr bool kAllocatesEachBlock = true;
 inline constexpr bool kAllocatesEachBlock = false;
 #endif
 
+constexpr std::size_t kCacheLine = 64;
+
 /// Returns `bytes` bytes aligned to a cache line; null if there is no memory. Thread-safe.
 void* take_memory(std::size_t bytes);
 /// Frees memory from take_memory(), on any thread. Thread-safe.

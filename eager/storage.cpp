@@ -23,8 +23,7 @@ constexpr std::size_t kHeader = sizeof(TensorBlock);
 constexpr int kSmallBits = 12, kLargestBits = 28;
 constexpr int kSmall = static_cast<int>(((std::size_t{1} << kSmallBits) + kHeader) / 64);
 constexpr int kPools = kSmall + 4 * (kLargestBits - kSmallBits);
-constexpr std::size_t kLine = 64;
-static_assert(kHeader % kLine == 0);
+static_assert(kHeader % kCacheLine == 0);
 constexpr std::uint8_t kNoPool = 255;
 constexpr int kMaxSmallBlocks = 1 << 15;  // per pool of small blocks and thread
 constexpr std::int64_t kMaxLargeBytes = std::int64_t{256} << 20;  // in all pools of large blocks
@@ -46,14 +45,14 @@ struct Pools {
 constinit thread_local Pools local{};
 
 std::size_t pool_bytes(int pool) {
-  if (pool < kSmall) return (pool + 1) * kLine;
+  if (pool < kSmall) return (pool + 1) * kCacheLine;
   const int power = kSmallBits + (pool - kSmall) / 4, quarter = (pool - kSmall) % 4;
   return kHeader + (static_cast<std::size_t>(5 + quarter) << (power - 2));
 }
 
 int pool_of(std::size_t bytes) {
   if (kAllocatesEachBlock) return kNoPool;
-  if (bytes <= kSmall * kLine) return static_cast<int>((bytes - 1) / kLine);
+  if (bytes <= kSmall * kCacheLine) return static_cast<int>((bytes - 1) / kCacheLine);
   const std::size_t last = bytes - kHeader - 1;
   const int power = 63 - __builtin_clzll(last);
   if (power >= kLargestBits) return kNoPool;
@@ -111,7 +110,7 @@ constinit thread_local std::uint64_t last_id = 0;
       Freed* block = std::exchange(pool.first, pool.first->next);
       // Prefetch the next block, which may have been freed long ago.
       __builtin_prefetch(pool.first);
-      __builtin_prefetch(reinterpret_cast<char*>(pool.first) + kLine, 1);
+      __builtin_prefetch(reinterpret_cast<char*>(pool.first) + kCacheLine, 1);
       return block;
     }
     bytes = pool_bytes(number);

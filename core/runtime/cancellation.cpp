@@ -6,7 +6,7 @@
 
 namespace reel {
 namespace {
-constinit thread_local const std::stop_token* innermost = nullptr;
+constinit thread_local const std::stop_token* innermost_token = nullptr;
 }
 
 /// A stop source that is stopped as soon as either of two tokens is.
@@ -22,7 +22,7 @@ struct CancellationScope::Both {
 };
 
 CancellationScope::CancellationScope(std::stop_token token)
-    : token_(std::move(token)), outer_(innermost) {
+    : token_(std::move(token)), outer_(innermost_token) {
   if (outer_ && outer_->stop_possible() && *outer_ != token_) {
     if (token_.stop_possible()) {
       both_ = std::make_unique<Both>(token_, *outer_);
@@ -31,12 +31,12 @@ CancellationScope::CancellationScope(std::stop_token token)
       token_ = *outer_;
     }
   }
-  innermost = &token_;
+  innermost_token = &token_;
 }
-CancellationScope::~CancellationScope() { innermost = outer_; }
+CancellationScope::~CancellationScope() { innermost_token = outer_; }
 
 void check_cancellation() {
-  if (innermost && innermost->stop_requested()) throw_cancelled();
+  if (innermost_token && innermost_token->stop_requested()) throw_cancelled();
 }
 
 void throw_cancelled(std::exception_ptr failure) {
@@ -52,6 +52,8 @@ void throw_cancelled(std::exception_ptr failure) {
   throw error;
 }
 
-std::stop_token cancellation_token() { return innermost ? *innermost : std::stop_token(); }
+std::stop_token cancellation_token() {
+  return innermost_token ? *innermost_token : std::stop_token();
+}
 
 }  // namespace reel

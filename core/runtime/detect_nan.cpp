@@ -4,7 +4,7 @@
 
 namespace reel {
 namespace {
-constinit thread_local detail::RunningEntries* innermost = nullptr;
+constinit thread_local detail::RunningEntries* innermost_entries = nullptr;
 }
 
 DetectNan::DetectNan(DetectNanOptions options) : options_(options), outer_(thread_mode.nan_checks) {
@@ -14,14 +14,15 @@ DetectNan::~DetectNan() { thread_mode.set_nan_checks(outer_); }
 
 namespace detail {
 
-RunningEntries::RunningEntries(Tensors running) : running_(std::move(running)), outer_(innermost) {
-  innermost = this;
+RunningEntries::RunningEntries(Tensors running)
+    : running_(std::move(running)), outer_(innermost_entries) {
+  innermost_entries = this;
 }
-RunningEntries::~RunningEntries() { innermost = outer_; }
+RunningEntries::~RunningEntries() { innermost_entries = outer_; }
 
 Tensors RunningEntries::masks() {
   Tensors result;
-  for (const RunningEntries* at = innermost; at; at = at->outer_)
+  for (const RunningEntries* at = innermost_entries; at; at = at->outer_)
     result.insert(result.end(), at->running_.begin(), at->running_.end());
   return result;
 }

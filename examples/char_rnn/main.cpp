@@ -8,9 +8,6 @@
 #include "../training/ranks.h"
 #include "options.h"
 #include "text_task.h"
-#ifdef REEL_HAS_ONNX
-#include "export_model.h"
-#endif
 
 namespace {
 
@@ -34,12 +31,6 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_flag("--sample", options.sample,
                "write text with the model in the checkpoint, without training")
       ->excludes("--resume");
-#ifdef REEL_HAS_ONNX
-  app.add_option("--export", options.onnx,
-                 "write the model in the checkpoint in the format of ONNX, after the training or "
-                 "with --sample")
-      ->type_name("FILE");
-#endif
   app.add_option("--characters", options.characters, "characters that the model writes at the end")
       ->check(CLI::Range(0, 1'000'000'000));
   app.add_option("--temperature", options.temperature,
@@ -81,17 +72,10 @@ int run(Options& options, const std::set<std::string>& given) {
     throw UserError("the adding problem has no --shards");
   const Ranks ranks(options.shards, options);
   const std::unique_ptr<Task> task = make_task(options, ranks, stored, given);
-  int result = 0;
-  if (options.sample) {
-    reel::manual_seed(options.seed);
-    show(*task);
-  } else {
-    result = train_and_show(*task, options);
-  }
-#ifdef REEL_HAS_ONNX
-  if (result == 0 && !options.onnx.empty()) export_model(options.checkpoint, options.onnx);
-#endif
-  return result;
+  if (!options.sample) return train_and_show(*task, options);
+  reel::manual_seed(options.seed);
+  show(*task);
+  return 0;
 }
 
 }  // namespace

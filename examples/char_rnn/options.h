@@ -25,7 +25,6 @@ struct Options : TrainingOptions {
 
   // Apply to this run only.
   bool sample = false;
-  std::string onnx;  ///< file for the model; empty: none is written
 };
 
 /// Returns the options that a checkpoint keeps.

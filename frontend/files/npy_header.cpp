@@ -13,15 +13,15 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 // An array of numbers with 64 axes needs less than 2 KiB.
-constexpr std::uint64_t kMaxHeaderBytes = 1 << 16;
+constexpr std::uint64_t kMaxNpyHeaderBytes = 1 << 16;
 
 constexpr struct {
   std::string_view name;
   StoredDType dtype;
-} kDTypes[] = {{"b1", StoredDType::boolean}, {"u1", StoredDType::u8},  {"i1", StoredDType::i8},
-               {"u2", StoredDType::u16},     {"i2", StoredDType::i16}, {"u4", StoredDType::u32},
-               {"i4", StoredDType::i32},     {"i8", StoredDType::i64}, {"f2", StoredDType::f16},
-               {"f4", StoredDType::f32},     {"f8", StoredDType::f64}};
+} kNpyDTypes[] = {{"b1", StoredDType::boolean}, {"u1", StoredDType::u8},  {"i1", StoredDType::i8},
+                  {"u2", StoredDType::u16},     {"i2", StoredDType::i16}, {"u4", StoredDType::u32},
+                  {"i4", StoredDType::i32},     {"i8", StoredDType::i64}, {"f2", StoredDType::f16},
+                  {"f4", StoredDType::f32},     {"f8", StoredDType::f64}};
 
 /// Parses a Python dictionary with the three keys in one pass.
 class DictReader {
@@ -111,7 +111,7 @@ class DictReader {
     const bool has_order =
         !descr.empty() && std::string_view("<>=|").find(descr.front()) != std::string_view::npos;
     const std::string_view name = descr.substr(has_order ? 1 : 0);
-    for (const auto& known : kDTypes)
+    for (const auto& known : kNpyDTypes)
       if (name == known.name && (has_order || size_of(known.dtype) == 1))
         return {known.dtype, descr.front() == '>'};
     throw DTypeError(str(file_.name(), " has elements of NumPy's type '", descr.substr(0, 40),
@@ -175,8 +175,8 @@ NpyHeader read_npy_header(const StoredFile& file) {
   if (text_begin > file.size() || length > file.size() - text_begin)
     file.damaged(str("its header would have ", length, " bytes, but the file has ", file.size(),
                      "; it may be truncated"));
-  if (length > kMaxHeaderBytes)
-    file.damaged(str("its header would have ", length, " bytes, more than the ", kMaxHeaderBytes,
+  if (length > kMaxNpyHeaderBytes)
+    file.damaged(str("its header would have ", length, " bytes, more than the ", kMaxNpyHeaderBytes,
                      " that are allowed"));
   std::string text(length, ' ');
   file.read(text.data(), text_begin, length);
@@ -195,7 +195,7 @@ NpyHeader read_npy_header(const StoredFile& file) {
 }
 
 std::string print_npy_header(StoredDType dtype, const std::vector<std::int64_t>& sizes) {
-  const auto* known = std::find_if(std::begin(kDTypes), std::end(kDTypes),
+  const auto* known = std::find_if(std::begin(kNpyDTypes), std::end(kNpyDTypes),
                                    [&](const auto& entry) { return entry.dtype == dtype; });
   std::string text = str("{'descr': '", size_of(dtype) == 1 ? '|' : '<', known->name,
                          "', 'fortran_order': False, 'shape': (", join(sizes),

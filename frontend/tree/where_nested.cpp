@@ -165,7 +165,6 @@ class Choice {
 
   /// True for values that a cond selects: where needs operands whose sizes are equal.
   static bool needs_cond(const Tensor& x) {
-    const auto is_unknown = [](const Dim& dim) { return !dim.is_named() && !dim.has_size(); };
     return x.type().is_list() || std::any_of(x.dims().begin(), x.dims().end(), is_unknown);
   }
 

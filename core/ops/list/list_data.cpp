@@ -6,6 +6,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/runtime/residual_source.h"
 
 namespace reel {
@@ -67,7 +68,7 @@ TensorType any_element(const TensorType& list) {
   const TensorType element = list.element();
   Dims dims = element.dims();
   for (Dim& dim : dims)
-    if (!dim.is_named() && !dim.has_size()) dim = Dim::unknown();
+    if (is_unknown(dim)) dim = Dim::unknown();
   return element.with(dims);
 }
 

@@ -82,7 +82,7 @@ const Op list_gather_op{
           const TensorType element = a.in[0].element();
           Dims dims = behind(a.in[1].dims()[0], element);
           for (Dim& of : dims)
-            if (!of.is_named() && !of.has_size()) of = Dim::unknown();
+            if (is_unknown(of)) of = Dim::unknown();
           a.out.push_back(element.with(dims));
         },
     .kernel =

@@ -87,7 +87,7 @@ const Op as_ranked_op{
         [](TypeArgs& a) {
           Dims dims = a.attr<RankedAttrs>().dims;
           for (Dim& dim : dims)
-            if (!dim.is_named() && !dim.has_size()) dim = Dim::unknown();
+            if (is_unknown(dim)) dim = Dim::unknown();
           a.out.push_back(TensorType(a.in[0].dtype(), dims));
         },
     .kernel =

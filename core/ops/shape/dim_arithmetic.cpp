@@ -195,8 +195,6 @@ Dim operand(const Dim& dim) {
   return canonical(dim);
 }
 
-bool is_unknown(const Dim& dim) { return !dim.is_named() && !dim.has_size(); }
-
 }  // namespace
 
 std::string text_of(const DimExpression& expression) {

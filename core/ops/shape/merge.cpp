@@ -328,8 +328,6 @@ bool is_product(const Dim& dim, const Dim& first, std::int64_t others) {
   return whole.of == part.of && whole.times % others == 0 && whole.times / others == part.times;
 }
 
-bool is_unknown(const Dim& part) { return !part.is_named() && !part.has_size(); }
-
 /// Returns the open one of the parts; parts.size() if there is none.
 std::size_t open_part(const Tensor& x, int axis, const Dims& parts) {
   std::size_t open = parts.size();

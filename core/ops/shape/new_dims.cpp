@@ -25,8 +25,7 @@ Dims without_dim(Dims dims, int axis) {
 
 bool has_unknown_size(const TensorType& type) {
   if (type.is_known()) return false;
-  return std::any_of(type.dims().begin(), type.dims().end(),
-                     [](const Dim& dim) { return !dim.is_named() && !dim.has_size(); });
+  return std::any_of(type.dims().begin(), type.dims().end(), is_unknown);
 }
 
 bool has_no_entry(const Dim& dim) {

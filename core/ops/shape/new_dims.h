@@ -28,6 +28,8 @@ Dims with_dim(Dims dims, int axis, const Dim& dim);
 Dims insert_dim(Dims dims, int axis, const Dim& dim);
 Dims without_dim(Dims dims, int axis);
 
+/// True for a plain dim whose size only a run determines.
+inline bool is_unknown(const Dim& dim) { return !dim.is_named() && !dim.has_size(); }
 /// True if some plain axis has a size that only a run determines, and that can be read only from a
 /// tensor of the type.
 REEL_API bool has_unknown_size(const TensorType& type);

@@ -140,7 +140,7 @@ const Op rename_op{
           const int axis = at.attr<RenameAttrs>().axis;
           const Tensor g = without_padding(at.cotangent(), axis);
           const Dim& from = dim_at(at.input_type(0), axis);
-          if (!from.is_named() && !from.has_size())
+          if (is_unknown(from))
             at.add(0,
                    reshape_to(g, {{-1}, {}}));  // a plain axis can get a name only if it is alone
           else

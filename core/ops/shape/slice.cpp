@@ -85,7 +85,7 @@ void slice_kernel(KernelArgs& a) {
 Tensors unslice_across_iterations(const IterationBatch& at) {
   SliceAttrs attrs = at.attr<SliceAttrs>();
   if (!attrs.to) attrs.to = dim_at(at.step_out[0], attrs.axis);
-  if (attrs.to->is_undefined() || (!attrs.to->is_named() && !attrs.to->has_size())) return {};
+  if (attrs.to->is_undefined() || is_unknown(*attrs.to)) return {};
   ++attrs.axis;
   return {bind(at.op, {at.many(0)}, make_attrs(std::move(attrs)))};
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "reel/core/ops/control/effects.h"
+#include "reel/core/ops/shape/new_dims.h"
 
 namespace reel {
 
@@ -256,7 +257,7 @@ class LoopNeeds {
 bool bound_says_all(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
   if (!attrs.trips.has_bound || attrs.trips.is_full) return attrs.trips.has_bound;
   for (const TensorType& slices : operands_of(attrs, inputs).slices)
-    if (const Dim dim = leading_dim(slices); !dim.is_named() && !dim.has_size()) return false;
+    if (const Dim dim = leading_dim(slices); is_unknown(dim)) return false;
   return true;
 }
 

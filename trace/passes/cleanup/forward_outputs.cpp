@@ -6,6 +6,7 @@
 
 #include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/loop/loop.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {
@@ -28,7 +29,7 @@ class HandedOn {
       return std::nullopt;
     const auto found = slices_.find(body_outputs(attrs_).stacks[stack]);
     if (found == slices_.end()) return std::nullopt;
-    if (!type.dims()[0].is_named() && !type.dims()[0].has_size()) return std::nullopt;
+    if (is_unknown(type.dims()[0])) return std::nullopt;
     for (const std::size_t i : found->second)
       if (graph.types[slices[i]] == type) return slices[i];
     return std::nullopt;

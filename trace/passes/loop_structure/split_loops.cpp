@@ -12,6 +12,7 @@
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/loop/loop_builder.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/trace/executors/loop/chunks.h"
 #include "reel/trace/passes/analysis/carry_layers.h"
 #include "reel/trace/passes/analysis/loop_time.h"
@@ -160,7 +161,7 @@ class LoopsOfLayers {
     if (step.is_list() || (step.rank() > 0 && step.is_named() != time_.is_named())) return false;
     return std::none_of(step.dims().begin(), step.dims().end(), [&](const Dim& dim) {
       return (dim.is_named() && dim == time_) || contains(dim.length_dims(), time_) ||
-             (!dim.is_named() && !dim.has_size());
+             is_unknown(dim);
     });
   }
   /// Returns the layer that makes the term of a stack or sum.

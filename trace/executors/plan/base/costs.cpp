@@ -11,7 +11,7 @@
 namespace reel {
 namespace {
 
-double bytes_of(std::span<const TensorType> types) {
+double known_bytes(std::span<const TensorType> types) {
   double bytes = 0;
   for (const TensorType& type : types)
     if (type.is_known() && !type.is_list()) bytes += static_cast<double>(type.bytes());
@@ -37,7 +37,7 @@ double fused_elements(const Graph& body, std::span<const TensorType> in, const D
 
 double predicted_seconds(const Op& op, const Attrs* attrs, std::span<const TensorType> in,
                          std::span<const TensorType> out, const Rates& rates) {
-  double elements = 0, bytes = bytes_of(in) + bytes_of(out);
+  double elements = 0, bytes = known_bytes(in) + known_bytes(out);
   if (op.storage == OpStorage::input) bytes = 0;  // usually a view
   if (op.pointwise) elements = numel_of(out[0]);
   const double flops = attrs ? 2 * static_cast<double>(multiplications({op, attrs, in, out})) : 0;
