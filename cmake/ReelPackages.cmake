@@ -74,7 +74,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/packages/tr
 reel_package(development libreel-dev libdevel "tensors, gradients and loops (development files)"
   "This package has the headers, and the files of CMake's find_package(reel) and\nof pkg-config.")
 # Boost: headers of Reel include Boost.PFR.
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libreel${soversion} (= ${full_version}), libboost1.81-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libreel${soversion} (= ${full_version}), libboost1.81-dev | libboost1.83-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "reel-doc, reel-examples, libxtensor-dev")
 
 reel_package(documentation reel-doc doc "tensors, gradients and loops (documentation)"

@@ -39,7 +39,8 @@ std::size_t best_instruction_set() {
   __builtin_cpu_init();  // also checks whether the operating system saves the registers
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
     return 2;
   if (has_avx2) return 1;
   if (__builtin_cpu_supports("sse4.2")) return 0;

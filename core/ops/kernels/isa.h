@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
 
 #include "reel/core/runtime/instruction_set.h"
@@ -11,10 +12,10 @@ namespace reel {
 
 /// Returns the table of a family, REEL_TABLES(name), for instruction_set(). Throws as that does.
 template <class Table>
-const Table& for_this_processor(const Table* const (&tables)[std::size(kInstructionSets)]) {
+const Table& for_this_processor(std::initializer_list<const Table*> tables) {
   const auto chosen =
       std::find(std::begin(kInstructionSets), std::end(kInstructionSets), instruction_set());
-  return *tables[chosen - std::begin(kInstructionSets)];
+  return *tables.begin()[chosen - std::begin(kInstructionSets)];
 }
 
 }  // namespace reel

@@ -3,6 +3,8 @@
 // For pointwise_isa.cpp, like pointwise_functors.h.
 #pragma once
 
+#include <bit>
+
 #include "reel/core/ops/kernels/pointwise_functors.h"
 
 namespace reel::REEL_ISA {
@@ -15,7 +17,7 @@ Mask leaves_range(const V& x, const V& n, const Mask& asked) {
   constexpr int kMaxExponent = std::numeric_limits<T>::max_exponent - 1;
   const V most(kIsFloat ? 88.72 : 709.78), one(1.0);
   // By exponents first: between 2^e and 2^(e + 1).
-  const auto bits = xsimd::bitwise_cast<xsimd::as_integer_t<V>>(x);
+  const auto bits = std::bit_cast<xsimd::as_integer_t<V>>(x);
   const V e = xsimd::to_float(bits >> (std::numeric_limits<T>::digits - 1)) - V(kMaxExponent);
   const auto is_far = asked & ((xsimd::abs(e) + one) * n >= V(kMaxExponent)) & (x > V(0.0)) &
                       (x < V(std::numeric_limits<T>::infinity()));

@@ -6,6 +6,7 @@
 // has small and large elements, and its exp checks for infinities that cannot occur here.
 #pragma once
 
+#include <bit>
 #include <type_traits>
 #include <utility>
 
@@ -34,7 +35,7 @@ class Power {
     const V shift(12582912.0f + 127.0f);
     const V shifted = xsimd::fma(x, V(kPerLn2), shift);
     const V n = shifted - shift;
-    scale_ = xsimd::bitwise_cast<V>(xsimd::bitwise_cast<Integers>(shifted) << 23);
+    scale_ = std::bit_cast<V>(std::bit_cast<Integers>(shifted) << 23);
 #endif
     const V r = xsimd::fma(n, V(2.12194440e-4f), xsimd::fma(n, V(-0.693359375f), x));
     rest = xsimd::fma(r * r, polynomial(r, kSeries), r);

@@ -23,7 +23,7 @@ using Arch = xsimd::sse4_2;
 constexpr int kRegisters = 16;
 #else
 #error \
-    "compile this file with -msse4.2, -mavx2 -mfma, or -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma"
+    "compile this file with -msse4.2, -mavx2 -mfma, or -mavx512f -mavx512cd -mavx512bw -mavx512dq -mavx512vl -mfma"
 #endif
 
 #if defined(__FMA__)
