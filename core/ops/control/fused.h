@@ -6,8 +6,8 @@
 
 namespace reel {
 
-/// The ops of a graph without captures: element-wise ops, sums over the last axis, and ops that
-/// only select or place elements (split, concat, spread).
+/// The ops of a graph without captures: element-wise ops, sums over the last axis, linear
+/// recurrences, and ops that only select, place or repeat elements (split, concat, spread, expand).
 struct FusedAttrs {
   SubGraph body;
   template <class F>

@@ -182,7 +182,9 @@ template <class T>
 void gradient(const LinearScanGradBlock& s) {
   constexpr std::int64_t kTile = 4 * kLanes<T>;
   GradStep<T> step(s);
-  for (std::int64_t j = 0; j < s.width; ++j) step.state[j] = -T(0);  // x + -0 is x
+  const T* const state = static_cast<const T*>(s.state);
+  for (std::int64_t j = 0; j < s.width; ++j)
+    step.state[j] = state ? state[j] : -T(0);  // x + -0 is x
   for (Product<T>* out : {&step.a_out, &step.b_out, &step.x_out}) out->clear(s.width);
   const auto flush = [&] {
     step.a_out.flush(static_cast<double*>(s.a_out.first), s.width);

@@ -51,6 +51,8 @@ struct LinearScanGradBlock {
   const void* initial;  ///< h_{-1}, a row, never null
   ScanRowsOut a_out, b_out, x_out;
   void* initial_out;  ///< a_0 g_0; null if it is not wanted
+  /// a_n g_n of the step behind the last one, a row; null: there is none. May be `initial_out`.
+  const void* state = nullptr;
 };
 
 /// Columns: f32, f64. The loops use one thread.

@@ -11,7 +11,10 @@
 #include "reel/core/ops/elementwise/broadcast.h"
 #include "reel/core/ops/elementwise/element_loop.h"
 #include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/scans/linear_scan.h"
 #include "reel/core/ops/shape/join.h"
+#include "reel/core/ops/shape/shape.h"
+#include "reel/trace/passes/fusion/fusable.h"
 
 namespace reel {
 namespace {
@@ -55,6 +58,41 @@ bool sums_rows(const OpRecord& record, const TensorType& x) {
          row <= kLongestRow;
 }
 
+/// Returns true for an expand that writes elements, without moving axes.
+bool repeats_in_order(const OpRecord& record, const TensorType& result) {
+  const auto& attrs = get<ExpandAttrs>(record.attrs.get());
+  int last = -1;
+  for (const int axis : attrs.from) {
+    if (axis >= 0 && axis < last) return false;
+    last = std::max(last, axis);
+  }
+  return !only_adds_ones(attrs, result);
+}
+
+/// The axis of a linear recurrence, and the end from which it begins.
+struct Walk {
+  int axis;
+  bool is_reverse;
+
+  bool operator==(const Walk&) const = default;
+};
+
+/// Returns the walk of a recurrence that runs tile by tile, with all its operands and results over
+/// time, except for operands that repeat.
+std::optional<Walk> walk_of(const OpRecord& record, const TensorType& full) {
+  // Fewer channels are walked one by one.
+  constexpr std::int64_t kLeastChannels = 8;
+  const bool is_gradient = record.op == &linear_scan_grad_op;
+  if (record.op != &linear_scan_op && !is_gradient) return std::nullopt;
+  const auto& attrs = get<LinearScanAttrs>(record.attrs.get());
+  if (attrs.wanted & ~attrs.over_time) return std::nullopt;
+  std::int64_t channels = 1;
+  for (int axis = attrs.axis + 1; axis < full.rank(); ++axis)
+    channels *= full.sizes()[static_cast<std::size_t>(axis)];
+  if (channels < kLeastChannels) return std::nullopt;
+  return Walk{attrs.axis, *walks_back(record)};
+}
+
 /// Records that become one op.
 struct Group {
   Dims dims;                        ///< of the elements walked over
@@ -62,6 +100,7 @@ struct Group {
   bool has_short_runs = false;      ///< an operand repeats after few rows
   std::vector<const Dims*> wholes;  ///< dims of values that are split into, or joined of, these
   int axis = 0;                     ///< the axis along which they are split or joined
+  std::optional<Walk> walk;         ///< of its recurrences
   std::vector<std::size_t> records;
   int walks = 0;  ///< walks over elements that its records would make unfused
 };
@@ -110,6 +149,7 @@ class PointwiseGroups::Grouping {
         apart_(graph.records.size()),
         groups_(graph.records.size()) {
     std::iota(head_.begin(), head_.end(), 0);
+    find_fed_walks();
     std::size_t effect = kNone;
     for (const ValueId v : graph.inputs)
       for_each_bound(type(v), [&](const Dim& dim) { bound_by_.emplace(dim.node(), kNone); });
@@ -148,6 +188,7 @@ class PointwiseGroups::Grouping {
 
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
+  enum : std::uint8_t { kForwards = 1, kBackwards = 2 };
 
   void depend(std::size_t r, std::size_t on) {
     needs_.set(r, on);
@@ -205,6 +246,20 @@ class PointwiseGroups::Grouping {
       group.walks = 1;
       return group;
     }
+    if (record.op == &expand_op) {
+      const std::vector<int>& from = get<ExpandAttrs>(record.attrs.get()).from;
+      if (!repeats_in_order(record, type(out[0]))) return std::nullopt;
+      group.walks = 1;
+      group.has_short_runs = breaks_rows(
+          type(out[0]), [&](int axis) { return from[static_cast<std::size_t>(axis)] >= 0; });
+      return group;
+    }
+    if (is_linear_scan(record.op)) {
+      group.walk = walk_of(record, type(out[0]));
+      group.walks = 1;
+      if (!group.walk) return std::nullopt;
+      return group;
+    }
     if (sums_rows(record, type(in[0]))) {
       group.dims = type(in[0]).dims();
       group.has_sums = true;
@@ -237,9 +292,34 @@ class PointwiseGroups::Grouping {
     groups_[r] = alone(r);
     if (!groups_[r]) return;
     for (const ValueId v : graph_.inputs_of(graph_.records[r]))
-      if (made_by_[v] != kNone && !may_read(v, r)) keep_apart(r, head(made_by_[v]));
+      if (made_by_[v] != kNone && (!may_read(v, r) || feeds_other_walk(r, head(made_by_[v]))))
+        keep_apart(r, head(made_by_[v]));
     for (const ValueId v : graph_.inputs_of(graph_.records[r]))
       if (made_by_[v] != kNone) merge_if_possible(made_by_[v], r);
+  }
+  /// Finds the records whose results only recurrences of one direction read, or ops before these.
+  void find_fed_walks() {
+    const std::size_t count = graph_.records.size();
+    feeds_.resize(count);
+    std::vector<std::uint8_t> is_read(graph_.types.size()),
+        feeds(graph_.types.size(), kForwards | kBackwards);
+    for (const ValueId v : graph_.outputs) feeds[v] = 0;
+    for (std::size_t r = count; r-- > 0;) {
+      const OpRecord& record = graph_.records[r];
+      std::uint8_t fed = 0;
+      if (const auto back = walks_back(record)) {
+        fed = *back ? kBackwards : kForwards;
+      } else if (element_loop(*record.op)) {
+        const ValueId made = graph_.outputs_of(record)[0];
+        if (is_read[made]) feeds_[r] = fed = feeds[made];
+      }
+      for (const ValueId v : graph_.inputs_of(record)) is_read[v] = 1, feeds[v] &= fed;
+    }
+  }
+  /// Returns true if a record belongs to a recurrence that cannot be in the group.
+  bool feeds_other_walk(std::size_t r, std::size_t group) const {
+    return feeds_[r] && groups_[group] && groups_[group]->walk &&
+           feeds_[r] != (groups_[group]->walk->is_reverse ? kBackwards : kForwards);
   }
   void merge_if_possible(std::size_t a, std::size_t b) {
     const std::size_t from = head(a), to = head(b);
@@ -258,9 +338,19 @@ class PointwiseGroups::Grouping {
     const TensorType &read = type(v), &made = type(graph_.outputs_of(record)[0]);
     if (record.op == &spread_op)
       return get<SpreadAttrs>(record.attrs.get()).axes == std::vector<int>{made.rank() - 1};
+    if (record.op == &expand_op) return read.rank() > 0 && is_of_rows(read.dims(), made.dims());
+    if (is_linear_scan(record.op))
+      return same_dims(read.dims(), made.dims()) && !is_lagged(v, record);
     const bool has_rows = made.rank() > 0 && (made.is_named() || read.rank() == made.rank());
     return same_dims(read.dims(), made.dims()) ||
            (has_rows && is_of_rows(read.dims(), made.dims()));
+  }
+
+  /// Returns true if a gradient reads the value one step behind its own.
+  bool is_lagged(ValueId v, const OpRecord& record) const {
+    if (record.op != &linear_scan_grad_op) return false;
+    const int h = ScanGradOperands(get<LinearScanAttrs>(record.attrs.get())).h;
+    return h >= 0 && graph_.inputs_of(record)[static_cast<std::size_t>(h)] == v;
   }
 
   static bool has_dims(const Group& group, const Dims& dims) { return same_dims(group.dims, dims); }
@@ -269,21 +359,26 @@ class PointwiseGroups::Grouping {
                        [&](const Dims* whole) { return same_dims(*whole, dims); });
   }
   static bool is_of_rows_of(const Group& group, const Group& other) {
-    return other.has_sums && !group.has_sums && group.wholes.empty() &&
+    return other.has_sums && !group.has_sums && group.wholes.empty() && !group.walk &&
            is_of_rows(group.dims, other.dims);
   }
   /// Returns true if an operand of these dims repeats after few rows, so that tiles of whole rows
   /// would have few elements.
   static bool breaks_rows(const TensorType& operand, const TensorType& result) {
-    constexpr std::int64_t kFewElements = 256;
-    const int rank = result.rank();
-    if (rank < 3 || operand.rank() == 0) return false;
-    const auto varies_along = [&](int axis) {
+    if (operand.rank() == 0) return false;
+    return breaks_rows(result, [&](int axis) {
       const Dim& dim = result.dims()[static_cast<std::size_t>(axis)];
       if (result.is_named()) return find(operand.dims(), dim) >= 0;
-      const int at = axis - (rank - operand.rank());
+      const int at = axis - (result.rank() - operand.rank());
       return at >= 0 && !(operand.dims()[static_cast<std::size_t>(at)] == Dim(1));
-    };
+    });
+  }
+  /// varies_along(axis): true if the operand has the result's axis.
+  template <class VariesAlong>
+  static bool breaks_rows(const TensorType& result, const VariesAlong& varies_along) {
+    constexpr std::int64_t kFewElements = 256;
+    const int rank = result.rank();
+    if (rank < 3) return false;
     std::int64_t elements = result.sizes().back();
     std::optional<bool> varies;
     for (int axis = rank - 2; axis >= 0; --axis) {
@@ -301,7 +396,17 @@ class PointwiseGroups::Grouping {
     return std::any_of(summed_.begin(), summed_.end(),
                        [&](const Dims* other) { return same_dims(*other, dims); });
   }
+  /// Returns true if recurrences of the groups take the same walk, which passes each part alone.
+  static bool may_walk(const Group& a, const Group& b) {
+    if (a.walk && b.walk) return *a.walk == *b.walk && has_dims(a, b.dims);
+    const auto fit = [](const Group& walking, const Group& other) {
+      return !walking.walk || other.wholes.empty() ||
+             (other.axis != walking.walk->axis && has_dims(walking, other.dims));
+    };
+    return fit(a, b) && fit(b, a);
+  }
   bool go_together(const Group& a, const Group& b) const {
+    if (!may_walk(a, b)) return false;
     if ((a.has_sums || b.has_sums) && (a.has_short_runs || b.has_short_runs)) return false;
     if (is_of_rows_of(a, b) || is_of_rows_of(b, a)) return true;
     if (!a.wholes.empty() && !b.wholes.empty()) return has_dims(a, b.dims) && a.axis == b.axis;
@@ -325,6 +430,7 @@ class PointwiseGroups::Grouping {
     a.has_sums = a.has_sums || b.has_sums;
     a.has_short_runs = a.has_short_runs || b.has_short_runs;
     if (a.wholes.empty()) a.axis = b.axis;
+    if (!a.walk) a.walk = b.walk;
     for (const Dims* whole : b.wholes)
       if (!is_whole(a, *whole)) a.wholes.push_back(whole);
     return a;
@@ -364,6 +470,7 @@ class PointwiseGroups::Grouping {
   Relation apart_;  ///< by head: the heads that must not join it, as one reads a value of the other
                     ///< that it may not
   std::vector<std::optional<Group>> groups_;
+  std::vector<std::uint8_t> feeds_;  ///< by record: the direction of recurrences behind it, or 0
   std::vector<const Dims*> summed_;  ///< dims of values that are summed over rows, each once
 };
 

@@ -5,10 +5,13 @@
 
 #include "reel/core/ops/elementwise/broadcast.h"
 #include "reel/core/ops/elementwise/element_loop.h"
+#include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/elementwise/pointwise_kernels.h"
 #include "reel/core/ops/kernels/parallel_ranges.h"
 #include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/scans/linear_scan.h"
 #include "reel/core/ops/shape/join.h"
+#include "reel/core/ops/shape/shape.h"
 #include "reel/core/ops/shape/strided.h"
 #include "reel/trace/executors/plan/base/infer_types.h"
 #include "reel/trace/executors/plan/tiles/replaced_inputs.h"
@@ -51,8 +54,9 @@ class TileProgram::Builder {
     for (const TileCell& cell : cells_) item = std::max(item, cell.item);
     to.tile_bytes_ = to.tile_rows_ * to.tile_columns_ * item;
     to.tile_bytes_ = (to.tile_bytes_ + 63) / 64 * 64;
-    to.shard_bytes_ = tiles * to.tile_bytes_;
-    to.shards_ = shards_for(space_->numel * work_, to.tiles_in_all());
+    states_at_ = tiles * to.tile_bytes_;
+    to.shard_bytes_ = states_at_ + walks_ * to.tile_bytes_;
+    to.shards_ = shards_for(space_->numel * work_, to.tiles_in_all() / to.tiles_of_walk());
     to.memory_.reset(new char[static_cast<std::size_t>(to.shards_ * to.shard_bytes_ + 64)]);
     const auto start = reinterpret_cast<std::uintptr_t>(to.memory_.get());
     to.tiles_ = to.memory_.get() + (64 - start % 64);
@@ -81,6 +85,11 @@ class TileProgram::Builder {
       } else if (record.op == &sum_op) {
         space_ = &type(body_.inputs_of(record)[0]);
         has_sums_ = true;
+      } else if (is_linear_scan(record.op)) {
+        const auto& attrs = get<LinearScanAttrs>(types_.attrs[r].get());
+        space_ = &type(body_.outputs_of(record)[0]);
+        walk_axis_ = attrs.axis;
+        walks_back_ = attrs.reverse != (record.op == &linear_scan_grad_op);
       }
     }
   }
@@ -141,10 +150,27 @@ class TileProgram::Builder {
     Steps steps;
     for (int axis = 0; axis < static_cast<int>(result.dims.size()); ++axis)
       steps.push_back(broadcast_stride(type(v), result, axis));
-    const Lie lies = lie(result, steps, part);
+    return input_cell(v, lie(result, steps, part));
+  }
+  /// Returns the cell of an input that lies like this.
+  int input_cell(ValueId v, const Lie& lies) {
     for (const int c : cells_of_input_[at(input_of_[v])])
       if (cell(c).lie == lies) return c;
     return add_cell({.input = input_of_[v], .lie = lies, .item = item_of(type(v))});
+  }
+  /// Returns the steps of a spread's or expand's operand along the axes of the result.
+  Steps repeated_steps(std::size_t r) const {
+    const OpRecord& record = body_.records[r];
+    Steps steps = own_steps(type(body_.inputs_of(record)[0]));
+    if (record.op == &spread_op) {
+      for (const int axis : get<SpreadAttrs>(types_.attrs[r].get()).axes)
+        steps.insert(steps.begin() + axis, 0);
+      return steps;
+    }
+    Steps result;
+    for (const int axis : get<ExpandAttrs>(types_.attrs[r].get()).from)
+      result.push_back(axis < 0 ? 0 : steps[at(axis)]);
+    return result;
   }
 
   void add(std::size_t r) {
@@ -161,20 +187,16 @@ class TileProgram::Builder {
       for (const ValueId v : in) cells.push_back(operand(v, type(v), 0));
       return;
     }
+    if (is_linear_scan(record.op)) return add_recurrence(r);
     for (int part = 0; part < parts_of(result); ++part) {
-      if (record.op == &spread_op) {
-        if (!cells_of_[in[0]].empty()) {  // of a number per row, the same cell
-          cells.push_back(operand(in[0], type(in[0]), 0));
-          continue;
-        }
-        Steps steps = own_steps(type(in[0]));
-        for (const int axis : get<SpreadAttrs>(types_.attrs[r].get()).axes)
-          steps.insert(steps.begin() + axis, 0);
-        cells.push_back(add_cell(
-            {.input = input_of_[in[0]], .lie = lie(result, steps, part), .item = item_of(result)}));
+      if (record.op == &spread_op || record.op == &expand_op) {
+        // A number per row is the same cell.
+        cells.push_back(cells_of_[in[0]].empty()
+                            ? input_cell(in[0], lie(result, repeated_steps(r), part))
+                            : operand(in[0], type(in[0]), 0));
         continue;
       }
-      TileStep step{.record = &record, .from = type(in[0]).dtype, .to = result.dtype};
+      TileStep step{.op = record.op, .from = type(in[0]).dtype, .to = result.dtype};
       const bool is_sum = record.op == &sum_op;
       for (const ValueId v : in) step.in.push_back(operand(v, is_sum ? type(v) : result, part));
       repeat_one_less(step, is_of_rows(result) && !is_sum);
@@ -184,18 +206,93 @@ class TileProgram::Builder {
     }
   }
 
+  // ---- Recurrences --------------------------------------------------------------------------
+
+  /// Splits a recurrence into a step that walks and products (linear_scan.h has the formulas).
+  void add_recurrence(std::size_t r) {
+    const OpRecord& record = body_.records[r];
+    const auto& attrs = get<LinearScanAttrs>(types_.attrs[r].get());
+    const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
+    const int x_at = attrs.operands & kScanX ? 2 : -1;
+    if (record.op == &linear_scan_op) {
+      const int b = walked(in[1], attrs.over_time & kScanB);
+      TileStep step = walk_step(
+          TileWalk::states,
+          {contiguous(walked(in[0], attrs.over_time & kScanA)),
+           x_at < 0 ? contiguous(b) : product(b, walked(in[2], attrs.over_time & kScanX))});
+      if (attrs.operands & kScanInitial)
+        step.in.push_back(walked(in[static_cast<std::size_t>(x_at < 0 ? 2 : 3)], false));
+      cells_of_[out[0]] = {append(std::move(step))};
+      return;
+    }
+    const ScanGradOperands order(attrs);
+    const auto factor = [&](int at, ScanOperand which) {
+      return walked(in[static_cast<std::size_t>(at)], attrs.over_time & which);
+    };
+    const int g =
+        append(walk_step(TileWalk::cotangents, {contiguous(walked(in[0], attrs.over_time & kScanA)),
+                                                contiguous(walked(in[1], true))}));
+    std::size_t k = 0;
+    if (attrs.wanted & kScanA) {
+      TileStep lag =
+          walk_step(TileWalk::lag, {walked(in[static_cast<std::size_t>(order.h)], true)});
+      if (order.initial >= 0)
+        lag.in.push_back(walked(in[static_cast<std::size_t>(order.initial)], false));
+      cells_of_[out[k++]] = {product(g, append(std::move(lag)))};
+    }
+    if (attrs.wanted & kScanB)
+      cells_of_[out[k++]] = {order.x < 0 ? g : product(g, factor(order.x, kScanX))};
+    if (attrs.wanted & kScanX) cells_of_[out[k++]] = {product(g, factor(order.b, kScanB))};
+  }
+  TileStep walk_step(TileWalk walk, std::vector<int> in) {
+    walks_ += walk != TileWalk::lag;
+    return {.walk = walk, .from = space_->dtype, .to = space_->dtype, .in = std::move(in)};
+  }
+  /// Returns the cell of an operand, which the axis of the walk repeats if the operand lacks it.
+  int walked(ValueId v, bool over_time) {
+    if (over_time) return operand(v, *space_, 0);
+    Steps steps = own_steps(type(v));
+    steps.insert(steps.begin() + walk_axis_, 0);
+    return input_cell(v, lie(*space_, steps, 0));
+  }
+  /// Returns a cell with the elements of c that does not repeat along columns.
+  int contiguous(int c) {
+    if (!cell(c).is_of_rows &&
+        (cell(c).input < 0 || !repeats_along_last(cell(c), space_->sizes.size())))
+      return c;
+    const int copy = add_cell({.item = cell(c).item});
+    steps_.push_back({.in = {c}, .out = {copy}});
+    return copy;
+  }
+  int product(int a, int b) {
+    TileStep step{.op = &mul_op, .from = space_->dtype, .to = space_->dtype, .in = {a, b}};
+    repeat_one_less(step, false);
+    return append(std::move(step));
+  }
+  /// Appends a step. Returns the cell of its result.
+  int append(TileStep step) {
+    const int made = add_cell({.item = item_of(*space_)});
+    step.out = {made};
+    steps_.push_back(std::move(step));
+    return made;
+  }
+
+  /// Returns true if an input's cell is one number along the last of the first `axes` axes that has
+  /// more than one element.
+  bool repeats_along_last(const TileCell& cell, std::size_t axes) const {
+    while (axes-- > 0)
+      if (space_->sizes[axes] != 1) return cell.lie.steps[axes] == 0;
+    return true;
+  }
+
   /// Loops need an operand that does not repeat. If all repeat, one is written out.
   void repeat_one_less(TileStep& step, bool on_rows) {
     const auto inner = space_->sizes.size() - on_rows;
     for (const int c : step.in) {
       const TileCell& cell = cells_[static_cast<std::size_t>(c)];
       if (cell.is_of_rows && !on_rows) continue;
-      if (cell.input < 0 || inner == 0 || space_->numel == 1) return;
-      for (std::size_t axis = inner; axis-- > 0;) {
-        if (space_->sizes[axis] == 1) continue;
-        if (cell.lie.steps[axis] != 0) return;
-        break;
-      }
+      if (cell.input < 0 || inner == 0 || space_->numel == 1 || !repeats_along_last(cell, inner))
+        return;
     }
     const int copy = add_cell(
         {.is_of_rows = on_rows, .item = cells_[static_cast<std::size_t>(step.in.back())].item});
@@ -249,7 +346,9 @@ class TileProgram::Builder {
     for (int axis = rank - 1; axis >= 0; --axis) {
       const std::int64_t size = space_->sizes[static_cast<std::size_t>(axis)];
       if (size == 1) continue;
-      if (!merged.empty() && !(has_sums_ && merged.size() == 1)) {
+      const bool is_apart =
+          axis == walk_axis_ || (!merged.empty() && merged.back().front() == walk_axis_);
+      if (!merged.empty() && !is_apart && !(has_sums_ && merged.size() == 1)) {
         std::int64_t inner_size = 1;
         for (const int a : merged.back()) inner_size *= space_->sizes[static_cast<std::size_t>(a)];
         const auto inner = static_cast<std::size_t>(merged.back().front());
@@ -270,7 +369,11 @@ class TileProgram::Builder {
           return (cell.input >= 0 || cell.output >= 0) &&
                  cell.lie.steps[static_cast<std::size_t>(merged[0].front())] > 1;
         });
-    if (has_gaps) merged.insert(merged.begin(), std::vector<int>());
+    const auto walks_along = [&](const std::vector<int>& group) {
+      return !group.empty() && group.front() == walk_axis_;
+    };
+    if (has_gaps || (!merged.empty() && walks_along(merged[0])))
+      merged.insert(merged.begin(), std::vector<int>());
     const auto size_of_group = [&](std::size_t group) {
       std::int64_t size = 1;
       for (const int axis : merged[group]) size *= space_->sizes[static_cast<std::size_t>(axis)];
@@ -282,8 +385,21 @@ class TileProgram::Builder {
     for (const std::vector<int>& group : merged)
       axes_.push_back(group.empty() ? kNoAxis : group.front());
     to.tile_columns_ = has_sums_ ? to.columns_ : std::min(to.columns_, kTile);
+    for (std::size_t group = 1; group < merged.size(); ++group)
+      if (walks_along(merged[group]))
+        to.walk_ = {group == 1 ? Walk::kRows : static_cast<int>(merged.size() - 1 - group),
+                    walks_back_};
+    if (to.walk_.axis == Walk::kRows && !has_sums_ && merged.size() == 2)
+      to.tile_columns_ = std::min(to.tile_columns_, columns_of_walk(to.columns_));
     to.tile_rows_ = std::clamp<std::int64_t>(
         std::max(kTile / to.tile_columns_, rows_of_tile(to.columns_)), 1, to.rows_);
+  }
+
+  /// Returns a quarter of the columns, in whole cache lines: shards are groups of channels if only
+  /// channels are independent.
+  static std::int64_t columns_of_walk(std::int64_t columns) {
+    constexpr std::int64_t kLine = 16, kLeast = 128;
+    return std::max((columns / 4 + kLine - 1) / kLine * kLine, kLeast);
   }
 
   /// Returns enough rows that steps on one number per row do not take most of the time. A step of
@@ -374,7 +490,7 @@ class TileProgram::Builder {
   /// Returns true if the place is contiguous: a tile has one row, or rows of full length.
   static bool is_flat(const Place& place, bool on_rows, const TileProgram& to) {
     return !place.repeats && (on_rows || place.location == Location::tile || to.tile_rows_ == 1 ||
-                              place.row == to.columns_);
+                              (place.row == to.columns_ && to.tile_columns_ == to.columns_));
   }
 
   Step chain_step(const TileStep& raw, bool on_rows, const TileProgram& to) const {
@@ -389,29 +505,37 @@ class TileProgram::Builder {
     return step;
   }
 
-  Step step(const TileStep& raw, const TileProgram& to) const {
+  Step step(const TileStep& raw, const TileProgram& to) {
     Step step{};
     const bool makes_rows = cell(raw.out[0]).is_of_rows;
     if (raw.code) return chain_step(raw, makes_rows, to);
     step.operands = static_cast<int>(raw.in.size());
-    const bool is_sum = raw.record && raw.record->op == &sum_op;
+    const bool is_sum = raw.op == &sum_op;
     step.is_of_rows = makes_rows && !is_sum;
     for (std::size_t i = 0; i < raw.in.size(); ++i)
       step.in[i] = place(raw.in[i], step.is_of_rows, to);
     step.out = place(raw.out[0], makes_rows, to);
     bool flat = is_flat(step.out, step.is_of_rows, to);
     for (int i = 0; i < step.operands; ++i) flat = flat && is_flat(step.in[i], step.is_of_rows, to);
+    if (raw.walk != TileWalk::none) {
+      step.kind = Kind::walk;
+      step.walk = raw.walk;
+      step.is_flat = flat;
+      step.is_double = raw.from == f64;
+      if (raw.walk != TileWalk::lag) step.state = states_at_ + placed_walks_++ * to.tile_bytes_;
+      return step;
+    }
     if (is_sum) {
       step.kind = Kind::sum;
       step.sum = reduction_table().sum[column_of(raw.from)];
       return step;
     }
-    if (!raw.record) {
+    if (!raw.op) {
       step.kind = Kind::copy;
       return step;
     }
     const PointwiseTable& table = pointwise_table();
-    const ElementLoop loop = *element_loop(*raw.record->op);
+    const ElementLoop loop = *element_loop(*raw.op);
     step.kind = flat ? Kind::flat_unary : Kind::unary;
     if (const Unary* op = std::get_if<Unary>(&loop)) {
       step.unary = table.unary[static_cast<int>(*op)][column_of(raw.from)];
@@ -439,6 +563,10 @@ class TileProgram::Builder {
   std::vector<std::vector<int>> cells_of_input_;  ///< by input: the cells that lie in it
   const TypeNode* space_ = nullptr;
   bool has_sums_ = false;
+  int walk_axis_ = -1;  ///< of recurrences
+  bool walks_back_ = false;
+  std::int64_t walks_ = 0, placed_walks_ = 0;            ///< steps with states between tiles
+  std::int64_t states_at_ = 0;                           ///< bytes before these states
   std::vector<std::pair<const TypeNode*, int>> wholes_;  ///< large types and their parts
   int axis_ = 0;                                         ///< the axis of splits and concats
   std::vector<TileCell> cells_;

@@ -137,9 +137,9 @@ class Chains {
   /// elements or all on a number per row.
   int kind_of(const TileStep& step) const {
     const TileCell& out = cells_[at(step.out[0])];
-    if (out.item < 4) return kNoChain;
-    if (step.record) {
-      const auto loop = element_loop(*step.record->op);  // none for a sum
+    if (out.item < 4 || step.walk != TileWalk::none) return kNoChain;
+    if (step.op) {
+      const auto loop = element_loop(*step.op);  // none for a sum
       if (!loop || step.from != step.to || !has_code(*loop, step.to)) return kNoChain;
     }
     return static_cast<int>(out.item) + out.is_of_rows;
@@ -183,8 +183,8 @@ class Chains {
     return made;
   }
   static Chain::Code code(const TileStep& step) {
-    if (!step.record) return std::nullopt;
-    const ElementLoop loop = *element_loop(*step.record->op);
+    if (!step.op) return std::nullopt;
+    const ElementLoop loop = *element_loop(*step.op);
     if (const Unary* op = std::get_if<Unary>(&loop)) return *op;
     return std::get<Binary>(loop);
   }

@@ -7,23 +7,9 @@
 #include "reel/core/op/take.h"
 #include "reel/core/ops/shape/strided.h"
 #include "reel/core/runtime/parallel.h"
+#include "reel/trace/executors/plan/tiles/tile_places.h"
 
 namespace reel {
-
-inline char* TileProgram::at(const Place& place, const Tile& tile) const {
-  if (place.location == Location::tile) return tile.tiles + place.offset;
-  char* data = (place.location == Location::input ? inputs_ : outputs_)[place.index] + place.offset;
-  if (is_one_tile_) return data;
-  std::int64_t elements = tile.row * place.row + (place.repeats ? 0 : tile.column);
-  for (std::size_t i = 0; i < place.outer.size(); ++i)
-    elements += tile.outer_index[i] * place.outer[i];
-  return data + elements * place.item;
-}
-
-/// Returns the elements from one row to the next.
-inline std::int64_t TileProgram::row_of(const Place& place, const Tile& tile) {
-  return place.location == Location::tile && !place.repeats ? tile.columns : place.row;
-}
 
 void TileProgram::run_unary(const Step& step, const Tile& tile, const char* from, char* to) {
   const std::int64_t from_row = row_of(step.in[0], tile) * step.in[0].item;
@@ -97,6 +83,9 @@ inline void TileProgram::run_step(const Step& step, const Tile& tile) const {
     case Kind::chain:
       run_chain(step, tile);
       break;
+    case Kind::walk:
+      run_walk_step(step, tile);
+      break;
   }
 }
 
@@ -167,7 +156,7 @@ void TileProgram::run_tiles() {
 bool TileProgram::is_same(const TileProgram& other) const {
   const auto all_but_memory = [](const TileProgram& of) {
     return std::tuple(of.rows_, of.columns_, of.tile_rows_, of.tile_columns_, of.shards_,
-                      of.tile_bytes_, of.shard_bytes_, of.is_one_tile_, of.inputs_.size(),
+                      of.tile_bytes_, of.shard_bytes_, of.is_one_tile_, of.walk_, of.inputs_.size(),
                       of.outputs_.size());
   };
   return all_but_memory(*this) == all_but_memory(other) && steps_ == other.steps_ &&
@@ -181,6 +170,7 @@ std::int64_t TileProgram::tiles_in_all() const {
 }
 
 void TileProgram::run_shard(int shard) const {
+  if (walk_.axis != Walk::kNone) return run_walks(shard);
   const std::int64_t all = tiles_in_all(), begin = all * shard / shards_;
   const std::int64_t end = all * (shard + 1) / shards_;
   Tile tile = tile_at(begin, tiles_ + shard * shard_bytes_);

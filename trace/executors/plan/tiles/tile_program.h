@@ -13,6 +13,7 @@
 #include "reel/core/ops/kernels/reduction_table.h"
 #include "reel/core/types/tensor.h"
 #include "reel/trace/executors/plan/base/first_below.h"
+#include "reel/trace/executors/plan/tiles/tile_steps.h"
 
 namespace reel {
 
@@ -23,8 +24,9 @@ namespace reel {
 /// Tiles run over the elements of the smallest values (the space). Operands of a concat and results
 /// of a split have that size; larger values are computed in parts of it. Split, concat and spread
 /// only determine where elements lie. With sums over rows, a tile has whole rows, and steps on the
-/// sums work on one number per row. Large programs run as shards on several threads. The shards
-/// depend on sizes only, and bits do not depend on them.
+/// sums work on one number per row. A linear recurrence takes tiles in the order of its walk over
+/// time, and keeps the states of one tile between them. Large programs run as shards on several
+/// threads. The shards depend on sizes only, and bits do not depend on them.
 class TileProgram {
  public:
   /// body: from FusedAttrs. env: the dims that its free symbols stand for.
@@ -101,6 +103,7 @@ class TileProgram {
     copy,
     sum,    ///< over each row
     chain,  ///< simple steps, as machine code
+    walk,   ///< a step of a recurrence
   };
   struct Step {
     Kind kind;
@@ -115,6 +118,10 @@ class TileProgram {
     std::shared_ptr<const PointwiseCode> code;
     std::vector<Place> places;  ///< operands, then results
     bool is_flat = false;       ///< all are contiguous within a tile, and none repeats
+    // Recurrences only, which have is_flat too:
+    TileWalk walk = TileWalk::none;
+    bool is_double = false;
+    std::int64_t state = 0;  ///< bytes from the first tile to the states between tiles
 
     bool operator==(const Step&) const = default;
   };
@@ -123,6 +130,15 @@ class TileProgram {
     std::int64_t outer_index[kMaxBroadcastAxes] = {};
     std::int64_t row = 0, column = 0, rows = 0, columns = 0;
     char* tiles = nullptr;  ///< memory of its shard
+    bool is_first = true;   ///< of its walk
+  };
+  /// The axis of recurrences, along which tiles run in order.
+  struct Walk {
+    static constexpr int kNone = -2, kRows = -1;
+    int axis = kNone;  ///< kRows, or the number of an outer axis; kNone too if it has one element
+    bool is_reverse = false;
+
+    bool operator==(const Walk&) const = default;
   };
 
   /// Inputs that outputs of the same type may replace if the inputs are read last before these
@@ -157,6 +173,11 @@ class TileProgram {
   std::int64_t column_tiles() const { return (columns_ + tile_columns_ - 1) / tile_columns_; }
   std::int64_t tiles_in_all() const;
   void run_shard(int shard) const;
+  std::int64_t tiles_of_walk() const;
+  void run_walks(int shard) const;
+  void run_walk_step(const Step& step, const Tile& tile) const;
+  void begin_states(const Step& step, const Tile& tile, char* states) const;
+  void run_lag(const Step& step, const Tile& tile) const;
   Tile tile_at(std::int64_t number, char* tiles) const;
   void advance(Tile& tile) const;
   char* at(const Place& place, const Tile& tile) const;
@@ -169,6 +190,7 @@ class TileProgram {
   std::vector<Step> steps_;
   std::vector<std::int64_t> outer_;  ///< sizes
   bool is_one_tile_ = false;
+  Walk walk_;
   std::int64_t rows_ = 1, columns_ = 0, tile_rows_ = 1, tile_columns_ = 1;
   int shards_ = 1;
   std::int64_t tile_bytes_ = 0, shard_bytes_ = 0;

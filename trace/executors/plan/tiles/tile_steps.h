@@ -32,12 +32,21 @@ struct TileCell {
   int tile = -1;
 };
 
+/// A step of a recurrence along the axis of the walk.
+enum class TileWalk : std::uint8_t {
+  none,
+  states,      ///< h_k = a_k h_{k-1} + b_k. Operands: a, b, and h_{-1} if it is given
+  cotangents,  ///< g_k = c_k + a_{k+1} g_{k+1}. Operands: a, c
+  lag,         ///< h_{k-1}. Operands: h, which is an input, and h_{-1} if it is given
+};
+
 /// An op on cells, a copy, or a chain.
 struct TileStep {
-  const OpRecord* record = nullptr;  ///< null: a copy
+  const Op* op = nullptr;  ///< null: a copy
+  TileWalk walk = TileWalk::none;
   DType from = f32, to = f32;
   std::vector<int> in = {}, out = {};                   ///< cells
-  std::shared_ptr<const PointwiseCode> code = nullptr;  ///< of a chain, which has no record
+  std::shared_ptr<const PointwiseCode> code = nullptr;  ///< of a chain, which has no op
 };
 
 }  // namespace reel
