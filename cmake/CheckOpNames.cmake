@@ -22,6 +22,7 @@ set(allowed
   trace/passes/cleanup/share_masked_operands.cpp            # matches: masks of products
   trace/passes/fusion/fusable.cpp                           # matches: the ops of a tile
   trace/passes/fusion/pointwise_groups.cpp                  # matches: the ops of a tile
+  trace/passes/fusion/unfold_products.cpp                   # both: products, as element-wise ops and sums
   trace/passes/hoisting/batch_across_iterations.cpp         # matches: scaled sums of products
   trace/passes/hoisting/hoist_embedding_products.cpp        # both: products of gathered rows
   trace/passes/hoisting/loop_fission.cpp                    # matches: products of gathered rows
@@ -89,7 +90,7 @@ endforeach()
 list(FILTER named INCLUDE REGEX "^trace/")
 list(LENGTH named count)
 message(STATUS "${count} files of trace/ name ops; with frontend/transforms/, in ${uses} lines")
-if(count GREATER 23)
-  message(SEND_ERROR "${count} files of trace/ name ops, and 23 are allowed: let an op tell a fact instead, or join two "
+if(count GREATER 24)
+  message(SEND_ERROR "${count} files of trace/ name ops, and 24 are allowed: let an op tell a fact instead, or join two "
     "files of one pattern. If neither is possible, raise the number here, and say why in the commit")
 endif()

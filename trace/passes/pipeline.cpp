@@ -13,6 +13,8 @@
 #include "reel/trace/passes/cleanup/forward_outputs.h"
 #include "reel/trace/passes/cleanup/share_masked_operands.h"
 #include "reel/trace/passes/fusion/fuse_pointwise.h"
+#include "reel/trace/passes/fusion/recompute_broadcasts.h"
+#include "reel/trace/passes/fusion/unfold_products.h"
 #include "reel/trace/passes/hoisting/batch_across_iterations.h"
 #include "reel/trace/passes/hoisting/capture_constant_slices.h"
 #include "reel/trace/passes/hoisting/capture_invariant_carries.h"
@@ -166,6 +168,10 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   result = std::move(optimised.graph);
   // Packs matrices that loops capture, for products.
   pass(passes.pack_weights, "pack_weights", pack);
+  // Makes products of few terms element-wise ops.
+  pass(passes.fuse_pointwise, "unfold_products", unfold_products);
+  // Computes large values of small operands again for later readers.
+  pass(passes.fuse_pointwise, "recompute_broadcasts", recompute_broadcasts);
   // Fuses element-wise ops into ops that run tile by tile.
   pass(passes.fuse_pointwise, "fuse_pointwise", fuse_pointwise);
   // Moves chunked loops that can be pipelined next to each other.
