@@ -91,9 +91,9 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
     write_mask(lanes);
     mov(rsi, ptr[rdi + static_cast<int>(offsetof(ChainRun, rows))]);
 
+    for (std::size_t place = 0; place < held; ++place) mov(pointers_[place], at_of(place));
     Xbyak::Label row, vector, part, next, end;
     L(row);
-    for (std::size_t place = 0; place < held; ++place) mov(pointers_[place], at_of(place));
     xor_(eax, eax);
     test(rdx, rdx);
     jz(part, T_NEAR);
@@ -113,7 +113,8 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
     L(next);
     dec(rsi);
     jz(end, T_NEAR);
-    for (std::size_t place = 0; place < chain_.places(); ++place) {
+    for (std::size_t place = 0; place < held; ++place) add(pointers_[place], step_of(place));
+    for (std::size_t place = held; place < chain_.places(); ++place) {
       mov(scratch_, step_of(place));
       add(at_of(place), scratch_);
     }

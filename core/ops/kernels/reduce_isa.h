@@ -170,6 +170,54 @@ __attribute__((optimize("O3"))) typename P::Sum reduce_run(const typename P::Ele
   return result;
 }
 
+/// Returns a0 b0 a1 b1 …: of the first halves of a and b, or of the second.
+template <bool kIsUpper, class V, std::size_t... kLane>
+[[gnu::always_inline]] inline V interleaved(const V& a, const V& b, std::index_sequence<kLane...>) {
+  constexpr std::size_t kLanes = sizeof...(kLane), kFirst = kIsUpper ? kLanes / 2 : 0;
+  return __builtin_shufflevector(a.data, b.data, (kLane % 2 * kLanes + kFirst + kLane / 2)...);
+}
+
+/// Reduces kWidth contiguous runs of n elements, one behind the other, to the bits of reduce_run().
+/// Requires a multiple of kWidth, at least 2 kWidth and at most 4 kWidth. The lanes of all runs are
+/// combined side by side.
+template <class P>
+[[gnu::always_inline]] inline typename P::Sums reduce_short_runs(const typename P::Element* x,
+                                                                 std::int64_t n) {
+  using Sums = typename P::Sums;
+  constexpr int kWidth = P::kWidth;
+  const Sums none(P::kNone);
+  Sums rows[kWidth], turned[kWidth];
+#pragma GCC unroll 8
+  for (int r = 0; r < kWidth; ++r) {
+    const typename P::Element* const run = x + r * n;
+    if (n == 4 * kWidth) {
+      rows[r] = P::of(
+          P::of(P::of(none, P::load(run)), P::of(none, P::load(run + kWidth))),
+          P::of(P::of(none, P::load(run + 2 * kWidth)), P::of(none, P::load(run + 3 * kWidth))));
+      continue;
+    }
+    rows[r] = P::of(P::of(none, P::load(run)), P::load(run + kWidth));
+    if (n > 2 * kWidth) rows[r] = P::of(rows[r], P::load(run + 2 * kWidth));
+    rows[r] = P::of(P::of(rows[r], none), P::of(none, none));
+  }
+  // Each round of a perfect shuffle turns the matrix of rows and lanes a bit further.
+#pragma GCC unroll 8
+  for (int round = 1; round < kWidth; round *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kWidth / 2; ++i) {
+      constexpr auto kLanesOfP = std::make_index_sequence<kWidth>();
+      turned[2 * i] = interleaved<false>(rows[i], rows[i + kWidth / 2], kLanesOfP);
+      turned[2 * i + 1] = interleaved<true>(rows[i], rows[i + kWidth / 2], kLanesOfP);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kWidth; ++i) rows[i] = turned[i];
+  }
+  Sums result = none;
+#pragma GCC unroll 8
+  for (int lane = 0; lane < kWidth; ++lane) result = P::of(result, rows[lane]);
+  return result;
+}
+
 /// Adds x[k·step + j] to sums[j] for k < n. j spans eight vectors, which stay in registers.
 /// Prefetches the elements n rows ahead.
 template <class P>

@@ -13,8 +13,17 @@ __attribute__((optimize("O3"))) void reduce(const void* from, void* to, const Re
   const auto* x = static_cast<const Element*>(from);
   auto* out = static_cast<Element*>(to);
   if (s.inner == 1) {
-    for (std::int64_t o = 0; o < s.outer; ++o)
-      out[o] = static_cast<Element>(reduce_run<P>(x + o * s.n, s.n));
+    std::int64_t o = 0;
+    if constexpr (HasVectors<P>) {
+      constexpr int kWidth = P::kWidth;
+      alignas(64) Sum sums[kWidth];
+      if (s.n % kWidth == 0 && s.n >= 2 * kWidth && s.n <= 4 * kWidth)
+        for (; o + kWidth <= s.outer; o += kWidth) {
+          reduce_short_runs<P>(x + o * s.n, s.n).store_aligned(sums);
+          for (int r = 0; r < kWidth; ++r) out[o + r] = static_cast<Element>(sums[r]);
+        }
+    }
+    for (; o < s.outer; ++o) out[o] = static_cast<Element>(reduce_run<P>(x + o * s.n, s.n));
     return;
   }
   // With few columns, several rows are treated as one, and their sums are added at the end.
