@@ -190,23 +190,90 @@ void chain_product(const ChainSizes& s, const T* a, const T* b, T* c) {
   }
 }
 
-/// With one or two rows, reading b dominates the cost: reads a few of its long rows at a time from
-/// end to end.
 template <class T>
-void thin_product(const ChainSizes& s, const T* a, const T* b, T* c) {
-  constexpr std::int64_t kLongRows = 8;
-  ChainSizes block = s;
-  for (std::int64_t k = 0; k < s.k; k += block.k) {
-    block.k = s.k - k < kLongRows ? s.k - k : kLongRows;
-    rows_block(block, a + k * s.a_step, b + k * s.b_row, c);
-    block.chain = Chain::goes_on;
+using Sweep = void (*)(const ChainSizes&, const T* a, const T* b, T* c);
+
+/// Adds the products of R rows of a with the first K rows of b. Rows of b are read from end to end:
+/// each load has a run of addresses, which processors prefetch.
+template <class T, int R, int K>
+void sweep_rows(const ChainSizes& s, const T* a, const T* b, T* c) {
+  constexpr int kStep = kLanes<T>, kUnrolled = 4 / R;
+  Vector<T> factor[R][K];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int k = 0; k < K; ++k) factor[r][k] = Vector<T>(a[r * s.a_row + k * s.a_step]);
+  const bool goes_on = s.chain == Chain::goes_on;
+  std::int64_t j = 0;
+  for (; j + kUnrolled * kStep <= s.n; j += kUnrolled * kStep) {
+    Vector<T> sum[R][kUnrolled];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < kUnrolled; ++v)
+        sum[r][v] = goes_on ? load(c + r * s.c_row + j + v * kStep) : Vector<T>(T(0));
+#pragma GCC unroll 8
+    for (int k = 0; k < K; ++k)
+#pragma GCC unroll 8
+      for (int v = 0; v < kUnrolled; ++v) {
+        const Vector<T> row = load(b + k * s.b_row + j + v * kStep);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) sum[r][v] = multiply_add(factor[r][k], row, sum[r][v]);
+      }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < kUnrolled; ++v)
+        sum[r][v].store_unaligned(c + r * s.c_row + j + v * kStep);
+  }
+  for (std::int64_t part; j < s.n; j += part) {
+    part = s.n - j < kStep ? s.n - j : kStep;
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      T* const to = c + r * s.c_row + j;
+      Vector<T> sum = goes_on ? load_columns(to, part) : Vector<T>(T(0));
+#pragma GCC unroll 8
+      for (int k = 0; k < K; ++k)
+        sum =
+            multiply_add_columns(factor[r][k], load_columns(b + k * s.b_row + j, part), sum, part);
+      store_part(to, sum, part);
+    }
   }
 }
-/// As thin_product, added to c.
+
+/// Rows of a up to which reading b dominates the cost.
+constexpr int kMaxThinRows = kHas32 ? 3 : 2;
+
+template <int N>
+struct Count {
+  static constexpr int value = N;
+};
+
+/// Computes a product with at most kMaxThinRows rows, some rows of b at a time.
+template <class T>
+void thin_product(const ChainSizes& s, const T* a, const T* b, T* c) {
+  constexpr int kMaxTerms = kHas32 ? 8 : 4;
+  ChainSizes rest = s;
+  const auto sweep = [&](auto terms) __attribute__((always_inline)) {
+    constexpr int kTerms = decltype(terms)::value;
+    constexpr Sweep<T> sweeps[] = {sweep_rows<T, 1, kTerms>, sweep_rows<T, 2, kTerms>,
+                                   sweep_rows<T, kMaxThinRows, kTerms>};
+    sweeps[s.m - 1](rest, a, b, c);
+    rest.chain = Chain::goes_on;
+    rest.k -= kTerms;
+    a += kTerms * s.a_step;
+    b += kTerms * s.b_row;
+  };
+  while (rest.k >= kMaxTerms) sweep(Count<kMaxTerms>{});
+  if (rest.k >= 4) sweep(Count<4>{});
+  if (rest.k >= 2) sweep(Count<2>{});
+  if (rest.k) sweep(Count<1>{});
+}
+/// Adds a product with at most kMaxThinRows rows to c.
 template <class T>
 void add_thin_product(const ChainSizes& s, const T* a, const T* b, T* c) {
   constexpr std::int64_t kColumns = 1024;
-  T made[2 * kColumns];
+  T made[kMaxThinRows * kColumns];
   for (std::int64_t j = 0; j < s.n; j += kColumns) {
     ChainSizes part = s;
     part.n = part.c_row = s.n - j < kColumns ? s.n - j : kColumns;
@@ -236,7 +303,7 @@ void product_by_rows(const ChainSizes& s, const T* a, const T* b, T* c) {
 
 template <class T>
 void rows_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
-  const bool is_thin = s.m <= 2 && s.n >= 256 && !s.b_panel;
+  const bool is_thin = s.m <= kMaxThinRows && s.n >= 256 && !s.b_panel;
   ChainSizes slice{s, s.add ? Chain::goes_on : Chain::from_zero,
                    s.b_panel ? s.b_panel : kPanelColumns<T>};
   for (std::int64_t k = 0; k < s.k; k += slice.k) {
