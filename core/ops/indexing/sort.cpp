@@ -194,6 +194,8 @@ class Best {
       std::push_heap(items_.begin(), items_.end());
     }
   }
+  bool is_full() const { return items_.size() == k_; }
+  std::int64_t worst_position() const { return items_.front().position(); }
   const std::vector<Item<T>>& sorted() {
     std::sort_heap(items_.begin(), items_.end());
     return items_;
@@ -204,6 +206,31 @@ class Best {
   std::size_t k_;
   std::vector<Item<T>> items_;
 };
+
+/// Elements that are compared with the worst item together.
+constexpr std::int64_t kBlock = 64;
+
+/// Returns false only if no element of a block is larger than `worst`, or NaN. Compares bits of
+/// floats as integers: a comparison with NaN would raise an exception.
+template <class T>
+__attribute__((optimize("O3"))) bool may_be_above(const T* x, T worst) {
+  int count = 0;
+  if constexpr (std::is_floating_point_v<T>) {
+    using Bits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+    constexpr Bits kValue = std::numeric_limits<Bits>::max();
+    const Bits infinity = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+    // Negative numbers have the order of their inverted bits.
+    const auto ordered = [](Bits bits) { return bits ^ (bits < 0 ? kValue : Bits{0}); };
+    const Bits limit = ordered(std::bit_cast<Bits>(worst));
+    for (std::int64_t i = 0; i < kBlock; ++i) {
+      const auto bits = std::bit_cast<Bits>(x[i]);
+      count += (ordered(bits) > limit) | ((bits & kValue) > infinity);
+    }
+  } else {
+    for (std::int64_t i = 0; i < kBlock; ++i) count += x[i] > worst;
+  }
+  return count != 0;
+}
 
 void top_k_kernel(KernelArgs& a) {
   const TopKAttrs& attrs = a.attr<TopKAttrs>();
@@ -216,13 +243,21 @@ void top_k_kernel(KernelArgs& a) {
   visit(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     Best<T> best(static_cast<std::size_t>(k));
+    const bool is_run = view.inner == 1 && is_valid.all();
     for (std::int64_t line = 0; line < view.outer * view.inner; ++line) {
       const std::int64_t outer = line / view.inner, inner = line % view.inner;
       const std::int64_t first = outer * view.n * view.inner + inner;
       best.clear();
-      for (std::int64_t p = 0; p < view.n; ++p) {
-        const std::int64_t at = first + p * view.inner;
-        if (is_valid(at)) best.offer(x.data<T>()[at], p);
+      const T* const elements = x.data<T>() + first;
+      for (std::int64_t p = 0; p < view.n;) {
+        // Most blocks of a long line have no element that is better than the worst item.
+        if (is_run && best.is_full() && view.n - p >= kBlock &&
+            !may_be_above(elements + p, elements[best.worst_position()])) {
+          p += kBlock;
+          continue;
+        }
+        for (const std::int64_t end = std::min(p + kBlock, view.n); p < end; ++p)
+          if (is_valid(first + p * view.inner)) best.offer(elements[p * view.inner], p);
       }
       std::int64_t to = outer * k * view.inner + inner;
       const std::int64_t end = to + k * view.inner;

@@ -101,6 +101,30 @@ TEST_P(TopKTest, NanIsTheLargestAsInArgmax) {
   expect_values(top.indices, {1, 3, 2});
 }
 
+/// Long lines are compared by blocks; a stable sort tells the order.
+TEST_P(TopKTest, OfALongLineIsTheBeginningOfTheSortedLine) {
+  for (const DType dtype : {f32, f64, i32})
+    for (const int period : {7, 1009}) {
+      std::vector<double> line;
+      for (std::int64_t i = 0; i < 1000; ++i)
+        line.push_back(static_cast<double>(i * 389 % period) - period / 2);
+      if (dtype != i32) {
+        line[100] = -0., line[150] = 0., line[300] = kInf, line[301] = -kInf;
+        line[700] = -kNan, line[701] = kNan;
+      }
+      const Tensor x = cast(tensor(line, {2, 500}, f64), dtype);
+      const Tensor sorted = argsort(x, 1, true);
+      const TopK top = run([](Tensor x) { return top_k(x, 1, 9); })(x);
+      EXPECT_EQ(top.indices.to_vector<int>(), slice(sorted, 1, 0, 9).to_vector<int>());
+      const TopKOverAxes both = run([](Tensor x) {
+        return top_k(x, std::vector<Axis>{0, 1}, 9);
+      })(x);
+      const Tensor place = argsort(reshape(x, {-1}), 0, true);
+      EXPECT_EQ((both.indices[0] * 500 + both.indices[1]).to_vector<int>(),
+                slice(place, 0, 0, 9).to_vector<int>());
+    }
+}
+
 TEST_P(TopKTest, NamesTheNewDim) {
   const Dim batch("batch", 2), classes("classes", 3), beam("beam", 2);
   const Tensor x = tensor({1., 3., 2., 6., 5., 4.}, {batch, classes});
