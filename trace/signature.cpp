@@ -234,29 +234,51 @@ std::string signature_of(const TreeLeaves& leaves, DimTable& table, const Dynami
   return Writer(table, dynamic).write(leaves);
 }
 
-KnownLeaves::KnownLeaves(const TreeLeaves& leaves, const DynamicSizes& dynamic) {
-  if (!dynamic.axes.empty()) return;
+namespace {
+
+/// Returns true if dims of equal nodes are equal in all respects: no dim is a slice, or stands for
+/// another one.
+bool are_dims_apart() { return !has_slices() && !is_tracing() && !thread_mode.entries; }
+
+bool is_same_dim(const Dim& a, const Dim& b) {
+  return a.node() == b.node() && a.raw_size() == b.raw_size();
+}
+
+}  // namespace
+
+KnownLeaves::KnownLeaves(const TreeLeaves& leaves, const DynamicSizes& dynamic, const Dims& dims) {
+  if (!dynamic.axes.empty() || !dynamic.dims.empty()) return;
+  if (!dims.empty() && !are_dims_apart()) return;
+  for (const Dim& dim : dims)
+    if (dim.is_undefined() || dim.node()->kind != DimKind::fixed || dim.is_ragged() ||
+        expression_of(dim))
+      return;
   std::vector<Leaf> all;
   all.reserve(leaves.size());
   for (const TreeLeaf& leaf : leaves) {
-    if (leaf.kind == TreeLeaf::Kind::dim) return;
-    const TypeNode* type = leaf.tensor.is_defined() ? leaf.tensor.type().node() : nullptr;
-    if (type && !type->is_permanent) return;
-    all.push_back({leaf.kind, type});
+    all.push_back({.kind = leaf.kind, .type = {}});
+    if (leaf.kind == TreeLeaf::Kind::dim) all.back().dim = leaf.dim;
+    if (leaf.tensor.is_defined()) all.back().type = leaf.tensor.type();
     if (leaf.kind == TreeLeaf::Kind::fixed) fixed_.push_back(leaf.fixed);
   }
+  dims_ = dims;
+  for (const Dim& dim : dims) tokens_.push_back(Tensor(allocate_block(token_type(dim))));
   leaves_ = std::move(all);
 }
 
 bool KnownLeaves::are_like(const TreeLeaves& leaves, const DynamicSizes& dynamic) const {
   if (leaves_.empty() || leaves.size() != leaves_.size() || !dynamic.axes.empty()) return false;
+  if (!dims_.empty() && !are_dims_apart()) return false;
   auto fixed = fixed_.begin();
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const TreeLeaf& leaf = leaves[i];
     const TensorBlock* const block = leaf.tensor.block();
-    if (leaf.kind != leaves_[i].kind || (block ? block->type.node() : nullptr) != leaves_[i].type)
+    const std::optional<TensorType>& type = leaves_[i].type;
+    if (leaf.kind != leaves_[i].kind ||
+        (block ? block->type.node() : nullptr) != (type ? type->node() : nullptr))
       return false;
     if (leaf.kind == TreeLeaf::Kind::fixed && leaf.fixed != *fixed++) return false;
+    if (leaf.kind == TreeLeaf::Kind::dim && !is_same_dim(leaf.dim, leaves_[i].dim)) return false;
   }
   return true;
 }

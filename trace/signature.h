@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -47,24 +48,33 @@ Dims dims_in_trace(const TreeLeaves& leaves, std::size_t place, const DynamicSiz
 /// both. Adds all dims to the table.
 std::string signature_of(const TreeLeaves& leaves, DimTable& table, const DynamicSizes& dynamic);
 
-/// The leaves of a call, to recognise a later call with the same signature. A comparison takes a
-/// tenth of the time of signature_of().
+/// The leaves of a call, to recognise a later call with the same signature and the same dims. A
+/// comparison takes a tenth of the time of signature_of().
 class KnownLeaves {
  public:
-  /// Notes the leaves of a call. Leaves with dims or dynamic axes are not recognised.
   KnownLeaves() = default;
-  KnownLeaves(const TreeLeaves& leaves, const DynamicSizes& dynamic);
-  /// Returns true only if the leaves, of the same C++ type, have the signature of the known ones.
-  /// They have no named dims then.
+  /// Notes the leaves of a call, and their dims in the order of a DimTable. Recognises no later
+  /// call if there is a dynamic size, or a dim without a fixed size: the lengths of such dims would
+  /// stay alive.
+  KnownLeaves(const TreeLeaves& leaves, const DynamicSizes& dynamic, const Dims& dims);
+  /// Returns true only if the leaves, of the same C++ type, have the signature and the dims of the
+  /// known ones.
   bool are_like(const TreeLeaves& leaves, const DynamicSizes& dynamic) const;
+
+  /// Return the dims of the known leaves, and a token_type() tensor of each.
+  const Dims& dims() const { return dims_; }
+  const Tensors& tokens() const { return tokens_; }
 
  private:
   struct Leaf {
     TreeLeaf::Kind kind;
-    const TypeNode* type;  ///< permanent; null for an empty tensor and for other leaves
+    std::optional<TensorType> type;  ///< none: an empty tensor, or another leaf
+    Dim dim = 0;                     ///< of a Dim
   };
   std::vector<Leaf> leaves_;  ///< empty: no call is recognised
   std::vector<FixedValue> fixed_;
+  Dims dims_;
+  Tensors tokens_;
 };
 
 /// Sizes of arguments for which a trace is specialised: sizes of plain axes, and of named dims with

@@ -241,6 +241,7 @@ TracedFunction::Traced TracedFunction::operator()(
     const DynamicSizes& dynamic, const std::function<void(const Traced&)>& before_run) {
   leaf_count_ = arguments.size();
   DimTable table;
+  bool is_known = true;
   if (!last_ || last_->type != type || !last_->known.are_like(arguments, dynamic)) {
     table = DimTable(arguments);
     Signature signature{type, signature_of(arguments, table, dynamic)};
@@ -252,22 +253,24 @@ TracedFunction::Traced TracedFunction::operator()(
     }
     last_ = found->second;
     last_->type = type;
-    if (table.dims().empty()) last_->known = KnownLeaves(arguments, dynamic);
+    last_->known = KnownLeaves(arguments, dynamic, table.dims());
+    is_known = false;
   }
   const std::shared_ptr<Entry> entry = last_;
+  const Dims& dims = is_known ? entry->known.dims() : table.dims();
   entry->last_call = ++call_count_;
 
   Tensors inputs;
-  for (std::size_t i = 0; i < table.dims().size(); ++i) {
-    const Dim& dim = table.dims()[i];
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const Dim& dim = dims[i];
     if (entry->guarded[i] && !(dim == entry->dims[i]))
       throw ShapeError(str("jit \"", name_, "\": the function names dim ", entry->dims[i],
                            " itself, but this call's argument has ", dim,
                            one_dim_hint({entry->dims[i]}, {dim})));
-    if (!dim.is_undefined()) inputs.push_back(token_of(dim));
+    if (!dim.is_undefined()) inputs.push_back(is_known ? entry->known.tokens()[i] : token_of(dim));
   }
   for (const auto& [place, whole] : entry->slices_of_outside)
-    if (const Dim& dim = table.dims()[place]; !is_slice_of(dim, whole))
+    if (const Dim& dim = dims[place]; !is_slice_of(dim, whole))
       throw ShapeError(str("jit \"", name_, "\": the function names dim ", whole,
                            " itself, of which ", dim, " of this call's argument is no slice"));
   const std::size_t first_tensor = inputs.size();
@@ -291,7 +294,7 @@ TracedFunction::Traced TracedFunction::operator()(
     }
   }();
   advance_random_stream(entry->random_numbers);
-  entry->result_slices.note(outputs, table.dims());
+  entry->result_slices.note(outputs, dims);
   for (std::size_t i = 0; i < result.leaves.size(); ++i) {
     if (entry->outputs[i] < 0) continue;
     Tensor& output = outputs[entry->outputs[i]];  // of this leaf only
