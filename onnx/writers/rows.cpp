@@ -93,23 +93,32 @@ Names write_take_rows(const WriteCall& call) {
 
 /// Returns the table with changed rows. numbers: the spare row's number
 /// stands for no row.
-Name changed(const WriteCall& call, const Name& numbers, const char* reduction) {
+Name changed(const WriteCall& call, const Name& table, const TensorType& type, const Name& numbers,
+             const char* reduction) {
   GraphWriter& to = call.to;
-  const TensorType& type = call.type_in(0);
-  return without_spare_row(to, scatter(to, with_spare_row(to, call.in(0), type), numbers,
-                                       call.in(2), type.rank(), reduction));
+  return without_spare_row(to, scatter(to, with_spare_row(to, table, type), numbers, call.in(2),
+                                       type.rank(), reduction));
 }
 
 Names write_add_rows(const WriteCall& call) {
   const Name rows = size_of_first_axis(call.to, call.in(0));
-  return {changed(call, with_spare_numbers(call.to, call.in(1), rows), "add")};
+  return {changed(call, call.in(0), call.type_in(0), with_spare_numbers(call.to, call.in(1), rows),
+                  "add")};
 }
 
 /// Of equal numbers the last one is written. ONNX leaves their order open, so the others go to the
 /// spare row.
 Names write_put_rows(const WriteCall& call) {
   GraphWriter& to = call.to;
-  const Name rows = size_of_first_axis(to, call.in(0));
+  const TensorType& type = call.type_in(0);
+  const int axes = axes_of_rows(call.record.attrs.get());
+  Name table = call.in(0);
+  // With several axes of rows, the table is written with these as one. Their sizes are known.
+  std::vector<std::int64_t> sizes{1};
+  for (int axis = 0; axis < axes; ++axis) sizes[0] *= type.sizes()[static_cast<std::size_t>(axis)];
+  sizes.insert(sizes.end(), type.sizes().begin() + axes, type.sizes().end());
+  if (axes > 1) table = to.add("Reshape", {table, to.model().integers(sizes)});
+  const Name rows = size_of_first_axis(to, table);
   Name numbers = with_spare_numbers(to, call.in(1), rows);
   if (known_size(call.type_in(1).dims()[0]) != 1) {
     const Name count = to.squeeze(size_of_first_axis(to, numbers), {0});
@@ -119,7 +128,10 @@ Names write_put_rows(const WriteCall& call) {
     const Name is_overwritten = to.any(to.add("And", {is_equal, is_later}), {1});
     numbers = to.add("Where", {is_overwritten, rows, numbers});
   }
-  return {changed(call, numbers, "none")};
+  if (axes == 1) return {changed(call, table, type, numbers, "none")};
+  const Name result = changed(
+      call, table, TensorType(type.dtype(), Dims(sizes.begin(), sizes.end())), numbers, "none");
+  return {to.add("Reshape", {result, to.model().integers(type.sizes())})};
 }
 
 /// Results: sums of rows with equal numbers, these numbers in ascending order, and for each input

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "reel/core/op/attrs.h"
 #include "reel/core/ops/indexing/index.h"
 
 namespace reel {
@@ -29,5 +30,18 @@ struct RowCountAttrs {
     f("rows", &RowCountAttrs::rows);
   }
 };
+
+/// Of put_rows, if rows are not slices along the first axis alone.
+struct PutRowsAttrs {
+  int axes = 1;  ///< first axes of the table whose places are its rows, in row-major order
+  template <class F>
+  static void fields(F&& f) {
+    f("axes", &PutRowsAttrs::axes);
+  }
+};
+/// Returns the number of first axes whose places are the rows of an op's table.
+inline int axes_of_rows(const Attrs* put_rows) {
+  return put_rows ? get<PutRowsAttrs>(put_rows).axes : 1;
+}
 
 }  // namespace reel

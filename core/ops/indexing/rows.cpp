@@ -9,6 +9,7 @@
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/row_attrs.h"
+#include "reel/core/ops/indexing/saved_rows.h"
 #include "reel/core/ops/kernels/long_sums.h"
 #include "reel/core/ops/registry.h"
 
@@ -20,9 +21,9 @@ namespace {
 Dim plain(const Dim& dim) { return dim.has_size() ? Dim(dim.raw_size()) : Dim::unknown(); }
 
 /// Returns the dims of `count` rows of a table.
-Dims dims_of_rows(const TensorType& table, const Dim& count) {
+Dims dims_of_rows(const TensorType& table, const Dim& count, int axes = 1) {
   Dims dims{count};
-  for (int axis = 1; axis < table.rank(); ++axis) dims.push_back(plain(dim_at(table, axis)));
+  for (int axis = axes; axis < table.rank(); ++axis) dims.push_back(plain(dim_at(table, axis)));
   return dims;
 }
 
@@ -40,11 +41,14 @@ void check_table(const TypeArgs& a, const TensorType& table) {
 void table_type(TypeArgs& a) {
   const TensorType &table = a.in[0], &numbers = a.in[1], &values = a.in[2];
   check_table(a, table);
+  const int axes = axes_of_rows(a.attrs);
+  if (axes < 1 || axes > table.rank())
+    throw ShapeError(str(a.op.name, ": ", table, " has no ", axes, " first axes"));
   check_numbers(a, numbers);
   if (values.dtype() != table.dtype())
     throw DTypeError(str(a.op.name, ": rows ", values, " do not go into a table ", table,
                          ", which has another dtype; cast one of them"));
-  const TensorType expected = table.with(dims_of_rows(table, dim_at(numbers, 0)));
+  const TensorType expected = table.with(dims_of_rows(table, dim_at(numbers, 0), axes));
   if (values != expected && values.is_known() && expected.is_known())
     throw ShapeError(
         str(a.op.name, ": rows are ", values, ", but those of ", table, " are ", expected));
@@ -74,10 +78,15 @@ void each_row(const Tensor& numbers, std::int64_t rows, Fn&& fn) {
     if (number[i] >= 0 && number[i] < rows) fn(number[i], i);
 }
 
-std::size_t bytes_of_row(const TensorType& table) {
+std::size_t bytes_of_row(const TensorType& table, int axes = 1) {
   std::size_t result = size_of(table.dtype());
-  for (std::size_t axis = 1; axis < table.sizes().size(); ++axis)
+  for (auto axis = static_cast<std::size_t>(axes); axis < table.sizes().size(); ++axis)
     result *= static_cast<std::size_t>(table.sizes()[axis]);
+  return result;
+}
+std::int64_t count_rows(const TensorType& table, int axes) {
+  std::int64_t result = 1;
+  for (int axis = 0; axis < axes; ++axis) result *= table.sizes()[static_cast<std::size_t>(axis)];
   return result;
 }
 
@@ -96,23 +105,11 @@ const Tensor& take_table(KernelArgs& a) {
   return out;
 }
 
-void take_rows_kernel(KernelArgs& a) {
-  const Tensor &table = a.input(0), &numbers = a.input(1), &out = a.make();
-  const std::size_t bytes = bytes_of_row(table.type());
-  const auto* number = numbers.data<std::int64_t>();
-  const std::int64_t rows = table.type().sizes()[0];
-  char* to = out.data<char>();
-  for (std::int64_t i = 0; i < numbers.type().numel(); ++i, to += bytes) {
-    if (number[i] >= 0 && number[i] < rows)
-      std::memcpy(to, table.data<char>() + static_cast<std::size_t>(number[i]) * bytes, bytes);
-    else
-      std::memset(to, 0, bytes);
-  }
-}
+void take_rows_kernel(KernelArgs& a) { copy_rows(a.input(0), a.input(1), a.make()); }
 
 void put_rows_kernel(KernelArgs& a) {
   const Tensor numbers = a.input(1), values = a.input(2), &out = take_table(a);
-  overwrite_rows(out, numbers, values);
+  overwrite_rows(out, numbers, values, axes_of_rows(a.attrs));
 }
 
 void add_rows_kernel(KernelArgs& a) {
@@ -193,6 +190,19 @@ const Op add_rows_op{
 
 Tensor without_overwritten(const Tensor& rows, const Tensor& numbers);
 
+namespace {
+
+/// Returns x with its first axes as one. The sizes of the others must be known.
+Tensor as_table(const Tensor& x, int axes) {
+  std::vector<std::int64_t> sizes{-1};
+  for (int axis = axes; axis < x.rank(); ++axis)
+    sizes.push_back(x.dims()[static_cast<std::size_t>(axis)].size());
+  if (std::ranges::count(sizes, 0)) sizes[0] = count_rows(x.type(), axes);
+  return reshape(x, sizes);
+}
+
+}  // namespace
+
 const Op put_rows_op{
     .name = "put_rows",
     .type = table_type,
@@ -200,12 +210,27 @@ const Op put_rows_op{
     .vjp =
         [](Vjp& at) {
           const Tensor g = at.cotangent(), &numbers = at.input(1);
-          const Tensor rows = take_rows(g, numbers);
+          const int axes = axes_of_rows(at.attrs().get());
+          const Tensor rows = take_rows(axes == 1 ? g : as_table(g, axes), numbers);
           if (at.needs(2)) at.add(2, without_overwritten(rows, numbers));
-          if (at.needs(0)) at.add(0, put_rows(g, numbers, zeros_like(rows)));
+          if (at.needs(0)) at.add(0, put_rows(g, numbers, zeros_like(rows), axes));
         },
     .reads = {.inputs = 0b10},
-    .samples = [] { return table_samples(true); },
+    .samples =
+        [] {
+          OpSamples samples = table_samples(true);
+          const Dim batch("batch", 2), place("place", 4), feature("feature", 3);
+          const auto add = [&](const Dims& table, const Dims& rows, int axes) {
+            samples.push_back({{{TensorType(f32, table)},
+                                {TensorType(i64, {rows[0]}), -1, 7, false},
+                                {TensorType(f32, rows)}},
+                               make_attrs(PutRowsAttrs{axes})});
+          };
+          add({2, 4, 3}, {5, 3}, 2);
+          add({batch, place, feature}, {Dim(2), Dim(3)}, 2);
+          add({2, 4}, {3}, 2);
+          return samples;
+        },
     .updates_input = true,
     .fails = never_fails,
 };
@@ -328,8 +353,9 @@ Tensor take_rows(const Tensor& table, const Tensor& numbers) {
   return bind(take_rows_op, {table, numbers},
               has_unknown_size(table.type()) ? make_attrs(TakeRowsAttrs{}) : AttrsRef());
 }
-Tensor put_rows(Tensor table, const Tensor& numbers, const Tensor& values) {
-  return bind(put_rows_op, {std::move(table), numbers, values});
+Tensor put_rows(Tensor table, const Tensor& numbers, const Tensor& values, int axes) {
+  return bind(put_rows_op, {std::move(table), numbers, values},
+              axes == 1 ? AttrsRef() : make_attrs(PutRowsAttrs{axes}));
 }
 Tensor add_rows(Tensor table, const Tensor& numbers, const Tensor& values) {
   return bind(add_rows_op, {std::move(table), numbers, values});
@@ -350,13 +376,29 @@ bool may_overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor
          values.type().sizes() == sizes;
 }
 
-void overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor& values) noexcept {
-  const std::size_t bytes = bytes_of_row(table.type());
-  each_row(numbers, table.type().sizes()[0], [&](std::int64_t row, std::int64_t i) {
+void overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor& values,
+                    int axes) noexcept {
+  const std::size_t bytes = bytes_of_row(table.type(), axes);
+  each_row(numbers, count_rows(table.type(), axes), [&](std::int64_t row, std::int64_t i) {
     std::memcpy(table.data<char>() + static_cast<std::size_t>(row) * bytes,
                 values.data<char>() + static_cast<std::size_t>(i) * bytes, bytes);
   });
 }
+
+void copy_rows(const Tensor& table, const Tensor& numbers, const Tensor& to, int axes) noexcept {
+  const std::size_t bytes = bytes_of_row(table.type(), axes);
+  const auto* number = numbers.data<std::int64_t>();
+  const std::int64_t rows = count_rows(table.type(), axes);
+  char* row = to.data<char>();
+  for (std::int64_t i = 0; i < numbers.type().numel(); ++i, row += bytes) {
+    if (number[i] >= 0 && number[i] < rows)
+      std::memcpy(row, table.data<char>() + static_cast<std::size_t>(number[i]) * bytes, bytes);
+    else
+      std::memset(row, 0, bytes);
+  }
+}
+
+bool changes_rows(const Op& op) { return &op == &put_rows_op || &op == &add_rows_op; }
 
 namespace {
 const Op* const kRowOps[] = {&take_rows_op, &add_rows_op, &put_rows_op, &coalesce_rows_op};

@@ -36,13 +36,20 @@ Coalesced coalesce_rows(const Tensor& values, const Tensor& numbers, std::int64_
 Tensor take_rows(const Tensor& table, const Tensor& numbers);
 /// Returns the table with these rows replaced; of equal numbers the last one is written. Runs in
 /// place if the table is a temporary with a single reference.
-Tensor put_rows(Tensor table, const Tensor& numbers, const Tensor& values);
+///
+/// axes: rows are the places of the table along so many first axes, in row-major order. If more
+/// than 1, the sizes of the other axes must be known.
+Tensor put_rows(Tensor table, const Tensor& numbers, const Tensor& values, int axes = 1);
 /// Returns true if overwrite_rows may be called: in eager mode, if no tape records the operands,
 /// the handle is the only reference to the table, and the rows have the table's dtype and sizes.
 bool may_overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor& values);
 /// Writes the rows into the table's own memory, as put_rows does. Allocates nothing, never fails.
-/// Requires may_overwrite_rows(table, numbers, values).
-void overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor& values) noexcept;
+/// axes: as of put_rows. Requires may_overwrite_rows(table, numbers, values), or sizes that fit.
+void overwrite_rows(const Tensor& table, const Tensor& numbers, const Tensor& values,
+                    int axes = 1) noexcept;
+/// Copies the rows with these numbers into `to`, zeros for no row. Allocates nothing, never fails.
+/// axes: as of put_rows.
+void copy_rows(const Tensor& table, const Tensor& numbers, const Tensor& to, int axes = 1) noexcept;
 /// Returns the table with the rows added to its own. Runs in place as put_rows does.
 Tensor add_rows(Tensor table, const Tensor& numbers, const Tensor& values);
 

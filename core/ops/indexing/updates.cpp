@@ -11,7 +11,6 @@
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/ops/shape/shape.h"
 
 namespace reel {
 namespace {
@@ -134,19 +133,17 @@ bool is_known(const Tensor& x) {
 /// Replaces whole rows of x, which are slices along the axis.
 Tensor set_rows(const std::string& function, Tensor x, const Tensor& index, const Tensor& value,
                 int axis) {
-  const int rank = x.rank();
-  const std::int64_t rows = x.dims()[static_cast<std::size_t>(axis)].size();
-  const Tensor numbers = row_numbers(index, rows, {.function = function});
-  std::vector<int> order;  // of the value: the dims of the index come first
-  for (int i = axis; i < axis + index.rank(); ++i) order.push_back(i);
-  for (int i = 0; i < value.rank(); ++i)
-    if (i < axis || i >= axis + index.rank()) order.push_back(i);
-  std::vector<std::int64_t> sizes{index.type().numel()};
-  for (int i = 0; i < rank; ++i)
-    if (i != axis) sizes.push_back(x.type().sizes()[static_cast<std::size_t>(i)]);
-  const Tensor rows_of_value = reshape(transposed(value, order), sizes);
-  if (axis == 0) return put_rows(std::move(x), numbers, rows_of_value);
-  return with_first_axis_at(put_rows(with_axis_first(x, axis), numbers, rows_of_value), axis);
+  const std::vector<std::int64_t> sizes = x.type().sizes();
+  const std::int64_t rows = sizes[static_cast<std::size_t>(axis)];
+  const std::int64_t count = index.type().numel();
+  std::int64_t before = 1;  // places of the axes before this one, of which each has the rows
+  for (int i = 0; i < axis; ++i) before *= sizes[static_cast<std::size_t>(i)];
+  Tensor numbers = row_numbers(index, rows, {.function = function});
+  if (before != 1)
+    numbers = reshape(reshape(range(before, i64) * rows, {before, 1}) + numbers, {before * count});
+  std::vector<std::int64_t> sizes_of_value{before * count};
+  sizes_of_value.insert(sizes_of_value.end(), sizes.begin() + axis + 1, sizes.end());
+  return put_rows(std::move(x), numbers, reshape(value, sizes_of_value), axis + 1);
 }
 
 /// set_at, with messages that begin with the name of the function that the user called.

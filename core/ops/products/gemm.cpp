@@ -253,7 +253,24 @@ SumOrder order_of(DType dtype, const MatrixSizes& s) {
   return is_large(s) && is_summed_in_shards(s) ? SumOrder::shards : order_in_one(dtype, s);
 }
 
+/// True if short_product() copies an operand.
+bool is_copied(DType dtype, const MatrixSizes& s) {
+  if (is_float(dtype) && s.order == SumOrder::runs && can_be_of_runs(s)) return false;
+  const bool is_f32 = dtype == f32;
+  if (s.b_step != 1 && s.n != 1 && !(is_f32 && is_packed(s))) return true;
+  return is_f32 &&
+         (is_packed(s) ? !s.b_panel || s.a_step != 1 : is_large_f32(s) && large_keeps_order(s));
+}
+
 }  // namespace
+
+bool takes_memory(DType dtype, const MatrixSizes& sizes) {
+  MatrixSizes s = is_turned(sizes) ? turned(sizes) : sizes;
+  if (s.m == 0 || s.n == 0 || s.k == 0) return false;
+  s.order = order_of(dtype, s);
+  if (is_large(s) && s.order == SumOrder::shards) return true;
+  return (dtype == f32 && s.k > kLongestSum) || is_copied(dtype, s);
+}
 
 SumOrder chain_order(DType dtype, const MatrixSizes& sizes) {
   return dtype == f32 && has_slices(sizes) ? SumOrder::slices : SumOrder::chain;

@@ -18,6 +18,10 @@ namespace reel {
 /// kernels.
 void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c);
 
+/// Returns true if multiply() copies an operand or keeps partial sums for these sizes, which takes
+/// memory.
+bool takes_memory(DType dtype, const MatrixSizes& sizes);
+
 /// Columns of b that our kernel reads together, so that it pays to store them side by side.
 std::int64_t panel_columns(DType dtype);
 

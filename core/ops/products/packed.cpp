@@ -5,6 +5,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/op/axes.h"
 #include "reel/core/ops/products/gemm.h"
+#include "reel/core/ops/products/product_memory.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/strided.h"
@@ -91,36 +92,46 @@ SumOrder order_of_panels(DType dtype, const Packing& packing, std::int64_t m) {
   return chain_order(dtype, sizes);
 }
 
+/// Returns the sizes of the product with the columns that fill panels.
+MatrixSizes sizes_of_panels(const Packing& packing, const DotAttrs& attrs, const TensorType& a) {
+  const bool is_last = attrs.a_contract[0] == a.rank() - 1;
+  const std::int64_t k = packing.k, m = a.numel() / k, columns = panel_columns(a.dtype());
+  return {.m = m,
+          .n = packing.n - packing.n % columns,
+          .k = k,
+          .a_row = is_last ? k : 1,
+          .a_step = is_last ? 1 : m,
+          .b_row = columns,
+          .b_step = 1,
+          .c_row = packing.n,
+          .order = order_of_panels(a.dtype(), packing, m),
+          .b_panel = k * columns};
+}
+/// Returns the sizes of the product with the last columns, which fill no panel: a matrix of their
+/// own.
+MatrixSizes sizes_of_rest(MatrixSizes sizes) {
+  sizes.n = sizes.b_row = sizes.c_row - sizes.n;
+  sizes.b_panel = 0;
+  return sizes;
+}
+
 template <const Panels& kHow>
 void packed_dot_kernel(KernelArgs& args) {
   const DotAttrs& attrs = args.attr<DotAttrs>();
   const Tensor &a = args.input(0), &b = args.input(1);
   const Packing packing(b.type(), attrs.b_contract[0], kHow);
-  const std::int64_t k = packing.k, n = packing.n;
+  const std::int64_t k = packing.k;
   if (!packing.has_panels) return dot_op.kernel(args);
-  const bool is_last = attrs.a_contract[0] == a.rank() - 1;
-  const std::int64_t m = a.type().numel() / k;
   const Tensor& out = args.make();
   const auto item = static_cast<std::int64_t>(size_of(out.dtype()));
-  const std::int64_t columns = panel_columns(out.dtype()), in_panels = n - n % columns;
-  MatrixSizes sizes{.m = m,
-                    .n = in_panels,
-                    .k = k,
-                    .a_row = is_last ? k : 1,
-                    .a_step = is_last ? 1 : m,
-                    .b_row = columns,
-                    .b_step = 1,
-                    .c_row = n,
-                    .order = order_of_panels(out.dtype(), packing, m),
-                    .b_panel = k * columns};
+  MatrixSizes sizes = sizes_of_panels(packing, attrs, a.type());
+  const std::int64_t in_panels = sizes.n;
   const auto run = [&](std::int64_t first) {
     multiply(out.dtype(), sizes, a.data<void>(), b.data<char>() + first * k * item,
              out.data<char>() + first * item);
   };
   run(0);
-  // The last columns, if they fill no panel, are a matrix of their own.
-  sizes.n = sizes.b_row = n - in_panels;
-  sizes.b_panel = 0;
+  sizes = sizes_of_rest(sizes);
   run(in_panels);
 }
 
@@ -156,6 +167,14 @@ bool has_panels(const Op& packed_dot, const DotAttrs& dot, const TensorType& b) 
 bool makes_panels(const Op& pack, const Attrs* attrs, const TensorType& x) {
   const Panels& panels = &pack == &pack_turned_op ? kTurned : kPanels;
   return Packing(x, get<PackAttrs>(attrs).contract, panels).has_panels;
+}
+
+bool packed_takes_memory(const Op& packed_dot, const DotAttrs& dot, const TensorType& a,
+                         const TensorType& b) {
+  const Packing packing(b, dot.b_contract[0], panels_of(packed_dot));
+  if (!packing.has_panels) return dot_takes_memory(dot, a, b);
+  const MatrixSizes sizes = sizes_of_panels(packing, dot, a);
+  return takes_memory(a.dtype(), sizes) || takes_memory(a.dtype(), sizes_of_rest(sizes));
 }
 
 SumOrder packed_order(const Op& packed_dot, const DotAttrs& dot, const TensorType& a,

@@ -47,6 +47,10 @@ SumOrder packed_order(const Op& packed_dot, const DotAttrs& dot, const TensorTyp
 bool packed_rows_are_alike(const Op& packed_dot, const DotAttrs& attrs, const TensorType& a,
                            const TensorType& b, std::int64_t rows);
 
+/// Returns dot_takes_memory() for the packed product.
+bool packed_takes_memory(const Op& packed_dot, const DotAttrs& dot, const TensorType& a,
+                         const TensorType& b);
+
 inline bool is_pack(const Op& op) { return &op == &pack_op || &op == &pack_turned_op; }
 inline bool is_packed_dot(const Op& op) {
   return &op == &packed_dot_op || &op == &packed_turned_dot_op;

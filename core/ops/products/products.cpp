@@ -14,6 +14,8 @@
 #include "reel/core/ops/products/batched_dot.h"
 #include "reel/core/ops/products/gemm.h"
 #include "reel/core/ops/products/operand.h"
+#include "reel/core/ops/products/packed.h"
+#include "reel/core/ops/products/product_memory.h"
 #include "reel/core/ops/products/unpadded_rows.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
@@ -145,6 +147,18 @@ SumOrder dot_order(const DotAttrs& attrs, const TensorType& a, const TensorType&
   Operand left(a, nullptr, attrs.a_batch, attrs.a_contract),
       right(b, nullptr, attrs.b_batch, attrs.b_contract);
   return sum_order(a.dtype(), arrange(left, right, attrs.order));
+}
+
+bool dot_takes_memory(const DotAttrs& attrs, const TensorType& a, const TensorType& b) {
+  const std::optional<MatrixSizes> sizes = plain_sizes(attrs, a, b);
+  return !sizes || a.is_ragged() || b.is_ragged() || takes_memory(a.dtype(), *sizes);
+}
+
+bool product_takes_memory(const OpCall& call) {
+  const auto types = call.in.first(2);
+  if (&call.op == &dot_op) return dot_takes_memory(call.attr<DotAttrs>(), types[0], types[1]);
+  return !is_packed_dot(call.op) ||
+         packed_takes_memory(call.op, call.attr<DotAttrs>(), types[0], types[1]);
 }
 
 DotAttrs summed_across_iterations(const DotAttrs& step) {

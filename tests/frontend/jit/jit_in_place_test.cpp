@@ -144,6 +144,18 @@ TEST_P(JitInPlaceTest, ACallThatFailsSaysWhereAndLeavesWhatIsHeld) {
   expect_values(held, {0, 1, 2, 3});
 }
 
+TEST_P(JitInPlaceTest, AnArgumentIsUpdatedBehindADimOfALengthThatOnlyTheRunKnows) {
+  const auto f = [](const Tensor& x, const Tensor& length) {
+    const Dim keys("keys", length);
+    return x * sum(cast(range(keys), f32));
+  };
+  Tensor x = numbers(100);
+  const void* const place = place_of(x);
+  const Tensor y = call(GetParam(), f, std::move(x), scalar(4));
+  EXPECT_TRUE(GetParam() != RunMode::plan || place_of(y) == place);
+  expect_values(y, mapped(100, [](double v) { return 6 * v; }));
+}
+
 // ---- Calls that fail, by all executors
 // -----------------------------------------------------------
 

@@ -52,9 +52,27 @@ TEST_F(ExplainTest, NamesArgumentsUpdatedInPlace) {
             "not in place: argument 0, gather, after its last use, may fail\n");
   EXPECT_EQ(in_place_of([&](const Tensor& x) { return gather(x, index, 0) + x; }, made()),
             "in place: argument 0\n");  // the add is behind the op that could fail
-  const Tensor w = random_normal({32, 32});
+  const Tensor w = random_normal({32, 32}), large = random_normal({600, 600});
   EXPECT_EQ(in_place_of([&](const Tensor& x) { return matmul(x, w); }, random_normal({32, 32})),
-            "not in place: argument 0, its last use, dot, may fail\n");
+            "not in place: argument 0, its last use, dot, cannot write over it\n");
+  EXPECT_EQ(
+      in_place_of([&](const Tensor& x) { return matmul(x, large); }, random_normal({600, 600})),
+      "not in place: argument 0, its last use, dot, may fail\n");
+  // A product of few rows copies no operand, so that it cannot fail.
+  EXPECT_EQ(in_place_of(
+                [&](const Tensor& x) {
+                  const Tensor y = tanh(x);
+                  return std::pair{y, matmul(y, large)};
+                },
+                random_normal({600})),
+            "in place: argument 0\n");
+  EXPECT_EQ(in_place_of(
+                [&](const Tensor& x) {
+                  const Tensor y = set_at(x, 3, 1.f);
+                  return std::pair{y, gather(y, index, 0)};
+                },
+                made()),
+            "in place: argument 0\n");  // a failure of gather puts the element back
   const auto [scan, xs] = small_scan();
   EXPECT_EQ(in_place_of(
                 [scan = scan](const Tensor& x) {

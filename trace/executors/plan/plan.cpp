@@ -6,7 +6,6 @@
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/fused.h"
-#include "reel/core/ops/elementwise/element_loop.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/trace/executors/plan/base/plan_views.h"
 #include "reel/trace/executors/plan/cond_plan.h"
@@ -330,6 +329,13 @@ void Plan::make_headers() {
       operands_.emplace_back(slots_[slot_of_[in[k]]]);
       operands_.back().temporary = last[i][k];
     }
+    // The first operand alone may give its memory, at its last use.
+    if (const ValueId v = in.empty() ? 0 : in[0];
+        !in.empty() && !last[i][0] && slot_of_[v] < graph.inputs.size() &&
+        last_use[slot_of_[v]] == static_cast<int>(i) &&
+        uses.of_views[slot_of_[v]] < static_cast<int>(i) && std::ranges::count(in, v) == 1 &&
+        replaces_few_rows(i))
+      at.saves_rows = operands_[at.first_in].temporary = true;
     at.first_free = static_cast<std::uint32_t>(freed_.size());
     at.free_count = static_cast<std::uint32_t>(freed[i].size());
     freed_.insert(freed_.end(), freed[i].begin(), freed[i].end());
@@ -343,100 +349,6 @@ void Plan::make_headers() {
       copied_.emplace_back(slot, Tensor());
   if (!copied_.empty()) instructions_[first_copied_].has_prelude = true;
   if (!donors_.empty()) instructions_[first_safe_].has_prelude = true;
-}
-
-void Plan::find_donors() {
-  if (owner_ != Inputs::given) return;
-  for (std::size_t i = first_safe_; i < instructions_.size(); ++i)
-    for (std::uint32_t k = 0; k < instructions_[i].in_count; ++k) {
-      const std::uint32_t at = instructions_[i].first_in + k;
-      const auto slot = static_cast<std::size_t>(operands_[at].tensor - slots_.data());
-      if (operands_[at].temporary && slot < graph_->inputs.size()) donors_.push_back(at);
-    }
-  if (donors_.empty()) return;
-  made_before_.resize(slots_.size());
-  for (const Instruction& at : instructions_) {
-    const auto loop = element_loop(*at.op);
-    const bool reuses = loop && !std::holds_alternative<CastLoop>(*loop);
-    reusable_.push_back(reuses ? at.in_count : at.op->updates_input ? 1 : 0);
-  }
-}
-
-/// Returns the first instruction from which on none can fail, whatever the values and the free
-/// memory are. Inputs may be overwritten from there on. Its outputs and later ones are allocated
-/// before it runs.
-std::size_t Plan::first_that_cannot_fail() const {
-  return first_with_only([&](const Instruction& at) {
-    if (at.kind != Kind::kernel && at.kind != Kind::blocks && at.kind != Kind::tiles) return false;
-    // If a block is a view of another one, its kernel makes it.
-    if (at.kind == Kind::blocks && at.storage != OpStorage::own) return false;
-    const Failures failures = failures_of(*at.op, at.attrs);
-    return !failures.values && !failures.memory;
-  });
-}
-
-/// Returns the first instruction from which on none can fail because of values. Small inputs may be
-/// overwritten from there on, as they are copied before.
-std::size_t Plan::first_that_values_do_not_fail() const {
-  return first_with_only([](const Instruction& at) {
-    return at.kind != Kind::untyped && !fails_for_values(*at.op, at.attrs);
-  });
-}
-
-template <class Is>
-std::size_t Plan::first_with_only(Is is) const {
-  std::size_t i = instructions_.size();
-  while (i > 0 && (instructions_[i - 1].kind == Kind::nothing || is(instructions_[i - 1]))) --i;
-  return i;
-}
-
-/// Returns, by value, the last instruction that reads it or a view of it, or that makes it. Outputs
-/// have the number of instructions, unread inputs -1. Loops that run beside each other count as the
-/// last of them.
-Plan::LastUses Plan::last_uses() const {
-  const Graph& graph = *graph_;
-  std::vector<int> ends(instructions_.size());
-  for (std::size_t i = 0; i < ends.size(); ++i)
-    for (std::size_t k = 0; k <= instructions_[i].beside; ++k)
-      ends[i + k] = std::max(ends[i + k], static_cast<int>(i + instructions_[i].beside));
-  std::vector<int> last(slots_.size(), -1), viewed(slots_.size(), -1);
-  for (const ValueId v : graph.outputs) last[slot_of_[v]] = static_cast<int>(instructions_.size());
-  for (std::size_t i = instructions_.size(); i-- > 0;) {
-    const Instruction& at = instructions_[i];
-    int until = ends[i];
-    for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s) {
-      last[s] = std::max(last[s], until);
-      // A view that is a block holds a reference to its source.
-      if (at.kind == Kind::kernel && at.storage == OpStorage::input)
-        until = std::max(until, last[s]);
-    }
-    for (const ValueId v : graph.inputs_of(graph.records[at.record])) {
-      int& of_value = last[slot_of_[v]];
-      int& of_views = viewed[slot_of_[v]];
-      of_value = std::max(of_value, until);
-      if (until > ends[i]) of_views = std::max(of_views, until);
-    }
-  }
-  return {std::move(last), std::move(viewed)};
-}
-
-bool Plan::output_updates_input(std::size_t k, std::size_t i) const {
-  if (!output_is_placed(k)) return false;
-  const std::size_t slot = slot_of_[graph_->outputs[k]];
-  // Instructions make slots in order, behind the inputs' slots.
-  const auto maker = std::partition_point(
-      instructions_.begin(), instructions_.end(),
-      [&](const Instruction& at) { return at.first_out + at.out_count <= slot; });
-  if (maker == instructions_.end() || slot < maker->first_out || maker->kind != Kind::kernel ||
-      !maker->op->updates_input)
-    return false;
-  const auto in = graph_->inputs_of(graph_->records[maker->record]);
-  const bool is_read_once =
-      std::none_of(in.begin() + 1, in.end(), [&](const ValueId v) { return slot_of_[v] == i; });
-  const LastUses last = last_uses();
-  const auto here = static_cast<int>(maker - instructions_.begin());
-  return slot_of_[in[0]] == i && is_read_once && last.of_value[i] == here &&
-         last.of_views[i] < here;
 }
 
 void Plan::find_flat_ops() {

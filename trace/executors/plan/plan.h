@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "reel/core/ops/indexing/saved_rows.h"
 #include "reel/trace/executors/plan/base/held_memory.h"
 #include "reel/trace/executors/plan/base/infer_types.h"
 #include "reel/trace/executors/plan/base/plan_context.h"
@@ -42,7 +43,8 @@ class Plan {
   enum class Inputs : std::uint8_t {
     lent,   ///< the caller: it needs them after the run, or for the next one
     given,  ///< the plan: an input without other references may be overwritten, and input(i) is
-            ///< then empty. Only done if neither the instruction nor a later one can fail
+            ///< then empty. Only done if neither the instruction nor a later one can fail, or
+            ///< if the overwritten elements are few and are saved before
   };
 
   /// graph: must outlive the plan. env: the dims that its free symbols stand for.
@@ -143,6 +145,7 @@ class Plan {
     bool adds = false;         ///< adds its result to the contents of the output
     bool has_prelude = false;  ///< prepare_updates() comes before it
     bool updates = false;      ///< in this run, TileProgram::run() updates inputs
+    bool saves_rows = false;   ///< may change rows of an input, and saves them before
     const Op* op;
     const Attrs* attrs;
     std::uint32_t record;
@@ -171,10 +174,13 @@ class Plan {
   };
   LastUses last_uses() const;
   std::size_t first_that_cannot_fail() const;
+  bool is_product_in_place(const Instruction& at) const;
   std::size_t first_that_values_do_not_fail() const;
   template <class Is>
   std::size_t first_with_only(Is is) const;
   void find_donors();
+  bool replaces_few_rows(std::size_t instruction) const;
+  void save_rows(const Instruction& at);
   void prepare_updates(std::size_t instruction);
   void copy_small_inputs();
   void make_blocks_before_writing_over();
@@ -244,6 +250,15 @@ class Plan {
   std::vector<std::pair<std::uint32_t, Tensor>> copied_;  ///< small inputs by slot, with copies
   /// Operands from first_safe_ on that are inputs and may be overwritten; empty if there are none.
   std::vector<std::uint32_t> donors_;
+  /// An input of which this run has changed rows. Its reference keeps later instructions from
+  /// overwriting the table: they may fail too.
+  struct ChangedInput {
+    std::uint32_t slot, output;
+    std::uint64_t id;  ///< of the block, before
+    SavedRows rows;
+    Tensor table = {};
+  };
+  std::vector<ChangedInput> changed_;    ///< until no instruction can fail any more
   std::vector<std::uint32_t> reusable_;  ///< by instruction: leading operands for reuse()
   std::vector<Tensor> made_before_;      ///< by slot: blocks for outputs from first_safe_ on
   std::vector<std::unique_ptr<LoopPlan>> loops_;

@@ -82,84 +82,6 @@ void Plan::run_beside(std::size_t first) {
   for (LoopRun* run : runs) run->finish();
 }
 
-/// Returns true if the kernel that makes a block of this type will take the operand's memory
-/// (take_or_allocate). The operand is an input that the caller moved in, or was made by an
-/// instruction behind first_safe_.
-bool Plan::gives_memory(const OpInput& operand, const TensorType& type) const {
-  const auto slot = static_cast<std::size_t>(operand.tensor - slots_.data());
-  if (!operand.temporary || slot_types_[slot] != type) return false;
-  const TensorBlock* const block = operand.tensor->block();
-  if (!block) return places_[slot] == Place::block;  // not allocated yet
-  return block->type == type && block->kind == BlockKind::dense && operand.tensor->ref().unique() &&
-         !block->attachment;
-}
-
-/// Allocates all blocks that instructions from first_safe_ on need, if an instruction will
-/// overwrite an input: from then on nothing may fail.
-void Plan::make_blocks_before_writing_over() {
-  const auto type_of = [&](const OpInput& operand) -> const TensorType& {
-    return slot_types_[static_cast<std::size_t>(operand.tensor - slots_.data())];
-  };
-  if (std::none_of(donors_.begin(), donors_.end(), [&](std::uint32_t at) {
-        return gives_memory(operands_[at], type_of(operands_[at]));
-      }))
-    return;
-  for (std::size_t i = first_safe_; i < instructions_.size(); ++i) {
-    Instruction& at = instructions_[i];
-    if (at.kind != Kind::blocks && at.kind != Kind::tiles) continue;
-    const auto is_wanted = [&](std::size_t k) { return places_[at.first_out + k] == Place::block; };
-    const auto in = inputs_of(at);
-    const auto gives = [&](std::size_t input, std::size_t k) {
-      return gives_memory(in[input], slot_types_[at.first_out + k]);
-    };
-    TileProgram* const tiles =
-        at.kind == Kind::tiles ? tiles_[static_cast<std::size_t>(at.child)].get() : nullptr;
-    // Values that exist already keep their reference count until this instruction: none that
-    // follows makes a view of one.
-    at.updates = tiles && tiles->may_update([&](std::size_t input, std::size_t k) {
-      return is_wanted(k) && in[input].tensor->is_defined() && gives(input, k);
-    });
-    if (at.updates) continue;
-    // Makes the same choice as the instruction does when it runs.
-    const std::vector<int>* const of_tiles =
-        tiles ? &tiles->choose_inputs(is_wanted, gives) : nullptr;
-    std::vector<std::uint8_t> has_given(of_tiles ? 0 : in.size());
-    const auto has_giver = [&](std::size_t k) {
-      if (of_tiles) return (*of_tiles)[k] >= 0;
-      for (std::size_t input = 0; input < reusable_[i]; ++input)
-        if (!has_given[input] && gives(input, k)) return (has_given[input] = 1) != 0;
-      return false;
-    };
-    for (std::size_t k = 0; k < at.out_count; ++k)
-      if (is_wanted(k) && !has_giver(k))
-        made_before_[at.first_out + k] = Tensor(allocate_block(slot_types_[at.first_out + k]));
-  }
-}
-
-void Plan::copy_small_inputs() {
-  for (auto& [slot, copy] : copied_) {
-    const Tensor& input = slots_[slot];
-    if (input.block()->kind != BlockKind::dense || !input.ref().unique()) {
-      copy = input;  // other references exist: it is not overwritten
-      continue;
-    }
-    copy = Tensor(allocate_block(input.type()));
-    copy_elements(copy.data<void>(), input);
-  }
-}
-
-/// Runs before instructions from which on inputs may be overwritten.
-void Plan::prepare_updates(std::size_t instruction) {
-  if (instruction == first_copied_ && !copied_.empty()) copy_small_inputs();
-  if (instruction == first_safe_ && !donors_.empty()) make_blocks_before_writing_over();
-}
-
-Tensor Plan::input_before(std::size_t i) {
-  for (auto& [slot, copy] : copied_)
-    if (slot == i && !slots_[i].is_defined()) return std::move(copy);
-  return std::move(slots_[i]);
-}
-
 /// Runs fn, which computes an instruction. Throws as as_op(), but looks up the source line only for
 /// an error.
 template <class Fn>
@@ -208,7 +130,10 @@ void Plan::run_all() {
       case Kind::blocks: {
         for (Tensor& tensor : out) tensor = taken_block(tensor);
         KernelArgs args = args_of(!is_checked && (out.empty() || !out[0].is_defined()));
+        const std::size_t changed = changed_.size();
+        if (at.saves_rows) run_op(at, [&] { save_rows(at); });
         run_op(at, [&] { at.op->kernel(args); });
+        if (changed_.size() > changed) changed_.back().table = out[0];
         break;
       }
       case Kind::untyped:
@@ -268,6 +193,7 @@ void Plan::run_all() {
       before = now;
     }
   }
+  changed_.clear();
   if constexpr (is_counted)
     context_.profile->note({Profile::Event::kWhole, thread_number(), begin, before});
 }
@@ -289,6 +215,7 @@ void Plan::release() {
   for (std::size_t s = 0; s < slots_.size(); ++s)
     if (places_[s] == Place::block || places_[s] == Place::given) slots_[s] = Tensor();
   for (auto& [slot, copy] : copied_) copy = Tensor();
+  changed_.clear();
 }
 
 }  // namespace reel

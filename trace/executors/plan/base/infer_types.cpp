@@ -57,6 +57,25 @@ class DefinedDims {
   std::map<ValueId, Dim> lengths_of_;
 };
 
+/// Adds the types of results whose dims are all known, although those of the operands are not: a
+/// sum over a dim of unknown length has none.
+void add_types_without_unknown_dims(const Graph& graph, const OpRecord& record,
+                                    PlannedTypes& types) {
+  for (const ValueId v : graph.outputs_of(record)) {
+    const TensorType& recorded = graph.types[v];
+    if (recorded.is_list()) continue;
+    bool knows = true;
+    for_each_symbol(recorded, [&](const Dim& symbol) {
+      knows = knows && (types.env.knows(symbol) || symbol.raw_size() >= 0);
+    });
+    if (!knows) continue;
+    const TensorType type = types.env.resolve(recorded);
+    if (!type.is_known() || type.node()->has_symbols) continue;
+    types.types[v] = type;
+    types.is_known[v] = true;
+  }
+}
+
 }  // namespace
 
 PlannedTypes plan_types(const Graph& graph, std::span<const TensorType> inputs, DimEnv env) {
@@ -95,7 +114,10 @@ PlannedTypes plan_types(const Graph& graph, std::span<const TensorType> inputs, 
     has_types = has_types && tells_types(*record.op);
     result.attrs.push_back(attrs);
     result.has_types.push_back(has_types);
-    if (!has_types) continue;
+    if (!has_types) {
+      if (tells_types(*record.op)) add_types_without_unknown_dims(graph, record, result);
+      continue;
+    }
     TypeList out;
     TypeArgs rule{*record.op, attrs.get(), in, out};
     record.op->type(rule);
