@@ -26,6 +26,7 @@ set(allowed
   trace/passes/hoisting/batch_across_iterations.cpp         # matches: scaled sums of products
   trace/passes/hoisting/hoist_embedding_products.cpp        # both: products of gathered rows
   trace/passes/hoisting/loop_fission.cpp                    # matches: products of gathered rows
+  trace/passes/hoisting/loop_fission_cheap.cpp              # matches: products and repetitions of large values
   trace/passes/hoisting/loop_fission_remarks.cpp            # matches: linear recurrences
   trace/passes/hoisting/loop_fission_sums.cpp               # matches: masked and scaled terms of sums
   trace/passes/hoisting/pack_weights.cpp                    # both: packed products
@@ -90,7 +91,7 @@ endforeach()
 list(FILTER named INCLUDE REGEX "^trace/")
 list(LENGTH named count)
 message(STATUS "${count} files of trace/ name ops; with frontend/transforms/, in ${uses} lines")
-if(count GREATER 24)
-  message(SEND_ERROR "${count} files of trace/ name ops, and 24 are allowed: let an op tell a fact instead, or join two "
+if(count GREATER 25)
+  message(SEND_ERROR "${count} files of trace/ name ops, and 25 are allowed: let an op tell a fact instead, or join two "
     "files of one pattern. If neither is possible, raise the number here, and say why in the commit")
 endif()

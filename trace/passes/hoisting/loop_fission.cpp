@@ -100,7 +100,10 @@ LoopFission::LoopFission(const LoopAttrs& attrs, std::span<const TensorType> inp
     is_left_if_kept = find_left_if_kept();
   leaves_if_kept_ =
       std::any_of(is_left_if_kept.begin(), is_left_if_kept.end(), [](auto is) { return is; });
-  if (attrs_.is_gradient_loop) keep_cheap_inside();
+  if (attrs_.is_gradient_loop)
+    keep_cheap_inside();
+  else
+    keep_grown_inside();
   if (leaves_ == Leaves::all) sink(is_left_if_kept);
   keep_what_is_again();
 }
@@ -219,6 +222,7 @@ bool LoopFission::is_fast_inside(const OpRecord& record) const {
            table.dims()[1] == made.dims().back();
   }
   if (record.op != &dot_op) return false;
+  if (is_light(record)) return true;
   if (placement_[in[0]] == Placement::invariant || placement_[in[1]] != Placement::invariant)
     return false;
   const TensorType &a = body_.types[in[0]], &b = body_.types[in[1]];
@@ -326,27 +330,6 @@ bool LoopFission::grows(const OpRecord& record) const {
   const auto out = body_.outputs_of(record);
   return std::any_of(out.begin(), out.end(),
                      [&](ValueId v) { return grows_large(outside(v, false), in); });
-}
-
-/// In a gradient loop, slices are residuals, and an element-wise op (or one that only changes dims)
-/// is as cheap inside: its result stays in the cache. It is hoisted only if a record that leaves
-/// the loop reads it, or if nothing inside does.
-void LoopFission::keep_cheap_inside() {
-  std::vector<std::uint8_t> is_read_outside = find_outputs(true);
-  for (std::size_t r = body_.records.size(); r-- > 0;) {
-    const OpRecord& record = body_.records[r];
-    const auto out = body_.outputs_of(record);
-    if (!is_hoisted_[r]) continue;
-    const bool is_cheap = record.op->pointwise || record.op->kernel == same_elements;
-    const bool is_outside_term = is_term_[out[0]] && record.recompute == Recompute::no;
-    if (is_cheap && placement_[out[0]] == Placement::batched && !is_read_outside[out[0]] &&
-        !is_outside_term) {
-      is_hoisted_[r] = 0;
-      placement_[out[0]] = Placement::in_loop;
-      continue;
-    }
-    for (const ValueId v : body_.inputs_of(record)) is_read_outside[v] = 1;
-  }
 }
 
 /// Sinks records on which no carry or list depends, from the first op that gains by it on.

@@ -101,6 +101,8 @@ class LoopFission {
   void hoist();
   std::vector<std::uint8_t> find_left_if_kept();
   void keep_cheap_inside();
+  void keep_grown_inside();
+  bool grows_in_step(const OpRecord& record, const std::vector<std::uint8_t>& is_grown) const;
   void sink(const std::vector<std::uint8_t>& is_left_if_kept);
   void keep_what_is_again();
   std::vector<std::uint8_t> find_outputs(bool outside) const;
@@ -121,6 +123,7 @@ class LoopFission {
   bool clashes_with_time(ValueId v) const;
   bool has_rule(const OpRecord& record, const std::vector<std::uint8_t>& is_many,
                 bool is_summed = false) const;
+  bool is_light(const OpRecord& record) const;
   bool is_fast_inside(const OpRecord& record) const;
   SumOrder order_in_step(const OpRecord& record) const;
   bool is_warm_inside(const OpRecord& record) const;

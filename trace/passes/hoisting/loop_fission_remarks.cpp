@@ -67,6 +67,7 @@ std::string LoopFission::why_inside(const OpRecord& record) const {
     return any(out, find_needed(true))
                ? "loop-carried dependency"
                : "a list, a print or a gradient reads its value in each iteration";
+  if (is_light(record)) return "faster inside, where its operands are in the cache";
   if (is_fast_inside(record))
     return "not faster if batched: it has enough rows, and its matrix stays in the cache";
   if (is_warm_inside(record)) return "faster inside, where its operands are in the cache";
