@@ -9,6 +9,7 @@
 #include "libtorch.h"
 #include "models/char_lstm.h"
 #include "models/crf.h"
+#include "models/decoding.h"
 #include "models/forecaster.h"
 #include "models/libtorch_models.h"
 #include "models/ragged_attention.h"
@@ -87,8 +88,8 @@ void compare_on_one_thread(Group& group, const Model& model) {
   c.add("eager", model.reel(false));
   // The first loss is of equal parameters. Later ones may differ: libtorch has more biases.
   if (model.libtorch) c.add("libtorch", libtorch_on(1, model.libtorch()), 1);
-  if (model.other_name == "equal")
-    c.add_other("equal", [step = model.other()] { step(); });
+  if (model.other && model.has_other_loss)
+    c.add_other(model.other_name, [step = model.other()] { step(); });
   else if (model.other)
     c.add(model.other_name, model.other());
   if (!model.products.empty()) c.add_other("products", onednn_products(model.products));
@@ -135,6 +136,10 @@ void compare_all(Group& group) {
   compare(group, crf());
   compare(group, char_lstm());
   compare(group, char_lstm_step_by_step());
+  compare(group, decoding());
+  compare(group, decoding({.layers = 2, .width = 64}));
+  compare(group, beam_search_of_lstm({}));
+  compare(group, beam_search_of_lstm({.batch = 8, .beam = 12, .symbols = 10000, .hidden = 256}));
   compare(group, state_space({.has_gradient = false}));
   compare(group, state_space());
   for (const RaggedAttentionSizes& sizes :

@@ -29,7 +29,8 @@ struct Model {
   /// The same function in another form: its name in metrics, and its traced step.
   std::string other_name = {};
   std::function<Step()> other = {};
-  int threads = 2;  ///< the largest number of threads of the cases
+  bool has_other_loss = false;  ///< the other form computes something else
+  int threads = 2;              ///< the largest number of threads of the cases
 };
 
 /// A training step's parameters and optimiser.

@@ -98,6 +98,7 @@ Model seq2seq(const Seq2SeqSizes& s) {
     Seq2SeqSizes equal = s;
     equal.least = 1;
     result.other_name = "equal";
+    result.has_other_loss = true;
     result.other = [=] { return seq2seq(equal).reel(true); };
   }
   return result;
