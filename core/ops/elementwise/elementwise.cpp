@@ -160,7 +160,10 @@ Tensor pow(const Arg& a, const Arg& b) {
   // Faster ops for frequent exponents, as in PyTorch and NumPy.
   if (!a.is_number() && b.is_number() && is_float(tensor_of("pow", a).dtype())) {
     if (b.number() == 2) return square(a);
-    if (b.number() == 3) return tensor_of("pow", a) * square(a);
+    if (b.number() == 3) {  // not square(a), which may take the memory of a temporary
+      const Tensor& x = tensor_of("pow", a);
+      return x * square(x);
+    }
     if (b.number() == 0.5) return sqrt(a);
     if (b.number() == -1) return reciprocal(a);
   }

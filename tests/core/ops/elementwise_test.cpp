@@ -97,6 +97,13 @@ TEST(ElementwiseTest, PowerOfWholeExponentsIsExact) {
   expect_values(pow(f64s({1.5, 3}), 2.0), {2.25, 9}, 0);
 }
 
+TEST(ElementwiseTest, PowerOfATemporaryReadsItBeforeItIsReused) {
+  const Tensor x = tensor({1., -2., 3.});
+  expect_values(pow(x + 1, 3), {8, -1, 64});
+  expect_values(pow(x + 1, 2), {4, 1, 16});
+  expect_values(pow(abs(x), 0.5), {1, std::sqrt(2.), std::sqrt(3.)});
+}
+
 TEST(ElementwiseTest, PowerAgreesWithTheStandardLibraryInSpecialCases) {
   const double values[] = {-kInf, -2.5, -2, -1, -0.5, 0, 0.5, 1, 2.5, 40, 81, kInf, kNaN};
   std::vector<double> a, b, expected;
