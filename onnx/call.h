@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reel/onnx/program.h"
+#include "reel/onnx/stored.h"
 
 namespace reel::imported {
 

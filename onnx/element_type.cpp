@@ -1,51 +1,17 @@
 #include "reel/onnx/element_type.h"
 
-#include <limits>
-
-#include "reel/core/functions/elementwise.h"
+#include <iterator>
 
 namespace reel::imported {
 namespace {
 
-constexpr const char* kNames[] = {"undefined",  "float",   "uint8",  "int8",   "uint16",
-                                  "int16",      "int32",   "int64",  "string", "bool",
-                                  "float16",    "double",  "uint32", "uint64", "complex64",
-                                  "complex128", "bfloat16"};
-
-/// Returns integers modulo 2^bits, as numbers without a sign or in two's complement.
-Tensor wrapped(const Tensor& x, int bits, bool has_sign) {
-  const std::int64_t size = std::int64_t{1} << bits;
-  if (!has_sign) return mod(x, size);
-  return mod(x + size / 2, size) - size / 2;
-}
-
-/// Returns f32 numbers rounded to a significand of `bits` bits. Veltkamp's splitting: the sum with
-/// a multiple cancels the lower bits. Large numbers are scaled, so that the multiple is finite.
-Tensor with_significand(const Tensor& x, int bits) {
-  constexpr float kLarge = 0x1p100F, kScale = 0x1p-30F;
-  const Tensor is_large = abs(x) > kLarge;
-  const Tensor scaled = where(is_large, x * kScale, x);
-  const Tensor multiple = scaled * (static_cast<float>(1 << (24 - bits)) + 1);
-  const Tensor rounded = multiple - (multiple - scaled);
-  return where(isfinite(x), where(is_large, rounded / kScale, rounded), x);
-}
-
-/// Returns x rounded to the values of float16: 11 bits, a smallest step of 2^-24, infinity from
-/// 65520 on.
-Tensor as_float16(const Tensor& x) {
-  constexpr double kSmallestNormal = 0x1p-14, kStep = 0x1p-24, kLargest = 65504;
-  const Tensor rounded =
-      where(abs(x) < kSmallestNormal, round(x / kStep) * kStep, with_significand(x, 11));
-  return where(abs(rounded) > kLargest, x * std::numeric_limits<float>::infinity(), rounded);
-}
-
-/// Returns x cut to the values of bfloat16. If rounding made a number larger, its predecessor is
-/// the number times 1 - 2^-8, rounded.
-Tensor as_bfloat16(const Tensor& x) {
-  constexpr int kBits = 8;
-  const Tensor rounded = with_significand(x, kBits);
-  return where(abs(rounded) > abs(x), with_significand(rounded * (1 - 0x1p-8F), kBits), rounded);
-}
+constexpr const char* kNames[] = {
+    "undefined",      "float",    "uint8",        "int8",           "uint16",
+    "int16",          "int32",    "int64",        "string",         "bool",
+    "float16",        "double",   "uint32",       "uint64",         "complex64",
+    "complex128",     "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
+    "float8e5m2fnuz", "uint4",    "int4",         "float4e2m1",     "float8e8m0",
+    "uint2",          "int2"};
 
 }  // namespace
 
@@ -59,6 +25,12 @@ std::optional<DType> dtype_of(ElementType type) {
     case ElementType::float32:
     case ElementType::float16:
     case ElementType::bfloat16:
+    case ElementType::float8e4m3fn:
+    case ElementType::float8e4m3fnuz:
+    case ElementType::float8e5m2:
+    case ElementType::float8e5m2fnuz:
+    case ElementType::float8e8m0:
+    case ElementType::float4e2m1:
       return f32;
     case ElementType::float64:
       return f64;
@@ -67,6 +39,10 @@ std::optional<DType> dtype_of(ElementType type) {
     case ElementType::uint16:
     case ElementType::int16:
     case ElementType::int32:
+    case ElementType::uint4:
+    case ElementType::int4:
+    case ElementType::uint2:
+    case ElementType::int2:
       return i32;
     case ElementType::int64:
     case ElementType::uint32:
@@ -103,25 +79,38 @@ bool is_integer(ElementType type) {
   return dtype && is_integer(*dtype);
 }
 
-Tensor stored_as(const Tensor& x, ElementType type) {
+int bits_of(ElementType type) {
   switch (type) {
+    case ElementType::uint2:
+    case ElementType::int2:
+      return 2;
+    case ElementType::uint4:
+    case ElementType::int4:
+    case ElementType::float4e2m1:
+      return 4;
     case ElementType::uint8:
-      return wrapped(x, 8, false);
     case ElementType::int8:
-      return wrapped(x, 8, true);
+    case ElementType::boolean:
+    case ElementType::float8e4m3fn:
+    case ElementType::float8e4m3fnuz:
+    case ElementType::float8e5m2:
+    case ElementType::float8e5m2fnuz:
+    case ElementType::float8e8m0:
+      return 8;
     case ElementType::uint16:
-      return wrapped(x, 16, false);
     case ElementType::int16:
-      return wrapped(x, 16, true);
-    case ElementType::uint32:
-      return wrapped(x, 32, false);
     case ElementType::float16:
-      return as_float16(x);
     case ElementType::bfloat16:
-      return as_bfloat16(x);
+      return 16;
+    case ElementType::float32:
+    case ElementType::int32:
+    case ElementType::uint32:
+      return 32;
     default:
-      return x;
+      return 64;
   }
 }
+
+bool is_tiny_float(ElementType type) { return is_float(type) && bits_of(type) <= 8; }
 
 }  // namespace reel::imported

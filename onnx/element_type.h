@@ -26,7 +26,17 @@ enum class ElementType {
   uint64 = 13,
   complex64 = 14,
   complex128 = 15,
-  bfloat16 = 16
+  bfloat16 = 16,
+  float8e4m3fn = 17,
+  float8e4m3fnuz = 18,
+  float8e5m2 = 19,
+  float8e5m2fnuz = 20,
+  uint4 = 21,
+  int4 = 22,
+  float4e2m1 = 23,
+  float8e8m0 = 24,
+  uint2 = 25,
+  int2 = 26
 };
 
 /// Prints the name that ONNX uses in its schemas: float, uint8, bfloat16.
@@ -41,9 +51,9 @@ ElementType element_type_of(DType dtype);
 bool is_float(ElementType type);
 bool is_integer(ElementType type);
 
-/// Returns x with every element as the type stores it. Integers of fewer bits wrap around, float16
-/// is rounded to nearest, halves to even, and bfloat16 is cut off, as ONNX 1.12 does. x: the dtype
-/// of the type.
-Tensor stored_as(const Tensor& x, ElementType type);
+/// Returns the bits of an element in a file.
+int bits_of(ElementType type);
+/// Returns true for floating-point types of 8 bits and fewer. Their initializers are constants.
+bool is_tiny_float(ElementType type);
 
 }  // namespace reel::imported

@@ -6,15 +6,11 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/runtime/no_memory.h"
+#include "reel/onnx/check_model.h"
 #include "reel/onnx/check_support.h"
 #include "reel/onnx/model.h"
 #include "reel/onnx/proto.h"
 #include "reel/onnx/read_graph.h"
-// These need the macros that proto.h defines.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#include <onnx/checker.h>
-#pragma GCC diagnostic pop
 
 namespace reel {
 namespace {
@@ -33,15 +29,16 @@ bool has_other_files(const ::onnx::GraphProto& graph) {
   return false;
 }
 
-/// The checker finds other files only if it gets the model's path; it then parses the model again.
 void check(const ModelProto& model, const imported::ModelFile& file) {
   if (!model.has_graph())
     throw OnnxError(str("load_onnx: ", file.path, " is no ONNX model: it has no graph"));
   try {
-    if (!file.folder.empty() && has_other_files(model.graph()))
-      ::onnx::checker::check_model(file.path);
-    else
-      ::onnx::checker::check_model(model);
+    imported::check_model(model);
+    if (!imported::is_known_to_library(model)) return;
+    const bool is_in_files = !file.folder.empty() && has_other_files(model.graph());
+    imported::check_by_library(model, is_in_files ? file.path : "");
+  } catch (const OnnxError& error) {
+    throw OnnxError(str("load_onnx: ", file.path, " breaks a rule of ONNX: ", error.message()));
   } catch (const std::exception& error) {
     throw OnnxError(str("load_onnx: ", file.path, " breaks a rule of ONNX: ", error.what()));
   }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "reel/core/base/str.h"
+#include "reel/onnx/check_model.h"
+#include "reel/onnx/newer_fields.h"
 #include "reel/onnx/onnx_error.h"
 #include "reel/onnx/registry.h"
 
@@ -22,9 +25,6 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;  // of all calls of 
 
 using Versions = std::map<std::string, std::int64_t>;
 using Attributes = std::map<std::string, const AttributeProto*>;
-
-/// Returns the name of a domain as rules have it.
-std::string domain_of(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
 template <class Imports>
 Versions versions_of(const Imports& imports) {
@@ -59,8 +59,10 @@ class Reader {
  public:
   Reader(const ModelProto& model, const ModelFile& file)
       : file_(file), versions_(versions_of(model.opset_import())) {
+    if (versions_.empty()) versions_[""] = 1;  // before IR version 3
     for (const FunctionProto& function : model.functions())
-      functions_[{domain_of(function.domain()), function.name()}] = &function;
+      functions_[{domain_of(function.domain()), function.name(), overload_of(function)}] = {
+          &function, defaults_of(function)};
   }
 
   Graph graph(const GraphProto& proto, const Versions& versions, const Attributes& given) {
@@ -117,9 +119,12 @@ class Reader {
       }
       attributes[attribute.name()] = actual;
     }
-    const auto function = functions_.find({result.domain, result.op});
+    const auto function = functions_.find({result.domain, result.op, overload_of(proto)});
     if (function != functions_.end()) {
-      result.function = std::make_shared<const Graph>(called(*function->second, attributes));
+      const auto& [called_function, defaults] = function->second;
+      for (const AttributeProto& attribute : defaults)
+        attributes.emplace(attribute.name(), &attribute);
+      result.function = std::make_shared<const Graph>(called(*called_function, attributes));
       return result;
     }
     for (const auto& [name, attribute] : attributes)
@@ -190,7 +195,9 @@ class Reader {
 
   const ModelFile& file_;
   Versions versions_;
-  std::map<std::pair<std::string, std::string>, const FunctionProto*> functions_;
+  /// A function, and its attributes that have defaults.
+  using Function = std::pair<const FunctionProto*, std::vector<AttributeProto>>;
+  std::map<std::tuple<std::string, std::string, std::string>, Function> functions_;  // by overload
   int depth_ = 0;
   std::int64_t nodes_ = 0;
   std::uint64_t bytes_ = 0;
@@ -206,7 +213,7 @@ ReadModel read_model(const ModelProto& model, const ModelFile& file) {
   program.graph = reader.graph(model.graph(), reader.versions(), {});
   auto& constants = program.graph.constants;
   for (auto it = constants.begin(); it != constants.end();) {
-    if (!is_float(it->second.type)) {
+    if (!is_float(it->second.type) || is_tiny_float(it->second.type)) {
       ++it;
       continue;
     }

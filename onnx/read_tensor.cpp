@@ -1,6 +1,5 @@
 #include "reel/onnx/read_tensor.h"
 
-#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -11,6 +10,7 @@
 #include "reel/core/types/mode.h"
 #include "reel/frontend/files/stored_file.h"
 #include "reel/onnx/onnx_error.h"
+#include "reel/onnx/stored.h"
 
 namespace reel::imported {
 namespace {
@@ -21,25 +21,10 @@ using ::onnx::TensorProto;
   throw OnnxError(str("tensor ", tensor.name(), ": ", reason));
 }
 
-/// Returns the bytes of an element in raw data.
-std::size_t raw_size(ElementType type) {
-  switch (type) {
-    case ElementType::uint8:
-    case ElementType::int8:
-    case ElementType::boolean:
-      return 1;
-    case ElementType::uint16:
-    case ElementType::int16:
-    case ElementType::float16:
-    case ElementType::bfloat16:
-      return 2;
-    case ElementType::float32:
-    case ElementType::int32:
-    case ElementType::uint32:
-      return 4;
-    default:
-      return 8;
-  }
+/// Returns the bytes of elements in raw data. Elements of fewer than 8 bits share bytes.
+std::uint64_t raw_size(ElementType type, std::uint64_t count) {
+  const auto bits = static_cast<std::uint64_t>(bits_of(type));
+  return bits >= 8 ? count * (bits / 8) : (count * bits + 7) / 8;
 }
 
 /// Returns the number of elements. Throws OnnxError if it does not fit into 62 bits.
@@ -57,20 +42,6 @@ std::uint64_t count_of(const TensorProto& tensor) {
   return is_empty ? 0 : count;
 }
 
-float of_float16(std::uint16_t bits) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
-  const std::uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
-  if (exponent == 0) {
-    const float size = static_cast<float>(fraction) * 0x1p-24F;
-    return sign ? -size : size;
-  }
-  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
-float of_bfloat16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
 template <class To, class From>
 std::vector<To> converted(const char* bytes, std::uint64_t count) {
   std::vector<To> result(count);
@@ -82,13 +53,31 @@ std::vector<To> converted(const char* bytes, std::uint64_t count) {
   return result;
 }
 
-template <class Decode>
-std::vector<float> decoded(const char* bytes, std::uint64_t count, Decode decode) {
-  std::vector<float> result(count);
+/// Returns floats of 16 bits and fewer. Elements of fewer than 8 bits begin at a byte's lower bits.
+std::vector<float> decoded(const char* bytes, std::uint64_t count, ElementType type) {
+  const auto bits = static_cast<std::uint64_t>(bits_of(type));
+  std::vector<float> result(count), table;
+  if (count >> bits)  // more elements than numbers
+    for (std::uint32_t i = 0; i < 1U << bits; ++i) table.push_back(number_of_bits(i, type));
   for (std::uint64_t i = 0; i < count; ++i) {
-    std::uint16_t element;
-    std::memcpy(&element, bytes + i * 2, 2);
-    result[i] = decode(element);
+    std::uint16_t element = 0;
+    std::memcpy(&element, bytes + i * bits / 8, bits > 8 ? 2 : 1);
+    if (bits < 8) element = element >> (i * bits % 8) & ((1U << bits) - 1);
+    result[i] = table.empty() ? number_of_bits(element, type) : table[element];
+  }
+  return result;
+}
+
+/// Returns integers of fewer than 8 bits.
+std::vector<std::int32_t> unpacked(const char* bytes, std::uint64_t count, ElementType type) {
+  const auto bits = static_cast<std::uint64_t>(bits_of(type));
+  const std::int32_t size = 1 << bits;
+  const bool has_sign = type == ElementType::int2 || type == ElementType::int4;
+  std::vector<std::int32_t> result(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto byte = static_cast<std::uint8_t>(bytes[i * bits / 8]);
+    result[i] = byte >> (i * bits % 8) & (size - 1);
+    if (has_sign && result[i] >= size / 2) result[i] -= size;
   }
   return result;
 }
@@ -125,9 +114,19 @@ Tensor of_raw(const TensorProto& proto, ElementType type, const char* bytes, std
     case ElementType::float64:
       return tensor_of(proto, converted<double, double>(bytes, count));
     case ElementType::float16:
-      return tensor_of(proto, decoded(bytes, count, of_float16));
     case ElementType::bfloat16:
-      return tensor_of(proto, decoded(bytes, count, of_bfloat16));
+    case ElementType::float8e4m3fn:
+    case ElementType::float8e4m3fnuz:
+    case ElementType::float8e5m2:
+    case ElementType::float8e5m2fnuz:
+    case ElementType::float8e8m0:
+    case ElementType::float4e2m1:
+      return tensor_of(proto, decoded(bytes, count, type));
+    case ElementType::uint2:
+    case ElementType::int2:
+    case ElementType::uint4:
+    case ElementType::int4:
+      return tensor_of(proto, unpacked(bytes, count, type));
     case ElementType::uint8:
       return tensor_of(proto, converted<std::int32_t, std::uint8_t>(bytes, count));
     case ElementType::int8:
@@ -176,8 +175,21 @@ Tensor of_field(const TensorProto& proto, ElementType type, std::uint64_t count)
     case ElementType::float16:
     case ElementType::bfloat16: {
       const auto bits = elements_of<std::uint16_t>(proto, proto.int32_data(), count);
-      return tensor_of(proto, decoded(reinterpret_cast<const char*>(bits.data()), count,
-                                      type == ElementType::float16 ? of_float16 : of_bfloat16));
+      return of_raw(proto, type, reinterpret_cast<const char*>(bits.data()), count);
+    }
+    case ElementType::float8e4m3fn:
+    case ElementType::float8e4m3fnuz:
+    case ElementType::float8e5m2:
+    case ElementType::float8e5m2fnuz:
+    case ElementType::float8e8m0:
+    case ElementType::float4e2m1:
+    case ElementType::uint2:
+    case ElementType::int2:
+    case ElementType::uint4:
+    case ElementType::int4: {  // a number for each byte
+      const auto bytes =
+          elements_of<std::uint8_t>(proto, proto.int32_data(), raw_size(type, count));
+      return of_raw(proto, type, reinterpret_cast<const char*>(bytes.data()), count);
     }
     case ElementType::boolean:
       return tensor_of_booleans(proto, elements_of<std::uint8_t>(proto, proto.int32_data(), count));
@@ -217,7 +229,7 @@ std::uint64_t number_of(const TensorProto& proto, const std::string& text) {
 Tensor of_other_file(const TensorProto& proto, ElementType type, std::uint64_t count,
                      const ModelFile& file) {
   std::string location;
-  std::uint64_t offset = 0, bytes = count * raw_size(type);
+  std::uint64_t offset = 0, bytes = raw_size(type, count);
   for (const auto& entry : proto.external_data()) {
     if (entry.key() == "location") location = entry.value();
     if (entry.key() == "offset") offset = number_of(proto, entry.value());
@@ -245,9 +257,9 @@ Value read_tensor(const TensorProto& proto, const ModelFile& file) {
   if (proto.data_location() == TensorProto::EXTERNAL)
     return Value::constant(of_other_file(proto, type, count, file), type);
   if (!proto.has_raw_data()) return Value::constant(of_field(proto, type, count), type);
-  if (proto.raw_data().size() != count * raw_size(type))
+  if (proto.raw_data().size() != raw_size(type, count))
     refuse(proto, str("has ", proto.raw_data().size(), " bytes, but its sizes make ",
-                      count * raw_size(type)));
+                      raw_size(type, count)));
   return Value::constant(of_raw(proto, type, proto.raw_data().data(), count), type);
 }
 

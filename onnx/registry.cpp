@@ -7,12 +7,20 @@ namespace {
 
 std::map<std::string, std::vector<const Rule*>, std::less<>> make_table() {
   std::map<std::string, std::vector<const Rule*>, std::less<>> table;
-  for (const auto rules :
-       {arithmetic_rules(), activation_rules(), comparison_rules(), constant_rules(),
-        shape_rules(),      pad_rules(),        slice_rules(),      reduction_rules(),
-        indexing_rules(),   ngram_rules(),      product_rules(),    norm_rules(),
-        control_rules(),    scan_rules(),       sequence_rules(),   recurrent_rules(),
-        training_rules(),   random_rules(),     window_rules(),     signal_rules()})
+  for (const auto rules : {arithmetic_rules(), activation_rules(),
+                           comparison_rules(), constant_rules(),
+                           shape_rules(),      pad_rules(),
+                           slice_rules(),      reduction_rules(),
+                           indexing_rules(),   ngram_rules(),
+                           product_rules(),    norm_rules(),
+                           control_rules(),    scan_rules(),
+                           sequence_rules(),   recurrent_rules(),
+                           training_rules(),   random_rules(),
+                           window_rules(),     signal_rules(),
+                           attention_rules(),  linear_attention_rules(),
+                           bit_rules(),        box_rules(),
+                           lp_pool_rules(),    quantized_rules(),
+                           resize_rules(),     sampling_rules()})
     for (const Rule& rule : rules) table[rule.op].push_back(&rule);
   return table;
 }

@@ -10,7 +10,8 @@
 namespace reel::imported {
 
 inline constexpr const char* kTraining = "ai.onnx.preview.training";
-inline constexpr int kLatestVersion = 17;  ///< of the op set of ONNX itself
+inline constexpr const char* kPreview = "ai.onnx.preview";
+inline constexpr int kLatestVersion = 27;  ///< of the op set of ONNX itself
 
 /// An op in all its versions. A rule reads Call::version() where versions differ.
 struct Rule {
@@ -48,5 +49,13 @@ std::span<const Rule> training_rules();
 std::span<const Rule> random_rules();
 std::span<const Rule> window_rules();
 std::span<const Rule> signal_rules();
+std::span<const Rule> attention_rules();
+std::span<const Rule> linear_attention_rules();
+std::span<const Rule> bit_rules();
+std::span<const Rule> box_rules();
+std::span<const Rule> lp_pool_rules();
+std::span<const Rule> quantized_rules();
+std::span<const Rule> resize_rules();
+std::span<const Rule> sampling_rules();
 
 }  // namespace reel::imported

@@ -56,6 +56,20 @@ Values run_shrink(const Call& call) {
 Values run_softsign(const Call& call) {
   return unary(call, [](const Tensor& x) { return x / (abs(x) + 1); });
 }
+Values run_gelu(const Call& call) {
+  const std::string form = call.text("approximate", "none");
+  if (form != "none" && form != "tanh") call.refuse(str("the form ", form, " is not supported"));
+  return unary(call, [&](const Tensor& x) {
+    return gelu(x, form == "tanh" ? GeluForm::tanh : GeluForm::exact);
+  });
+}
+Values run_mish(const Call& call) {
+  return unary(call, [](const Tensor& x) { return x * tanh(softplus(x)); });
+}
+Values run_swish(const Call& call) {
+  const double alpha = call.number("alpha", 1);
+  return unary(call, [&](const Tensor& x) { return x * sigmoid(x * alpha); });
+}
 template <Tensor (*fn)(const Arg&)>
 Values run_unary(const Call& call) {
   return unary(call, [](const Tensor& x) { return fn(x); });
@@ -115,11 +129,13 @@ Values run_hardmax(const Call& call) {
 const Rule kRules[] = {
     {"Celu", run_celu, "", 12},
     {"Elu", run_elu},
+    {"Gelu", run_gelu, "", 20},
     {"HardSigmoid", run_hard_sigmoid},
     {"HardSwish", run_hard_swish, "", 14},
     {"Hardmax", run_hardmax},
     {"LeakyRelu", run_leaky_relu},
     {"LogSoftmax", run_log_softmax},
+    {"Mish", run_mish, "", 18},
     {"PRelu", run_prelu},
     {"Relu", run_unary<relu>},
     {"Selu", run_selu},
@@ -128,6 +144,7 @@ const Rule kRules[] = {
     {"Softmax", run_softmax},
     {"Softplus", run_unary<softplus>},
     {"Softsign", run_softsign},
+    {"Swish", run_swish, "", 24},
     {"Tanh", run_unary<tanh>},
     {"ThresholdedRelu", run_thresholded_relu, "", 10},
 };

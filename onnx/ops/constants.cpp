@@ -13,7 +13,7 @@
 
 namespace reel::imported {
 
-Tensor converted(const Tensor& x, ElementType from, ElementType to) {
+Tensor converted(const Tensor& x, ElementType from, ElementType to, const StoreOptions& options) {
   const auto dtype = dtype_of(to);
   if (!dtype) throw DTypeError(str("Cast: there is no conversion to ", to));
   if (from == to) return x;
@@ -21,7 +21,10 @@ Tensor converted(const Tensor& x, ElementType from, ElementType to) {
   if (is_integer(to) && *dtype == i32 && to != ElementType::int32 && x.dtype() != boolean)
     return cast(stored_as(cast(x, i64), to), i32);
   if (to == ElementType::int32 && x.dtype() == i64) return cast(x, i32);
-  return stored_as(cast(x, *dtype), to);
+  // Rounded once: f32 would round f64 and integers before.
+  if (is_float(to) && bits_of(to) < 32 && x.dtype() != f32)
+    return cast(stored_as(cast(x, f64), to, options), f32);
+  return stored_as(cast(x, *dtype), to, options);
 }
 
 namespace {
@@ -39,14 +42,22 @@ Values run_constant(const Call& call) {
   call.refuse("only tensors, integers and floats are supported as values");
 }
 
+/// ONNX 1.12 (op set 17) cut the bits of bfloat16 off; version 19 rounds.
+StoreOptions store_options(const Call& call) {
+  return {.saturates = call.flag("saturate", true),
+          .round_mode = call.text("round_mode", "up"),
+          .truncates_bfloat16 = call.version() < 19};
+}
+
 Values run_cast(const Call& call) {
   const auto to = static_cast<ElementType>(call.integer("to", 0));
-  Value result = Value::of(converted(call.tensor(0), call.type(0), to), to);
+  Value result = Value::of(converted(call.tensor(0), call.type(0), to, store_options(call)), to);
   if (is_integer(to)) result.sizes = call.in(0).sizes;
   return {result};
 }
 Values run_cast_like(const Call& call) {
-  return {Value::of(converted(call.tensor(0), call.type(0), call.type(1)), call.type(1))};
+  const ElementType to = call.type(1);
+  return {Value::of(converted(call.tensor(0), call.type(0), to, store_options(call)), to)};
 }
 Values run_identity(const Call& call) { return {call.in(0)}; }
 

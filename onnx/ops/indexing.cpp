@@ -36,13 +36,15 @@ Tensor from_front(const Tensor& given, const Dim& axis) {
 }
 
 /// How updates change elements that are written.
-enum class Update { replace, add, multiply };
+enum class Update { replace, add, multiply, maximum, minimum };
 
 Update update_of(const Call& call) {
   const std::string reduction = call.text("reduction", "none");
   if (reduction == "none") return Update::replace;
   if (reduction == "add") return Update::add;
   if (reduction == "mul") return Update::multiply;
+  if (reduction == "max") return Update::maximum;
+  if (reduction == "min") return Update::minimum;
   call.refuse(str("the reduction ", reduction, " is not supported"));
 }
 
@@ -50,6 +52,8 @@ Update update_of(const Call& call) {
 Tensor updated(const Tensor& x, const Tensor& positions, const Tensor& updates, Update how) {
   if (how == Update::replace) return set_at(x, positions, updates, 0);
   if (how == Update::add) return scatter_add(x, positions, updates, 0);
+  if (how == Update::maximum) return scatter_max(x, positions, updates, 0);
+  if (how == Update::minimum) return -scatter_max(-x, positions, -updates, 0);
   return fori_loop(
       0, positions.dim(0).size(),
       [&](const Tensor& i, const Tensor& state) {
@@ -207,6 +211,37 @@ Values run_scatter_nd(const Call& call) {
   return {call.like(0, reshape(flat, sizes))};
 }
 
+/// Writes updates into a cache, from a position of each entry on; a circular cache goes on at its
+/// begin.
+Values run_tensor_scatter(const Call& call) {
+  const Tensor &cache = call.tensor(0), &updates = call.tensor(1);
+  const int axis = call.axis(-2);
+  const std::string mode = call.text("mode", "linear");
+  if (mode != "linear" && mode != "circular")
+    call.refuse(str("the mode ", mode, " is not supported"));
+  if (axis == 0 || updates.rank() != cache.rank())
+    call.refuse(str("updates ", updates.type(), " do not fit ", cache.type()));
+  std::vector<Axis> order{0, axis};
+  for (int i = 1; i < cache.rank(); ++i)
+    if (i != axis) order.emplace_back(i);
+  std::vector<Axis> back{0};
+  for (int i = 1; i < cache.rank(); ++i) back.emplace_back(i < axis ? i + 1 : i == axis ? 1 : i);
+  const Tensor rows = transpose(cache, Axes(order)), new_rows = transpose(updates, Axes(order));
+  const Sizes sizes = rows.shape(), wanted = new_rows.shape();
+  const std::int64_t width = product_of(sizes, 2, sizes.size());
+  const Tensor first = call.has(2) ? reshape(cast(call.tensor(2), i64), {sizes[0], 1})
+                                   : zeros({Dim(sizes[0]), Dim(1)}, i64);
+  Tensor at = first + range(wanted[1], i64);
+  if (mode == "circular")
+    at = mod(at, std::max<std::int64_t>(sizes[1], 1));
+  else
+    at = from_front(at, Dim(sizes[1]));
+  const Tensor flat = reshape(range(sizes[0], i64) * sizes[1], {sizes[0], 1}) + at;
+  const Tensor written = set_at(reshape(rows, {sizes[0] * sizes[1], width}), reshape(flat, {-1}),
+                                reshape(new_rows, {wanted[0] * wanted[1], width}), 0);
+  return {call.like(0, transpose(reshape(written, sizes), Axes(back)))};
+}
+
 /// Negative indices count from the end; others out of range give no 1.
 Values run_one_hot(const Call& call) {
   const Tensor indices = cast(call.tensor(0), i64);
@@ -337,6 +372,7 @@ const Rule kRules[] = {
     {"Scatter", run_scatter_elements, "", 9, 10},
     {"ScatterElements", run_scatter_elements, "", 11},
     {"ScatterND", run_scatter_nd, "", 11},
+    {"TensorScatter", run_tensor_scatter, "", 24},
     {"TopK", run_top_k},
     {"Unique", run_unique, "", 11},
 };

@@ -77,6 +77,37 @@ Values run_layer_normalization(const Call& call) {
   return {call.like(0, result), Value::of(average), Value::of(scale)};
 }
 
+/// Computes in f32 if `stash_type` says so, which is also the precision of types with fewer bits.
+Values run_rms_normalization(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  const Axes axes = axes_from(x, call.axis(-1));
+  const bool is_stored = call.integer("stash_type", 1) != 1;
+  const Tensor in = is_stored ? x : cast(x, f32);
+  const Tensor scale = rsqrt(mean(square(in), axes, Keep::yes) + call.number("epsilon", 1e-5));
+  const Tensor normalized = stored_as(cast(in * scale, x.dtype()), call.type(0));
+  return {call.stored_like(1, cast(normalized, call.tensor(1).dtype()) * call.tensor(1))};
+}
+
+/// Normalises the channels of each group together. Version 18 had a scale for each group; it was
+/// removed.
+Values run_group_normalization(const Call& call) {
+  const Tensor& x = call.tensor(0);
+  const std::int64_t groups = call.integer("num_groups", 1);
+  const std::vector<std::int64_t> sizes = x.shape();
+  if (sizes.size() < 2 || groups < 1 || sizes[1] % groups)
+    call.refuse(str("does not fit ", x.type(), " in ", groups, " groups"));
+  std::vector<std::int64_t> apart{sizes[0], groups, sizes[1] / groups};
+  apart.insert(apart.end(), sizes.begin() + 2, sizes.end());
+  const bool is_single = call.integer("stash_type", 1) == 1;
+  const Tensor rows = reshape(is_single ? cast(x, f32) : x, apart);
+  const Axes axes = axes_from(rows, 2);
+  const Tensor scale = rsqrt(variance(rows, axes, Keep::yes) + call.number("epsilon", 1e-5));
+  const Tensor normalized =
+      cast(reshape((rows - mean(rows, axes, Keep::yes)) * scale, sizes), x.dtype());
+  return {call.stored_like(
+      0, normalized * along_channels(call.tensor(1), x) + along_channels(call.tensor(2), x))};
+}
+
 Values run_mean_variance_normalization(const Call& call) {
   const Tensor& x = call.tensor(0);
   std::vector<std::int64_t> given = call.integers("axes");
@@ -92,7 +123,7 @@ Values run_lp_normalization(const Call& call) {
   const int axis = call.axis(-1);
   const Tensor norm = call.integer("p", 2) == 1 ? sum(abs(x), axis, Keep::yes)
                                                 : sqrt(sum(square(x), axis, Keep::yes));
-  return {call.like(0, x / norm)};
+  return {call.like(0, where(equal(norm, 0), zeros_like(x), x / where(equal(norm, 0), 1., norm)))};
 }
 
 /// Divides by a power of the sum of squares over neighbouring channels.
@@ -145,12 +176,14 @@ Values run_cross_entropy_loss(const Call& call) {
 
 const Rule kRules[] = {
     {"BatchNormalization", run_batch_normalization},
+    {"GroupNormalization", run_group_normalization, "", 21},
     {"InstanceNormalization", run_instance_normalization},
     {"LRN", run_lrn},
     {"LayerNormalization", run_layer_normalization, "", 17},
     {"LpNormalization", run_lp_normalization},
     {"MeanVarianceNormalization", run_mean_variance_normalization, "", 9},
     {"NegativeLogLikelihoodLoss", run_likelihood_loss, "", 12},
+    {"RMSNormalization", run_rms_normalization, "", 23},
     {"SoftmaxCrossEntropyLoss", run_cross_entropy_loss, "", 12},
 };
 

@@ -15,13 +15,17 @@
 namespace reel::imported {
 namespace {
 
-/// Returns the positions of x that the positions of the padded axis show: mirrored at the ends, or
-/// the outermost.
-Tensor padded_positions(std::int64_t size, std::int64_t before, std::int64_t after, bool reflects) {
+/// Returns the positions of x that the positions of the padded axis show: mirrored at the ends
+/// (reflect), from the other end (wrap), or the outermost (edge).
+Tensor padded_positions(std::int64_t size, std::int64_t before, std::int64_t after,
+                        const std::string& mode) {
+  const bool reflects = mode == "reflect";
   std::vector<std::int64_t> positions;
   for (std::int64_t i = -before; i < size + after; ++i) {
     std::int64_t at = reflects ? i : std::clamp(i, std::int64_t{0}, size - 1);
-    if (reflects && size > 1) {
+    if (mode == "wrap") {
+      at = (i % size + size) % size;
+    } else if (reflects && size > 1) {
       const std::int64_t period = 2 * (size - 1);
       at = (at % period + period) % period;
       at = std::min(at, period - at);
@@ -66,16 +70,33 @@ Tensor padded(const Call& call, Tensor x, const PadSpec& spec) {
     } else {
       const std::int64_t size = x.dim(axis).size();
       if (size == 0) call.refuse(str("axis ", axis, " has no element to repeat"));
-      x = gather(x, padded_positions(size, before, after, spec.mode == "reflect"), axis);
+      x = gather(x, padded_positions(size, before, after, spec.mode), axis);
     }
   }
   return is_traced ? where(equal(inside, 1), x, spec.traced_value) : x;
 }
 
+/// Returns the pads of all axes, given those of the axes that input 3 names (from version 18 on).
+template <class T>
+std::vector<T> pads_of_all_axes(const Call& call, const std::vector<T>& given, const T& none) {
+  if (!call.has(3)) return given;
+  const int rank = call.tensor(0).rank();
+  const std::vector<std::int64_t> axes = call.known_integers(3);
+  if (given.size() != 2 * axes.size())
+    call.refuse(str(given.size(), " pads for ", axes.size(), " axes"));
+  std::vector<T> all(2 * static_cast<std::size_t>(rank), none);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<std::size_t>(call.axis_in(axes[i], rank));
+    all[axis] = given[i];
+    all[axis + static_cast<std::size_t>(rank)] = given[i + axes.size()];
+  }
+  return all;
+}
+
 /// Returns x with numbers of elements added that only a run knows. Throws AssertionError if the run
 /// finds a negative one.
 Tensor padded_in_a_run(const Call& call, Tensor x, const Tensor& value) {
-  const std::vector<Number> counts = elements_of(call, 1);
+  const std::vector<Number> counts = pads_of_all_axes(call, elements_of(call, 1), Number{0, {}});
   const auto rank = static_cast<std::size_t>(x.rank());
   if (counts.size() != 2 * rank) call.refuse(str(counts.size(), " pads for rank ", rank));
   const auto more = [&](std::size_t axis, const Number& count) {
@@ -104,7 +125,8 @@ Tensor padded_in_a_run(const Call& call, Tensor x, const Tensor& value) {
 Values run_pad(const Call& call) {
   PadSpec spec;
   spec.mode = call.text("mode", "constant");
-  if (spec.mode != "constant" && spec.mode != "reflect" && spec.mode != "edge")
+  if (spec.mode != "constant" && spec.mode != "reflect" && spec.mode != "edge" &&
+      spec.mode != "wrap")
     call.refuse(str("the mode ", spec.mode, " is not supported"));
   if (call.version() >= 11 && !call.is_known(1) && spec.mode == "constant") {
     const Tensor zero = scalar(0, call.tensor(0).dtype());
@@ -112,7 +134,7 @@ Values run_pad(const Call& call) {
         0, padded_in_a_run(call, call.tensor(0), call.has(2) ? scalar_of(call.tensor(2)) : zero))};
   }
   if (call.version() >= 11) {
-    spec.pads = call.known_integers(1);
+    spec.pads = pads_of_all_axes(call, call.known_integers(1), std::int64_t{0});
     if (call.has(2) && call.is_known(2))
       spec.value = call.known_numbers(2).at(0);
     else if (call.has(2))

@@ -10,7 +10,7 @@ namespace {
 
 using Reduce = Tensor (*)(const Tensor&, const Axes&, Keep);
 
-/// Returns the axes of a reduction. ReduceSum has them as an input from version 13 on.
+/// Returns the axes of a reduction: an attribute, or an input from version 18 on (ReduceSum: 13).
 Axes axes_of(const Call& call) {
   const Tensor& x = call.tensor(0);
   std::vector<std::int64_t> given = call.integers("axes");
@@ -32,6 +32,13 @@ template <Reduce fn>
 Values run_reduce(const Call& call) {
   return reduced(call,
                  [](const Tensor& x, const Axes& axes, Keep keep) { return fn(x, axes, keep); });
+}
+/// The extreme one of booleans: true is above false.
+template <Reduce fn, Reduce of_booleans>
+Values run_extreme(const Call& call) {
+  return reduced(call, [](const Tensor& x, const Axes& axes, Keep keep) {
+    return x.dtype() == boolean ? of_booleans(x, axes, keep) : fn(x, axes, keep);
+  });
 }
 Values run_reduce_l1(const Call& call) {
   return reduced(
@@ -72,24 +79,26 @@ Values run_position(const Call& call) {
   return {Value::of(x.dim(axis).size() - 1 - from_end)};
 }
 
-Values run_cumsum(const Call& call) {
+template <Tensor (*fn)(const Tensor&, const Axis&, Cumulative)>
+Values run_cumulative(const Call& call) {
   const Tensor& x = call.tensor(0);
   const int axis = call.axis_in(call.known_integer(1), x.rank());
   return {call.stored_like(
-      0, cumsum(x, axis, {call.flag("exclusive", false), call.flag("reverse", false)}))};
+      0, fn(x, axis, {call.flag("exclusive", false), call.flag("reverse", false)}))};
 }
 
 const Rule kRules[] = {
     {"ArgMax", run_position<argmax>},
     {"ArgMin", run_position<argmin>},
-    {"CumSum", run_cumsum, "", 11},
+    {"CumProd", run_cumulative<cumprod>, "", 26},
+    {"CumSum", run_cumulative<cumsum>, "", 11},
     {"ReduceL1", run_reduce_l1},
     {"ReduceL2", run_reduce_l2},
     {"ReduceLogSum", run_reduce_log_sum},
     {"ReduceLogSumExp", run_reduce<logsumexp>},
-    {"ReduceMax", run_reduce<max>},
+    {"ReduceMax", run_extreme<max, any>},
     {"ReduceMean", run_reduce_mean},
-    {"ReduceMin", run_reduce<min>},
+    {"ReduceMin", run_extreme<min, all>},
     {"ReduceProd", run_reduce<prod>},
     {"ReduceSum", run_reduce<sum>},
     {"ReduceSumSquare", run_reduce_sum_square},

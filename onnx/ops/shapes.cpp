@@ -335,6 +335,25 @@ Values run_reverse_sequence(const Call& call) {
   return {call.like(0, time == 0 ? transpose_first_two(reversed) : reversed)};
 }
 
+/// Cuts or pads axes to given sizes, at both ends alike.
+Values run_center_crop_pad(const Call& call) {
+  Tensor x = call.tensor(0);
+  const std::vector<std::int64_t> sizes = call.known_integers(1);
+  std::vector<std::int64_t> axes = call.integers("axes");
+  if (!call.has_attribute("axes"))
+    for (int axis = 0; axis < x.rank(); ++axis) axes.push_back(axis);
+  if (axes.size() != sizes.size())
+    call.refuse(str(sizes.size(), " sizes for ", axes.size(), " axes"));
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const int axis = call.axis_in(axes[i], x.rank());
+    const std::int64_t size = x.dim(axis).size(), more = sizes[i] - size;
+    if (sizes[i] < 0) call.refuse(str("a size is ", sizes[i]));
+    if (more < 0) x = slice(x, axis, -more / 2, -more / 2 + sizes[i]);
+    if (more > 0) x = pad(x, axis, more / 2, more - more / 2);
+  }
+  return {call.like(0, x)};
+}
+
 Values run_trilu(const Call& call) {
   const Tensor& x = call.tensor(0);
   if (x.rank() < 2) call.refuse(str("takes matrices, got ", x.type()));
@@ -346,6 +365,7 @@ Values run_trilu(const Call& call) {
 }
 
 const Rule kRules[] = {
+    {"CenterCropPad", run_center_crop_pad, "", 18},
     {"Concat", run_concat},
     {"DepthToSpace", run_depth_to_space},
     {"Expand", run_expand, "", 8},

@@ -94,13 +94,44 @@ Tensor with_size(const Tensor& x, int axis, std::int64_t size) {
   return there >= size ? slice(x, axis, 0, size) : pad(x, axis, 0, size - there);
 }
 
+/// Returns the real signal of `size` samples whose first frequencies are given along the last axis;
+/// the others are their complex conjugates.
+Tensor real_signal(const Call& call, const Complex& x, std::int64_t size) {
+  const std::int64_t bins = x.re.dim(-1).size();
+  if (size < 1 || size > kMaxSamples)
+    call.refuse(str("transforms 1 to ", kMaxSamples, " samples, got ", size));
+  const auto weight = [&](std::int64_t bin) {
+    const bool is_single = bin == 0 || 2 * bin == size;
+    return (is_single ? 1. : 2.) / static_cast<double>(size);
+  };
+  const auto angle = [&](std::int64_t bin, std::int64_t i) {
+    return kTurn * static_cast<double>(bin * i % size) / static_cast<double>(size);
+  };
+  const DType dtype = x.re.dtype();
+  const Tensor cosines = matrix(
+      bins, size, dtype, [&](auto bin, auto i) { return weight(bin) * std::cos(angle(bin, i)); });
+  const Tensor sines = matrix(
+      bins, size, dtype, [&](auto bin, auto i) { return weight(bin) * std::sin(angle(bin, i)); });
+  const Tensor signal = matmul(x.re, cosines);
+  return stack({x.im.is_defined() ? signal - matmul(x.im, sines) : signal}, signal.rank());
+}
+
+/// The axis is an attribute; from version 20 on an input.
 Values run_dft(const Call& call) {
   Tensor x = call.tensor(0);
   if (x.rank() < 2) call.refuse(str("takes two axes and more, got ", x.type()));
-  const int axis = call.axis(1);
+  const bool is_inverse = call.flag("inverse", false), is_one_sided = call.flag("onesided", false);
+  const int axis = call.version() < 20
+                       ? call.axis(1)
+                       : call.axis_in(call.has(2) ? call.known_integer(2) : -2, x.rank());
   if (axis == x.rank() - 1) call.refuse("the last axis has the parts of complex numbers");
-  if (call.has(1)) x = with_size(x, axis, call.known_integer(1));
-  const std::int64_t size = x.dim(axis).size();
+  const bool is_real = is_inverse && is_one_sided;  // the result
+  std::int64_t size = x.dim(axis).size();
+  if (call.has(1))
+    size = call.known_integer(1);
+  else if (is_real)
+    size = std::max<std::int64_t>(2 * (size - 1), 1);
+  x = with_size(x, axis, is_real ? size / 2 + 1 : size);
   std::vector<Axis> to_end, back;
   for (int i = 0; i + 1 < x.rank(); ++i)
     if (i != axis) to_end.emplace_back(i);
@@ -111,9 +142,10 @@ Values run_dft(const Call& call) {
   Complex parts = parts_of(call, x);
   parts.re = transpose(parts.re, Axes(to_end));
   if (parts.im.is_defined()) parts.im = transpose(parts.im, Axes(to_end));
-  const std::int64_t bins = call.flag("onesided", false) ? size / 2 + 1 : size;
-  return {call.like(
-      0, transpose(transformed(call, parts, bins, call.flag("inverse", false)), Axes(back)))};
+  const Tensor y = is_real
+                       ? real_signal(call, parts, size)
+                       : transformed(call, parts, is_one_sided ? size / 2 + 1 : size, is_inverse);
+  return {call.like(0, transpose(y, Axes(back)))};
 }
 
 Values run_stft(const Call& call) {

@@ -10,6 +10,7 @@
 #include "reel/core/functions/products.h"
 #include "reel/core/functions/reductions.h"
 #include "reel/core/functions/shape.h"
+#include "reel/onnx/ops/windows.h"
 #include "reel/onnx/registry.h"
 
 namespace reel::imported {
@@ -17,24 +18,19 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// The windows along one axis.
-struct AxisWindow {
-  std::int64_t size, kernel, stride, dilation, before, after, count;
-  /// Returns the positions that windows read, one window behind another.
-  Sizes positions() const {
-    Sizes result;
-    for (std::int64_t o = 0; o < count; ++o)
-      for (std::int64_t k = 0; k < kernel; ++k) result.push_back(o * stride + k * dilation);
-    return result;
-  }
-};
-using Windows = std::vector<AxisWindow>;
-
 std::int64_t element(const Sizes& list, std::size_t i, std::int64_t otherwise) {
   return i < list.size() ? list[i] : otherwise;
 }
 
-/// Reads strides, dilations and pads of the axes behind the first two.
+}  // namespace
+
+std::vector<std::int64_t> AxisWindow::positions() const {
+  Sizes result;
+  for (std::int64_t o = 0; o < count; ++o)
+    for (std::int64_t k = 0; k < kernel; ++k) result.push_back(o * stride + k * dilation);
+  return result;
+}
+
 Windows windows_of(const Call& call, const Tensor& x, const Sizes& kernel) {
   const Sizes strides = call.integers("strides"), dilations = call.integers("dilations"),
               pads = call.integers("pads");
@@ -66,20 +62,21 @@ Windows windows_of(const Call& call, const Tensor& x, const Sizes& kernel) {
     if (room < 0)
       call.refuse(str("the kernel reaches over ", reach, " elements, more than there are"));
     at.count = room / at.stride + 1;
-    if (call.flag("ceil_mode", false) && room % at.stride) {
+    // A further window must begin at an element or in the padding before them.
+    if (call.flag("ceil_mode", false) && room % at.stride &&
+        at.count * at.stride < at.size + at.before) {
       ++at.count;
-      at.after += at.stride - room % at.stride;
+      at.beyond = at.stride - room % at.stride;
     }
     windows.push_back(at);
   }
   return windows;
 }
 
-/// Returns the windows: [N, C, o1, k1, o2, k2, ...].
 Tensor unfolded(Tensor x, const Windows& windows, double padding) {
   for (std::size_t i = windows.size(); i-- > 0;) {
     const int axis = static_cast<int>(i) + 2;
-    x = pad(x, axis, windows[i].before, windows[i].after, padding);
+    x = pad(x, axis, windows[i].before, windows[i].after + windows[i].beyond, padding);
     Dims dims = x.dims();
     x = gather(x, tensor(windows[i].positions()), axis);
     dims[i + 2] = Dim(windows[i].count);
@@ -89,12 +86,15 @@ Tensor unfolded(Tensor x, const Windows& windows, double padding) {
   return x;
 }
 
-/// Return the axes of the kernel, and of the places, in the result of unfolded().
 std::vector<Axis> kernel_axes(std::size_t count) {
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < count; ++i) axes.emplace_back(static_cast<int>(3 + 2 * i));
   return axes;
 }
+
+namespace {
+
+/// Returns the axes of the places in the result of unfolded().
 std::vector<Axis> place_axes(std::size_t count) {
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < count; ++i) axes.emplace_back(static_cast<int>(2 + 2 * i));
@@ -122,8 +122,9 @@ Tensor channels_second(const Tensor& x) {
   return transpose(x, Axes(order));
 }
 
-Values run_conv(const Call& call) {
-  const Tensor &x = call.tensor(0), &weight = call.tensor(1);
+}  // namespace
+
+Tensor convolved(const Call& call, const Tensor& x, const Tensor& weight) {
   const std::int64_t groups = call.integer("group", 1);
   Sizes kernel = weight.shape();
   if (kernel.size() < 3) call.refuse(str("weights are ", weight.type()));
@@ -146,7 +147,13 @@ Values run_conv(const Call& call) {
   const Tensor matrices = transpose(reshape(weight, {groups, outputs / groups, width}), {0, 2, 1});
   const Tensor product_of_rows = transpose(matmul(patches, matrices), {1, 0, 2});
   shape.push_back(outputs);
-  return {call.like(0, with_bias(call, channels_second(reshape(product_of_rows, shape))))};
+  return channels_second(reshape(product_of_rows, shape));
+}
+
+namespace {
+
+Values run_conv(const Call& call) {
+  return {call.like(0, with_bias(call, convolved(call, call.tensor(0), call.tensor(1))))};
 }
 
 /// The transposed map of Conv: each element adds a kernel to the result.
@@ -226,13 +233,9 @@ Values run_average_pool(const Call& call) {
   for (const AxisWindow& at : windows) ones_of.push_back(at.size);
   Tensor counted = ones(Dims(ones_of.begin(), ones_of.end()), x.dtype());
   Windows around = windows;
-  const Sizes pads = call.integers("pads");
   for (std::size_t i = 0; counts_padding && i < windows.size(); ++i) {
-    const std::int64_t after =
-        pads.empty() ? windows[i].after : element(pads, i + windows.size(), 0);
-    counted = pad(counted, static_cast<int>(i) + 2, windows[i].before, after, 1);
-    around[i].before = 0;
-    around[i].after = windows[i].after - after;
+    counted = pad(counted, static_cast<int>(i) + 2, windows[i].before, windows[i].after, 1);
+    around[i].before = around[i].after = 0;
   }
   return {
       call.like(0, sum(unfolded(x, windows, 0), axes) / sum(unfolded(counted, around, 0), axes))};

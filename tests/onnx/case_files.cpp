@@ -87,7 +87,8 @@ std::vector<CaseData> case_data(const CaseFiles& files) {
   }
 }
 
-bool may_give_sizes(const OnnxValue& value) {
+bool may_give_sizes(const std::string& name, const OnnxValue& value) {
+  if (name == "scales" || name == "roi") return true;
   if (value.sequence) return value.sequence->empty() || !is_float(value.sequence->front().dtype());
   return value.tensor && (!is_float(value.tensor->dtype()) || value.tensor->numel() == 1);
 }

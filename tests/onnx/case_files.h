@@ -24,7 +24,8 @@ struct CaseFiles {
 std::vector<CaseFiles> case_files(const std::string& data, const std::string& set);
 /// Returns the runs of a case. Throws OnnxError for types without a dtype.
 std::vector<CaseData> case_data(const CaseFiles& files);
-/// Returns true for inputs that may give sizes: integers, booleans, and single numbers.
-bool may_give_sizes(const OnnxValue& value);
+/// Returns true for inputs that may give sizes: integers, booleans, single numbers, and the numbers
+/// by which Resize scales.
+bool may_give_sizes(const std::string& name, const OnnxValue& value);
 
 }  // namespace reel

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "reel/onnx/proto.h"
+#include "reel/onnx/stored.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/onnx/model_text.h"
@@ -111,6 +112,12 @@ TEST(OnnxDifferencesTest, CastToFloat16RoundsAndArithmeticDoesNot) {
   expect_values(y_of("g (float[3] x) => (float16[3] y) { y = Cast <to = 10> (x) }",
                      tensor({0.1, 70000., 1e-8})),
                 {0.0999755859375, kInf, 0}, 1e-12);
+}
+
+TEST(OnnxDifferencesTest, Float4HasNoNan) {
+  expect_values(
+      imported::stored_as(tensor({kNaN, 1.25, 100.}, f32), imported::ElementType::float4e2m1),
+      {0, 1, 6});
 }
 
 TEST(OnnxDifferencesTest, TheFirstOfEqualElementsIsTheExtremeOne) {

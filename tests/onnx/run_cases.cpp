@@ -97,7 +97,7 @@ Function with_captured_integers(const Form& form, const Function& function) {
   return [=](const Inputs& given) {
     Inputs captured, arguments;
     for (const auto& [name, value] : given)
-      (may_give_sizes(value) ? captured : arguments)[name] = value;
+      (may_give_sizes(name, value) ? captured : arguments)[name] = value;
     const auto of_others = [&](const Inputs& inputs) {
       Inputs all = captured;
       all.insert(inputs.begin(), inputs.end());

@@ -43,7 +43,7 @@ std::vector<SavedCase> data_cases(const std::string& data) {
       for (const bool captures : {false, true}) {
         Inputs captured, arguments;
         for (const auto& [input, value] : inputs)
-          (captures && may_give_sizes(value) ? captured : arguments)[input] = value;
+          (captures && may_give_sizes(input, value) ? captured : arguments)[input] = value;
         const auto f = [&](const Inputs& given) {
           Inputs all = captured;
           all.insert(given.begin(), given.end());

@@ -1,0 +1,13 @@
+// onnx/ops/heads.h — tensors whose last axis holds several heads.
+#pragma once
+
+#include "reel/onnx/call.h"
+
+namespace reel::imported {
+
+/// [N, L, heads D] -> [N, heads, L, D]. Returns a tensor of four axes as it is.
+Tensor heads_apart(const Call& call, const Tensor& x, std::int64_t heads);
+/// [N, heads, L, D] -> [N, L, heads D]
+Tensor heads_together(const Tensor& x);
+
+}  // namespace reel::imported

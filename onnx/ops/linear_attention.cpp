@@ -1,0 +1,150 @@
+// Linear attention and causal convolutions, step by step with a state.
+#include <cmath>
+
+#include "reel/core/base/str.h"
+#include "reel/core/functions/creation.h"
+#include "reel/core/functions/elementwise.h"
+#include "reel/core/functions/products.h"
+#include "reel/core/functions/shape.h"
+#include "reel/frontend/loops/scan.h"
+#include "reel/onnx/ops/sizes.h"
+#include "reel/onnx/registry.h"
+
+namespace reel::imported {
+namespace {
+
+/// Which terms the recurrence S_t = exp(g_t) S_{t-1} + beta_t k_t (v_t - S_{t-1}^T k_t) has.
+struct UpdateRule {
+  bool is_gated, corrects;
+};
+UpdateRule update_rule_of(const Call& call) {
+  const std::string name = call.text("update_rule", "gated_delta");
+  UpdateRule rule{name.starts_with("gated"), name.ends_with("delta")};
+  if (name != "linear" && name != "gated" && name != "delta" && name != "gated_delta")
+    call.refuse(str("the update_rule ", name, " is not supported"));
+  if (rule.is_gated != call.has(4) || rule.corrects != call.has(5))
+    call.refuse(str("the inputs decay and beta do not fit the update_rule ", name));
+  return rule;
+}
+
+/// The dims of a node. Queries have `groups` heads for each head of keys.
+struct LinearAttentionDims {
+  Dim time, batch, heads, groups, keys, values;
+};
+
+Dim named_like(const char* name, const Dim& axis) {
+  return axis.has_size() ? Dim(name, axis.size()) : Dim(name, axis.lengths());
+}
+
+LinearAttentionDims dims_of(const Call& call) {
+  const std::int64_t heads = call.integer("q_num_heads", 0),
+                     kv_heads = call.integer("kv_num_heads", 0);
+  const Tensor &query = call.tensor(0), &value = call.tensor(2);
+  if (heads < 1 || kv_heads < 1 || heads % kv_heads || query.rank() != 3 || value.rank() != 3 ||
+      query.dim(2).size() % heads || value.dim(2).size() % kv_heads)
+    call.refuse(str(heads, " heads of queries and ", kv_heads, " of keys do not fit ", query.type(),
+                    " and ", value.type()));
+  return {named_like("time", query.dim(1)),
+          named_like("batch", query.dim(0)),
+          Dim("heads", kv_heads),
+          Dim("groups", heads / kv_heads),
+          Dim("keys", query.dim(2).size() / heads),
+          Dim("values", value.dim(2).size() / kv_heads)};
+}
+
+/// Returns an input with the time steps in front, in f32. inner: the dims of its last axis.
+Tensor steps_of(const Call& call, std::size_t input, const LinearAttentionDims& dims,
+                const Dims& inner) {
+  const Tensor& x = call.tensor(input);
+  std::int64_t width = 1;
+  for (const Dim& dim : inner) width *= dim.size();
+  if (x.rank() != 3 || x.dim(2) != Dim(width))
+    call.refuse(str("input ", input, " is ", x.type(), ", whose last axis is not ", width));
+  Dims all{dims.time, dims.batch};
+  all.insert(all.end(), inner.begin(), inner.end());
+  return reshape(cast(transpose(x, {1, 0, 2}), f32), all);
+}
+
+Values run_linear_attention(const Call& call) {
+  const UpdateRule rule = update_rule_of(call);
+  const LinearAttentionDims dims = dims_of(call);
+  const Dim &time = dims.time, &batch = dims.batch, &heads = dims.heads, &groups = dims.groups,
+            &keys = dims.keys, &values = dims.values;
+  const double given = call.number("scale", 0);
+  const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(keys.size()));
+
+  Tensors xs{steps_of(call, 0, dims, {heads, groups, keys}), steps_of(call, 1, dims, {heads, keys}),
+             steps_of(call, 2, dims, {heads, values})};
+  if (rule.is_gated) {
+    const bool is_of_head = call.tensor(4).dim(2) == Dim(heads.size());
+    xs.push_back(exp(steps_of(call, 4, dims, is_of_head ? Dims{heads} : Dims{heads, keys})));
+  }
+  if (rule.corrects) {
+    const bool is_shared = call.tensor(5).dim(2) == Dim(1);  // by all heads
+    xs.push_back(steps_of(call, 5, dims, is_shared ? Dims() : Dims{heads}));
+    if (is_shared) xs.back() = reshape(xs.back(), Dims{time, batch});
+  }
+  const Dims of_state{batch, heads, keys, values};
+  const Tensor initial =
+      call.has(3) ? cast(reshape(call.tensor(3), of_state), f32) : zeros(of_state);
+  const Dim output("output", heads.size() * groups.size() * values.size());
+  const auto step = [&](const Tensors& x, const Tensor& given_state) {
+    Tensor state = given_state, update = x[2];
+    if (rule.is_gated) state = state * x[3];
+    if (rule.corrects) {
+      const Tensor error = update - matmul(x[1], state, keys);
+      update = x[rule.is_gated ? 4 : 3] * error;
+    }
+    state = state + expand(x[1], of_state) * expand(update, of_state);
+    const Tensor y = transpose(matmul(x[0], state, keys) * scale,
+                               Axes(std::vector<Axis>{batch, heads, groups, values}));
+    return std::pair{merge_dims(y, Axes(std::vector<Axis>{heads, groups, values}), output),
+                     transpose(state, Axes(std::vector<Axis>{batch, heads, keys, values}))};
+  };
+  const auto [ys, last, trips] = scan(Scan{
+      .spatial_dim = time, .initial = initial, .xs = xs, .body = step, .name = call.node().name});
+  const Tensor& query = call.tensor(0);
+  const Tensor plain = reshape(ys, Dims{query.dim(1), query.dim(0), Dim(output.size())});
+  const Tensor state =
+      reshape(last, Dims{query.dim(0), Dim(heads.size()), Dim(keys.size()), Dim(values.size())});
+  const ElementType state_type = call.has(3) ? call.type(3) : call.type(0);
+  return {call.stored_like(0, cast(transpose(plain, {1, 0, 2}), query.dtype())),
+          Value::of(stored_as(cast(state, dtype_of(state_type).value_or(f32)), state_type),
+                    state_type)};
+}
+
+/// A depthwise convolution that reads the elements up to its own position. x: [N, C, L].
+Values run_causal_conv(const Call& call) {
+  const Tensor &x = call.tensor(0), &weight = call.tensor(1);
+  if (x.rank() != 3 || weight.rank() != 3 || weight.dim(0) != x.dim(1) || weight.dim(1) != Dim(1))
+    call.refuse(str("weights ", weight.type(), " do not fit ", x.type()));
+  const std::int64_t width = weight.dim(2).size(), past = width - 1;
+  const Tensor before =
+      call.has(3) ? call.tensor(3) : zeros({x.dim(0), x.dim(1), Dim(past)}, x.dtype());
+  const Tensor all = past ? concat({before, x}, 2) : x;
+  Tensor y;
+  for (std::int64_t i = 0; i < width; ++i) {
+    const Tensor elements = slice(all, 2, i, i < past ? std::optional(i - past) : std::nullopt);
+    const Tensor term = elements * slice(reshape(weight, {-1, width}), 1, i, i + 1);
+    y = i ? y + term : term;
+  }
+  if (call.has(2)) y = y + reshape(call.tensor(2), Dims{x.dim(1), Dim(1)});
+  const std::string activation = call.text("activation", "none");
+  if (activation == "silu" || activation == "swish")
+    y = y * sigmoid(y);
+  else if (activation != "none")
+    call.refuse(str("the activation ", activation, " is not supported"));
+  const Tensor state = past ? slice(all, 2, -past) : slice(all, 2, 0, 0);
+  return {call.stored_like(0, y), call.like(0, state)};
+}
+
+const Rule kRules[] = {
+    {"CausalConvWithState", run_causal_conv, "", 27},
+    {"LinearAttention", run_linear_attention, "", 27},
+};
+
+}  // namespace
+
+std::span<const Rule> linear_attention_rules() { return kRules; }
+
+}  // namespace reel::imported

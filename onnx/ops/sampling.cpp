@@ -1,0 +1,352 @@
+// Reading of images at places: GridSample, AffineGrid, RoiAlign, DeformConv.
+#include "reel/onnx/ops/sampling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "reel/core/base/str.h"
+#include "reel/core/functions/creation.h"
+#include "reel/core/functions/elementwise.h"
+#include "reel/core/functions/indices.h"
+#include "reel/core/functions/products.h"
+#include "reel/core/functions/reductions.h"
+#include "reel/core/functions/shape.h"
+#include "reel/onnx/registry.h"
+
+namespace reel::imported {
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+/// Returns places within [low, high], reflected at both ends as often as it takes.
+Tensor reflected(const Tensor& x, double low, double high) {
+  const double extent = high - low;
+  if (extent <= 0) return zeros_like(x) + low;
+  const Tensor rest = mod(abs(x - low), 2 * extent);
+  return where(rest > extent, 2 * extent - rest, rest) + low;
+}
+
+/// The elements that places read along one axis, with their weights.
+struct AxisTaps {
+  Tensors positions, weights;  ///< [N, P] each; positions are i64 within the axis
+};
+
+/// Returns the weights of the four elements around a place. Source: R. G. Keys, Cubic convolution
+/// interpolation for digital image processing, equation (4).
+Tensors cubic_weights(const Tensor& ratio) {
+  constexpr double kA = -0.75;
+  const auto near = [](const Tensor& x) { return ((kA + 2) * x - (kA + 3)) * x * x + 1.; };
+  const auto far = [](const Tensor& x) { return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA; };
+  return {far(ratio + 1), near(ratio), near(1 - ratio), far(2 - ratio)};
+}
+
+AxisTaps taps_along(const Tensor& given, std::int64_t size, const SampleOptions& options) {
+  using Kind = SampleOptions::Kind;
+  const double last = static_cast<double>(size - 1);
+  const double low = options.align_corners ? 0 : -0.5,
+               high = options.align_corners ? last : last + 0.5;
+  const auto moved_inside = [&](const Tensor& x) {
+    if (options.outside == OutsidePolicy::border) return clip(x, 0., last);
+    if (options.outside == OutsidePolicy::reflection)
+      return clip(reflected(x, low, high), 0., last);
+    return x;
+  };
+  // The cubic kernel reads elements outside each on its own; the others move the place.
+  const bool is_cubic = options.kind == Kind::cubic;
+  const Tensor place = is_cubic ? given : moved_inside(given);
+  const Tensor left = options.kind == Kind::nearest ? round(place) : floor(place);
+  const Tensor ratio = place - left;
+  Tensors weights;
+  int first = 0;
+  if (options.kind == Kind::nearest) {
+    weights = {ones_like(place)};
+  } else if (is_cubic) {
+    weights = cubic_weights(ratio);
+    first = -1;
+  } else {
+    weights = {1 - ratio, ratio};
+  }
+  AxisTaps taps;
+  for (std::size_t t = 0; t < weights.size(); ++t) {
+    Tensor at = left + static_cast<double>(first + static_cast<int>(t));
+    if (is_cubic) at = moved_inside(at);
+    const Tensor is_inside = at >= 0. && at <= last;
+    taps.weights.push_back(where(is_inside, weights[t], 0.));
+    taps.positions.push_back(cast(where(is_inside, at, 0.), i64));
+  }
+  return taps;
+}
+
+}  // namespace
+
+Tensors sampled_terms(const Tensor& x, const Tensors& places, const SampleOptions& options) {
+  const Sizes sizes = x.shape();
+  std::int64_t elements = 1;
+  for (std::size_t i = 2; i < sizes.size(); ++i) elements *= sizes[i];
+  const Tensor flat = transpose(reshape(x, {sizes[0], sizes[1], elements}), {0, 2, 1});
+  // All combinations of the elements along each axis.
+  Tensors positions{Tensor()}, weights{Tensor()};
+  for (std::size_t axis = 0; axis < places.size(); ++axis) {
+    const std::int64_t size = sizes[axis + 2];
+    const AxisTaps taps = taps_along(places[axis], size, options);
+    Tensors next_positions, next_weights;
+    for (std::size_t i = 0; i < positions.size(); ++i)
+      for (std::size_t t = 0; t < taps.positions.size(); ++t) {
+        next_positions.push_back(axis ? positions[i] * size + taps.positions[t]
+                                      : taps.positions[t]);
+        next_weights.push_back(axis ? weights[i] * taps.weights[t] : taps.weights[t]);
+      }
+    positions = std::move(next_positions);
+    weights = std::move(next_weights);
+  }
+  Tensors terms;
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    const Sizes shape = weights[i].shape();
+    const Tensor read = gather(flat, positions[i], 1, {.batch_dims = 1});  // [N, P, C]
+    const Tensor weight = reshape(weights[i], {shape[0], shape[1], 1});
+    // NaN and infinity without a weight do not count.
+    terms.push_back(transpose(where(equal(weight, 0.), 0., read * weight), {0, 2, 1}));
+  }
+  return terms;
+}
+
+Tensor sampled(const Tensor& x, const Tensors& places, const SampleOptions& options) {
+  Tensor result;
+  for (const Tensor& term : sampled_terms(x, places, options))
+    result = result.is_defined() ? result + term : term;
+  return result;
+}
+
+namespace {
+
+SampleOptions sample_options(const Call& call) {
+  SampleOptions options;
+  const std::string mode = call.text("mode", call.version() < 20 ? "bilinear" : "linear"),
+                    padding = call.text("padding_mode", "zeros");
+  if (mode == "nearest")
+    options.kind = SampleOptions::Kind::nearest;
+  else if (mode == "cubic" || mode == "bicubic")
+    options.kind = SampleOptions::Kind::cubic;
+  else if (mode != "linear" && mode != "bilinear")
+    call.refuse(str("the mode ", mode, " is not supported"));
+  if (padding == "border")
+    options.outside = OutsidePolicy::border;
+  else if (padding == "reflection")
+    options.outside = OutsidePolicy::reflection;
+  else if (padding != "zeros")
+    call.refuse(str("the padding_mode ", padding, " is not supported"));
+  options.align_corners = call.flag("align_corners", false);
+  return options;
+}
+
+/// Reads x at places of a grid, which counts -1 to 1 along each axis, the last one first.
+Values run_grid_sample(const Call& call) {
+  const Tensor &x = call.tensor(0), &grid = call.tensor(1);
+  const Sizes sizes = x.shape(), wanted = grid.shape();
+  const std::size_t axes = sizes.size() - 2;
+  if (sizes.size() < 3 || wanted.size() != sizes.size() || wanted[0] != sizes[0] ||
+      wanted.back() != static_cast<std::int64_t>(axes))
+    call.refuse(str("the grid ", grid.type(), " does not fit ", x.type()));
+  const SampleOptions options = sample_options(call);
+  const std::int64_t count = grid.numel() / std::max<std::int64_t>(wanted[0] * wanted.back(), 1);
+  const Tensor points = reshape(grid, {wanted[0], count, wanted.back()});
+  Tensors places;
+  for (std::size_t i = 0; i < axes; ++i) {
+    const auto size = static_cast<double>(sizes[i + 2]);
+    const Tensor at =
+        cast(gather(points, scalar(wanted.back() - 1 - static_cast<std::int64_t>(i)), 2),
+             x.dtype() == f64 ? f64 : f32);
+    places.push_back(options.align_corners ? (at + 1.) * ((size - 1) / 2)
+                                           : ((at + 1.) * size - 1.) / 2.);
+  }
+  const bool computes = !is_float(x.dtype());
+  Tensor y = sampled(computes ? cast(x, f32) : x, places, options);
+  if (computes) y = cast(y, x.dtype());
+  Sizes result{sizes[0], sizes[1]};
+  result.insert(result.end(), wanted.begin() + 1, wanted.end() - 1);
+  return {call.stored_like(0, reshape(y, result))};
+}
+
+/// Returns the places of all elements of an image, from -1 to 1 along each axis, transformed.
+Values run_affine_grid(const Call& call) {
+  const Tensor& theta = call.tensor(0);
+  Sizes size = call.known_integers(1);
+  if (size.size() < 3 || theta.rank() != 3 ||
+      theta.dim(1) != Dim(static_cast<std::int64_t>(size.size()) - 2) ||
+      theta.dim(2) != Dim(static_cast<std::int64_t>(size.size()) - 1))
+    call.refuse(str("theta ", theta.type(), " does not fit an image of ", size.size(), " axes"));
+  const bool align_corners = call.flag("align_corners", false);
+  size.erase(size.begin(), size.begin() + 2);
+  std::int64_t count = 1;
+  for (const std::int64_t n : size) count *= n;
+  std::vector<double> points;  // [count, axes + 1]: the last axis first, then 1
+  for (std::int64_t p = 0; p < count; ++p) {
+    std::int64_t rest = p;
+    for (std::size_t i = size.size(); i-- > 0;) {
+      const auto n = static_cast<double>(size[i]), at = static_cast<double>(rest % size[i]);
+      points.push_back(!align_corners ? (2 * at + 1) / n - 1 : n > 1 ? 2 * at / (n - 1) - 1 : -1);
+      rest /= size[i];
+    }
+    points.push_back(1);
+  }
+  const auto width = static_cast<std::int64_t>(size.size()) + 1;
+  const Tensor grid = matmul(tensor(points, Dims{Dim(count), Dim(width)}, theta.dtype()),
+                             transpose(theta, {0, 2, 1}));
+  Dims dims{theta.dim(0)};
+  for (const std::int64_t n : size) dims.emplace_back(n);
+  dims.emplace_back(width - 1);
+  return {call.like(0, reshape(grid, dims))};
+}
+
+// ---- Regions ----------------------------------------------------------------------------------
+
+/// The elements that samples of regions read, as RoiAlign counts them: places up to one element
+/// outside are moved to the border, others read 0. places: [R, P].
+Tensor is_near(const Tensor& places, std::int64_t size) {
+  return places >= -1. && places <= static_cast<double>(size);
+}
+
+/// Pools samples of each region: their mean, or their maximum of weighted elements.
+Values run_roi_align(const Call& call) {
+  const Tensor &x = call.tensor(0), &rois = call.tensor(1);
+  const Sizes sizes = x.shape();
+  if (sizes.size() != 4 || rois.rank() != 2) call.refuse(str("does not fit ", x.type()));
+  const std::int64_t height = call.integer("output_height", 1),
+                     width = call.integer("output_width", 1),
+                     given = call.integer("sampling_ratio", 0), count = rois.dim(0).size();
+  const std::string mode = call.text("mode", "avg");
+  if (mode != "avg" && mode != "max") call.refuse(str("the mode ", mode, " is not supported"));
+  const bool is_half_pixel = call.version() >= 16 && call.text("coordinate_transformation_mode",
+                                                               "half_pixel") == "half_pixel";
+  const double scale = call.number("spatial_scale", 1), offset = is_half_pixel ? 0.5 : 0;
+  const auto corner = [&](int i) { return gather(rois, scalar(i), 1) * scale - offset; };
+  const auto extent = [&](int first) {  // of each region
+    const Tensor length = corner(first + 2) - corner(first);
+    return is_half_pixel ? length : maximum(length, 1.);
+  };
+  if (given < 1 && call.is_known(1) == false) call.known_numbers(1);  // throws
+  // Images of the regions, one for each: [R, C, H, W].
+  const Tensor images = gather(x, call.tensor(2), 0);
+  Tensor samples_y, samples_x;
+  std::int64_t rows = given, columns = given;
+  if (given < 1) {  // as many samples as a bin has elements; of all regions alike if they are
+    const auto most = [&](const Tensor& length, std::int64_t bins) {
+      const std::vector<double> all = cast(length, f64).to_vector<double>();
+      double largest = 1;
+      for (const double one : all)
+        largest = std::max(largest, std::ceil(one / static_cast<double>(bins)));
+      return static_cast<std::int64_t>(largest);
+    };
+    rows = most(extent(1), height);
+    columns = most(extent(0), width);
+  }
+  // The number of samples of each region along an axis, [R, 1]: `given`, or its own number.
+  const auto samples_of = [&](const Tensor& length, std::int64_t bins) {
+    if (given > 0) return full({Dim(count), Dim(1)}, static_cast<double>(given), rois.dtype());
+    return reshape(maximum(ceil(length / static_cast<double>(bins)), 1.), {count, 1});
+  };
+  struct AxisSamples {
+    Tensor places, counts;  // [R, bins samples]: the places, and 1 for samples that are there
+    Tensor number;          // [R, 1]
+  };
+  const auto along = [&](int first, std::int64_t bins, std::int64_t samples) {
+    const Tensor length = extent(first), number = samples_of(length, bins);
+    std::vector<double> bin, sample;
+    for (std::int64_t b = 0; b < bins; ++b)
+      for (std::int64_t s = 0; s < samples; ++s)
+        bin.push_back(static_cast<double>(b)), sample.push_back(static_cast<double>(s));
+    const Tensor bin_size = reshape(length / static_cast<double>(bins), {count, 1});
+    const Tensor in_bin = (tensor(sample, {}, rois.dtype()) + 0.5) / number;
+    return AxisSamples{
+        reshape(corner(first), {count, 1}) + (tensor(bin, {}, rois.dtype()) + in_bin) * bin_size,
+        cast(in_bin < 1., rois.dtype()), number};
+  };
+  const AxisSamples ys = along(1, height, rows), xs = along(0, width, columns);
+  const std::int64_t all_rows = height * rows, all_columns = width * columns;
+  const auto for_rows = [&](const Tensor& t) {
+    return reshape(broadcast_to(reshape(t, {count, all_rows, 1}), {count, all_rows, all_columns}),
+                   {count, all_rows * all_columns});
+  };
+  const auto for_columns = [&](const Tensor& t) {
+    return reshape(
+        broadcast_to(reshape(t, {count, 1, all_columns}), {count, all_rows, all_columns}),
+        {count, all_rows * all_columns});
+  };
+  const Tensor py = for_rows(ys.places), px = for_columns(xs.places);
+  SampleOptions options;
+  options.outside = OutsidePolicy::border;
+  const Tensor is_counted = is_near(py, sizes[2]) && is_near(px, sizes[3]) &&
+                            for_rows(ys.counts) > 0 && for_columns(xs.counts) > 0;
+  const Tensors terms = sampled_terms(images, {py, px}, options);
+  Tensor read = terms[0];  // [R, C, P]
+  for (std::size_t t = 1; t < terms.size(); ++t)
+    read = mode == "avg" ? read + terms[t] : maximum(read, terms[t]);
+  const Tensor kept = where(reshape(is_counted, {count, 1, all_rows * all_columns}), read,
+                            mode == "avg" ? 0. : -std::numeric_limits<double>::infinity());
+  const Tensor bins = reshape(kept, {count, sizes[1], height, rows, width, columns});
+  const Tensor number = reshape(ys.number * xs.number, {count, 1, 1, 1});
+  Tensor y = mode == "avg" ? sum(bins, Axes(std::vector<Axis>{3, 5})) / number
+                           : max(bins, Axes(std::vector<Axis>{3, 5}));
+  return {call.like(0, y)};
+}
+
+// ---- Deformed windows -------------------------------------------------------------------------
+
+/// A convolution whose windows read at places that offsets move. Source: arXiv 1811.11168.
+Values run_deform_conv(const Call& call) {
+  const Tensor &x = call.tensor(0), &weight = call.tensor(1), &offset = call.tensor(2);
+  const Sizes sizes = x.shape(), kernel_sizes = weight.shape(), places = offset.shape();
+  const std::int64_t groups = call.integer("group", 1), parts = call.integer("offset_group", 1);
+  if (sizes.size() != 4 || kernel_sizes.size() != 4 || places.size() != 4 || groups < 1 ||
+      parts < 1 || sizes[1] % parts || kernel_sizes[0] % groups ||
+      sizes[1] != kernel_sizes[1] * groups)
+    call.refuse(
+        str("weights ", weight.type(), " and offsets ", offset.type(), " do not fit ", x.type()));
+  const auto element = [&](const char* name, std::size_t i, std::int64_t otherwise) {
+    const Sizes list = call.integers(name);
+    return i < list.size() ? list[i] : otherwise;
+  };
+  const std::int64_t batch = sizes[0], kernel = kernel_sizes[2] * kernel_sizes[3],
+                     area = places[2] * places[3], depth = sizes[1] / parts;
+  if (places[1] != parts * kernel * 2) call.refuse(str("offsets are ", offset.type()));
+  // The places without offsets: [1, kernel, area] for each axis.
+  Tensors at;
+  const Tensor moved = reshape(offset, {batch * parts, kernel, 2, area});
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    std::vector<double> regular;
+    for (std::int64_t k = 0; k < kernel; ++k)
+      for (std::int64_t o = 0; o < area; ++o) {
+        const std::int64_t in_kernel = axis ? k % kernel_sizes[3] : k / kernel_sizes[3];
+        const std::int64_t in_result = axis ? o % places[3] : o / places[3];
+        regular.push_back(static_cast<double>(in_result * element("strides", axis, 1) +
+                                              in_kernel * element("dilations", axis, 1) -
+                                              element("pads", axis, 0)));
+      }
+    const Tensor shift = gather(moved, scalar(static_cast<std::int64_t>(axis)), 2);
+    at.push_back(reshape(shift + tensor(regular, Dims{Dim(kernel), Dim(area)}, x.dtype()),
+                         {batch * parts, kernel * area}));
+  }
+  Tensor read = sampled(reshape(x, {batch * parts, depth, sizes[2], sizes[3]}), at, {});
+  if (call.has(4)) read = read * reshape(call.tensor(4), {batch * parts, 1, kernel * area});
+  // [N, groups, C / groups kernel, area] by the weights of each group.
+  const std::int64_t outputs = kernel_sizes[0] / groups;
+  const Tensor columns = reshape(read, {batch, groups, kernel_sizes[1] * kernel, area});
+  const Tensor matrices = reshape(weight, {groups, outputs, kernel_sizes[1] * kernel});
+  Tensor y = reshape(matmul(matrices, columns), {batch, kernel_sizes[0], places[2], places[3]});
+  if (call.has(3)) y = y + reshape(call.tensor(3), {kernel_sizes[0], 1, 1});
+  return {call.like(0, y)};
+}
+
+const Rule kRules[] = {
+    {"AffineGrid", run_affine_grid, "", 20},
+    {"DeformConv", run_deform_conv, "", 19},
+    {"GridSample", run_grid_sample, "", 16},
+    {"RoiAlign", run_roi_align, "", 10},
+};
+
+}  // namespace
+
+std::span<const Rule> sampling_rules() { return kRules; }
+
+}  // namespace reel::imported
