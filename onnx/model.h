@@ -76,8 +76,8 @@ class OnnxModel {
 ///
 /// Throws IoError if a file cannot be read. Throws OnnxError if the model is damaged or breaks a
 /// rule of ONNX; if it has ops, versions of ops or types without a rule, one error lists all of
-/// them with the names of the nodes. float16 and bfloat16 tensors become f32, integers of fewer
-/// bits i32 or i64.
+/// them with the names of the nodes. Floats of fewer bits become f32, integers of fewer bits i32 or
+/// i64. Initializers of float8 and float4 are constants, no parameters.
 OnnxModel load_onnx(const std::string& path);
 /// Reads a model from the bytes of a file. All tensors must be in it.
 OnnxModel load_onnx_bytes(std::string_view bytes);

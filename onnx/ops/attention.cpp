@@ -63,9 +63,6 @@ Tensor sums_of(const Call& call, const Tensor& probabilities, const Tensor& v) {
   return without_groups(matmul(in_groups(call, probabilities, v.dim(1).size()), for_groups(v)));
 }
 
-/// The softmax in which a row of -inf alone gives NaN, as in ONNX.
-Tensor probabilities_of(const Tensor& scores) { return softmax(scores, Axes(-1)); }
-
 /// Returns a mask such that it is added to scores: booleans become 0 and -inf. A mask that is
 /// shorter than the keys excludes the others.
 Tensor bias_of_mask(const Tensor& mask, const Dim& keys, DType dtype) {
@@ -113,7 +110,7 @@ Values run_attention(const Call& call) {
   const auto precision = static_cast<ElementType>(call.integer("softmax_precision", 1));
   const bool is_double = precision == ElementType::float64;
   const Tensor probabilities =
-      cast(probabilities_of(is_double ? cast(scores, f64) : scores), dtype);
+      cast(softmax(is_double ? cast(scores, f64) : scores, Axes(-1)), dtype);
   const Tensor y = sums_of(call, probabilities, v);
   const Tensor shown[] = {products, capped, scores, probabilities};
   const std::int64_t mode = call.integer("qk_matmul_output_mode", 0);
@@ -140,7 +137,7 @@ Values run_flex_attention(const Call& call) {
     return out[0].tensor;
   };
   const Tensor scores = changed("score_mod", cast(scores_of(call, q, k) * scale, dtype));
-  const Tensor probabilities = changed("prob_mod", probabilities_of(scores));
+  const Tensor probabilities = changed("prob_mod", softmax(scores, Axes(-1)));
   return {call.stored_like(0, sums_of(call, cast(probabilities, v.dtype()), v))};
 }
 

@@ -65,9 +65,11 @@ std::vector<CaseFiles> case_files(const std::string& data, const std::string& se
   for (const auto& entry : fs::directory_iterator(fs::path(data) / set, error)) {
     const std::string folder = entry.path().string();
     if (!fs::exists(folder + "/model.onnx")) continue;
-    CaseFiles files{folder, {}, {}};
+    CaseFiles files{folder, {}, {}, 0};
     const auto model = parsed<::onnx::ModelProto>(folder + "/model.onnx");
     for (const auto& node : model.graph().node()) files.ops.push_back(node.op_type());
+    for (const auto& import : model.opset_import())
+      if (import.domain().empty()) files.op_set = import.version();
     if (files.ops.size() == 1) files.op = files.ops[0];
     cases.push_back(std::move(files));
   }

@@ -18,6 +18,7 @@ struct CaseFiles {
   std::string folder;
   std::string op;                ///< of the only node; empty if there are several
   std::vector<std::string> ops;  ///< of all nodes of the main graph, in order
+  std::int64_t op_set = 0;       ///< of ONNX itself
 };
 
 /// Returns the cases of a set ("node", "simple"), sorted by name. Empty if the data is not there.
