@@ -121,8 +121,8 @@ class Jitted {
   ///
   /// Donation: moved-in tensors with a reference count of one may give their memory to results. A
   /// training step called as model = step(std::move(model), batch) updates its parameters in place.
-  /// Only plans donate, only if no tape is active, and only after the last op that may fail. If the
-  /// call throws, the moved-in arguments are as they were before.
+  /// Only plans donate, only if no tape is active, and only after the last op that may fail, except
+  /// to set_at and its like. If the call throws, the moved-in arguments are as they were before.
   ///
   /// Called while eager mode takes a gradient, it is one op of that gradient: it adds up its own
   /// contributions to a cotangent first, in its own order. The gradient may differ by rounding from

@@ -51,18 +51,16 @@ bool have_types(const Tensors& tensors, const std::vector<TensorType>& types) {
       [](const Tensor& tensor, const TensorType& type) { return tensor.block()->type == type; });
 }
 
-/// Returns true if a run makes dims that no input has: types of one run then differ from the next.
+/// Returns true if results have dims that no input has: each run makes them anew, so that the types
+/// of one run differ from the next. A plan may use its other dims in every run.
 bool bears_dims(const Graph& graph) {
   std::unordered_set<const DimNode*> given;
   for (const ValueId v : graph.inputs)
     for_each_bound(graph.types[v], [&](const Dim& dim) { given.insert(dim.node()); });
   bool result = false;
-  const auto look = [&](const Dim& symbol) { result = result || !given.count(symbol.node()); };
-  for (const OpRecord& record : graph.records) {
-    if (record.attrs)
-      record.attrs->each_symbol([&](const Dim& symbol) { for_each_symbol(symbol, look); });
-    for (const ValueId v : graph.outputs_of(record)) for_each_symbol(graph.types[v], look);
-  }
+  for (const ValueId v : graph.outputs)
+    for_each_symbol(graph.types[v],
+                    [&](const Dim& symbol) { result = result || !given.count(symbol.node()); });
   return result;
 }
 

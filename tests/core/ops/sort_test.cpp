@@ -102,7 +102,7 @@ TEST_P(TopKTest, NanIsTheLargestAsInArgmax) {
 }
 
 /// Long lines are compared by blocks; a stable sort tells the order.
-TEST_P(TopKTest, OfALongLineIsTheBeginningOfTheSortedLine) {
+TEST_P(TopKTest, ALongLineGivesTheBeginningOfTheSortedLine) {
   for (const DType dtype : {f32, f64, i32})
     for (const int period : {7, 1009}) {
       std::vector<double> line;

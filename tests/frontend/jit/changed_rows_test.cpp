@@ -41,7 +41,7 @@ std::pair<Tensor, Tensor> replaced_then_read(Tensor x, const Tensor& at, const T
   return {y, gather(sum(y, 1), index, 0)};
 }
 
-TEST_P(ChangedRowsTest, AreWrittenInPlaceBeforeAnOpThatMayFail) {
+TEST_P(ChangedRowsTest, RowsAreWrittenInPlaceBeforeAnOpThatMayFail) {
   const auto f = jitted(replaced_then_read);
   Tensor x = rows_of_numbers();
   const void* const place = place_of(x);
@@ -54,7 +54,7 @@ TEST_P(ChangedRowsTest, AreWrittenInPlaceBeforeAnOpThatMayFail) {
   expect_values(sum(x, 1), {-64, -64, -64, 192, 256, 320, 384, 448});
 }
 
-TEST_P(ChangedRowsTest, AreAsBeforeIfALaterOpFails) {
+TEST_P(ChangedRowsTest, RowsAreAsBeforeIfALaterOpFails) {
   const auto f = jitted(replaced_then_read);
   Tensor x = rows_of_numbers();
   const void* const place = place_of(x);
@@ -70,7 +70,7 @@ TEST_P(ChangedRowsTest, AreAsBeforeIfALaterOpFails) {
   expect_values(sum(y, 1), {0, 64, -64, 192, 256, 320, 384, 448});
 }
 
-TEST_P(ChangedRowsTest, OfEqualNumbersAreAsBeforeIfALaterOpFails) {
+TEST_P(ChangedRowsTest, RowsOfEqualNumbersAreAsBeforeIfALaterOpFails) {
   const auto f = jitted([](Tensor x, const Tensor& at, const Tensor& index) {
     const Tensor y = set_at(std::move(x), at, stack({row(10), row(11), row(12)}, 0), 0);
     return std::pair{y, gather(sum(y, 1), index, 0)};
@@ -83,7 +83,7 @@ TEST_P(ChangedRowsTest, OfEqualNumbersAreAsBeforeIfALaterOpFails) {
                 {0, 64 * 11, 128, 192, 256, 64 * 12, 384, 448});
 }
 
-TEST_P(ChangedRowsTest, StayIfTheTableIsHeld) {
+TEST_P(ChangedRowsTest, AHeldTableStays) {
   const auto f = jitted(replaced_then_read);
   Tensor x = rows_of_numbers();
   const Tensor held = x, view = reshape(held, {512});
@@ -93,7 +93,7 @@ TEST_P(ChangedRowsTest, StayIfTheTableIsHeld) {
   expect_values(view, numbers_of(rows_of_numbers()));
 }
 
-TEST_P(ChangedRowsTest, OfATableThatIsReadLaterStayUntilThen) {
+TEST_P(ChangedRowsTest, ATableThatIsReadLaterStaysUntilThen) {
   const auto f = jitted([](const Tensor& x, const Tensor& index) {
     const Tensor y = set_at(x, 3, row(-1), 0);
     return std::tuple{y, sum(x), gather(sum(y, 1), index, 0)};
@@ -103,7 +103,7 @@ TEST_P(ChangedRowsTest, OfATableThatIsReadLaterStayUntilThen) {
   expect_values(total, {-64});
 }
 
-TEST_P(ChangedRowsTest, AreChangedOnceMoreByTheNextOps) {
+TEST_P(ChangedRowsTest, TheNextOpsChangeRowsOnceMore) {
   const auto f = jitted([](Tensor x, const Tensor& index) {
     Tensor y = set_at(std::move(x), 3, row(-1), 0);
     y = set_at(std::move(y), index, row(2), 0);  // may fail
@@ -116,7 +116,7 @@ TEST_P(ChangedRowsTest, AreChangedOnceMoreByTheNextOps) {
   expect_values(slice(f(std::move(x), scalar(4)), 1, 0, 1), {0, 128, 256, -128, 256, 640, 5, 6});
 }
 
-TEST_P(ChangedRowsTest, OfSeveralTablesAreWrittenBeforeLoops) {
+TEST_P(ChangedRowsTest, SeveralTablesAreWrittenBeforeLoops) {
   const auto f = jitted([](std::vector<Tensor> tables, const Tensor& at, const Tensor& index) {
     Tensor total = scalar(0.0, f32);
     for (Tensor& x : tables) {
@@ -140,7 +140,7 @@ TEST_P(ChangedRowsTest, OfSeveralTablesAreWrittenBeforeLoops) {
   }
 }
 
-TEST_P(ChangedRowsTest, OfMoreThanHalfTheTableAreCopied) {
+TEST_P(ChangedRowsTest, MoreThanHalfTheTableIsCopied) {
   const auto f = jitted([](Tensor x, const Tensor& index) {
     const Tensor y = set_slice(std::move(x), 1, full({7, 64}, 3, f32), 0);
     return std::pair{y, gather(sum(y, 1), index, 0)};
@@ -151,7 +151,7 @@ TEST_P(ChangedRowsTest, OfMoreThanHalfTheTableAreCopied) {
   expect_values(sum(f(std::move(x), scalar(1)).first, 1), {0, 192, 192, 192, 192, 192, 192, 192});
 }
 
-TEST_P(ChangedRowsTest, AlongAnInnerAxisAreWrittenInPlace) {
+TEST_P(ChangedRowsTest, RowsAlongAnInnerAxisAreWrittenInPlace) {
   const Dim batch("batch", 2), place("place", 8), feature("feature", 64);
   const auto f = jitted([&](Tensor x, const Tensor& at, const Tensor& value, const Tensor& index) {
     const Tensor y = set_at(std::move(x), at, value, place);
@@ -169,7 +169,7 @@ TEST_P(ChangedRowsTest, AlongAnInnerAxisAreWrittenInPlace) {
   expect_values(sum(y, feature) / 64.0, {0, 1, 2, 10, 4, 5, 6, 7, 0, 1, 2, 20, 4, 5, 6, 7});
 }
 
-TEST(EagerRowsTest, AlongAnInnerAxisAreWrittenInPlace) {
+TEST(EagerRowsTest, RowsAlongAnInnerAxisAreWrittenInPlace) {
   Tensor x = zeros({2, 3, 2});
   const void* const address = place_of(x);
   x = set_at(std::move(x), tensor({2, 0, 2}, {3}, i32), reshape(cast(range(12), f32), {2, 3, 2}),
