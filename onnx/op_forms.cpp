@@ -8,7 +8,7 @@
 namespace reel::imported {
 namespace {
 
-// The forms of all ops of ONNX up to op set 27, and of the preview domains with rules. Source: the
+// The forms of all ops of ONNX up to op set 27, and of ops with rules in other domains. Source: the
 // schemas of ONNX 1.22 (docs/Changelog.md).
 //
 //   OP VERSIONS INPUTS>OUTPUTS ATTRIBUTE:TYPE...
@@ -365,6 +365,12 @@ Upsample 10 -
 Where 9,16 rrr>r
 Xor 1 rr>r axis:i broadcast:i
 Xor 7 rr>r
+ai.onnx.ml.ArrayFeatureExtractor 1 rr>r
+ai.onnx.ml.Binarizer 1 r>r threshold:f
+ai.onnx.ml.TreeEnsemble 5 r>r aggregate_function:i leaf_targetids:I! leaf_weights:t!
+  membership_values:t n_targets:i nodes_falseleafs:I! nodes_falsenodeids:I! nodes_featureids:I!
+  nodes_hitrates:t nodes_missing_value_tracks_true:I nodes_modes:t! nodes_splits:t!
+  nodes_trueleafs:I! nodes_truenodeids:I! post_transform:i tree_roots:I!
 ai.onnx.preview.FlexAttention 1 rrr>r prob_mod:g scale:f score_mod:g softmax_precision:i
 ai.onnx.preview.training.Adagrad 1 rrv1>v1 decay_factor:f epsilon:f norm_coefficient:f
 ai.onnx.preview.training.Adam 1 rrv1>v1 alpha:f beta:f epsilon:f norm_coefficient:f
@@ -372,8 +378,6 @@ ai.onnx.preview.training.Adam 1 rrv1>v1 alpha:f beta:f epsilon:f norm_coefficien
 ai.onnx.preview.training.Gradient 1 v1>v1 xs:S! y:s! zs:S
 ai.onnx.preview.training.Momentum 1 rrv1>v1 alpha:f! beta:f! mode:s! norm_coefficient:f!
 )";
-
-constexpr std::string_view kPreviewDomains = "ai.onnx.preview.";
 
 /// Splits at a character; without empty parts.
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -428,9 +432,9 @@ void add_line(Table& table, std::string_view line) {
   const std::vector<std::string_view> words = split(line, ' ');
   std::string_view op = words[0];
   std::string_view domain;
-  if (op.starts_with(kPreviewDomains)) {
-    domain = op.substr(0, op.rfind('.'));
-    op.remove_prefix(domain.size() + 1);
+  if (const std::size_t dot = op.rfind('.'); dot != std::string_view::npos) {
+    domain = op.substr(0, dot);
+    op.remove_prefix(dot + 1);
   }
   Versions& versions = table[{std::string(domain), std::string(op)}];
   for (const std::string_view version : split(words[1], ',')) {

@@ -20,7 +20,8 @@ std::map<std::string, std::vector<const Rule*>, std::less<>> make_table() {
                            attention_rules(),  linear_attention_rules(),
                            bit_rules(),        box_rules(),
                            lp_pool_rules(),    quantized_rules(),
-                           resize_rules(),     sampling_rules()})
+                           resize_rules(),     sampling_rules(),
+                           tree_rules()})
     for (const Rule& rule : rules) table[rule.op].push_back(&rule);
   return table;
 }

@@ -10,6 +10,7 @@
 namespace reel::imported {
 
 inline constexpr const char* kTraining = "ai.onnx.preview.training";
+inline constexpr const char* kMachineLearning = "ai.onnx.ml";
 inline constexpr const char* kPreview = "ai.onnx.preview";
 inline constexpr int kLatestVersion = 27;  ///< of the op set of ONNX itself
 
@@ -57,5 +58,6 @@ std::span<const Rule> lp_pool_rules();
 std::span<const Rule> quantized_rules();
 std::span<const Rule> resize_rules();
 std::span<const Rule> sampling_rules();
+std::span<const Rule> tree_rules();
 
 }  // namespace reel::imported

@@ -43,8 +43,10 @@ void make_sequences(::onnx::GraphProto& graph, const std::set<std::string>& name
 }  // namespace
 
 std::string model_bytes(const std::string& text, int version) {
+  const bool has_trees = text.find("ai.onnx.ml.") != std::string::npos;
   std::string whole = str("<ir_version: 8, opset_import: [\"\" : ", version,
-                          ", \"ai.onnx.preview.training\" : 1, \"local\" : 1]>\n", text);
+                          ", \"ai.onnx.preview.training\" : 1, \"local\" : 1",
+                          has_trees ? ", \"ai.onnx.ml\" : 5" : "", "]>\n", text);
   const std::set<std::string> sequences = take_sequences(whole);
   ::onnx::ModelProto model;
   const auto status = ::onnx::OnnxParser::Parse(model, whole.c_str());

@@ -182,6 +182,34 @@ TEST_P(OnnxNewerOpsTest, BitwiseOpsWorkOnNegativeNumbers) {
   expect_values(out.at("not"), {-4, 0, 6});
 }
 
+/// x0 <= 1 ? (x1 in {2, 5} ? 10 : 20) : 30, plus the tree x1 > 3 ? 1 : 2. `child` is the first
+/// child of the root, which a damaged tree changes.
+OnnxModel trees(int child = 1) {
+  return model_of(str(R"(g (float[n, 2] x) => (float[n, 1] y) {
+           y = ai.onnx.ml.TreeEnsemble <n_targets = 1, tree_roots = [0, 2],
+             nodes_featureids = [0, 1, 1], nodes_splits = float[3] {1, 0, 3},
+             nodes_modes = uint8[3] {0, 6, 3}, membership_values = float[2] {2, 5},
+             nodes_truenodeids = [)",
+                      child, R"(, 0, 3], nodes_trueleafs = [0, 1, 1],
+             nodes_falsenodeids = [2, 1, 4], nodes_falseleafs = [1, 1, 1],
+             nodes_missing_value_tracks_true = [1, 0, 0],
+             leaf_targetids = [0, 0, 0, 0, 0], leaf_weights = float[5] {10, 20, 30, 1, 2}> (x) })"),
+                  kNewest);
+}
+
+TEST_P(OnnxNewerOpsTest, TreesSumTheirLeaves) {
+  const OnnxModel model = trees();
+  expect_values(run([&](const Tensor& x) {
+                  return model({{"x", x}}).at("y");
+                })(tensor({{0., 2.}, {1., 4.}, {9., 4.}, {std::nan(""), 5.}})),
+                {12, 21, 31, 11});
+}
+
+TEST(OnnxTreesErrorTest, AWayThatDoesNotEndIsAnError) {
+  const std::string message = message_of<ArgumentError>([] { trees(0)({{"x", zeros({1, 2})}}); });
+  EXPECT_NE(message.find("a way through a tree does not end"), std::string::npos) << message;
+}
+
 TEST(OnnxNewerOpsGradientTest, NewOpsHaveTheirDerivatives) {
   const auto expect_derivative = [](const std::string& text, const Tensor& x) {
     const OnnxModel model = model_of(text, kNewest);

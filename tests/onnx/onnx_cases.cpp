@@ -219,7 +219,7 @@ int main_of(std::vector<std::string> arguments) {
     }
     source = {folder, kOfFolder, 27};
   }
-  if (const auto run = take_option(arguments, "--run")) source.words += str("\n", kRun, *run, "\n");
+  if (const auto run = take_option(arguments, "--run")) source.words += str(kRun, *run, "\n");
   if (!std::filesystem::exists(source.folder)) {
     std::cout << "there is no " << source.folder
               << " (Debian: libonnx-testdata): no case was run\n";
