@@ -9,6 +9,7 @@ constexpr const char* kUnderPolicy =
     "residuals are computed again; leave checkpoint and swap_memory out for ONNX";
 constexpr const char* kUneven = "a TensorArray with elements of different sizes";
 constexpr const char* kUnranked = "a state of a loop that changes its rank";
+constexpr const char* kWindows = "the gradient of max_pool";
 constexpr const char* kOfPlans = "made by passes of plans only";
 
 const Refused kRefused[] = {
@@ -23,6 +24,8 @@ const Refused kRefused[] = {
     {"ensure_shape_unranked", kUnranked},
     {"stack_unranked", kUnranked},
     {"slice_unranked", kUnranked},
+    {"window_put", kWindows},
+    {"window_take", kWindows},
     {"fused", kOfPlans},
     {"sum_blocks", kOfPlans},
     {"draw_rows", kOfPlans},
@@ -39,7 +42,7 @@ std::map<std::string_view, const Writer*> make_table() {
        {elementwise_writers(), reduction_writers(), product_writers(), shape_writers(),
         join_writers(), creation_writers(), indexing_writers(), order_writers(), dim_writers(),
         identity_writers(), control_writers(), entry_writers(), random_writers(), list_writers(),
-        scan_writers(), row_writers()})
+        scan_writers(), row_writers(), convolution_writers()})
     for (const Writer& writer : writers) table.emplace(writer.op, &writer);
   return table;
 }

@@ -54,6 +54,7 @@ std::vector<const Writer*> all_writers();
 std::span<const Writer> elementwise_writers();
 std::span<const Writer> reduction_writers();
 std::span<const Writer> product_writers();
+std::span<const Writer> convolution_writers();
 std::span<const Writer> shape_writers();
 std::span<const Writer> join_writers();
 std::span<const Writer> creation_writers();

@@ -14,6 +14,8 @@ std::span<const Op* const> sum_blocks_ops();
 std::span<const Op* const> cumulative_ops();
 std::span<const Op* const> linear_scan_ops();
 std::span<const Op* const> product_ops();
+std::span<const Op* const> convolution_ops();
+std::span<const Op* const> window_max_ops();
 std::span<const Op* const> creation_ops();
 std::span<const Op* const> shape_ops();
 std::span<const Op* const> join_ops();

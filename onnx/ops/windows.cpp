@@ -1,13 +1,13 @@
-// Convolutions and pooling. Windows are read by gather along each axis and multiplied as matrices:
-// no fast path, but gradients of every order follow.
+// Convolutions and pooling, by conv and max_pool. Pools of other forms read windows by gather along
+// each axis.
 #include <algorithm>
 #include <limits>
 
 #include "reel/core/base/str.h"
+#include "reel/core/functions/convolutions.h"
 #include "reel/core/functions/creation.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/indices.h"
-#include "reel/core/functions/products.h"
 #include "reel/core/functions/reductions.h"
 #include "reel/core/functions/shape.h"
 #include "reel/onnx/ops/windows.h"
@@ -122,32 +122,53 @@ Tensor channels_second(const Tensor& x) {
   return transpose(x, Axes(order));
 }
 
+/// Returns the axes behind the first `first` ones.
+Axes axes_from(int first, std::size_t count) {
+  std::vector<Axis> axes;
+  for (std::size_t i = 0; i < count; ++i) axes.emplace_back(first + static_cast<int>(i));
+  return axes;
+}
+/// [N, C, s...] -> [N, s..., C]
+Tensor channels_last(const Tensor& x) {
+  std::vector<Axis> order{0};
+  for (int axis = 2; axis < x.rank(); ++axis) order.emplace_back(axis);
+  order.emplace_back(1);
+  return transpose(x, Axes(order));
+}
+/// Returns weights with the axes of the kernel in front, then the first two in this order.
+Tensor kernel_first(const Tensor& weight, int first, int second) {
+  std::vector<Axis> order;
+  for (int axis = 2; axis < weight.rank(); ++axis) order.emplace_back(axis);
+  order.emplace_back(first);
+  order.emplace_back(second);
+  return transpose(weight, Axes(order));
+}
+
+/// Returns the options of conv for windows.
+Convolution convolution_of(const Windows& windows, std::int64_t groups) {
+  Sizes stride, dilation;
+  std::vector<WindowPadding> padding;
+  for (const AxisWindow& at : windows) {
+    stride.push_back(at.stride);
+    dilation.push_back(at.dilation);
+    padding.push_back({at.before, at.after});
+  }
+  return {.stride = stride, .dilation = dilation, .groups = groups, .padding = padding};
+}
+
 }  // namespace
 
 Tensor convolved(const Call& call, const Tensor& x, const Tensor& weight) {
   const std::int64_t groups = call.integer("group", 1);
   Sizes kernel = weight.shape();
-  if (kernel.size() < 3) call.refuse(str("weights are ", weight.type()));
+  if (kernel.size() < 3 || kernel.size() > 5) call.refuse(str("weights are ", weight.type()));
   const std::int64_t outputs = kernel[0], inputs = kernel[1];
   kernel.erase(kernel.begin(), kernel.begin() + 2);
   const Windows windows = windows_of(call, x, kernel);
   if (groups < 1 || outputs % groups || x.dim(1).size() != inputs * groups)
     call.refuse(str("weights ", weight.type(), " in ", groups, " groups do not fit ", x.type()));
-  // [N, o..., C, k...], as rows of each group.
-  std::vector<Axis> order{0};
-  for (const Axis& axis : place_axes(windows.size())) order.push_back(axis);
-  order.emplace_back(1);
-  for (const Axis& axis : kernel_axes(windows.size())) order.push_back(axis);
-  const std::int64_t width = inputs * product(kernel);
-  Sizes shape{x.dim(0).size()};
-  for (const AxisWindow& at : windows) shape.push_back(at.count);
-  const std::int64_t rows = product(shape);
-  const Tensor patches = transpose(
-      reshape(transpose(unfolded(x, windows, 0), Axes(order)), {rows, groups, width}), {1, 0, 2});
-  const Tensor matrices = transpose(reshape(weight, {groups, outputs / groups, width}), {0, 2, 1});
-  const Tensor product_of_rows = transpose(matmul(patches, matrices), {1, 0, 2});
-  shape.push_back(outputs);
-  return channels_second(reshape(product_of_rows, shape));
+  return channels_second(conv(channels_last(x), kernel_first(weight, 1, 0),
+                              axes_from(1, windows.size()), convolution_of(windows, groups)));
 }
 
 namespace {
@@ -162,10 +183,9 @@ Values run_conv_transpose(const Call& call) {
   const std::int64_t groups = call.integer("group", 1);
   Sizes kernel = weight.shape();
   const Sizes given = x.shape();
-  if (kernel.size() < 3 || kernel.size() != given.size() || groups < 1 || given[1] != kernel[0] ||
-      kernel[0] % groups)
+  if (kernel.size() < 3 || kernel.size() > 5 || kernel.size() != given.size() || groups < 1 ||
+      given[1] != kernel[0] || kernel[0] % groups)
     call.refuse(str("weights ", weight.type(), " in ", groups, " groups do not fit ", x.type()));
-  const std::int64_t inputs = kernel[0] / groups, outputs = kernel[1];
   kernel.erase(kernel.begin(), kernel.begin() + 2);
   const std::size_t count = kernel.size();
   const Sizes strides = call.integers("strides"), dilations = call.integers("dilations"),
@@ -174,34 +194,32 @@ Values run_conv_transpose(const Call& call) {
   pads.resize(2 * count);
   const std::string auto_pad = call.text("auto_pad", "NOTSET");
 
-  // [N, o..., C] in rows of each group, times [C, M k...].
-  std::vector<Axis> order{0};
-  for (std::size_t i = 0; i < count; ++i) order.emplace_back(static_cast<int>(i) + 2);
-  order.emplace_back(1);
-  const std::int64_t rows = given[0] * product(Sizes(given.begin() + 2, given.end()));
-  const Tensor elements =
-      transpose(reshape(transpose(x, Axes(order)), {rows, groups, inputs}), {1, 0, 2});
-  const Tensor kernels = transpose(
-      matmul(elements, reshape(weight, {groups, inputs, outputs * product(kernel)})), {1, 0, 2});
-  Sizes shape{given[0]};
-  shape.insert(shape.end(), given.begin() + 2, given.end());
-  shape.push_back(groups * outputs);
-  shape.insert(shape.end(), kernel.begin(), kernel.end());
-  // [N, M, o1, k1, ...]
-  std::vector<Axis> interleaved{0, static_cast<int>(count) + 1};
+  Windows windows;
   for (std::size_t i = 0; i < count; ++i) {
-    interleaved.emplace_back(static_cast<int>(i) + 1);
-    interleaved.emplace_back(static_cast<int>(count + 2 + i));
+    windows.push_back(
+        {0, kernel[i], element(strides, i, 1), element(dilations, i, 1), 0, 0, given[i + 2]});
+    if (windows[i].stride < 1 || windows[i].dilation < 1)
+      call.refuse("strides and dilations are positive");
   }
-  Tensor y = transpose(reshape(kernels, shape), Axes(interleaved));
-  for (std::size_t i = count; i-- > 0;) {
-    const int axis = static_cast<int>(2 * i) + 2;  // those before still have two axes each
-    const AxisWindow at{0, kernel[i],   element(strides, i, 1), element(dilations, i, 1), 0,
-                        0, given[i + 2]};
-    if (at.stride < 1 || at.dilation < 1) call.refuse("strides and dilations are positive");
-    const std::int64_t padding = element(extra, i, 0);
+  // The weights are [C, M / groups, k...]: conv takes [k..., C / groups, M].
+  const std::int64_t inputs = given[1] / groups, outputs = weight.shape()[1];
+  Sizes by_group{groups, inputs, outputs};
+  by_group.insert(by_group.end(), kernel.begin(), kernel.end());
+  std::vector<Axis> order;
+  for (std::size_t i = 0; i < count; ++i) order.emplace_back(static_cast<int>(i) + 3);
+  for (const int axis : {1, 0, 2}) order.emplace_back(axis);
+  Sizes filter = kernel;
+  filter.insert(filter.end(), {inputs, groups * outputs});
+  Convolution options = convolution_of(windows, groups);
+  options.transposed = true;
+  Tensor y = channels_second(
+      conv(channels_last(x), reshape(transpose(reshape(weight, by_group), Axes(order)), filter),
+           axes_from(1, count), options));
+  for (std::size_t i = 0; i < count; ++i) {
+    const int axis = static_cast<int>(i) + 2;
+    const AxisWindow& at = windows[i];
     const std::int64_t full =
-        (at.count - 1) * at.stride + (at.kernel - 1) * at.dilation + 1 + padding;
+        (at.count - 1) * at.stride + (at.kernel - 1) * at.dilation + 1 + element(extra, i, 0);
     std::int64_t size = full - pads[i] - pads[i + count];
     if (!wanted.empty() || auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
       size = wanted.empty() ? at.count * at.stride : wanted[wanted.size() - count + i];
@@ -209,14 +227,9 @@ Values run_conv_transpose(const Call& call) {
       const std::int64_t half = total / 2;
       pads[i] = auto_pad == "SAME_UPPER" ? half : total - half;
     }
-    Dims dims = y.dims();
-    dims.erase(dims.begin() + axis + 1);
-    dims[2 * i + 2] = Dim(at.count * at.kernel);
-    const Tensor updates = reshape(y, dims);
-    const std::int64_t reach = std::max(full, pads[i] + size);
-    dims[2 * i + 2] = Dim(std::max<std::int64_t>(reach, 0));
-    y = slice(scatter_add(zeros(dims, x.dtype()), tensor(at.positions()), updates, axis), axis,
-              pads[i], pads[i] + size);
+    const std::int64_t made = y.dim(axis).size();
+    y = slice(pad(y, axis, 0, std::max<std::int64_t>(pads[i] + size - made, 0)), axis, pads[i],
+              pads[i] + size);
   }
   return {call.like(0, with_bias(call, y))};
 }
@@ -226,7 +239,6 @@ Values run_conv_transpose(const Call& call) {
 Values run_average_pool(const Call& call) {
   const Tensor& x = call.tensor(0);
   const Windows windows = windows_of(call, x, call.integers("kernel_shape"));
-  const Axes axes(kernel_axes(windows.size()));
   // Elements count, and with count_include_pad the padding of the attribute, too.
   const bool counts_padding = call.flag("count_include_pad", false);
   Sizes ones_of(2, 1);
@@ -237,8 +249,13 @@ Values run_average_pool(const Call& call) {
     counted = pad(counted, static_cast<int>(i) + 2, windows[i].before, windows[i].after, 1);
     around[i].before = around[i].after = 0;
   }
-  return {
-      call.like(0, sum(unfolded(x, windows, 0), axes) / sum(unfolded(counted, around, 0), axes))};
+  Dims kernel;
+  for (const AxisWindow& at : windows) kernel.emplace_back(at.kernel);
+  const auto sums = [&](const Tensor& of, const Windows& windows) {
+    return conv(of, ones(kernel, x.dtype()), axes_from(2, windows.size()),
+                convolution_of(windows, 1));
+  };
+  return {call.like(0, sums(x, windows) / sums(counted, around))};
 }
 
 double lowest_of(DType dtype) {
@@ -251,10 +268,18 @@ Values run_max_pool(const Call& call) {
   const Tensor& x = call.tensor(0);
   const Windows windows = windows_of(call, x, call.integers("kernel_shape"));
   const std::size_t count = windows.size();
-  const double lowest = lowest_of(x.dtype());
-  const Tensor all = unfolded(x, windows, lowest);
+  if (!call.wants(1)) {
+    const Convolution options = convolution_of(windows, 1);
+    Sizes size;
+    for (const AxisWindow& at : windows) size.push_back(at.kernel);
+    return {call.like(0, max_pool(x, axes_from(2, count),
+                                  {.size = size,
+                                   .stride = options.stride,
+                                   .dilation = options.dilation,
+                                   .padding = options.padding}))};
+  }
+  const Tensor all = unfolded(x, windows, lowest_of(x.dtype()));
   Values results{call.like(0, max(all, Axes(kernel_axes(count))))};
-  if (!call.wants(1)) return results;
 
   std::vector<Axis> order{0, 1};
   for (const Axis& axis : place_axes(count)) order.push_back(axis);

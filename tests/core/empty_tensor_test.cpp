@@ -5,6 +5,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/functions/convolutions.h"
 #include "reel/core/ops.h"
 #include "reel/core/types/partial_shape.h"
 #include "reel/tests/check.h"
@@ -51,6 +52,10 @@ std::vector<Call> calls_of_one() {
       REEL_CALL("shift", shift(e, 0, 1)),
       REEL_CALL("pad", pad(e, 0, 1, 1)),
       REEL_CALL("reverse", reverse(e, 0)),
+      REEL_CALL("conv", conv(e, x, 0)),
+      REEL_CALL("conv", conv(x, e, 0)),
+      REEL_CALL("max_pool", max_pool(e, 0, {.size = 2})),
+      REEL_CALL("mean_pool", mean_pool(e, 0, {.size = 2})),
       REEL_CALL("sum", sum(e)),
       REEL_CALL("sum", sum(e, 0)),
       REEL_CALL("prod", prod(e)),

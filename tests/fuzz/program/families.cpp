@@ -11,7 +11,8 @@ const Rules& all_rules() {
           attention_rules,   check_rules,    loop_rules,      branch_rules,        scan_rules,
           checkpoint_rules,  sparse_rules,   growing_rules,   derivative_rules,    vmap_rules,
           generic_rules,     tree_rules,     packing_rules,   alignment_rules,     layer_rules,
-          optimiser_rules,   jacobian_rules, fold_rules,      sparse_matrix_rules, resizing_rules})
+          optimiser_rules,   jacobian_rules, fold_rules,      sparse_matrix_rules, resizing_rules,
+          window_rules})
       for (const Rule* rule : family()) all.push_back(rule);
     return all;
   }();

@@ -12,6 +12,7 @@ Rules recurrence_rules();
 Rules shape_rules();
 Rules index_rules();
 Rules update_rules();
+Rules window_rules();
 Rules array_rules();
 Rules random_rules();
 Rules loss_rules();

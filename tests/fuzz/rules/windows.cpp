@@ -1,0 +1,55 @@
+// Rules for convolutions and pools, along an axis whose windows keep its dim.
+#include "reel/core/functions/convolutions.h"
+#include "reel/tests/fuzz/program/families.h"
+#include "reel/tests/fuzz/program/slices.h"
+#include "reel/tests/fuzz/program/typing.h"
+
+namespace reel::fuzz {
+namespace {
+
+constexpr Element real = Element::real;
+
+/// Operand a, and an axis along which no lengths run.
+bool along_alone(Drafter& d, Instruction& in) {
+  if (!along(real)(d, in)) return false;
+  const std::vector<int>& dims = d.type(in.inputs[0]).dims;
+  return dims_running_over(d.program(), dims, in.axes[0]).empty() &&
+         (d.is_named() || d.dim(dims[in.axes[0]]).has_size());
+}
+bool along_named(Drafter& d, Instruction& in) { return d.is_named() && along_alone(d, in); }
+bool along_plain(Drafter& d, Instruction& in) { return !d.is_named() && along_alone(d, in); }
+
+}  // namespace
+
+Rules window_rules() {
+  return {
+      expression(REEL_EXPRESSION(
+                     max_pool(a, axes, {.size = 3, .stride = 1, .padding = WindowPadding::same})),
+                 4, along_alone),
+      expression(
+          REEL_EXPRESSION(mean_pool(
+              a, axes, {.size = 2, .stride = 1, .dilation = 2, .padding = WindowPadding::causal})),
+          4, along_alone),
+      expression(REEL_EXPRESSION([&] {
+                   const Dim taps("taps", 3);
+                   const Tensor filter = tensor({0.5, -1.0, 0.25}, {taps}, real);
+                   return conv(tanh(a), filter * sin(mean(tanh(a))), axes,
+                               {.taps = {taps}, .padding = WindowPadding::same});
+                 }()),
+                 5, along_named),
+      expression(REEL_EXPRESSION(conv(sin(a), cast(tensor({0.5, -1.0}), real) * cos(mean(tanh(a))),
+                                      axes, {.dilation = 2, .padding = WindowPadding::causal})),
+                 4, along_plain),
+      expression(
+          REEL_EXPRESSION(conv(conv(tanh(a), cast(tensor({1.0, -0.5}), real), axes,
+                                    {.stride = 2, .padding = WindowPadding::causal}),
+                               cast(tensor({1.0, -0.5}), real), axes,
+                               {.stride = 2,
+                                .padding = WindowPadding::causal,
+                                .transposed = true,
+                                .to = {a.dims()[static_cast<std::size_t>(axis.in(a, "conv"))]}})),
+          4, along_plain),
+  };
+}
+
+}  // namespace reel::fuzz
