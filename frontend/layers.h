@@ -10,6 +10,8 @@
 #include "reel/frontend/layers/attention.h"
 #include "reel/frontend/layers/bidirectional.h"
 #include "reel/frontend/layers/bidirectional_stack.h"
+#include "reel/frontend/layers/causal_conv.h"
+#include "reel/frontend/layers/conv.h"
 #include "reel/frontend/layers/dropout.h"
 #include "reel/frontend/layers/dropout_cell.h"
 #include "reel/frontend/layers/embedding.h"

@@ -1,0 +1,107 @@
+#include "reel/frontend/layers/causal_conv.h"
+
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/functions/convolutions.h"
+#include "reel/core/functions/dim_arithmetic.h"
+#include "reel/core/ops.h"
+#include "reel/frontend/layers/initial_values.h"
+
+namespace reel {
+namespace {
+
+constexpr std::string_view kName = "CausalConv";
+
+/// Returns a layer without parameters.
+CausalConv without_filter(std::int64_t taps, const Dim& in, const Dim& out,
+                          const CausalConvOptions& options) {
+  detail::check_parameter_dim(kName, "in", in);
+  detail::check_parameter_dim(kName, "out", out);
+  detail::check_parameter_dtype(kName, options.dtype);
+  if (taps < 1 || options.dilation < 1)
+    throw ArgumentError(
+        str(kName, ": taps ", taps, " and dilation ", options.dilation, " must be positive"));
+  CausalConv layer;
+  const std::int64_t past = (taps - 1) * options.dilation;
+  layer.taps = Dim("taps", taps);
+  layer.in = in;
+  layer.out = out;
+  layer.past = Dim("past", past);
+  layer.window = Dim("window", past + 1);
+  layer.dilation = options.dilation;
+  if (options.has_bias) layer.bias = zeros({out}, options.dtype);
+  return layer;
+}
+
+/// Convolves along a dim with zeros in front of it, or with the elements that are there.
+Tensor convolved(const CausalConv& layer, const Tensor& x, const Dim& over,
+                 const WindowPadding& padding) {
+  const bool is_depthwise = layer.filter.rank() == 2;
+  Tensor y = conv(x, layer.filter, over,
+                  {.taps = {layer.taps},
+                   .in = is_depthwise ? Dims{} : Dims{layer.in},
+                   .dilation = layer.dilation,
+                   .padding = padding});
+  const Dim& made = layer.filter.dims().back();
+  if (!(made == layer.out)) y = rename(y, made, layer.out);
+  return layer.bias ? y + *layer.bias : y;
+}
+
+void check_state(const CausalConv& layer, const Tensor& state) {
+  detail::check_input(kName, "the state", state, layer.in, layer.filter.dtype());
+  if (!contains(state.dims(), layer.past))
+    throw ShapeError(str(kName, ": the state ", state.type(), " has no dim ", layer.past,
+                         "; make it with initial_state"));
+}
+
+}  // namespace
+
+CausalConv CausalConv::init(std::int64_t taps, const Dim& in, const Dim& out,
+                            const CausalConvOptions& options) {
+  CausalConv layer = without_filter(taps, in, out, options);
+  // The filter cannot have one dim twice.
+  const Dim made = in == out ? Dim(out.name(), out.size()) : out;
+  layer.filter =
+      glorot_uniform({layer.taps, in, made}, taps * in.size(), taps * out.size(), options.dtype);
+  return layer;
+}
+
+CausalConv CausalConv::depthwise(std::int64_t taps, const Dim& channel,
+                                 const CausalConvOptions& options) {
+  CausalConv layer = without_filter(taps, channel, channel, options);
+  layer.filter = glorot_uniform({layer.taps, channel}, taps, taps, options.dtype);
+  return layer;
+}
+
+CausalConv::State CausalConv::initial_state(const Dims& dims) const {
+  Dims all = dims;
+  all.push_back(past);
+  return detail::zero_state(kName, all, in, filter.dtype());
+}
+
+std::pair<Tensor, CausalConv::State> CausalConv::operator()(const Tensor& x,
+                                                            const State& state) const {
+  detail::check_input(kName, "x", x, in, filter.dtype());
+  check_state(*this, state);
+  const Tensor seen = concat({state, expand(x, Dim("one", 1))}, past, window);
+  const Tensor y = convolved(*this, seen, window, WindowPadding::valid);
+  return {squeeze(y, window - (window.size() - 1)), slice(seen, window, 1, {}, past)};
+}
+
+Tensor CausalConv::operator()(const Tensor& x, const Dim& time) const {
+  detail::check_input(kName, "x", x, in, filter.dtype());
+  return convolved(*this, x, time, WindowPadding::causal);
+}
+
+std::pair<Tensor, CausalConv::State> CausalConv::operator()(const Tensor& x, const Dim& time,
+                                                            const State& state) const {
+  detail::check_input(kName, "x", x, in, filter.dtype());
+  check_state(*this, state);
+  const Dim both = time + past.size();
+  const Tensor seen = concat({state, x}, past, both);
+  const Tensor y = convolved(*this, seen, both, WindowPadding::valid);
+  if (past.size() == 0) return {y, state};
+  return {y, slice(seen, both, -past.size(), {}, past)};
+}
+
+}  // namespace reel
