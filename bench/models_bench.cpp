@@ -8,6 +8,7 @@
 #include "harness.h"
 #include "libtorch.h"
 #include "models/char_lstm.h"
+#include "models/convolution.h"
 #include "models/crf.h"
 #include "models/decoding.h"
 #include "models/forecaster.h"
@@ -142,6 +143,11 @@ void compare_all(Group& group) {
   compare(group, beam_search_of_lstm({.batch = 8, .beam = 12, .symbols = 10000, .hidden = 256}));
   compare(group, state_space({.has_gradient = false}));
   compare(group, state_space());
+  compare(group, convolution({.in = 80, .out = 256, .taps = 3, .stride = 2}));
+  compare(group, convolution({.in = 256, .out = 256}));
+  compare(group, convolution({.in = 256, .out = 256, .least = 0.25}));
+  compare(group, convolution({.in = 64, .out = 64}));
+  compare(group, convolution({.in = 512, .taps = 4, .is_depthwise = true}));
   for (const RaggedAttentionSizes& sizes :
        std::vector<RaggedAttentionSizes>{{16, 10, 32}, {32, 20, 64}, {64, 40, 128}, {32, 100, 256}})
     for (const Order order : {Order::mixed, Order::shortest_first, Order::longest_first})

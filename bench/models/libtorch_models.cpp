@@ -267,6 +267,31 @@ class TheModels final : public LibtorchModels {
     return training_steps(network);
   }
 
+  Step convolution(const ConvolutionSizes& s, const Numbers& arguments) const override {
+    // libtorch has channels before time: [N, C, T], and filters [out, in, taps].
+    const int steps = (s.steps + s.stride - 1) / s.stride, out = s.is_depthwise ? s.in : s.out;
+    const torch::Tensor x = array(arguments, "x", {s.batch, s.steps, s.in})
+                                .transpose(1, 2)
+                                .contiguous()
+                                .requires_grad_(true);
+    const torch::Tensor given = s.is_depthwise ? array(arguments, "filter", {s.taps, 1, s.in})
+                                               : array(arguments, "filter", {s.taps, s.in, s.out});
+    const torch::Tensor filter = given.permute({2, 1, 0}).contiguous().requires_grad_(true);
+    const torch::Tensor cotangent =
+        array(arguments, "cotangent", {s.batch, steps, out}).transpose(1, 2).contiguous();
+    return [=] {
+      const int before = s.is_depthwise ? s.taps - 1 : (s.taps - 1) / 2;
+      const torch::Tensor padded = torch::constant_pad_nd(x, {before, s.taps - 1 - before});
+      const torch::Tensor y = torch::nn::functional::conv1d(
+          padded, filter,
+          torch::nn::functional::Conv1dFuncOptions().stride(s.stride).groups(s.is_depthwise ? s.in
+                                                                                            : 1));
+      const torch::Tensor loss = (y * cotangent).sum();
+      torch::autograd::grad({loss}, {x, filter});
+      return static_cast<double>(loss.item<float>());
+    };
+  }
+
   Step state_space(const StateSpaceSizes& s, const Numbers& arguments) const override {
     const auto variable = [&](const std::string& name, const Sizes& sizes) {
       return array(arguments, name, sizes).requires_grad_(s.has_gradient);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "char_lstm.h"
+#include "convolution.h"
 #include "crf.h"
 #include "forecaster.h"
 #include "seq2seq.h"
@@ -24,6 +25,7 @@ class LibtorchModels {
   virtual Step transformer(const TransformerSizes& sizes, const Numbers& parameters,
                            const Numbers& data) const = 0;
   virtual Step crf(const CrfSizes& sizes, const Numbers& parameters, const Numbers& data) const = 0;
+  virtual Step convolution(const ConvolutionSizes& sizes, const Numbers& arguments) const = 0;
   virtual Step state_space(const StateSpaceSizes& sizes, const Numbers& arguments) const = 0;
 };
 
