@@ -203,6 +203,8 @@ Tensor of_field(const TensorProto& proto, ElementType type, std::uint64_t count)
 std::string external_path(const TensorProto& proto, const std::string& location,
                           const ModelFile& file) {
   namespace fs = std::filesystem;
+  if (location.find('\0') != std::string::npos)
+    refuse(proto, "has its elements in a file whose name has a NUL byte");
   if (file.folder.empty())
     refuse(proto, "has its elements in another file, which a model in memory cannot have");
   const fs::path relative(location);

@@ -245,7 +245,9 @@ Values run_tensor_scatter(const Call& call) {
 /// Negative indices count from the end; others out of range give no 1.
 Values run_one_hot(const Call& call) {
   const Tensor indices = cast(call.tensor(0), i64);
-  const auto depth = static_cast<std::int64_t>(call.known_numbers(1).at(0));
+  const double given = call.known_numbers(1).at(0);
+  if (!(given >= 0 && given < 0x1p31)) call.refuse(str("the depth is ", given));
+  const auto depth = static_cast<std::int64_t>(given);
   const Tensor& values = call.tensor(2);
   const int axis = call.axis_in(call.integer("axis", -1), indices.rank() + 1);
   Dims apart = indices.dims(), along(static_cast<std::size_t>(indices.rank()) + 1, Dim(1));

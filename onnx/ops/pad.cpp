@@ -15,6 +15,8 @@
 namespace reel::imported {
 namespace {
 
+constexpr std::int64_t kMaxPad = std::int64_t{1} << 31;  // elements at one end
+
 /// Returns the positions of x that the positions of the padded axis show: mirrored at the ends
 /// (reflect), from the other end (wrap), or the outermost (edge).
 Tensor padded_positions(std::int64_t size, std::int64_t before, std::int64_t after,
@@ -53,6 +55,8 @@ Tensor padded(const Call& call, Tensor x, const PadSpec& spec) {
   for (std::size_t i = 0; i < rank; ++i) {
     const int axis = static_cast<int>(i);
     std::int64_t before = spec.pads[i], after = spec.pads[i + rank];
+    for (const std::int64_t count : {before, after})
+      if (count < -kMaxPad || count > kMaxPad) call.refuse(str("a number of pads is ", count));
     if (before < 0 || after < 0) {
       const auto cut = [&](const Tensor& of) {
         return slice(of, axis, std::max<std::int64_t>(-before, 0),

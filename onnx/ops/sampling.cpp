@@ -19,6 +19,8 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
+constexpr std::int64_t kMaxPoints = 1 << 26;  // of a grid
+
 /// Returns places within [low, high], reflected at both ends as often as it takes.
 Tensor reflected(const Tensor& x, double low, double high) {
   const double extent = high - low;
@@ -178,25 +180,38 @@ Values run_affine_grid(const Call& call) {
     call.refuse(str("theta ", theta.type(), " does not fit an image of ", size.size(), " axes"));
   const bool align_corners = call.flag("align_corners", false);
   size.erase(size.begin(), size.begin() + 2);
+  const auto axes = static_cast<std::int64_t>(size.size());
   std::int64_t count = 1;
-  for (const std::int64_t n : size) count *= n;
-  std::vector<double> points;  // [count, axes + 1]: the last axis first, then 1
-  for (std::int64_t p = 0; p < count; ++p) {
-    std::int64_t rest = p;
-    for (std::size_t i = size.size(); i-- > 0;) {
-      const auto n = static_cast<double>(size[i]), at = static_cast<double>(rest % size[i]);
-      points.push_back(!align_corners ? (2 * at + 1) / n - 1 : n > 1 ? 2 * at / (n - 1) - 1 : -1);
-      rest /= size[i];
-    }
-    points.push_back(1);
+  for (const std::int64_t n : size) {
+    if (n < 0 || n > kMaxPoints || count * std::max<std::int64_t>(n, 1) > kMaxPoints)
+      call.refuse(str("a size is ", n, "; a grid has at most ", kMaxPoints, " points"));
+    count *= n;
   }
-  const auto width = static_cast<std::int64_t>(size.size()) + 1;
-  const Tensor grid = matmul(tensor(points, Dims{Dim(count), Dim(width)}, theta.dtype()),
-                             transpose(theta, {0, 2, 1}));
-  Dims dims{theta.dim(0)};
-  for (const std::int64_t n : size) dims.emplace_back(n);
-  dims.emplace_back(width - 1);
-  return {call.like(0, reshape(grid, dims))};
+  // A column of theta for each axis, the last axis first, and one that is added: [N, 1, ..., axes].
+  const auto column = [&](std::int64_t i) {
+    Dims dims(size.size() + 2, Dim(1));
+    dims[0] = theta.dim(0);
+    dims.back() = Dim(axes);
+    return reshape(gather(theta, scalar(i), 2), dims);
+  };
+  Dims all{theta.dim(0)};
+  for (const std::int64_t n : size) all.emplace_back(n);
+  all.emplace_back(axes);
+  Tensor grid = broadcast_to(column(axes), all);
+  for (std::int64_t axis = 0; axis < axes; ++axis) {
+    const std::int64_t n = size[static_cast<std::size_t>(axis)];
+    std::vector<double> places;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const auto at = static_cast<double>(i), extent = static_cast<double>(n);
+      places.push_back(!align_corners ? (2 * at + 1) / extent - 1
+                       : n > 1        ? 2 * at / (extent - 1) - 1
+                                      : -1);
+    }
+    Dims along(size.size() + 2, Dim(1));
+    along[static_cast<std::size_t>(axis) + 1] = Dim(n);
+    grid = grid + tensor(places, along, theta.dtype()) * column(axes - 1 - axis);
+  }
+  return {call.like(0, grid)};
 }
 
 // ---- Regions ----------------------------------------------------------------------------------

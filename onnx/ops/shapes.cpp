@@ -297,11 +297,13 @@ Values run_tile(const Call& call) {
 
 // ---- Blocks of pixels, sequences, triangles ---------------------------------------------------
 
+constexpr std::int64_t kMaxBlock = 1 << 20;  // pixels of a side; its square fits i64
+
 Values run_depth_to_space(const Call& call) {
   const Tensor& x = call.tensor(0);
   const std::int64_t block = call.integer("blocksize", 1);
   const auto s = x.shape();
-  if (s.size() != 4 || block < 1 || s[1] % (block * block))
+  if (s.size() != 4 || block < 1 || block > kMaxBlock || s[1] % (block * block))
     call.refuse(str("does not fit ", x.type()));
   const std::int64_t depth = s[1] / (block * block);
   const bool is_crd = call.text("mode", "DCR") == "CRD";
@@ -316,7 +318,7 @@ Values run_space_to_depth(const Call& call) {
   const Tensor& x = call.tensor(0);
   const std::int64_t block = call.integer("blocksize", 1);
   const auto s = x.shape();
-  if (s.size() != 4 || block < 1 || s[2] % block || s[3] % block)
+  if (s.size() != 4 || block < 1 || block > kMaxBlock || s[2] % block || s[3] % block)
     call.refuse(str("does not fit ", x.type()));
   const Tensor apart = reshape(x, {s[0], s[1], s[2] / block, block, s[3] / block, block});
   return {call.like(0, reshape(transpose(apart, {0, 3, 5, 1, 2, 4}),

@@ -55,6 +55,11 @@ class OnnxExternalDataTest : public InOwnFolder {
   }
 };
 
+TEST_F(OnnxExternalDataTest, ANameWithANulByteIsRefused) {
+  EXPECT_EQ(error({{"location", std::string("weights\0x", 9)}}),
+            "tensor w: has its elements in a file whose name has a NUL byte");
+}
+
 TEST_F(OnnxExternalDataTest, IsRead) {
   expect_values(
       load({{"location", "weights"}, {"offset", "4"}, {"length", "8"}}).parameters.at("w"), {2, 3});

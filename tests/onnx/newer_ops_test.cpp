@@ -205,6 +205,36 @@ TEST_P(OnnxNewerOpsTest, TreesSumTheirLeaves) {
                 {12, 21, 31, 11});
 }
 
+TEST(OnnxNewerOpsErrorTest, SizesOutOfRangeAreErrors) {
+  const auto message_for = [](const std::string& text, const Tensor& x) {
+    return message_of<ArgumentError>([&] { model_of(text, kNewest)({{"x", x}}); });
+  };
+  const Tensor image = zeros({1, 4, 2, 2});
+  EXPECT_NE(message_for("g (float[1, 4, 2, 2] x) => (float[a, b, c, d] y) { y = DepthToSpace "
+                        "<blocksize = 4294967296> (x) }",
+                        image)
+                .find("does not fit f32[1,4,2,2]"),
+            std::string::npos);
+  EXPECT_NE(message_for(R"(g (float[4] x) => (float[a] y)
+                           <int64[2] pads = {0, 9223372036854775807}> {
+                           y = Pad <mode = "reflect"> (x, pads) })",
+                        zeros({4}))
+                .find("a number of pads is 9223372036854775807"),
+            std::string::npos);
+  EXPECT_NE(message_for(R"(g (float x) => (float[2, n] y)
+                           <int64[2] at = {0, 1}, float[2] values = {0, 1}> {
+                           y = OneHot (at, x, values) })",
+                        scalar(std::nan(""), f32))
+                .find("the depth is nan"),
+            std::string::npos);
+  EXPECT_NE(message_for(R"(g (float[1, 2, 3] x) => (float[a, b, c, d] y)
+                           <int64[4] size = {1, 1, 1099511627776, 2}> {
+                           y = AffineGrid (x, size) })",
+                        zeros({1, 2, 3}))
+                .find("a grid has at most"),
+            std::string::npos);
+}
+
 TEST(OnnxTreesErrorTest, AWayThatDoesNotEndIsAnError) {
   const std::string message = message_of<ArgumentError>([] { trees(0)({{"x", zeros({1, 2})}}); });
   EXPECT_NE(message.find("a way through a tree does not end"), std::string::npos) << message;
