@@ -14,6 +14,7 @@
 #include "models/forecaster.h"
 #include "models/libtorch_models.h"
 #include "models/ragged_attention.h"
+#include "models/recurrences.h"
 #include "models/seq2seq.h"
 #include "models/state_space.h"
 #include "models/transformer.h"
@@ -148,6 +149,12 @@ void compare_all(Group& group) {
   compare(group, convolution({.in = 256, .out = 256, .least = 0.25}));
   compare(group, convolution({.in = 64, .out = 64}));
   compare(group, convolution({.in = 512, .taps = 4, .is_depthwise = true}));
+  compare(group, selective_scan(false));
+  compare(group, selective_scan(true));
+  compare(group, mingru());
+  compare(group, neural_ode(false));
+  compare(group, neural_ode(true));
+  compare(group, vocabulary());
   for (const RaggedAttentionSizes& sizes :
        std::vector<RaggedAttentionSizes>{{16, 10, 32}, {32, 20, 64}, {64, 40, 128}, {32, 100, 256}})
     for (const Order order : {Order::mixed, Order::shortest_first, Order::longest_first})
