@@ -6,9 +6,9 @@
 
 namespace reel {
 
-/// Returns true if the kernel of a product may allocate memory besides its output, for operands of
-/// these types. Products of few rows read both operands in place. Requires is_product(call.op), and
-/// known sizes.
+/// Returns true unless the call is a product whose kernel allocates no memory besides its output,
+/// for operands of these types. Products of few rows read both operands in place. Requires known
+/// sizes of products.
 bool product_takes_memory(const OpCall& call);
 
 /// Implements it for dot_op.

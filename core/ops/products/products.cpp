@@ -9,6 +9,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
+#include "reel/core/op/facts.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/products/batched_dot.h"
@@ -155,6 +156,7 @@ bool dot_takes_memory(const DotAttrs& attrs, const TensorType& a, const TensorTy
 }
 
 bool product_takes_memory(const OpCall& call) {
+  if (!is_product(call.op)) return true;
   const auto types = call.in.first(2);
   if (&call.op == &dot_op) return dot_takes_memory(call.attr<DotAttrs>(), types[0], types[1]);
   return !is_packed_dot(call.op) ||

@@ -104,7 +104,6 @@ std::size_t Plan::first_that_cannot_fail() const {
 
 /// Returns true for a product that reads its operands where they lie, and so takes no memory.
 bool Plan::is_product_in_place(const Instruction& at) const {
-  if (!is_product(*at.op)) return false;
   std::vector<TensorType> in;
   for (const ValueId v : graph_->inputs_of(graph_->records[at.record]))
     in.push_back(types_.types[v]);

@@ -15,9 +15,9 @@ namespace reel {
 ///             body: %3 = add(%0, %1); %4 = sigmoid(%3); %5 = mul(%4, %2); return %5
 ///
 /// Groups also include splits into parts of that size, concats of them, and repetitions (spread,
-/// expand) that they read. They include sums over rows of up to 2,048 elements and ops on such sums:
-/// layer normalisation is one op. They include linear recurrences of at least eight channels which
-/// begin at the same end, with the ops that make their operands and read their states.
+/// expand) that they read. They include sums over rows of up to 2,048 elements and ops on such
+/// sums: layer normalisation is one op. They include linear recurrences of at least eight channels
+/// which begin at the same end, with the ops that make their operands and read their states.
 ///
 /// Preserves: bits.   Runs: behind all passes that inspect ops, as these do not know `fused`.
 Ref<Graph> fuse_pointwise(const Graph& graph);

@@ -14,7 +14,7 @@
 #include "reel/core/ops/scans/linear_scan.h"
 #include "reel/core/ops/shape/join.h"
 #include "reel/core/ops/shape/shape.h"
-#include "reel/trace/passes/fusion/fusable.h"
+#include "reel/trace/passes/fusion/tile_ops.h"
 
 namespace reel {
 namespace {
@@ -52,7 +52,7 @@ bool is_of_rows(const Dims& dims, const Dims& rows) {
 
 /// Returns true for a sum over each row, of at least two elements.
 bool sums_rows(const OpRecord& record, const TensorType& x) {
-  if (record.op != &sum_op || x.rank() < 2 || !is_float(x.dtype())) return false;
+  if (tile_op(*record.op) != TileOp::sum || x.rank() < 2 || !is_float(x.dtype())) return false;
   const std::int64_t row = x.sizes().back();
   return get<ReduceAttrs>(record.attrs.get()).axes == std::vector<int>{x.rank() - 1} && row >= 2 &&
          row <= kLongestRow;
@@ -82,8 +82,7 @@ struct Walk {
 std::optional<Walk> walk_of(const OpRecord& record, const TensorType& full) {
   // Fewer channels are walked one by one.
   constexpr std::int64_t kLeastChannels = 8;
-  const bool is_gradient = record.op == &linear_scan_grad_op;
-  if (record.op != &linear_scan_op && !is_gradient) return std::nullopt;
+  if (!is_scan(tile_op(*record.op))) return std::nullopt;
   const auto& attrs = get<LinearScanAttrs>(record.attrs.get());
   if (attrs.wanted & ~attrs.over_time) return std::nullopt;
   std::int64_t channels = 1;
@@ -154,7 +153,7 @@ class PointwiseGroups::Grouping {
     for (const ValueId v : graph.inputs)
       for_each_bound(type(v), [&](const Dim& dim) { bound_by_.emplace(dim.node(), kNone); });
     for (const OpRecord& record : graph.records) {
-      if (record.op != &sum_op) continue;
+      if (tile_op(*record.op) != TileOp::sum) continue;
       const TensorType& x = type(graph.inputs_of(record)[0]);
       if (sums_rows(record, x) && !are_rows_summed(x.dims())) summed_.push_back(&x.dims());
     }
@@ -222,17 +221,18 @@ class PointwiseGroups::Grouping {
       if (!has_sizes(type(v))) return std::nullopt;
     for (const ValueId v : out)
       if (!has_sizes(type(v))) return std::nullopt;
+    const TileOp op = tile_op(*record.op);
     Group group;
     group.records = {r};
     group.dims = type(out[0]).dims();
-    if (record.op == &split_op) {
+    if (op == TileOp::split) {
       const auto& attrs = get<SplitAttrs>(record.attrs.get());
       if (attrs.parts < 2) return std::nullopt;
       group.wholes = {&type(in[0]).dims()};
       group.axis = attrs.axis;
       return group;
     }
-    if (record.op == &concat_op) {
+    if (op == TileOp::concat) {
       for (const ValueId v : in)
         if (!same_dims(type(v).dims(), type(in[0]).dims())) return std::nullopt;
       if (in.size() < 2) return std::nullopt;
@@ -242,11 +242,11 @@ class PointwiseGroups::Grouping {
       group.walks = 1;
       return group;
     }
-    if (record.op == &spread_op) {
+    if (op == TileOp::spread) {
       group.walks = 1;
       return group;
     }
-    if (record.op == &expand_op) {
+    if (op == TileOp::expand) {
       const std::vector<int>& from = get<ExpandAttrs>(record.attrs.get()).from;
       if (!repeats_in_order(record, type(out[0]))) return std::nullopt;
       group.walks = 1;
@@ -254,7 +254,7 @@ class PointwiseGroups::Grouping {
           type(out[0]), [&](int axis) { return from[static_cast<std::size_t>(axis)] >= 0; });
       return group;
     }
-    if (is_linear_scan(record.op)) {
+    if (is_scan(op)) {
       group.walk = walk_of(record, type(out[0]));
       group.walks = 1;
       if (!group.walk) return std::nullopt;
@@ -334,13 +334,13 @@ class PointwiseGroups::Grouping {
   /// over, or one number per row, which the columns repeat.
   bool may_read(ValueId v, std::size_t r) const {
     const OpRecord& record = graph_.records[r];
-    if (record.op == &split_op || record.op == &concat_op || record.op == &sum_op) return true;
+    const TileOp op = tile_op(*record.op);
+    if (op == TileOp::split || op == TileOp::concat || op == TileOp::sum) return true;
     const TensorType &read = type(v), &made = type(graph_.outputs_of(record)[0]);
-    if (record.op == &spread_op)
+    if (op == TileOp::spread)
       return get<SpreadAttrs>(record.attrs.get()).axes == std::vector<int>{made.rank() - 1};
-    if (record.op == &expand_op) return read.rank() > 0 && is_of_rows(read.dims(), made.dims());
-    if (is_linear_scan(record.op))
-      return same_dims(read.dims(), made.dims()) && !is_lagged(v, record);
+    if (op == TileOp::expand) return read.rank() > 0 && is_of_rows(read.dims(), made.dims());
+    if (is_scan(op)) return same_dims(read.dims(), made.dims()) && !is_lagged(v, record);
     const bool has_rows = made.rank() > 0 && (made.is_named() || read.rank() == made.rank());
     return same_dims(read.dims(), made.dims()) ||
            (has_rows && is_of_rows(read.dims(), made.dims()));
@@ -348,7 +348,7 @@ class PointwiseGroups::Grouping {
 
   /// Returns true if a gradient reads the value one step behind its own.
   bool is_lagged(ValueId v, const OpRecord& record) const {
-    if (record.op != &linear_scan_grad_op) return false;
+    if (tile_op(*record.op) != TileOp::scan_gradient) return false;
     const int h = ScanGradOperands(get<LinearScanAttrs>(record.attrs.get())).h;
     return h >= 0 && graph_.inputs_of(record)[static_cast<std::size_t>(h)] == v;
   }

@@ -8,7 +8,7 @@
 
 #include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/elementwise/element_loop.h"
-#include "reel/trace/passes/fusion/fusable.h"
+#include "reel/trace/passes/fusion/tile_ops.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {
@@ -92,7 +92,7 @@ class Recomputing {
     if (std::ranges::find(ops.records, r) != ops.records.end()) return true;
     if (r == kNone || from_.records[r].output_count != 1) return false;
     const OpRecord& record = from_.records[r];
-    if (!element_loop(*record.op) && !repeats_elements(record)) return false;
+    if (!element_loop(*record.op) && !repeats_elements(tile_op(*record.op))) return false;
     for (const ValueId in : from_.inputs_of(record)) {
       if (bytes_of(from_.types[in]) * kTimesSmaller <= bytes) continue;
       Ops more = ops;
@@ -114,7 +114,8 @@ class Recomputing {
       return static_cast<std::size_t>(
           std::ranges::count_if(ops.records, [&](std::size_t r) { return is(from_.records[r]); }));
     };
-    const std::size_t computing = count([](const OpRecord& r) { return !repeats_elements(r); });
+    const std::size_t computing =
+        count([](const OpRecord& r) { return !repeats_elements(tile_op(*r.op)); });
     if (!ops.has_large) return computing <= kMaxOps;
     return computing <= kMaxOpsOnLarge && computing == count(is_simple);
   }
@@ -125,7 +126,7 @@ class Recomputing {
     const ValueId v = outputs[0];
     const std::int64_t bytes = bytes_of(from_.types[v]);
     if (readers_[v].size() < 2 || bytes == 0 ||
-        (bytes < kLargeBytes && !repeats_elements(from_.records[made_by_[v]])) ||
+        (bytes < kLargeBytes && !repeats_elements(tile_op(*from_.records[made_by_[v]].op))) ||
         std::ranges::find(from_.outputs, v) != from_.outputs.end())
       return false;
     std::vector<std::size_t> left = readers_apart(readers_[v].front(), readers_[v]);

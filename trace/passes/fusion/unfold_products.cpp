@@ -10,7 +10,7 @@
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/shape.h"
-#include "reel/trace/passes/fusion/fusable.h"
+#include "reel/trace/passes/fusion/tile_ops.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {

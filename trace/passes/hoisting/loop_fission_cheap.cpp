@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "reel/core/ops/products/products.h"
-#include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/shape/shape.h"
+#include "reel/trace/passes/fusion/tile_ops.h"
 #include "reel/trace/passes/hoisting/loop_fission.h"
 
 namespace reel {
@@ -23,7 +23,7 @@ constexpr std::int64_t kLargeStep = 4096;
 bool LoopFission::is_light(const OpRecord& record) const {
   const auto in = body_.inputs_of(record);
   const ValueId out = body_.outputs_of(record)[0];
-  if (record.op != &dot_op || is_term_[out]) return false;
+  if (!is_product(*record.op) || is_term_[out]) return false;
   std::int64_t largest = 0;
   for (const ValueId v : {in[0], in[1], out}) {
     if (!body_.types[v].is_known() || placement_[v] == Placement::invariant) return false;
@@ -32,7 +32,7 @@ bool LoopFission::is_light(const OpRecord& record) const {
   const std::array operands{body_.types[in[0]], body_.types[in[1]]};
   const std::array made{body_.types[out]};
   const OpCall call{*record.op, record.attrs.get(), operands, made};
-  return largest >= kLargeStep && product_multiplications<DotAttrs>(call) == largest;
+  return largest >= kLargeStep && multiplications(call) == largest;
 }
 
 /// In a gradient loop, slices are residuals, and an element-wise op (or one that only changes dims)
@@ -62,8 +62,8 @@ bool LoopFission::grows_in_step(const OpRecord& record,
                                 const std::vector<std::uint8_t>& is_grown) const {
   constexpr std::int64_t kTimes = 4;
   const TensorType& made = body_.types[body_.outputs_of(record)[0]];
-  if (!(record.op->pointwise || record.op == &expand_op || record.op == &spread_op) ||
-      !made.is_known() || made.numel() < kLargeStep)
+  if (!(record.op->pointwise || repeats_elements(tile_op(*record.op))) || !made.is_known() ||
+      made.numel() < kLargeStep)
     return false;
   const auto in = body_.inputs_of(record);
   return std::all_of(in.begin(), in.end(), [&](ValueId v) {

@@ -8,6 +8,7 @@
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/reductions/reduce.h"
+#include "reel/trace/passes/fusion/tile_ops.h"
 
 namespace reel {
 namespace {
@@ -78,14 +79,15 @@ class Feeding {
     if (maker_[v] < 0 || uses_[v] != 1) return nullptr;
     const OpRecord& record = from_.records[static_cast<std::size_t>(maker_[v])];
     if (record.output_count != 1 || has_effects(record)) return nullptr;
-    if (record.op != &spread_op && (!record.op->pointwise || record.attrs)) return nullptr;
+    if (tile_op(*record.op) != TileOp::spread && (!record.op->pointwise || record.attrs))
+      return nullptr;
     for (const ValueId in : from_.inputs_of(record))
       if (!operand(in, from_.types[v], time, spreads_time(record))) return nullptr;
     return &record;
   }
   /// Returns true if the record repeats its input for every time step.
   static bool spreads_time(const OpRecord& record) {
-    if (record.op != &spread_op) return false;
+    if (tile_op(*record.op) != TileOp::spread) return false;
     const auto& attrs = get<SpreadAttrs>(record.attrs.get());
     return !attrs.axes.empty() && attrs.axes[0] == 0;
   }
