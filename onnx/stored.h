@@ -9,7 +9,7 @@ namespace reel::imported {
 
 /// How numbers are stored that a type does not have.
 struct StoreOptions {
-  /// Of float8: a number beyond the largest one becomes the largest; otherwise infinity, or NaN if
+  /// For float8: a number beyond the largest one becomes the largest; otherwise infinity, or NaN if
   /// the type has no infinity.
   bool saturates = true;
   std::string round_mode = "up";    ///< of float8e8m0: up, down or nearest
@@ -17,7 +17,7 @@ struct StoreOptions {
 };
 
 /// Returns x with every element as the type stores it. Integers of fewer bits wrap around. Floats
-/// are rounded to nearest, halves to even. The gradient is that of x, since rounding has none.
+/// are rounded to nearest, halves to even. The gradient passes through, since rounding has none.
 /// float4e2m1 saturates. x: the dtype of the type, or f64 for a type of fewer bits than f32.
 Tensor stored_as(const Tensor& x, ElementType type, const StoreOptions& options = {});
 

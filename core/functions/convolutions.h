@@ -28,7 +28,7 @@ namespace reel {
 struct WindowPadding {
   enum class Kind : std::uint8_t { numbers, same, valid, causal };
   std::int64_t before = 0, after = 0;  ///< of numbers; not negative
-  Kind kind = Kind::numbers;
+  Kind kind = Kind::numbers;           ///< numbers: `before` and `after`
 
   /// (reach - 1) / 2 in front, the rest of reach - 1 behind: size ceildiv(size, stride).
   /// TensorFlow's "SAME" with a stride is by numbers, which depend on the size.
@@ -49,7 +49,7 @@ class PerAxis {
   PerAxis(T all) : values_{std::move(all)} {}
   PerAxis(std::initializer_list<T> each) : values_(each) {}
   PerAxis(std::vector<T> each) : values_(std::move(each)) {}
-  const std::vector<T>& values() const { return values_; }
+  const std::vector<T>& values() const { return values_; }  ///< returns one value, or one per axis
 
  private:
   std::vector<T> values_;
@@ -59,9 +59,9 @@ class PerAxis {
 struct Convolution {
   Dims taps = {};  ///< the filter's dims along the windows, if dims are named
   Dims in = {};    ///< the dims that are summed, if dims are named
-  PerAxis<std::int64_t> stride = 1, dilation = 1;
+  PerAxis<std::int64_t> stride = 1, dilation = 1;  ///< of windows; of the elements of one
   std::int64_t groups = 1;  ///< the channels of a group see those of the same group only
-  PerAxis<WindowPadding> padding = WindowPadding::valid;
+  PerAxis<WindowPadding> padding = WindowPadding::valid;  ///< in front of the axes and behind
   bool transposed = false;  ///< each element of x adds a filter to the result
   /// The dims of the result along the windows; default: computed. A dim without a size gives its
   /// name to a new dim. For a transposed convolution, the dims that it restores.
@@ -97,8 +97,8 @@ struct Pooling {
   PerAxis<std::int64_t> size;  ///< elements of a window
   /// Default: the size, so that windows lie side by side.
   PerAxis<std::int64_t> stride = std::vector<std::int64_t>{};
-  PerAxis<std::int64_t> dilation = 1;
-  PerAxis<WindowPadding> padding = WindowPadding::valid;
+  PerAxis<std::int64_t> dilation = 1;                     ///< of the elements of a window
+  PerAxis<WindowPadding> padding = WindowPadding::valid;  ///< in front of the axes and behind
   Dims to = {};  ///< the dims of the result along the windows, as for conv
   /// mean_pool: true divides by the size of the window, so that padding counts as zeros.
   bool counts_padding = false;

@@ -112,12 +112,15 @@ def _merge_overloads(names: list[Name]) -> list[Name]:
 
 
 def without_contract(names: list[Name]) -> list[Name]:
-    """Returns the functions, types and options that lack a comment. Constants and enumerators need none."""
+    """Returns the functions, types and options that lack a comment. Constants and enumerators need none, nor does the enum
+    of an option that has one, beside it in a struct."""
     types = {n.name for n in names if n.kind in ("type", "enum")}
     enums = {n.name for n in names if n.kind == "enum"}
+    explained = {f"{n.owner()}::{n.result}" for n in names if n.kind == "option" and n.text}
 
     def needs_none(name: Name) -> bool:
         is_guide = name.kind == "function" and name.name in types   # a deduction guide
-        return name.is_special or is_guide or name.kind == "constant" or name.owner() in enums
+        is_explained = name.kind == "enum" and name.name in explained
+        return name.is_special or is_guide or is_explained or name.kind == "constant" or name.owner() in enums
 
     return [n for n in names if not n.text and not needs_none(n)]

@@ -15,9 +15,9 @@ namespace reel {
 
 /// Options of CausalConv::init.
 struct CausalConvOptions {
-  std::int64_t dilation = 1;
-  bool has_bias = true;  ///< false: without `bias`
-  DType dtype = f32;     ///< of the parameters
+  std::int64_t dilation = 1;  ///< as for conv
+  bool has_bias = true;       ///< false: without `bias`
+  DType dtype = f32;          ///< of the parameters
 };
 
 /// A causal convolution over time, y_t = Σ_k x_{t - (taps - 1 - k) · dilation} · filter_k + b, as a
@@ -32,7 +32,7 @@ struct CausalConv {
   Dim taps = 0;                ///< dim of the filter
   Dim in = 0, out = 0;         ///< dims of channels; the same one if depthwise
   Dim past = 0, window = 0;    ///< (taps - 1) · dilation, and one more
-  std::int64_t dilation = 1;
+  std::int64_t dilation = 1;   ///< as for conv
 
   /// Returns a layer with a filter from glorot_uniform and b = 0. Throws ArgumentError if a dim has
   /// no name or no known size, or a number is not positive; DTypeError for a dtype that is not

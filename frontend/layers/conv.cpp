@@ -24,7 +24,7 @@ Dims taps_of(std::string_view layer, const std::vector<std::int64_t>& taps, std:
   return dims;
 }
 
-/// Adds the options of a layer to those of conv.
+/// Adds the options of a layer to the options of conv.
 template <class Layer>
 Convolution convolution_of(const Layer& layer, const Dims& to) {
   return {.taps = layer.taps,

@@ -18,7 +18,7 @@ namespace reel {
 /// Options of Conv::init and DepthwiseConv::init; stride, dilation and padding are those of all
 /// axes.
 struct ConvOptions {
-  std::int64_t stride = 1, dilation = 1;
+  std::int64_t stride = 1, dilation = 1;         ///< as for conv, of all axes
   std::int64_t groups = 1;                       ///< of channels; not for DepthwiseConv
   WindowPadding padding = WindowPadding::valid;  ///< as for conv
   bool transposed = false;                       ///< as for conv; not for DepthwiseConv
@@ -32,9 +32,9 @@ struct Conv {
   std::optional<Tensor> bias;  ///< {out}
   Dims taps;                   ///< dims of the filter, one for each axis
   Dim in = 0, out = 0;         ///< dims of channels of arguments and results; may be the same
-  std::int64_t stride = 1, dilation = 1, groups = 1;
-  WindowPadding padding = WindowPadding::valid;
-  bool transposed = false;
+  std::int64_t stride = 1, dilation = 1, groups = 1;  ///< as for conv, of all axes
+  WindowPadding padding = WindowPadding::valid;       ///< as for conv
+  bool transposed = false;                            ///< as for conv
 
   /// Returns a layer with a filter from glorot_uniform and b = 0. taps: the number along each of
   /// one to three axes. Throws ArgumentError if a dim has no name or no known size, or if groups do
@@ -48,12 +48,12 @@ struct Conv {
 
 /// A convolution of each channel with a filter of its own, and a bias.
 struct DepthwiseConv {
-  Tensor filter;               ///< {taps..., channel}
-  std::optional<Tensor> bias;  ///< {channel}
-  Dims taps;                   ///< dims of the filter, one for each axis
-  Dim channel = 0;             ///< of arguments and results
-  std::int64_t stride = 1, dilation = 1;
-  WindowPadding padding = WindowPadding::valid;
+  Tensor filter;                                 ///< {taps..., channel}
+  std::optional<Tensor> bias;                    ///< {channel}
+  Dims taps;                                     ///< dims of the filter, one for each axis
+  Dim channel = 0;                               ///< of arguments and results
+  std::int64_t stride = 1, dilation = 1;         ///< as for conv, of all axes
+  WindowPadding padding = WindowPadding::valid;  ///< as for conv
 
   /// Returns a layer as Conv::init does.
   static DepthwiseConv init(const std::vector<std::int64_t>& taps, const Dim& channel,

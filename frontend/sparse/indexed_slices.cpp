@@ -8,7 +8,7 @@
 namespace reel {
 namespace {
 
-Tensor as_i64(const Tensor& indices, const char* what) {
+Tensor integers_of_slices(const Tensor& indices, const char* what) {
   if (!is_integer(indices.dtype()))
     throw DTypeError(str("IndexedSlices: ", what, " is i32 or i64, got ", indices.type()));
   return indices.dtype() == i64 ? indices : cast(indices, i64);
@@ -22,7 +22,7 @@ void check_given(const Tensor& values, const Tensor& indices) {
 
 Tensor checked_indices(const IndexedSlices& slices) {
   check_given(slices.values, slices.indices);
-  const Tensor indices = as_i64(slices.indices, "indices");
+  const Tensor indices = integers_of_slices(slices.indices, "indices");
   if (indices.rank() != 1 || indices.type().is_named())
     throw ShapeError(
         str("IndexedSlices: indices are a vector of a plain size, got ", indices.type()));
@@ -52,7 +52,7 @@ Tensor to_dense(const IndexedSlices& slices) {
   if (!slices.dense_shape.is_defined())
     throw ArgumentError("IndexedSlices: dense_shape is empty; give the sizes of the whole tensor");
   return scatter_places("IndexedSlices", indices, slices.values,
-                        as_i64(slices.dense_shape, "dense_shape"));
+                        integers_of_slices(slices.dense_shape, "dense_shape"));
 }
 
 Tensor to_dense(const IndexedSlices& slices, const Dims& dims) {

@@ -8,6 +8,7 @@
 #include "reel/core/functions/creation.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/indices.h"
+#include "reel/core/functions/products.h"
 #include "reel/core/functions/reductions.h"
 #include "reel/core/functions/shape.h"
 #include "reel/onnx/ops/windows.h"
@@ -151,7 +152,7 @@ Convolution convolution_of(const Windows& windows, std::int64_t groups) {
   for (const AxisWindow& at : windows) {
     stride.push_back(at.stride);
     dilation.push_back(at.dilation);
-    padding.push_back({at.before, at.after});
+    padding.push_back({at.before, at.after + at.beyond});
   }
   return {.stride = stride, .dilation = dilation, .groups = groups, .padding = padding};
 }
@@ -167,8 +168,24 @@ Tensor convolved(const Call& call, const Tensor& x, const Tensor& weight) {
   const Windows windows = windows_of(call, x, kernel);
   if (groups < 1 || outputs % groups || x.dim(1).size() != inputs * groups)
     call.refuse(str("weights ", weight.type(), " in ", groups, " groups do not fit ", x.type()));
-  return channels_second(conv(channels_last(x), kernel_first(weight, 1, 0),
-                              axes_from(1, windows.size()), convolution_of(windows, groups)));
+  if (x.dtype() == f32)
+    return channels_second(conv(channels_last(x), kernel_first(weight, 1, 0),
+                                axes_from(1, windows.size()), convolution_of(windows, groups)));
+  // A saved model has Conv for f32 alone. [N, o..., C, k...], as rows of each group.
+  std::vector<Axis> order{0};
+  for (const Axis& axis : place_axes(windows.size())) order.push_back(axis);
+  order.emplace_back(1);
+  for (const Axis& axis : kernel_axes(windows.size())) order.push_back(axis);
+  const std::int64_t width = inputs * product(kernel);
+  Sizes shape{x.dim(0).size()};
+  for (const AxisWindow& at : windows) shape.push_back(at.count);
+  const std::int64_t rows = product(shape);
+  const Tensor patches = transpose(
+      reshape(transpose(unfolded(x, windows, 0), Axes(order)), {rows, groups, width}), {1, 0, 2});
+  const Tensor matrices = transpose(reshape(weight, {groups, outputs / groups, width}), {0, 2, 1});
+  const Tensor product_of_rows = transpose(matmul(patches, matrices), {1, 0, 2});
+  shape.push_back(outputs);
+  return channels_second(reshape(product_of_rows, shape));
 }
 
 namespace {

@@ -46,7 +46,9 @@ Kinds kinds_of_filter(const ConvAttrs& attrs) {
 /// Writes one convolution. The batch and the groups are the groups of the node.
 class ConvWriter {
  public:
-  explicit ConvWriter(const WriteCall& call) : call_(call), attrs_(call.attr<ConvAttrs>()) {
+  /// has_windows: operand 0 is the result of a convolution, in place of x.
+  explicit ConvWriter(const WriteCall& call, bool has_windows = false)
+      : call_(call), attrs_(call.attr<ConvAttrs>()), has_windows_(has_windows) {
     if (call.type_out().dtype() != f32)
       throw NotExpressible{"onnxruntime's Conv and ConvTranspose take f32 alone"};
   }
@@ -165,8 +167,7 @@ class ConvWriter {
   }
   /// Returns the axes of groups of operand 0.
   std::vector<int> group_axes(const TensorType& type) const {
-    const bool is_y = call_.record.op == &conv_input_op;
-    return kinds_of(attrs_, type, is_y ? attrs_.outs : attrs_.ins).groups;
+    return kinds_of(attrs_, type, has_windows_ ? attrs_.outs : attrs_.ins).groups;
   }
   /// Returns x with zeros behind its spatial axes, from the third on.
   Name padded(const Name& x, const std::vector<std::int64_t>& behind) const {
@@ -187,6 +188,7 @@ class ConvWriter {
 
   const WriteCall& call_;
   const ConvAttrs& attrs_;
+  const bool has_windows_;
 };
 
 Names write_conv(const WriteCall& call) {
@@ -194,7 +196,7 @@ Names write_conv(const WriteCall& call) {
   return {writer.is_empty() ? writer.zeros() : writer.write_forward()};
 }
 Names write_conv_input(const WriteCall& call) {
-  const ConvWriter writer(call);
+  const ConvWriter writer(call, true);
   return {writer.is_empty() ? writer.zeros() : writer.write_input()};
 }
 Names write_conv_filter(const WriteCall& call) {

@@ -37,12 +37,12 @@ namespace {
 
 void same_type(TypeArgs& a) { a.out.push_back(a.in[0]); }
 /// Shares the storage under a new identity: a tape must see another value than the input.
-void share(KernelArgs& a) { a.alias(0, 0); }
+void alias_input(KernelArgs& a) { a.alias(0, 0); }
 void share_any(KernelArgs& a) {
   if (a.input(0).block()->kind == BlockKind::list)
     a.out[0] = Tensor(allocate_list(a.types[0], a.input(0).block()->attachment));
   else
-    share(a);
+    alias_input(a);
 }
 
 OpSamples some_samples() {
@@ -183,7 +183,7 @@ const Op ensure_shape_op{
                                  one_dim_hint(wanted, x.dims())));
           a.out.push_back(x.with(dims));
         },
-    .kernel = share,
+    .kernel = alias_input,
     .storage = OpStorage::input,
     .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
     .samples =

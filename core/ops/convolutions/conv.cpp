@@ -125,7 +125,7 @@ void append(std::vector<int>& order, const std::vector<int>& positions) {
   order.insert(order.end(), positions.begin(), positions.end());
 }
 
-/// Returns the order of a result with the axes [rows, windows, groups, outs], such that those of x
+/// Returns the order of a result with the axes [rows, windows, groups, outs], such that axes of x
 /// have its order: first[i] is the position in x of the result's axis i, and outs follow.
 std::vector<int> order_of_result(const std::vector<int>& first, std::size_t rank) {
   std::vector<int> order(rank);

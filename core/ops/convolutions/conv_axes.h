@@ -49,4 +49,12 @@ void conv_type(TypeArgs& args);
 void conv_input_type(TypeArgs& args);
 void conv_filter_type(TypeArgs& args);
 
+/// Returns the number of elements along axes first, ..., first + count - 1.
+inline std::int64_t product_of(const TensorType& type, int first, int count) {
+  std::int64_t result = 1;
+  for (int axis = first; axis < first + count; ++axis)
+    result *= type.sizes()[static_cast<std::size_t>(axis)];
+  return result;
+}
+
 }  // namespace reel

@@ -317,7 +317,7 @@ void sum_filter(const ConvSizes& sizes, const WindowRows<T>& windows, const Wind
   const std::int64_t x_entry = positions_in(sizes.x) * sizes.groups * sizes.ins,
                      y_entry = positions_in(sizes.y) * sizes.groups * sizes.outs;
   const std::int64_t work = sizes.rows * positions_in(sizes.y) * windows.width() * sizes.outs;
-  // The sums of shards are added one by one: their number must not depend on that of threads.
+  // The sums of shards are added one by one: their number must not depend on threads.
   const int shards = shards_for(work / kProducts, std::ssize(units));
   std::vector<std::optional<FilterSum<T>>> sums(static_cast<std::size_t>(shards));
   std::vector<T*> made(static_cast<std::size_t>(shards));

@@ -73,13 +73,6 @@ bool filter_reads_lengths(const OpCall& call, std::size_t in, int axis) {
   return in < 2 && axis < axes.spatial();
 }
 
-std::int64_t product_of(const TensorType& type, int first, int count) {
-  std::int64_t result = 1;
-  for (int axis = first; axis < first + count; ++axis)
-    result *= type.sizes()[static_cast<std::size_t>(axis)];
-  return result;
-}
-
 std::int64_t conv_multiplications(const OpCall& call) {
   const TensorType &first = call.in[0], &out = call.out[0];
   if (!first.is_known() || !out.is_known()) return 0;

@@ -25,7 +25,7 @@ struct Window {
   /// The axis that the result has there: of y for conv, of x and f for the gradients. None for a
   /// plain axis whose size follows: of y, of f, and of x unless an operand has its size.
   std::optional<Dim> to = {};
-  /// If the size of x follows from that of y: its elements behind those that windows see.
+  /// If the size of x follows from the size of y: elements of x behind the last window.
   std::int64_t extra = 0;
   template <class F>
   static void fields(F&& f) {
@@ -55,7 +55,7 @@ std::int64_t windowed_size(const Window& window, std::int64_t count);
 ///   f  [batch, taps, groups, ins, outs]
 ///   y  [batch, rows, windows, groups, outs]
 ///
-/// The numbers of axes of each kind; those of rows follow from the rank.
+/// The numbers of axes of each kind; the number of rows follows from the rank.
 struct ConvAttrs {
   int batch = 0;
   int groups = 0, ins = 0, outs = 0;

@@ -182,7 +182,7 @@ void sum_depthwise(const ConvSizes& sizes, const WindowAxes& axes, const T* x, c
     const std::int64_t x_entry = positions_in(sizes.x) * sizes.groups,
                        y_entry = positions_in(sizes.y) * sizes.groups,
                        elements = sizes.filter_elements();
-    // The sums of shards are added one by one: their number must not depend on that of threads.
+    // The sums of shards are added one by one: their number must not depend on threads.
     const int shards = shards_for(work_of(sizes, sizes.y), sizes.rows);
     for (std::int64_t batch = 0; batch < sizes.batch; ++batch) {
       std::vector<DepthwiseSum<T>> sums;

@@ -18,8 +18,8 @@ bool is_depthwise(const ConvSizes& sizes) {
          sizes.groups >= kLeastChannels;
 }
 
-/// Computes the rows that `axes` name. Requires is_depthwise(). positions: those of the target that
-/// are no padding; others become zero.
+/// Computes the rows that `axes` name. Requires is_depthwise(). positions: places in the target
+/// that are no padding; others become zero.
 template <class T>
 void multiply_depthwise(const ConvSizes& sizes, const WindowAxes& axes, const FilterRole& role,
                         const T* source, const T* f, T* target, const UnpaddedPositions& positions);

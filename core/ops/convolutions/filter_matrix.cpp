@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reel/core/ops/convolutions/conv_axes.h"
 #include "reel/core/ops/products/gemm.h"
 #include "reel/core/ops/shape/strided.h"
 #include "reel/core/types/dtype.h"
@@ -15,12 +16,6 @@ constexpr std::int64_t kSmallFilter = 12 * 1024;
 /// which does not accept rows that overlap.
 constexpr std::int64_t kUnpackedRows = 480;
 
-std::int64_t product_of(const TensorType& type, int first, int count) {
-  std::int64_t result = 1;
-  for (int axis = first; axis < first + count; ++axis)
-    result *= type.sizes()[static_cast<std::size_t>(axis)];
-  return result;
-}
 std::vector<std::int64_t> sizes_at(const TensorType& type, int first, int count) {
   const auto begin = type.sizes().begin() + first;
   return {begin, begin + count};

@@ -54,7 +54,7 @@ std::vector<int> spatial_axes(const Pooled& at) {
   return axes;
 }
 
-/// Returns the sums of windows of x. inner: the number of axes behind those of windows.
+/// Returns the sums of windows of x. inner: the number of axes behind the windows.
 Tensor sums_of_windows(const Tensor& x, const std::vector<Window>& windows, int inner) {
   Dims dims;
   for (const Window& window : windows)

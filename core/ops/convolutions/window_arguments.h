@@ -11,7 +11,7 @@
 
 namespace reel {
 
-/// What a function of windows was given along its axes.
+/// The arguments of a function of windows along its axes.
 struct WindowArguments {
   std::string_view function;
   std::vector<int> axes;           ///< positions in x

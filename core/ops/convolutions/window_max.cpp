@@ -88,7 +88,7 @@ void window_put_type(TypeArgs& args) {
 
 // ---- Axes, vjp, many iterations -----------------------------------------------------------------
 
-/// All axes are mapped but those of windows, which depend on each other.
+/// All axes are mapped, except for the axes of windows, which depend on each other.
 void pool_axes(const OpCall& call, AxisFactors& f) {
   const auto& attrs = call.attr<PoolAttrs>();
   for (std::size_t i = 0; i < std::min<std::size_t>(call.in.size(), 2); ++i) {

@@ -9,7 +9,7 @@
 
 namespace reel {
 
-/// Of row_numbers: a gather's indices along the first axis of a table.
+/// Attributes of row_numbers: a gather's indices along the first axis of a table.
 struct RowNumbersAttrs {
   std::int64_t rows = 0;  ///< of the table
   IndexRule rule = IndexRule::from_end;
@@ -22,7 +22,7 @@ struct RowNumbersAttrs {
   }
 };
 
-/// Of coalesce_rows and check_rows.
+/// Attributes of coalesce_rows and check_rows.
 struct RowCountAttrs {
   std::int64_t rows = -1;  ///< of the table; -1: unknown
   template <class F>
@@ -31,7 +31,7 @@ struct RowCountAttrs {
   }
 };
 
-/// Of put_rows, if rows are not slices along the first axis alone.
+/// Attributes of put_rows, if rows are not slices along the first axis alone.
 struct PutRowsAttrs {
   int axes = 1;  ///< first axes of the table whose places are its rows, in row-major order
   template <class F>

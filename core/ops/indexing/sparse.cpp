@@ -76,7 +76,7 @@ void scatter_type(TypeArgs& a) {
   a.out.push_back(a.in[1].with(dims));
 }
 
-void gather_type(TypeArgs& a) {
+void gather_values_type(TypeArgs& a) {
   const std::string& what = a.attr<PlacesAttrs>().what;
   const TensorType &x = a.in[0], &places = a.in[1];
   check_places(what, places);
@@ -178,7 +178,7 @@ Dims sizes_in(const std::string& what, const Tensor& shape, const TensorType& up
   return dims;
 }
 
-void scatter_kernel(KernelArgs& a) {
+void scatter_values_kernel(KernelArgs& a) {
   const std::string& what = a.attr<PlacesAttrs>().what;
   const Tensor &places = a.input(0), &updates = a.input(1);
   check_scatter(what, places.type(), updates.type(), a.input(2).type());
@@ -260,7 +260,7 @@ const Op shape_of_op{
 const Op scatter_places_op{
     .name = "scatter_places",
     .type = scatter_type,
-    .kernel = scatter_kernel,
+    .kernel = scatter_values_kernel,
     .vjp =
         [](Vjp& at) {
           at.add(1, gather_places(at.attr<PlacesAttrs>().what, at.cotangent(), at.input(0)));
@@ -283,7 +283,7 @@ const Op scatter_places_op{
 
 const Op gather_places_op{
     .name = "gather_places",
-    .type = gather_type,
+    .type = gather_values_type,
     .kernel = gather_kernel,
     .vjp =
         [](Vjp& at) {

@@ -21,10 +21,10 @@ namespace {
 
 AttrsRef along(int axis, bool reverse) { return make_attrs(CumulativeAttrs{axis, true, reverse}); }
 
-constexpr std::string_view kRepair = "cast it to i32";
+constexpr std::string_view kCastToInteger = "cast it to i32";
 
 void same_number(TypeArgs& a) {
-  check_number(a.op.name, a.in[0], kRepair);
+  check_number(a.op.name, a.in[0], kCastToInteger);
   check_axis(a.in[0], a.attr<CumulativeAttrs>().axis);
   a.out.push_back(a.in[0]);
 }
@@ -212,7 +212,7 @@ Tensor product_before(const Tensor& x, int axis, bool reverse) {
 }
 
 Tensor cumsum(const Tensor& x, const Axis& axis, Cumulative how) {
-  check_number("cumsum", x, kRepair);
+  check_number("cumsum", x, kCastToInteger);
   const int at = axis.in(x, "cumsum");
   const Tensor sums = bind(cumsum_op, {without_padding(x, {at}, 0.)},
                            make_attrs(CumulativeAttrs{at, how.exclusive, how.reverse}));
@@ -220,7 +220,7 @@ Tensor cumsum(const Tensor& x, const Axis& axis, Cumulative how) {
 }
 
 Tensor cumprod(const Tensor& x, const Axis& axis, Cumulative how) {
-  check_number("cumprod", x, kRepair);
+  check_number("cumprod", x, kCastToInteger);
   const int at = axis.in(x, "cumprod");
   const Tensor clean = apart_from(x, {at}, without_padding(x, {at}, 1.));
   const Tensor before = product_before(clean, at, how.reverse);

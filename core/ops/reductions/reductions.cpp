@@ -344,7 +344,7 @@ const Op spread_op{
 namespace {
 
 constexpr std::string_view kCountInstead = "cast it, as in sum(cast(x, i32))",
-                           kAllInstead = "use all";
+                           kAllInsteadOfProd = "use all";
 
 }  // namespace
 
@@ -394,7 +394,7 @@ const Op prod_op{
     .name = "prod",
     .type =
         [](TypeArgs& a) {
-          check_number(a.op.name, a.in[0], kAllInstead);
+          check_number(a.op.name, a.in[0], kAllInsteadOfProd);
           reduced_rule(a);
         },
     .kernel = reduction_kernel<&ReductionTable::prod>,
@@ -471,7 +471,7 @@ Tensor sum(const Tensor& x, const Axes& axes, Keep keep) {
 }
 Tensor sum(const Tensor& x) { return reduce(sum_op, x, all_positions("sum", x), 0.); }
 Tensor prod(const Tensor& x, const Axes& axes, Keep keep) {
-  check_number("prod", x, kAllInstead);
+  check_number("prod", x, kAllInsteadOfProd);
   return over("prod", x, axes, keep, [&](const auto& at) { return reduce(prod_op, x, at, 1.); });
 }
 Tensor prod(const Tensor& x) { return prod(x, axes_of(all_positions("prod", x))); }

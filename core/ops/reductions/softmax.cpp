@@ -17,7 +17,7 @@ namespace reel {
 namespace {
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
-constexpr std::string_view kRepair = "cast it to f32 or f64";
+constexpr std::string_view kCastToFloat = "cast it to f32 or f64";
 
 const SoftmaxTable& table() {
   static const SoftmaxTable& chosen = for_this_processor(REEL_TABLES(softmaxes));
@@ -44,7 +44,7 @@ void kernel(KernelArgs& args) {
 }
 
 void same_float(TypeArgs& a) {
-  check_float(a.op.name, a.in[0], kRepair);
+  check_float(a.op.name, a.in[0], kCastToFloat);
   check_axes(a.in[0], a.attr<ReduceAttrs>().axes);
   a.out.push_back(a.in[0]);
 }
@@ -70,7 +70,7 @@ const Op logsumexp_op{
     .name = "logsumexp",
     .type =
         [](TypeArgs& a) {
-          check_float(a.op.name, a.in[0], kRepair);
+          check_float(a.op.name, a.in[0], kCastToFloat);
           reduced_rule(a);
         },
     .kernel = kernel<&SoftmaxTable::logsumexp>,
@@ -156,7 +156,7 @@ Tensor side_by_side(const Tensor& x, std::vector<int> axes, bool keeps_axes, con
 }  // namespace
 
 Tensor logsumexp(const Tensor& x, const Axes& axes, Keep keep) {
-  check_float("logsumexp", x, kRepair);
+  check_float("logsumexp", x, kCastToFloat);
   return over("logsumexp", x, axes, keep, [&](const std::vector<int>& at) {
     return side_by_side(x, at, false, [](const Tensor& x, const std::vector<int>& axes) {
       return bind(logsumexp_op, {without_padding(x, axes, kNothing)}, reduce_attrs(axes));
@@ -167,7 +167,7 @@ Tensor logsumexp(const Tensor& x, const Axes& axes, Keep keep) {
 Tensor logsumexp(const Tensor& x) { return logsumexp(x, axes_of(all_positions("logsumexp", x))); }
 
 Tensor softmax(const Tensor& x, const Axes& axes) {
-  check_float("softmax", x, kRepair);
+  check_float("softmax", x, kCastToFloat);
   return side_by_side(
       x, positions(x, axes, "softmax"), true, [](const Tensor& x, const std::vector<int>& axes) {
         return bind(softmax_op, {without_padding(x, axes, kNothing)}, reduce_attrs(axes));
@@ -175,7 +175,7 @@ Tensor softmax(const Tensor& x, const Axes& axes) {
 }
 
 Tensor log_softmax(const Tensor& x, const Axes& axes) {
-  check_float("log_softmax", x, kRepair);
+  check_float("log_softmax", x, kCastToFloat);
   return side_by_side(
       x, positions(x, axes, "log_softmax"), true,
       [](const Tensor& x, const std::vector<int>& axes) {

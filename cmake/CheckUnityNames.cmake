@@ -1,0 +1,58 @@
+# cmake -D ROOT=... -P CheckUnityNames.cmake: fails if two .cpp files of a folder define one name in their anonymous
+# namespaces. A unity build (scripts/train) compiles the files of a folder as one.
+#
+# Functions may share a name if their parameters differ. The scan reads the first line of a definition, as .clang-format
+# makes it. scripts/lint compiles the folders, which finds the rest.
+cmake_minimum_required(VERSION 3.25)
+
+# find_names(FILE OUT): the names that a file defines in anonymous namespaces; functions with the types of their parameters.
+function(find_names file out)
+  file(READ ${ROOT}/${file} text)
+  string(REGEX REPLACE "[][\\;]" " " text "${text}")  # in a list of CMake, these join or split lines
+  string(REPLACE "\n" ";" lines "${text}")
+  list(FILTER lines INCLUDE REGEX "^[A-Za-z}]")
+  set(is_inside FALSE)
+  set(names "")
+  foreach(line IN LISTS lines)
+    if(line STREQUAL "namespace {")
+      set(is_inside TRUE)
+    elseif(line STREQUAL "}  // namespace")
+      set(is_inside FALSE)
+    elseif(NOT is_inside OR line MATCHES "^using ")
+      continue()
+    elseif(line MATCHES "^(struct|class|enum|enum class) ([A-Za-z0-9_]+)( :| {)")
+      list(APPEND names ${CMAKE_MATCH_2})
+    elseif(line MATCHES "^(constexpr|const|constinit|thread_local|static) [^(={]* ([A-Za-z0-9_]+) *(=|{)")
+      list(APPEND names ${CMAKE_MATCH_2})
+    elseif(line MATCHES "^[A-Za-z].*[ *&]([A-Za-z0-9_]+)\\(([^()]*)\\)( const| noexcept)* {")
+      set(name ${CMAKE_MATCH_1})
+      string(REGEX REPLACE " [a-z0-9_]+(,|$)" "\\1" parameters "${CMAKE_MATCH_2}")
+      list(APPEND names "${name}(${parameters})")
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES names)
+  set(${out} "${names}" PARENT_SCOPE)
+endfunction()
+
+set(count 0)
+foreach(top core eager trace autodiff frontend)
+  file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${top}/*.cpp)
+  list(FILTER files EXCLUDE REGEX "_isa[.]cpp$")
+  foreach(file IN LISTS files)
+    cmake_path(GET file PARENT_PATH folder)
+    find_names(${file} names)
+    foreach(name IN LISTS names)
+      math(EXPR count "${count} + 1")
+      string(SHA1 key "${folder} ${name}")
+      if(DEFINED file_${key})
+        message(SEND_ERROR "${file_${key}} and ${file} both define ${name} in an anonymous namespace, and a unity build"
+          " compiles the files of a folder as one: make the two one, or rename one")
+      endif()
+      set(file_${key} ${file})
+    endforeach()
+  endforeach()
+endforeach()
+if(count LESS 1000)
+  message(FATAL_ERROR "found ${count} names only")
+endif()
+message(STATUS "${count} names")
