@@ -35,6 +35,7 @@ State checkpointed(F f, const State& state, const SavingRule& rule = {}) {
 int main() {
   const Dim batch0("batch0", 4);
   const Dim in1("in1", 1);
+  const Dim part3("part3", 2);
   const Tensor v6 = cast(scalar(0.0, f64), boolean);
   const Tensors arguments = [&] {
     const Dim n2("n2", scalar(1));
@@ -66,94 +67,109 @@ int main() {
     const Tensor v3 = x[3];
     const Tensor v4 = x[4];
     const Tensor v5 = x[5];
-    const Tensor v7 = v2 - v0;
-    const Tensor v8 = foldl([](const Tensor& state, const Tensor& t) { return tanh(state) + t; },
-                            v7, sum(zeros_like(v7), {n2}), {.spatial_dim = n2});
-    const auto f29 = [&](const Tensors& rows29) -> Tensor {
-      const Tensor v9 = rows29[0];
-      const Tensor v10 = full({}, 0, i32);
-      const Tensor v11 = mod(v3 * 3, 4);
-      const State s26 = while_loop(
-          [&](const State& s) -> Tensor {
-            const Tensor v22 = s.tensors[0];
-            const Tensor v23 = s.tensors[1];
-            const Tensor v24 = s.tensors[2];
-            const Tensor v25 = less(v22, v11);
-            return v25;
-          },
-          [&](const State& s) -> State {
-            const Tensor v12 = s.tensors[0];
-            const Tensor v13 = s.tensors[1];
-            const Tensor v14 = s.tensors[2];
-            const Tensor v15 = argmin(v4, batch0);
-            const State s18 = cond(
-                v5,
-                [&]() -> State {
-                  return State{{v11, v12}, {}};
-                },
-                [&]() -> State {
-                  const Tensor v16 = mod(v15 + v12, 5);
-                  const Tensor v17 = mod(v10 + v12, 5);
-                  return State{{v16, v17}, {}};
-                });
-            const Tensor v18 = s18.tensors[0];
-            const Tensor v19 = s18.tensors[1];
-            const Tensor v20 = v12 + 1;
-            const Tensor v21 = v14 * v9;
-            return State{{v20, v9, v21}, {}};
-          },
-          State{{v10, v9, v7}, {}}, {.checkpoint = kept(Checkpoint().where(by_letter(1)))});
-      const Tensor v26 = s26.tensors[0];
-      const Tensor v27 = s26.tensors[1];
-      const Tensor v28 = s26.tensors[2];
-      return v8;
+    const Tensor v7 = [&] {
+      const Dim units("units", 2), time = Dims({in1, n2})[1];
+      const auto cell = LstmCell::init(in1, units, {.dtype = f64});
+      return sum(recur(cell, v1, time,
+                       {.checkpoint = Checkpoint(),
+                        .swap_memory = kept(SwapMemory(Spill{.bytes_in_memory = 1}))})
+                     .state.h,
+                 units);
+    }();
+    const Tensor v8 = zeros({n2}, f64);
+    const Tensor v9 = mean_absolute_error(v7, v7);
+    const auto f13 = [&](const Tensors& rows13) -> Tensor {
+      const Tensor v10 = rows13[0];
+      const Tensor v11 = [&] {
+        Tensor p = v7;
+        Sgd sgd(p, {.learning_rate = 0.5, .momentum = 0.75, .nesterov = true});
+        sgd.update(p, sin(p));
+        sgd.update(p, cos(p));
+        return p;
+      }();
+      const Tensor v12 = [&] {
+        Tensor p = v10;
+        Adam adam(p, {.learning_rate = 0.25, .clip_norm = 2});
+        adam.update(p, 1.5 + sin(p));
+        adam.update(p, 2.0 + cos(p));
+        return p;
+      }();
+      return v12;
     };
-    const Tensor v29 = vmap(f29, n2)(Tensors{v7});
-    const Tensor v30 =
-        associative_scan([](const Tensor& l, const Tensor& r) { return l + r + l * r; },
-                         0.5 * sin(v0), n2, {.reverse = true});
-    const Tensor v31 = pow(1.5 + sin(v30), v8);
-    const auto s40 = scan(Scan{
-        .spatial_dim = n2,
-        .initial = State{{v5, v3}, {}},
-        .xs = Tensors{v29},
+    const Tensor v13 = vmap(f13, n2)(Tensors{v0});
+    const auto f19 = [&](const Tensor& x19) -> Tensor {
+      const Tensor v14 = x19;
+      const Tensor v15 = sum(v1, {in1});
+      const Tensor v16 = argmin(v4, batch0);
+      const Tensor v17 = rsqrt(1.5 + cos(v7));
+      const Tensor v18 = max(v1, {n2});
+      return v9;
+    };
+    const auto pulled19 = vjp(f19, v2);
+    const Tensor v19 =
+        fori_loop(0, 2,
+                  [&](const Tensor&, const std::pair<Tensor, Tensor>& s) {
+                    return std::pair{tanh(s.first), s.second + pulled19.second(s.first)};
+                  },
+                  std::pair{pulled19.first, pulled19.second(pulled19.first)},
+                  {.checkpoint = Checkpoint(),
+                   .swap_memory = kept(SwapMemory(Spill{.bytes_in_memory = 1}))})
+            .second;
+    const auto f24 = [&](const Tensors& rows24) -> Tensor {
+      const Tensor v20 = rows24[0];
+      const Tensor v21 = v8 + v13;
+      const Tensor v22 = sum(v13, {n2});
+      const Tensor v23 = v21 - v22;
+      return v23;
+    };
+    const Tensor v24 = vmap(f24, batch0)(Tensors{v4});
+    const Tensor v25 =
+        where_nested(v24 > 0.625, std::pair{sin(v24), v24}, std::pair{v24, cos(v24)}).first;
+    const Tensor v26 = slice(v25, batch0, 0, {}, 2, part3);
+    const Tensor v27 = cast(v4, i64);
+    const auto s36 = scan(Scan{
+        .spatial_dim = batch0,
+        .initial = State{{v3, v19}, {}},
+        .xs = Tensors{v24, v25},
         .body =
             [&](const Tensors& x, const State& s) {
-              const Tensor v32 = x[0];
-              const Tensor v33 = s.tensors[0];
-              const Tensor v34 = s.tensors[1];
-              const Tensor v35 = v31 + v8;
-              const TensorArray v36 =
-                  TensorArray(v2.type(), {.size = 0, .dynamic_size = true}).write(mod(v34, 4), v2);
-              const Tensor v37 = v33 && v5;
-              const Tensor v38 = logical_xor(v33, v37);
-              const Tensor v39 = mod(v34 + v3, 5);
-              return std::pair{Tensors{v32, v37}, State{{v38, v39}, {}}};
+              const Tensor v28 = x[0];
+              const Tensor v29 = x[1];
+              const Tensor v30 = s.tensors[0];
+              const Tensor v31 = s.tensors[1];
+              const Tensor v32 = [&] {
+                const Dim units("units", 2);
+                return sum(Linear::init(part3, units, {.dtype = f64})(v26), units);
+              }();
+              const Tensor v33 = ceil(v19);
+              const Tensor v34 = logical_xor(v5, v6);
+              const Tensor v35 = v33 * v33;
+              return std::pair{Tensors{v32}, State{{v3, v19}, {}}};
             },
-        .checkpoint = kept(Checkpoint::every(2)),
+        .checkpoint = kept(Checkpoint::every(1).where(by_letter(1))),
     });
-    const Tensor v40 = s40.ys[0];
-    const Tensor v41 = s40.ys[1];
-    const Tensor v42 = s40.state.tensors[0];
-    const Tensor v43 = s40.state.tensors[1];
-    const Tensor v44 = tanh(v8);
-    const Tensor v45 = random_normal({}, f64);
-    const Tensor v46 = softmax(v1, {n2, in1});
-    const Tensor v47 = max(v46, {in1});
-    const Tensor v48 = random_normal({in1}, f64);
-    const Tensor v49 = unpack(cos(pack(v29, {n2})), 0, {n2});
-    const Tensor v50 = sum(0.5 * v40 + sin(v40));
-    const Tensor v51 = sum(0.5 * v44 + sin(v44));
-    const Tensor v52 = v50 + v51;
-    const Tensor v53 = sum(0.5 * v45 + sin(v45));
-    const Tensor v54 = v52 + v53;
-    const Tensor v55 = sum(0.5 * v47 + sin(v47));
-    const Tensor v56 = v54 + v55;
-    const Tensor v57 = sum(0.5 * v48 + sin(v48));
-    const Tensor v58 = v56 + v57;
-    const Tensor v59 = sum(0.5 * v49 + sin(v49));
-    const Tensor v60 = v58 + v59;
-    return std::pair{v60, Tensors{v60, v40, v41, v42, v43, v44, v45, v47, v48, v49}};
+    const Tensor v36 = s36.ys[0];
+    const Tensor v37 = s36.state.tensors[0];
+    const Tensor v38 = s36.state.tensors[1];
+    const Tensor v39 =
+        scan(Scan{.spatial_dim = n2,
+                  .initial = [](const Tensor& last) { return 0.5 * last; },
+                  .xs = v8,
+                  .body =
+                      [](const Tensor& i, const Tensor& slice, const Tensor& state) {
+                        return std::pair{state - cast(i, slice.dtype()), sin(state) * slice};
+                      },
+                  .reverse = true})
+            .ys;
+    const Tensor v40 = set_at(v24, mod(v37, 4), sin(gather(v24, mod(v37 + 1, 4), batch0)), batch0);
+    const Tensor v41 = sum(0.5 * v36 + sin(v36));
+    const Tensor v42 = sum(0.5 * v38 + sin(v38));
+    const Tensor v43 = v41 + v42;
+    const Tensor v44 = sum(0.5 * v39 + sin(v39));
+    const Tensor v45 = v43 + v44;
+    const Tensor v46 = sum(0.5 * v40 + sin(v40));
+    const Tensor v47 = v45 + v46;
+    return std::pair{v47, Tensors{v47, v27, v36, v38, v39, v40}};
   };
   const auto show = [](const char* what, const auto& function, const Tensors& arguments) {
     manual_seed(77);
