@@ -1,13 +1,12 @@
-// onnx_cases — runs all cases of ONNX's test data that no image op needs, and makes the page
-// docs/onnx_cases.md.
+// onnx_cases — runs all cases of ONNX's test data, and makes a page such as docs/onnx_cases.md.
 //
 //   onnx_cases --check PAGE   compares the page with the one made; exit code 1 if they differ
 //   onnx_cases --write PAGE   writes the page
 //   onnx_cases NAME           runs the cases whose name contains NAME, and prints the outcomes
 //
-// --data FOLDER before these takes the data of that folder instead of Debian's; --data-of VARIABLE
-// the folder that an environment variable names. --run TEXT says on the page when it was made, and
-// of which commit; --check passes over this line.
+// Before these: --data FOLDER reads the data of a folder instead of Debian's. --data-of VARIABLE
+// reads the folder that an environment variable names. --run TEXT writes a line about the run on
+// the page, with the date and the commit; --check ignores this line.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -79,7 +78,8 @@ struct Row {
   }
 };
 
-/// The op that a case of the set "node" is about: of its only node, or of the case that it expands.
+/// Returns the op that a case of the set "node" tests: the op of its only node, or of the case that
+/// it expands.
 std::map<std::string, std::string> ops_of(const std::vector<CaseFiles>& cases) {
   std::map<std::string, std::string> ops;
   for (const CaseFiles& files : cases) ops[name_of(files)] = files.op;
@@ -227,7 +227,7 @@ int main_of(std::vector<std::string> arguments) {
   }
   if (arguments.size() == 2 && arguments[0] == "--check") {
     const std::int64_t newest = newest_op_set(source.folder);
-    if (newest != source.op_set) {  // such as that of Debian 13
+    if (newest != source.op_set) {  // Debian 13 has newer data
       std::cout << "the data has op set " << newest << ", the page is about op set "
                 << source.op_set << ": no case was run\n";
       return 77;

@@ -10,6 +10,7 @@
 #include "reel/core/op/bind.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/vjp.h"
+#include "reel/core/ops/control/share_input.h"
 #include "reel/core/ops/list/list_data.h"
 #include "reel/core/ops/loop/printed_entries.h"
 #include "reel/core/ops/registry.h"
@@ -19,13 +20,6 @@
 
 namespace reel {
 namespace {
-
-void share(KernelArgs& a) {
-  if (a.input(0).block()->kind == BlockKind::list)
-    a.out[0] = Tensor(allocate_list(a.types[0], a.input(0).block()->attachment));
-  else
-    a.alias(0, 0);
-}
 
 /// Returns the masks of entries that run, for a value in the body of scans whose entries finish one
 /// by one.
@@ -74,7 +68,7 @@ const Op check_numerics_op{
             });
           else
             check(attrs, a.input(0), running);
-          share(a);
+          share_input(a);
         },
     .storage = OpStorage::input,
     .vjp =
@@ -161,7 +155,7 @@ const Op assert_op{
             }
             throw AssertionError(text.str());
           }
-          share(a);
+          share_input(a);
         },
     .storage = OpStorage::input,
     .no_vjp = "checks a condition",

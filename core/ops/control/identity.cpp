@@ -9,6 +9,7 @@
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/identity.h"
+#include "reel/core/ops/control/share_input.h"
 #include "reel/core/ops/loop/printed_entries.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/ops/shape/new_dims.h"
@@ -38,12 +39,6 @@ namespace {
 void same_type(TypeArgs& a) { a.out.push_back(a.in[0]); }
 /// Shares the storage under a new identity: a tape must see another value than the input.
 void alias_input(KernelArgs& a) { a.alias(0, 0); }
-void share_any(KernelArgs& a) {
-  if (a.input(0).block()->kind == BlockKind::list)
-    a.out[0] = Tensor(allocate_list(a.types[0], a.input(0).block()->attachment));
-  else
-    alias_input(a);
-}
 
 OpSamples some_samples() {
   static const Dim& batch = *new Dim("batch", 2);
@@ -78,7 +73,7 @@ const Op print_op{
           print_running(text, is_unranked(x) ? ranked_value(x) : x, running);
           text << '\n';
           std::cout << text.str() << std::flush;
-          share_any(a);
+          share_input(a);
         },
     .storage = OpStorage::input,
     .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
@@ -97,7 +92,7 @@ const Op print_op{
 const Op stop_gradient_op{
     .name = "stop_gradient",
     .type = same_type,
-    .kernel = share_any,
+    .kernel = share_input,
     .storage = OpStorage::input,
     .no_vjp = "lets no gradient through",
     .samples = some_samples,
@@ -110,7 +105,7 @@ const Op stop_gradient_op{
 constexpr Op same_value(std::string_view name, bool is_identity) {
   return {.name = name,
           .type = same_type,
-          .kernel = share_any,
+          .kernel = share_input,
           .storage = OpStorage::input,
           .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
           .samples = some_samples,
@@ -139,7 +134,7 @@ struct NameAttrs {
 const Op checkpoint_name_op{
     .name = "checkpoint_name",
     .type = same_type,
-    .kernel = share_any,
+    .kernel = share_input,
     .storage = OpStorage::input,
     .vjp = [](Vjp& at) { at.add(0, at.cotangent()); },
     .samples =

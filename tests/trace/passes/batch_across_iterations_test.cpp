@@ -8,55 +8,12 @@
 
 #include "reel/core/ops/loop/loop.h"
 #include "reel/reel.h"
-#include "reel/tests/check.h"
+#include "reel/tests/trace/passes/batched_graphs.h"
 #include "reel/tests/trace/passes/plain_rnn.h"
 #include "reel/trace/passes/pipeline.h"
 
 namespace reel {
 namespace {
-
-/// How often an op occurs in a graph outside and inside its loops.
-struct Count {
-  int outside = 0, inside = 0;
-  bool operator==(const Count&) const = default;
-};
-std::ostream& operator<<(std::ostream& out, const Count& count) {
-  return out << count.outside << " outside, " << count.inside << " inside";
-}
-int count_all(const Graph& graph, std::string_view op);
-Count count(const Graph& graph, std::string_view op) {
-  Count result;
-  for (const OpRecord& record : graph.records) {
-    result.outside += record.op->name == op;
-    if (record.op == &loop_op)
-      result.inside += count_all(*get<LoopAttrs>(record.attrs.get()).body.graph, op);
-  }
-  return result;
-}
-int count_all(const Graph& graph, std::string_view op) {
-  const Count here = count(graph, op);
-  return here.outside + here.inside;
-}
-
-/// Returns the graphs of f that the interpreter and the plan run.
-template <class F, class... Args>
-std::pair<Ref<Graph>, Ref<Graph>> graphs(const F& f, const Args&... args) {
-  const auto jitted = jit(f);
-  jitted(args...);
-  Ref<Graph> before(new Graph(jitted.graph()));
-  return {before,
-          optimise_for_plan(*before, {.pack_weights = false, .fuse_pointwise = false}).graph};
-}
-
-template <class F, class... Args>
-void expect_same_results(const F& f, const Args&... args) {
-  const auto by_plan = flatten(jit(f, {.executor = Executor::plan})(args...)),
-             by_interpreter = flatten(jit(f, {.executor = Executor::interpreter})(args...));
-  ASSERT_EQ(by_plan.size(), by_interpreter.size());
-  for (std::size_t i = 0; i < by_plan.size(); ++i)
-    if (by_plan[i].kind == TreeLeaf::Kind::tensor)
-      expect_all_close(by_plan[i].tensor, by_interpreter[i].tensor, 1e-12);
-}
 
 TEST(BatchOverTimeTest, ProjectsInputsBeforeTheLoopAndOutputsAfterIt) {
   const auto [before, after] = graphs(plain_rnn, plain_problem());
@@ -492,72 +449,6 @@ TEST(BatchOverTimeTest, CapturesMeetTheDimsOfArguments) {
   EXPECT_EQ(count(*after, "dot"), (Count{1, 0}));
   expect_same_results(f, x);
   expect_same_results(in_branch, x);
-}
-
-// ---- Light work on large values -----------------------------------------------------------------
-
-/// A selective scan (Gu and Dao, 2023): an iteration makes large values of small slices.
-struct SelectiveLoop {
-  Dim batch{"batch", 2}, time{"time", 12}, channel{"channel", 256}, state{"state", 16};
-
-  Tensor operator()(const std::array<Tensor, 3>& at) const {
-    const Dims dims{batch, channel, state};
-    const auto body = [&](const std::pair<Tensor, Tensor>& now, const Tensor& h) {
-      const auto& [step, in] = now;
-      const Tensor next = exp(expand(step, dims) * at[2]) * h + expand(step, dims) * in;
-      return std::pair{matmul(next, in, state), next};
-    };
-    return mean(square(scan(Scan{.spatial_dim = time,
-                                 .initial = zeros(dims, f64),
-                                 .xs = std::pair{at[0], at[1]},
-                                 .body = body})
-                           .ys));
-  }
-  std::array<Tensor, 3> arguments() const {
-    manual_seed(4);
-    return {random_normal({time, batch, channel}, f64), random_normal({time, batch, state}, f64),
-            -abs(random_normal({channel, state}, f64))};
-  }
-};
-
-TEST(BatchOverTimeTest, LargeValuesOfSmallSlicesAreMadeInside) {
-  SelectiveLoop f;
-  EXPECT_EQ(count(*graphs(f, f.arguments()).second, "exp"), (Count{0, 1}));
-  expect_same_results(f, f.arguments());
-  f.channel = Dim("channel", 4);  // calls of small ops would take longer than their elements
-  EXPECT_EQ(count(*graphs(f, f.arguments()).second, "exp"), (Count{1, 0}));
-  expect_same_results(f, f.arguments());
-}
-
-TEST(BatchOverTimeTest, ProductsThatUseEachLargeElementOnceStayInside) {
-  SelectiveLoop f;
-  const auto gradient = jit(value_and_grad(f));
-  gradient(f.arguments());
-  const std::string text = gradient.explain();
-  for (const char* product : {"dot(f64[batch=2,channel=256], f64[batch=2,state=16])",
-                              "dot(f64[batch=2,channel=256,state=16], f64[batch=2,state=16])"})
-    EXPECT_NE(text.find(str("not moved: ", product)), std::string::npos) << product << text;
-  EXPECT_NE(text.find("faster inside, where its operands are in the cache"), std::string::npos);
-  expect_same_results(value_and_grad(f), f.arguments());
-}
-
-// A product without a sum whose results are added up over iterations is one product for all.
-TEST(BatchOverTimeTest, TermsOfSumsLeaveTheLoopHoweverLightTheyAre) {
-  const Dim time("time", 6), in("in", 128), out("out", 64);
-  const auto loss = [&](const Tensor& w, const Tensor& xs) {
-    const auto body = [&](const Tensor& x, const Tensor& h) {
-      const Tensor next = tanh(matmul(x, w, in) + h);
-      return std::pair{next, next};
-    };
-    return sum(
-        scan(Scan{.spatial_dim = time, .initial = zeros({out}, f64), .xs = xs, .body = body}).ys);
-  };
-  const auto gradient = jit(grad(loss));
-  const Tensor w = random_normal({in, out}, f64) * 0.1, xs = random_normal({time, in}, f64);
-  gradient(w, xs);
-  const std::string text = gradient.explain();
-  EXPECT_NE(text.find("sunk: dot(f64[time=6,in=128], f64[time=6,out=64])"), std::string::npos)
-      << text;
 }
 
 }  // namespace

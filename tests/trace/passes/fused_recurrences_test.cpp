@@ -8,25 +8,14 @@
 #include "reel/reel.h"
 #include "reel/tests/gradients.h"
 #include "reel/tests/threads.h"
-#include "reel/tests/trace/plan/planned.h"
-#include "reel/trace/passes/fusion/fuse_pointwise.h"
+#include "reel/tests/trace/passes/fused_ops.h"
 
 namespace reel {
 namespace {
 
-template <class F, class... Args>
-std::string fused_ops(const F& f, const Args&... args) {
-  return ops_behind(fuse_pointwise, f, args...);
-}
-
 class FusedRecurrencesTest : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override { manual_seed(7); }
-
-  template <class F, class... Args>
-  void expect_same(const F& f, const Args&... args) {
-    expect_same_without({.fuse_pointwise = false}, true, f, args...);
-  }
 
   const Threads threads_{GetParam()};
 };

@@ -22,8 +22,9 @@ constexpr std::size_t kMaxOps = 4;
 constexpr std::size_t kMaxOpsOnLarge = 2;
 /// Operands of at most a quarter of the bytes count as small.
 constexpr std::int64_t kTimesSmaller = 4;
-/// Each value is followed through all records behind it.
-constexpr int kMaxValues = 64;
+/// A value is followed from its first reader to its last one. In all, so many times the records of
+/// the graph are followed, so that the pass takes linear time.
+constexpr std::size_t kMaxPasses = 64;
 
 std::int64_t bytes_of(const TensorType& type) {
   return least_elements(type) * static_cast<std::int64_t>(size_of(type.dtype()));
@@ -49,9 +50,9 @@ class Recomputing {
       for (const ValueId v : from.outputs_of(from.records[r])) made_by_[v] = r;
       for (const ValueId v : from.inputs_of(from.records[r])) readers_[v].push_back(r);
     }
-    int values = 0;
-    for (std::size_t r = 0; r < from.records.size() && values < kMaxValues; ++r)
-      if (find_copies(from.outputs_of(from.records[r]))) ++values;
+    for (std::size_t r = 0;
+         r < from.records.size() && followed_ <= kMaxPasses * from.records.size(); ++r)
+      find_copies(from.outputs_of(from.records[r]));
   }
 
   Ref<Graph> run() {
@@ -120,18 +121,18 @@ class Recomputing {
     return computing <= kMaxOpsOnLarge && computing == count(is_simple);
   }
 
-  /// Finds the readers of a record's result that get a copy. Returns false if none does.
-  bool find_copies(std::span<const ValueId> outputs) {
-    if (outputs.size() != 1) return false;
+  /// Finds the readers of a record's result that get a copy.
+  void find_copies(std::span<const ValueId> outputs) {
+    if (outputs.size() != 1) return;
     const ValueId v = outputs[0];
     const std::int64_t bytes = bytes_of(from_.types[v]);
     if (readers_[v].size() < 2 || bytes == 0 ||
         (bytes < kLargeBytes && !repeats_elements(tile_op(*from_.records[made_by_[v]].op))) ||
         std::ranges::find(from_.outputs, v) != from_.outputs.end())
-      return false;
+      return;
     std::vector<std::size_t> left = readers_apart(readers_[v].front(), readers_[v]);
     Ops ops;
-    if (left.empty() || !find_ops(v, bytes, left.front(), ops) || !are_cheap(ops)) return false;
+    if (left.empty() || !find_ops(v, bytes, left.front(), ops) || !are_cheap(ops)) return;
     bool found = false;
     while (!left.empty()) {
       const std::size_t first = left.front();
@@ -145,13 +146,13 @@ class Recomputing {
       left = apart;
     }
     if (found) ops_of_.emplace(v, std::move(ops.records));
-    return found;
   }
 
   /// Returns the readers that cannot be fused with the first one: they depend on it by another op,
   /// or on a recurrence that begins at the other end.
   std::vector<std::size_t> readers_apart(std::size_t first,
-                                         const std::vector<std::size_t>& readers) const {
+                                         const std::vector<std::size_t>& readers) {
+    followed_ += readers.back() - first + 1;
     enum : std::uint8_t { kBehind = 1, kApart = 2 };
     std::vector<std::uint8_t> state(from_.types.size());
     std::vector<std::size_t> result;
@@ -197,6 +198,7 @@ class Recomputing {
   std::unordered_map<ValueId, std::vector<std::size_t>> ops_of_;  ///< of values that are copied
   std::unordered_map<Read, std::size_t, HashOfRead> copies_;      ///< the first reader of each copy
   std::unordered_map<Read, ValueId, HashOfRead> made_;
+  std::size_t followed_ = 0;  ///< records, by readers_apart()
 };
 
 }  // namespace
