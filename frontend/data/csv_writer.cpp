@@ -1,5 +1,6 @@
 #include "reel/frontend/data/csv_writer.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/reason_of.h"
 #include "reel/core/base/str.h"
+#include "reel/frontend/files/write_target.h"
 
 namespace reel {
 namespace {
@@ -75,15 +77,27 @@ CsvWriter::CsvWriter(const std::string& path, const std::vector<std::string>& co
 }
 
 void CsvWriter::begin(const std::string& header) {
-  file_.reset(std::fopen(path_.c_str(), "we"));
-  if (!file_) fail();
+  open(O_WRONLY | O_CREAT | O_TRUNC, "w");
   write(header);
+}
+
+void CsvWriter::open(int flags, const char* mode) {
+  const WriteTarget target = find_write_target(path_, "CsvWriter");
+  const int file = target.descriptor
+                       ? ::open(path_.c_str(), flags | O_CLOEXEC, 0666)
+                       : ::open(target.path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (file < 0) fail();
+  file_.reset(::fdopen(file, mode));
+  if (file_) return;
+  const int error = errno;
+  ::close(file);
+  errno = error;
+  fail();
 }
 
 void CsvWriter::keep(const std::string& header, std::int64_t rows) {
   // Truncated, not rewritten: if the program is killed, the file is either the old or the new one.
-  file_.reset(std::fopen(path_.c_str(), "r+e"));
-  if (!file_) fail();
+  open(O_RDWR, "r+");
   std::string found;
   bool is_quoted = false;
   std::int64_t lines = 0, end = 0;

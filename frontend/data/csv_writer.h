@@ -53,7 +53,8 @@ class CsvWriter {
  public:
   /// rows: an existing file keeps its first `rows` rows; later ones are cut off, since the run
   /// writes them again. 0 begins the file anew. Throws IoError with path and reason, also if an
-  /// existing file has another header or fewer rows; the file is then unchanged.
+  /// existing file has another header or fewer rows, or is another user's in a folder like /tmp;
+  /// the file is then unchanged.
   CsvWriter(const std::string& path, const std::vector<std::string>& columns,
             std::int64_t rows = 0);
 
@@ -68,6 +69,7 @@ class CsvWriter {
   };
 
   void begin(const std::string& header);
+  void open(int flags, const char* mode);
   void keep(const std::string& header, std::int64_t rows);
   void write(const std::string& line);
   [[noreturn]] void fail() const;

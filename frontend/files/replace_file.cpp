@@ -10,13 +10,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
-#include <climits>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -25,26 +22,12 @@
 #include "reel/core/base/reason_of.h"
 #include "reel/core/base/str.h"
 #include "reel/frontend/files/broken_pipe_scope.h"
+#include "reel/frontend/files/write_target.h"
 
 namespace reel {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Returns the number of the descriptor of this program that a link stands for, as in
-/// /proc/self/fd/1.
-std::optional<int> descriptor_of(const fs::path& link) {
-  const std::string text = link.lexically_normal().string();
-  for (const std::string& folder : {std::string("/proc/self/fd/"), std::string("/dev/fd/"),
-                                    str("/proc/", ::getpid(), "/fd/")}) {
-    if (!text.starts_with(folder)) continue;
-    int number = -1;
-    const char* const end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data() + folder.size(), end, number);
-    if (error == std::errc() && at == end && number >= 0) return number;
-  }
-  return std::nullopt;
-}
 
 // ---- Names of files that are being written --------------------------------------------
 
@@ -116,19 +99,19 @@ class Replacement {
 
   void run(std::span<const std::string_view> parts) {
     find_target();
-    if (descriptor_ || (exists_ && !S_ISREG(old_.st_mode))) {
+    if (target_.descriptor || (target_.old && !S_ISREG(target_.old->st_mode))) {
       write_directly(parts);
       return;
     }
-    if (exists_ && ::access(target_.c_str(), W_OK) != 0) fail(errno);
-    remove_abandoned_parts(target_);
+    if (target_.old && ::access(target_.path.c_str(), W_OK) != 0) fail(errno);
+    remove_abandoned_parts(target_.path);
     open_temporary();
     reserve(parts);
     write(parts);
     if (::fsync(file_) != 0) fail(errno);
     open_folder();  // allocates: a failure has to come before the old file is replaced
     // Rename before closing: without its lock, another writer could remove the file as abandoned.
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
+    if (::rename(temporary_.c_str(), target_.path.c_str()) != 0) fail(errno);
     temporary_.clear();
     close_file();
     sync_folder();
@@ -139,29 +122,18 @@ class Replacement {
     throw IoError(str(what_, ": cannot write ", path_, ": ", reason_of(error)));
   }
 
-  /// Follows links: a link stays, and its target is replaced or created. Links to a descriptor are
-  /// kept as descriptors, because no other path leads to the same file.
   void find_target() {
-    constexpr int kMaxLinks = 40;  // the system's limit
-    target_ = path_;
-    for (int links = 0; !(descriptor_ = descriptor_of(target_)); ++links) {
-      char next[PATH_MAX];
-      const ssize_t size = ::readlink(target_.c_str(), next, sizeof next);
-      if (size < 0) break;
-      if (links == kMaxLinks) fail(ELOOP);
-      target_ = target_.parent_path() / fs::path(std::string(next, static_cast<std::size_t>(size)));
-    }
-    if (descriptor_) return;
-    if (!target_.has_filename()) fail(path_.empty() ? ENOENT : EISDIR);
-    exists_ = ::stat(target_.c_str(), &old_) == 0;
-    if (!exists_ && errno != ENOENT) fail(errno);
-    if (exists_ && S_ISDIR(old_.st_mode)) fail(EISDIR);
+    target_ = find_write_target(path_, what_);
+    if (target_.descriptor) return;
+    if (!target_.path.has_filename()) fail(path_.empty() ? ENOENT : EISDIR);
+    if (target_.old && S_ISDIR(target_.old->st_mode)) fail(EISDIR);
   }
 
   void write_directly(std::span<const std::string_view> parts) {
     const BrokenPipeScope no_signal;
-    file_ = descriptor_ ? ::fcntl(*descriptor_, F_DUPFD_CLOEXEC, 0)
-                        : ::open(target_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    file_ = target_.descriptor
+                ? ::fcntl(*target_.descriptor, F_DUPFD_CLOEXEC, 0)
+                : ::open(target_.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
     if (file_ < 0) fail(errno);
     write(parts);
     close_checked();
@@ -169,16 +141,16 @@ class Replacement {
 
   void open_temporary() {
     constexpr int kMaxTries = 1000;
-    const std::string stem = stem_of(target_);
+    const std::string stem = stem_of(target_.path);
     for (int tries = 0; file_ < 0; ++tries) {
       if (tries == kMaxTries) fail(EEXIST);
-      fs::path candidate = target_.parent_path() / (stem + random_digits());
+      fs::path candidate = target_.path.parent_path() / (stem + random_digits());
       file_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
       if (file_ < 0 && errno != EEXIST) fail(errno);
       if (file_ >= 0 && !lock(candidate)) close_file();
       if (file_ >= 0) temporary_ = std::move(candidate);
     }
-    if (exists_) (void)!::fchmod(file_, old_.st_mode & 07777);
+    if (target_.old) (void)!::fchmod(file_, target_.old->st_mode & 07777);
   }
 
   /// Returns false if another writer removed file_ as abandoned between opening and locking.
@@ -234,7 +206,7 @@ class Replacement {
 
   /// Leaves folder_ at -1 for a folder with write but without read permission.
   void open_folder() {
-    const fs::path parent = target_.parent_path();
+    const fs::path parent = target_.path.parent_path();
     folder_ = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   }
 
@@ -245,10 +217,8 @@ class Replacement {
 
   const std::string& path_;
   std::string_view what_;
-  fs::path target_, temporary_;
-  std::optional<int> descriptor_;  ///< written to in place of a path
-  struct stat old_ {};
-  bool exists_ = false;
+  WriteTarget target_;
+  fs::path temporary_;
   int file_ = -1, folder_ = -1;
 };
 
