@@ -62,22 +62,17 @@ function(reel_library target component)
   target_link_options(${target} PRIVATE -Wl,--no-undefined -Wl,--exclude-libs,ALL)
   # Without a definition of its own, object files of shared and static libraries are the same for a compiler cache.
   set_target_properties(${target} PROPERTIES DEFINE_SYMBOL ""
-    EXPORT_NAME ${component} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+    EXPORT_NAME ${component} VERSION ${PROJECT_VERSION} SOVERSION ${reel_soversion})
 endfunction()
+
+# Until 1.0 a minor version may change functions: each is a library of its own, so that two can be installed.
+set(reel_soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 
 add_library(reel_warnings INTERFACE)
 add_library(reel::warnings ALIAS reel_warnings)
 target_compile_options(reel_warnings INTERFACE -Wall -Wextra
   # Hints for GCC's vectoriser, and GCC's names of warnings. Clang vectorises without them.
   "$<$<CXX_COMPILER_ID:Clang>:-Wno-unknown-attributes;-Wno-unknown-pragmas;-Wno-unknown-warning-option>")
-
-# In C++20, xtensor 0.24 mistakes an xarray's dynamic shape for one of rank 4, unless template template parameters match
-# as in C++14. No public header includes xtensor, so users need no flag.
-add_library(reel_xtensor INTERFACE)
-add_library(reel::xtensor ALIAS reel_xtensor)
-target_compile_options(reel_xtensor INTERFACE
-  $<$<CXX_COMPILER_ID:GNU>:-fno-new-ttp-matching>
-  $<$<CXX_COMPILER_ID:Clang>:-fno-relaxed-template-template-args>)
 
 # A unity build includes .cpp files: GCC then takes their anonymous namespaces for those of headers.
 if(CMAKE_UNITY_BUILD)

@@ -1,4 +1,4 @@
-# Debian packages of an installation in /usr, by CPack: libreel0, libreel-dev, reel-doc and reel-examples. scripts/package
+# Debian packages of an installation in /usr, by CPack: libreel0.2, libreel-dev, reel-doc and reel-examples. scripts/package
 # configures the build and makes the site that reel-doc holds.
 set(REEL_PACKAGE_MAINTAINER "Reel authors <reel@localhost>" CACHE STRING "Name and address of the maintainer of packages")
 string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
@@ -23,7 +23,6 @@ set(CPACK_DEBIAN_PACKAGE_SOURCE reel)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 set(full_version ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
-set(soversion ${PROJECT_VERSION_MAJOR})
 set(about
   "Reel computes with tensors, differentiates programs by a tape, and runs them
 eagerly or as traces. Loops with state are its centre: sequences of different
@@ -64,7 +63,7 @@ function(reel_package component name section summary description)
     DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/lintian/overrides COMPONENT ${component})
 endfunction()
 
-reel_package(runtime libreel${soversion} libs "tensors, gradients and loops (shared library)"
+reel_package(runtime libreel${reel_soversion} libs "tensors, gradients and loops (shared library)"
   "This package has the shared library.")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
@@ -74,7 +73,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/packages/tr
 reel_package(development libreel-dev libdevel "tensors, gradients and loops (development files)"
   "This package has the headers, and the files of CMake's find_package(reel) and\nof pkg-config.")
 # Boost: headers of Reel include Boost.PFR.
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libreel${soversion} (= ${full_version}), libboost1.81-dev | libboost1.83-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libreel${reel_soversion} (= ${full_version}), libboost1.81-dev | libboost1.83-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "reel-doc, reel-examples, libxtensor-dev")
 
 reel_package(documentation reel-doc doc "tensors, gradients and loops (documentation)"
