@@ -5,6 +5,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/version.h"
+#include "reel/core/functions/activations.h"
 #include "reel/core/functions/checks.h"
 #include "reel/core/functions/convolutions.h"
 #include "reel/core/functions/scans.h"

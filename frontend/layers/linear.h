@@ -19,12 +19,12 @@ struct LinearOptions {
 
 /// y = x·W + b.
 struct Linear {
-  Tensor weight;               ///< {in, out}
+  Tensor weight;               ///< {in, out}; if these are one dim, out is another of its name
   std::optional<Tensor> bias;  ///< {out}
-  Dim in = 0, out = 0;         ///< dims of arguments and results
+  Dim in = 0, out = 0;         ///< dims of arguments and results; may be the same
 
   /// Returns a layer with W from glorot_uniform and b = 0. Throws ArgumentError if a dim has no
-  /// name or no known size, or if both are the same; DTypeError for a dtype that is not floating.
+  /// name or no known size; DTypeError for a dtype that is not floating.
   static Linear init(const Dim& in, const Dim& out, const LinearOptions& options = {});
 
   /// x: [..., in] -> [..., out].
