@@ -84,11 +84,6 @@ TEST(AttentionErrorTest, NamesTheTensorAndTheDim) {
               attention(zeros({t, f}), zeros({s}), zeros({s}), s, f);
             }),
             "attention: k f32[s=2] has no dim f=2");
-  EXPECT_EQ(message_of<ShapeError>([&] {
-              attention(zeros({s, f}), zeros({s, f}), zeros({s, f}), s, f);
-            }),
-            "attention: q f32[s=2,f=2] has the dim of the keys, s=2; queries need a dim of their "
-            "own: rename theirs");
 }
 
 TEST_P(AttentionTest, DropoutStandsBetweenLayersAndLeavesStates) {
