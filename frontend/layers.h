@@ -21,6 +21,8 @@
 #include "reel/frontend/layers/layer_norm.h"
 #include "reel/frontend/layers/linear.h"
 #include "reel/frontend/layers/lstm_cell.h"
+#include "reel/frontend/layers/multi_head_attention.h"
+#include "reel/frontend/layers/positions.h"
 #include "reel/frontend/layers/recur.h"
 #include "reel/frontend/layers/rms_norm.h"
 #include "reel/frontend/layers/rnn_cell.h"

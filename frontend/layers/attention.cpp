@@ -34,12 +34,6 @@ void check_option(const Tensor& x, const char* name, const Dims& dims) {
                          ", which neither q nor k has; they have ", join(dims)));
 }
 
-/// Returns a new dim of the size and name of another.
-Dim twin(const Dim& dim) {
-  return dim.has_size() && !dim.is_ragged() ? Dim(dim.name(), dim.size())
-                                            : Dim(dim.name(), dim.lengths());
-}
-
 /// Returns the positions of queries: those along a dim, and the offset.
 Tensor positions_of(const std::optional<Dim>& queries, const std::optional<Tensor>& offset) {
   if (!queries) return offset ? cast(*offset, i32) : scalar(0, i32);

@@ -51,6 +51,11 @@ Dims with_more(Dims dims, const Dims& more) {
   return dims;
 }
 
+Dim twin(const Dim& dim) {
+  return dim.has_size() && !dim.is_ragged() ? Dim(dim.name(), dim.size())
+                                            : Dim(dim.name(), dim.lengths());
+}
+
 Tensors AttentionStream::tensors(const Inputs& in) {
   Tensors result{in.q, in.k, in.v};
   if (in.bias) result.push_back(*in.bias);

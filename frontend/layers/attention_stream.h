@@ -16,6 +16,9 @@ Dims with_more(Dims dims, const Dims& more);
 /// Returns dims without others.
 Dims without(Dims dims, const Dims& others);
 
+/// Returns a new dim of the size and name of another.
+Dim twin(const Dim& dim);
+
 /// One call of attention: the sizes and options that forward and backward share.
 struct AttentionStream {
   /// The tensors with gradients.

@@ -6,11 +6,13 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/dims/same_name.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/indexing/rows.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {
@@ -146,6 +148,28 @@ Tensor set_rows(const std::string& function, Tensor x, const Tensor& index, cons
   return put_rows(std::move(x), numbers, reshape(value, sizes_of_value), axis + 1);
 }
 
+/// Returns true if the index names one place for each element of the axes before `axis`, and the
+/// rows may be written by their numbers. In bodies of loops an element-wise choice stays on the
+/// rows of the loop, which numbers over all rows do not.
+bool is_index_of_leading(const Tensor& x, const Tensor& index, int axis) {
+  const GraphBuilder* builder = thread_mode.builder;
+  if ((builder && builder->outer()) || thread_mode.entries || x.type().is_ragged()) return false;
+  if (!is_known(x) || index.rank() != axis || !axis) return false;
+  return std::equal(index.dims().begin(), index.dims().end(), x.dims().begin());
+}
+
+/// Replaces one row for each element of the axes before the axis.
+Tensor set_row_of_each(const std::string& function, Tensor x, const Tensor& index,
+                       const Tensor& value, int axis) {
+  const std::vector<std::int64_t> sizes = x.type().sizes();
+  const std::int64_t rows = sizes[static_cast<std::size_t>(axis)], count = index.type().numel();
+  const Tensor first = range(count, i64) * rows;
+  const Tensor numbers = first + row_numbers(reshape(index, {count}), rows, {.function = function});
+  std::vector<std::int64_t> sizes_of_value{count};
+  sizes_of_value.insert(sizes_of_value.end(), sizes.begin() + axis + 1, sizes.end());
+  return put_rows(std::move(x), numbers, reshape(value, sizes_of_value), axis + 1);
+}
+
 /// set_at, with messages that begin with the name of the function that the user called.
 Tensor set_elements(const std::string& function, Tensor x, const Tensor& index,
                     const Arg& given_value, int axis) {
@@ -164,6 +188,12 @@ Tensor set_elements(const std::string& function, Tensor x, const Tensor& index,
     try {
       return set_rows(function, std::move(x), index, value, axis);
     } catch (const IndexError&) {  // it names a vector of the rows; this one names x
+      if (!is_tracing()) places_of(function, index, type, attrs);
+      throw;
+    }
+  if (all_match && is_index_of_leading(x, index, axis)) try {
+      return set_row_of_each(function, std::move(x), index, value, axis);
+    } catch (const IndexError&) {  // as above
       if (!is_tracing()) places_of(function, index, type, attrs);
       throw;
     }
