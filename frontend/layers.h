@@ -8,6 +8,7 @@
 #pragma once
 
 #include "reel/frontend/layers/attention.h"
+#include "reel/frontend/layers/batch_norm.h"
 #include "reel/frontend/layers/bidirectional.h"
 #include "reel/frontend/layers/bidirectional_stack.h"
 #include "reel/frontend/layers/causal_conv.h"
