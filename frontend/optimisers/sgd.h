@@ -17,6 +17,7 @@ struct SgdOptions {
   double learning_rate = 1e-2;  ///< of the first step; set_learning_rate changes it
   double momentum = 0;          ///< weight of the old velocity in a step, in [0, 1); 0: no velocity
   bool nesterov = false;        ///< looks ahead along the velocity; requires momentum
+  double weight_decay = 0;      ///< times a parameter: added to its gradient, before the momentum
   std::vector<ParameterGroup> groups{};  ///< parameters with options of their own
   double clip_norm = 0;                  ///< the largest global norm of a gradient; 0: not clipped
 };
@@ -32,6 +33,10 @@ UpdateRule sgd_rule(const Tensor& learning_rate, const SgdOptions& options);
 ///
 ///   v ← μv + g,  p ← p - ηv,  Nesterov's: p ← p - η(g + μv)
 ///
+/// With a weight decay λ, g is g + λp in all of these, the gradient of the loss + λ|p|²/2, as in
+/// PyTorch. Every floating tensor decays, unless it is in a group with another weight decay. A norm
+/// for clipping is that of g alone.
+///
 /// This is PyTorch's form: its velocity is a sum of gradients, so a new learning rate takes effect
 /// at once. The form of Sutskever et al. (2013), eqs. 1 to 4, has the velocity -ηv, which contains
 /// earlier learning rates. Both take the same steps if η is constant, with Nesterov's momentum seen
@@ -41,7 +46,7 @@ class Sgd : public Optimiser<Params> {
  public:
   /// The velocity starts at zero. Throws ArgumentError for options out of range.
   explicit Sgd(const Params& parameters, const SgdOptions& options = {})
-      : Optimiser<Params>("Sgd", parameters, options), options_(options) {
+      : Optimiser<Params>("Sgd", parameters, options, options.weight_decay), options_(options) {
     detail::check_sgd(options);
     options_.groups.clear();  // the base holds what they say
     if (options.momentum > 0) velocity_ = this->zero_moments(parameters);

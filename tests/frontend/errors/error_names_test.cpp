@@ -293,6 +293,9 @@ TEST_F(ErrorNamesTest, ErrorsNameGradientFunctionsAndOptimisers) {
       {"AdamW", [&] { AdamW<Tensor>(x, {.weight_decay = -1}); }},
       {"Sgd", [&] { Sgd<Tensor>(x, {.learning_rate = -1}); }},
       {"RmsProp", [&] { RmsProp<Tensor>(x, {.decay = 2}); }},
+      {"Adagrad", [&] { Adagrad<Tensor>(x, {.epsilon = 0}); }},
+      {"Lion", [&] { Lion<Tensor>(x, {.beta1 = 2}); }},
+      {"Plateau", [&] { Plateau{.factor = 2}.initial_state(1); }},
   });
 }
 

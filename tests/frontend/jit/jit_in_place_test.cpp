@@ -442,6 +442,12 @@ TEST(JitPlacesTest, AdamWUpdatesParametersAndMomentsInPlace) {
 TEST(JitPlacesTest, SgdUpdatesParametersAndVelocityInPlace) {
   expect_updates_in_place(Sgd(some_model(), {.momentum = 0.9, .nesterov = true}), some_model());
 }
+TEST(JitPlacesTest, AdagradUpdatesParametersAndSumsInPlace) {
+  expect_updates_in_place(Adagrad(some_model()), some_model());
+}
+TEST(JitPlacesTest, LionUpdatesParametersAndMomentumInPlace) {
+  expect_updates_in_place(Lion(some_model(), {.weight_decay = 0.1}), some_model());
+}
 TEST(JitPlacesTest, RmsPropUpdatesParametersAndMeansInPlace) {
   expect_updates_in_place(RmsProp(some_model(), {.momentum = 0.9, .centered = true}), some_model());
 }

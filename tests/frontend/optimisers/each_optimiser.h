@@ -27,6 +27,15 @@ void for_each_optimiser(const F& f) {
   f("RmsProp", [](const auto& p, const Groups& groups) {
     return RmsProp(p, {.momentum = 0.9, .centered = true, .groups = groups, .clip_norm = 0.7});
   });
+  f("Sgd with decay", [](const auto& p, const Groups& groups) {
+    return Sgd(p, {.momentum = 0.9, .weight_decay = 0.5, .groups = groups, .clip_norm = 0.7});
+  });
+  f("Adagrad", [](const auto& p, const Groups& groups) {
+    return Adagrad(p, {.initial_sum = 0.1, .groups = groups, .clip_norm = 0.7});
+  });
+  f("Lion", [](const auto& p, const Groups& groups) {
+    return Lion(p, {.learning_rate = 0.1, .weight_decay = 0.5, .groups = groups, .clip_norm = 0.7});
+  });
 }
 
 }  // namespace reel

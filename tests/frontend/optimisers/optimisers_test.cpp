@@ -90,6 +90,48 @@ TEST_P(OptimisersTest, SgdWithNesterovsMomentum) {
   });
 }
 
+TEST_P(OptimisersTest, SgdWithDecayAddsItToTheGradientBeforeTheMomentum) {
+  EXPECT_STEPS(Sgd(kParameter,
+                   {.learning_rate = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 0.2}),
+               [] {
+                 return [v = 0.0](double p, double g) mutable {
+                   g += 0.2 * p;
+                   v = 0.9 * v + g;
+                   return p - 0.1 * (g + 0.9 * v);
+                 };
+               });
+}
+
+TEST_P(OptimisersTest, AdagradFollowsItsPaper) {
+  EXPECT_STEPS(Adagrad(kParameter, {.learning_rate = 0.1, .initial_sum = 0.5, .epsilon = 1e-3}),
+               [] {
+                 return [s = 0.5](double p, double g) mutable {
+                   s += g * g;
+                   return p - 0.1 * g / (std::sqrt(s) + 1e-3);
+                 };
+               });
+}
+
+TEST_P(OptimisersTest, AdagradIgnoresZeroGradientsWithoutAnInitialSum) {
+  EXPECT_STEPS(Adagrad(kParameter), [] {
+    return [s = 0.0](double p, double g) mutable {
+      s += g * g;
+      return s == 0 ? p : p - 0.01 * g / (std::sqrt(s) + 1e-10);
+    };
+  });
+}
+
+TEST_P(OptimisersTest, LionFollowsItsPaper) {
+  EXPECT_STEPS(Lion(kParameter, {.learning_rate = 0.05, .weight_decay = 0.3}), [] {
+    return [m = 0.0](double p, double g) mutable {
+      const double c = 0.9 * m + 0.1 * g;
+      const double next = p - 0.05 * ((c > 0) - (c < 0) + 0.3 * p);
+      m = 0.99 * m + 0.01 * g;
+      return next;
+    };
+  });
+}
+
 /// Kingma & Ba (2015), algorithm 1, and the decay of Loshchilov & Hutter (2019), algorithm 2.
 std::function<ReferenceRule()> adam_reference(double rate, double decay) {
   return [=] {
@@ -175,7 +217,8 @@ Network network(double value, DType dtype = f32) {
 
 template <class O>
 class EveryOptimiser : public ::testing::Test {};
-using Optimisers = ::testing::Types<Sgd<Network>, Adam<Network>, AdamW<Network>, RmsProp<Network>>;
+using Optimisers = ::testing::Types<Sgd<Network>, Adam<Network>, AdamW<Network>, RmsProp<Network>,
+                                    Adagrad<Network>, Lion<Network>>;
 TYPED_TEST_SUITE(EveryOptimiser, Optimisers);
 
 TYPED_TEST(EveryOptimiser, WalksTreesOfAllKinds) {
@@ -241,6 +284,9 @@ TEST(OptimisersTest, CheckpointsNameTheStateOfEachParameter) {
   EXPECT_EQ(paths(RmsProp(layer, {.centered = true})),
             "step, learning_rate, mean_of_squares.weight, mean_of_squares.bias, mean.weight, "
             "mean.bias");
+  EXPECT_EQ(paths(Adagrad(layer)),
+            "step, learning_rate, sum_of_squares.weight, sum_of_squares.bias");
+  EXPECT_EQ(paths(Lion(layer)), "step, learning_rate, momentum.weight, momentum.bias");
   EXPECT_EQ(paths(Ema(layer)), "step, average.weight, average.bias");
 }
 
@@ -301,6 +347,14 @@ TEST(OptimisersTest, OptionsOutOfRangeAreRefused) {
             "RmsProp: decay must be in [0, 1), got nan");
   EXPECT_EQ(message_of<ArgumentError>([&] { return RmsProp(p, {.epsilon = -1}); }),
             "RmsProp: epsilon must be positive, got -1");
+  EXPECT_EQ(message_of<ArgumentError>([&] { return Sgd(p, {.weight_decay = -1}); }),
+            "Sgd: weight_decay must be a number that is not negative, got -1");
+  EXPECT_EQ(message_of<ArgumentError>([&] { return Adagrad(p, {.initial_sum = -1}); }),
+            "Adagrad: initial_sum must be a number that is not negative, got -1");
+  EXPECT_EQ(message_of<ArgumentError>([&] { return Adagrad(p, {.epsilon = 0}); }),
+            "Adagrad: epsilon must be positive, got 0");
+  EXPECT_EQ(message_of<ArgumentError>([&] { return Lion(p, {.beta2 = 1}); }),
+            "Lion: beta2 must be in [0, 1), got 1");
   Sgd sgd(p);
   EXPECT_EQ(message_of<DTypeError>([&] {
               sgd.set_learning_rate(scalar(0.1f));

@@ -4,6 +4,8 @@
 namespace reel {
 namespace {
 
+using Groups = std::vector<ParameterGroup>;
+
 struct Model {
   Tensor weight, bias, frozen;
 };
@@ -40,6 +42,24 @@ TEST_P(ParameterGroupsTest, WeightDecayNotOnBiases) {
   expect_same_bits(c.frozen, a.frozen);
 }
 
+TEST_P(ParameterGroupsTest, DecayOfSgdAndLionNotOnBiases) {
+  const Groups not_on_biases{{.contains = is_bias, .weight_decay = 0}};
+  const auto expect_groups = [&](auto make) {
+    const Model a = trained(make(0.5, {}), start), b = trained(make(0, {}), start),
+                c = trained(make(0.5, not_on_biases), start);
+    expect_same_bits(c.weight, a.weight);
+    expect_same_bits(c.bias, b.bias);
+    expect_same_bits(c.frozen, a.frozen);
+    EXPECT_NE(values_of(a.bias), values_of(b.bias));
+  };
+  expect_groups([&](double decay, const Groups& groups) {
+    return Sgd(start, {.momentum = 0.9, .weight_decay = decay, .groups = groups});
+  });
+  expect_groups([&](double decay, const Groups& groups) {
+    return Lion(start, {.learning_rate = 0.1, .weight_decay = decay, .groups = groups});
+  });
+}
+
 TEST_P(ParameterGroupsTest, OtherRates) {
   const auto expect_rates = [&](auto make) {
     const Model whole = trained(make(0.1, {}), start), half = trained(make(0.05, {}), start);
@@ -51,7 +71,6 @@ TEST_P(ParameterGroupsTest, OtherRates) {
     expect_same_bits(mixed.bias, half.bias);
     expect_same_bits(mixed.frozen, start.frozen);
   };
-  using Groups = std::vector<ParameterGroup>;
   expect_rates([&](double rate, const Groups& groups) {
     return Adam(start, {.learning_rate = rate, .groups = groups});
   });
@@ -63,6 +82,12 @@ TEST_P(ParameterGroupsTest, OtherRates) {
   });
   expect_rates([&](double rate, const Groups& groups) {
     return RmsProp(start, {.learning_rate = rate, .groups = groups});
+  });
+  expect_rates([&](double rate, const Groups& groups) {
+    return Adagrad(start, {.learning_rate = rate, .groups = groups});
+  });
+  expect_rates([&](double rate, const Groups& groups) {
+    return Lion(start, {.learning_rate = rate, .weight_decay = 0.5, .groups = groups});
   });
 }
 
@@ -109,8 +134,8 @@ TEST(ParameterGroupsErrorsTest, NameOptimiserAndGroup) {
             "AdamW: group 0 contains no parameter that is not in a group before it; the parameters "
             "are weight, bias, frozen");
   EXPECT_EQ(message_of<ArgumentError>(
-                [&] { Sgd(model, {.groups = {{.contains = is_bias, .weight_decay = 0}}}); }),
-            "Sgd: a group has a weight_decay, but Sgd has none; use AdamW");
+                [&] { Adagrad(model, {.groups = {{.contains = is_bias, .weight_decay = 0}}}); }),
+            "Adagrad: a group has a weight_decay, but Adagrad has none; use AdamW");
   EXPECT_EQ(message_of<ArgumentError>(
                 [&] { Adam(model, {.groups = {{.contains = is_bias, .weight_decay = 0.5}}}); }),
             "Adam: a group has a weight_decay, but Adam has none; use AdamW");

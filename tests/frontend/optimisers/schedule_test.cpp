@@ -41,6 +41,52 @@ TEST_P(ScheduleTest, ExponentialFallsByItsFactor) {
                   [](double t) { return 2 * std::pow(0.25, t / 4); });
 }
 
+TEST_P(ScheduleTest, ConstantsHoldUntilTheNextSchedule) {
+  EXPECT_SCHEDULE(Schedule::constant(0.3), [](double) { return 0.3; });
+  EXPECT_SCHEDULE(Schedule::constant(0.3, 4).then(Schedule::cosine(0.3, 0, 8)), [](double t) {
+    return t < 4 ? 0.3 : t < 12 ? 0.15 * (1 + std::cos(M_PI * (t - 4) / 8)) : 0;
+  });
+}
+
+/// The numbers of torch.optim.lr_scheduler.OneCycleLR(max_lr=0.5, total_steps=20), by its formulas.
+TEST_P(ScheduleTest, OneCycleRisesToItsPeakAndFalls) {
+  const auto along = [](double from, double to, double share) {
+    return to + (from - to) / 2 * (1 + std::cos(M_PI * share));
+  };
+  EXPECT_SCHEDULE(Schedule::one_cycle(0.5, 20), [&](double t) {
+    if (t <= 5) return along(0.5 / 25, 0.5, t / 5);
+    return along(0.5, 0.5 / 25 / 1e4, std::min((t - 5) / 14, 1.));
+  });
+  const Schedule cycle = Schedule::one_cycle(2, 10, {.rise = 0.5, .start = 0.25, .end = 0.125});
+  EXPECT_EQ(cycle(0), 0.5);
+  EXPECT_EQ(cycle(4), 2);
+  EXPECT_NEAR(cycle(9), 0.25, 1e-15);
+}
+
+TEST_P(ScheduleTest, RestartsBeginTheCosineAgain) {
+  EXPECT_SCHEDULE(Schedule::cosine_restarts(0.4, 0.1, 7),
+                  [](double t) { return 0.1 + 0.15 * (1 + std::cos(M_PI * std::fmod(t, 7) / 7)); });
+  EXPECT_SCHEDULE(Schedule::cosine_restarts(0.4, 0.1, 2, 3), [](double t) {
+    double begin = 0, length = 2;
+    while (t >= begin + length) begin += length, length *= 3;
+    return 0.1 + 0.15 * (1 + std::cos(M_PI * (t - begin) / length));
+  });
+}
+
+TEST(ScheduleTest, RestartsAreExactAfterManyRuns) {
+  for (const std::int64_t growth : {2, 3, 10}) {
+    const Schedule schedule = Schedule::cosine_restarts(1, 0, 5, growth);
+    std::int64_t begin = 0, length = 5;
+    while (begin < 1'000'000'000'000) {
+      EXPECT_EQ(schedule(begin), 1) << begin;
+      EXPECT_EQ(schedule(scalar(begin, i64)).item<double>(), 1) << begin;
+      if (begin) EXPECT_LT(schedule(begin - 1), 0.2) << begin;
+      begin += length;
+      length *= growth;
+    }
+  }
+}
+
 TEST_P(ScheduleTest, SchedulesFollowEachOther) {
   const Schedule schedule = Schedule::warm_up(1, 5)
                                 .then(Schedule::cosine(1, 0.5, 10))
@@ -85,6 +131,13 @@ TEST(ScheduleTest, ArgumentsOutOfRangeAreRefused) {
   const Schedule endless = Schedule::exponential(1, 0.5, 5);
   EXPECT_EQ(message_of<ArgumentError>([&] { return endless.then(endless); }),
             "Schedule::then: an exponential schedule has no end");
+  EXPECT_EQ(message_of<ArgumentError>([&] { return Schedule::constant(1).then(endless); }),
+            "Schedule::then: a constant schedule has no end");
+  EXPECT_EQ(message_of<ArgumentError>([&] { return Schedule::cosine_restarts(1, 0, 5, 0); }),
+            "Schedule::cosine_restarts: growth must be positive, got 0");
+  EXPECT_EQ(message_of<ArgumentError>([&] { return Schedule::one_cycle(1, 4); }),
+            "Schedule::one_cycle: a rise of 0.3 of 4 steps leaves no step for one half; the rise "
+            "takes at least 2 steps, the fall at least 1");
   EXPECT_EQ(message_of<DTypeError>([&] { return endless(scalar(1.0)); }),
             "Schedule: a step is an integer scalar, got f32[]");
   EXPECT_EQ(message_of<ShapeError>([&] { return endless(zeros({2}, i64)); }),

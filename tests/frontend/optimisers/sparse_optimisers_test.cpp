@@ -155,6 +155,43 @@ TEST_P(SparseOptimisersTest, CenteredRmsPropWithMomentum) {
       });
 }
 
+TEST_P(SparseOptimisersTest, SgdDecaysTheRowsThatAreRead) {
+  expect_steps_of_rows(
+      GetParam(),
+      [](const Model& m) { return Sgd(m, {.learning_rate = 0.1, .weight_decay = 0.5}); },
+      [](const Tensor&) {
+        return RowRule{[](auto& p, const auto& g, int) {
+          for (std::size_t k = 0; k < 2; ++k) p[k] -= 0.1 * (g[k] + 0.5 * p[k]);
+        }};
+      });
+}
+
+TEST_P(SparseOptimisersTest, AdagradUpdatesTheRowsThatAreRead) {
+  expect_steps_of_rows(
+      GetParam(), [](const Model& m) { return Adagrad(m, {.learning_rate = 0.1}); },
+      [](const Tensor&) {
+        return RowRule{[s = std::vector<double>(2)](auto& p, const auto& g, int) mutable {
+          for (std::size_t k = 0; k < 2; ++k)
+            p[k] -= 0.1 * g[k] / (std::sqrt(s[k] += g[k] * g[k]) + 1e-10);
+        }};
+      });
+}
+
+TEST_P(SparseOptimisersTest, LionUpdatesTheRowsThatAreRead) {
+  expect_steps_of_rows(
+      GetParam(),
+      [](const Model& m) { return Lion(m, {.learning_rate = 0.1, .weight_decay = 0.5}); },
+      [](const Tensor&) {
+        return RowRule{[m = std::vector<double>(2)](auto& p, const auto& g, int) mutable {
+          for (std::size_t k = 0; k < 2; ++k) {
+            const double c = 0.9 * m[k] + 0.1 * g[k];
+            p[k] -= 0.1 * ((c > 0) - (c < 0) + 0.5 * p[k]);
+            m[k] = 0.99 * m[k] + 0.01 * g[k];
+          }
+        }};
+      });
+}
+
 // ---- Beside a whole gradient --------------------------------------------------------------------
 
 TEST_P(SparseOptimisersTest, PlainDescentHasTheBitsOfAWholeGradient) {

@@ -142,6 +142,7 @@ void add_transformer(std::vector<SavedCase>& cases) {
   add_step(cases, "Sgd", model, Sgd(model, {.momentum = 0.9, .nesterov = true}), text, next);
   add_step(cases, "RmsProp", model,
            RmsProp(model, {.epsilon = kEpsilon, .momentum = 0.9, .centered = true}), text, next);
+  add_step(cases, "Adagrad", model, Adagrad(model, {.epsilon = kEpsilon}), text, next);
 }
 
 void add_metrics(std::vector<SavedCase>& cases) {

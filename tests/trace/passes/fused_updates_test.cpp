@@ -81,6 +81,13 @@ TEST_F(FusedUpdatesTest, SgdWithMomentum) {
 TEST_F(FusedUpdatesTest, SgdWithNesterovsMomentum) {
   expect_one_pass(Sgd(model_, {.momentum = 0.9, .nesterov = true}), model_, in_, 1);
 }
+TEST_F(FusedUpdatesTest, SgdWithDecay) {
+  expect_one_pass(Sgd(model_, {.momentum = 0.9, .weight_decay = 0.1}), model_, in_, 1);
+}
+TEST_F(FusedUpdatesTest, Adagrad) { expect_one_pass(Adagrad(model_), model_, in_, 1); }
+TEST_F(FusedUpdatesTest, Lion) {
+  expect_one_pass(Lion(model_, {.weight_decay = 0.1}), model_, in_, 1);
+}
 TEST_F(FusedUpdatesTest, RmsProp) { expect_one_pass(RmsProp(model_), model_, in_, 1); }
 TEST_F(FusedUpdatesTest, RmsPropCenteredWithMomentum) {
   expect_one_pass(RmsProp(model_, {.momentum = 0.9, .centered = true}), model_, in_, 3);

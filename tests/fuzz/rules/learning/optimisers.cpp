@@ -1,6 +1,8 @@
 // Rules for optimisers: a few updates of the operand, by gradients that are made from it.
+#include "reel/frontend/optimisers/adagrad.h"
 #include "reel/frontend/optimisers/adam.h"
 #include "reel/frontend/optimisers/ema.h"
+#include "reel/frontend/optimisers/lion.h"
 #include "reel/frontend/optimisers/rmsprop.h"
 #include "reel/frontend/optimisers/schedule.h"
 #include "reel/frontend/optimisers/sgd.h"
@@ -42,6 +44,31 @@ Rules optimiser_rules() {
                    RmsProp rmsprop(p, {.learning_rate = 0.25, .momentum = 0.5, .centered = true});
                    rmsprop.update(p, 1.5 + sin(p));
                    rmsprop.update(p, 2.0 + cos(p));
+                   return p;
+                 }()),
+                 2, one),
+      expression(REEL_EXPRESSION([&] {
+                   Tensor p = a;
+                   Sgd sgd(p, {.learning_rate = 0.5, .momentum = 0.75, .weight_decay = 0.25});
+                   sgd.update(p, sin(p));
+                   sgd.update(p, cos(p));
+                   return p;
+                 }()),
+                 2, one),
+      expression(REEL_EXPRESSION([&] {
+                   Tensor p = a;
+                   Adagrad adagrad(p, {.learning_rate = 0.25, .initial_sum = 0.5});
+                   adagrad.update(p, 1.5 + sin(p));
+                   adagrad.update(p, 2.0 + cos(p));
+                   return p;
+                 }()),
+                 2, one),
+      // Gradients are positive: the sign of a momentum jumps at 0.
+      expression(REEL_EXPRESSION([&] {
+                   Tensor p = a;
+                   Lion lion(p, {.learning_rate = 0.25, .weight_decay = 0.5});
+                   lion.update(p, 1.5 + sin(p));
+                   lion.update(p, 2.0 + cos(p));
                    return p;
                  }()),
                  2, one),
