@@ -65,5 +65,6 @@
 #include "reel/frontend/transforms/tape.h"
 #include "reel/frontend/transforms/vmap.h"
 #include "reel/frontend/tree/state_select.h"
+#include "reel/frontend/tree/summary.h"
 #include "reel/frontend/tree/tensor_array.h"
 #include "reel/frontend/tree/tree.h"

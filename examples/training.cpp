@@ -46,7 +46,8 @@ int main(int count, char** arguments) {
   Training now;
   if (std::filesystem::exists(saved)) load_checkpoint(saved, now);
   batches.seek(now.data);
-  EventWriter events(folder);
+  // A resumed run repeats the steps since its checkpoint; curves have each step once.
+  EventWriter events(folder, {.purge_step = now.optimiser.step().item<std::int64_t>() + 1});
   for (const Batch& data : batches) {
     now.data = batches.position();
     auto [next, loss] = step(std::move(now), data);

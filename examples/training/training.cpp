@@ -63,7 +63,9 @@ class Training {
         progress_(
             options.steps, "training",
             {.unit = task.item(), .units_per_step = task.items_per_step(), .out = &std::cout}) {
-    if (!options.events.empty()) events_.emplace(options.events);
+    if (!options.events.empty())
+      events_.emplace(options.events,
+                      reel::EventWriterOptions{.purge_step = task.steps_done() + 1});
   }
 
   int run() {

@@ -24,7 +24,10 @@ namespace {
 // Fields of the messages, from tensorflow/core/util/event.proto and tensorflow/core/framework/
 // {summary,histogram,tensor,tensor_shape}.proto.
 namespace event {
-constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kGraph = 4, kSummary = 5;
+constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kGraph = 4, kSummary = 5, kSessionLog = 7;
+}
+namespace session_log {
+constexpr int kStatus = 1, kStart = 1;
 }
 namespace summary {
 constexpr int kValue = 1;
@@ -129,7 +132,12 @@ struct EventWriter::File {
     ProtobufWriter version;
     version.number(event::kWallTime, clock());
     version.bytes(event::kFileVersion, "brain.Event:2");
+    if (options.purge_step) version.integer(event::kStep, *options.purge_step);
     records.append(version.message());
+    if (!options.purge_step) return;
+    ProtobufWriter start;
+    start.integer(session_log::kStatus, session_log::kStart);
+    write(event::kSessionLog, *options.purge_step, start.message());
   }
 
   void write(int field, std::int64_t step, const std::string& content) {

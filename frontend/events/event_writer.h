@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "reel/core/base/visibility.h"
@@ -16,6 +17,9 @@ namespace reel {
 /// Options of EventWriter.
 struct EventWriterOptions {
   std::function<double()> clock = {};  ///< seconds since 1970; default: the system's
+  /// The first step of a run that resumes. TensorBoard then drops this step and later ones of the
+  /// files that the folder has already.
+  std::optional<std::int64_t> purge_step = {};
 };
 
 /// Writes measurements of a training run for TensorBoard.
@@ -27,8 +31,13 @@ struct EventWriterOptions {
 ///
 ///   tensorboard --logdir runs
 ///
-/// Each object makes one new file in the folder, whose name begins with events.out.tfevents; a run
-/// that resumes writes another one beside it. Every call writes at once, so that a program that is
+/// Each object makes one new file in the folder, whose name begins with events.out.tfevents. A run
+/// that resumes writes another one beside it; with `purge_step`, a curve has each step once:
+///
+///   load_checkpoint(saved, now);
+///   EventWriter events("runs/first", {.purge_step = steps_done + 1});
+///
+/// Every call writes at once, so that a program that is
 /// killed loses nothing. Tags with slashes group: "loss/train", "loss/validation". A call takes
 /// some microseconds, a histogram one pass over its tensor. Not thread-safe.
 class EventWriter {

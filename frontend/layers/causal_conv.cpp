@@ -61,15 +61,16 @@ CausalConv CausalConv::init(std::int64_t taps, const Dim& in, const Dim& out,
   CausalConv layer = without_filter(taps, in, out, options);
   // The filter cannot have one dim twice.
   const Dim made = in == out ? Dim(out.name(), out.size()) : out;
-  layer.filter =
-      glorot_uniform({layer.taps, in, made}, taps * in.size(), taps * out.size(), options.dtype);
+  layer.filter = detail::initial_weight(kName, options.filter, {layer.taps, in, made},
+                                        taps * in.size(), taps * out.size(), options.dtype);
   return layer;
 }
 
 CausalConv CausalConv::depthwise(std::int64_t taps, const Dim& channel,
                                  const CausalConvOptions& options) {
   CausalConv layer = without_filter(taps, channel, channel, options);
-  layer.filter = glorot_uniform({layer.taps, channel}, taps, taps, options.dtype);
+  layer.filter = detail::initial_weight(kName, options.filter, {layer.taps, channel}, taps, taps,
+                                        options.dtype);
   return layer;
 }
 

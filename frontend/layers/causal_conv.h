@@ -9,6 +9,7 @@
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dtype.h"
 #include "reel/core/types/tensor.h"
+#include "reel/frontend/layers/initial_values.h"
 
 REEL_API_BEGIN
 namespace reel {
@@ -18,6 +19,7 @@ struct CausalConvOptions {
   std::int64_t dilation = 1;  ///< as for conv
   bool has_bias = true;       ///< false: without `bias`
   DType dtype = f32;          ///< of the parameters
+  InitialValues filter = {};  ///< of the filter; default: glorot_uniform
 };
 
 /// A causal convolution over time, y_t = Σ_k x_{t - (taps - 1 - k) · dilation} · filter_k + b, as a
@@ -34,7 +36,7 @@ struct CausalConv {
   Dim past = 0, window = 0;    ///< (taps - 1) · dilation, and one more
   std::int64_t dilation = 1;   ///< as for conv
 
-  /// Returns a layer with a filter from glorot_uniform and b = 0. Throws ArgumentError if a dim has
+  /// Returns a layer with a filter from options.filter and b = 0. Throws ArgumentError if a dim has
   /// no name or no known size, or a number is not positive; DTypeError for a dtype that is not
   /// floating.
   static CausalConv init(std::int64_t taps, const Dim& in, const Dim& out,

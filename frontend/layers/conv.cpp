@@ -51,8 +51,8 @@ Conv Conv::init(const std::vector<std::int64_t>& taps, const Dim& in, const Dim&
   dims.push_back(in / groups);
   // The filter cannot have one dim twice.
   dims.push_back(dims.back() == out ? Dim(out.name(), out.size()) : out);
-  layer.filter =
-      glorot_uniform(dims, count * in.size() / groups, count * out.size() / groups, options.dtype);
+  layer.filter = detail::initial_weight("Conv", options.filter, dims, count * in.size() / groups,
+                                        count * out.size() / groups, options.dtype);
   if (options.has_bias) layer.bias = zeros({out}, options.dtype);
   layer.in = in;
   layer.out = out;
@@ -87,7 +87,8 @@ DepthwiseConv DepthwiseConv::init(const std::vector<std::int64_t>& taps, const D
   DepthwiseConv layer;
   layer.taps = dims;
   dims.push_back(channel);
-  layer.filter = glorot_uniform(dims, count, count, options.dtype);
+  layer.filter =
+      detail::initial_weight("DepthwiseConv", options.filter, dims, count, count, options.dtype);
   if (options.has_bias) layer.bias = zeros({channel}, options.dtype);
   layer.channel = channel;
   layer.stride = options.stride;

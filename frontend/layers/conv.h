@@ -11,6 +11,7 @@
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dtype.h"
 #include "reel/core/types/tensor.h"
+#include "reel/frontend/layers/initial_values.h"
 
 REEL_API_BEGIN
 namespace reel {
@@ -24,6 +25,7 @@ struct ConvOptions {
   bool transposed = false;                       ///< as for conv; not for DepthwiseConv
   bool has_bias = true;                          ///< false: without `bias`
   DType dtype = f32;                             ///< of the parameters
+  InitialValues filter = {};                     ///< of the filter; default: glorot_uniform
 };
 
 /// y = conv(x, filter) + b.
@@ -36,7 +38,7 @@ struct Conv {
   WindowPadding padding = WindowPadding::valid;       ///< as for conv
   bool transposed = false;                            ///< as for conv
 
-  /// Returns a layer with a filter from glorot_uniform and b = 0. taps: the number along each of
+  /// Returns a layer with a filter from options.filter and b = 0. taps: the number along each of
   /// one to three axes. Throws ArgumentError if a dim has no name or no known size, or if groups do
   /// not divide both; DTypeError for a dtype that is not floating.
   static Conv init(const std::vector<std::int64_t>& taps, const Dim& in, const Dim& out,

@@ -12,13 +12,14 @@ GruCell GruCell::init(const Dim& in, const Dim& hidden, const GruCellOptions& op
   const Dim gate("gate", 3 * hidden.size());
   std::optional<Tensor> candidate_bias;
   if (options.reset_after) candidate_bias = zeros({hidden}, options.dtype);
-  return {glorot_uniform({in, gate}, in.size(), hidden.size(), options.dtype),
-          glorot_uniform({hidden, gate}, hidden.size(), hidden.size(), options.dtype),
-          zeros({gate}, options.dtype),
-          candidate_bias,
-          in,
-          hidden,
-          gate};
+  return {
+      detail::weight_of_gates("GruCell", options.input_weight, in, gate, 3, options.dtype),
+      detail::weight_of_gates("GruCell", options.recurrent_weight, hidden, gate, 3, options.dtype),
+      zeros({gate}, options.dtype),
+      candidate_bias,
+      in,
+      hidden,
+      gate};
 }
 
 GruCell::State GruCell::initial_state(const Dims& dims) const {

@@ -8,6 +8,7 @@
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dtype.h"
 #include "reel/core/types/tensor.h"
+#include "reel/frontend/layers/initial_values.h"
 
 REEL_API_BEGIN
 namespace reel {
@@ -16,6 +17,8 @@ namespace reel {
 struct GruCellOptions {
   bool reset_after = true;  ///< applies the reset gate after the product: see GruCell
   DType dtype = f32;        ///< of the parameters
+  InitialValues input_weight = {};      ///< of each gate in W; default: glorot_uniform
+  InitialValues recurrent_weight = {};  ///< of each gate in U; default: glorot_uniform
 };
 
 /// Gated recurrent unit: r = σ(x·W_r + h·U_r + b_r), z = σ(x·W_z + h·U_z + b_z),
@@ -36,7 +39,7 @@ struct GruCell {
   Dim in = 0, hidden = 0;                ///< dims of x and h
   Dim gate = 0;                          ///< 3·hidden
 
-  /// Returns a cell with weights from glorot_uniform, each gate as a matrix of its own, and zero
+  /// Returns a cell with weights from the options, each gate as a matrix of its own, and zero
   /// biases. Throws ArgumentError if a dim has no name or no known size; DTypeError for a dtype
   /// that is not floating.
   static GruCell init(const Dim& in, const Dim& hidden, const GruCellOptions& options = {});

@@ -13,7 +13,9 @@ Linear Linear::init(const Dim& in, const Dim& out, const LinearOptions& options)
   if (options.has_bias) bias = zeros({out}, options.dtype);
   // The weight cannot have one dim twice.
   const Dim made = in == out ? Dim(out.name(), out.size()) : out;
-  return {glorot_uniform({in, made}, in.size(), out.size(), options.dtype), bias, in, out};
+  return {detail::initial_weight("Linear", options.weight, {in, made}, in.size(), out.size(),
+                                 options.dtype),
+          bias, in, out};
 }
 
 Tensor Linear::operator()(const Tensor& x) const {

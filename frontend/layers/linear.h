@@ -7,6 +7,7 @@
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dtype.h"
 #include "reel/core/types/tensor.h"
+#include "reel/frontend/layers/initial_values.h"
 
 REEL_API_BEGIN
 namespace reel {
@@ -15,6 +16,7 @@ namespace reel {
 struct LinearOptions {
   bool has_bias = true;  ///< false: without `bias`
   DType dtype = f32;     ///< of the parameters
+  InitialValues weight = {};  ///< of the weight; default: glorot_uniform
 };
 
 /// y = x·W + b.
@@ -23,7 +25,7 @@ struct Linear {
   std::optional<Tensor> bias;  ///< {out}
   Dim in = 0, out = 0;         ///< dims of arguments and results; may be the same
 
-  /// Returns a layer with W from glorot_uniform and b = 0. Throws ArgumentError if a dim has no
+  /// Returns a layer with W from options.weight and b = 0. Throws ArgumentError if a dim has no
   /// name or no known size; DTypeError for a dtype that is not floating.
   static Linear init(const Dim& in, const Dim& out, const LinearOptions& options = {});
 

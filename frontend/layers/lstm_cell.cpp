@@ -15,13 +15,14 @@ LstmCell LstmCell::init(const Dim& in, const Dim& hidden, const LstmCellOptions&
   const std::int64_t size = hidden.size();
   const Tensor place = range(gate);
   const Tensor is_forget = place >= size && place < 2 * size;
-  LstmCell cell{glorot_uniform({in, gate}, in.size(), size, options.dtype),
-                glorot_uniform({hidden, gate}, size, size, options.dtype),
-                where(is_forget, full({gate}, options.forget_bias, options.dtype), 0),
-                std::nullopt,
-                in,
-                hidden,
-                gate};
+  LstmCell cell{
+      detail::weight_of_gates("LstmCell", options.input_weight, in, gate, 4, options.dtype),
+      detail::weight_of_gates("LstmCell", options.recurrent_weight, hidden, gate, 4, options.dtype),
+      where(is_forget, full({gate}, options.forget_bias, options.dtype), 0),
+      std::nullopt,
+      in,
+      hidden,
+      gate};
   const Tensor none = zeros({hidden}, options.dtype);
   if (options.has_peepholes) cell.peepholes = Peepholes{none, none, none};
   return cell;

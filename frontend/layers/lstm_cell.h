@@ -8,6 +8,7 @@
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dtype.h"
 #include "reel/core/types/tensor.h"
+#include "reel/frontend/layers/initial_values.h"
 
 REEL_API_BEGIN
 namespace reel {
@@ -17,6 +18,8 @@ struct LstmCellOptions {
   bool has_peepholes = false;  ///< true: gates also read c
   double forget_bias = 1;      ///< initial bias of the forget gate; positive: open
   DType dtype = f32;           ///< of the parameters
+  InitialValues input_weight = {};      ///< of each gate in W; default: glorot_uniform
+  InitialValues recurrent_weight = {};  ///< of each gate in U; default: glorot_uniform
 };
 
 /// Long short-term memory: i, f, g, o = split(x·W + h·U + b), then
@@ -42,7 +45,7 @@ struct LstmCell {
   Dim in = 0, hidden = 0;              ///< dims of x and h
   Dim gate = 0;                        ///< 4·hidden
 
-  /// Returns a cell with weights from glorot_uniform, each gate as a matrix of its own; b is zero
+  /// Returns a cell with weights from the options, each gate as a matrix of its own; b is zero
   /// except for forget_bias; peepholes are zero. Throws ArgumentError if a dim has no name or no
   /// known size; DTypeError for a dtype that is not floating.
   static LstmCell init(const Dim& in, const Dim& hidden, const LstmCellOptions& options = {});

@@ -10,12 +10,13 @@ RnnCell RnnCell::init(const Dim& in, const Dim& hidden, const RnnCellOptions& op
   detail::check_parameter_dim("RnnCell", "hidden", hidden);
   detail::check_parameter_dtype("RnnCell", options.dtype);
   const Dim gate("gate", hidden.size());
-  return {glorot_uniform({in, gate}, in.size(), hidden.size(), options.dtype),
-          glorot_uniform({hidden, gate}, hidden.size(), hidden.size(), options.dtype),
-          zeros({gate}, options.dtype),
-          in,
-          hidden,
-          gate};
+  return {
+      detail::weight_of_gates("RnnCell", options.input_weight, in, gate, 1, options.dtype),
+      detail::weight_of_gates("RnnCell", options.recurrent_weight, hidden, gate, 1, options.dtype),
+      zeros({gate}, options.dtype),
+      in,
+      hidden,
+      gate};
 }
 
 RnnCell::State RnnCell::initial_state(const Dims& dims) const {

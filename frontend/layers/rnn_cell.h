@@ -7,6 +7,7 @@
 #include "reel/core/types/dim.h"
 #include "reel/core/types/dtype.h"
 #include "reel/core/types/tensor.h"
+#include "reel/frontend/layers/initial_values.h"
 
 REEL_API_BEGIN
 namespace reel {
@@ -14,6 +15,8 @@ namespace reel {
 /// Options of RnnCell::init.
 struct RnnCellOptions {
   DType dtype = f32;  ///< of the parameters
+  InitialValues input_weight = {};      ///< of each gate in W; default: glorot_uniform
+  InitialValues recurrent_weight = {};  ///< of each gate in U; default: glorot_uniform
 };
 
 /// h' = tanh(x·W + h·U + b). Source: Elman (1990).
@@ -26,7 +29,7 @@ struct RnnCell {
   Dim in = 0, hidden = 0;   ///< dims of x and h
   Dim gate = 0;             ///< has hidden's size: the dim of h' in U
 
-  /// Returns a cell with weights from glorot_uniform and b = 0. Throws ArgumentError if a dim has
+  /// Returns a cell with weights from the options and b = 0. Throws ArgumentError if a dim has
   /// no name or no known size; DTypeError for a dtype that is not floating.
   static RnnCell init(const Dim& in, const Dim& hidden, const RnnCellOptions& options = {});
 

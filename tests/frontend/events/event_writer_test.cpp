@@ -221,6 +221,20 @@ TEST_F(EventWriterTest, AGraphHasItsLoopsAsScopes) {
     }
 }
 
+/// TensorBoard drops what files before have from the step of a START on.
+TEST_F(EventWriterTest, AResumedRunPurgesTheStepsThatItRepeats) {
+  EventWriter events(path, {.clock = [] { return 1700000000.5; }, .purge_step = 41});
+  events.scalar("loss", 41, 0.25);
+  const std::vector<Message> read = events_of(events);
+  ASSERT_EQ(read.size(), 3u);
+  EXPECT_EQ(read[0].text(3), "brain.Event:2");
+  EXPECT_EQ(read[0].numbers.at(2), 41u);
+  EXPECT_EQ(read[1].numbers.at(2), 41u);
+  EXPECT_EQ(read[1].inside(7).numbers.at(1), 1u);  // SessionLog.START
+  EXPECT_EQ(read[2].numbers.at(2), 41u);
+  EXPECT_EQ(events_of(writer()).size(), 1u);
+}
+
 TEST_F(EventWriterTest, EveryWriterHasAFileOfItsOwn) {
   const EventWriter a = writer(), b = writer();
   EXPECT_NE(a.path(), b.path());
@@ -250,7 +264,7 @@ std::string output_of(const std::string& command) {
 /// protoc knows the messages by their names.
 TEST_F(EventWriterTest, ProtocDecodesEveryEvent) {
 #ifdef REEL_PROTOC
-  EventWriter events = writer();
+  EventWriter events(path, {.purge_step = 3});
   events.scalar("loss", 3, 0.5);
   events.histogram("h", 3, tensor({1., 2.}));
   events.text("t", 3, "words");
@@ -270,7 +284,7 @@ TEST_F(EventWriterTest, ProtocDecodesEveryEvent) {
   }
   for (const char* part :
        {"file_version: \"brain.Event:2\"", "simple_value: 0.5", "num: 2", "string_val: \"words\"",
-        "op: \"square\"", "plugin_name: \"histograms\""})
+        "op: \"square\"", "status: START", "plugin_name: \"histograms\""})
     EXPECT_NE(decoded.find(part), std::string::npos) << part << "\n" << decoded;
   // protoc shows fields that it does not know as numbers at the beginning of a line.
   std::istringstream lines(decoded);

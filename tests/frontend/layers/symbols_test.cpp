@@ -1,4 +1,5 @@
 // Symbols that Embedding and SparseEmbedding take: 0 to n - 1, in padding and finished entries any.
+#include <limits>
 #include <type_traits>
 
 #include "reel/tests/modes.h"
@@ -53,6 +54,71 @@ TEST_P(SymbolsTest, EachRowOfVmapIsChecked) {
   const Tensor symbols = tensor({0, 4, 2}, {batch});
   expect_same_bits(f(symbols), table(symbols));
   EXPECT_THROW(f(tensor({0, 4, -1}, {batch})), IndexError);
+}
+
+/// A padding symbol with or without a row of its own has zeros, whatever the row contains.
+TEST_P(SymbolsTest, PaddingSymbolsHaveZerosAndNoGradient) {
+  const Tensor nan = scalar(std::numeric_limits<float>::quiet_NaN());
+  const auto loss = [](const Embedding& table, const Tensor& i) {
+    return sum(exp(table(i)) * 3.0);
+  };
+  for (const std::int64_t padding : {-1, 2, 99}) {
+    Embedding table = whole();
+    const Tensor is_padding = range(vocab, i64) == padding;
+    const Tensor expected = where(is_padding, 0, table.weight);
+    table.weight = where(is_padding, nan, table.weight);
+    table.padding_symbol = padding;
+    const auto p = static_cast<std::int32_t>(padding);
+    const Tensor i = tensor(std::vector<std::int32_t>{1, p, 3, p, p, 7, 4, 0, -5}, {batch, time});
+    const Tensor y =
+        run([](const Embedding& table, const Tensor& i) { return table(i); })(table, i);
+    const Tensor known = tensor({1, 0, 3, 0, 0, 0, 4, 0, 0}, {batch, time});
+    expect_same_bits(mask_padding(y),
+                     mask_padding(where(i == padding, 0, gather(expected, known, vocab))));
+    const Tensor g = run(grad(loss))(table, i).weight;
+    for (const std::int64_t row : {0, 1, 3, 4})
+      expect_all_close(slice(g, vocab, row, row + 1),
+                       3.0 * exp(slice(expected, vocab, row, row + 1)), 1e-5);
+    expect_values(slice(g, vocab, 2, 3), {0, 0});
+  }
+}
+
+TEST_P(SymbolsTest, APaddingSymbolMayBeAScalar) {
+  Embedding table = whole();
+  table.padding_symbol = -1;
+  const auto look_up = run([](const Embedding& table, const Tensor& i) { return table(i); });
+  expect_values(look_up(table, scalar(-1)), {0, 0});
+  expect_same_bits(look_up(table, scalar(3)), gather(table.weight, scalar(3), vocab));
+  EXPECT_THROW(look_up(table, tensor({1, -1, -2}, {batch})), IndexError);
+}
+
+TEST_P(SymbolsTest, RowsOfAPaddingSymbolStay) {
+  SparseEmbedding table = SparseEmbedding::init(vocab, feature, {.padding_symbol = 0});
+  expect_values(slice(table.weight.dense(), 0, 0, 1), {0, 0});
+  const auto step = run([](SparseEmbedding table, const Tensor& i) {
+    Adam adam(table);
+    adam.update(table, grad([](const SparseEmbedding& table, const Tensor& i) {
+                  return sum(exp(table(i)));
+                })(table, i));
+    return table;
+  });
+  const Tensor before = table.weight.dense();
+  const Tensor after = step(table, tensor({0, 2, 0}, {batch})).weight.dense();
+  for (const std::int64_t row : {0, 1, 3, 4})
+    expect_same_bits(slice(after, 0, row, row + 1), slice(before, 0, row, row + 1));
+  EXPECT_NE(values_of(slice(after, 0, 2, 3)), values_of(slice(before, 0, 2, 3)));
+}
+
+TEST(SymbolsTest, PaddingSymbolsOfRowsNeedARow) {
+  const Dim vocab("vocab", 5), feature("feature", 2);
+  EXPECT_EQ(message_of<ArgumentError>(
+                [&] { SparseEmbedding::init(vocab, feature, {.padding_symbol = -1}); }),
+            "SparseEmbedding: padding_symbol -1 is no symbol of vocab=5; a gradient of rows needs "
+            "a row for it");
+  const Embedding table = Embedding::init(vocab, feature, {.padding_symbol = 3});
+  expect_values(slice(table.weight, vocab, 3, 4), {0, 0});
+  EXPECT_NE(values_of(slice(table.weight, vocab, 2, 3)),
+            values_of(slice(table.weight, vocab, 3, 4)));
 }
 
 TEST_P(SymbolsTest, GatherCountsFromTheEnd) {
