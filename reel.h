@@ -8,6 +8,7 @@
 #include "reel/core/functions/activations.h"
 #include "reel/core/functions/checks.h"
 #include "reel/core/functions/convolutions.h"
+#include "reel/core/functions/positions.h"
 #include "reel/core/functions/scans.h"
 #include "reel/core/functions/updates.h"
 #include "reel/core/graph/graph.h"

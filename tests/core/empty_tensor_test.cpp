@@ -6,6 +6,7 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/functions/convolutions.h"
+#include "reel/core/functions/positions.h"
 #include "reel/core/ops.h"
 #include "reel/core/types/partial_shape.h"
 #include "reel/tests/check.h"
@@ -49,6 +50,12 @@ std::vector<Call> calls_of_one() {
       REEL_CALL("split", split(e, 0, 2)),
       REEL_CALL("slice", slice(e, 0, 0, 1)),
       REEL_CALL("slice", slice(e, 0, 0, 1, 2)),
+      REEL_CALL("slice", slice(e, 0, x, x)),
+      REEL_CALL("spread", spread(e, x)),
+      REEL_CALL("spread", spread(x, e)),
+      REEL_CALL("search_sorted", search_sorted(e, x, 0)),
+      REEL_CALL("search_sorted", search_sorted(x, e, 0)),
+      REEL_CALL("repeat", repeat(e, x, 0)),
       REEL_CALL("shift", shift(e, 0, 1)),
       REEL_CALL("pad", pad(e, 0, 1, 1)),
       REEL_CALL("reverse", reverse(e, 0)),

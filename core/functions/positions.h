@@ -1,0 +1,68 @@
+// core/functions/positions.h — outer operands, searches in sorted elements, and elements at
+// positions that a run computes.
+#pragma once
+
+#include <concepts>
+#include <optional>
+#include <utility>
+
+#include "reel/core/base/visibility.h"
+#include "reel/core/dims/axis.h"
+#include "reel/core/functions/operands.h"
+#include "reel/core/types/tensor.h"
+
+REEL_API_BEGIN
+namespace reel {
+
+/// Returns both tensors over all dims of both, a's first: auto [p, q] = spread(a, b), then p + q is
+/// the outer sum. (The outer product needs no spread: matmul(a, b, Dims{}).) Dims that both have
+/// are matched by identity. Throws ShapeError for plain sizes.
+std::pair<Tensor, Tensor> spread(const Tensor& a, const Tensor& b);
+
+/// Options of search_sorted: search_sorted(sorted, values, axis, {.right = true}).
+struct SearchOptions {
+  bool right = false;  ///< true: behind equal elements; false: before them
+};
+/// Returns the positions (i32) at which values would be inserted into `sorted`, which ascends along
+/// the axis, so that it still ascends: the number of elements below a value, or not above it with
+/// `right`. NaN is larger than all numbers, as in sort.
+///
+/// Named dims: the result has the dims of values, then those of sorted without the axis; dims that
+/// both have are matched. Along a ragged axis each entry has its own length. Plain sizes, as in
+/// PyTorch: sorted is one-dimensional, or has the same leading sizes as values, and the axis is the
+/// last. Takes about log₂(size) gathers. Throws DTypeError if dtypes differ, ShapeError or
+/// ArgumentError if dims do not fit.
+Tensor search_sorted(const Tensor& sorted, const Tensor& values, const Axis& axis,
+                     const SearchOptions& options = {});
+
+/// Returns x with the element at each position i of a named axis counts[i] times, one behind
+/// another. counts: i32 or i64, over the axis, or without it for one number; other dims of the
+/// counts are matched with those of x, so that every entry may have its own. Negative counts are 0,
+/// and so are those in padding.
+///
+/// `to` is the new dim, whose lengths are the sums of the counts; default: a new one of the same
+/// name. Throws ArgumentError for a plain axis, whose size must not depend on values.
+Tensor repeat(const Tensor& x, const Tensor& counts, const Axis& axis, std::optional<Dim> to = {});
+
+/// Returns elements begin, begin+1, ... end-1 along a named axis, as slice with numbers does, for
+/// positions that a run computes. begin, end: numbers, or integers of any dims without the axis;
+/// those that x has are matched, so that every entry may have its own. Negative positions count
+/// from the end, along a ragged axis from the end of the entry; positions out of range are clamped.
+///
+/// `to` is the new dim, whose lengths are end - begin, at least 0; default: a new one of the same
+/// name. Throws ArgumentError for a plain axis.
+Tensor slice(const Tensor& x, const Axis& axis, const Arg& begin, const Arg& end,
+             std::optional<Dim> to = {});
+namespace detail {
+Tensor slice_over(const Tensor& x, const Axis& axis, const Arg& begin, const Dim& to);
+}  // namespace detail
+/// Returns as many elements from `begin` on as the named dim `to` has, which is the result's.
+/// begin: as above. Places behind the end of the axis, or of an entry, are 0. A template, so that
+/// a number means an end.
+template <std::same_as<Dim> One>
+Tensor slice(const Tensor& x, const Axis& axis, const Arg& begin, const One& to) {
+  return detail::slice_over(x, axis, begin, to);
+}
+
+}  // namespace reel
+REEL_API_END
