@@ -7,6 +7,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/functions/convolutions.h"
 #include "reel/core/functions/positions.h"
+#include "reel/core/functions/scatter.h"
 #include "reel/core/ops.h"
 #include "reel/core/types/partial_shape.h"
 #include "reel/tests/check.h"
@@ -56,6 +57,9 @@ std::vector<Call> calls_of_one() {
       REEL_CALL("search_sorted", search_sorted(e, x, 0)),
       REEL_CALL("search_sorted", search_sorted(x, e, 0)),
       REEL_CALL("repeat", repeat(e, x, 0)),
+      REEL_CALL("scatter", scatter(e, x, {Dim("n", 2)}, Dim("to", 2))),
+      REEL_CALL("scatter", scatter(x, e, {Dim("n", 2)}, Dim("to", 2))),
+      REEL_CALL("scatter_argmax", scatter_argmax(x, e, Dim("n", 2), Dim("to", 2))),
       REEL_CALL("shift", shift(e, 0, 1)),
       REEL_CALL("pad", pad(e, 0, 1, 1)),
       REEL_CALL("reverse", reverse(e, 0)),
