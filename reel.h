@@ -11,6 +11,7 @@
 #include "reel/core/functions/positions.h"
 #include "reel/core/functions/scans.h"
 #include "reel/core/functions/scatter.h"
+#include "reel/core/functions/transforms.h"
 #include "reel/core/functions/updates.h"
 #include "reel/core/graph/graph.h"
 #include "reel/core/ops.h"

@@ -105,4 +105,6 @@ if(NOT REEL_PACKAGES)  # whose files of copyrights have these texts
   install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
   # Pages that the library writes contain elkjs.
   install(FILES third_party/elkjs/LICENSE.md third_party/elkjs/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR}/elkjs COMPONENT runtime)
+  # The library contains pocketfft.
+  install(FILES third_party/pocketfft/LICENSE.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/pocketfft COMPONENT runtime)
 endif()

@@ -42,7 +42,7 @@ std::map<std::string_view, const Writer*> make_table() {
        {elementwise_writers(), reduction_writers(), product_writers(), shape_writers(),
         join_writers(), creation_writers(), indexing_writers(), order_writers(), dim_writers(),
         identity_writers(), control_writers(), entry_writers(), random_writers(), list_writers(),
-        scan_writers(), row_writers(), convolution_writers()})
+        scan_writers(), row_writers(), convolution_writers(), transform_writers()})
     for (const Writer& writer : writers) table.emplace(writer.op, &writer);
   return table;
 }

@@ -68,5 +68,6 @@ std::span<const Writer> random_writers();
 std::span<const Writer> list_writers();
 std::span<const Writer> scan_writers();
 std::span<const Writer> row_writers();
+std::span<const Writer> transform_writers();
 
 }  // namespace reel::exported

@@ -1,4 +1,4 @@
-// Fourier transforms as products of matrices, windows of signals, and filters of frequencies.
+// Fourier transforms, windows of signals, and filters of frequencies.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -7,8 +7,8 @@
 #include "reel/core/functions/creation.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/indices.h"
-#include "reel/core/functions/products.h"
 #include "reel/core/functions/shape.h"
+#include "reel/core/functions/transforms.h"
 #include "reel/core/types/mode.h"
 #include "reel/onnx/ops/convert.h"
 #include "reel/onnx/registry.h"
@@ -17,7 +17,8 @@ namespace reel::imported {
 namespace {
 
 constexpr double kTurn = 2 * std::numbers::pi;
-constexpr std::int64_t kMaxSamples = 1 << 14;  // of a transform: its matrix has the square of them
+constexpr std::int64_t kMaxSamples = 1 << 24;  // of a transform
+constexpr std::int64_t kMaxWeights = 1 << 14;  // on each side of a matrix
 
 /// Returns a matrix with values fn(row, column), as a constant.
 template <class Fn>
@@ -52,12 +53,8 @@ Values run_blackman(const Call& call) { return window(call, 0.42, 0.5, 0.08); }
 
 // ---- Transforms -------------------------------------------------------------------------------
 
-/// Complex numbers, apart. im is empty for real ones.
-struct Complex {
-  Tensor re, im;
-};
-
-/// Splits the last axis, which has a real part and perhaps an imaginary one.
+/// Splits the last axis, which has a real part and perhaps an imaginary one. im: empty for real
+/// numbers.
 Complex parts_of(const Call& call, const Tensor& x) {
   const std::int64_t count = x.dim(-1).size();
   if (count != 1 && count != 2)
@@ -66,27 +63,30 @@ Complex parts_of(const Call& call, const Tensor& x) {
   return {part(0), count == 2 ? part(1) : Tensor()};
 }
 
+void check_samples(const Call& call, std::int64_t size) {
+  if (size < 1 || size > kMaxSamples)
+    call.refuse(str("transforms 1 to ", kMaxSamples, " samples, got ", size));
+}
+
+Tensor joined(const Complex& x) { return stack({x.re, x.im}, x.re.rank()); }
+
+/// Returns the parts in f64, as the reference implementation transforms f32 too: its zeros are then
+/// zeros here. im: zeros if there is none.
+Complex wide(const Complex& x) {
+  return {cast(x.re, f64), x.im.is_defined() ? cast(x.im, f64) : zeros_like(cast(x.re, f64))};
+}
+
 /// Returns the transform along the last axis, with `bins` frequencies, as [..., bins, 2].
 Tensor transformed(const Call& call, const Complex& x, std::int64_t bins, bool is_inverse) {
   const std::int64_t size = x.re.dim(-1).size();
-  if (size < 1 || size > kMaxSamples)
-    call.refuse(str("transforms 1 to ", kMaxSamples, " samples, got ", size));
-  const double scale = is_inverse ? 1 / static_cast<double>(size) : 1;
-  const double sign = is_inverse ? -1 : 1;
-  const auto angle = [&](std::int64_t i, std::int64_t j) {
-    return kTurn * static_cast<double>(i * j % size) / static_cast<double>(size);
-  };
-  const DType dtype = x.re.dtype();
-  const Tensor cosines =
-      matrix(size, bins, dtype, [&](auto i, auto j) { return scale * std::cos(angle(i, j)); });
-  const Tensor sines = matrix(size, bins, dtype,
-                              [&](auto i, auto j) { return sign * scale * std::sin(angle(i, j)); });
-  Tensor re = matmul(x.re, cosines), im = -matmul(x.re, sines);
-  if (x.im.is_defined()) {
-    re = re + matmul(x.im, sines);
-    im = im + matmul(x.im, cosines);
-  }
-  return stack({re, im}, re.rank());
+  check_samples(call, size);
+  Complex y;
+  if (!x.im.is_defined() && !is_inverse && bins == size / 2 + 1)
+    y = rfft(cast(x.re, f64), -1);
+  else
+    y = is_inverse ? ifft(wide(x), -1) : fft(wide(x), -1);
+  if (y.re.dim(-1).size() != bins) y = {slice(y.re, -1, 0, bins), slice(y.im, -1, 0, bins)};
+  return cast(joined(y), x.re.dtype());
 }
 
 Tensor with_size(const Tensor& x, int axis, std::int64_t size) {
@@ -97,23 +97,9 @@ Tensor with_size(const Tensor& x, int axis, std::int64_t size) {
 /// Returns the real signal of `size` samples whose first frequencies are given along the last axis;
 /// the others are their complex conjugates.
 Tensor real_signal(const Call& call, const Complex& x, std::int64_t size) {
-  const std::int64_t bins = x.re.dim(-1).size();
-  if (size < 1 || size > kMaxSamples)
-    call.refuse(str("transforms 1 to ", kMaxSamples, " samples, got ", size));
-  const auto weight = [&](std::int64_t bin) {
-    const bool is_single = bin == 0 || 2 * bin == size;
-    return (is_single ? 1. : 2.) / static_cast<double>(size);
-  };
-  const auto angle = [&](std::int64_t bin, std::int64_t i) {
-    return kTurn * static_cast<double>(bin * i % size) / static_cast<double>(size);
-  };
-  const DType dtype = x.re.dtype();
-  const Tensor cosines = matrix(
-      bins, size, dtype, [&](auto bin, auto i) { return weight(bin) * std::cos(angle(bin, i)); });
-  const Tensor sines = matrix(
-      bins, size, dtype, [&](auto bin, auto i) { return weight(bin) * std::sin(angle(bin, i)); });
-  const Tensor signal = matmul(x.re, cosines);
-  return stack({x.im.is_defined() ? signal - matmul(x.im, sines) : signal}, signal.rank());
+  check_samples(call, size);
+  const Tensor signal = cast(irfft(wide(x), -1, Dim(size)), x.re.dtype());
+  return stack({signal}, signal.rank());
 }
 
 /// The axis is an attribute; from version 20 on an input.
@@ -175,7 +161,7 @@ Values run_mel_weights(const Call& call) {
   const std::int64_t bins = call.known_integer(0), length = call.known_integer(1),
                      rate = call.known_integer(2);
   const std::int64_t rows = length / 2 + 1;
-  if (bins < 0 || length < 0 || rate < 1 || bins > kMaxSamples || length > kMaxSamples)
+  if (bins < 0 || length < 0 || rate < 1 || bins > kMaxWeights || length > kMaxWeights)
     call.refuse("sizes are not negative, and the rate is positive");
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double low = mel(call.known_numbers(3).at(0)), high = mel(call.known_numbers(4).at(0));

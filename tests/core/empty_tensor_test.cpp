@@ -8,6 +8,7 @@
 #include "reel/core/functions/convolutions.h"
 #include "reel/core/functions/positions.h"
 #include "reel/core/functions/scatter.h"
+#include "reel/core/functions/transforms.h"
 #include "reel/core/ops.h"
 #include "reel/core/types/partial_shape.h"
 #include "reel/tests/check.h"
@@ -65,6 +66,10 @@ std::vector<Call> calls_of_one() {
       REEL_CALL("reverse", reverse(e, 0)),
       REEL_CALL("conv", conv(e, x, 0)),
       REEL_CALL("conv", conv(x, e, 0)),
+      REEL_CALL("rfft", rfft(e, 0)),
+      REEL_CALL("irfft", irfft({e, x}, 0)),
+      REEL_CALL("fft", fft({x, e}, 0)),
+      REEL_CALL("ifft", ifft({e, x}, 0)),
       REEL_CALL("max_pool", max_pool(e, 0, {.size = 2})),
       REEL_CALL("mean_pool", mean_pool(e, 0, {.size = 2})),
       REEL_CALL("sum", sum(e)),

@@ -1,5 +1,7 @@
-// Rules for convolutions and pools, along an axis whose windows keep its dim.
+// Rules for convolutions and pools, along an axis whose windows keep its dim, and for Fourier
+// transforms.
 #include "reel/core/functions/convolutions.h"
+#include "reel/core/functions/transforms.h"
 #include "reel/tests/fuzz/program/families.h"
 #include "reel/tests/fuzz/program/slices.h"
 #include "reel/tests/fuzz/program/typing.h"
@@ -17,6 +19,12 @@ bool along_alone(Drafter& d, Instruction& in) {
          (d.is_named() || d.dim(dims[in.axes[0]]).has_size());
 }
 bool along_named(Drafter& d, Instruction& in) { return d.is_named() && along_alone(d, in); }
+/// Operand a, and an axis of one size with elements.
+bool along_lines(Drafter& d, Instruction& in) {
+  if (!along_alone(d, in)) return false;
+  const DimInfo& dim = d.dim(d.type(in.inputs[0]).dims[in.axes[0]]);
+  return !dim.is_ragged() && dim.has_size() && dim.size > 0;
+}
 bool along_plain(Drafter& d, Instruction& in) { return !d.is_named() && along_alone(d, in); }
 
 }  // namespace
@@ -49,6 +57,18 @@ Rules window_rules() {
                                 .transposed = true,
                                 .to = {a.dims()[static_cast<std::size_t>(axis.in(a, "conv"))]}})),
           4, along_plain),
+      expression(REEL_EXPRESSION([&] {
+                   const int at = axis.in(a, "rfft");
+                   const Dim n = a.dims()[static_cast<std::size_t>(at)];
+                   const Complex x = rfft(tanh(a), at);
+                   return irfft(x * conj(x) + cos(mean(tanh(a))), at, n);
+                 }()),
+                 4, along_lines),
+      expression(REEL_EXPRESSION([&] {
+                   const Complex x = ifft(fft(Complex{sin(a), 1.5 + tanh(a)}, axis) * 0.5, axis);
+                   return squared_abs(x) + abs(x);
+                 }()),
+                 4, along_lines),
   };
 }
 

@@ -15,6 +15,9 @@ bool is_left_out(std::string_view op) {
   return op.starts_with("random_");
 }
 
+/// onnxruntime computes the circle of sizes that are no powers of 2 in f32, also for f64.
+bool is_transform(std::string_view op) { return op == "rfft" || op == "irfft" || op == "fft"; }
+
 /// A trace has other dims in place of the ragged ones that the attributes of some samples name.
 bool is_refused(const SavedCase& saved) {
   return saved.failure.find("ONNX cannot express") != std::string::npos;
@@ -33,7 +36,7 @@ std::vector<SavedCase> sample_cases(DType dtype) {
       SavedCase saved =
           saved_case(str(op->name, ", sample ", number++), f,
                      std::tuple{draw_sample(sample, dtype == f64)}, {.arguments = {"x"}});
-      if (dtype == f64) saved.tolerance = 1e-9;
+      if (dtype == f64) saved.tolerance = is_transform(op->name) ? 1e-6 : 1e-9;
       if (!is_refused(saved)) cases.push_back(std::move(saved));
     }
   }
