@@ -1,8 +1,9 @@
-// core/functions/positions.h — outer operands, searches in sorted elements, and elements at
-// positions that a run computes.
+// core/functions/positions.h — outer operands, searches in sorted elements, elements at
+// positions that a run computes, and padding with values that it computes.
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -62,6 +63,20 @@ Tensor slice_over(const Tensor& x, const Axis& axis, const Arg& begin, const Dim
 template <std::same_as<Dim> One>
 Tensor slice(const Tensor& x, const Axis& axis, const Arg& begin, const One& to) {
   return detail::slice_over(x, axis, begin, to);
+}
+
+namespace detail {
+Tensor pad_with(const Tensor& x, const Axis& axis, std::int64_t before, std::int64_t after,
+                const Tensor& value, std::optional<Dim> to);
+}  // namespace detail
+/// Returns x with `before` and `after` more elements along an axis, as pad with a number does, but
+/// with the values of a tensor of x's dtype. value: a scalar, or named dims of x without the axis,
+/// so that every entry may have its own; for plain sizes, any tensor that NumPy broadcasts to the
+/// result. A template, so that braces mean a number.
+template <std::same_as<Tensor> Value>
+Tensor pad(const Tensor& x, const Axis& axis, std::int64_t before, std::int64_t after,
+           const Value& value, std::optional<Dim> to = {}) {
+  return detail::pad_with(x, axis, before, after, value, std::move(to));
 }
 
 }  // namespace reel

@@ -2,6 +2,8 @@
 
 #include <bit>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
@@ -150,6 +152,26 @@ Tensor detail::slice_over(const Tensor& x, const Axis& axis, const Arg& begin, c
   const Tensor elements = gather(x, places, at, {.clip = true});
   const auto [place, end] = spread(places, size);
   return where(expand(place < end, elements.dims()), elements, 0);
+}
+
+Tensor detail::pad_with(const Tensor& x, const Axis& axis, std::int64_t before, std::int64_t after,
+                        const Tensor& value, std::optional<Dim> to) {
+  const int at = axis.in(x, "pad");
+  check_defined("pad", value);
+  if (value.dtype() != x.dtype())
+    throw DTypeError(str("pad: dtypes differ: x ", x.type(), ", value ", value.type()));
+  const Dim dim = x.dims()[static_cast<std::size_t>(at)];
+  const Tensor y = pad(x, at, before, after, 0., std::move(to));
+  const Dim made = y.dims()[static_cast<std::size_t>(at)];
+  const Tensor behind = dim.lengths() + before;
+  if (made.is_named()) {
+    const auto [place, end] = spread(range(made), behind);
+    return where(expand(place < before || place >= end, y.dims()), expand(value, y.dims()), y);
+  }
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(y.rank()), 1);
+  sizes[static_cast<std::size_t>(at)] = -1;
+  const Tensor place = range(made);
+  return where(reshape(place < before || place >= behind, sizes), value, y);
 }
 
 }  // namespace reel

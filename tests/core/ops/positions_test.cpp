@@ -204,6 +204,29 @@ TEST_P(PositionsTest, SlicesOfOneSizeHaveZerosBehindTheEnd) {
   expect_values(f(numbered(), scalar(1)), {1, 2, 3, 0, 0, 0, 9, 0, 0});
 }
 
+TEST_P(PositionsTest, PadsWithTheValuesOfATensor) {
+  const auto f =
+      run([&](const Tensor& x, const Tensor& value) { return pad(x, time, 1, 2, value); });
+  const Tensor y = f(numbered(), tensor({-1., -2., -3.}, {batch}, f64));
+  EXPECT_EQ(y.dims(), (Dims{batch, y.dims()[1]}));
+  expect_values(y.dims()[1].lengths(), {7, 3, 5});
+  expect_values(mask_padding(y),
+                {-1, 0, 1, 2, 3, -1, -1, -2, -2, -2, 0, 0, 0, 0, -3, 8, 9, -3, -3, 0, 0});
+  expect_values(mask_padding(f(numbered(), scalar(5., f64))),
+                {5, 0, 1, 2, 3, 5, 5, 5, 5, 5, 0, 0, 0, 0, 5, 8, 9, 5, 5, 0, 0});
+  const auto plain =
+      run([](const Tensor& x, const Tensor& value) { return pad(x, 1, 1, 0, value); });
+  expect_values(plain(tensor({{1, 2}, {3, 4}}), tensor({{7}, {8}})), {7, 1, 2, 8, 3, 4});
+  expect_values(plain(tensor({{1, 2}, {3, 4}}), scalar(9)), {9, 1, 2, 9, 3, 4});
+  const auto loss = [&](const Tensor& value) {
+    return sum(square(square(pad(numbered(), time, 1, 2, value))));
+  };
+  const Tensor value = tensor({0.5, -1., 2.}, {batch}, f64);
+  expect_gradient_of(loss, value, run(grad(loss))(value));
+  EXPECT_EQ(message_of<DTypeError>([&] { pad(numbered(), time, 1, 0, scalar(1)); }),
+            "pad: dtypes differ: x f64[batch=3,time[batch=3]], value i32[]");
+}
+
 TEST_P(PositionsTest, GradientsReachTheElementsThatAreRead) {
   const Dim window("window", 2), line("line", 4);
   const Tensor x = tensor({0.5, -1., 2., 0.3}, {line}, f64);
