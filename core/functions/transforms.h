@@ -20,7 +20,7 @@ namespace reel {
 // transformed in frames of one size (stft).
 
 /// Returns the spectrum of a real signal: X[k] = Σ x[j] · e^(-2πi jk/n), for k from 0 to n / 2
-/// (integer division). The other frequencies are the conjugates of these.
+/// (integer division). The other frequencies are conjugates of these.
 ///
 /// x: any -> the same dims with n / 2 + 1 frequencies along the axis. A named axis becomes `to`;
 /// default: the dim along / 2 + 1. Throws ShapeError if `to` has another size.
