@@ -8,6 +8,7 @@
 #include "reel/frontend/data/ragged.h"
 #include "reel/frontend/signals/mel.h"
 #include "reel/frontend/signals/resample.h"
+#include "reel/frontend/signals/spec_augment.h"
 #include "reel/frontend/signals/stft.h"
 #include "reel/tests/check.h"
 
@@ -39,6 +40,15 @@ TEST(SpeechPageTest, SignalIsRestored) {
   const Complex y = stft(x, time, options);
   const Tensor quiet = istft(y * 0.5, stft_frames(time, options), time, options);
   expect_all_close(mask_padding(quiet), mask_padding(x) * 0.5, 1e-5);
+}
+
+TEST(SpeechPageTest, AugmentedFeatures) {
+  const Dim batch("batch", 2), frames("frames", tensor({50, 30}, {batch})), mel("mel", 80);
+  const Tensor features = ones({batch, frames, mel});
+  const auto augmented = [&](const Tensor& features) {
+    return spec_augment(features, frames, mel, {.time_width = 20, .time_part = 0.3});
+  };
+  EXPECT_LT(sum(augmented(features)).item<float>(), 80 * 80);
 }
 
 TEST(SpeechPageTest, FilterInTheSpectrum) {
