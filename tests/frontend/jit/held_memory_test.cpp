@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "reel/core/runtime/memory.h"
+#include "reel/eager/regions.h"
 #include "reel/tests/modes.h"
 #include "reel/tests/peaks.h"
 
@@ -99,6 +100,37 @@ TEST(HeldMemoryTest, MemoryOfTheLargerFunctionOutlivesTheSmallerOne) {
     gradient_of_steps(100)(w);  // in the memory of the larger one
     EXPECT_EQ(buffers() - before, needed);
     EXPECT_EQ(peaks_of([&] { large(w); }).buffers.peak, 0);
+  });
+}
+
+TEST(HeldMemoryTest, GrowingBatchesTakeAtMostThreeTimesTheMemoryOfTheLongest) {
+  if (kAllocatesEachBlock) GTEST_SKIP() << "capacities are exact with a sanitizer";
+  const Dim feature("feature", 64), rows("batch", 16);
+  const Tensor w = full({feature, Dim("hidden", 64)}, 0.01f);
+  const auto make_gradient = [&] {
+    return jit([&](const Tensor& x) {
+      return grad([&](const Tensor& x) { return sum(square(matmul(tanh(x), w, feature))); })(x);
+    });
+  };
+  const auto batch = [&](int length) {
+    return ones({Dim("time", full({rows}, length, i32)), rows, feature});
+  };
+  std::int64_t of_longest = 0;
+  on_new_thread([&] {
+    const std::int64_t before = buffers();
+    const auto gradient = make_gradient();
+    gradient(batch(140));
+    of_longest = buffers() - before;
+  });
+  EXPECT_GT(of_longest, 500'000);
+  on_new_thread([&] {
+    const std::int64_t before = buffers();
+    {
+      const auto gradient = make_gradient();
+      for (int length = 20; length <= 140; ++length) gradient(batch(length));
+      EXPECT_LE(buffers() - before, 3 * of_longest) << "capacities are powers of two";
+    }
+    EXPECT_EQ(buffers(), before);
   });
 }
 

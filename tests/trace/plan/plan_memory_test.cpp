@@ -1,9 +1,14 @@
 // Buffer assignment of plans: two values that are live at the same time never share memory.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <random>
 
+#include "reel/core/runtime/memory.h"
+#include "reel/eager/regions.h"
 #include "reel/trace/executors/plan/base/buffer_assignment.h"
 #include "reel/trace/executors/plan/base/held_memory.h"
 
@@ -75,6 +80,99 @@ TEST(PlanMemoryTest, PoolHoldsAtMostOneGiB) {
   give_back(std::move(first));
   give_back(std::move(second));
   EXPECT_EQ(take_plan_memory(700'000'000).data.get(), place);
+}
+
+TEST(PlanMemoryTest, LargerSizesOfOneClassShareAnAllocation) {
+  if (kAllocatesEachBlock) GTEST_SKIP() << "capacities are exact with a sanitizer";
+  PlanMemory memory = take_plan_memory(2'200'000);
+  const char* const place = memory.data.get();
+  for (std::int64_t bytes = 2'200'000; bytes < 4'000'000; bytes += 150'000) {
+    give_back(std::move(memory));
+    memory = take_plan_memory(bytes);
+    EXPECT_EQ(memory.data.get(), place) << bytes;
+    EXPECT_GE(memory.capacity(), bytes);
+  }
+}
+
+TEST(PlanMemoryTest, BytesThatNoPlanTookAreNotCounted) {
+  if (kAllocatesEachBlock) GTEST_SKIP() << "capacities are exact with a sanitizer";
+  free_held_plan_memory();
+  const std::int64_t before = memory().buffers.current;
+  PlanMemory first = take_plan_memory(2'200'000);
+  EXPECT_EQ(memory().buffers.current - before, 2'200'000);
+  give_back(std::move(first));
+  PlanMemory second = take_plan_memory(2'300'032);
+  EXPECT_EQ(memory().buffers.current - before, 2'300'032);
+  give_back(std::move(second));
+  EXPECT_EQ(take_plan_memory(2'200'000).bytes(), 2'300'032);
+  EXPECT_EQ(memory().buffers.current - before, 0);
+}
+
+TEST(PlanMemoryTest, MemoryOfThePlanBeforeIsTheFirstChoice) {
+  free_held_plan_memory();
+  const std::int64_t before = memory().buffers.current;
+  PlanMemory first = take_plan_memory(1'000'000), held = take_plan_memory(1'000'000);
+  const char* const place = first.data.get();
+  give_back(std::move(held));
+  PlanMemory second = take_plan_memory(900'000, std::move(first));
+  EXPECT_EQ(second.data.get(), place);
+  PlanMemory third = take_plan_memory(9'000'000, std::move(second));
+  EXPECT_EQ(memory().buffers.current - before, 1'000'000 + 9'000'000) << "it does not fit: freed";
+  free_held_plan_memory();
+}
+
+TEST(PlanMemoryTest, UnneededMemoryLosesThePagesBehindANeed) {
+  if (kAllocatesEachBlock) GTEST_SKIP() << "capacities are exact with a sanitizer";
+  free_held_plan_memory();
+  const std::int64_t before = memory().buffers.current;
+  PlanMemoryNeed need;
+  need.set(2'200'000);
+  PlanMemory large = take_plan_memory(4'000'000);
+  char* const data = large.data.get();
+  std::fill_n(data, 4'000'000, 'x');
+  give_back(std::move(large));
+  free_unneeded_plan_memory();
+  EXPECT_EQ(memory().buffers.current - before, 2'200'000);
+  PlanMemory again = take_plan_memory(2'200'000);
+  ASSERT_EQ(again.data.get(), data);
+  EXPECT_EQ(data[0], 'x');
+  EXPECT_EQ(data[2'199'999], 'x');
+  EXPECT_EQ(data[3'500'000], 0) << "a page that was given back reads as zeros";
+}
+
+TEST(PlanMemoryTest, WithoutAddressSpaceACapacityIsExact) {
+  free_held_plan_memory();
+  const auto mapped = [] {
+    std::int64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * sysconf(_SC_PAGESIZE);
+  };
+  if (kAllocatesEachBlock || !mapped() || mapped() > std::int64_t{1} << 40)
+    GTEST_SKIP() << "a sanitizer needs address space of its own";
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+  const rlimit before = limit;
+  PlanMemory other = take_plan_memory(60'000'000);
+  give_back(std::move(other));
+  limit.rlim_cur = static_cast<rlim_t>(mapped() + 250'000'000);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+  // 150 MB fit, their class of 256 MiB does not; 300 MB fit after the held memory is freed.
+  const std::int64_t capacity = take_plan_memory(150'000'000).capacity();
+  std::int64_t bytes = 0;
+  try {
+    bytes = take_plan_memory(300'000'000).bytes();
+  } catch (const MemoryError&) {
+  }
+  bool fails = false;
+  try {
+    take_plan_memory(900'000'000);
+  } catch (const MemoryError&) {
+    fails = true;
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(capacity, 150'000'000);
+  EXPECT_GE(bytes, 300'000'000);
+  EXPECT_TRUE(fails);
 }
 
 }  // namespace

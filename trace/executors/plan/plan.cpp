@@ -24,7 +24,7 @@ Plan::Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv&
   find_shared_stacks();
   find_adders();
   make_headers();
-  place_in_memory();
+  place_in_memory(before);
   find_flat_ops();
   compute_constants();
   if (Profile* profile = context.profile)

@@ -48,10 +48,10 @@ class Plan {
   };
 
   /// graph: must outlive the plan. env: the dims that its free symbols stand for.
-  /// before: null, or a plan of the graph for other sizes, which gives its programs of fused ops
-  /// of the same sizes, and its plans of loops and branches. These are made for the new sizes when
-  /// they run, as far as their own sizes differ. `before` must not run any more, even if this
-  /// throws.
+  /// before: null, or a plan of the graph for other sizes, which gives its memory, its programs of
+  /// fused ops of the same sizes, and its plans of loops and branches. These are made for the new
+  /// sizes when they run, as far as their own sizes differ. `before` must not run any more, even if
+  /// this throws.
   Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv& env,
        const std::vector<Outputs>& outputs, Inputs owner, const PlanContext& context,
        Plan* before = nullptr);
@@ -120,7 +120,9 @@ class Plan {
   std::int64_t memory_bytes() const { return memory_bytes_; }
   /// Acquires the memory for the values of a run, without the memory of inner loops and branches.
   /// The constructor does so, too. Must be called before run() after give_back_memory().
-  void take_memory();
+  void take_memory() {
+    if (!memory_.data) place_values(take_plan_memory(memory_bytes_));
+  }
   void give_back_memory() {
     residual_share_.give_back();
     reel::give_back(std::move(memory_));
@@ -192,7 +194,8 @@ class Plan {
                : std::move(made_before_[static_cast<std::size_t>(&slot - slots_.data())]);
   }
   bool gives_memory(const OpInput& operand, const TensorType& type) const;
-  void place_in_memory();
+  void place_in_memory(Plan* before);
+  void place_values(PlanMemory memory);
   bool is_residual(const Instruction& at, std::size_t output) const;
   void make_headers();
   void find_flat_ops();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 #include "reel/core/ops/loop/loop.h"
 #include "reel/trace/executors/plan/base/buffer_assignment.h"
@@ -68,8 +69,8 @@ void Plan::make_shared_blocks(const Instruction& at) {
 }
 
 /// Values in the plan's memory are live from the instruction that makes them to the last one that
-/// reads them or a view of them.
-void Plan::place_in_memory() {
+/// reads them or a view of them. before: null, or a plan that gives its memory.
+void Plan::place_in_memory(Plan* before) {
   std::vector<int> last = last_uses().of_value;
   if (!context_.passes.reuse_memory)
     last.assign(last.size(), static_cast<int>(instructions_.size()));
@@ -99,7 +100,9 @@ void Plan::place_in_memory() {
   residual_bytes_ = most_at_a_time(residuals);
   memory_bytes_ = place_buffers(buffers);
   for (OffsetOfSlot& at : offsets_) at.offset += buffers[at.buffer].offset;
-  take_memory();
+  if (!before) return take_memory();
+  before->residual_share_.give_back();
+  place_values(take_plan_memory(memory_bytes_, std::move(before->memory_)));
 }
 
 /// Returns true if an output of an instruction is a residual stack of a loop.
@@ -111,9 +114,9 @@ bool Plan::is_residual(const Instruction& at, std::size_t output) const {
   return leaf.is(LeafKind::stack) && attrs.stacks[leaf.index].memory_class() == MemoryClass::saved;
 }
 
-void Plan::take_memory() {
-  if (memory_.data) return;
-  memory_ = take_plan_memory(memory_bytes_);
+/// Sets the places of values in the plan's memory.
+void Plan::place_values(PlanMemory memory) {
+  memory_ = std::move(memory);
   residual_share_.take(residual_bytes_);
   for (const auto& [slot, buffer, offset] : offsets_) {
     own_data_[slot] = memory_.data.get() + offset;

@@ -7,15 +7,21 @@
 namespace reel {
 
 struct FreePlanMemory {
-  std::int64_t bytes = 0;
+  std::int64_t capacity = 0;  ///< bytes of the allocation
+  std::int64_t bytes = 0;     ///< the largest request it has served: its pages behind are untouched
   void operator()(char* memory) const;
 };
 
 /// Memory for the values of a plan, 64-byte aligned. It does not come from the tensor pools, since
 /// it may be as large as everything else in a run.
+///
+/// From 128 KiB on, the capacity is a power of two. Pages are provided when they are first written,
+/// so that the unused part costs address space only, and a plan for longer sequences writes few
+/// pages that the plan before has not written. memory() counts bytes(), not the capacity.
 struct PlanMemory {
   std::unique_ptr<char, FreePlanMemory> data;
   std::int64_t bytes() const { return data.get_deleter().bytes; }
+  std::int64_t capacity() const { return data.get_deleter().capacity; }
 };
 
 /// Counts the part of a plan's memory that holds residuals in memory() while the memory is taken.
@@ -33,8 +39,12 @@ class ResidualShare {
 };
 
 /// Returns memory of at least `bytes` bytes: an allocation that this thread gave back and that
-/// fits, otherwise new memory. Throws MemoryError.
+/// fits, otherwise new memory. Before it throws MemoryError, it frees the memory that this thread
+/// holds.
 PlanMemory take_plan_memory(std::int64_t bytes);
+/// The same, with the memory of a plan that is not run any more as the first choice. Frees that
+/// memory if it does not fit.
+PlanMemory take_plan_memory(std::int64_t bytes, PlanMemory before);
 /// Gives memory back for reuse by this thread. Up to 1 GiB is held, so that plans that run
 /// alternately find theirs again; the oldest allocations are freed first. A larger allocation is
 /// held alone.
@@ -69,8 +79,8 @@ class PlanMemoryNeed {
   std::int64_t bytes_ = 0;
 };
 
-/// Frees the memory that this thread holds, except one allocation of the right size for each plan
-/// that was run on it last.
+/// Frees the memory that this thread holds, except one allocation of the right capacity for each
+/// plan that was run on it last, without the pages that this plan does not need.
 void free_unneeded_plan_memory() noexcept;
 
 }  // namespace reel
