@@ -17,6 +17,7 @@
 #include "reel/frontend/events/event_graph.h"
 #include "reel/frontend/events/protobuf_writer.h"
 #include "reel/frontend/events/record_file.h"
+#include "reel/frontend/files/write_target.h"
 
 namespace reel {
 namespace {
@@ -163,6 +164,8 @@ struct EventWriter::File {
 };
 
 EventWriter::EventWriter(const std::string& folder, EventWriterOptions options) {
+  const std::filesystem::path path = folder;
+  find_write_target((path.has_filename() ? path : path.parent_path()).string(), "EventWriter");
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)

@@ -10,6 +10,7 @@
 
 #include "reel/core/ops.h"
 #include "reel/frontend/data/csv_writer.h"
+#include "reel/frontend/events/event_writer.h"
 #include "reel/frontend/files/safetensors.h"
 #include "reel/tests/own_folder.h"
 
@@ -143,6 +144,18 @@ TEST_F(SharedFolderTest, CsvWriterAsksTheSame) {
   link_of(0, "mine.csv", "own.csv");
   CsvWriter(in_folder("mine.csv"), {"step"}).row({1});
   EXPECT_EQ(text("own.csv"), "step\n1\n");
+}
+
+TEST_F(SharedFolderTest, EventWriterAsksTheSameOfItsFolder) {
+  fs::create_directories(folder_ / "victims");
+  link_of(kOther, "run", "victims");
+  link_of(0, "mine", "victims");
+  for (const char* name : {"run", "run/"})
+    EXPECT_NE(error_of([&] { EventWriter events(in_folder(name)); }).find("a link of user 54321"),
+              std::string::npos);
+  EXPECT_TRUE(fs::is_empty(folder_ / "victims"));
+  EventWriter(in_folder("mine")).scalar("loss", 0, 1.);
+  EXPECT_FALSE(fs::is_empty(folder_ / "victims"));
 }
 
 }  // namespace
