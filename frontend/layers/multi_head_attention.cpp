@@ -16,22 +16,24 @@
 namespace reel {
 namespace {
 
-constexpr const char* kName = "MultiHeadAttention";
+constexpr const char* kLayerName = "MultiHeadAttention";
 
-Tensor spread(const Tensor& x, const Dims& dims) { return x.dims() == dims ? x : expand(x, dims); }
+Tensor expanded(const Tensor& x, const Dims& dims) {
+  return x.dims() == dims ? x : expand(x, dims);
+}
 
 /// Returns the positions along a dim behind an offset: the dims of the offset, then the dim.
 Tensor positions_along(const Dim& time, const std::optional<Tensor>& offset) {
   const Tensor along = range(time, i32);
   if (!offset) return along;
   const Dims dims = with_more(offset->dims(), {time});
-  return spread(along, dims) + spread(*offset, dims);
+  return expanded(along, dims) + expanded(*offset, dims);
 }
 
 /// Returns key position - query position over the dims of both.
 Tensor distances(const AttentionBlock& at) {
   const Dims dims = with_more(at.queries.dims(), {at.block});
-  return spread(at.keys, dims) - spread(at.queries, dims);
+  return expanded(at.keys, dims) - expanded(at.queries, dims);
 }
 
 /// Returns queries whose product with the sinusoids of a key's position is their product with the
@@ -56,22 +58,25 @@ Tensor turned(const Tensor& x, const Dim& sinusoid, const Tensor& positions) {
 
 MultiHeadAttention MultiHeadAttention::init(const Dim& model, std::int64_t heads,
                                             const MultiHeadAttentionOptions& options) {
-  detail::check_parameter_dim(kName, "model", model);
-  detail::check_parameter_dtype(kName, options.dtype);
+  detail::check_parameter_dim(kLayerName, "model", model);
+  detail::check_parameter_dtype(kLayerName, options.dtype);
   const std::int64_t key_heads = options.key_heads ? options.key_heads : heads;
   if (heads < 1 || model.size() % heads)
-    throw ArgumentError(str(kName, ": ", heads, " heads do not divide model ", model));
+    throw ArgumentError(str(kLayerName, ": ", heads, " heads do not divide model ", model));
   if (key_heads < 1 || heads % key_heads)
-    throw ArgumentError(str(kName, ": ", key_heads, " key_heads do not divide ", heads, " heads"));
+    throw ArgumentError(
+        str(kLayerName, ": ", key_heads, " key_heads do not divide ", heads, " heads"));
   const std::int64_t size = model.size() / heads;
   if (options.positions == PositionEncoding::rotary && size % 2)
-    throw ArgumentError(str(kName, ": rotary positions need an even number of features for each ",
+    throw ArgumentError(str(kLayerName,
+                            ": rotary positions need an even number of features for each ",
                             "head, got ", size));
   if (options.positions == PositionEncoding::transformer_xl && model.size() % 2)
-    throw ArgumentError(str(kName, ": transformer_xl needs an even size of model, got ", model));
+    throw ArgumentError(
+        str(kLayerName, ": transformer_xl needs an even size of model, got ", model));
   if (options.max_distance < 0)
     throw ArgumentError(
-        str(kName, ": max_distance must not be negative, got ", options.max_distance));
+        str(kLayerName, ": max_distance must not be negative, got ", options.max_distance));
   const Dim memory = options.memory.value_or(model);
   const LinearOptions linear{.has_bias = options.has_bias, .dtype = options.dtype};
   MultiHeadAttention layer;
@@ -107,18 +112,19 @@ MultiHeadAttention MultiHeadAttention::init(const Dim& model, std::int64_t heads
 
 MultiHeadAttention::State MultiHeadAttention::initial_state(const Dims& dims,
                                                             const Dim& positions) const {
-  detail::check_parameter_dim(kName, "positions", positions);
+  detail::check_parameter_dim(kLayerName, "positions", positions);
   Dims all = dims;
   all.push_back(positions);
   all.push_back(key_heads);
   const DType dtype = query.weight.dtype();
-  return {detail::zero_state(kName, all, features, dtype),
-          detail::zero_state(kName, all, value_features, dtype), zeros(dims, i32)};
+  return {detail::zero_state(kLayerName, all, features, dtype),
+          detail::zero_state(kLayerName, all, value_features, dtype), zeros(dims, i32)};
 }
 
 MultiHeadAttention::State MultiHeadAttention::initial_state(const Dims& dims) const {
   if (!capacity.is_named())
-    throw ArgumentError(str(kName, ": the number of positions in the state is not known; give ",
+    throw ArgumentError(str(kLayerName,
+                            ": the number of positions in the state is not known; give ",
                             "init the option capacity, or initial_state a Dim"));
   return initial_state(dims, capacity);
 }
@@ -160,7 +166,7 @@ Tensor MultiHeadAttention::attend(const Tensor& x, const Dim& queries,
         attention_bias(None{}, [slopes, dtype](const None&, const AttentionBlock& block) {
           const Tensor away = cast(abs(distances(block)), dtype);
           const Dims dims = with_more(slopes.dims(), away.dims());
-          return spread(slopes, dims) * spread(-away, dims);
+          return expanded(slopes, dims) * expanded(-away, dims);
         });
   }
   if (relative) {
@@ -185,7 +191,7 @@ Tensor MultiHeadAttention::attend(const Tensor& x, const Dim& queries,
 }
 
 Tensor MultiHeadAttention::operator()(const Tensor& x, const Dim& given) const {
-  detail::check_input(kName, "x", x, model, query.weight.dtype());
+  detail::check_input(kLayerName, "x", x, model, query.weight.dtype());
   const Dim time = canonical(given), past = twin(time);
   const Tensor at = range(time, i32);
   return attend(x, time, {}, rename(keys_at(x, &at), time, past), rename(values_of(x), time, past),
@@ -195,17 +201,18 @@ Tensor MultiHeadAttention::operator()(const Tensor& x, const Dim& given) const {
 std::pair<Tensor, MultiHeadAttention::State> MultiHeadAttention::operator()(const Tensor& x,
                                                                             const Dim& given,
                                                                             State state) const {
-  detail::check_input(kName, "x", x, model, query.weight.dtype());
-  detail::check_input(kName, "state.keys", state.keys, features, query.weight.dtype());
-  detail::check_input(kName, "state.values", state.values, value_features, query.weight.dtype());
+  detail::check_input(kLayerName, "x", x, model, query.weight.dtype());
+  detail::check_input(kLayerName, "state.keys", state.keys, features, query.weight.dtype());
+  detail::check_input(kLayerName, "state.values", state.values, value_features,
+                      query.weight.dtype());
   if (!is_causal)
-    throw ArgumentError(str(kName, ": steps need a causal layer; give init is_causal = true"));
+    throw ArgumentError(str(kLayerName, ": steps need a causal layer; give init is_causal = true"));
   const Dim time = canonical(given);
   const Dims rest = without(state.keys.dims(), with_more(state.size.dims(), {key_heads, features}));
   if (rest.size() != 1)
-    throw ShapeError(str(kName, ": state.keys ", state.keys.type(), " must have the dims of size ",
-                         state.size.type(), ", positions, ", key_heads, " and ", features,
-                         "; make the state with initial_state"));
+    throw ShapeError(str(kLayerName, ": state.keys ", state.keys.type(),
+                         " must have the dims of size ", state.size.type(), ", positions, ",
+                         key_heads, " and ", features, "; make the state with initial_state"));
   const Dim& cache = rest[0];
   const Tensor at = positions_along(time, state.size);
   const Tensor k = keys_at(x, &at), v = values_of(x);
@@ -218,7 +225,7 @@ std::pair<Tensor, MultiHeadAttention::State> MultiHeadAttention::operator()(cons
     next.keys = set_at(std::move(state.keys), at, k, cache);
     next.values = set_at(std::move(state.values), at, v, cache);
   }
-  next.size = state.size + spread(cast(time.lengths(), i32), state.size.dims());
+  next.size = state.size + expanded(cast(time.lengths(), i32), state.size.dims());
   return {attend(x, time, state.size, next.keys, next.values, cache), next};
 }
 
@@ -232,12 +239,12 @@ std::pair<Tensor, MultiHeadAttention::State> MultiHeadAttention::operator()(cons
 }
 
 MultiHeadAttention::Memory MultiHeadAttention::of(const Tensor& x, const Dim& given) const {
-  detail::check_input(kName, "the memory", x, key.in, key.weight.dtype());
+  detail::check_input(kLayerName, "the memory", x, key.in, key.weight.dtype());
   return {keys_at(x, nullptr), values_of(x), given};
 }
 
 Tensor MultiHeadAttention::operator()(const Tensor& x, const Memory& memory) const {
-  detail::check_input(kName, "x", x, model, query.weight.dtype());
+  detail::check_input(kLayerName, "x", x, model, query.weight.dtype());
   const Tensor q = split_dim(query(x), query.out, {key_heads, group, features});
   return joined(attention(q, memory.keys, memory.values, memory.time, features));
 }
