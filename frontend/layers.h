@@ -16,6 +16,7 @@
 #include "reel/frontend/layers/dropout.h"
 #include "reel/frontend/layers/dropout_cell.h"
 #include "reel/frontend/layers/embedding.h"
+#include "reel/frontend/layers/feed_forward.h"
 #include "reel/frontend/layers/group_norm.h"
 #include "reel/frontend/layers/gru_cell.h"
 #include "reel/frontend/layers/initial_values.h"
@@ -28,3 +29,4 @@
 #include "reel/frontend/layers/rms_norm.h"
 #include "reel/frontend/layers/rnn_cell.h"
 #include "reel/frontend/layers/stacked_cells.h"
+#include "reel/frontend/layers/transformer_blocks.h"
