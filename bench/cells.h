@@ -7,43 +7,7 @@
 
 namespace reel::bench {
 
-/// An LSTM with normalised products and c: i, f, g, o = split(LN(x·W) + LN(h·U) + b),
-///   c' = σ(f) c + σ(i) tanh(g),   h' = σ(o) tanh(LN(c')).
-/// Source: Ba, Kiros & Hinton (2016), eq. 20 to 22.
-struct LayerNormLstmCell {
-  using State = LstmCell::State;
-
-  Tensor input_weight, recurrent_weight, bias;  ///< {in, gate}, {hidden, gate}, {gate}
-  LayerNorm of_input, of_state, of_cell;
-  Dim in = 0, hidden = 0, gate = 0;
-
-  static LayerNormLstmCell init(const Dim& in, const Dim& hidden) {
-    const LstmCell like = LstmCell::init(in, hidden);
-    return {like.input_weight,
-            like.recurrent_weight,
-            like.bias,
-            LayerNorm::init(like.gate),
-            LayerNorm::init(like.gate),
-            LayerNorm::init(hidden),
-            in,
-            hidden,
-            like.gate};
-  }
-  const Dim& in_dim() const { return in; }
-  const Dim& out_dim() const { return hidden; }
-  State initial_state(Dims dims) const {
-    dims.push_back(hidden);
-    return {zeros(dims), zeros(dims)};
-  }
-  std::pair<Tensor, State> operator()(const Tensor& x, const State& s) const {
-    const Tensor gates = of_input(matmul(x, input_weight, in)) +
-                         of_state(matmul(s.h, recurrent_weight, hidden)) + bias;
-    auto [i, f, g, o] = split<4>(gates, gate, hidden);
-    const Tensor c = sigmoid(f) * s.c + sigmoid(i) * tanh(g);
-    const Tensor h = sigmoid(o) * tanh(of_cell(c));
-    return {h, {h, c}};
-  }
-};
+using reel::LayerNormLstmCell;
 
 /// A cell invented for this benchmark: f, n, o, k = split(x·W + h·U + b),
 ///   c' = σ(f) c + (1 - σ(f)) n / (1 + |n|),   h' = σ(o) tanh(c') + (1 - σ(o)) σ(k) h.

@@ -19,7 +19,7 @@ enum class Cell {
   lstm,              ///< LstmCell
   gru_reset_after,   ///< GruCell, as cuDNN has it
   gru_reset_before,  ///< GruCell, as in the paper
-  layernorm_lstm,    ///< LayerNormLstmCell of cells.h
+  layernorm_lstm,    ///< LayerNormLstmCell
   custom,            ///< CustomCell of cells.h
   weight_norm_lstm,  ///< WeightNormLstmCell of cells.h
 };
