@@ -72,6 +72,7 @@
 #include "reel/frontend/transforms/jvp.h"
 #include "reel/frontend/transforms/rematerialize.h"
 #include "reel/frontend/transforms/saved_values.h"
+#include "reel/frontend/transforms/scale_gradient.h"
 #include "reel/frontend/transforms/tape.h"
 #include "reel/frontend/transforms/vmap.h"
 #include "reel/frontend/tree/state_select.h"

@@ -40,7 +40,8 @@ struct CtcOptions {
 Tensor ctc_log_likelihood(const Tensor& logits, const Tensor& labels, const CtcDims& dims,
                           const CtcOptions& options = {});
 
-/// Returns the mean of -ctc_log_likelihood over all entries without padding; 0 for no entries.
+/// Returns the mean of -ctc_log_likelihood over all entries without padding; 0 for no entries. The
+/// loss of each entry is 0 - ctc_log_likelihood(...).
 ///
 /// An entry without a possible alignment makes the result +inf (see CtcOptions::zero_infinity) and
 /// has no gradient; gradients of other entries do not change.

@@ -119,6 +119,18 @@ void check_weights(std::string_view function, const Tensor& weights, const Tenso
                          ", got ", weights.type()));
 }
 
+/// Returns the losses of entries as the caller requests them.
+Tensor reduced(const Tensor& losses, LossReduction reduction) {
+  switch (reduction) {
+    case LossReduction::sum:
+      return sum(losses);
+    case LossReduction::none:
+      return mask_padding(losses);
+    default:
+      return mean(losses);
+  }
+}
+
 Tensor quotient_or_zero(const Tensor& total, const Tensor& weight) {
   const Tensor is_empty = weight == 0;
   return where(is_empty, 0, total / where(is_empty, 1, weight));
@@ -134,14 +146,17 @@ Tensor weighted_by_index(const std::string& function, const Tensor& log_p, const
   if (options.class_weights.is_defined())
     weight = weight * gather_for(function, options.class_weights, index, 0, {.from_end = false});
   const Tensor right = at_positions(function, log_p, index, axis);
-  Tensor total = sum(weight * where(weight == 0, 0, right));
+  const LossReduction terms =
+      options.reduction == LossReduction::none ? LossReduction::none : LossReduction::sum;
+  Tensor total = reduced(weight * where(weight == 0, 0, right), terms);
   if (smoothing != 0) {
     const Tensor weights = options.class_weights.is_defined()
                                ? along_classes(options.class_weights, log_p, axis)
                                : ones_like(log_p);
     const Tensor even = mean(log_p * weights, axis);
-    total = total * (1 - smoothing) + sum(where(counts, even, 0)) * smoothing;
+    total = total * (1 - smoothing) + reduced(where(counts, even, 0), terms) * smoothing;
   }
+  if (options.reduction != LossReduction::mean) return 0 - total;
   return quotient_or_zero(0 - total, sum(mask_padding(weight)));
 }
 
@@ -178,13 +193,15 @@ Tensor detail::cross_entropy_as(const std::string& function, const Tensor& logit
   if (has_weights) {
     const Tensor q = mask_padding(targets) * (1 - smoothing) +
                      smoothing / cast(range_size(logits, axis), logits.dtype());
-    return 0 - mean(weighted(log_p, q, along_classes(options.class_weights, log_p, axis), axis));
+    return 0 - reduced(weighted(log_p, q, along_classes(options.class_weights, log_p, axis), axis),
+                       options.reduction);
   }
-  const Tensor right = mean(has_positions ? at_positions(function, log_p, targets, axis)
-                                          : expected(log_p, mask_padding(targets), axis));
+  const Tensor right = reduced(has_positions ? at_positions(function, log_p, targets, axis)
+                                             : expected(log_p, mask_padding(targets), axis),
+                               options.reduction);
   // 0 - x, because -x would return -0 for a loss of 0 (no entries, or certain predictions).
   if (smoothing == 0) return 0 - right;
-  return 0 - (right * (1 - smoothing) + mean(mean(log_p, axis)) * smoothing);
+  return 0 - (right * (1 - smoothing) + reduced(mean(log_p, axis), options.reduction) * smoothing);
 }
 
 Tensor detail::logits_of_targets(const std::string& function, const Tensor& logits,
@@ -205,7 +222,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const Axis& cl
   return detail::cross_entropy_as("cross_entropy", logits, targets, classes, options);
 }
 
-Tensor binary_cross_entropy(const Tensor& given_logits, const Tensor& given_targets) {
+Tensor binary_cross_entropy(const Tensor& given_logits, const Tensor& given_targets,
+                            LossReduction reduction) {
   check_defined("binary_cross_entropy", given_targets);
   check_float("binary_cross_entropy", "logits", given_logits);
   const DType dtype = given_logits.dtype();
@@ -228,7 +246,7 @@ Tensor binary_cross_entropy(const Tensor& given_logits, const Tensor& given_targ
   // The rounding error of the sum of 1 and a small number.
   const Tensor lost = stop_gradient(minimum(a, b) - (sum - 1));
   const Tensor of_finite = (larger - t * x) + (log(sum) + lost / sum);
-  return mean(where(is_infinite, of_infinite, of_finite));
+  return reduced(where(is_infinite, of_infinite, of_finite), reduction);
 }
 
 namespace {
@@ -246,23 +264,35 @@ Tensor difference(std::string_view loss, const Tensor& predictions, const Tensor
 
 }  // namespace
 
-Tensor mean_squared_error(const Tensor& predictions, const Tensor& targets) {
-  return mean(square(difference("mean_squared_error", predictions, targets)));
+Tensor mean_squared_error(const Tensor& predictions, const Tensor& targets,
+                          LossReduction reduction) {
+  return reduced(square(difference("mean_squared_error", predictions, targets)), reduction);
 }
 
-Tensor mean_absolute_error(const Tensor& predictions, const Tensor& targets) {
-  return mean(abs(difference("mean_absolute_error", predictions, targets)));
+Tensor mean_absolute_error(const Tensor& predictions, const Tensor& targets,
+                           LossReduction reduction) {
+  return reduced(abs(difference("mean_absolute_error", predictions, targets)), reduction);
 }
 
-Tensor huber_loss(const Tensor& predictions, const Tensor& targets, double delta) {
+Tensor huber_loss(const Tensor& predictions, const Tensor& targets, double delta,
+                  LossReduction reduction) {
   if (!(delta > 0)) throw ArgumentError(str("huber_loss: delta must be positive, got ", delta));
   const Tensor size = abs(difference("huber_loss", predictions, targets));
   // min(|d|, delta) times the rest: one formula for both parts, finite if d is large.
   const Tensor inner = minimum(size, delta);
-  return mean(inner * (size - inner * 0.5));
+  return reduced(inner * (size - inner * 0.5), reduction);
 }
 
-Tensor kl_divergence(const Tensor& p_logits, const Tensor& q_logits, const Axis& classes) {
+Tensor quantile_loss(const Tensor& predictions, const Tensor& targets, double quantile,
+                     LossReduction reduction) {
+  if (!(quantile > 0 && quantile < 1))
+    throw ArgumentError(str("quantile_loss: quantile must be between 0 and 1, got ", quantile));
+  const Tensor above = difference("quantile_loss", predictions, targets);
+  return reduced(where(above < 0, above * -quantile, above * (1 - quantile)), reduction);
+}
+
+Tensor kl_divergence(const Tensor& p_logits, const Tensor& q_logits, const Axis& classes,
+                     LossReduction reduction) {
   constexpr std::string_view kName = "kl_divergence";
   check_defined(kName, q_logits);
   check_float(kName, "p_logits", p_logits);
@@ -278,8 +308,8 @@ Tensor kl_divergence(const Tensor& p_logits, const Tensor& q_logits, const Axis&
                log_q = log_softmax(mask_padding(same), axis);
   const Tensor is_nothing = log_p == -std::numeric_limits<double>::infinity();
   const Tensor finite = where(is_nothing, 0, log_p);
-  return mean(
-      sum(where(is_nothing, 0, exp(finite) * (finite - where(is_nothing, 0, log_q))), axis));
+  const Tensor terms = where(is_nothing, 0, exp(finite) * (finite - where(is_nothing, 0, log_q)));
+  return reduced(sum(terms, axis), reduction);
 }
 
 }  // namespace reel

@@ -3,6 +3,7 @@
 #include "reel/frontend/losses/losses.h"
 
 #include "reel/frontend/losses/metrics.h"
+#include "reel/frontend/transforms/scale_gradient.h"
 #include "reel/tests/fuzz/program/families.h"
 #include "reel/tests/fuzz/program/slices.h"
 #include "reel/tests/fuzz/program/typing.h"
@@ -68,9 +69,11 @@ Rules loss_rules() {
           REEL_EXPRESSION(perplexity(log_loss(tanh(a), argmax(cos(3.0 * a), axis), axis, 2))), 2,
           of_classes),
       expression(REEL_EXPRESSION(kl_divergence(a, b, axis)), 3, of_two_distributions),
-      expression(REEL_EXPRESSION(mean_squared_error(a, b)), 2, of_pair),
+      expression(REEL_EXPRESSION(mean_squared_error(scale_gradient(a, 1.), b)), 2, of_pair),
       expression(REEL_EXPRESSION(mean_absolute_error(a, b)), 3, of_pair),
-      expression(REEL_EXPRESSION(huber_loss(a, b, 0.5)), 3, of_pair),
+      expression(REEL_EXPRESSION(huber_loss(a, b, 0.5) +
+                                 quantile_loss(a, b, 0.25, LossReduction::sum)),
+                 3, of_pair),
       expression(REEL_EXPRESSION(binary_cross_entropy(a, sigmoid(b))), 2, of_pair),
   };
 }
