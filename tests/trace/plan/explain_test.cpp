@@ -416,11 +416,14 @@ TEST_F(ExplainTest, ACallThatIsLeftToTheInterpreter) {
       "run op by op, by the interpreter, because its plan failed: gather: index "
       "9 is out of range for axis 0 of f32[4], which has size 4\n";
   expect_values(f(steps(0), scalar(9)), {0});
-  EXPECT_TRUE(f.explain().ends_with(why)) << f.explain();
+  // With debug information the line of the gather follows.
+  EXPECT_TRUE(has(f.explain(), why)) << f.explain();
+  EXPECT_FALSE(has(f.explain(), "as of the call before:")) << f.explain();
   expect_values(f(steps(3), scalar(1)), {6});
   EXPECT_FALSE(has(f.explain(), "failed")) << f.explain();
   expect_values(f(steps(0), scalar(9)), {0});
-  EXPECT_TRUE(has(f.explain(), why + "as of the call before:\n")) << f.explain();
+  EXPECT_TRUE(has(f.explain(), why)) << f.explain();
+  EXPECT_TRUE(has(f.explain(), "as of the call before:\n")) << f.explain();
   EXPECT_THROW(f(steps(3), scalar(9)), IndexError);
   EXPECT_FALSE(has(f.explain(), "failed")) << f.explain();  // the interpreter failed as well
 }
