@@ -30,6 +30,7 @@
 #include "reel/frontend/data/lines.h"
 #include "reel/frontend/data/ragged.h"
 #include "reel/frontend/events/event_writer.h"
+#include "reel/frontend/files/audio.h"
 #include "reel/frontend/files/npy.h"
 #include "reel/frontend/files/safetensors.h"
 #include "reel/frontend/files/sequence.h"

@@ -18,7 +18,7 @@ symbols(defined --defined-only ${LIBRARY})
 
 # Itanium names: a length and the identifier.
 set(foreign ${exported})
-list(FILTER foreign INCLUDE REGEX "8nlohmann|5Xbyak|3fmt|2xt[0-9I]|5xsimd|3tbb|4dnnl|4reel(5sse42|4avx2|6avx512|4neon)|^csv_|^backtrace_")
+list(FILTER foreign INCLUDE REGEX "8nlohmann|5Xbyak|3fmt|2xt[0-9I]|5xsimd|3tbb|4dnnl|4reel(5sse42|4avx2|6avx512|4neon)|^csv_|^sf_|^backtrace_")
 if(foreign)
   list(JOIN foreign "\n  " foreign)
   message(SEND_ERROR "${LIBRARY} exports names that are not Reel's interface (c++filt shows them):\n  ${foreign}")
