@@ -16,15 +16,16 @@ struct PlanCounts {
   };
   Count made, resized, bound;
 
-  /// Returns a line for explain(); empty if there was one plan only.
-  std::string text() const {
+  /// kept, bytes: the plans of now. Returns a line for explain(); empty if there was one plan only.
+  std::string text(std::size_t kept, std::int64_t bytes) const {
     if (made.times + resized.times < 2) return {};
     const auto part = [](const Count& of, const char* verb) {
       return str(of.times, ' ', verb, " in ",
                  time_text(static_cast<double>(of.nanoseconds) * 1e-9));
     };
     return str("plans for other sizes: ", part(made, "made"), ", ", part(resized, "resized"), ", ",
-               part(bound, "bound to other dims"));
+               part(bound, "bound to other dims"), "; ", kept, kept == 1 ? " holds " : " hold ",
+               bytes_text(bytes));
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <unordered_set>
 #include <utility>
@@ -76,6 +77,8 @@ class PlannedGraph {
     RunPlaces places;         ///< of its last run
     bool sorts_rows = false;  ///< it runs on sorted rows, if it can
     std::string rows;         ///< RowsOfCall::text() of its last run
+    std::int64_t bytes = 0;   ///< Plan::held_bytes() after a run with other sizes or dims
+    bool is_changed = true;   ///< this run has other sizes or dims than the plan's last one
   };
 
   using All = std::vector<std::unique_ptr<PlannedGraph>>;
@@ -110,7 +113,6 @@ class PlannedGraph {
     captures_ = std::move(optimised.kept_captures);
     if (passes.shrink_batch) rows_.emplace(recorded, captures_, std::move(rows), passes);
     bears_dims_ = bears_dims(*graph_);
-    entries_.reserve(kMaxPlans + 1);  // so that giving a plan back never fails
   }
 
   /// Frees the memory that its plans gave back on this thread, unless other plans need it.
@@ -151,10 +153,14 @@ class PlannedGraph {
   void give_back(Entry entry) {
     entry.plan->release();
     entry.plan->give_back_memory();
+    if (entry.is_changed) entry.bytes = entry.plan->held_bytes();
     const std::lock_guard lock(mutex_);
-    entries_.insert(entries_.begin(), std::move(entry));  // the one used last in front
+    try {
+      entries_.insert(entries_.begin(), std::move(entry));  // the one used last in front
+    } catch (const std::bad_alloc&) {                       // the next run makes a plan
+    }
     // The memory of a replaced plan stays on the thread: it may serve the next size.
-    if (entries_.size() > kMaxPlans) entries_.pop_back();
+    while (entries_.size() > 1 && held_bytes() > kMaxPlanBytes) entries_.pop_back();
   }
   /// Records that the interpreter ran the call because the plan failed.
   void note_failure(const char* message) {
@@ -171,7 +177,8 @@ class PlannedGraph {
     if (!failure_.empty()) result += "as of the call before:\n";
     const std::string rows = last.rows.empty() && last.sorts_rows ? rows_->text() : last.rows;
     if (!rows.empty()) result += rows + '\n';
-    if (const std::string plans = counts_.text(); !plans.empty()) result += plans + '\n';
+    if (const std::string plans = counts_.text(entries_.size(), held_bytes()); !plans.empty())
+      result += plans + '\n';
     return result + reel::explain(*last.plan, in_place_text(*last.plan, last.places));
   }
 
@@ -195,9 +202,10 @@ class PlannedGraph {
         entry.sizes = sizes_of(types_of(inputs));
         found = std::find_if(entries_.begin(), entries_.end(),
                              [&](const Entry& e) { return e.sizes == entry.sizes; });
-        const bool may_recur = recent_.recur(entry.sizes, kMaxPlans);
-        const bool has_room = may_recur && entries_.size() < kMaxPlans;
-        if (found == entries_.end() && !entries_.empty() && !has_room) {
+        const bool pays = recent_.recur(entry.sizes);
+        const bool has_room =
+            entries_.empty() || held_bytes() + entries_.front().bytes <= kMaxPlanBytes;
+        if (found == entries_.end() && !entries_.empty() && !(pays && has_room)) {
           other = std::move(entries_.back());
           entries_.pop_back();
           found = entries_.end();
@@ -216,7 +224,8 @@ class PlannedGraph {
     }
     if (entry.plan) entry.plan->take_memory();
     is_same = is_same && !bears_dims_;
-    if (entry.plan && is_same) return entry;
+    entry.is_changed = !entry.plan || !is_same;
+    if (!entry.is_changed) return entry;
     const std::int64_t begin = nanoseconds_now();
     if (entry.plan && entry.plan->rebind(entry.types, {})) {
       count(counts_.bound, begin);
@@ -244,6 +253,12 @@ class PlannedGraph {
     return entry;
   }
 
+  std::int64_t held_bytes() const {
+    std::int64_t bytes = 0;
+    for (const Entry& entry : entries_) bytes += entry.bytes;
+    return bytes;
+  }
+
   void count(PlanCounts::Count& of, std::int64_t begin) {
     const std::int64_t end = nanoseconds_now();
     const std::lock_guard lock(mutex_);
@@ -251,9 +266,9 @@ class PlannedGraph {
     of.nanoseconds += end - begin;
   }
 
-  /// Plans that are kept for sizes that recur. For other sizes, the least recently used plan is
-  /// resized.
-  static constexpr std::size_t kMaxPlans = 8;
+  /// Bound of the bytes that plans for sizes that recur hold, besides the one used last. For other
+  /// sizes, the least recently used plan is resized.
+  static constexpr std::int64_t kMaxPlanBytes = std::int64_t{64} << 20;
   Passes passes_;
   bool is_profiled_, is_checked_;
   std::size_t formal_count_;

@@ -142,6 +142,44 @@ TEST_F(ResizedPlansTest, SizesThatRecurKeepTheirPlans) {
   EXPECT_NE(f.explain().find(", 2 resized in "), std::string::npos) << f.explain();
 }
 
+/// Returns the number of kept plans that an explained text tells.
+int kept_plans(const std::string& text) {
+  const std::string word = "bound to other dims in ";
+  const std::size_t begin = text.find("; ", text.find(word));
+  return begin == std::string::npos ? 0 : std::stoi(text.substr(begin + 2));
+}
+
+TEST_F(ResizedPlansTest, ManySizesThatRecurOftenKeepTheirPlans) {
+  const auto f = jit([this](const Tensor& x) { return states(x, u); });
+  const auto expect_kept = [&](int turns, int at_least, int at_most) {
+    for (int turn = 0; turn < turns; ++turn)
+      for (int length = 1; length <= 20; ++length) f(batch({length, 1}));
+    const int kept = kept_plans(f.explain());
+    EXPECT_GE(kept, at_least) << f.explain();
+    EXPECT_LE(kept, at_most) << f.explain();
+  };
+  expect_kept(3, 1, 1);  // to make a plan takes longer than to resize one a few times
+  expect_kept(20, 15, 20);
+}
+
+TEST_F(ResizedPlansTest, KeptPlansAreBoundedByBytes) {
+  const Dim wide("wide", 1 << 20);
+  const auto f = jit([&](const Tensor& x) {
+    const auto body = [&](const Tensor& x, const Tensor& h) {
+      const Tensor order = reverse(h, wide);  // a plan holds 20 MiB
+      return std::pair{sum(reverse(order * 0.5, wide), wide), order + x};
+    };
+    return scan(Scan{.spatial_dim = x.dim("time"), .initial = zeros({wide}), .xs = x, .body = body})
+        .ys;
+  });
+  const std::int64_t before = memory().all.current;
+  for (int turn = 0; turn < 3; ++turn)
+    for (int length = 1; length <= 7; ++length) f(ones({Dim("time", scalar(length))}));
+  EXPECT_GE(kept_plans(f.explain()), 2) << f.explain();
+  EXPECT_LE(kept_plans(f.explain()), 3) << f.explain();
+  EXPECT_LE(memory().all.current - before, std::int64_t{80} << 20);
+}
+
 TEST_F(ResizedPlansTest, ProfilesBeginAnewWithEachPlan) {
   const auto f = jit([this](const Tensor& x) { return states(x, u); }, {.profile = true});
   for (int length = 1; length <= 4; ++length) f(batch({length, 1}));

@@ -18,6 +18,8 @@ class CondPlan {
   /// Runs a branch. in: predicate, captures. Defined tensors of `out` are written, others are set.
   void run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out);
 
+  std::int64_t held_bytes() const { return branches_[0].held_bytes() + branches_[1].held_bytes(); }
+
  private:
   friend class PlanView;
   SubPlan branches_[2];

@@ -27,6 +27,7 @@ class LoopPlan {
     attrs_ = AttrsRef();
     is_planned_ = false;
   }
+  std::int64_t held_bytes() const { return whole_.held_bytes() + blocks_.held_bytes(); }
   /// Returns the number of row blocks; 0 if the loop runs as a whole.
   std::size_t blocks() const { return blocks_.count(); }
   /// Returns the number of row blocks of the inner loop of a chunked loop. Requires that it was

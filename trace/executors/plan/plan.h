@@ -118,6 +118,8 @@ class Plan {
   const Graph& graph() const { return *graph_; }
   /// Returns the bytes of the memory that take_memory() acquires.
   std::int64_t memory_bytes() const { return memory_bytes_; }
+  /// Returns about how many bytes the plan, with those inside, holds now.
+  std::int64_t held_bytes() const;
   /// Acquires the memory for the values of a run, without the memory of inner loops and branches.
   /// The constructor does so, too. Must be called before run() after give_back_memory().
   void take_memory() {

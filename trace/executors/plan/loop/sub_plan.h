@@ -23,6 +23,7 @@ class SubPlan {
                const std::vector<std::uint8_t>& is_block = {});
   /// True after the first prepare().
   explicit operator bool() const { return static_cast<bool>(plan_); }
+  std::int64_t held_bytes() const { return plan_ ? plan_->held_bytes() : 0; }
   Plan& operator*() const { return *plan_; }
   Plan* operator->() const { return plan_.get(); }
 

@@ -18,6 +18,7 @@ class JoinedBlocks {
   bool try_plan(const PlannedLoop& whole, const RowCut& cut);
   /// in, out: of the op. Requires try_plan(), and defined outputs.
   void run(OpInputs in, std::span<Tensor> out);
+  std::int64_t held_bytes() const;
 
  private:
   struct Sum {

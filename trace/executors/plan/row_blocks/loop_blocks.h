@@ -27,6 +27,7 @@ class LoopBlocks {
   bool can_run(std::span<const Tensor> out) const;
   /// in, out: of the op.
   void run(OpInputs in, std::span<Tensor> out);
+  std::int64_t held_bytes() const;
 
  private:
   friend class PlanView;

@@ -30,6 +30,7 @@ class ShrinkingBlock {
   /// Requires defined outputs.
   void run(const LoopAttrs& whole, const RowCut& cut, const BlockOfRows& batch, OpInputs in,
            std::span<Tensor> out, bool is_first);
+  std::int64_t held_bytes() const;
 
  private:
   /// The plan for the `rows` rows that run longest.

@@ -61,6 +61,10 @@ class TileProgram {
   /// Returns true if both programs run the same steps on values of the same sizes, so that one can
   /// run in place of the other. Requires that neither has run yet.
   bool is_same(const TileProgram& other) const;
+  std::int64_t held_bytes() const {
+    return static_cast<std::int64_t>(steps_.size() * sizeof(Step)) +
+           (memory_ ? shards_ * shard_bytes_ : 0);
+  }
   /// Chooses the inputs that outputs of a run replace. Returns, by output, the input or -1. No
   /// input is chosen twice.
   ///
