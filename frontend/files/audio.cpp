@@ -14,6 +14,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/core/types/mode.h"
+#include "reel/frontend/files/stored_file.h"
 
 namespace reel {
 
@@ -49,14 +50,16 @@ struct AudioFile::Reader {
   std::int64_t position = 0;
   std::vector<float> block = {};
 
-  Reader(const std::string& function, const std::string& path, const AudioOptions& given)
+  Reader(const char* function, const std::string& path, const AudioOptions& given)
       : name(str(function, ": ", path)), options(given) {
     if (thread_mode.builder)
       throw TraceError(str(name,
                            ": files are read outside of a trace; pass the samples as an "
                            "argument"));
+    // A missing file is a system error, whose text libsndfile takes from the program's locale.
+    const StoredFile checked(path, function);
     file = sf_open(path.c_str(), SFM_READ, &info);
-    if (!file) throw IoError(str(name, ": ", sf_strerror(nullptr)));
+    if (!file) throw IoError(str(name, ": ", reason()));
     if (info.frames < 0 || info.channels < 1 || info.samplerate < 1) {
       sf_close(file);
       throw IoError(str(name, ": the header tells no samples, channels or rate"));
@@ -66,7 +69,8 @@ struct AudioFile::Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  std::int64_t columns() const { return options.keeps_channels ? info.channels : 1; }
+  /// Returns libsndfile's words for its last error.
+  const char* reason() const { return sf_error_number(sf_error(file)); }
 
   /// Appends the next samples.
   void read(std::int64_t count, std::vector<float>& to) {
@@ -77,7 +81,7 @@ struct AudioFile::Reader {
       const std::int64_t got = sf_readf_float(file, block.data(), asked);
       if (got <= 0)
         throw IoError(str(name, ": ends at sample ", position, " of ", info.frames,
-                          sf_error(file) ? str(": ", sf_strerror(file)) : std::string()));
+                          sf_error(file) ? str(": ", reason()) : std::string()));
       block.resize(static_cast<std::size_t>(got) * channels);
       if (options.keeps_channels) {
         to.insert(to.end(), block.begin(), block.end());
@@ -130,7 +134,7 @@ void AudioFile::seek(std::int64_t position) {
     throw IndexError(str(reader.name, ": there is no sample ", position, " of ", steps()));
   if (sf_seek(reader.file, position, SEEK_SET) != position)
     throw IoError(
-        str(reader.name, ": cannot continue at sample ", position, ": ", sf_strerror(reader.file)));
+        str(reader.name, ": cannot continue at sample ", position, ": ", reader.reason()));
   reader.position = position;
 }
 

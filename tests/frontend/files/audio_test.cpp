@@ -100,7 +100,7 @@ TEST_F(AudioTest, DamagedFilesAreErrorsWithTheirPath) {
   write("no audio at all");
   EXPECT_TRUE(message_of<IoError>([&] { load_audio(path); }).starts_with("load_audio: " + path));
   EXPECT_EQ(message_of<IoError>([&] { load_audio(path + ".missing"); }),
-            "load_audio: " + path + ".missing: System error : No such file or directory.");
+            "load_audio: cannot open " + path + ".missing: No such file or directory");
   write(kFlac.substr(0, kFlac.size() - 6));
   message_of<IoError>([&] { load_audio(path); });
 }
