@@ -28,8 +28,8 @@ struct SearchOptions {
 /// the axis, so that it still ascends: the number of elements below a value, or not above it with
 /// `right`. NaN is larger than all numbers, as in sort.
 ///
-/// Named dims: the result has the dims of values, then those of sorted without the axis; dims that
-/// both have are matched. Along a ragged axis each entry has its own length. Plain sizes, as in
+/// Named dims: the result has the dims of values, then the other dims of sorted; common dims are
+/// matched. Along a ragged axis each entry has its own length. Plain sizes, as in
 /// PyTorch: sorted is one-dimensional, or has the same leading sizes as values, and the axis is the
 /// last. Takes about log₂(size) gathers. Throws DTypeError if dtypes differ, ShapeError or
 /// ArgumentError if dims do not fit.
@@ -37,9 +37,9 @@ Tensor search_sorted(const Tensor& sorted, const Tensor& values, const Axis& axi
                      const SearchOptions& options = {});
 
 /// Returns x with the element at each position i of a named axis counts[i] times, one behind
-/// another. counts: i32 or i64, over the axis, or without it for one number; other dims of the
-/// counts are matched with those of x, so that every entry may have its own. Negative counts are 0,
-/// and so are those in padding.
+/// another. counts: i32 or i64, over the axis, or without it for one number; other dims are
+/// matched with dims of x, so that every entry may have its own counts. Negative counts, and counts
+/// in padding, are 0.
 ///
 /// `to` is the new dim, whose lengths are the sums of the counts; default: a new one of the same
 /// name. Throws ArgumentError for a plain axis, whose size must not depend on values.
@@ -47,8 +47,9 @@ Tensor repeat(const Tensor& x, const Tensor& counts, const Axis& axis, std::opti
 
 /// Returns elements begin, begin+1, ... end-1 along a named axis, as slice with numbers does, for
 /// positions that a run computes. begin, end: numbers, or integers of any dims without the axis;
-/// those that x has are matched, so that every entry may have its own. Negative positions count
-/// from the end, along a ragged axis from the end of the entry; positions out of range are clamped.
+/// common dims are matched, so that every entry may have its own positions. Negative positions
+/// count from the end, along a ragged axis from the end of the entry; positions out of range are
+/// clamped.
 ///
 /// `to` is the new dim, whose lengths are end - begin, at least 0; default: a new one of the same
 /// name. Throws ArgumentError for a plain axis.
@@ -71,8 +72,8 @@ Tensor pad_with(const Tensor& x, const Axis& axis, std::int64_t before, std::int
 }  // namespace detail
 /// Returns x with `before` and `after` more elements along an axis, as pad with a number does, but
 /// with the values of a tensor of x's dtype. value: a scalar, or named dims of x without the axis,
-/// so that every entry may have its own; for plain sizes, any tensor that NumPy broadcasts to the
-/// result. A template, so that braces mean a number.
+/// so that every entry may have its own value; for plain sizes, any tensor that NumPy broadcasts to
+/// the result. A template, so that braces mean a number.
 template <std::same_as<Tensor> Value>
 Tensor pad(const Tensor& x, const Axis& axis, std::int64_t before, std::int64_t after,
            const Value& value, std::optional<Dim> to = {}) {

@@ -26,7 +26,7 @@ struct ScatterOptions {
 ///
 /// indices: i32 or i64 over the named dims `over`, and over further dims of x, whose entries have
 /// positions of their own. Padding is left out. Negative indices count from the end of `to`. Sums
-/// run in the order of x. Gradients are those of the reductions; ties of max and min share theirs.
+/// run in the order of x. Ties of max and min share the gradient equally.
 /// Throws IndexError for an index out of range, ShapeError if x lacks a dim of the indices or they
 /// lack one of `over`, ArgumentError for a `to` without a name, DTypeError for a mean or logsumexp
 /// of integers.

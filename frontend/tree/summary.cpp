@@ -28,8 +28,8 @@ std::string spaces(std::size_t width, const std::string& text) {
 std::ostream& operator<<(std::ostream& out, const Summary& summary) {
   std::vector<Row> rows{{"name", "type", "count"}};
   for (const ParameterSummary& parameter : summary.parameters)
-    rows.push_back({parameter.name, str(parameter.type), std::to_string(parameter.count)});
-  rows.push_back({"total", "", std::to_string(summary.count)});
+    rows.push_back({parameter.name, str(parameter.type), str(parameter.count)});
+  rows.push_back({"total", "", str(summary.count)});
   std::array<std::size_t, 3> widths{};
   for (const Row& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));

@@ -54,7 +54,6 @@ const std::map<std::string, std::string>& not_in_expressions() {
       {"spread", "expands; tests/core/ops/positions_test.cpp"},
       {"search_sorted", "gathers in rounds; tests/core/ops/positions_test.cpp"},
       {"repeat", "a search and a gather; tests/core/ops/positions_test.cpp"},
-      {"scatter", "scatter_add and scatter_max; tests/core/ops/scatter_by_test.cpp"},
       {"scatter_argmax", "scatter_max twice; tests/core/ops/scatter_by_test.cpp"},
       {"glorot_uniform", "a part of layers"},
       {"glorot_normal", "draws initial values of layers"},

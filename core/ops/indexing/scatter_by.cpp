@@ -11,8 +11,8 @@
 namespace reel {
 namespace {
 
-/// Elements with indices, and the dims of results.
-struct Scattered {
+/// Elements with indices, and the dim of results.
+struct IndexedElements {
   std::string_view function;
   const Tensor& x;
   const Tensor& indices;
@@ -89,7 +89,7 @@ struct Scattered {
   }
 };
 
-Tensor reduced(const Scattered& s, ScatterBy by) {
+Tensor reduced(const IndexedElements& s, ScatterBy by) {
   switch (by) {
     case ScatterBy::mean: {
       const Tensor sums = s.sum(s.x);
@@ -110,7 +110,7 @@ Tensor reduced(const Scattered& s, ScatterBy by) {
 
 Tensor scatter(const Tensor& x, const Tensor& indices, const Dims& over, const Dim& to,
                const ScatterOptions& options) {
-  const Scattered s{"scatter", x, indices, over, to};
+  const IndexedElements s{"scatter", x, indices, over, to};
   s.check();
   if (!is_float(x.dtype()) && (options.by == ScatterBy::mean || options.by == ScatterBy::logsumexp))
     throw DTypeError(str("scatter: a mean or logsumexp of ", x.type(), ", integers; cast them"));
@@ -120,7 +120,7 @@ Tensor scatter(const Tensor& x, const Tensor& indices, const Dims& over, const D
 
 Tensor scatter_argmax(const Tensor& x, const Tensor& indices, const Dim& over, const Dim& to,
                       int none) {
-  const Scattered s{"scatter_argmax", x, indices, {over}, to};
+  const IndexedElements s{"scatter_argmax", x, indices, {over}, to};
   s.check();
   Tensor is_largest = x == s.at_elements(s.max(x));
   if (is_float(x.dtype())) is_largest = is_largest || isnan(x);
