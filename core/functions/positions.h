@@ -21,7 +21,7 @@ namespace reel {
 std::pair<Tensor, Tensor> spread(const Tensor& a, const Tensor& b);
 
 /// Options of search_sorted: search_sorted(sorted, values, axis, {.right = true}).
-struct SearchOptions {
+struct SearchSortedOptions {
   bool right = false;  ///< true: behind equal elements; false: before them
 };
 /// Returns the positions (i32) at which values would be inserted into `sorted`, which ascends along
@@ -34,7 +34,7 @@ struct SearchOptions {
 /// last. Takes about log₂(size) gathers. Throws DTypeError if dtypes differ, ShapeError or
 /// ArgumentError if dims do not fit.
 Tensor search_sorted(const Tensor& sorted, const Tensor& values, const Axis& axis,
-                     const SearchOptions& options = {});
+                     const SearchSortedOptions& options = {});
 
 /// Returns x with the element at each position i of a named axis counts[i] times, one behind
 /// another. counts: i32 or i64, over the axis, or without it for one number; other dims are

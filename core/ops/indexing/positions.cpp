@@ -71,7 +71,7 @@ std::pair<Tensor, Tensor> spread(const Tensor& a, const Tensor& b) {
 }
 
 Tensor search_sorted(const Tensor& sorted, const Tensor& values, const Axis& axis,
-                     const SearchOptions& options) {
+                     const SearchSortedOptions& options) {
   const int at = axis.in(sorted, "search_sorted");
   check_defined("search_sorted", values);
   if (sorted.dtype() != values.dtype() || sorted.dtype() == boolean)

@@ -3,8 +3,8 @@
 
 #include <limits>
 
+#include "reel/tests/frontend/losses/ctc_entries.h"
 #include "reel/tests/gradients.h"
-#include "reel/tests/modes.h"
 
 namespace reel {
 namespace {
@@ -12,77 +12,16 @@ namespace {
 const double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// Returns the labels of an alignment: repetitions count once, blanks are left out.
-std::vector<int> collapsed(const std::vector<int>& alignment, int blank) {
-  std::vector<int> labels;
-  int last = blank;
-  for (const int symbol : alignment) {
-    if (symbol != last && symbol != blank) labels.push_back(symbol);
-    last = symbol;
-  }
-  return labels;
-}
-
-/// Returns log p(labels), the logarithm of the summed probabilities of all alignments that spell
-/// them. frames: logits.
-double log_likelihood_by_enumeration(const std::vector<std::vector<double>>& frames,
-                                     const std::vector<int>& labels, int vocab, int blank) {
-  std::vector<int> alignment(frames.size(), 0);
-  double total = 0;
-  for (;;) {
-    if (collapsed(alignment, blank) == labels) {
-      double p = 1;
-      for (std::size_t t = 0; t < frames.size(); ++t) {
-        double sum = 0;
-        for (const double logit : frames[t]) sum += std::exp(logit);
-        p *= std::exp(frames[t][static_cast<std::size_t>(alignment[t])]) / sum;
-      }
-      total += p;
-    }
-    std::size_t t = 0;
-    while (t < frames.size() && ++alignment[t] == vocab) alignment[t++] = 0;
-    if (t == frames.size()) return std::log(total);
-  }
-}
-
-class CtcLossTest : public InEveryMode {
+class CtcLossTest : public CtcEntries {
  protected:
-  // Six entries. The fourth has too few frames for its repeated label, the fifth has no labels, and
-  // the sixth has neither frames nor labels.
-  const std::vector<std::vector<int>> spelt{{1, 2}, {2, 2, 1}, {1}, {1, 1}, {}, {}};
-  const std::vector<int> frame_counts{4, 5, 1, 2, 3, 0};
-  static constexpr int kVocab = 3, kFrames = 5, kLabels = 3, kEntries = 6;
-  const Dim batch{"batch", kEntries}, vocab{"vocab", kVocab};
-  const Dim time{"time", tensor(frame_counts, {batch})};
-  const Dim spelling{"spelling", tensor({2, 3, 1, 2, 0, 0}, {batch})};
-  const CtcDims dims{time, spelling, vocab};
-  Tensor logits;
-
-  void SetUp() override {
-    manual_seed(9);
-    logits = random_normal({batch, time, vocab}, f64) * 2;
-  }
-  /// Returns the labels, counted from 1 and shifted if the blank is last. Padding holds `garbage`.
-  Tensor labels(int blank, int garbage = 1000) const {
-    std::vector<int> all;
-    for (const auto& entry : spelt)
-      for (std::size_t i = 0; i < kLabels; ++i)
-        all.push_back(i < entry.size() ? moved(entry[i], blank) : garbage);
-    return tensor(all, {batch, spelling});
-  }
-  static int moved(int label, int blank) { return blank == 0 ? label : label - 1; }
-  Tensor dirty() const { return where(mask(time), logits, scalar(kNan, f64)); }
+  /// Returns log p(labels) of each entry, by the sum over all alignments that spell them.
   std::vector<double> expected(int blank) const {
     std::vector<double> result;
     for (int b = 0; b < kEntries; ++b) {
-      std::vector<std::vector<double>> frames;
-      for (int t = 0; t < frame_counts[b]; ++t) {
-        const double* frame = logits.data<double>() + (b * kFrames + t) * kVocab;
-        frames.emplace_back(frame, frame + kVocab);
-      }
-      std::vector<int> target;
-      for (const int label : spelt[b]) target.push_back(moved(label, blank));
-      result.push_back(log_likelihood_by_enumeration(frames, target, kVocab, blank));
+      double total = 0;
+      visit_alignments(frames_of(b), labels_of(b, blank), kVocab, blank,
+                       [&](const std::vector<int>&, double p) { total += p; });
+      result.push_back(std::log(total));
     }
     return result;
   }

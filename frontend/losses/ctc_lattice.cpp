@@ -1,0 +1,95 @@
+#include "reel/frontend/losses/ctc_lattice.h"
+
+#include "reel/core/base/errors.h"
+#include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
+#include "reel/core/ops.h"
+#include "reel/core/ops/indexing/labels.h"
+
+namespace reel {
+namespace {
+
+bool same_dims(const Dims& a, const Dims& b) {
+  if (a.size() != b.size()) return false;
+  for (const Dim& dim : a)
+    if (!contains(b, dim)) return false;
+  return true;
+}
+
+Dims without(const Dims& dims, const Dim& one, const Dim& other) {
+  Dims result;
+  for (const Dim& dim : dims)
+    if (!(dim == one) && !(dim == other)) result.push_back(dim);
+  return result;
+}
+
+void check_arguments(const std::string& function, const TensorType& logits,
+                     const TensorType& labels, const CtcDims& dims, std::int64_t blank) {
+  if (!is_float(logits.dtype()))
+    throw DTypeError(str(function, ": logits must be f32 or f64, got ", logits, "; cast them"));
+  if (!is_integer(labels.dtype()))
+    throw DTypeError(
+        str(function, ": labels must be i32 or i64, positions along vocab, got ", labels));
+  const bool fits = contains(logits.dims(), dims.time) && contains(logits.dims(), dims.vocab) &&
+                    contains(labels.dims(), dims.label_time) && labels.is_named() &&
+                    !contains(logits.dims(), dims.label_time) &&
+                    same_dims(without(logits.dims(), dims.time, dims.vocab),
+                              without(labels.dims(), dims.label_time, dims.label_time));
+  if (!fits)
+    throw ShapeError(str(function, ": logits must have named dims [..., ", dims.time, ',',
+                         dims.vocab, "], and labels the same but with ", dims.label_time,
+                         " in the place of these two: logits ", logits, ", labels ", labels,
+                         one_dim_hint(logits.dims(), labels.dims())));
+  if (dims.vocab.has_size() && (blank < -dims.vocab.size() || blank >= dims.vocab.size()))
+    throw ArgumentError(
+        str(function, ": blank must be a position along ", dims.vocab, ", got ", blank));
+}
+
+/// Returns the given tensor once the arguments are checked.
+const Tensor& checked(const std::string& function, const Tensor& logits, const Tensor& labels,
+                      const CtcDims& dims, std::int64_t blank) {
+  check_arguments(function, logits.type(), labels.type(), dims, blank);
+  return logits;
+}
+
+}  // namespace
+
+// NaN in padding would spread to its gradient through softmax; mask_padding removes it.
+CtcLattice::CtcLattice(const std::string& function, const Tensor& logits, const Tensor& labels,
+                       const CtcDims& dims, std::int64_t blank)
+    : dims_(dims),
+      entries_(
+          without(checked(function, logits, labels, dims, blank).dims(), dims.time, dims.vocab)),
+      labels_(checked_labels(function, labels, dims.vocab, blank)),
+      blank_(scalar(blank, labels.dtype())) {
+  const Tensor place = range(dims.label_time);
+  is_first_ = place == 0;
+  before_ = maximum(place - 1, 0);
+  is_last_ = expand(place, labels.dims()) == dims.label_time.lengths() - 1;
+  is_repeated_ = labels_ == gather(labels_, before_, dims.label_time);
+  log_p_ = maximum(log_softmax(mask_padding(logits), dims.vocab), kNever);
+}
+
+CtcScores CtcLattice::none() const {
+  Dims all = entries_;
+  all.push_back(dims_.label_time);
+  const Tensor never = full(all, kNever, log_p_.dtype());
+  return {never, never, zeros(entries_, log_p_.dtype())};
+}
+
+CtcArcs CtcLattice::arcs(const Tensor& log_p, const CtcScores& at) const {
+  const Tensor p_blank = gather(log_p, blank_, dims_.vocab);
+  const Tensor p_label = gather(log_p, labels_, dims_.vocab);
+  return {.from_blank = where(is_first_, at.start, before(at.blank)),
+          .skipping = where(is_first_ || is_repeated_, kNever, before(at.label)),
+          .p_label = p_label,
+          .p_blank = p_blank};
+}
+
+Tensor CtcLattice::at_last(const Tensor& x) const {
+  return sum(where(is_last_, x, 0), dims_.label_time);
+}
+
+Tensor CtcLattice::before(const Tensor& x) const { return gather(x, before_, dims_.label_time); }
+
+}  // namespace reel
