@@ -1,8 +1,9 @@
 #include "reel/frontend/losses/edit_distance.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <sstream>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -83,16 +84,23 @@ class WordNumbers {
   std::vector<std::vector<int>> of(const std::vector<std::string>& texts) {
     std::vector<std::vector<int>> rows;
     for (const std::string& text : texts) {
-      std::istringstream words(text);
       rows.emplace_back();
-      for (std::string word; words >> word;)
-        rows.back().push_back(
-            numbers_.try_emplace(word, static_cast<int>(numbers_.size())).first->second);
+      for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find_first_of(kSpaces, begin), text.size());
+        if (end > begin) rows.back().push_back(number_of(text.substr(begin, end - begin)));
+        begin = end + 1;
+      }
     }
     return rows;
   }
 
  private:
+  static constexpr const char* kSpaces = " \t\r\n";
+
+  int number_of(const std::string& word) {
+    return numbers_.try_emplace(word, static_cast<int>(numbers_.size())).first->second;
+  }
+
   std::map<std::string, int> numbers_;
 };
 

@@ -21,9 +21,10 @@ constexpr const char* kHeaders[] = {"core/functions",      "frontend/layers",
                                     "frontend/transforms", "frontend/tree/state_select.h"};
 /// Headers there that are no part of the interface (docs/site/subjects.toml).
 constexpr const char* kInternal[] = {
-    "unranked.h",    "branch_cost.h",      "loop_leaves.h",         "loop_recording.h",
-    "loop_policy.h", "scan_index.h",       "scan_leaves.h",         "scan_slices.h",
-    "row_batch.h",   "optimiser_leaves.h", "stack_pushed_arrays.h", "trace_subcomputation.h"};
+    "unranked.h",         "branch_cost.h",      "loop_leaves.h",         "loop_recording.h",
+    "loop_policy.h",      "scan_index.h",       "scan_leaves.h",         "scan_slices.h",
+    "row_batch.h",        "optimiser_leaves.h", "stack_pushed_arrays.h", "trace_subcomputation.h",
+    "attention_stream.h", "ctc_lattice.h"};
 
 /// Functions that no expression names, with the reason.
 const std::map<std::string, std::string>& not_in_expressions() {
@@ -51,6 +52,16 @@ const std::map<std::string, std::string>& not_in_expressions() {
       {"jvp", "rules/control/derivatives.cpp"},
       {"hvp", "rules/control/derivatives.cpp"},
       {"ctc_log_likelihood", "a part of ctc_loss"},
+      {"silu", "products and sigmoids; tests/frontend/layers/norms_test.cpp"},
+      {"glu", "a split and sigmoids; tests/frontend/layers/norms_test.cpp"},
+      {"elu", "a where of two functions; tests/frontend/layers/norms_test.cpp"},
+      {"leaky_relu", "a where of two products; tests/frontend/layers/norms_test.cpp"},
+      {"log_add_exp", "a softplus; tests/frontend/layers/norms_test.cpp"},
+      {"attention_bias",
+       "an option of attention; tests/frontend/layers/attention_options_test.cpp"},
+      {"rotary", "a part of MultiHeadAttention"},
+      {"alibi_slopes", "a part of MultiHeadAttention"},
+      {"sinusoidal_positions", "a part of MultiHeadAttention"},
       {"ctc_alignment", "maxima in two scans; tests/frontend/losses/ctc_alignment_test.cpp"},
       {"edit_distance", "integers; tests/frontend/losses/edit_distance_test.cpp"},
       {"label_error_rate", "sums of edit_distance"},

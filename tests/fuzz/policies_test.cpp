@@ -235,7 +235,7 @@ TEST(FuzzPoliciesTest, ProgramsAreOfManyKinds) {
   };
   std::map<std::string, int> counts;
   int with_arrays = 0;
-  for (std::uint64_t seed = 0; seed < 1200; ++seed) {
+  for (std::uint64_t seed = 0; seed < 1800; ++seed) {
     const Program program = generate(seed, all_rules());
     for (const auto& [name, says] : kinds) counts[name] += has_instruction(program, says);
     with_arrays += has_instruction(program, [&](const Instruction& in) {

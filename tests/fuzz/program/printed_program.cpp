@@ -35,7 +35,6 @@ State checkpointed(F f, const State& state, const SavingRule& rule = {}) {
 int main() {
   const Dim batch0("batch0", 4);
   const Dim in1("in1", 1);
-  const Dim part3("part3", 2);
   const Tensor v6 = cast(scalar(0.0, f64), boolean);
   const Tensors arguments = [&] {
     const Dim n2("n2", scalar(1));
@@ -67,109 +66,36 @@ int main() {
     const Tensor v3 = x[3];
     const Tensor v4 = x[4];
     const Tensor v5 = x[5];
-    const Tensor v7 = [&] {
-      const Dim units("units", 2), time = Dims({in1, n2})[1];
-      const auto cell = LstmCell::init(in1, units, {.dtype = f64});
-      return sum(recur(cell, v1, time,
-                       {.checkpoint = Checkpoint(),
-                        .swap_memory = kept(SwapMemory(Spill{.bytes_in_memory = 1}))})
-                     .state.h,
-                 units);
+    const Tensor v7 = sort(v1, n2, true);
+    const Tensor v8 = softplus(v7);
+    const Tensor v9 = [&] {
+      const Dim units("units", 2), both("both", 4), time = Dims({in1, n2})[1];
+      const auto forward = RnnCell::init(in1, units, {.dtype = f64});
+      const auto backward = LstmCell::init(in1, units, {.dtype = f64});
+      return sum(bidirectional(forward, backward, v8, time, {.out = both}).outputs, {both, time});
     }();
-    const Tensor v8 = zeros({n2}, f64);
-    const Tensor v9 = mean_absolute_error(v7, v7);
-    const auto f13 = [&](const Tensors& rows13) -> Tensor {
-      const Tensor v10 = rows13[0];
-      const Tensor v11 = [&] {
-        Tensor p = v7;
-        Sgd sgd(p, {.learning_rate = 0.5, .momentum = 0.75, .nesterov = true});
-        sgd.update(p, sin(p));
-        sgd.update(p, cos(p));
-        return p;
-      }();
-      const Tensor v12 = [&] {
-        Tensor p = v10;
-        Adam adam(p, {.learning_rate = 0.25, .clip_norm = 2});
-        adam.update(p, 1.5 + sin(p));
-        adam.update(p, 2.0 + cos(p));
-        return p;
-      }();
-      return v12;
-    };
-    const Tensor v13 = vmap(f13, n2)(Tensors{v0});
-    const auto f19 = [&](const Tensor& x19) -> Tensor {
-      const Tensor v14 = x19;
-      const Tensor v15 = sum(v1, {in1});
-      const Tensor v16 = argmin(v4, batch0);
-      const Tensor v17 = rsqrt(1.5 + cos(v7));
-      const Tensor v18 = max(v1, {n2});
-      return v9;
-    };
-    const auto pulled19 = vjp(f19, v2);
-    const Tensor v19 =
-        fori_loop(0, 2,
-                  [&](const Tensor&, const std::pair<Tensor, Tensor>& s) {
-                    return std::pair{tanh(s.first), s.second + pulled19.second(s.first)};
-                  },
-                  std::pair{pulled19.first, pulled19.second(pulled19.first)},
-                  {.checkpoint = Checkpoint(),
-                   .swap_memory = kept(SwapMemory(Spill{.bytes_in_memory = 1}))})
-            .second;
-    const auto f24 = [&](const Tensors& rows24) -> Tensor {
-      const Tensor v20 = rows24[0];
-      const Tensor v21 = v8 + v13;
-      const Tensor v22 = sum(v13, {n2});
-      const Tensor v23 = v21 - v22;
-      return v23;
-    };
-    const Tensor v24 = vmap(f24, batch0)(Tensors{v4});
-    const Tensor v25 =
-        where_nested(v24 > 0.625, std::pair{sin(v24), v24}, std::pair{v24, cos(v24)}).first;
-    const Tensor v26 = slice(v25, batch0, 0, {}, 2, part3);
-    const Tensor v27 = cast(v4, i64);
-    const auto s36 = scan(Scan{
-        .spatial_dim = batch0,
-        .initial = State{{v3, v19}, {}},
-        .xs = Tensors{v24, v25},
-        .body =
-            [&](const Tensors& x, const State& s) {
-              const Tensor v28 = x[0];
-              const Tensor v29 = x[1];
-              const Tensor v30 = s.tensors[0];
-              const Tensor v31 = s.tensors[1];
-              const Tensor v32 = [&] {
-                const Dim units("units", 2);
-                return sum(Linear::init(part3, units, {.dtype = f64})(v26), units);
-              }();
-              const Tensor v33 = ceil(v19);
-              const Tensor v34 = logical_xor(v5, v6);
-              const Tensor v35 = v33 * v33;
-              return std::pair{Tensors{v32}, State{{v3, v19}, {}}};
-            },
-        .checkpoint = kept(Checkpoint::every(1).where(by_letter(1))),
-    });
-    const Tensor v36 = s36.ys[0];
-    const Tensor v37 = s36.state.tensors[0];
-    const Tensor v38 = s36.state.tensors[1];
-    const Tensor v39 =
-        scan(Scan{.spatial_dim = n2,
-                  .initial = [](const Tensor& last) { return 0.5 * last; },
-                  .xs = v8,
-                  .body =
-                      [](const Tensor& i, const Tensor& slice, const Tensor& state) {
-                        return std::pair{state - cast(i, slice.dtype()), sin(state) * slice};
-                      },
-                  .reverse = true})
-            .ys;
-    const Tensor v40 = set_at(v24, mod(v37, 4), sin(gather(v24, mod(v37 + 1, 4), batch0)), batch0);
-    const Tensor v41 = sum(0.5 * v36 + sin(v36));
-    const Tensor v42 = sum(0.5 * v38 + sin(v38));
-    const Tensor v43 = v41 + v42;
-    const Tensor v44 = sum(0.5 * v39 + sin(v39));
-    const Tensor v45 = v43 + v44;
-    const Tensor v46 = sum(0.5 * v40 + sin(v40));
-    const Tensor v47 = v45 + v46;
-    return std::pair{v47, Tensors{v47, v27, v36, v38, v39, v40}};
+    const Tensor v10 = broadcast_to(v2, {in1});
+    const Tensor v11 = v2 + v9;
+    const Tensor v12 = mod(v4 * 3, 4);
+    const Tensor v13 =
+        sum(square(jacobian([&](const Tensor& t) -> Tensor { return softmax(t, {in1}); })(v8)));
+    const Tensor v14 = mean_pool(
+        v8, {in1}, {.size = 2, .stride = 1, .dilation = 2, .padding = WindowPadding::causal});
+    const Tensor v15 = sort(v10, in1, true);
+    const Tensor v16 = linear_scan(cos(v11), tanh(v11), n2, {.input = v14});
+    const Tensor v17 = cross_entropy(v10, argmax(cos(3.0 * v10), in1), in1,
+                                     {.label_smoothing = 0.25, .ignore = 1});
+    const Tensor v18 = sum(0.5 * v14 + sin(v14));
+    const Tensor v19 = sum(0.5 * v13 + sin(v13));
+    const Tensor v20 = sum(0.5 * v15 + sin(v15));
+    const Tensor v21 = v19 + v20;
+    const Tensor v22 = sum(0.5 * v16 + sin(v16));
+    const Tensor v23 = v21 + v22;
+    const Tensor v24 = sum(0.5 * v17 + sin(v17));
+    const Tensor v25 = v23 + v24;
+    const Tensor v26 = sum(0.5 * v18 + sin(v18));
+    const Tensor v27 = v25 + v26;
+    return std::pair{v27, Tensors{v27, v12, v13, v15, v16, v17, v18}};
   };
   const auto show = [](const char* what, const auto& function, const Tensors& arguments) {
     manual_seed(77);

@@ -19,10 +19,10 @@ bool along_alone(Drafter& d, Instruction& in) {
          (d.is_named() || d.dim(dims[in.axes[0]]).has_size());
 }
 bool along_named(Drafter& d, Instruction& in) { return d.is_named() && along_alone(d, in); }
-/// Operand a, and an axis of one size with elements.
+/// Operand a, and a named axis of one size with elements.
 bool along_lines(Drafter& d, Instruction& in) {
-  if (!along_alone(d, in)) return false;
-  const DimInfo& dim = d.dim(d.type(in.inputs[0]).dims[in.axes[0]]);
+  if (!along_named(d, in)) return false;
+  const DimInfo& dim = d.dim(in.axes[0]);
   return !dim.is_ragged() && dim.has_size() && dim.size > 0;
 }
 bool along_plain(Drafter& d, Instruction& in) { return !d.is_named() && along_alone(d, in); }
