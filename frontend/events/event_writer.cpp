@@ -164,12 +164,12 @@ struct EventWriter::File {
 };
 
 EventWriter::EventWriter(const std::string& folder, EventWriterOptions options) {
-  const std::filesystem::path path = folder;
-  find_write_target((path.has_filename() ? path : path.parent_path()).string(), "EventWriter");
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
     throw IoError(str("EventWriter: cannot make the folder ", folder, ": ", error.message()));
+  const std::filesystem::path path = folder;
+  find_write_target((path.has_filename() ? path : path.parent_path()).string(), "EventWriter");
   file_ = std::make_unique<File>(folder, options);
 }
 EventWriter::~EventWriter() = default;
