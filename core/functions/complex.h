@@ -14,7 +14,7 @@ namespace reel {
 /// The gradient of a real loss has ∂loss/∂re in `re` and ∂loss/∂im in `im`, as for any struct. JAX
 /// gives the complex conjugate of that number, PyTorch the number itself.
 struct Complex {
-  Tensor re, im;
+  Tensor re, im;  ///< real and imaginary parts, of one type
 };
 
 // Operands are broadcast as in arithmetic on tensors, and an Arg is a real number. The functions

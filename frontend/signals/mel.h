@@ -20,10 +20,10 @@ enum class MelScale : std::uint8_t {
 /// Options of mel_filters. The defaults follow librosa.filters.mel; torchaudio has
 /// {.scale = MelScale::htk, .has_unit_area = false}.
 struct MelOptions {
-  double rate = 16000;  ///< samples per second
-  double low = 0;       ///< the lower end of the first filter, in hertz
-  double high = 0;      ///< the upper end of the last filter; default: rate / 2
-  MelScale scale = MelScale::slaney;
+  double rate = 16000;                ///< samples per second
+  double low = 0;                     ///< the lower end of the first filter, in hertz
+  double high = 0;                    ///< the upper end of the last filter; default: rate / 2
+  MelScale scale = MelScale::slaney;  ///< of the filters' frequencies
   /// True: each filter has the same area over the frequencies, 2 / (its width in hertz) at its
   /// top. False: its top is 1.
   bool has_unit_area = true;
@@ -40,9 +40,9 @@ Tensor mel_filters(const Dim& frequency, const Dim& mel, const MelOptions& optio
 
 /// Options of log_mel and mfcc.
 struct LogMelOptions {
-  StftOptions stft = {};
-  MelOptions mel = {};   ///< the dtype is that of x
-  double floor = 1e-10;  ///< energies below count as this one
+  StftOptions stft = {};  ///< of the frames
+  MelOptions mel = {};    ///< the dtype is that of x
+  double floor = 1e-10;   ///< energies below count as this one
 };
 
 /// Returns log(max(|stft|² · mel_filters, floor)), by the natural logarithm. x: [..., time, ...] ->

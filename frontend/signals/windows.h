@@ -23,8 +23,11 @@ struct WindowOptions {
 //
 // Throw ArgumentError for a dim without a known size, DTypeError unless the dtype is floating.
 
+/// Returns a Hann window, {dim}.
 Tensor hann_window(const Dim& dim, const WindowOptions& options = {});
+/// Returns a Hamming window, {dim}.
 Tensor hamming_window(const Dim& dim, const WindowOptions& options = {});
+/// Returns a Blackman window, {dim}.
 Tensor blackman_window(const Dim& dim, const WindowOptions& options = {});
 
 }  // namespace reel
