@@ -61,7 +61,9 @@ class AudioFile {
   Tensor next(const Dim& time);
 
  private:
+  /// @cond
   friend Audio load_audio(const std::string& path, const AudioOptions& options);
+  /// @endcond
   struct Reader;
   std::unique_ptr<Reader> reader_;
 };
