@@ -28,7 +28,7 @@ namespace {
 }
 }  // namespace
 
-struct AudioFile::Reader {};
+struct detail::AudioReader {};
 AudioFile::AudioFile(const std::string&, const AudioOptions&) { refuse_audio("AudioFile"); }
 std::int64_t AudioFile::rate() const { return 0; }
 std::int64_t AudioFile::channels() const { return 0; }
@@ -40,7 +40,7 @@ Audio load_audio(const std::string&, const AudioOptions&) { refuse_audio("load_a
 
 #else
 
-struct AudioFile::Reader {
+struct detail::AudioReader {
   static constexpr std::int64_t kBlock = 1 << 14;  // samples of a channel that are decoded at once
 
   std::string name;
@@ -50,7 +50,7 @@ struct AudioFile::Reader {
   std::int64_t position = 0;
   std::vector<float> block = {};
 
-  Reader(const char* function, const std::string& path, const AudioOptions& given)
+  AudioReader(const char* function, const std::string& path, const AudioOptions& given)
       : name(str(function, ": ", path)), options(given) {
     if (thread_mode.builder)
       throw TraceError(str(name,
@@ -65,9 +65,9 @@ struct AudioFile::Reader {
       throw IoError(str(name, ": the header tells no samples, channels or rate"));
     }
   }
-  ~Reader() { sf_close(file); }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+  ~AudioReader() { sf_close(file); }
+  AudioReader(const AudioReader&) = delete;
+  AudioReader& operator=(const AudioReader&) = delete;
 
   /// Returns libsndfile's words for its last error.
   const char* reason() const { return sf_error_number(sf_error(file)); }
@@ -121,7 +121,7 @@ struct AudioFile::Reader {
 };
 
 AudioFile::AudioFile(const std::string& path, const AudioOptions& options)
-    : reader_(std::make_unique<Reader>("AudioFile", path, options)) {}
+    : reader_(std::make_unique<detail::AudioReader>("AudioFile", path, options)) {}
 
 std::int64_t AudioFile::rate() const { return reader_->info.samplerate; }
 std::int64_t AudioFile::channels() const { return reader_->info.channels; }
@@ -129,7 +129,7 @@ std::int64_t AudioFile::steps() const { return reader_->info.frames; }
 std::int64_t AudioFile::position() const { return reader_->position; }
 
 void AudioFile::seek(std::int64_t position) {
-  Reader& reader = *reader_;
+  detail::AudioReader& reader = *reader_;
   if (position < 0 || position > steps())
     throw IndexError(str(reader.name, ": there is no sample ", position, " of ", steps()));
   if (sf_seek(reader.file, position, SEEK_SET) != position)
@@ -139,7 +139,7 @@ void AudioFile::seek(std::int64_t position) {
 }
 
 Tensor AudioFile::next(const Dim& time) {
-  Reader& reader = *reader_;
+  detail::AudioReader& reader = *reader_;
   if (!time.has_size() || time.is_ragged())
     throw ArgumentError(str(reader.name, ": next needs a dim with one size, got ", time));
   if (time.size() > left())
@@ -151,7 +151,7 @@ Tensor AudioFile::next(const Dim& time) {
 }
 
 Audio load_audio(const std::string& path, const AudioOptions& options) {
-  AudioFile::Reader reader("load_audio", path, options);
+  detail::AudioReader reader("load_audio", path, options);
   const std::int64_t steps = reader.info.frames;
   std::vector<float> values;
   reader.read(steps, values);

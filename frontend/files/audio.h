@@ -34,6 +34,10 @@ struct AudioOptions {
 /// libsndfile.
 Audio load_audio(const std::string& path, const AudioOptions& options = {});
 
+namespace detail {
+struct AudioReader;
+}  // namespace detail
+
 /// A recording that may be longer than memory, read in windows as a Sequence is. Not thread-safe.
 ///
 ///   AudioFile file("meeting.flac");
@@ -61,11 +65,7 @@ class AudioFile {
   Tensor next(const Dim& time);
 
  private:
-  /// @cond
-  friend Audio load_audio(const std::string& path, const AudioOptions& options);
-  /// @endcond
-  struct Reader;
-  std::unique_ptr<Reader> reader_;
+  std::unique_ptr<detail::AudioReader> reader_;
 };
 
 }  // namespace reel
