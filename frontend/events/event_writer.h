@@ -42,8 +42,8 @@ struct EventWriterOptions {
 /// some microseconds, a histogram one pass over its tensor. Not thread-safe.
 class EventWriter {
  public:
-  /// Makes the folder if it does not exist. Throws IoError, as all members do, also if the folder is
-  /// a link of another user in a folder like /tmp.
+  /// Makes the folder if it does not exist. Throws IoError, as all members do, also if the folder
+  /// is a link of another user in a folder like /tmp.
   explicit EventWriter(const std::string& folder, EventWriterOptions options = {});
   ~EventWriter();
   EventWriter(EventWriter&&) noexcept;

@@ -25,8 +25,8 @@ struct EmbeddingOptions {
 
 /// A table of vectors, one for every index along `vocab`.
 struct Embedding {
-  Tensor weight;               ///< {vocab, feature}
-  Dim vocab = 0, feature = 0;  ///< dims of symbols and vectors
+  Tensor weight;                                    ///< {vocab, feature}
+  Dim vocab = 0, feature = 0;                       ///< dims of symbols and vectors
   std::optional<std::int64_t> padding_symbol = {};  ///< its vector is zeros
 
   /// Returns a table with the values of options.weight, and zeros for the padding symbol. Throws
@@ -44,8 +44,8 @@ struct Embedding {
 /// An Embedding for large vocabularies: the gradient of its table consists of the rows that were
 /// read.
 struct SparseEmbedding {
-  EmbeddingTable weight;       ///< {vocab, feature}
-  Dim vocab = 0, feature = 0;  ///< dims of symbols and vectors
+  EmbeddingTable weight;                            ///< {vocab, feature}
+  Dim vocab = 0, feature = 0;                       ///< dims of symbols and vectors
   std::optional<std::int64_t> padding_symbol = {};  ///< its vector is zeros
 
   /// Returns a table as Embedding::init does. Also throws ArgumentError for a padding symbol that

@@ -15,8 +15,8 @@ namespace reel {
 
 /// Options of GruCell::init.
 struct GruCellOptions {
-  bool reset_after = true;  ///< applies the reset gate after the product: see GruCell
-  DType dtype = f32;        ///< of the parameters
+  bool reset_after = true;              ///< applies the reset gate after the product: see GruCell
+  DType dtype = f32;                    ///< of the parameters
   InitialValues input_weight = {};      ///< of each gate in W; default: glorot_uniform
   InitialValues recurrent_weight = {};  ///< of each gate in U; default: glorot_uniform
 };

@@ -14,8 +14,8 @@ namespace reel {
 
 /// Options of Linear::init.
 struct LinearOptions {
-  bool has_bias = true;  ///< false: without `bias`
-  DType dtype = f32;     ///< of the parameters
+  bool has_bias = true;       ///< false: without `bias`
+  DType dtype = f32;          ///< of the parameters
   InitialValues weight = {};  ///< of the weight; default: glorot_uniform
 };
 

@@ -15,9 +15,9 @@ namespace reel {
 
 /// Options of LstmCell::init.
 struct LstmCellOptions {
-  bool has_peepholes = false;  ///< true: gates also read c
-  double forget_bias = 1;      ///< initial bias of the forget gate; positive: open
-  DType dtype = f32;           ///< of the parameters
+  bool has_peepholes = false;           ///< true: gates also read c
+  double forget_bias = 1;               ///< initial bias of the forget gate; positive: open
+  DType dtype = f32;                    ///< of the parameters
   InitialValues input_weight = {};      ///< of each gate in W; default: glorot_uniform
   InitialValues recurrent_weight = {};  ///< of each gate in U; default: glorot_uniform
 };

@@ -14,7 +14,7 @@ namespace reel {
 
 /// Options of RnnCell::init.
 struct RnnCellOptions {
-  DType dtype = f32;  ///< of the parameters
+  DType dtype = f32;                    ///< of the parameters
   InitialValues input_weight = {};      ///< of each gate in W; default: glorot_uniform
   InitialValues recurrent_weight = {};  ///< of each gate in U; default: glorot_uniform
 };

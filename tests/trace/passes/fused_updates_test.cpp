@@ -84,7 +84,9 @@ TEST_F(FusedUpdatesTest, SgdWithNesterovsMomentum) {
 TEST_F(FusedUpdatesTest, SgdWithDecay) {
   expect_one_pass(Sgd(model_, {.momentum = 0.9, .weight_decay = 0.1}), model_, in_, 1);
 }
-TEST_F(FusedUpdatesTest, AdagradUpdatesInOneFusedOp) { expect_one_pass(Adagrad(model_), model_, in_, 1); }
+TEST_F(FusedUpdatesTest, AdagradUpdatesInOneFusedOp) {
+  expect_one_pass(Adagrad(model_), model_, in_, 1);
+}
 TEST_F(FusedUpdatesTest, LionUpdatesInOneFusedOp) {
   expect_one_pass(Lion(model_, {.weight_decay = 0.1}), model_, in_, 1);
 }

@@ -71,9 +71,9 @@ Rules loss_rules() {
       expression(REEL_EXPRESSION(kl_divergence(a, b, axis)), 3, of_two_distributions),
       expression(REEL_EXPRESSION(mean_squared_error(scale_gradient(a, 1.), b)), 2, of_pair),
       expression(REEL_EXPRESSION(mean_absolute_error(a, b)), 3, of_pair),
-      expression(REEL_EXPRESSION(huber_loss(a, b, 0.5) +
-                                 quantile_loss(a, b, 0.25, LossReduction::sum)),
-                 3, of_pair),
+      expression(
+          REEL_EXPRESSION(huber_loss(a, b, 0.5) + quantile_loss(a, b, 0.25, LossReduction::sum)), 3,
+          of_pair),
       expression(REEL_EXPRESSION(binary_cross_entropy(a, sigmoid(b))), 2, of_pair),
   };
 }
