@@ -20,11 +20,12 @@ struct BatchNormOptions {
 };
 
 /// y = (x - mean) / √(variance + ε) · scale + bias for each channel. The averages of mean and
-/// variance are a state that goes in and out, as that of a cell.
+/// variance are a state that goes in and out, as a
+/// cell's state.
 ///
-/// In training, mean and (biased) variance are those of x, and the averages take the mean and the
-/// unbiased variance, as in PyTorch; no gradient flows into them. Otherwise they are those of the
-/// state. Padding does not count. Source: Ioffe & Szegedy (2015), algorithms 1 and 2.
+/// In training, mean and (biased) variance are computed from x, and the averages take the mean and
+/// the unbiased variance, as in PyTorch; no gradient flows into them. Otherwise they are those of
+/// the state. Padding does not count. Source: Ioffe & Szegedy (2015), algorithms 1 and 2.
 struct BatchNorm {
   /// Averages over batches, {channel} each.
   struct State {
