@@ -29,17 +29,24 @@ FeedForward feed_forward_of(const Dim& model, const TransformerOptions& options,
       {.activation = activation, .dropout = options.dropout, .dtype = options.dtype});
 }
 
+/// Returns the parts that both blocks have.
+template <class Block>
+Block self_attending(const char* name, const Dim& model, const TransformerOptions& options,
+                     bool is_causal) {
+  detail::check_parameter_dim(name, "model", model);
+  Block block;
+  block.before_attention = block.before_inner = LayerNorm::init(model, {.dtype = options.dtype});
+  block.attention = attention_of(model, options, is_causal);
+  block.inner = feed_forward_of(model, options, options.activation);
+  block.dropout.rate = options.dropout;
+  return block;
+}
+
 }  // namespace
 
 TransformerEncoderBlock TransformerEncoderBlock::init(const Dim& model,
                                                       const TransformerOptions& options) {
-  detail::check_parameter_dim("TransformerEncoderBlock", "model", model);
-  TransformerEncoderBlock block;
-  block.before_attention = block.before_inner = LayerNorm::init(model, {.dtype = options.dtype});
-  block.attention = attention_of(model, options, false);
-  block.inner = feed_forward_of(model, options, options.activation);
-  block.dropout.rate = options.dropout;
-  return block;
+  return self_attending<TransformerEncoderBlock>("TransformerEncoderBlock", model, options, false);
 }
 
 Tensor TransformerEncoderBlock::operator()(const Tensor& given, const Dim& time) const {
@@ -49,18 +56,14 @@ Tensor TransformerEncoderBlock::operator()(const Tensor& given, const Dim& time)
 
 TransformerDecoderBlock TransformerDecoderBlock::init(const Dim& model,
                                                       const TransformerOptions& options) {
-  detail::check_parameter_dim("TransformerDecoderBlock", "model", model);
-  TransformerDecoderBlock block;
-  block.before_attention = block.before_inner = LayerNorm::init(model, {.dtype = options.dtype});
-  block.attention = attention_of(model, options, true);
-  block.inner = feed_forward_of(model, options, options.activation);
+  auto block =
+      self_attending<TransformerDecoderBlock>("TransformerDecoderBlock", model, options, true);
   if (options.memory) {
     block.before_memory = block.before_inner;
     block.from_memory = MultiHeadAttention::init(
         model, options.heads,
         {.key_heads = options.key_heads, .memory = options.memory, .dtype = options.dtype});
   }
-  block.dropout.rate = options.dropout;
   return block;
 }
 

@@ -170,7 +170,7 @@ Attempt inline_block(Program& program, int place, int variant) {
 }
 
 /// Replaces a scan, a vmap or a derivative by its block. Constants take the places of the slices
-/// and of the results.
+/// and of the results, or inputs of the same types, if only a run knows a size.
 Attempt inline_slice(Program& program, int place, int variant) {
   const auto found = at(program, place);
   if (!found) return Attempt::no_place;
@@ -185,10 +185,16 @@ Attempt inline_slice(Program& program, int place, int variant) {
       if (!reads[value]) continue;
       ValueType type = program.values[value];
       type.dims = to_wholes(type.dims, in.slices);
-      const auto constant = make_constant(program, type);
-      if (!constant) return false;
-      body.push_back(*constant);
-      replace_reads(program, value, constant->outputs[0]);
+      if (const auto constant = make_constant(program, type)) {
+        body.push_back(*constant);
+        replace_reads(program, value, constant->outputs[0]);
+        continue;
+      }
+      const auto same = std::find_if(in.inputs.begin(), in.inputs.end(), [&](int input) {
+        return same_type(program, program.values[input], type);
+      });
+      if (same == in.inputs.end()) return false;
+      replace_reads(program, value, *same);
     }
     return true;
   };
