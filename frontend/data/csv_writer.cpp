@@ -9,7 +9,7 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/reason_of.h"
 #include "reel/core/base/str.h"
-#include "reel/frontend/files/write_target.h"
+#include "reel/core/base/write_target.h"
 
 namespace reel {
 namespace {

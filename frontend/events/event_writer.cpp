@@ -13,11 +13,11 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/base/write_target.h"
 #include "reel/core/types/valid_elements.h"
 #include "reel/frontend/events/event_graph.h"
 #include "reel/frontend/events/protobuf_writer.h"
 #include "reel/frontend/events/record_file.h"
-#include "reel/frontend/files/write_target.h"
 
 namespace reel {
 namespace {

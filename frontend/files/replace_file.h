@@ -17,7 +17,7 @@ namespace reel {
 /// next call for the same path removes its unfinished file; no other file is touched. A link stays
 /// a link, even if its target does not exist yet. A device, a pipe or a descriptor (/dev/stdout,
 /// /dev/fd/3) is written to directly; data in the program's own stream buffers may appear later.
-/// Links and files of other users in a folder like /tmp are refused, see write_target.h.
+/// Links and files of other users in a folder like /tmp are refused, see core/base/write_target.h.
 ///
 /// Throws IoError; the message begins with `what` and names path and reason; the old file is then
 /// unchanged and no new file is left. A pipe that is closed at the other end is an error, not a

@@ -1,14 +1,19 @@
 #include "reel/trace/passes/support/graph_dump.h"
 
+#include <fcntl.h>
+
 #include <atomic>
 #include <cctype>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/reason_of.h"
 #include "reel/core/base/str.h"
+#include "reel/core/base/write_target.h"
 
 namespace reel {
 namespace {
@@ -31,10 +36,24 @@ std::string as_file_name(std::string name) {
 }
 
 void write(const std::string& path, const std::string& text) {
-  std::FILE* const file = std::fopen(path.c_str(), "w");
+  const WriteTarget target = find_write_target(path, "dump");
+  const int opened =
+      ::open(target.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+  std::FILE* const file = opened < 0 ? nullptr : ::fdopen(opened, "w");
   bool is_written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   is_written = file && std::fclose(file) == 0 && is_written;
-  if (!is_written) throw IoError("cannot write " + path);
+  if (!is_written) throw IoError(str("cannot write ", path, ": ", reason_of(errno)));
+}
+
+/// Makes the folder and those above it. Throws IoError for a link that another user put into a
+/// folder like /tmp.
+void make_folder(const std::string& path) {
+  for (const std::string& folder : {dump_folder(), path}) {
+    find_write_target(folder, "dump");
+    std::error_code failure;
+    std::filesystem::create_directories(folder, failure);
+    if (failure) throw IoError(str(folder, ": ", failure.message()));
+  }
 }
 
 }  // namespace
@@ -45,10 +64,10 @@ GraphDump::GraphDump(const Graph& first, const char* pipeline) {
   const int number = next++;
   folder_ = str(dump_folder(), '/', number < 100 ? "0" : "", two_digits(number), '-',
                 as_file_name(first.name), '-', pipeline);
-  std::error_code failure;
-  std::filesystem::create_directories(folder_, failure);
-  if (failure) {
-    std::cerr << "REEL_DUMP_GRAPHS: " << folder_ << ": " << failure.message() << '\n';
+  try {
+    make_folder(folder_);
+  } catch (const std::exception& error) {
+    std::cerr << "REEL_DUMP_GRAPHS: " << error.what() << '\n';
     folder_.clear();
     return;
   }

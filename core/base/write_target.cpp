@@ -1,4 +1,4 @@
-#include "reel/frontend/files/write_target.h"
+#include "reel/core/base/write_target.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// frontend/files/write_target.h — find_write_target, which follows the links of a path to write to.
+// core/base/write_target.h — find_write_target, which follows the links of a path to write to.
 #pragma once
 
 #include <sys/stat.h>
