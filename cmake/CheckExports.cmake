@@ -1,7 +1,7 @@
-# cmake -D NM=... -D LIBRARY=libreel.so -D USES=object;archive... -P CheckExports.cmake
+# cmake -D NM=... -D LIBRARY=libreel.so -D USES=object;archive... -D OBJDUMP=... -D SONAME=... -P CheckExports.cmake
 #
-# Checks that the shared library exports the names that USES take from it, and no names of other libraries, of instruction sets,
-# or of most of its own functions.
+# Checks that the shared library has its SONAME, that it exports the names that USES take from it, and no names of other libraries, of
+# instruction sets, or of most of its own functions.
 cmake_minimum_required(VERSION 3.25)
 
 # symbols(VARIABLE argument...): the names that nm prints.
@@ -12,6 +12,11 @@ function(symbols variable)
   list(REMOVE_DUPLICATES names)
   set(${variable} "${names}" PARENT_SCOPE)
 endfunction()
+
+execute_process(COMMAND ${OBJDUMP} -p ${LIBRARY} OUTPUT_VARIABLE headers COMMAND_ERROR_IS_FATAL ANY)
+if(NOT headers MATCHES "SONAME +([^ \n]+)" OR NOT CMAKE_MATCH_1 STREQUAL SONAME)
+  message(SEND_ERROR "${LIBRARY} has the SONAME ${CMAKE_MATCH_1}; expected ${SONAME}")
+endif()
 
 symbols(exported --dynamic --defined-only ${LIBRARY})
 symbols(defined --defined-only ${LIBRARY})

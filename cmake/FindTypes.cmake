@@ -1,0 +1,55 @@
+# reel_find_types(ROOT FILE VARIABLE [ALIASES]): the types that a file defines in reel outside of anonymous namespaces, with their
+# namespaces; with ALIASES also the names of `using` and of concepts.
+#
+# The scan reads lines as .clang-format makes them: what a namespace contains begins in the first column, and the end of a
+# namespace repeats its name in a comment, unless nothing between its lines ends with a brace.
+set(reel_type_head "(template <.*> )?(struct|class|union|enum|enum class|enum struct) ")
+set(reel_type_attributes "(  [a-z_]+   |alignas\\([^)]*\\) |[A-Z][A-Z_]+ )*")
+set(reel_type_definition
+  "^${reel_type_head}${reel_type_attributes}([A-Za-z_][A-Za-z0-9_:]*(<.*>|<[^>]*$)?)( final)?( ?:[^:].*| {.*)?$")
+function(reel_find_types root file variable)
+  file(READ ${root}/${file} text)
+  string(REGEX REPLACE "[][\\]" " " text "${text}")  # in a list of CMake, these join lines
+  string(REPLACE ";" "%" text "${text}")
+  string(REPLACE "\n" ";" lines "${text}")
+  list(FILTER lines INCLUDE REGEX "{ *(//.*)?$|^}|^(inline )?namespace |^${reel_type_head}|^using |^concept ")
+  set(open "")           # namespaces around the line
+  set(last_brace other)  # what the last line with a brace at its end opened
+  set(types "")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE " *//.*$" "" code "${line}")
+    if(line MATCHES "^}  // namespace ?([A-Za-z0-9_:]*)" OR (line STREQUAL "}" AND last_brace STREQUAL "namespace"))
+      list(POP_BACK open name)
+      if(NOT line STREQUAL "}" AND NOT name STREQUAL "namespace ${CMAKE_MATCH_1}")
+        message(SEND_ERROR "${file}: \"${line}\" ends \"${name}\"; end each namespace by a comment with its name")
+      endif()
+      set(last_brace other)
+    elseif(code MATCHES "^(using|concept) ([A-Za-z0-9_]+) =")
+      set(alias ${CMAKE_MATCH_2})
+      list(JOIN open "::" space)
+      string(REPLACE "namespace " "" space "${space}")
+      if("ALIASES" IN_LIST ARGN AND space MATCHES "^reel" AND NOT "namespace " IN_LIST open)
+        list(APPEND types "${space}::${alias}")
+      endif()
+    elseif(code MATCHES "^(inline )?namespace ([A-Za-z0-9_:]*) ?{$")
+      list(APPEND open "namespace ${CMAKE_MATCH_2}")
+      set(last_brace namespace)
+    else()
+      if(code MATCHES "{$")
+        set(last_brace other)
+      endif()
+      if(code MATCHES "${reel_type_definition}" AND (code MATCHES "{" OR NOT code MATCHES "%$"))
+        string(REGEX REPLACE "> : .*$" ">" name "${CMAKE_MATCH_4}")  # a specialisation, without its bases
+        list(JOIN open "::" space)
+        string(REPLACE "namespace " "" space "${space}")
+        if(space MATCHES "^reel" AND NOT "namespace " IN_LIST open)
+          list(APPEND types "${space}::${name}")
+        endif()
+      endif()
+    endif()
+  endforeach()
+  if(open)
+    message(SEND_ERROR "${file}: nothing ends \"${open}\"; end each namespace by a comment with its name")
+  endif()
+  set(${variable} "${types}" PARENT_SCOPE)
+endfunction()
