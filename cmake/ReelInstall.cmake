@@ -106,8 +106,8 @@ endif()
 
 if(NOT REEL_PACKAGES)  # whose files of copyrights have these texts
   install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
-  # Pages that the library writes contain elkjs.
+  # Code of others in the libraries.
+  install(FILES third_party/NOTICES.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+  install(FILES third_party/licenses/Apache-2.0.txt DESTINATION ${CMAKE_INSTALL_DOCDIR}/licenses COMPONENT runtime)
   install(FILES third_party/elkjs/LICENSE.md third_party/elkjs/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR}/elkjs COMPONENT runtime)
-  # The library contains pocketfft.
-  install(FILES third_party/pocketfft/LICENSE.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/pocketfft COMPONENT runtime)
 endif()
