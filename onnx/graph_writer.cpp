@@ -270,9 +270,19 @@ Name GraphWriter::computed(const DimExpression& expression, bool is_size) {
         result = add("Add", {result, term(expression.operands[i])});
       return add("Add", {result, number});
     case DimOperation::difference:
+      if (expression.operands.size() > 1)
+        return add("Max", {add("Sub", {result, term(expression.operands[1])}), constant(0)});
       return add("Max", {add("Sub", {result, number}), constant(0)});
     case DimOperation::product:
+      for (std::size_t i = 1; i < expression.operands.size(); ++i)
+        result = add("Mul", {result, term(expression.operands[i])});
       return add("Mul", {result, number});
+    case DimOperation::quotient:
+      if (expression.operands.size() > 1) {  // 0 / 0 is 0
+        const Name divisor = add("Max", {term(expression.operands[1]), constant(1)});
+        result = add("Div", {result, divisor});
+      }
+      return add("Div", {result, number});
     case DimOperation::floor:
       return add("Div", {result, number});
     case DimOperation::ceil:

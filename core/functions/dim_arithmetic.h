@@ -1,5 +1,5 @@
 // core/functions/dim_arithmetic.h — arithmetic on dims: time + 1, time * 2, ceildiv(time, 2), a +
-// b.
+// b, a - b, a * b, a / b.
 #pragma once
 
 #include <concepts>
@@ -21,11 +21,13 @@ namespace reel {
 // also in a trace. Also equal are:
 //
 //   1 + time == time + 1        (time + 1) - 1 == time        time + 0 == time
-//   (time * 6) / 2 == time * 3        a + b == b + a
+//   (time * 6) / 2 == time * 3        a + b == b + a              a * b == b * a
+//   (a + b) - b == a            (a - b) - c == a - (b + c)  (a * b) / b == a
+//   (a / b) / c == a / (b * c)  (a * c) / (b * c) == a / b
 //
 // Expressions that are equal only in value give different dims: (time - 1) + 1 is not time, because
-// an empty entry gets one element. A tensor gets such a dim if an op accepts a dim for its result:
-// pad(x, time, 0, 1, 0, time + 1).
+// an empty entry gets one element; (a / b) * b is not a. A tensor gets such a dim if an op accepts
+// a dim for its result: pad(x, time, 0, 1, 0, time + 1).
 //
 // All throw ArgumentError for an undefined dim. They throw it also if a length does not fit into 32
 // bits, or a number or size into 64. Thread-safe. A dim is found again as long as a reference to
@@ -34,6 +36,15 @@ namespace reel {
 /// Returns the dim with the sum of both lengths. Requires that the lengths of one operand run over
 /// all dims of the other's lengths; throws ShapeError otherwise.
 Dim operator+(const Dim& a, const Dim& b);
+/// Returns the dim with the difference of both lengths; lengths below 0 become 0. Requires lengths
+/// as a sum does. Throws ArgumentError if a is a plain size and b is not.
+Dim operator-(const Dim& a, const Dim& b);
+/// Returns the dim with the product of both lengths. Requires lengths as a sum does.
+Dim operator*(const Dim& a, const Dim& b);
+/// Returns the dim with the quotient of both lengths, which must be a whole number; 0 / 0 is 0.
+/// Requires lengths as a sum does. Throws ArgumentError if a length of a is no multiple of b's, in
+/// a trace when it runs, and if a is a plain size and b is not. To round, divide by a number.
+Dim operator/(const Dim& a, const Dim& b);
 /// Divides and rounds up: the number of groups of n; the last group may be smaller. Throws
 /// ArgumentError unless n is positive.
 Dim ceildiv(const Dim& dim, std::int64_t n);

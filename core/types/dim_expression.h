@@ -10,14 +10,15 @@
 REEL_API_BEGIN
 namespace reel {
 
-/// sum: operands + number, number >= 0; difference: max(operand - number, 0); product: operand *
-/// number; floor and ceil: operand / number, rounded down and up.
-enum class DimOperation : std::uint8_t { sum, difference, product, floor, ceil };
+/// sum: operands + number, number >= 0. difference: max(operand - number, 0), or max(first - second,
+/// 0). product: operands * number. quotient: first / number, or first / (second * number), without
+/// remainder. floor and ceil: operand / number, rounded down and up.
+enum class DimOperation : std::uint8_t { sum, difference, product, quotient, floor, ceil };
 
 /// In normal form: no operand of a sum is a sum, and so on (dim_arithmetic.cpp).
 struct DimExpression {
   DimOperation operation;
-  Dims operands;  ///< more than one only for a sum
+  Dims operands;  ///< any number for a sum and a product; two at most for other operations
   std::int64_t number = 0;
 };
 
@@ -30,10 +31,12 @@ struct DimMultiple {
   Dim of;
   std::int64_t times = 1;
 };
-/// Returns {time, 2} for time * 2, and {dim, 1} for a dim that is no product.
+/// Returns {time, 2} for time * 2, and {dim, 1} for a dim that is no product with a number alone.
 inline DimMultiple multiple_of(const Dim& dim) {
   const DimExpression* expression = expression_of(dim);
-  if (!expression || expression->operation != DimOperation::product) return {dim, 1};
+  if (!expression || expression->operation != DimOperation::product ||
+      expression->operands.size() > 1)
+    return {dim, 1};
   return {expression->operands[0], expression->number};
 }
 /// Returns the expression as it prints: (time+1)*2.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <numeric>
 #include <unordered_map>
 
 #include "reel/core/base/errors.h"
@@ -21,7 +22,8 @@ namespace {
 
 // ---- The table ----------------------------------------------------------------------------------
 
-/// An expression as a key of the table; sorts the operands, so that their order does not matter.
+/// An expression as a key of the table. Sorts the operands of sums and products, so that their
+/// order does not matter.
 struct Key {
   DimOperation operation;
   std::vector<const DimNode*> operands;
@@ -39,7 +41,8 @@ struct KeyHash {
 Key key_of(const DimExpression& expression) {
   Key key{expression.operation, {}, expression.number};
   for (const Dim& dim : expression.operands) key.operands.push_back(dim.node());
-  std::sort(key.operands.begin(), key.operands.end());
+  if (key.operation == DimOperation::sum || key.operation == DimOperation::product)
+    std::sort(key.operands.begin(), key.operands.end());
   return key;
 }
 
@@ -65,6 +68,19 @@ Ref<const DimNode> find_again(const Table& t, const Key& key) {
 
 // ---- Making a dim -------------------------------------------------------------------------------
 
+/// Returns a quotient without remainder. Throws ArgumentError if there is a remainder.
+std::int64_t exact_quotient(const DimExpression& expression,
+                            const std::vector<std::int64_t>& lengths) {
+  std::int64_t divisor = expression.number;
+  if (lengths.size() > 1 && __builtin_mul_overflow(divisor, lengths[1], &divisor))
+    divisor = std::numeric_limits<std::int64_t>::max();
+  if (lengths[0] == 0) return 0;
+  if (divisor == 0 || lengths[0] % divisor)
+    throw ArgumentError(str("Dim ", text_of(expression), ": ", lengths[0], " is no multiple of ",
+                            divisor, "; to round, divide by a number"));
+  return lengths[0] / divisor;
+}
+
 /// Returns the result for one length of each operand; -1 if it does not fit into 64 bits.
 std::int64_t value_of(const DimExpression& expression, const std::vector<std::int64_t>& lengths) {
   const std::int64_t n = expression.number, first = lengths[0];
@@ -75,9 +91,13 @@ std::int64_t value_of(const DimExpression& expression, const std::vector<std::in
         if (__builtin_add_overflow(result, length, &result)) return -1;
       return result;
     case DimOperation::difference:
-      return std::max<std::int64_t>(first - n, 0);
+      return std::max<std::int64_t>(first - (lengths.size() > 1 ? lengths[1] : n), 0);
     case DimOperation::product:
-      return __builtin_mul_overflow(first, n, &result) ? -1 : result;
+      for (const std::int64_t length : lengths)
+        if (__builtin_mul_overflow(result, length, &result)) return -1;
+      return result;
+    case DimOperation::quotient:
+      return exact_quotient(expression, lengths);
     case DimOperation::floor:
       return first / n;
     default:
@@ -188,6 +208,49 @@ Dim sum_of(Dims terms, std::int64_t number) {
   return computed({DimOperation::sum, std::move(terms), number});
 }
 
+Dim product_of(Dims factors, std::int64_t number) {
+  if (factors.empty()) return number;
+  if (factors.size() == 1 && number == 1) return factors[0];
+  return computed({DimOperation::product, std::move(factors), number});
+}
+
+/// The terms of a sum or the factors of a product: dims with names, and a number.
+struct Terms {
+  Dims dims;
+  std::int64_t number;
+};
+
+/// Returns the terms of a dim: those of a sum, or the dim itself.
+Terms terms_of(const Dim& dim) {
+  if (!dim.is_named()) return {{}, dim.size()};
+  const DimExpression* sum = as(dim, DimOperation::sum);
+  return sum ? Terms{sum->operands, sum->number} : Terms{{dim}, 0};
+}
+
+/// Returns the factors of a dim: those of a product, or the dim itself.
+Terms factors_of(const Dim& dim) {
+  if (!dim.is_named()) return {{}, dim.size()};
+  const DimExpression* product = as(dim, DimOperation::product);
+  return product ? Terms{product->operands, product->number} : Terms{{dim}, 1};
+}
+
+/// Removes the dims that both lists have from both.
+void cancel(Dims& a, Dims& b) {
+  Dims rest;
+  for (const Dim& dim : a) {
+    if (const auto same = std::find(b.begin(), b.end(), dim); same != b.end())
+      b.erase(same);
+    else
+      rest.push_back(dim);
+  }
+  a = std::move(rest);
+}
+
+std::int64_t checked_product(std::int64_t a, std::int64_t b, const Dim& dim) {
+  if (__builtin_mul_overflow(a, b, &a)) refuse_length(str(dim), 64);
+  return a;
+}
+
 /// Returns the dim, or its symbol while tracing. Throws ArgumentError for an undefined dim.
 Dim operand(const Dim& dim) {
   if (dim.is_undefined())
@@ -196,29 +259,6 @@ Dim operand(const Dim& dim) {
 }
 
 }  // namespace
-
-std::string text_of(const DimExpression& expression) {
-  std::string text;
-  for (const Dim& dim : expression.operands) {
-    const DimExpression* inner = expression_of(dim);
-    text += (text.empty() ? "" : "+") + (inner ? text_of(*inner) : dim.name());
-  }
-  const std::int64_t n = expression.number;
-  const DimExpression* inner = expression_of(expression.operands[0]);
-  const bool is_sum = inner && inner->operation <= DimOperation::difference;
-  switch (expression.operation) {
-    case DimOperation::sum:
-      return n ? str(text, '+', n) : text;
-    case DimOperation::difference:
-      return str(text, '-', n);
-    case DimOperation::product:
-      return is_sum ? str('(', text, ")*", n) : str(text, '*', n);
-    case DimOperation::floor:
-      return is_sum ? str('(', text, ")/", n) : str(text, '/', n);
-    default:
-      return str("ceildiv(", text, ',', n, ')');
-  }
-}
 
 Dim recompute(const DimExpression& expression, const Dims& operands) {
   const std::int64_t n = expression.number;
@@ -229,9 +269,16 @@ Dim recompute(const DimExpression& expression, const Dims& operands) {
       return dim_plus(result, n);
     }
     case DimOperation::difference:
-      return dim_plus(operands[0], -n);
-    case DimOperation::product:
-      return dim_times(operands[0], n);
+      return operands.size() > 1 ? operands[0] - operands[1] : dim_plus(operands[0], -n);
+    case DimOperation::product: {
+      Dim result = operands[0];
+      for (std::size_t i = 1; i < operands.size(); ++i) result = result * operands[i];
+      return dim_times(result, n);
+    }
+    case DimOperation::quotient: {
+      const Dim divisor = operands.size() > 1 ? dim_times(operands[1], n) : Dim(n);
+      return operands[0] / divisor;
+    }
     case DimOperation::floor:
       return dim_over(operands[0], n);
     default:
@@ -272,6 +319,8 @@ Dim dim_plus(const Dim& dim, std::int64_t n) {
   if (sum && sum->number >= less) return sum_of(sum->operands, sum->number - less);
   if (sum && sum->number) return dim_plus(sum_of(sum->operands, 0), sum->number - less);
   const DimExpression* difference = as(d, DimOperation::difference);
+  if (difference && difference->operands.size() > 1)  // (a - b) - n is a - (b + n)
+    return difference->operands[0] - dim_plus(difference->operands[1], less);
   if (difference)
     less = less > kMaxSize - difference->number ? kMaxSize : less + difference->number;
   return computed({DimOperation::difference, difference ? difference->operands : Dims{d}, less});
@@ -305,6 +354,85 @@ Dim operator+(const Dim& a, const Dim& b) {
   return sum_of(std::move(terms), number);
 }
 
+namespace {
+
+/// Throws ArgumentError if a plain size stands before a dim with a name. operation: its sign.
+void check_named(const Dim& a, const Dim& b, char operation) {
+  if (!a.is_named() && b.is_named())
+    throw ArgumentError(str("Dim ", a, ' ', operation, ' ', b, ": ", a,
+                            " is a plain size; give it a name, as in Dim(\"all\", ", a, ')'));
+}
+
+}  // namespace
+
+Dim operator-(const Dim& a, const Dim& b) {
+  Dim left = operand(a), right = operand(b);
+  if (is_unknown(left) || is_unknown(right)) return Dim::unknown();
+  if (!right.is_named()) return dim_minus(left, right.size());
+  check_named(left, right, '-');
+  const DimExpression* difference = as(left, DimOperation::difference);
+  if (difference) {  // (a - b) - c is a - (b + c)
+    right = difference->operands.size() > 1 ? difference->operands[1] + right
+                                            : dim_plus(right, difference->number);
+    left = difference->operands[0];
+  }
+  Terms from = terms_of(left), less = terms_of(right);
+  cancel(from.dims, less.dims);
+  // If nothing with a name is left, the terms stay, because a number has no name.
+  if (from.dims.empty()) return computed({DimOperation::difference, {left, right}});
+  const std::int64_t both = std::min(from.number, less.number);
+  left = sum_of(std::move(from.dims), from.number - both);
+  if (less.dims.empty()) return dim_minus(left, less.number - both);
+  return computed(
+      {DimOperation::difference, {left, sum_of(std::move(less.dims), less.number - both)}});
+}
+
+Dim operator*(const Dim& a, const Dim& b) {
+  const Dim left = operand(a), right = operand(b);
+  if (is_unknown(left) || is_unknown(right)) return Dim::unknown();
+  if (!right.is_named()) return dim_times(left, right.size());
+  if (!left.is_named()) return dim_times(right, left.size());
+  Terms factors = factors_of(left);
+  const Terms more = factors_of(right);
+  factors.dims.insert(factors.dims.end(), more.dims.begin(), more.dims.end());
+  return product_of(std::move(factors.dims), checked_product(factors.number, more.number, left));
+}
+
+Dim operator/(const Dim& a, const Dim& b) {
+  Dim left = operand(a), right = operand(b);
+  if (is_unknown(left) || is_unknown(right)) return Dim::unknown();
+  check_named(left, right, '/');
+  if (const DimExpression* quotient = as(left, DimOperation::quotient)) {  // (a/b)/c is a/(b*c)
+    right = dim_times(right, quotient->number);
+    if (quotient->operands.size() > 1) right = quotient->operands[1] * right;
+    left = quotient->operands[0];
+  }
+  if (!right.is_named() && right.size() == 1) return left;
+  if (!left.is_named() && left.size() == 0) return left;
+  if (!left.is_named() || (!right.is_named() && right.size() == 0)) {
+    const std::int64_t by = right.size();
+    if (by ? left.size() % by : 1)
+      throw ArgumentError(str("Dim ", left, " / ", right, ": ", left, " is no multiple of ", right,
+                              "; to round, divide by a number"));
+    return left.size() / by;
+  }
+  Terms from = factors_of(left), by = factors_of(right);
+  const Dims all = from.dims;
+  cancel(from.dims, by.dims);
+  if (from.dims.empty()) {  // a number has no name: the factors stay
+    from.dims = all;
+    by.dims = factors_of(right).dims;
+  }
+  if (const std::int64_t shared = std::gcd(from.number, by.number); shared > 1) {
+    from.number /= shared;
+    by.number /= shared;
+  }
+  left = product_of(std::move(from.dims), from.number);
+  if (by.dims.empty() && by.number == 1) return left;
+  if (by.dims.empty()) return computed({DimOperation::quotient, {left}, by.number});
+  return computed({DimOperation::quotient, {left, product_of(std::move(by.dims), 1)}, by.number});
+}
+
 Dim dim_times(const Dim& dim, std::int64_t n) {
   const Dim d = operand(dim);
   if (n < 0) throw ArgumentError(str("Dim ", d, " * ", n, ": a size is not negative"));
@@ -315,7 +443,7 @@ Dim dim_times(const Dim& dim, std::int64_t n) {
   const std::int64_t by = product ? product->number : d.is_named() ? 1 : d.size();
   if (__builtin_mul_overflow(by, n, &number)) refuse_length(str(d, '*', n), 64);
   if (!d.is_named()) return number;
-  return computed({DimOperation::product, product ? product->operands : Dims{d}, number});
+  return product_of(product ? product->operands : Dims{d}, number);
 }
 
 namespace {
@@ -328,7 +456,7 @@ Dim divide(const Dim& dim, std::int64_t n, DimOperation how) {
   if (is_unknown(d)) return Dim::unknown();
   if (!d.is_named()) return value_of({how, {}, n}, {d.size()});
   if (const DimExpression* product = as(d, DimOperation::product))
-    if (product->number % n == 0) return dim_times(product->operands[0], product->number / n);
+    if (product->number % n == 0) return product_of(product->operands, product->number / n);
   const DimExpression* quotient = as(d, how);
   std::int64_t number = n;
   if (quotient && __builtin_mul_overflow(quotient->number, n, &number)) refuse_length(str(d), 64);

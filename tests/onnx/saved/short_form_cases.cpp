@@ -160,12 +160,17 @@ void add_places(std::vector<SavedCase>& cases) {
   const Dim time("time", scalar(5)), batch("batch", 2), length("length", tensor({4, 2}, {batch}));
   cases.push_back(saved_case(
       "arithmetic of dims",
-      [](const Tensor& x, const Tensor& y) {
-        const Dim time = x.dim("time"), length = y.dim("length");
+      [](const Tensor& x, const Tensor& y, const Tensor& z) {
+        const Dim time = x.dim("time"), length = y.dim("length"), steps = z.dim("steps");
         return std::tuple{zeros({time + 2}),
                           zeros({time - 1}),
                           zeros({time * 2}),
                           zeros({ceildiv(time, 2)}),
+                          zeros({time - steps}),
+                          zeros({time * steps * 2}),
+                          zeros({time * 4 / (steps * 2)}),
+                          mask(length - steps),
+                          mask(length * steps),
                           pad(x, time, 1, 1, 0, time + 2),
                           slice(y, length, 1, {}, length - 1),
                           pad(y, length, 0, 1, 9, length + 1),
@@ -173,7 +178,8 @@ void add_places(std::vector<SavedCase>& cases) {
                           concat({y, y}, length),
                           reverse(y, length)};
       },
-      std::tuple{ones({time}), tensor({1., 2., 3., 4., 5., 6., 0., 0.}, {batch, length})}));
+      std::tuple{ones({time}), tensor({1., 2., 3., 4., 5., 6., 0., 0.}, {batch, length}),
+                 ones({Dim("steps", scalar(2))})}));
   const Dim row("row", 2), column("column", 6), part("part", 3), half("half", 2), one("one", 1);
   cases.push_back(saved_case(
       "merged and split dims",
