@@ -41,10 +41,18 @@ TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
 Tensor truncates_at(const ScanSpec& spec, const ScanPlan& plan, const Tensor& position);
 /// Returns the name of the dim that a loop with these ys makes; empty for a plain one.
 std::string name_of_made_dim(const ScanPlan& plan, const TreeLeaves& ys);
+/// A leaf of y, and its axes with dims that an iteration makes (varying_ys.h).
+struct VaryingY {
+  std::size_t leaf;
+  std::vector<int> axes;
+};
+using VaryingYs = std::vector<VaryingY>;
+
 /// Returns the types of y if no iteration ran: the template's, or the types of a body that is
-/// recorded and discarded.
-TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule);
-/// Throws because ys have a dim that differs between iterations, so they cannot be stacked.
+/// recorded and discarded. varying: receives the leaves whose dims an iteration makes, unless null.
+TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule,
+                       VaryingYs* varying = nullptr);
+/// Throws because ys have a dim that differs between iterations and cannot be stacked.
 [[noreturn]] void refuse_dim_of_body(const ScanPlan& plan, const TensorType& y, const Dim& dim);
 /// Returns the dims of the elements of arrays in a state. Entries share the elements, so finished
 /// entries see them unchanged.

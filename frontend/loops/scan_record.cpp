@@ -12,6 +12,7 @@
 #include "reel/frontend/loops/loop_policy.h"
 #include "reel/frontend/loops/scan_leaves.h"
 #include "reel/frontend/loops/state/growing_dim_state.h"
+#include "reel/frontend/loops/varying_ys.h"
 #include "reel/frontend/tree/tree.h"
 
 namespace reel {
@@ -20,8 +21,9 @@ namespace {
 struct RecordedBody {
   Ref<Graph> graph;
   Tensors captured;
-  TreeLeaves ys;  // has the types of the body's promises
-  DimEnv dims;    // dims of the body, and the same dims outside
+  TreeLeaves ys;      // has the types of the body's promises
+  DimEnv dims;        // dims of the body, and the same dims outside
+  VaryingYs varying;  // leaves of ys that the graph returns as body_terms()
 };
 
 /// A scan while it is being recorded.
@@ -57,7 +59,7 @@ class ScanRecording {
                                    in_iteration(0, plan_.what, [&] { return spec_.cond(state); }));
   }
   void cut_gradients(TreeLeaves& state, const Tensor& position) const;
-  void check_dims_of(const TreeLeaves& ys, const Graph& graph) const;
+  bool learns_varying(const TreeLeaves& ys, const Graph& graph);
 
   const ScanSpec& spec_;
   const ScanPlan& plan_;
@@ -65,6 +67,7 @@ class ScanRecording {
   FormalState formal_;
   RandomScope random_;
   bool prints_ = false;  ///< true: the body prints, and needs to know the running entries
+  VaryingYs varying_;    ///< ys with dims of another size in every iteration
 };
 
 std::optional<RecordedBody> ScanRecording::try_body() {
@@ -113,23 +116,76 @@ std::optional<RecordedBody> ScanRecording::try_body() {
     random_.begin(position + 1, 1);
     outputs.push_back(logical_and(active, eval_condition(state)));
   }
-  for (const Tensor& y : tensors_of(result.ys)) outputs.push_back(y);
+  for (std::size_t i = 0; i < result.ys.size(); ++i) {
+    if (result.ys[i].kind != TreeLeaf::Kind::tensor) continue;
+    const Tensor& y = result.ys[i].tensor;
+    const VaryingY* const varying = find_varying(varying_, i);
+    const Tensors terms = varying ? body_terms(y, *varying, plan_.entry_dims) : Tensors{y};
+    outputs.insert(outputs.end(), terms.begin(), terms.end());
+  }
   result.graph = finish_part(builder, outputs);
   result.captured = builder.captured();
   result.dims = builder.dims_outside();
-  check_dims_of(result.ys, *result.graph);
+  if (learns_varying(result.ys, *result.graph)) return std::nullopt;
+  result.varying = varying_;
   return result;
 }
 
-void ScanRecording::check_dims_of(const TreeLeaves& ys, const Graph& graph) const {
+/// Notes the ys with dims that an iteration makes. Returns true if some of them are new: the
+/// recording must then be discarded and made again.
+bool ScanRecording::learns_varying(const TreeLeaves& ys, const Graph& graph) {
   DimChanges formal;
   for (const Dim& dim : formal_.formal()) formal.add(dim, Dim("any", 0));
-  for (const TreeLeaf& leaf : ys) {
-    if (leaf.kind != TreeLeaf::Kind::tensor) continue;
-    for (const Dim& dim : leaf.tensor.dims())
-      if (dim.is_named() && (formal.affects(dim) || makes_dim(graph, dim)))
-        refuse_dim_of_body(plan_, leaf.tensor.type(), dim);
+  bool is_new = false;
+  for (std::size_t i = 0; i < ys.size(); ++i) {
+    if (ys[i].kind != TreeLeaf::Kind::tensor) continue;
+    const TensorType& y = ys[i].tensor.type();
+    for (int axis = 0; axis < y.rank(); ++axis) {
+      const Dim& dim = y.dims()[static_cast<std::size_t>(axis)];
+      if (!dim.is_named() || !(formal.affects(dim) || makes_dim(graph, dim))) continue;
+      if (spec_.return_tensor_arrays)
+        throw ShapeError(str(plan_.what, ": y is ", y, ", whose dim ", dim,
+                             " has another size in every iteration, but elements of a TensorArray "
+                             "in a trace have one type; without return_tensor_arrays, ys are "
+                             "stacked along a ragged dim"));
+      is_new = add_varying(varying_, i, axis) || is_new;
+    }
+    if (const VaryingY* const varying = find_varying(varying_, i))
+      check_varying(plan_, y, *varying);
   }
+  return is_new;
+}
+
+/// Returns the stacks of a loop. The body returned some of them as body_terms().
+std::vector<LoopStack> stacks_of(const RecordedBody& body, const LoopStack& like) {
+  std::vector<LoopStack> result;
+  for (std::size_t i = 0; i < body.ys.size(); ++i) {
+    if (body.ys[i].kind != TreeLeaf::Kind::tensor) continue;
+    result.push_back(like);
+    const VaryingY* const varying = find_varying(body.varying, i);
+    if (!varying) continue;
+    result.back().is_list = true;
+    result.resize(result.size() + term_count(body.ys[i].tensor.type(), *varying) - 1, like);
+  }
+  return result;
+}
+
+/// Returns the ys of a loop with these stacks.
+TreeLeaves ys_of(const RecordedBody& body, std::span<const Tensor> stacks, const Dims& entry_dims,
+                 const Dim& time) {
+  TreeLeaves result = body.ys;
+  for (std::size_t i = 0, next = 0; i < result.size(); ++i) {
+    if (result[i].kind != TreeLeaf::Kind::tensor) continue;
+    Tensor& y = result[i].tensor;
+    const VaryingY* const varying = find_varying(body.varying, i);
+    const std::size_t count = varying ? term_count(y.type(), *varying) : 1;
+    const auto terms = stacks.subspan(next, count);
+    y = varying ? stack_terms(Tensors(terms.begin(), terms.end()), y.type(), *varying, entry_dims,
+                              body.dims, time)
+                : terms[0];
+    next += count;
+  }
+  return result;
 }
 
 /// Returns a list that is a constant to gradients if `cut` holds. Binds cond_op directly: the
@@ -214,7 +270,8 @@ void ScanRecording::add_inputs(LoopAttrs& attrs) const {
 
 }  // namespace
 
-TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule) {
+TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule,
+                       VaryingYs* varying) {
   RecordedBody body = ScanRecording(spec, plan, rule).record_body();
   DimEnv outside = DimEnv::renaming(body.dims);
   const Ref<const Recording> recording(new Recording(body_of(plan.what)));
@@ -222,6 +279,7 @@ TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRu
     if (leaf.kind == TreeLeaf::Kind::tensor)
       leaf.tensor =
           Tensor(allocate_promise(outside.resolve(leaf.tensor.type()), 0, 0, recording, nullptr));
+  if (varying) *varying = std::move(body.varying);
   return std::move(body.ys);
 }
 
@@ -251,13 +309,12 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
 
   Tensors initial = initial_carries(recording.formal(), spec.initial);
   for (const Tensor& hidden : recording.hidden_carries()) initial.push_back(hidden);
-  const Tensors ys = tensors_of(body.ys);
   recording.add_inputs(attrs);
   attrs.captures.resize(captures.tensors().size());
   for (const std::size_t i : kept_lengths)
     attrs.captures[static_cast<std::size_t>(attrs.body_captures[i])].fill = FinishedFill::as_is;
-  attrs.stacks.assign(ys.size(), LoopStack{.is_list = spec.return_tensor_arrays,
-                                           .dim = plan.makes_dim ? Dim() : *plan.dim});
+  attrs.stacks = stacks_of(
+      body, {.is_list = spec.return_tensor_arrays, .dim = plan.makes_dim ? Dim() : *plan.dim});
   attrs.trips.makes_dim = plan.makes_dim;
   attrs.trips.new_dim = name_of_made_dim(plan, body.ys);
   attrs.trips.is_full = !plan.makes_dim && !spec.cond && !spec.max_seq_len;
@@ -275,8 +332,8 @@ ScanResult record_scan(const ScanSpec& spec, const ScanPlan& plan) {
 
   ScanResult result;
   result.state = recording.formal().result(outputs);
-  result.ys = with_tensors(body.ys, Tensors(results.stacks.begin(), results.stacks.end()));
   result.dim = plan.makes_dim ? results.token->dims()[1] : *plan.dim;
+  result.ys = ys_of(body, results.stacks, plan.entry_dims, result.dim);
   return result;
 }
 

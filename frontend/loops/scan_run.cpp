@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "reel/core/dims/dim_facts.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/loop/entries.h"
 #include "reel/core/ops/loop/iteration_error.h"
@@ -10,10 +11,10 @@
 #include "reel/core/ops/shape/join.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/runtime/detect_nan.h"
-#include "reel/core/types/dim_expression.h"
 #include "reel/frontend/loops/scan_leaves.h"
 #include "reel/frontend/loops/state/finished_capture_view.h"
 #include "reel/frontend/loops/state/growing_dim_state.h"
+#include "reel/frontend/loops/varying_ys.h"
 
 namespace reel {
 namespace {
@@ -28,6 +29,7 @@ class EagerScan {
               StateRule::Asks::nothing),
         state_(as_own_values(spec.initial)),
         frozen_(rule_, {}, plan.entry_dims) {
+    slices_begin_ = next_block_id();
     for (const Tensor& x : plan.xs) slices_.push_back(unstack_shown(x, 0));
     limit_ = plan.bound.is_defined() ? plan.bound.item<std::int64_t>() : INT64_MAX;
     for (const Tensors& slices : slices_)
@@ -97,9 +99,10 @@ class EagerScan {
       after_iteration(trips_, plan_.what, [&] {
         result.state = own_state(rule_.checked(std::move(result.state)), begin);
         note_changes(result.state);
-        check_dims_of(result.y);
+        note_varying(result.y);
+        const TreeLeaves first = has_y_ ? first_for(result.y) : TreeLeaves();
         result.y = own_terms(
-            checked_ys(spec_, plan_, std::move(result.y), has_y_ ? &first_y_ : nullptr), begin);
+            checked_ys(spec_, plan_, std::move(result.y), has_y_ ? &first : nullptr), begin);
       });
     };
     if (has_finished) {
@@ -128,6 +131,7 @@ class EagerScan {
     }
     state_ = std::move(result.state);
     terms_.push_back(tensors_of(result.y));
+    running_.push_back(has_finished ? running : Tensor());
     ++trips_;
   }
 
@@ -167,44 +171,64 @@ class EagerScan {
         changing_.push_back(i);
     if (changing_.size() != known) frozen_ = GrowingDimState(rule_, changing_, plan_.entry_dims);
   }
-  /// Refuses a dim of y if its size may differ between iterations: a dim that the body makes, or a
-  /// changing Dim of the state. A dim from outside that the state passes on is allowed, because it
-  /// is the same in every iteration.
-  void check_dims_of(const TreeLeaves& ys) const {
+  /// Notes dims of y whose size may differ between iterations: a dim that the body makes, or a
+  /// changing Dim of the state. A dim from outside that the state passes on is the same in every
+  /// iteration.
+  void note_varying(const TreeLeaves& ys) {
     DimChanges changing;
     for (const std::size_t i : changing_) changing.add(state_[i].dim, Dim("any", 0));
-    const auto is_of_state = [&](const Dim& dim) {
-      return std::any_of(changing_.begin(), changing_.end(),
-                         [&](std::size_t i) { return state_[i].dim == dim; });
-    };
     for (std::size_t i = 0; i < ys.size(); ++i) {
       if (ys[i].kind != TreeLeaf::Kind::tensor || !ys[i].tensor.is_defined()) continue;
-      for (const Dim& dim : ys[i].tensor.dims()) {
+      const TensorType& y = ys[i].tensor.type();
+      for (int axis = 0; axis < y.rank(); ++axis) {
+        const Dim& dim = y.dims()[static_cast<std::size_t>(axis)];
         const bool may_stay = has_y_ ? has_dim(first_y_, i, dim) : is_of_state(dim);
-        if ((changing.affects(dim) && !may_stay) || is_made_inside(dim))
-          refuse_dim_of_body(plan_, ys[i].tensor.type(), dim);
+        const bool is_other = has_y_ && !may_stay && dim.is_named() && is_made_from_lengths(dim);
+        if ((changing.affects(dim) && !may_stay) || is_other || is_made_inside(dim))
+          add_varying(varying_, i, axis);
       }
+      if (const VaryingY* const varying = find_varying(varying_, i))
+        check_varying(plan_, y, *varying);
     }
+  }
+  bool is_of_state(const Dim& dim) const {
+    return std::any_of(changing_.begin(), changing_.end(),
+                       [&](std::size_t i) { return state_[i].dim == dim; });
+  }
+  /// Returns y of the first iteration with dims of this iteration in the place of varying ones.
+  /// Puts the axes of such ys into the order of the first iteration.
+  TreeLeaves first_for(TreeLeaves& ys) const {
+    TreeLeaves first = first_y_;
+    for (const VaryingY& varying : varying_) {
+      const std::size_t i = varying.leaf;
+      if (i >= ys.size() || i >= first.size() || !ys[i].tensor.is_defined() ||
+          !first[i].tensor.is_defined())
+        continue;
+      Tensor& y = ys[i].tensor;
+      y = in_order_of_first(y, first[i].tensor.type(), varying);
+      if (differs_in_varying(y.type(), first[i].tensor.type(), varying)) first[i].tensor = y;
+    }
+    return first;
   }
   static bool has_dim(const TreeLeaves& ys, std::size_t leaf, const Dim& dim) {
     return leaf < ys.size() && ys[leaf].kind == TreeLeaf::Kind::tensor &&
            contains(ys[leaf].tensor.dims(), dim);
   }
-  /// True if the dim was made inside the loop. A dim computed inside from outer dims is the same in
-  /// every iteration, so it does not count.
+  /// True if the dim was made inside the loop, of lengths that a slice of xs may have. A dim
+  /// computed inside from outer dims is the same in every iteration, so it does not count.
   bool is_made_inside(const Dim& dim) const {
     if (const DimExpression* expression = expression_of(dim))
       return std::any_of(expression->operands.begin(), expression->operands.end(),
                          [&](const Dim& of) { return is_made_inside(of); });
     return dim.is_named() && dim.node()->lengths &&
-           is_id_since(dim.node()->lengths->id, loop_begin_) &&
+           is_id_since(dim.node()->lengths->id, slices_begin_) &&
            !(thread_mode.entries && thread_mode.entries->shows(dim));
   }
 
   ScanResult finish() {
     ScanResult result;
     result.state = as_own_values(state_);
-    if (!has_y_ && spec_.has_ys) first_y_ = abstract_ys(spec_, plan_, rule_);
+    if (!has_y_ && spec_.has_ys) first_y_ = abstract_ys(spec_, plan_, rule_, &varying_);
     const std::string name = name_of_made_dim(plan_, first_y_);
     if (!plan_.makes_dim)
       result.dim = plan_.dim ? *plan_.dim : Dim(trips_);
@@ -214,23 +238,36 @@ class EagerScan {
       result.dim = Dim(name, reached_);
     else
       result.dim = Dim(name, scalar(trips_, i32));
-    if (spec_.is_reverse) std::reverse(terms_.begin(), terms_.end());
+    if (spec_.is_reverse) {
+      std::reverse(terms_.begin(), terms_.end());
+      std::reverse(running_.begin(), running_.end());
+    }
     result.ys = first_y_;
     std::size_t place = 0;
-    for (TreeLeaf& leaf : result.ys) {
-      if (leaf.kind != TreeLeaf::Kind::tensor) continue;
+    for (std::size_t i = 0; i < result.ys.size(); ++i) {
+      if (result.ys[i].kind != TreeLeaf::Kind::tensor) continue;
+      Tensor& y = result.ys[i].tensor;
+      const TensorType first = y.type();
       Tensors column;
       for (const Tensors& terms : terms_) column.push_back(terms[place]);
       ++place;
-      leaf.tensor = spec_.return_tensor_arrays ? as_array(leaf.tensor.type(), column)
-                                               : stacked(leaf.tensor.type(), column, result.dim);
+      const VaryingY* const varying = find_varying(varying_, i);
+      if (spec_.return_tensor_arrays)
+        y = as_array(first, column);
+      else
+        y = varying ? stack_varying(plan_, column, running_, first, *varying, result.dim)
+                    : stacked(first, column, result.dim);
     }
     return result;
   }
 
   static Tensor as_array(const TensorType& element, const Tensors& column) {
     Tensor list = list_new(element, 0);
-    for (const Tensor& element : column) list = list_push(std::move(list), element);
+    for (const Tensor& y : column) {
+      // The type of a list has the dims of its last element.
+      if (y.type() != list.type().element()) list = list_of_type(list, y.type().as_list());
+      list = list_push(std::move(list), y);
+    }
     return list;
   }
   static Tensor stacked(const TensorType& y, const Tensors& column, const Dim& dim) {
@@ -257,9 +294,11 @@ class EagerScan {
   GrowingDimState frozen_;             // the leaves that have these Dims
   FilledCaptures filled_captures_;
   bool has_y_ = false;
+  VaryingYs varying_;  // ys with dims of another size in every iteration
   std::vector<Tensors> slices_, terms_;
+  Tensors running_;  // the running entries of each iteration, if some have finished
   Tensor reached_;
-  std::uint64_t loop_begin_ = 0;
+  std::uint64_t slices_begin_ = 0, loop_begin_ = 0;
   std::int64_t limit_ = 0, trips_ = 0;
 };
 

@@ -140,9 +140,8 @@ void check_names(const ScanSpec& spec, const ScanPlan& plan, const TreeLeaves& y
 
 void refuse_dim_of_body(const ScanPlan& plan, const TensorType& y, const Dim& dim) {
   throw ShapeError(str(plan.what, ": y is ", y, ", whose dim ", dim,
-                       " is made in the body and may ",
-                       "have another size in every iteration, so ys cannot be stacked; give y a ",
-                       "Dim from outside of the body, or one of a fixed size"));
+                       " has another size in every iteration; give it lengths, as in Dim(\"",
+                       dim.name(), "\", count), or a Dim from outside of the body"));
 }
 
 TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
