@@ -65,6 +65,10 @@ class GraphBuilder {
   /// Declares the dims of entries that finish one by one in this loop body. Dims from outside with
   /// a length per entry become symbols here, because finished entries see other dims.
   void set_entry_dims(const Dims& dims) { entry_dims_ = dims; }
+  /// Returns true if this is the body of a loop whose entries finish one by one, or lies in one.
+  bool is_in_entries() const {
+    return !entry_dims_.empty() || (outer() && outer()->is_in_entries());
+  }
   /// Returns the dims outside the body for these symbols.
   DimEnv dims_outside() const;
   /// Returns the symbol of a dim, and marks it as named by the code although it is an argument's

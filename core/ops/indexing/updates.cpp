@@ -148,13 +148,20 @@ Tensor set_rows(const std::string& function, Tensor x, const Tensor& index, cons
   return put_rows(std::move(x), numbers, reshape(value, sizes_of_value), axis + 1);
 }
 
+/// Bodies of loops choose element by element in tensors with fewer elements than this.
+constexpr std::int64_t kMinElementsOfRows = 8192;
+
 /// Returns true if the index names one place for each element of the axes before `axis`, and the
-/// rows may be written by their numbers. In bodies of loops an element-wise choice stays on the
-/// rows of the loop, which numbers over all rows do not.
+/// rows are to be written by their numbers, in place. In bodies of loops this is so for large
+/// tensors only: an element-wise choice is fused with other ops, and stays on the rows of the loop,
+/// which numbers over all rows do not. Entries that finish one by one are chosen in any case.
 bool is_index_of_leading(const Tensor& x, const Tensor& index, int axis) {
   const GraphBuilder* builder = thread_mode.builder;
-  if ((builder && builder->outer()) || thread_mode.entries || x.type().is_ragged()) return false;
+  if (thread_mode.entries || x.type().is_ragged()) return false;
   if (!is_known(x) || index.rank() != axis || !axis) return false;
+  if (builder && builder->outer() &&
+      (builder->is_in_entries() || x.type().numel() < kMinElementsOfRows))
+    return false;
   return std::equal(index.dims().begin(), index.dims().end(), x.dims().begin());
 }
 

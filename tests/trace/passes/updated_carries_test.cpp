@@ -208,5 +208,61 @@ TEST_F(UpdatedCarriesTest, ATableThatIsTrainedInALoop) {
   EXPECT_NE(f.explain().find("updated in place: 3 x f32[6,3]\n"), std::string::npos) << f.explain();
 }
 
+/// Writes one place of each row of a table in each iteration, as a cache of keys does.
+Tensor filled(const Tensor& table, const Tensor& xs) {
+  const Dim batch = table.dims()[0], positions = table.dims()[1], time = xs.dims()[0];
+  const auto body = [=](const Tensor& i, const Tensor& x, const Tensor& h) {
+    const Tensor at = range(batch) * 3 + i;
+    const Tensor before = gather(h, at, positions);
+    return std::pair{before, set_at(h, at, x + before, positions)};
+  };
+  const auto [ys, last, dim] =
+      scan(Scan{.spatial_dim = time, .initial = table, .xs = xs, .body = body});
+  return sum(square(last)) + sum(ys);
+}
+
+TEST(UpdatedPlacesTest, OnePlaceOfEachRowIsWrittenInPlace) {
+  manual_seed(2);
+  const Dim batch("batch", 2), time("time", 5), width("width", 4);
+  for (const int size : {64, 2048}) {
+    const Dim positions("positions", size);
+    const Tensor table = random_normal({batch, positions, width});
+    const Tensor xs = random_normal({time, batch, width});
+    const std::vector<float> before = table.to_vector<float>();
+    const auto f = jit(filled);
+    expect_all_close(f(table, xs), filled(table, xs), 1e-3);
+    EXPECT_EQ(table.to_vector<float>(), before);
+    const bool is_in_place = f.explain().find("updated in place: f32[") != std::string::npos;
+    EXPECT_EQ(is_in_place, size == 2048) << f.explain();  // small ones are chosen by element
+    const auto gradients = [](const Tensor& table, const Tensor& xs) {
+      return grad([](const std::pair<Tensor, Tensor>& in) { return filled(in.first, in.second); })(
+          std::pair{table, xs});
+    };
+    const auto [of_table, of_xs] = gradients(table, xs);
+    const auto [jitted_table, jitted_xs] = jit(gradients)(table, xs);
+    expect_all_close(jitted_table, of_table, 1e-4);
+    expect_all_close(jitted_xs, of_xs, 1e-4);
+    // Places that no iteration writes have the gradient of their own square.
+    expect_all_close(gather(of_table, scalar(30), positions), gather(table, scalar(30), positions) * 2);
+  }
+}
+
+TEST(UpdatedPlacesTest, PlacesOutOfRangeAreErrorsInLoops) {
+  const Dim batch("batch", 2), time("time", 3), width("width", 4), positions("positions", 2048);
+  const auto f = jit([=](const Tensor& table, const Tensor& at) {
+    return scan(Scan{.spatial_dim = time,
+                     .initial = table,
+                     .xs = at,
+                     .body =
+                         [=](const Tensor& at, const Tensor& h) {
+                           return std::pair{None{}, set_at(h, at, 1.f, positions)};
+                         }})
+        .state;
+  });
+  const Tensor table = zeros({batch, positions, width});
+  expect_values(sum(f(table, tensor({0, 1, -1, 2047, 5, -2048}, {time, batch}))), {4 * 6});
+  EXPECT_THROW(f(table, tensor({0, 1, 2048, 0, 0, 0}, {time, batch})), IndexError);
+}
+
 }  // namespace
 }  // namespace reel
