@@ -48,6 +48,7 @@
 #include "reel/frontend/losses/edit_distance.h"
 #include "reel/frontend/losses/losses.h"
 #include "reel/frontend/losses/metrics.h"
+#include "reel/frontend/losses/transducer_loss.h"
 #include "reel/frontend/optimisers/adagrad.h"
 #include "reel/frontend/optimisers/adam.h"
 #include "reel/frontend/optimisers/clip.h"

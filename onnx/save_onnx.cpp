@@ -6,6 +6,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/graph/passes/inline_checkpointed.h"
+#include "reel/core/ops/alignments/alignments.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/runtime/no_memory.h"
 #include "reel/frontend/files/replace_file.h"
@@ -232,6 +233,8 @@ std::string detail::bytes_of_function(FunctionToSave function, const SaveOnnxOpt
     TracedFunction traced(options.name, run, explain);
     // ONNX has no policies for memory. They change no values.
     const LoopPoliciesOff policies_off;
+    // ONNX has no ops for alignments.
+    const AlignmentOpsOff alignment_ops_off;
     traced(function.type, function.arguments, function.function, function.dynamic);
     return exported::bytes_of_model(result);
   });

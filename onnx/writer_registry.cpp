@@ -9,6 +9,7 @@ constexpr const char* kUnderPolicy =
     "residuals are computed again; leave checkpoint and swap_memory out for ONNX";
 constexpr const char* kUneven = "a TensorArray with elements of different sizes";
 constexpr const char* kUnranked = "a state of a loop that changes its rank";
+constexpr const char* kAlignments = "losses are saved as scans";
 constexpr const char* kWindows = "the gradient of max_pool";
 constexpr const char* kOfPlans = "made by passes of plans only";
 
@@ -24,6 +25,10 @@ const Refused kRefused[] = {
     {"ensure_shape_unranked", kUnranked},
     {"stack_unranked", kUnranked},
     {"slice_unranked", kUnranked},
+    {"ctc", kAlignments},
+    {"ctc_grad", kAlignments},
+    {"transducer", kAlignments},
+    {"transducer_grad", kAlignments},
     {"window_put", kWindows},
     {"window_take", kWindows},
     {"fused", kOfPlans},

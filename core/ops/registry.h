@@ -17,6 +17,7 @@ std::span<const Op* const> product_ops();
 std::span<const Op* const> convolution_ops();
 std::span<const Op* const> window_max_ops();
 std::span<const Op* const> transform_ops();
+std::span<const Op* const> alignment_ops();
 std::span<const Op* const> creation_ops();
 std::span<const Op* const> shape_ops();
 std::span<const Op* const> join_ops();

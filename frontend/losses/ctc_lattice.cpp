@@ -23,8 +23,10 @@ Dims without(const Dims& dims, const Dim& one, const Dim& other) {
   return result;
 }
 
-void check_arguments(const std::string& function, const TensorType& logits,
-                     const TensorType& labels, const CtcDims& dims, std::int64_t blank) {
+}  // namespace
+
+void check_ctc_arguments(const std::string& function, const TensorType& logits,
+                         const TensorType& labels, const CtcDims& dims, std::int64_t blank) {
   if (!is_float(logits.dtype()))
     throw DTypeError(str(function, ": logits must be f32 or f64, got ", logits, "; cast them"));
   if (!is_integer(labels.dtype()))
@@ -45,10 +47,12 @@ void check_arguments(const std::string& function, const TensorType& logits,
         str(function, ": blank must be a position along ", dims.vocab, ", got ", blank));
 }
 
+namespace {
+
 /// Returns the given tensor once the arguments are checked.
 const Tensor& checked(const std::string& function, const Tensor& logits, const Tensor& labels,
                       const CtcDims& dims, std::int64_t blank) {
-  check_arguments(function, logits.type(), labels.type(), dims, blank);
+  check_ctc_arguments(function, logits.type(), labels.type(), dims, blank);
   return logits;
 }
 
@@ -57,17 +61,22 @@ const Tensor& checked(const std::string& function, const Tensor& logits, const T
 // NaN in padding would spread to its gradient through softmax; mask_padding removes it.
 CtcLattice::CtcLattice(const std::string& function, const Tensor& logits, const Tensor& labels,
                        const CtcDims& dims, std::int64_t blank)
+    : CtcLattice(mask_padding(checked(function, logits, labels, dims, blank)),
+                 checked_labels(function, labels, dims.vocab, blank), dims,
+                 dims.label_time.lengths(), blank) {}
+
+CtcLattice::CtcLattice(const Tensor& logits, const Tensor& labels, const CtcDims& dims,
+                       const Tensor& counts, std::int64_t blank)
     : dims_(dims),
-      entries_(
-          without(checked(function, logits, labels, dims, blank).dims(), dims.time, dims.vocab)),
-      labels_(checked_labels(function, labels, dims.vocab, blank)),
+      entries_(without(logits.dims(), dims.time, dims.vocab)),
+      labels_(labels),
       blank_(scalar(blank, labels.dtype())) {
   const Tensor place = range(dims.label_time);
   is_first_ = place == 0;
   before_ = maximum(place - 1, 0);
-  is_last_ = expand(place, labels.dims()) == dims.label_time.lengths() - 1;
+  is_last_ = expand(place, labels.dims()) == counts - 1;
   is_repeated_ = labels_ == gather(labels_, before_, dims.label_time);
-  log_p_ = maximum(log_softmax(mask_padding(logits), dims.vocab), kNever);
+  log_p_ = maximum(log_softmax(logits, dims.vocab), kNever);
 }
 
 CtcScores CtcLattice::none() const {

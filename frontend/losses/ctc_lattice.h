@@ -16,6 +16,10 @@ namespace reel {
 // kNever stay below it.
 inline constexpr double kNever = -1e30, kNeverBound = -1e29;
 
+/// Throws as ctc_log_likelihood. function: the public function, for errors.
+void check_ctc_arguments(const std::string& function, const TensorType& logits,
+                         const TensorType& labels, const CtcDims& dims, std::int64_t blank);
+
 /// Log-probabilities of all alignments of the frames so far, by their last symbol: label s, the
 /// blank after label s, or the blank before the first label.
 struct CtcScores {
@@ -38,6 +42,10 @@ class CtcLattice {
   /// function: the public function, for errors. Throws as ctc_log_likelihood.
   CtcLattice(const std::string& function, const Tensor& logits, const Tensor& labels,
              const CtcDims& dims, std::int64_t blank);
+  /// Requires valid arguments. counts: i32, the labels of each entry, whatever label_time's own
+  /// lengths are.
+  CtcLattice(const Tensor& logits, const Tensor& labels, const CtcDims& dims, const Tensor& counts,
+             std::int64_t blank);
 
   /// Returns the frames' log-probabilities, [..., time, vocab], at least kNever.
   const Tensor& log_p() const { return log_p_; }

@@ -24,7 +24,7 @@ constexpr const char* kInternal[] = {
     "unranked.h",         "branch_cost.h",      "loop_leaves.h",         "loop_recording.h",
     "loop_policy.h",      "scan_index.h",       "scan_leaves.h",         "scan_slices.h",
     "row_batch.h",        "optimiser_leaves.h", "stack_pushed_arrays.h", "trace_subcomputation.h",
-    "attention_stream.h", "ctc_lattice.h"};
+    "attention_stream.h", "ctc_lattice.h",      "alignment_scans.h"};
 
 /// Functions that no expression names, with the reason.
 const std::map<std::string, std::string>& not_in_expressions() {
@@ -62,6 +62,7 @@ const std::map<std::string, std::string>& not_in_expressions() {
       {"rotary", "a part of MultiHeadAttention"},
       {"alibi_slopes", "a part of MultiHeadAttention"},
       {"sinusoidal_positions", "a part of MultiHeadAttention"},
+      {"transducer_log_likelihood", "a part of transducer_loss"},
       {"ctc_alignment", "maxima in two scans; tests/frontend/losses/ctc_alignment_test.cpp"},
       {"edit_distance", "integers; tests/frontend/losses/edit_distance_test.cpp"},
       {"label_error_rate", "sums of edit_distance"},

@@ -24,7 +24,7 @@ std::span<const Op* const> all_ops() {
           label_ops,       list_part_ops,  whole_list_ops, packed_ops,      checkpointed_ops,
           row_ops,         row_number_ops, sparse_ops,     sum_blocks_ops,  zero_unless_ops,
           linear_scan_ops, check_ops,      unranked_ops,   convolution_ops, window_max_ops,
-          transform_ops})
+          transform_ops,   alignment_ops})
       for (const Op* op : family()) list->push_back(op);
     return *list;
   }();

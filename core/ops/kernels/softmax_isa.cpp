@@ -341,12 +341,23 @@ void log_softmax(const void* from, void* to, const Reduced& s) {
   });
 }
 
+template <class T>
+void scaled_shares(const void* from, void* to, std::int64_t n, double normaliser, double factor) {
+  const T* const x = static_cast<const T*>(from);
+  T* const out = static_cast<T*>(to);
+  const Vector<T> m(static_cast<T>(normaliser)), scale(static_cast<T>(factor));
+  each_vector<T>(n, [&](std::int64_t j, auto load, auto store) {
+    store(out + j, share(load(x + j), m) * scale);
+  });
+}
+
 }  // namespace
 
 constinit const SoftmaxTable softmaxes{
     .logsumexp = {logsumexp<float>, logsumexp<double>},
     .softmax = {softmax<float>, softmax<double>},
     .log_softmax = {log_softmax<float>, log_softmax<double>},
+    .scaled_shares = {scaled_shares<float>, scaled_shares<double>},
 };
 
 }  // namespace reel::REEL_ISA

@@ -14,6 +14,10 @@ namespace reel {
 struct SoftmaxTable {
   ReductionLoop logsumexp[2];
   ReductionLoop softmax[2], log_softmax[2];
+  /// Writes factor · exp(x - normaliser) of n elements; 0 for x = -inf. Requires x <= normaliser,
+  /// except for rounding.
+  void (*scaled_shares[2])(const void* x, void* out, std::int64_t n, double normaliser,
+                           double factor);
 };
 
 REEL_DECLARE_TABLES(SoftmaxTable, softmaxes)

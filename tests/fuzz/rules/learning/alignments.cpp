@@ -4,6 +4,7 @@
 
 #include "reel/frontend/loops/backtrack.h"
 #include "reel/frontend/losses/ctc_loss.h"
+#include "reel/frontend/losses/transducer_loss.h"
 #include "reel/tests/fuzz/program/families.h"
 #include "reel/tests/fuzz/program/slices.h"
 #include "reel/tests/fuzz/program/typing.h"
@@ -41,6 +42,19 @@ Rules alignment_rules() {
                        slice(1 + mod(argmax(cos(3.0 * a), axis), n - 1), to, 0, 2, spelled);
                    return ctc_loss(a, labels, {to, labels.dim("labels"), Dims(dims)[1]},
                                    {.zero_infinity = true});
+                 }()),
+                 12, of_frames),
+      expression(REEL_EXPRESSION([&] {
+                   const Dim spelled("labels");
+                   const Tensor labels =
+                       slice(1 + mod(argmax(cos(3.0 * a), axis), n - 1), to, 0, 2, spelled);
+                   const Dim prefix = labels.dim("labels") + 1;
+                   Dims all = a.dims();
+                   all.push_back(prefix);
+                   const Tensor places = cast(range(prefix), a.dtype());
+                   return transducer_loss(expand(a, all) * cos(expand(places, all)), labels,
+                                          {to, labels.dim("labels"), prefix, Dims(dims)[1]},
+                                          {.zero_infinity = true});
                  }()),
                  12, of_frames),
       expression(
