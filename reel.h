@@ -44,6 +44,7 @@
 #include "reel/frontend/loops/switch_case.h"
 #include "reel/frontend/loops/while_loop.h"
 #include "reel/frontend/losses/ctc_alignment.h"
+#include "reel/frontend/losses/ctc_beam_search.h"
 #include "reel/frontend/losses/ctc_loss.h"
 #include "reel/frontend/losses/edit_distance.h"
 #include "reel/frontend/losses/losses.h"

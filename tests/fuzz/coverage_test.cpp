@@ -63,6 +63,7 @@ const std::map<std::string, std::string>& not_in_expressions() {
       {"alibi_slopes", "a part of MultiHeadAttention"},
       {"sinusoidal_positions", "a part of MultiHeadAttention"},
       {"transducer_log_likelihood", "a part of transducer_loss"},
+      {"ctc_beam_search", "searches; tests/frontend/losses/ctc_beam_search_test.cpp"},
       {"ctc_alignment", "maxima in two scans; tests/frontend/losses/ctc_alignment_test.cpp"},
       {"edit_distance", "integers; tests/frontend/losses/edit_distance_test.cpp"},
       {"label_error_rate", "sums of edit_distance"},
