@@ -8,42 +8,24 @@
 using namespace reel;
 
 const Dim symbol("symbol", 128), position("position", 64), feature("feature", 32);
-const Dim heads("heads", 4), head("head", 8), value_head("value_head", 8);
-const Dim all_heads("all_heads", 32), inner("inner", 64);
-
-struct Block {
-  LayerNorm before = LayerNorm::init(feature), between = LayerNorm::init(feature);
-  Linear query = Linear::init(feature, all_heads), key = Linear::init(feature, all_heads);
-  Linear value = Linear::init(feature, all_heads), out = Linear::init(all_heads, feature);
-  Linear wide = Linear::init(feature, inner), narrow = Linear::init(inner, feature);
-
-  /// x: {batch, time, feature}. Each position sees itself and those before it. Source: Vaswani et
-  /// al. (2017), with the norms in front of each part.
-  Tensor operator()(Tensor x) const {
-    const Dim time = x.dim("time"), keys("keys", time.lengths());
-    const Tensor y = before(x), y_of_keys = rename(y, time, keys);
-    const Tensor q = split_dim(query(y), all_heads, {heads, head});
-    const Tensor k = split_dim(key(y_of_keys), all_heads, {heads, head});
-    const Tensor v = split_dim(value(y_of_keys), all_heads, {heads, value_head});
-    const Tensor seen = attention(q, k, v, keys, head, {.causal = time});
-    x += out(merge_dims(seen, {heads, value_head}, all_heads));
-    x += narrow(gelu(wide(between(x))));
-    return x;
-  }
-};
 
 struct Model {
   Embedding symbols = Embedding::init(symbol, feature),
             positions = Embedding::init(position, feature);
-  std::vector<Block> blocks = {Block(), Block()};
+  std::vector<TransformerDecoderBlock> blocks = {block(), block()};
   LayerNorm last = LayerNorm::init(feature);
   Linear readout = Linear::init(feature, symbol);
 
   /// Returns the logits of the next character at each position: {batch, time, symbol}.
   Tensor operator()(const Tensor& text) const {
     Tensor x = symbols(text) + positions(range(text.dim("time")));
-    for (const Block& block : blocks) x = block(x);
+    for (const TransformerDecoderBlock& block : blocks) x = block(x, text.dim("time"));
     return readout(last(x));
+  }
+  /// Each position sees itself and those before it.
+  static TransformerDecoderBlock block() {
+    return TransformerDecoderBlock::init(feature,
+                                         {.heads = 4, .inner = Dim("inner", 64), .dropout = 0});
   }
 };
 
