@@ -31,6 +31,9 @@ foreach(file LICENSE NOTICES.md elkjs/LICENSE.md elkjs/NOTICE licenses/Apache-2.
     message(FATAL_ERROR "share/doc/reel/${file} is not installed")
   endif()
 endforeach()
+if(NOT EXISTS ${prefix}/share/reel/reel_debugger.py)
+  message(FATAL_ERROR "share/reel/reel_debugger.py is not installed")
+endif()
 
 # configure(NAME RESULT OUTPUT argument...): configures the user's project in a folder of its own.
 function(configure name result_variable output_variable)

@@ -104,6 +104,13 @@ if(REEL_HAS_ONNX)
     LIBRARIES -lonnx -lonnx_proto -lprotobuf)
 endif()
 
+# gdb loads the second copy by itself with a library that lies in CMAKE_INSTALL_FULL_LIBDIR.
+install(FILES core/debugger/reel_debugger.py DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/reel COMPONENT development)
+if(BUILD_SHARED_LIBS)
+  install(FILES core/debugger/reel_debugger.py RENAME $<TARGET_FILE_NAME:reel>-gdb.py COMPONENT development
+    DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/gdb/auto-load${CMAKE_INSTALL_FULL_LIBDIR})
+endif()
+
 if(NOT REEL_PACKAGES)  # whose files of copyrights have these texts
   install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
   # Code of others in the libraries.

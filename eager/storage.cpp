@@ -6,6 +6,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/debugger/offsets.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/core/types/block.h"
 #include "reel/core/types/tensor.h"
@@ -27,6 +28,9 @@ static_assert(kHeader % kCacheLine == 0);
 constexpr std::uint8_t kNoPool = 255;
 constexpr int kMaxSmallBlocks = 1 << 15;  // per pool of small blocks and thread
 constexpr std::int64_t kMaxLargeBytes = std::int64_t{256} << 20;  // in all pools of large blocks
+
+// Links the table of debuggers into every program, though only debuggers read it.
+[[gnu::used, gnu::retain]] const DebuggerOffset* const table_of_debuggers = reel_debugger_offsets;
 
 struct Freed {
   Freed* next;

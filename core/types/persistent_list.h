@@ -2,6 +2,7 @@
 // versions share unchanged elements.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -105,6 +106,8 @@ class PersistentList {
   Ref<Node> root_;
   int height_ = 0;
   std::int64_t size_ = 0, written_ = 0;
+
+  friend struct PersistentListOffsets;  // core/debugger/offsets.cpp
 };
 
 }  // namespace reel
