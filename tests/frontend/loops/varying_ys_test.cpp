@@ -140,6 +140,45 @@ TEST_P(VaryingYsTest, EntriesHaveLengthsOfTheirOwn) {
   expect_values(sum(mask_padding(alone), {first, alone.dim("place")}), {4});
 }
 
+TEST_P(VaryingYsTest, ReverseEntriesKeepTheOrderOfX) {
+  const auto f = run([](const Tensor& counts) {
+    return scan(Scan{.spatial_dim = counts.dim("time"),
+                     .initial = zeros({counts.dim("batch")}),
+                     .xs = counts,
+                     .body =
+                         [](const Tensor& n, const Tensor& s) {
+                           const Dim place("place", n);
+                           return std::pair{cast(mask(place), f32) * (s + 1), s + 1};
+                         },
+                     .reverse = true})
+        .ys;
+  });
+  const Dim frames("time", tensor({3, 1}, {batch}));
+  const Tensor ys = f(tensor({{1, 0, 2}, {2, 7, 7}}, {batch, frames}));
+  const Tensor sums = sum(mask_padding(ys), ys.dim("place"));
+  expect_values(mask_padding(transpose(sums, {batch, frames})), {3, 0, 2, 2, 0, 0});
+}
+
+TEST_P(VaryingYsTest, TheyAreMadeInsideOtherLoops) {
+  const auto f = [](const Tensor& counts, const Tensor& w) {
+    return fori_loop(
+        0, 3,
+        [&](const Tensor& i, const Tensor& s) {
+          const Tensor ys =
+              map([&](const Tensor& n) { return cast(range(Dim("place", n + i)), f32) * w; },
+                  counts, {.spatial_dim = counts.dim("time")});
+          return s + sum(ys);
+        },
+        scalar(0.));
+  };
+  // Counts 2 0 3, then 3 1 4, then 4 2 5: sums of 0 ... n - 1.
+  expect_values(run(f)(tensor({2, 0, 3}, {time}), scalar(2.)), {2. * (1 + 3 + 3 + 6 + 6 + 1 + 10)});
+  const auto slope = [&](const Tensor& counts, const Tensor& w) {
+    return grad([&](const Tensor& w) { return square(f(counts, w)); })(w);
+  };
+  expect_values(run(slope)(tensor({2, 0, 3}, {time}), scalar(2.)), {2. * 2 * 30 * 30});
+}
+
 TEST_P(VaryingYsTest, AHistoryOfEachEntryEndsWithIt) {
   const auto f = run([](const Tensor& x) {
     const Dim batch = x.dim("batch"), start("hist", zeros({batch}, i32));
