@@ -10,9 +10,9 @@
 REEL_API_BEGIN
 namespace reel {
 
-/// sum: operands + number, number >= 0. difference: max(operand - number, 0), or max(first - second,
-/// 0). product: operands * number. quotient: first / number, or first / (second * number), without
-/// remainder. floor and ceil: operand / number, rounded down and up.
+/// sum: operands + number, number >= 0. difference: max(operand - number, 0), or max(first -
+/// second, 0). product: operands * number. quotient: first / number, or first / (second * number),
+/// without remainder. floor and ceil: operand / number, rounded down and up.
 enum class DimOperation : std::uint8_t { sum, difference, product, quotient, floor, ceil };
 
 /// In normal form: no operand of a sum is a sum, and so on (dim_arithmetic.cpp).

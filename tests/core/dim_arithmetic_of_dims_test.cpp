@@ -188,7 +188,7 @@ TEST_P(DimPairsTest, ErrorsNameBothSizes) {
   const Dim huge("huge", 1'000'000'000'000), large("large", 1'000'000'000);
   EXPECT_EQ(message_of<ArgumentError>([&] { huge* huge; }),
             "Dim huge*huge: a length does not fit into 64 bits");
-  EXPECT_EQ(message_of<ArgumentError>([&] { time * large; }),
+  EXPECT_EQ(message_of<ArgumentError>([&] { time* large; }),
             "Dim time*large: a length does not fit into 32 bits");
 }
 

@@ -243,7 +243,8 @@ TEST(UpdatedPlacesTest, OnePlaceOfEachRowIsWrittenInPlace) {
     expect_all_close(jitted_table, of_table, 1e-4);
     expect_all_close(jitted_xs, of_xs, 1e-4);
     // Places that no iteration writes have the gradient of their own square.
-    expect_all_close(gather(of_table, scalar(30), positions), gather(table, scalar(30), positions) * 2);
+    expect_all_close(gather(of_table, scalar(30), positions),
+                     gather(table, scalar(30), positions) * 2);
   }
 }
 
