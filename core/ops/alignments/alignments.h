@@ -29,7 +29,8 @@ struct AlignmentAttrs {
 // nats, [...]; if has_normalisers, also logsumexp(logits, vocab), which is 0 behind the lengths.
 // The gradient ops take the cotangent of log p, and the normalisers if has_normalisers, and return
 // the cotangent of logits, which is 0 behind the lengths. An entry without a possible alignment has
-// the value -inf and the gradient 0. Sums are in f64 and in log space.
+// the value -inf and the gradient 0. Sums are in f64, in log
+// space or as exact.
 //
 // The gradient of a gradient op differentiates a scan (ctc_gradient_vjp, transducer_gradient_vjp).
 

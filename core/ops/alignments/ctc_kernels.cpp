@@ -1,4 +1,5 @@
-// The sum over the alignments of CTC, and its gradient, entry by entry.
+// The sum over the alignments of CTC, and its gradient, entry by entry: by ScaledCtc, and in log
+// space if that loses paths.
 //
 // State 2s is the blank before label s, state 2s + 1 is label s, and the last state is the blank
 // behind all labels. A forward sum α holds the paths that end in a state at a frame, with its
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "reel/core/ops/alignments/alignments.h"
+#include "reel/core/ops/alignments/ctc_scaled.h"
 #include "reel/core/ops/alignments/symbol_rows.h"
 #include "reel/core/ops/kernels/parallel_ranges.h"
 
@@ -15,7 +17,7 @@ namespace reel {
 namespace {
 
 /// The work of an element of logits, and of a state of a frame, in the unit of parallel_ranges().
-constexpr std::int64_t kElementWork = 4, kStateWork = 160;
+constexpr std::int64_t kElementWork = 4, kStateWork = 12;
 
 double log_add(double a, double b, double c) { return reel::log_add(reel::log_add(a, b), c); }
 
@@ -31,10 +33,10 @@ struct CtcPaths {
   const double* log_p_of(std::int64_t t) const { return log_p.data() + t * states; }
 };
 
-/// normalisers: by frame; read if `given`, else written.
+/// normalisers: by frame.
 template <class T>
 void read_paths(const AlignmentSizes& sizes, const AlignmentEntry& entry, const T* logits,
-                T* normalisers, bool given, CtcPaths& paths) {
+                const T* normalisers, CtcPaths& paths) {
   paths.frames = entry.frames;
   paths.states = 2 * entry.count + 1;
   const auto states = static_cast<std::size_t>(paths.states);
@@ -45,7 +47,6 @@ void read_paths(const AlignmentSizes& sizes, const AlignmentEntry& entry, const 
     paths.symbols[at] = entry.labels[s];
     paths.skips[at] = s > 0 && entry.labels[s] != entry.labels[s - 1];
   }
-  if (!given) write_normalisers(logits, entry.frames, sizes.vocab, normalisers);
   paths.log_p.resize(static_cast<std::size_t>(paths.frames) * states);
   for (std::int64_t t = 0; t < paths.frames; ++t)
     for (std::size_t i = 0; i < states; ++i)
@@ -121,6 +122,53 @@ std::int64_t work_of(const AlignmentSizes& sizes) {
   return sizes.entries * sizes.time * (sizes.vocab * kElementWork + 2 * sizes.labels * kStateWork);
 }
 
+/// Returns true if the frames suffice for the labels, and a blank between equal ones.
+bool has_alignment(const AlignmentEntry& entry) {
+  if (!entry.fits) return false;
+  std::int64_t needed = entry.count;
+  for (std::int64_t s = 1; s < entry.count; ++s) needed += entry.labels[s] == entry.labels[s - 1];
+  return needed <= entry.frames;
+}
+
+/// Buffers of one thread.
+struct CtcScratch {
+  ScaledCtc scaled;
+  CtcPaths paths;
+  std::vector<double> shares;
+};
+
+template <class T>
+double log_p_of(const AlignmentSizes& sizes, const AlignmentEntry& entry, const T* logits,
+                const T* normalisers, CtcScratch& scratch) {
+  if (scratch.scaled.run(sizes, entry, logits, normalisers)) return scratch.scaled.log_p();
+  CtcPaths& paths = scratch.paths;
+  read_paths(sizes, entry, logits, normalisers, paths);
+  paths.alpha.resize(static_cast<std::size_t>(paths.states));
+  return forward_sums(paths, paths.alpha.data(), 0);
+}
+
+template <class T>
+void write_gradient_of(const AlignmentSizes& sizes, const AlignmentEntry& entry, const T* logits,
+                       const T* normalisers, double g, CtcScratch& scratch, T* to) {
+  if (!scratch.scaled.run(sizes, entry, logits, normalisers)) {
+    read_paths(sizes, entry, logits, normalisers, scratch.paths);
+    write_gradient(sizes, logits, normalisers, g, scratch.paths, to);
+    return;
+  }
+  std::vector<double>& shares = scratch.shares;
+  shares.resize(static_cast<std::size_t>(entry.count + 1));
+  for (std::int64_t t = 0; t < entry.frames; ++t) {
+    T* const out = to + t * sizes.vocab;
+    scratch.scaled.shares(t, shares.data());
+    write_shares(logits + t * sizes.vocab, sizes.vocab, normalisers[t], -g, out);
+    for (std::int64_t s = 0; s < entry.count; ++s)
+      if (const double share = shares[static_cast<std::size_t>(s)]; share != 0)
+        out[entry.labels[s]] += static_cast<T>(g * share);
+    if (shares.back() != 0) out[sizes.blank] += static_cast<T>(g * shares.back());
+  }
+  std::fill_n(to + entry.frames * sizes.vocab, (sizes.time - entry.frames) * sizes.vocab, T(0));
+}
+
 template <class T>
 void run_forward(KernelArgs& args) {
   const AlignmentSizes sizes = alignment_sizes(args, 2);
@@ -129,17 +177,16 @@ void run_forward(KernelArgs& args) {
   T* const out = args.make(0).data<T>();
   T* const kept = keeps ? args.make(1).data<T>() : nullptr;
   parallel_ranges(sizes.entries, work_of(sizes), [&](std::int64_t first, std::int64_t count) {
-    CtcPaths paths;
+    CtcScratch scratch;
     std::vector<T> own(static_cast<std::size_t>(keeps ? 0 : sizes.time));
     for (std::int64_t e = first; e < first + count; ++e) {
       const AlignmentEntry entry = alignment_entry(args, sizes, e, sizes.labels);
+      const T* const of_entry = logits + e * sizes.time * sizes.vocab;
       T* const normalisers = keeps ? kept + e * sizes.time : own.data();
       if (keeps) std::fill_n(normalisers, sizes.time, T(0));
-      out[e] = static_cast<T>(kNoPath);
-      if (!entry.fits) continue;
-      read_paths(sizes, entry, logits + e * sizes.time * sizes.vocab, normalisers, false, paths);
-      paths.alpha.resize(static_cast<std::size_t>(paths.states));
-      out[e] = static_cast<T>(forward_sums(paths, paths.alpha.data(), 0));
+      write_normalisers(of_entry, entry.frames, sizes.vocab, normalisers);
+      out[e] = static_cast<T>(
+          has_alignment(entry) ? log_p_of(sizes, entry, of_entry, normalisers, scratch) : kNoPath);
     }
   });
 }
@@ -153,19 +200,21 @@ void run_gradient(KernelArgs& args) {
   T* const out = args.make(0).data<T>();
   const std::int64_t block = sizes.time * sizes.vocab;
   parallel_ranges(sizes.entries, 2 * work_of(sizes), [&](std::int64_t first, std::int64_t count) {
-    CtcPaths paths;
-    std::vector<T> normalisers(static_cast<std::size_t>(sizes.time));
+    CtcScratch scratch;
+    std::vector<T> own(static_cast<std::size_t>(given ? 0 : sizes.time));
     for (std::int64_t e = first; e < first + count; ++e) {
       const AlignmentEntry entry = alignment_entry(args, sizes, e, sizes.labels);
-      if (!entry.fits || g[e] == T(0)) {
+      if (!has_alignment(entry) || g[e] == T(0)) {
         std::fill_n(out + e * block, block, T(0));
         continue;
       }
+      const T* normalisers = own.data();
       if (given)
-        std::copy_n(args.input(5).data<T>() + e * sizes.time, sizes.time, normalisers.data());
-      read_paths(sizes, entry, logits + e * block, normalisers.data(), given, paths);
-      write_gradient(sizes, logits + e * block, normalisers.data(), static_cast<double>(g[e]),
-                     paths, out + e * block);
+        normalisers = args.input(5).data<T>() + e * sizes.time;
+      else
+        write_normalisers(logits + e * block, entry.frames, sizes.vocab, own.data());
+      write_gradient_of(sizes, entry, logits + e * block, normalisers, static_cast<double>(g[e]),
+                        scratch, out + e * block);
     }
   });
 }

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "reel/core/ops/alignments/alignments.h"
 #include "reel/tests/frontend/losses/ctc_entries.h"
 #include "reel/tests/gradients.h"
 
@@ -152,6 +153,48 @@ TEST_P(CtcLossTest, LongSequencesStayAccurate) {
       std::lgamma(451) - std::lgamma(101) - std::lgamma(351) - 400 * std::log(3.0);
   expect_values(f(zeros({time, vocab}, f64)), {expected}, 1e-12);
   expect_values(f(zeros({time, vocab})), {expected}, 1e-5);
+}
+
+/// Expects log p and its gradient as the scan in log space has them.
+void expect_sums_of_the_scan(const Tensor& logits, const Tensor& labels, const CtcDims& dims) {
+  const auto f = value_and_grad(
+      [&](const Tensor& x) -> Tensor { return sum(ctc_log_likelihood(x, labels, dims)); });
+  const auto [value, gradient] = f(logits);
+  const AlignmentOpsOff ops_off;
+  const auto [expected, expected_gradient] = f(logits);
+  ASSERT_TRUE(std::isfinite(expected.item<double>()));
+  expect_values(value, values_of(expected), 1e-12);
+  expect_all_close(gradient, expected_gradient, 1e-9);
+}
+
+TEST(CtcSumsTest, PathsFarBelowTheLargestCount) {
+  // Blanks are so likely that the labels are e^-1200 of the paths without them.
+  const Dim time("time", 200), spelling("spelling", 80), vocab("vocab", 3);
+  const Tensor labels = 1 + range(spelling) % 2;
+  manual_seed(3);
+  const Tensor x = random_normal({time, vocab}, f64) +
+                   where(expand(range(vocab) == 0, {time, vocab}), scalar(15., f64), 0);
+  expect_sums_of_the_scan(x, labels, {time, spelling, vocab});
+}
+
+TEST(CtcSumsTest, SymbolsBelowTheSmallestNumberCount) {
+  // At three frames all symbols but one that fits no alignment have the probability e^-900.
+  const Dim time("time", 12), spelling("spelling", 4), vocab("vocab", 4);
+  const Tensor labels = 1 + range(spelling) % 2;
+  manual_seed(3);
+  const Dims dims{time, vocab};
+  const Tensor is_other = expand(range(vocab) == 3, dims) && expand(range(time) % 4 == 1, dims);
+  expect_sums_of_the_scan(random_normal(dims, f64) + where(is_other, scalar(900., f64), 0), labels,
+                          {time, spelling, vocab});
+}
+
+TEST(CtcSumsTest, RandomFramesHaveTheSumsOfTheScan) {
+  const Dim batch("batch", 3), time("time", tensor({40, 25, 9}, {batch})),
+      spelling("spelling", tensor({11, 0, 4}, {batch})), vocab("vocab", 5);
+  manual_seed(3);
+  for (const double scale : {0.1, 3., 30.})
+    expect_sums_of_the_scan(random_normal({batch, time, vocab}, f64) * scale,
+                            random_integers({batch, spelling}, 1, 5), {time, spelling, vocab});
 }
 
 TEST_P(CtcLossTest, ErrorsNameBothTypes) {
