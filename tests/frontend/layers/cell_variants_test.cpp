@@ -139,6 +139,26 @@ TEST_P(CellVariantsTest, AMambaBlockHasTheNumbersOfItsSteps) {
   }
 }
 
+TEST_P(CellVariantsTest, ChunksOfAMambaBlockContinueFromAState) {
+  const MambaBlock block =
+      MambaBlock::init(in, {.expansion = 2, .states = 3, .rank = 1, .taps = 3, .dtype = f64});
+  const Dim whole("whole", 5), first("first", 1), second("second", 4);
+  const Tensor x = random_normal({batch, whole, in}, f64);
+  const auto f = [&](const MambaBlock& block, const Tensor& x) {
+    const auto a = recur(block, slice(x, whole, 0, 1, first), first);
+    const auto b = recur(block, slice(x, whole, 1, 5, second), second,
+                         RecurOptions<MambaBlock::State>{.initial = a.state});
+    return concat({a.outputs, b.outputs}, 0, whole);
+  };
+  expect_all_close(transpose(run(f)(block, x), {batch, whole, in}), block(x, whole), 1e-12);
+  const auto in_chunks = [&](const MambaBlock& block) { return sum(sin(f(block, x))); };
+  const auto at_once = [&](const MambaBlock& block) { return sum(sin(block(x, whole))); };
+  const auto expected = tensors_of(flatten(grad(at_once)(block)));
+  const auto actual = tensors_of(flatten(run(grad(in_chunks))(block)));
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) expect_all_close(actual[i], expected[i], 1e-10);
+}
+
 REEL_IN_EVERY_MODE(CellVariantsTest);
 
 TEST(CellVariantErrorsTest, NameTheCell) {
