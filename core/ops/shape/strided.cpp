@@ -88,6 +88,27 @@ void copy_reversed(char* to, const char* from, std::int64_t count) {
   for (; i < count; ++i) std::memcpy(to + i * kItem, from - i * kItem, sizeof(T));
 }
 
+/// Copies every second item of the source to a run.
+template <class T>
+void copy_every_second(char* to, const char* from, std::int64_t count) {
+  constexpr std::int64_t kItem = sizeof(T);
+  std::int64_t i = 0;
+#if defined(__SSE2__)
+  if constexpr (kItem == 4 || kItem == 8) {
+    constexpr std::int64_t kTogether = 16 / kItem;
+    // The last item is copied alone: the source may end with it, and two vectors read one more.
+    for (; i + kTogether < count; i += kTogether) {
+      const char* const source = from + 2 * i * kItem;
+      const __m128 a = _mm_loadu_ps(reinterpret_cast<const float*>(source)),
+                   b = _mm_loadu_ps(reinterpret_cast<const float*>(source + 16));
+      constexpr int kEven = kItem == 4 ? _MM_SHUFFLE(2, 0, 2, 0) : _MM_SHUFFLE(1, 0, 1, 0);
+      _mm_storeu_ps(reinterpret_cast<float*>(to + i * kItem), _mm_shuffle_ps(a, b, kEven));
+    }
+  }
+#endif
+  for (; i < count; ++i) std::memcpy(to + i * kItem, from + 2 * i * kItem, sizeof(T));
+}
+
 /// to[i][j] = from[j][i]: rows are contiguous in the source, columns in the destination.
 template <class T>
 void transpose_tile(char* to, std::int64_t to_step, const char* from, std::int64_t from_step,
@@ -153,6 +174,12 @@ void copy_items(StridedAxes& axes, char* to, const char* from) {
   if (last.to == kItem && last.from == -kItem) {
     walk(axes.data(), axes.size() - 1, to, from,
          [&](char* target, const char* source) { copy_reversed<T>(target, source, last.size); });
+    return;
+  }
+  if (last.to == kItem && last.from == 2 * kItem) {
+    walk(axes.data(), axes.size() - 1, to, from, [&](char* target, const char* source) {
+      copy_every_second<T>(target, source, last.size);
+    });
     return;
   }
   if (last.to == kItem)

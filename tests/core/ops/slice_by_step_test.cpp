@@ -51,6 +51,22 @@ TEST_P(SliceByStepTest, ASliceWithAStepIsPythons) {
       }
 }
 
+TEST_P(SliceByStepTest, EverySecondElementOfRowsOfAnyLength) {
+  for (std::int64_t columns = 1; columns <= 40; ++columns)
+    for (const DType dtype : {f32, f64, i32, i64, boolean}) {
+      const Tensor x =
+          cast(reshape(range(2 * columns), {2, columns}) % (dtype == boolean ? 2 : 100), dtype);
+      for (const std::int64_t begin : {0, 1}) {
+        std::vector<double> expected;
+        const std::vector<double> all = cast(x, f64).to_vector<double>();
+        for (std::int64_t row = 0; row < 2; ++row)
+          for (std::int64_t at = begin; at < columns; at += 2)
+            expected.push_back(all[static_cast<std::size_t>(row * columns + at)]);
+        expect_values(cast(sliced(x, begin, {}, 2), f64), expected);
+      }
+    }
+}
+
 TEST_P(SliceByStepTest, EachEntryIsSlicedWithinItsLength) {
   Tensor y = sliced(ragged, 0, {}, 2);
   EXPECT_EQ(str(y.type()), "f32[batch=2,time[batch=2]]");
