@@ -14,6 +14,7 @@
 #include "reel/trace/passes/cleanup/share_masked_operands.h"
 #include "reel/trace/passes/fusion/fuse_pointwise.h"
 #include "reel/trace/passes/fusion/recompute_broadcasts.h"
+#include "reel/trace/passes/fusion/scatter_last.h"
 #include "reel/trace/passes/fusion/unfold_products.h"
 #include "reel/trace/passes/hoisting/batch_across_iterations.h"
 #include "reel/trace/passes/hoisting/capture_constant_slices.h"
@@ -172,6 +173,8 @@ Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
   pass(passes.fuse_pointwise, "unfold_products", unfold_products);
   // Computes large values of small operands again for later readers.
   pass(passes.fuse_pointwise, "recompute_broadcasts", recompute_broadcasts);
+  // Scatters numbers into a difference instead of zeros.
+  pass(passes.fuse_pointwise, "scatter_last", scatter_last);
   // Fuses element-wise ops into ops that run tile by tile.
   pass(passes.fuse_pointwise, "fuse_pointwise", fuse_pointwise);
   // Moves chunked loops that can be pipelined next to each other.

@@ -9,6 +9,7 @@
 #include "reel/core/ops/kernels/isa.h"
 #include "reel/core/ops/kernels/parallel_ranges.h"
 #include "reel/core/ops/kernels/softmax_table.h"
+#include "reel/core/ops/reductions/in_place.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/types/sizes.h"
@@ -24,23 +25,23 @@ const SoftmaxTable& table() {
   return chosen;
 }
 
-/// Runs a loop that takes one group of adjacent axes; the public functions ensure that.
+/// Runs a loop that takes one group of adjacent axes; the public functions ensure that. A result of
+/// x's type may replace x: a loop reads a row or a stripe of columns before it writes there.
 template <ReductionLoop (SoftmaxTable::*kLoops)[2]>
 void kernel(KernelArgs& args) {
-  const Tensor& x = args.input(0);
-  const Reduced sizes = view_axes(x.type(), args.attr<ReduceAttrs>().axes);
-  const Tensor& y = args.make();
-  const ReductionLoop loop = (table().*kLoops)[x.dtype() == f64];
-  const auto bytes_of_block = [&](const Tensor& of) {
-    return of.type().bytes() / std::max(sizes.outer, std::int64_t{1});
+  const TensorType type = args.input(0).type();
+  const char* const x = args.input(0).data<char>();
+  const Reduced sizes = view_axes(type, args.attr<ReduceAttrs>().axes);
+  const Tensor& y = args.types[0] == type ? args.reuse() : args.make();
+  const ReductionLoop loop = (table().*kLoops)[type.dtype() == f64];
+  const auto bytes_of_block = [&](const TensorType& of) {
+    return of.bytes() / std::max(sizes.outer, std::int64_t{1});
   };
-  const std::int64_t of_x = bytes_of_block(x), of_y = bytes_of_block(y);
+  const std::int64_t of_x = bytes_of_block(type), of_y = bytes_of_block(y.type());
   constexpr std::int64_t kWork = 8;  // exp twice, a sum and a maximum: two nanoseconds an element
-  parallel_ranges(sizes.outer, x.type().numel() * kWork,
-                  [&](std::int64_t first, std::int64_t count) {
-                    loop(x.data<char>() + first * of_x, y.data<char>() + first * of_y,
-                         {count, sizes.n, sizes.inner});
-                  });
+  parallel_ranges(sizes.outer, type.numel() * kWork, [&](std::int64_t first, std::int64_t count) {
+    loop(x + first * of_x, y.data<char>() + first * of_y, {count, sizes.n, sizes.inner});
+  });
 }
 
 void same_float(TypeArgs& a) {
@@ -154,6 +155,10 @@ Tensor side_by_side(const Tensor& x, std::vector<int> axes, bool keeps_axes, con
 }
 
 }  // namespace
+
+bool works_in_place(const Op& op) {
+  return op.updates_input || &op == &softmax_op || &op == &log_softmax_op;
+}
 
 Tensor logsumexp(const Tensor& x, const Axes& axes, Keep keep) {
   check_float("logsumexp", x, kCastToFloat);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "reel/core/ops/loop/loop.h"
+#include "reel/core/ops/reductions/in_place.h"
 #include "reel/trace/executors/plan/base/buffer_assignment.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
@@ -71,24 +72,65 @@ void Plan::make_shared_blocks(const Instruction& at) {
 /// Values in the plan's memory are live from the instruction that makes them to the last one that
 /// reads them or a view of them. before: null, or a plan that gives its memory.
 void Plan::place_in_memory(Plan* before) {
-  std::vector<int> last = last_uses().of_value;
+  const LastUses uses = last_uses();
+  std::vector<int> last = uses.of_value;
   if (!context_.passes.reuse_memory)
     last.assign(last.size(), static_cast<int>(instructions_.size()));
   std::vector<PlannedBuffer> buffers, residuals;
+  std::vector<std::size_t> buffer_of(slots_.size());
+  std::vector<std::uint8_t> is_own(slots_.size()), is_placed(slots_.size());
   const auto add = [&](PlannedBuffer buffer, std::span<const SharedStack> stacks) {
     for (const auto& [slot, offset] : stacks) offsets_.push_back({slot, buffers.size(), offset});
     buffers.push_back(buffer);
+  };
+  // Lets outputs of an instruction lie where an operand does that nothing reads afterwards, in the
+  // plan of a call. Bodies run many iterations at a time; a check of results shows the operands.
+  const bool may_share =
+      owner_ == Inputs::given && !context_.is_checked && context_.passes.reuse_memory;
+  const auto share_operands = [&](std::size_t i) {
+    const Instruction& at = instructions_[i];
+    const auto in = graph_->inputs_of(graph_->records[at.record]);
+    const auto here = static_cast<int>(i);
+    const auto gives = [&](std::size_t input, std::size_t k) {
+      const std::uint32_t slot = slot_of_[in[input]];
+      const auto has_slot = [&](ValueId v) { return slot_of_[v] == slot; };
+      return is_own[slot] && uses.of_value[slot] == here && uses.of_views[slot] < here &&
+             slot_types_[slot] == slot_types_[at.first_out + k] &&
+             std::ranges::count_if(in, has_slot) == 1;
+    };
+    const auto is_wanted = [&](std::size_t k) {
+      return places_[at.first_out + k] == Place::buffer;
+    };
+    const auto share = [&](std::size_t k, std::size_t input) {
+      const std::size_t slot = at.first_out + k, buffer = buffer_of[slot_of_[in[input]]];
+      buffers[buffer].last = std::max(buffers[buffer].last, last[slot]);
+      offsets_.push_back({static_cast<std::uint32_t>(slot), buffer, 0});
+      buffer_of[slot] = buffer;
+      is_own[slot] = is_placed[slot] = 1;
+    };
+    if (at.kind == Kind::tiles) {
+      const std::vector<int>& chosen =
+          tiles_[static_cast<std::size_t>(at.child)]->choose_inputs(is_wanted, gives);
+      for (std::size_t k = 0; k < chosen.size(); ++k)
+        if (chosen[k] >= 0) share(k, static_cast<std::size_t>(chosen[k]));
+    } else if (at.kind == Kind::kernel && at.storage == OpStorage::own && works_in_place(*at.op) &&
+               is_wanted(0) && gives(0, 0)) {
+      share(0, 0);
+    }
   };
   std::size_t begin = 0, end = 0;  // pipelined loops write all their outputs at the same time
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     const Instruction& at = instructions_[i];
     if (i >= end) begin = i, end = i + at.beside + 1;
+    if (may_share) share_operands(i);
     for (std::uint32_t s = at.first_out; s < at.first_out + at.out_count; ++s) {
-      if (places_[s] != Place::buffer) continue;
+      if (places_[s] != Place::buffer || is_placed[s]) continue;
       PlannedBuffer buffer{slot_types_[s].bytes(), static_cast<int>(begin), last[s]};
       if (is_residual(at, s - at.first_out)) residuals.push_back(buffer);
       const SharedStacks* const shared = shared_stacks_of(s);
       if (!shared) {
+        buffer_of[s] = buffers.size();
+        is_own[s] = at.storage == OpStorage::own;
         add(buffer, std::array{SharedStack{s, 0}});
       } else if (const auto& [one, two] = *shared; s == one.slot) {
         buffer.bytes += one.offset + two.offset;
