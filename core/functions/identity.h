@@ -14,6 +14,12 @@ namespace reel {
 /// a scan whose entries finish one by one, it also prints the iteration, and `-` for finished
 /// entries.
 Tensor print(const Tensor& x, const std::string& label = "");
+/// Returns x.item<T>(): the value of a tensor with one element as a C++ number. In templates,
+/// item<float>(x) needs no `template` keyword. Throws as Tensor::item does.
+template <class T>
+T item(const Tensor& x) {
+  return x.item<T>();
+}
 /// Returns x as a new value.
 Tensor identity(const Tensor& x);
 /// Returns x with a name by which a memory policy can select residuals of a loop

@@ -1,10 +1,13 @@
 // core/functions/indices.h — reads and writes elements by index, sorts, and selects the largest.
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <vector>
 
 #include "reel/core/base/visibility.h"
 #include "reel/core/dims/axis.h"
+#include "reel/core/functions/creation.h"
 #include "reel/core/types/tensor.h"
 
 REEL_API_BEGIN
@@ -31,6 +34,11 @@ struct GatherOptions {
 /// Throws IndexError for an index out of range.
 Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis,
               const GatherOptions& options = {});
+/// Returns the element at a C++ number along an axis, without that axis: gather(x, 0, time).
+template <std::integral Index>
+Tensor gather(const Tensor& x, Index index, const Axis& axis, const GatherOptions& options = {}) {
+  return gather(x, scalar(static_cast<std::int64_t>(index), i64), axis, options);
+}
 /// Returns `like` with the updates added at `indices` along the axis. On zeros this is the gradient
 /// of gather. updates: has the dims that gather would return; named dims may have any order.
 Tensor scatter_add(const Tensor& like, const Tensor& indices, const Tensor& updates,

@@ -56,8 +56,12 @@ std::int64_t Dim::checked_size(std::int64_t size) {
 
 Dim::Dim(std::string name) : node_(new_node(std::move(name), DimKind::undefined, -1)) {}
 
-Dim::Dim(std::string name, std::int64_t size)
-    : node_(new_node(std::move(name), DimKind::fixed, checked_size(size))), size_(size) {}
+Dim::Dim(std::string name, std::int64_t size) : size_(size) {
+  if (size < 0)
+    throw ArgumentError(str("Dim ", name, ": a size must not be negative, got ", size,
+                            "; Dim(name) without a size makes a dim to be defined later"));
+  node_ = new_node(std::move(name), DimKind::fixed, size);
+}
 
 Dim Dim::unknown() { return of_node(new_node("", DimKind::plain, -1)); }
 

@@ -106,31 +106,58 @@ bool fits(const StoredTensor& stored, const TensorType& type) {
          stored.sizes() == type.sizes();
 }
 
+/// The lines of differences: the first ten, and the number of the others.
+class ListedDifferences {
+ public:
+  void add(std::string line) {
+    if (++count_ <= kMaxLines) text_ += std::move(line);
+  }
+  std::string text() const {
+    if (count_ <= kMaxLines) return text_;
+    return str(text_, "\n  and ", count_ - kMaxLines, " more differences");
+  }
+
+ private:
+  static constexpr int kMaxLines = 10;
+  std::string text_;
+  int count_ = 0;
+};
+
+/// PyTorch's Linear has weights [out, in], Reel's [in, out].
+constexpr std::string_view kTransposed =
+    "; PyTorch has a Linear's weight as [out, in]: save its transpose";
+bool is_transposed(const StoredTensor& stored, const TensorType& type) {
+  const std::vector<std::int64_t> sizes = stored.sizes();
+  return sizes.size() == 2 && type.rank() == 2 && sizes[0] == type.sizes()[1] &&
+         sizes[1] == type.sizes()[0] && std::string_view(stored.name).ends_with("weight");
+}
+
 /// Returns the tensors that only the file or only the tree has; empty if they fit. found: the
 /// tensors of the file by the place of their names, null if there is none.
 std::string differences(const SafetensorsHeader& header, const std::vector<std::string>& names,
                         const std::vector<const StoredTensor*>& found, const Tensors& like,
                         const LoadOptions& options) {
   std::unordered_set<const StoredTensor*> expected;
-  std::string result;
+  ListedDifferences result;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const TensorType& type = like[i].type();
     if (!found[i]) {
       if (!options.allow_missing)
-        result += str("\n  ", quoted(names[i]), ": not in the file, ", type, " expected");
+        result.add(str("\n  ", quoted(names[i]), ": not in the file, ", type, " expected"));
       continue;
     }
     if (!fits(*found[i], type))
-      result += str("\n  ", quoted(names[i]), ": ", print_in_file(*found[i]), " in the file, ",
-                    type, " expected");
+      result.add(str("\n  ", quoted(names[i]), ": ", print_in_file(*found[i]), " in the file, ",
+                     type, " expected",
+                     is_transposed(*found[i], type) ? kTransposed : std::string_view{}));
     expected.insert(found[i]);
   }
-  if (options.allow_extra) return result;
+  if (options.allow_extra) return result.text();
   for (const StoredTensor& stored : header.tensors)
     if (!expected.contains(&stored) && is_below(stored.name, options.prefix))
-      result += str("\n  ", quoted(stored.name), ": ", print_in_file(stored),
-                    " in the file, not expected");
-  return result;
+      result.add(str("\n  ", quoted(stored.name), ": ", print_in_file(stored),
+                     " in the file, not expected"));
+  return result.text();
 }
 
 std::string_view root_of(std::string_view name) { return name.substr(0, name.find('.')); }

@@ -36,7 +36,8 @@ struct BidirectionalLayers {
 ///
 /// layers: pairs of a forward and a backward cell, the lowest first. Above the lowest layer the
 /// size of in_dim() of both cells is the sum of the sizes of out_dim() below, and it is one Dim.
-/// Throws ArgumentError if there is no layer; otherwise as bidirectional. Source: Graves et al.
+/// Throws ArgumentError if there is no layer, ShapeError naming the layer if a size is another;
+/// otherwise as bidirectional. Source: Graves et al.
 /// (2013), "Speech recognition with deep recurrent neural networks".
 template <class Forward, class Backward>
 BidirectionalLayers<typename Forward::State, typename Backward::State> bidirectional_stack(
@@ -44,6 +45,18 @@ BidirectionalLayers<typename Forward::State, typename Backward::State> bidirecti
     const BidirectionalStackOptions& options = {}) {
   if (layers.empty()) throw ArgumentError("bidirectional_stack: takes at least one layer");
   BidirectionalLayers<typename Forward::State, typename Backward::State> result;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto& [forward, backward] = layers[i];
+    const bool is_last = i + 1 == layers.size();
+    const std::string above = is_last ? "options.out" : str("in_dim() of layer ", i + 1);
+    const auto check = [&](const Dim& out) {
+      detail::check_features(str("bidirectional_stack: layer ", i), forward.out_dim(),
+                             backward.out_dim(), out, above);
+    };
+    if (!is_last) check(layers[i + 1].first.in_dim());
+    if (!is_last) check(layers[i + 1].second.in_dim());
+    if (is_last && options.out) check(*options.out);
+  }
   result.outputs = xs;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const bool is_last = i + 1 == layers.size();

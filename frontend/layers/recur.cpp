@@ -4,6 +4,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/dims/axis.h"
 #include "reel/core/dims/same_name.h"
+#include "reel/frontend/layers/bidirectional.h"
 
 namespace reel::detail {
 
@@ -17,6 +18,16 @@ void check_xs(const Tensor& xs, const Dim& dim, const Dim& in, std::string_view 
   const std::string hint = missing_dim_hint(xs.type(), in);
   throw ShapeError(str(name, ": xs ", xs.type(), " has no dim ", in, ", which the cell takes",
                        hint.empty() ? "; make the cell with a dim of xs" : hint));
+}
+
+void check_features(const std::string& function, const Dim& forward, const Dim& backward,
+                    const Dim& out, const std::string& taker) {
+  if (!forward.has_size() || !backward.has_size() || !out.has_size()) return;
+  const std::int64_t size = forward.size() + backward.size();
+  if (out.size() == size) return;
+  throw ShapeError(str(function, ": both directions together have ", forward.size(), " + ",
+                       backward.size(), " = ", size, " features, but ", taker, " is ", out,
+                       "; make it of size ", size));
 }
 
 Dims state_dims(const Tensor& xs, const Dim& dim, const Dim& in) {

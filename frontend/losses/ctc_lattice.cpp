@@ -5,6 +5,7 @@
 #include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/labels.h"
+#include "reel/core/types/dim_expression.h"
 
 namespace reel {
 namespace {
@@ -23,6 +24,21 @@ Dims without(const Dims& dims, const Dim& one, const Dim& other) {
   return result;
 }
 
+/// Returns true if arithmetic on `source`, such as time / 4, made the dim.
+bool is_computed_from(const Dim& dim, const Dim& source) {
+  const DimExpression* expression = expression_of(dim);
+  if (!expression) return false;
+  for (const Dim& operand : expression->operands)
+    if (operand == source || is_computed_from(operand, source)) return true;
+  return false;
+}
+/// Returns the dim among `dims` that was made from `source`; null if there is none.
+const Dim* computed_from(const Dims& dims, const Dim& source) {
+  for (const Dim& dim : dims)
+    if (is_computed_from(dim, source)) return &dim;
+  return nullptr;
+}
+
 }  // namespace
 
 void check_ctc_arguments(const std::string& function, const TensorType& logits,
@@ -37,6 +53,18 @@ void check_ctc_arguments(const std::string& function, const TensorType& logits,
                     !contains(logits.dims(), dims.label_time) &&
                     same_dims(without(logits.dims(), dims.time, dims.vocab),
                               without(labels.dims(), dims.label_time, dims.label_time));
+  if (!fits && !contains(logits.dims(), dims.time))
+    if (const Dim* computed = computed_from(logits.dims(), dims.time))
+      throw ShapeError(
+          str(function, ": the logits ", logits, " run over ", *computed, ", not over ", dims.time,
+              ": pass ", *computed,
+              " as dims.time, as the layer that shortened the frames returns it, or as "
+              "the same arithmetic on ",
+              dims.time.name(), " makes it"));
+  if (!fits && contains(logits.dims(), dims.label_time) && contains(labels.dims(), dims.vocab))
+    throw ShapeError(str(function, ": the dims are {time, label_time, vocab} in this order, but ",
+                         dims.label_time, " is a dim of the logits ", logits, " and ", dims.vocab,
+                         " one of the labels ", labels, ": exchange them"));
   if (!fits)
     throw ShapeError(str(function, ": logits must have named dims [..., ", dims.time, ',',
                          dims.vocab, "], and labels the same but with ", dims.label_time,

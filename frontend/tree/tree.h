@@ -68,12 +68,16 @@ constexpr bool is_struct_of_trees() {
       kIsPlain,
       "a tree is made of Tensor, TensorArray, Dim, None, numbers, and structs (without "
       "constructors or base classes), pairs, tuples, arrays, vectors, optionals and string "
-      "maps of trees; a class that is no plain struct joins with a function members() that "
-      "returns std::tie of its members");
+      "maps of trees; in place of a constructor, give each member its initial value (Tensor w = "
+      "zeros({3});) or write a function that returns the struct; a class that is no plain struct "
+      "joins with a function members() that returns std::tie of its members");
   if constexpr (kIsPlain) {
     static_assert(!kHasCArray<T>,
                   "a struct in a tree has no C arrays; write std::array<Tensor, 2> w{} for Tensor "
                   "w[2]");
+    static_assert(std::is_move_assignable_v<T>,
+                  "a struct in a tree has members that can be assigned: remove const from the "
+                  "member, and hold values instead of references");
     return !kHasCArray<T>;
   } else {
     return false;

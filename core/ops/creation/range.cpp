@@ -117,7 +117,12 @@ const Op one_hot_op{
     .fails = fails_without_memory,
 };
 
-Tensor range(std::int64_t size, DType dtype) { return range(Dim(size), dtype); }
+Tensor range(std::int64_t size, DType dtype) {
+  if (size < 0)
+    throw ArgumentError(str("range: a size must not be negative, got ", size,
+                            "; range(n) has the numbers 0 to n - 1"));
+  return range(Dim(size), dtype);
+}
 Tensor range(const Dim& dim, DType dtype) {
   return bind(range_op, {}, make_attrs(DimAttrs{canonical(dim), dtype}));
 }

@@ -245,5 +245,21 @@ TEST(GatherTest, ErrorsAboutBatchDims) {
             "by themselves; leave it out");
 }
 
+TEST(GatherTest, TakesANumberOfCpp) {
+  const Dim time("time", 3);
+  const Tensor x = tensor({4., 5., 6.}, {time});
+  EXPECT_EQ(gather(x, 0, time).item<float>(), 4);
+  EXPECT_EQ(gather(x, -1, time).item<float>(), 6);
+  EXPECT_EQ(gather(x, std::size_t{9}, time, {.clip = true}).item<float>(), 6);
+  EXPECT_EQ(message_of<IndexError>([&] { return gather(x, 3, time); }),
+            "gather: index 3 is out of range for axis time=3 of f32[time=3], which has size 3");
+}
+
+template <class X>
+float number_of(const X& x) {
+  return item<float>(x);
+}
+TEST(ItemTest, IsAFunctionForTemplates) { EXPECT_EQ(number_of(scalar(2.5)), 2.5F); }
+
 }  // namespace
 }  // namespace reel

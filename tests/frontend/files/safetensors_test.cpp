@@ -256,6 +256,33 @@ TEST_F(SafetensorsTest, AForgottenPrefixIsTheRepair) {
                 "= \"model\"}.");
 }
 
+TEST_F(SafetensorsTest, AnotherModelListsTenDifferencesAndCountsTheOthers) {
+  std::map<std::string, Tensor> saved;
+  for (int i = 0; i < 30; ++i) saved[str("layer", i)] = ones({1});
+  save_safetensors(path, saved);
+  Cell cell{zeros({2}), zeros({1})};
+  const std::string message = message_of<IoError>([&] {
+    load_safetensors(path, cell);
+    return 0;
+  });
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 11);
+  EXPECT_TRUE(message.ends_with("\n  and 22 more differences")) << message;
+}
+
+TEST_F(SafetensorsTest, AWeightInTheLayoutOfPyTorchIsNamed) {
+  save_safetensors(path,
+                   std::map<std::string, Tensor>{{"weight", ones({3, 2})}, {"bias", ones({3})}});
+  Cell cell{zeros({2, 3}), zeros({3})};
+  EXPECT_EQ(message_of<IoError>([&] {
+              load_safetensors(path, cell);
+              return 0;
+            }),
+            "load_safetensors: " + path +
+                " holds another model:\n"
+                "  weight: f32[3,2] in the file, f32[2,3] expected; PyTorch has a Linear's weight "
+                "as [out, in]: save its transpose");
+}
+
 TEST_F(SafetensorsTest, MissingAndExtraTensorsCanBeAllowed) {
   using Named = std::map<std::string, Tensor>;
   save_safetensors(path, Named{{"a", ones({2})}, {"b", ones({1})}});
