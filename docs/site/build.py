@@ -91,6 +91,7 @@ def main() -> None:
     site.stage_headers(links)
     inputs += site.stage_pages(names, links)
     site.run_doxygen(inputs, ["GENERATE_HTML = YES", "HTML_OUTPUT = html"])
+    check.drop_links_to_private_classes(site.output / "html")
     search_words.add(site.root, site.stager, site.output / "html")
     if found := check.faults(site.output / "html"):
         raise SystemExit("\n".join(found))

@@ -22,6 +22,14 @@ class _Page(HTMLParser):
                 self.loaded.append(values[key])
 
 
+def drop_links_to_private_classes(html: Path) -> None:
+    """Removes the links to a list of nested classes from pages without one. Doxygen writes them also if all are private."""
+    for file in html.glob("*.html"):
+        text = file.read_text()
+        if 'href="#nested-classes"' in text and 'name="nested-classes"' not in text and 'id="nested-classes"' not in text:
+            file.write_text(re.sub(r'<a href="#nested-classes">[^<]*</a>( &#124;\n?)?', "", text))
+
+
 def faults(html: Path) -> list[str]:
     """Returns a sentence for each link without a target, and for each file from a network."""
     pages: dict[str, _Page] = {}
@@ -38,8 +46,7 @@ def faults(html: Path) -> list[str]:
             elif not (html / unquote(url)).exists():
                 found.append(f"{name} loads {url}, which does not exist")
         for url in page.links:
-            # Doxygen links to a list of nested classes even if all of them are private. style.css hides this link.
-            if re.match(r"[a-z]+:", url) or url == "#nested-classes":
+            if re.match(r"[a-z]+:", url):
                 continue
             file, _, anchor = unquote(url).partition("#")
             target = pages.get(file or name)

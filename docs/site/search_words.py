@@ -1,6 +1,7 @@
 """Adds words of pages to the search of the site. Doxygen's finds the beginnings of names and titles only.
 
-Words are those of titles and headings, and the names of other libraries in the tables of docs/coming_from.
+Words are those of titles and headings, words that a page has often and few other pages have, the names of other libraries in
+the tables of docs/coming_from, and the parts of names: "padding" finds `mask_padding`.
 """
 import html
 import json
@@ -19,6 +20,10 @@ def search_id(text: str) -> str:
     return "".join(c if re.match(r"[a-z0-9\u0080-\uffff]", c) else f"_{ord(c):02x}" for c in text.lower())
 
 
+# A page is found by a word that it has so often, if at most so many pages have it as often.
+OFTEN, MOST_PAGES = 6, 6
+
+
 def spellings(word: str) -> set[str]:
     """Returns the word, and its American spelling."""
     return {word, re.sub(r"is(e|er|ers|ed|ing|ation|ations)$", r"iz\1", word)}
@@ -27,6 +32,29 @@ def spellings(word: str) -> set[str]:
 def words_of(text: str) -> set[str]:
     found = re.findall(r"[a-z_][a-z_0-9]{2,}", text.lower())
     return {spelling for word in found if word not in COMMON for spelling in spellings(word)}
+
+
+def frequent_words(root: Path, names: list[str]) -> dict[str, set[str]]:
+    """Returns the words of each page that it has often, and that tell it from most others."""
+    often: dict[str, set[str]] = {}
+    for page in names:
+        prose = re.sub(r"^```.*?^```", "", (root / page).read_text(), flags=re.M | re.S)
+        found = re.findall(r"\b[a-z]{5,}\b", prose.lower())
+        often[page] = {word for word in set(found) if found.count(word) >= OFTEN} & words_of(prose)
+    pages_of: dict[str, int] = {}
+    for words in often.values():
+        for word in words:
+            pages_of[word] = pages_of.get(word, 0) + 1
+    return {page: {word for word in words if pages_of[word] <= MOST_PAGES} for page, words in often.items()}
+
+
+def parts_of_names(folder: Path) -> list[tuple[str, str, str]]:
+    """Returns an entry for each later part of a public name, as in mask_padding."""
+    result = []
+    for file in sorted(folder.glob("all_*.js")):
+        for label, link in re.findall(r"\['\w+',\['([a-z0-9]+(?:_[a-z0-9]+)+)',\['\.\./([^']*)'", file.read_text()):
+            result += [(part, label, link) for part in label.split("_")[1:] if len(part) > 2]
+    return result
 
 
 def foreign_names(root: Path, page: str) -> list[str]:
@@ -40,12 +68,15 @@ def entries(root: Path, stager: pages.Stager) -> list[tuple[str, str, str]]:
     result = []
     # Pages for beginners first, decisions last.
     order = sorted(pages.pages(root), key=lambda page: (page.startswith("docs/decisions/"), not page.startswith("docs/start/")))
+    frequent = frequent_words(root, [page for page in order if page.startswith("docs/") and page.count("/") < 3
+                                     and not page.startswith(("docs/changes/", "docs/decisions/"))])
     for page in order:
         place = "index.html" if page == "README.md" else f"{pages.page_id(page)}.html"
         plain = [re.sub(r"\[([^]]*)\]\([^)]*\)|`", r"\1", heading) for heading in stager.headings(page)]
         if page == "CHANGELOG.md" or page.startswith("docs/changes/") or not plain:
             continue
         title = plain[0]
+        result += [(word, title, place) for word in sorted(frequent.get(page, set()) - words_of(title))]
         for i, heading in enumerate(plain):
             label = title if i == 0 else f"{title}: {heading}"
             link = place if i == 0 else f"{place}#{pages.page_id(page)}-{pages.slug(stager.headings(page)[i])}"
@@ -62,7 +93,7 @@ def add(root: Path, stager: pages.Stager, html_folder: Path) -> None:
     folder = html_folder / "search"
     letters = re.search(r'0: "([^"]*)"', (folder / "searchdata.js").read_text())[1]
     rows: dict[str, dict] = {}
-    for word, label, link in entries(root, stager):
+    for word, label, link in entries(root, stager) + parts_of_names(folder):
         if word[0].lower() in letters:
             rows.setdefault(word[0].lower(), {})[search_id(word), label] = link
     for letter, added in rows.items():
