@@ -47,12 +47,20 @@ target_include_directories(reel_headers INTERFACE ${PROJECT_BINARY_DIR}/include)
 set(reel_visibility -fvisibility=hidden -fvisibility-inlines-hidden -fno-semantic-interposition)
 target_compile_options(reel_headers INTERFACE ${reel_visibility})
 
+# Packages of one commit have the same bytes wherever they are built.
+set(REEL_SOURCE_NAME "" CACHE STRING "Name of the source folder in the libraries, instead of its path")
+set(reel_source_name ${PROJECT_SOURCE_DIR})
+if(REEL_SOURCE_NAME)
+  set(reel_source_name ${REEL_SOURCE_NAME})
+  add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=${REEL_SOURCE_NAME})
+endif()
+
 # reel_source_roots(FILE): tells core/base/source_lines.cpp where Reel's own sources lie. ccache makes paths below the
 # source folder relative to the build folder.
 function(reel_source_roots file)
   cmake_path(RELATIVE_PATH PROJECT_SOURCE_DIR BASE_DIRECTORY ${CMAKE_BINARY_DIR} OUTPUT_VARIABLE relative_root)
   set_property(SOURCE ${file} APPEND PROPERTY COMPILE_DEFINITIONS
-    "REEL_SOURCE_ROOT=\"${PROJECT_SOURCE_DIR}\"" "REEL_RELATIVE_ROOT=\"${relative_root}\"")
+    "REEL_SOURCE_ROOT=\"${reel_source_name}\"" "REEL_RELATIVE_ROOT=\"${relative_root}\"")
 endfunction()
 
 # reel_library(TARGET COMPONENT): common properties of the libraries that are installed.

@@ -1,39 +1,55 @@
-# Installs the public headers, the libraries, their licences, and the files of find_package(reel) and pkg-config. Two components:
-# `runtime` is what a program with shared libraries needs, `development` the rest.
+# Installs the public headers, the libraries, their licences, and the files of find_package(reel) and pkg-config. Each library has
+# two components, as it has two packages: `runtime` is what a program with shared libraries needs, `development` the rest; of
+# reel::onnx they are `onnx` and `onnx-development`, of reel::distributed `distributed` and `distributed-development`.
 include(CMakePackageConfigHelpers)
 include(PublicHeaders)
 
-# xtensor.h is for users who have xtensor; no other header includes it.
-set(roots reel.h frontend/xtensor.h)
 set(libraries reel)
 if(REEL_HAS_DISTRIBUTED)
-  list(APPEND roots distributed.h)
   list(APPEND libraries reel_distributed)
 endif()
 if(REEL_HAS_ONNX)
-  list(APPEND roots onnx.h)
   list(APPEND libraries reel_onnx)
 endif()
+# reel_install_headers(COMPONENT [HEADER...]): installs what HEADERs include beyond the headers of reel::reel; without HEADERs, those.
 # Includes are read when the library is installed, so a new one needs no new configuration.
-list(JOIN roots " " roots)
-install(CODE "
+function(reel_install_headers component)
+  list(JOIN ARGN " " roots)
+  install(CODE "
   include(\"${PROJECT_SOURCE_DIR}/cmake/PublicHeaders.cmake\")
-  reel_public_headers(\"${PROJECT_SOURCE_DIR}\" headers ${roots})
+  # xtensor.h is for users who have xtensor; no other header includes it.
+  reel_public_headers(\"${PROJECT_SOURCE_DIR}\" headers reel.h frontend/xtensor.h)
+  set(roots ${roots})
+  if(roots)
+    reel_public_headers(\"${PROJECT_SOURCE_DIR}\" reached \${roots})
+    list(REMOVE_ITEM reached \${headers})
+    set(headers \${reached})
+  endif()
   foreach(header IN LISTS headers)
     cmake_path(GET header PARENT_PATH folder)
     file(INSTALL \"${PROJECT_SOURCE_DIR}/\${header}\" DESTINATION
       \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/reel/\${folder}\")
-  endforeach()" COMPONENT development)
+  endforeach()" COMPONENT ${component})
+endfunction()
+reel_install_headers(development)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/reel)
 # find_package(reel COMPONENTS distributed) alone looks for MPI, and its component onnx for ONNX's libraries, so each library
 # is a set of its own.
 foreach(library IN LISTS libraries)
   string(REPLACE _ - name ${library})
+  if(library STREQUAL reel)
+    set(runtime runtime)
+    set(development development)
+  else()
+    string(REPLACE reel_ "" runtime ${library})
+    set(development ${runtime}-development)
+    reel_install_headers(${development} ${runtime}.h)
+  endif()
   install(TARGETS ${library} EXPORT ${name}-targets
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
-  install(EXPORT ${name}-targets NAMESPACE reel:: DESTINATION ${package} COMPONENT development)
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${development}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${runtime} NAMELINK_COMPONENT ${development})
+  install(EXPORT ${name}-targets NAMESPACE reel:: DESTINATION ${package} COMPONENT ${development})
 endforeach()
 
 configure_package_config_file(cmake/reel-config.cmake.in ${PROJECT_BINARY_DIR}/reel-config.cmake
@@ -42,12 +58,12 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/reel-config-version.cmake
 install(FILES ${PROJECT_BINARY_DIR}/reel-config.cmake ${PROJECT_BINARY_DIR}/reel-config-version.cmake
   DESTINATION ${package} COMPONENT development)
 
-# reel_install_pkg_config(NAME DESCRIPTION [REQUIRES ...] [CFLAGS ...] [LIBRARIES ...]): NAME.pc. LIBRARIES are what the library
+# reel_install_pkg_config(NAME DESCRIPTION [COMPONENT ...] [REQUIRES ...] [CFLAGS ...] [LIBRARIES ...]): NAME.pc. LIBRARIES are what the library
 # links, which programs link only if it is static.
 set(pkg_config ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${pkg_config} OUTPUT_VARIABLE to_prefix)
 function(reel_install_pkg_config name description)
-  cmake_parse_arguments(PARSE_ARGV 2 PC "" "" "REQUIRES;CFLAGS;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 2 PC "" "COMPONENT" "REQUIRES;CFLAGS;LIBRARIES")
   list(JOIN PC_REQUIRES ", " requires)
   list(JOIN PC_CFLAGS " " cflags)
   list(JOIN PC_LIBRARIES " " libraries)
@@ -69,7 +85,7 @@ Version: @PROJECT_VERSION@
 Requires: @requires@
 Cflags: -I\${includedir} @cflags@
 @lines@")
-  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${pkg_config} COMPONENT development)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${pkg_config} COMPONENT ${PC_COMPONENT})
 endfunction()
 
 # Reel needs C++20, which is not the default of the compilers that it supports.
@@ -94,14 +110,14 @@ endif()
 if(REEL_HAS_SNDFILE)
   list(APPEND linked -lsndfile)
 endif()
-reel_install_pkg_config(reel "${PROJECT_DESCRIPTION}" CFLAGS ${cflags} LIBRARIES ${linked})
+reel_install_pkg_config(reel "${PROJECT_DESCRIPTION}" COMPONENT development CFLAGS ${cflags} LIBRARIES ${linked})
 if(REEL_HAS_DISTRIBUTED)
-  reel_install_pkg_config(reel-distributed "Reel on several machines" REQUIRES "reel = ${PROJECT_VERSION}"
-    LIBRARIES ${MPI_C_LIBRARIES})
+  reel_install_pkg_config(reel-distributed "Reel on several machines" COMPONENT distributed-development
+    REQUIRES "reel = ${PROJECT_VERSION}" LIBRARIES ${MPI_C_LIBRARIES})
 endif()
 if(REEL_HAS_ONNX)
-  reel_install_pkg_config(reel-onnx "Models in the format of ONNX as functions of Reel" REQUIRES "reel = ${PROJECT_VERSION}"
-    LIBRARIES -lonnx -lonnx_proto -lprotobuf)
+  reel_install_pkg_config(reel-onnx "Models in the format of ONNX as functions of Reel" COMPONENT onnx-development
+    REQUIRES "reel = ${PROJECT_VERSION}" LIBRARIES -lonnx -lonnx_proto -lprotobuf)
 endif()
 
 # gdb loads the second copy by itself with a library that lies in CMAKE_INSTALL_FULL_LIBDIR.
