@@ -205,6 +205,12 @@ void Transport::fail_late() {
     message += str("\n  rank ", texts.size() - 1, is_here ? ": " : ":", texts.back(),
                    is_here ? "" : "; it computes, has stopped, or its machine is out of reach");
   }
+  if (number_ == 0 && !is_complete() && local_size_ == size_) {
+    char name[256] = "";
+    ::gethostname(name, sizeof name - 1);
+    message += str("\nMPI takes all ranks for ranks of one machine, ", name,
+                   ": if there are several of this name, give each a name of its own");
+  }
   failure_ = message;
   throw DistributedError(message);
 }

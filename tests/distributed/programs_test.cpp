@@ -249,6 +249,16 @@ TEST_F(FaultsTest, OptionsThatDifferBetweenRanksAreNamed) {
   EXPECT_TRUE(has(outcome.error, "\n  rank 1: World (5 shards, timeout of 600 s) at "))
       << outcome.error;
 }
+TEST_F(FaultsTest, RanksThatDoNotReachEachOtherAtTheStartNameTheMachine) {
+  char name[256] = "";
+  ASSERT_EQ(::gethostname(name, sizeof name - 1), 0);
+  const Outcome outcome = run(2, {"absent", "2"}, {"--quiet"});
+  expect_end(outcome, "not all ranks came to call 0 within 2 s, the World's timeout\n");
+  EXPECT_TRUE(
+      has(outcome.error, "\nMPI takes all ranks for ranks of one machine, " + std::string(name) +
+                             ": if there are several of this name, give each a name of its own"))
+      << outcome.error;
+}
 TEST_F(FaultsTest, AFullDiskOnTheFirstRankEndsAllRanks) {
   expect_end(run(2, {"full", "600"}, {"--quiet"}), "reel: rank 0: ");
 }

@@ -4,6 +4,7 @@
 //
 // It locks the file that REEL_ALIVE names, until its process is gone.
 #include <fcntl.h>
+#include <mpi.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -178,6 +179,17 @@ void run(const World& world, const std::string& name, const std::string& option)
   }
 }
 
+/// Begins MPI as World does, and takes part in no call, like a rank that is out of reach.
+[[noreturn]] void be_absent() {
+  int provided = 0;
+  MPI_Comm all, announcements, local;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  MPI_Comm_dup(MPI_COMM_WORLD, &all);
+  MPI_Comm_dup(MPI_COMM_WORLD, &announcements);
+  MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, 1, MPI_INFO_NULL, &local);
+  for (;;) ::pause();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -188,6 +200,9 @@ int main(int argc, char** argv) {
   WorldOptions options{.timeout = std::chrono::duration<double>(std::atof(argv[2]))};
   if (const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK"); rank && name == "options")
     options.shards = 4 + std::atoi(rank);
+  if (const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+      name == "absent" && rank && std::atoi(rank) == 1)
+    be_absent();
   if (option != "caught") {
     const World world(options);
     run(world, name, option);
