@@ -1,7 +1,6 @@
 // The remarks of a LoopFission for explain().
 #include <algorithm>
 
-#include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/trace/passes/hoisting/loop_fission.h"
 
 namespace reel {
@@ -33,25 +32,6 @@ void LoopFission::write_remarks(LoopRemarks& remarks) const {
   }
   if (stays_as_recurrence())
     remarks.say(Kind::stays, "a linear recurrence; linear_scan computes it in one pass");
-}
-
-/// True if the only state is h = a * h + b, where no other op of the iteration reads h or a value
-/// that depends on it.
-bool LoopFission::stays_as_recurrence() const {
-  if (attrs_.carries.size() != 1) return false;
-  const ValueId state = body_inputs(attrs_).carries[0], next = body_outputs(attrs_).carries[0];
-  std::vector<std::uint8_t> depends(body_.types.size());
-  depends[state] = 1;
-  std::vector<const Op*> ops;  // that depend on the state
-  for (const OpRecord& record : body_.records) {
-    const auto in = body_.inputs_of(record);
-    const auto reads = std::ranges::count_if(in, [&](ValueId v) { return depends[v] != 0; });
-    if (reads == 0) continue;
-    if (reads > 1) return false;
-    ops.push_back(record.op);
-    for (const ValueId v : body_.outputs_of(record)) depends[v] = 1;
-  }
-  return depends[next] && next != state && ops == std::vector<const Op*>{&mul_op, &add_op};
 }
 
 /// Returns the reason why an op that would gain by leaving the loop stays in it.

@@ -1,4 +1,5 @@
-// Sums over time steps in a LoopFission, and the values that outputs and carries depend on.
+// Sums over time steps and linear recurrences in a LoopFission, and the values that outputs and
+// carries depend on.
 #include <algorithm>
 
 #include "reel/core/op/facts.h"
@@ -48,6 +49,25 @@ std::vector<std::uint8_t> LoopFission::find_waiting() const {
       for (const ValueId v : body_.outputs_of(record)) is_waiting[v] = 1;
   }
   return is_waiting;
+}
+
+/// Returns true if the only state is h = a * h + b, where no other op of the iteration reads h or a
+/// value that depends on it.
+bool LoopFission::stays_as_recurrence() const {
+  if (attrs_.carries.size() != 1) return false;
+  const ValueId state = body_inputs(attrs_).carries[0], next = body_outputs(attrs_).carries[0];
+  std::vector<std::uint8_t> depends(body_.types.size());
+  depends[state] = 1;
+  std::vector<const Op*> ops;  // that depend on the state
+  for (const OpRecord& record : body_.records) {
+    const auto in = body_.inputs_of(record);
+    const auto reads = std::ranges::count_if(in, [&](ValueId v) { return depends[v] != 0; });
+    if (reads == 0) continue;
+    if (reads > 1) return false;
+    ops.push_back(record.op);
+    for (const ValueId v : body_.outputs_of(record)) depends[v] = 1;
+  }
+  return depends[next] && next != state && ops == std::vector<const Op*>{&mul_op, &add_op};
 }
 
 /// Returns true for a sum over entries, of values that each entry has on its own, that only feeds a
