@@ -7,6 +7,7 @@
 
 #include "harness.h"
 #include "libtorch.h"
+#include "models/alignments.h"
 #include "models/char_lstm.h"
 #include "models/convolution.h"
 #include "models/crf.h"
@@ -149,6 +150,8 @@ void compare_all(Group& group) {
   compare(group, convolution({.in = 256, .out = 256, .least = 0.25}));
   compare(group, convolution({.in = 64, .out = 64}));
   compare(group, convolution({.in = 512, .taps = 4, .is_depthwise = true}));
+  compare(group, alignments({}));
+  compare(group, alignments({.batch = 16, .frames = 150, .labels = 30, .is_transducer = true}));
   compare(group, selective_scan(false));
   compare(group, selective_scan(true));
   compare(group, mingru());
