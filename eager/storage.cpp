@@ -7,6 +7,7 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/debugger/offsets.h"
+#include "reel/core/runtime/allocation_limit.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/core/types/block.h"
 #include "reel/core/types/tensor.h"
@@ -119,6 +120,7 @@ constinit thread_local std::uint64_t last_id = 0;
     }
     bytes = pool_bytes(number);
   }
+  AllocationLimit::check(static_cast<std::int64_t>(bytes));
   if (!local.opened) open();  // a thread that frees nothing must publish its allocations too
   void* memory = take_memory(bytes);
   if (!memory) throw_no_memory(static_cast<std::int64_t>(bytes));

@@ -3,6 +3,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/types/mode.h"
+#include "reel/onnx/run_limits.h"
 
 namespace reel::imported {
 namespace {
@@ -112,7 +113,9 @@ std::vector<double> Call::known_numbers(std::size_t i) const {
 Dims Call::known_sizes(std::size_t i) const {
   if (in(i).sizes) return *in(i).sizes;
   Dims sizes;
-  for (const std::int64_t size : known_integers(i)) sizes.emplace_back(size);
+  const std::vector<std::int64_t> numbers = known_integers(i);
+  check_rank(node_, numbers.size());
+  for (const std::int64_t size : numbers) sizes.emplace_back(size);
   return sizes;
 }
 

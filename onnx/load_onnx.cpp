@@ -44,9 +44,10 @@ void check(const ModelProto& model, const imported::ModelFile& file) {
   }
 }
 
-OnnxModel read(const ModelProto& model, const imported::ModelFile& file) try {
+OnnxModel read(const ModelProto& model, const imported::ModelFile& file,
+               const LoadOnnxOptions& options) try {
   check(model, file);
-  imported::ReadModel read = imported::read_model(model, file);
+  imported::ReadModel read = imported::read_model(model, file, options);
   imported::check_support(read.program, model);
   return OnnxModel::of(std::make_shared<const imported::Program>(std::move(read.program)),
                        std::move(read.parameters));
@@ -57,7 +58,7 @@ OnnxModel read(const ModelProto& model, const imported::ModelFile& file) try {
 
 }  // namespace
 
-OnnxModel load_onnx(const std::string& path) {
+OnnxModel load_onnx(const std::string& path, const LoadOnnxOptions& options) {
   return as_memory_error("load_onnx", [&] {
     std::ifstream stream(path, std::ios::binary);
     if (!stream) throw IoError(str("load_onnx: ", path, " cannot be opened"));
@@ -65,17 +66,17 @@ OnnxModel load_onnx(const std::string& path) {
     if (!model.ParseFromIstream(&stream))
       throw OnnxError(str("load_onnx: ", path, " is damaged, or no ONNX model"));
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-    return read(model, {path, folder.empty() ? "." : folder.string()});
+    return read(model, {path, folder.empty() ? "." : folder.string()}, options);
   });
 }
 
-OnnxModel load_onnx_bytes(std::string_view bytes) {
+OnnxModel load_onnx_bytes(std::string_view bytes, const LoadOnnxOptions& options) {
   return as_memory_error("load_onnx", [&] {
     ModelProto model;
     if (bytes.size() > std::numeric_limits<int>::max() ||
         !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
       throw OnnxError("load_onnx: the bytes are damaged, or no ONNX model");
-    return read(model, {"the data", ""});
+    return read(model, {"the data", ""}, options);
   });
 }
 

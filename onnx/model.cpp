@@ -7,6 +7,7 @@
 #include "reel/core/types/mode.h"
 #include "reel/onnx/plain_dims.h"
 #include "reel/onnx/run_graph.h"
+#include "reel/onnx/run_limits.h"
 
 namespace reel {
 
@@ -105,6 +106,7 @@ std::map<std::string, OnnxValue> OnnxModel::run(
   return as_memory_error("OnnxModel", [&] {
     if (!program_) throw ArgumentError("OnnxModel: the model is empty; load_onnx returns one");
     const imported::Graph& graph = program_->graph;
+    const imported::RunLimits limits(program_->limits);
     Scope scope(graph, nullptr);
     for (const auto& [name, type] : program_->parameter_types) {
       const auto found = parameters.find(name);

@@ -12,6 +12,7 @@
 
 #include "reel/core/base/visibility.h"
 #include "reel/core/types/tensor.h"
+#include "reel/onnx/load_options.h"
 #include "reel/onnx/onnx_error.h"
 
 REEL_API_BEGIN
@@ -46,8 +47,8 @@ class OnnxModel {
   /// mode, in traces and on tapes. Tensors whose elements give sizes, such as the shape of Reshape,
   /// must be known while tracing: constants, computed from sizes, or captured by the traced
   /// function. Throws ArgumentError for a missing or unknown input, and if an output is no tensor;
-  /// DTypeError or ShapeError if an input differs from its declaration; the errors of the ops, with
-  /// the names of the nodes.
+  /// DTypeError or ShapeError if an input differs from its declaration; OnnxError if its values
+  /// take more than LoadOnnxOptions allow; the errors of the ops, with the names of the nodes.
   std::map<std::string, Tensor> operator()(const std::map<std::string, Tensor>& inputs) const;
 
   /// As operator(), for models whose inputs or outputs are sequences or optionals.
@@ -77,10 +78,11 @@ class OnnxModel {
 /// Throws IoError if a file cannot be read. Throws OnnxError if the model is damaged or breaks a
 /// rule of ONNX; if it has ops, versions of ops or types without a rule, one error lists all of
 /// them with the names of the nodes. Floats of fewer bits become f32, integers of fewer bits i32 or
-/// i64. Initializers of float8 and float4 are constants, no parameters.
-OnnxModel load_onnx(const std::string& path);
+/// i64. Initializers of float8 and float4 are constants, no parameters. options: limits of the
+/// model and of its calls.
+OnnxModel load_onnx(const std::string& path, const LoadOnnxOptions& options = {});
 /// Reads a model from the bytes of a file. All tensors must be in it.
-OnnxModel load_onnx_bytes(std::string_view bytes);
+OnnxModel load_onnx_bytes(std::string_view bytes, const LoadOnnxOptions& options = {});
 
 }  // namespace reel
 REEL_API_END

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "reel/onnx/load_options.h"
 #include "reel/onnx/value.h"
 
 namespace reel::imported {
@@ -65,6 +66,7 @@ struct Program {
   Graph graph;
   std::map<std::string, ElementType>
       parameter_types;  ///< of the main graph's floating initializers
+  LoadOnnxOptions limits;
 };
 
 /// Calls fn(graph, path) for a graph and for all graphs in its nodes.

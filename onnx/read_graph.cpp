@@ -19,8 +19,7 @@ using ::onnx::GraphProto;
 using ::onnx::ModelProto;
 using ::onnx::NodeProto;
 
-constexpr int kMaxDepth = 64;                // of graphs in nodes and of functions in functions
-constexpr std::int64_t kMaxNodes = 200'000;  // after each call of a function got its own nodes
+constexpr int kMaxDepth = 64;  // of graphs in nodes and of functions in functions
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;  // of all calls of functions
 
 using Versions = std::map<std::string, std::int64_t>;
@@ -57,8 +56,8 @@ Declared declared(const ::onnx::ValueInfoProto& info) {
 /// Reads one model. Counts nodes, so that functions in functions cannot fill the memory.
 class Reader {
  public:
-  Reader(const ModelProto& model, const ModelFile& file)
-      : file_(file), versions_(versions_of(model.opset_import())) {
+  Reader(const ModelProto& model, const ModelFile& file, const LoadOnnxOptions& options)
+      : file_(file), options_(options), versions_(versions_of(model.opset_import())) {
     if (versions_.empty()) versions_[""] = 1;  // before IR version 3
     for (const FunctionProto& function : model.functions())
       functions_[{domain_of(function.domain()), function.name(), overload_of(function)}] = {
@@ -69,11 +68,11 @@ class Reader {
     const Nested nested(*this);
     Graph result;
     result.name = proto.name();
-    for (const auto& input : proto.input()) result.inputs.push_back(declared(input));
-    for (const auto& output : proto.output()) result.outputs.push_back(declared(output));
+    for (const auto& input : proto.input()) result.inputs.push_back(declared_within(input));
+    for (const auto& output : proto.output()) result.outputs.push_back(declared_within(output));
     for (const auto& tensor : proto.initializer())
       if (dtype_of(static_cast<ElementType>(tensor.data_type())))  // others are listed later
-        result.constants[tensor.name()] = read_tensor(tensor, file_);
+        result.constants[tensor.name()] = this->tensor(tensor, "initializer " + tensor.name());
     if (proto.sparse_initializer_size())
       throw OnnxError(str("graph ", proto.name(), " has sparse initializers"));
     for (const NodeProto& node : proto.node())
@@ -93,10 +92,24 @@ class Reader {
     Reader& reader;
   };
 
+  void check_rank(const std::string& what, std::size_t axes) const {
+    if (axes > static_cast<std::size_t>(options_.max_rank))
+      throw OnnxError(str(what, " has ", axes,
+                          " axes, more than LoadOnnxOptions::max_rank, which is ",
+                          options_.max_rank));
+  }
+  Declared declared_within(const ::onnx::ValueInfoProto& info) const {
+    Declared result = declared(info);
+    if (result.shape) check_rank(result.name, result.shape->size());
+    return result;
+  }
+  /// what: names the tensor in errors.
+  Value tensor(const ::onnx::TensorProto& proto, const std::string& what) const {
+    check_rank(what, static_cast<std::size_t>(proto.dims_size()));
+    return read_tensor(proto, file_);
+  }
+
   Node node(const NodeProto& proto, const Versions& versions, const Attributes& given) {
-    if (++nodes_ > kMaxNodes)
-      throw OnnxError(
-          str("the model has more than ", kMaxNodes, " nodes, those of functions included"));
     Node result;
     result.op = proto.op_type();
     result.domain = domain_of(proto.domain());
@@ -105,6 +118,10 @@ class Reader {
     result.name = !proto.name().empty()     ? proto.name()
                   : !result.outputs.empty() ? str("of ", result.outputs[0])
                                             : "without a name";
+    if (++nodes_ > options_.max_nodes)
+      throw OnnxError(str("the model has more nodes than LoadOnnxOptions::max_nodes, which is ",
+                          options_.max_nodes, "; those of functions count at each call. Node ",
+                          result.name, " (", result.op, ") is beyond it"));
     const auto version = versions.find(result.domain);
     result.version = version == versions.end() ? 0 : version->second;
 
@@ -128,7 +145,7 @@ class Reader {
       return result;
     }
     for (const auto& [name, attribute] : attributes)
-      result.attributes[name] = this->attribute(*attribute, versions, given);
+      result.attributes[name] = this->attribute(*attribute, result.name, versions, given);
     result.rule = find_rule(result.domain, result.op, result.version);
     return result;
   }
@@ -148,8 +165,9 @@ class Reader {
     return result;
   }
 
-  Attribute attribute(const AttributeProto& proto, const Versions& versions,
-                      const Attributes& given) {
+  /// node: its name, for errors.
+  Attribute attribute(const AttributeProto& proto, const std::string& node,
+                      const Versions& versions, const Attributes& given) {
     Attribute result;
     switch (proto.type()) {
       case AttributeProto::INT:
@@ -180,7 +198,8 @@ class Reader {
         if (!dtype_of(static_cast<ElementType>(proto.t().data_type()))) break;  // listed later
         result.kind = Attribute::Kind::tensor;
         // Calls of a function share its tensors.
-        if (!tensors_.count(&proto)) tensors_[&proto] = read_tensor(proto.t(), file_);
+        if (!tensors_.count(&proto))
+          tensors_[&proto] = tensor(proto.t(), str("attribute ", proto.name(), " of node ", node));
         result.tensor = tensors_[&proto];
         break;
       case AttributeProto::GRAPH:
@@ -194,6 +213,7 @@ class Reader {
   }
 
   const ModelFile& file_;
+  const LoadOnnxOptions& options_;
   Versions versions_;
   /// A function, and its attributes that have defaults.
   using Function = std::pair<const FunctionProto*, std::vector<AttributeProto>>;
@@ -206,10 +226,12 @@ class Reader {
 
 }  // namespace
 
-ReadModel read_model(const ModelProto& model, const ModelFile& file) {
-  Reader reader(model, file);
+ReadModel read_model(const ModelProto& model, const ModelFile& file,
+                     const LoadOnnxOptions& options) {
+  Reader reader(model, file, options);
   ReadModel result;
   Program& program = result.program;
+  program.limits = options;
   program.graph = reader.graph(model.graph(), reader.versions(), {});
   auto& constants = program.graph.constants;
   for (auto it = constants.begin(); it != constants.end();) {

@@ -16,7 +16,9 @@ struct ReadModel {
 };
 
 /// Returns the model as the interpreter runs it. Calls of the model's functions have the function's
-/// graph. Throws OnnxError if functions call themselves, or if a graph has too many nodes.
-ReadModel read_model(const ::onnx::ModelProto& model, const ModelFile& file);
+/// graph. Throws OnnxError if functions call themselves, or if the model has more nodes or axes
+/// than the options allow.
+ReadModel read_model(const ::onnx::ModelProto& model, const ModelFile& file,
+                     const LoadOnnxOptions& options);
 
 }  // namespace reel::imported

@@ -5,8 +5,11 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/runtime/allocation_limit.h"
 #include "reel/core/types/mode.h"
+#include "reel/onnx/onnx_error.h"
 #include "reel/onnx/registry.h"
+#include "reel/onnx/run_limits.h"
 
 namespace reel::imported {
 namespace {
@@ -45,7 +48,38 @@ Values call_node(const Node& node, const Scope& scope) {
   return apply_rule(Call(node, std::move(inputs), scope));
 }
 
+/// Calls a node within the limits of the call of the model.
+Values call_within(RunLimits& limits, const Node& node, Scope& scope) try {
+  const std::uint64_t begin = next_block_id();
+  Values outputs;
+  {
+    const AllocationLimit limit(limits.bytes_left());
+    outputs = call_node(node, scope);
+  }
+  std::int64_t bytes = 0;
+  for (const Value& output : outputs) {
+    check_sizes(node, output);
+    bytes += bytes_made_since(begin, output);
+  }
+  if (bytes > limits.bytes_left()) refuse_bytes(node);
+  scope.hold(bytes);
+  return outputs;
+} catch (const AllocationLimitError&) {
+  refuse_bytes(node);
+}
+
 }  // namespace
+
+Scope::~Scope() {
+  if (held_) hold(-held_);
+}
+
+void Scope::hold(std::int64_t bytes) {
+  RunLimits* const limits = RunLimits::of_this_thread();
+  if (!limits) return;
+  limits->hold(bytes);
+  held_ += bytes;
+}
 
 const Value* Scope::find(const std::string& name) const {
   for (const Scope* scope = this; scope; scope = scope->outer_) {
@@ -64,7 +98,8 @@ const Value& Scope::get(const std::string& name) const {
 }
 
 void run_node(const Node& node, Scope& scope) try {
-  Values outputs = call_node(node, scope);
+  RunLimits* const limits = RunLimits::of_this_thread();
+  Values outputs = limits ? call_within(*limits, node, scope) : call_node(node, scope);
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     if (i >= outputs.size())

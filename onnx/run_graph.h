@@ -12,9 +12,14 @@ namespace reel::imported {
 class Scope {
  public:
   Scope(const Graph& graph, const Scope* outer) : graph_(graph), outer_(outer) {}
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
 
   const Graph& graph() const { return graph_; }
   void set(const std::string& name, Value value) { values_[name] = std::move(value); }
+  /// Counts bytes of values that a node of the graph has made. They are freed with the scope.
+  void hold(std::int64_t bytes);
   /// Returns a value of this graph or of one around it, or null.
   const Value* find(const std::string& name) const;
   /// Returns the value. Throws ArgumentError if no graph has the name.
@@ -24,6 +29,7 @@ class Scope {
   const Graph& graph_;
   const Scope* outer_;
   std::map<std::string, Value> values_;
+  std::int64_t held_ = 0;  ///< bytes of values that nodes have made
 };
 
 /// Runs nodes one after another, in the scope that has their inputs.

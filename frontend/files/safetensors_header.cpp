@@ -23,6 +23,7 @@ constexpr struct {
     {"I32", StoredDType::i32},      {"U32", StoredDType::u32},    {"F32", StoredDType::f32},
     {"F64", StoredDType::f64},      {"I64", StoredDType::i64},    {"U64", StoredDType::u64}};
 constexpr std::uint64_t kLengthBytes = 8;  // the length of the header, in front of it
+constexpr std::size_t kMaxAxes = 64;       // of a tensor
 constexpr int kMaxDepth = 8;  // {"name": {"shape": [...]}} has 3; other values are ignored
 
 /// Returns the number if the text is one of 64 bits without sign, fraction and exponent.
@@ -147,7 +148,9 @@ class HeaderReader {
   }
 
   void set_shape(StoredTensor& tensor, std::string_view text) const {
-    check_sizes(tensor.name, "shape", text);
+    const std::size_t axes = check_sizes(tensor.name, "shape", text);
+    if (axes > kMaxAxes)
+      wrong(tensor.name, str("its shape has ", axes, " axes, more than ", kMaxAxes));
     tensor.shape = text;
   }
 
@@ -167,13 +170,18 @@ class HeaderReader {
       refuse(str("beyond the ", data_bytes_, " bytes of data in the file; it may be truncated"));
   }
 
-  void check_sizes(std::string_view tensor, std::string_view key, std::string_view text) const {
+  /// Returns the number of sizes.
+  std::size_t check_sizes(std::string_view tensor, std::string_view key,
+                          std::string_view text) const {
     if (text.front() != '[') wrong(tensor, str("its ", key, " is no list"));
     JsonReader items(text, kMaxDepth, fail_);
+    std::size_t count = 0;
     items.array([&] {
+      ++count;
       const std::string_view item = items.value();
       if (!size_in(item)) wrong(tensor, str("its ", key, " has ", item, ", which is no size"));
     });
+    return count;
   }
 
   void check_bytes(const StoredTensor& tensor) const {

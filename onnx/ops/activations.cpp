@@ -97,8 +97,8 @@ Values along_axis(const Call& call, Fn fn) {
   }
   std::vector<Axis> axes;
   const std::int64_t given = call.integer("axis", 1);
-  for (int axis = static_cast<int>(given < 0 ? given + x.rank() : given); axis < x.rank(); ++axis)
-    axes.emplace_back(axis);
+  const int first = x.rank() == 0 || given == x.rank() ? x.rank() : call.axis_in(given, x.rank());
+  for (int axis = first; axis < x.rank(); ++axis) axes.emplace_back(axis);
   return {call.like(0, fn(x, Axes(axes)))};
 }
 

@@ -13,6 +13,8 @@
 namespace reel::imported {
 namespace {
 
+constexpr std::int64_t kMaxHeads = 1 << 20;
+
 /// Which terms the recurrence S_t = exp(g_t) S_{t-1} + beta_t k_t (v_t - S_{t-1}^T k_t) has.
 struct UpdateRule {
   bool is_gated, corrects;
@@ -40,8 +42,8 @@ LinearAttentionDims dims_of(const Call& call) {
   const std::int64_t heads = call.integer("q_num_heads", 0),
                      kv_heads = call.integer("kv_num_heads", 0);
   const Tensor &query = call.tensor(0), &value = call.tensor(2);
-  if (heads < 1 || kv_heads < 1 || heads % kv_heads || query.rank() != 3 || value.rank() != 3 ||
-      query.dim(2).size() % heads || value.dim(2).size() % kv_heads)
+  if (heads < 1 || heads > kMaxHeads || kv_heads < 1 || heads % kv_heads || query.rank() != 3 ||
+      value.rank() != 3 || query.dim(2).size() % heads || value.dim(2).size() % kv_heads)
     call.refuse(str(heads, " heads of queries and ", kv_heads, " of keys do not fit ", query.type(),
                     " and ", value.type()));
   return {named_like("time", query.dim(1)),

@@ -24,7 +24,7 @@ Tensor norm_over(const Tensor& x, const Axes& axes, double p, Keep keep) {
 Values run_lp_pool(const Call& call) {
   const Tensor& x = call.tensor(0);
   const Windows windows = windows_of(call, x, call.integers("kernel_shape"));
-  return {call.like(0, norm_over(unfolded(x, windows, 0), Axes(kernel_axes(windows.size())),
+  return {call.like(0, norm_over(unfolded(call, x, windows, 0), Axes(kernel_axes(windows.size())),
                                  exponent_of(call), Keep::no))};
 }
 Values run_global_lp_pool(const Call& call) {
@@ -66,8 +66,9 @@ Values run_col2im(const Call& call) {
     joined[first] = at.count * at.kernel;
     const Tensor updates = reshape(y, joined);
     joined[first] = at.size + at.before + at.after;
-    const Tensor padded = scatter_add(zeros(Dims(joined.begin(), joined.end()), x.dtype()),
-                                      tensor(at.positions()), updates, static_cast<int>(first));
+    const Tensor padded =
+        scatter_add(zeros(Dims(joined.begin(), joined.end()), x.dtype()),
+                    tensor(positions_of(call, at)), updates, static_cast<int>(first));
     y = slice(padded, static_cast<int>(first), at.before, at.before + at.size);
   }
   return {call.like(0, y)};

@@ -131,10 +131,13 @@ Values run_lrn(const Call& call) {
   const Tensor& x = call.tensor(0);
   const std::int64_t size = call.integer("size", 1);
   if (size < 1) call.refuse(str("size is ", size));
-  const std::int64_t before = (size - 1) / 2, channels = x.dim(1).size();
-  const Tensor squares = pad(square(x), 1, before, size - 1 - before);
+  // Behind all channels there are only zeros.
+  const std::int64_t channels = x.dim(1).size(), half = (size - 1) / 2,
+                     before = std::min(half, channels), after = std::min(size - 1 - half, channels);
+  const Tensor squares = pad(square(x), 1, before, after);
   Tensor total = slice(squares, 1, 0, channels);
-  for (std::int64_t i = 1; i < size; ++i) total = total + slice(squares, 1, i, i + channels);
+  for (std::int64_t i = 1; i <= before + after; ++i)
+    total = total + slice(squares, 1, i, i + channels);
   const double alpha = call.number("alpha", 1e-4) / static_cast<double>(size);
   return {call.like(0, x / pow(total * alpha + call.number("bias", 1), call.number("beta", 0.75)))};
 }

@@ -11,6 +11,7 @@
 #include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
 #include "reel/onnx/run_graph.h"
+#include "reel/onnx/run_limits.h"
 
 namespace reel::imported {
 namespace {
@@ -74,6 +75,7 @@ Tensor padded(const Call& call, Tensor x, const PadSpec& spec) {
     } else {
       const std::int64_t size = x.dim(axis).size();
       if (size == 0) call.refuse(str("axis ", axis, " has no element to repeat"));
+      check_bytes(call.node(), 8. * static_cast<double>(size + before + after));
       x = gather(x, padded_positions(size, before, after, spec.mode), axis);
     }
   }

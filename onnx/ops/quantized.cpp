@@ -101,16 +101,16 @@ Tensor centred(const Call& call, std::size_t x, std::size_t zero_point, int axis
   if (zero.numel() == 1) return given - scalar_of(zero);
   if (zero.rank() != 1) return given - zero;
   Dims dims(static_cast<std::size_t>(given.rank()), Dim(1));
-  dims[static_cast<std::size_t>(axis < 0 ? axis + given.rank() : axis)] = zero.dims()[0];
+  dims[static_cast<std::size_t>(call.axis_in(axis, given.rank()))] = zero.dims()[0];
   return given - reshape(zero, dims);
 }
 
 /// Returns a scale such that it broadcasts to a result, along one of its axes.
-Tensor scale_along(const Tensor& scale, const Tensor& result, int axis) {
+Tensor scale_along(const Call& call, const Tensor& scale, const Tensor& result, int axis) {
   if (scale.numel() == 1) return scalar_of(scale);
   if (scale.rank() != 1) return scale;
   Dims dims(static_cast<std::size_t>(result.rank()), Dim(1));
-  dims[static_cast<std::size_t>(axis < 0 ? axis + result.rank() : axis)] = scale.dims()[0];
+  dims[static_cast<std::size_t>(call.axis_in(axis, result.rank()))] = scale.dims()[0];
   return reshape(scale, dims);
 }
 
@@ -130,19 +130,20 @@ Values run_conv_integer(const Call& call) {
 
 Values run_qlinear_matmul(const Call& call) {
   const Tensor product = cast(product_of(call, 0, 2, 3, 5), f32);
-  const Tensor scale = scale_along(call.tensor(1), product, -2) *
-                       scale_along(call.tensor(4), product, -1) /
-                       scale_along(call.tensor(6), product, -2);
+  const Tensor scale = scale_along(call, call.tensor(1), product, -2) *
+                       scale_along(call, call.tensor(4), product, -1) /
+                       scale_along(call, call.tensor(6), product, -2);
   const ElementType to = call.type(7);
-  return {Value::of(quantized(product * scale, scale_along(call.tensor(7), product, -2), to), to)};
+  return {Value::of(quantized(product * scale, scale_along(call, call.tensor(7), product, -2), to),
+                    to)};
 }
 
 /// The bias is int32, of the scale x_scale w_scale.
 Values run_qlinear_conv(const Call& call) {
   Tensor sums = convolved(call, centred(call, 0, 2, 1), centred(call, 3, 5, 0));
-  if (call.has(8)) sums = sums + scale_along(call.tensor(8), sums, 1);
-  const Tensor scale =
-      scalar_of(call.tensor(1)) * scale_along(call.tensor(4), sums, 1) / scalar_of(call.tensor(6));
+  if (call.has(8)) sums = sums + scale_along(call, call.tensor(8), sums, 1);
+  const Tensor scale = scalar_of(call.tensor(1)) * scale_along(call, call.tensor(4), sums, 1) /
+                       scalar_of(call.tensor(6));
   const ElementType to = call.type(7);
   return {Value::of(quantized(cast(sums, f32) * scale, scalar_of(call.tensor(7)), to), to)};
 }

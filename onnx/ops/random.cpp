@@ -7,6 +7,7 @@
 #include "reel/onnx/ops/convert.h"
 #include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
+#include "reel/onnx/run_limits.h"
 
 namespace reel::imported {
 namespace {
@@ -20,6 +21,7 @@ ElementType type_of(const Call& call) {
 Dims dims_of(const Call& call) {
   if (call.has(0)) return call.tensor(0).dims();
   const std::vector<std::int64_t> sizes = call.integers("shape");
+  check_rank(call.node(), sizes.size());
   return Dims(sizes.begin(), sizes.end());
 }
 

@@ -8,11 +8,13 @@
 #include "reel/core/functions/indices.h"
 #include "reel/core/functions/shape.h"
 #include "reel/onnx/registry.h"
+#include "reel/onnx/run_limits.h"
 
 namespace reel::imported {
 namespace {
 
 constexpr std::int64_t kMaxAxisSize = 1 << 24;
+constexpr double kMaxScale = 1e9;  // and of its inverse
 
 /// One axis that is resized.
 struct ResizedAxis {
@@ -145,10 +147,17 @@ Tensor resized(const Call& call, const Tensor& x, const ResizeOptions& options,
   Tensor y = computes ? cast(x, f32) : x;
   Tensor outside;
   for (const ResizedAxis& at : axes) {
-    if (at.to < 0 || at.to > kMaxAxisSize || (at.to > 0 && at.from < 1) || !(at.scale > 0))
+    if (at.to < 0 || at.to > kMaxAxisSize || (at.to > 0 && at.from < 1))
       call.refuse(str("axis ", at.axis, " of ", x.type(), " cannot get the size ", at.to));
+    const bool has_scale = at.to == 0 || (at.scale >= 1 / kMaxScale && at.scale <= kMaxScale);
+    if (!has_scale || !(std::abs(at.roi_begin) <= kMaxScale && std::abs(at.roi_end) <= kMaxScale))
+      call.refuse(str("axis ", at.axis, " of ", x.type(), " gets the scale ", at.scale,
+                      " and the roi ", at.roi_begin, " to ", at.roi_end));
     const bool is_same = at.from == at.to && at.scale == 1 && at.roi_begin == 0 && at.roi_end == 1;
     if (is_same) continue;
+    const double stretch = options.antialias ? std::min(at.scale, 1.) : 1;
+    check_bytes(call.node(),
+                96 / stretch * static_cast<double>(at.to));  // up to 6 taps of 16 bytes
     const Taps taps = taps_of(options, at);
     y = resized_along(y, at, taps);
     if (std::count(taps.is_outside.begin(), taps.is_outside.end(), true)) {
@@ -215,7 +224,9 @@ void set_sizes(const Call& call, const std::vector<std::int64_t>& sizes,
   if (common == 0) call.refuse(str("the keep_aspect_ratio_policy ", policy, " is not supported"));
   for (ResizedAxis& at : axes) {
     at.scale = common;
-    at.to = static_cast<std::int64_t>(std::floor(common * static_cast<double>(at.from) + 0.5));
+    const double size = std::floor(common * static_cast<double>(at.from) + 0.5);
+    if (!(size >= 0 && size <= kMaxAxisSize)) call.refuse(str("an axis gets the size ", size));
+    at.to = static_cast<std::int64_t>(size);
   }
 }
 

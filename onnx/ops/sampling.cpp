@@ -13,13 +13,15 @@
 #include "reel/core/functions/reductions.h"
 #include "reel/core/functions/shape.h"
 #include "reel/onnx/registry.h"
+#include "reel/onnx/run_limits.h"
 
 namespace reel::imported {
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-constexpr std::int64_t kMaxPoints = 1 << 26;  // of a grid
+constexpr std::int64_t kMaxPoints = 1 << 26;   // of a grid
+constexpr std::int64_t kMaxSamples = 1 << 20;  // of a region, along an axis
 
 /// Returns places within [low, high], reflected at both ends as often as it takes.
 Tensor reflected(const Tensor& x, double low, double high) {
@@ -232,6 +234,11 @@ Values run_roi_align(const Call& call) {
                      given = call.integer("sampling_ratio", 0), count = rois.dim(0).size();
   const std::string mode = call.text("mode", "avg");
   if (mode != "avg" && mode != "max") call.refuse(str("the mode ", mode, " is not supported"));
+  const auto check_samples = [&](std::int64_t bins, double samples) {
+    if (bins < 1 || !(samples * static_cast<double>(bins) <= kMaxSamples))
+      call.refuse(str("a region has ", bins, " bins of ", samples, " samples along an axis"));
+  };
+  check_samples(height, 1), check_samples(width, 1);
   const bool is_half_pixel = call.version() >= 16 && call.text("coordinate_transformation_mode",
                                                                "half_pixel") == "half_pixel";
   const double scale = call.number("spatial_scale", 1), offset = is_half_pixel ? 0.5 : 0;
@@ -251,11 +258,14 @@ Values run_roi_align(const Call& call) {
       double largest = 1;
       for (const double one : all)
         largest = std::max(largest, std::ceil(one / static_cast<double>(bins)));
+      check_samples(bins, largest);
       return static_cast<std::int64_t>(largest);
     };
     rows = most(extent(1), height);
     columns = most(extent(0), width);
   }
+  check_samples(height, static_cast<double>(rows));
+  check_samples(width, static_cast<double>(columns));
   // The number of samples of each region along an axis, [R, 1]: `given`, or its own number.
   const auto samples_of = [&](const Tensor& length, std::int64_t bins) {
     if (given > 0) return full({Dim(count), Dim(1)}, static_cast<double>(given), rois.dtype());
@@ -314,7 +324,8 @@ Values run_deform_conv(const Call& call) {
   const Sizes sizes = x.shape(), kernel_sizes = weight.shape(), places = offset.shape();
   const std::int64_t groups = call.integer("group", 1), parts = call.integer("offset_group", 1);
   if (sizes.size() != 4 || kernel_sizes.size() != 4 || places.size() != 4 || groups < 1 ||
-      parts < 1 || sizes[1] % parts || kernel_sizes[0] % groups ||
+      parts < 1 || groups > std::max<std::int64_t>(kernel_sizes[0], 1) ||
+      parts > std::max<std::int64_t>(sizes[1], 1) || sizes[1] % parts || kernel_sizes[0] % groups ||
       sizes[1] != kernel_sizes[1] * groups)
     call.refuse(
         str("weights ", weight.type(), " and offsets ", offset.type(), " do not fit ", x.type()));
@@ -325,18 +336,21 @@ Values run_deform_conv(const Call& call) {
   const std::int64_t batch = sizes[0], kernel = kernel_sizes[2] * kernel_sizes[3],
                      area = places[2] * places[3], depth = sizes[1] / parts;
   if (places[1] != parts * kernel * 2) call.refuse(str("offsets are ", offset.type()));
+  check_bytes(call.node(), 8. * static_cast<double>(kernel) * static_cast<double>(area));
   // The places without offsets: [1, kernel, area] for each axis.
   Tensors at;
   const Tensor moved = reshape(offset, {batch * parts, kernel, 2, area});
   for (std::size_t axis = 0; axis < 2; ++axis) {
+    const auto stride = static_cast<double>(element("strides", axis, 1)),
+               dilation = static_cast<double>(element("dilations", axis, 1)),
+               pad = static_cast<double>(element("pads", axis, 0));
     std::vector<double> regular;
     for (std::int64_t k = 0; k < kernel; ++k)
       for (std::int64_t o = 0; o < area; ++o) {
         const std::int64_t in_kernel = axis ? k % kernel_sizes[3] : k / kernel_sizes[3];
         const std::int64_t in_result = axis ? o % places[3] : o / places[3];
-        regular.push_back(static_cast<double>(in_result * element("strides", axis, 1) +
-                                              in_kernel * element("dilations", axis, 1) -
-                                              element("pads", axis, 0)));
+        regular.push_back(static_cast<double>(in_result) * stride +
+                          static_cast<double>(in_kernel) * dilation - pad);
       }
     const Tensor shift = gather(moved, scalar(static_cast<std::int64_t>(axis)), 2);
     at.push_back(reshape(shift + tensor(regular, Dims{Dim(kernel), Dim(area)}, x.dtype()),

@@ -90,8 +90,9 @@ std::int64_t at(const std::vector<std::int64_t>& list, std::size_t i) {
 }
 
 Values run_scan(const Call& call) {
-  const auto count = static_cast<std::size_t>(call.integer("num_scan_inputs", 0));
-  if (count < 1 || count > call.input_count())
+  const std::int64_t given = call.integer("num_scan_inputs", 0);
+  const auto count = static_cast<std::size_t>(given);
+  if (given < 1 || count > call.input_count())
     call.refuse("num_scan_inputs does not fit the inputs");
   const std::size_t states = call.input_count() - count;
   const auto axes = call.integers("scan_input_axes"),
@@ -118,8 +119,9 @@ Values run_scan(const Call& call) {
 /// Version 8 has a batch in front of every state and input, and a length for each entry. Entries
 /// run one after another.
 Values run_scan_8(const Call& call) {
-  const auto count = static_cast<std::size_t>(call.integer("num_scan_inputs", 0));
-  if (count < 1 || count + 1 > call.input_count())
+  const std::int64_t given = call.integer("num_scan_inputs", 0);
+  const auto count = static_cast<std::size_t>(given);
+  if (given < 1 || count >= call.input_count())
     call.refuse("num_scan_inputs does not fit the inputs");
   const std::size_t states = call.input_count() - 1 - count;
   const auto directions = call.integers("directions");

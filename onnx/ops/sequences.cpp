@@ -111,7 +111,7 @@ Values run_split(const Call& call) {
   std::vector<Value> parts;
   std::int64_t at = 0;
   for (const std::int64_t length : lengths) {
-    if (length < 0 || at + length > size) call.refuse("the lengths do not fit the axis");
+    if (length < 0 || length > size - at) call.refuse("the lengths do not fit the axis");
     const Tensor part = slice(x, axis, at, at + length);
     parts.push_back(call.like(0, drops_axis ? squeeze(part, axis) : part));
     at += length;

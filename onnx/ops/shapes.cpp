@@ -13,6 +13,7 @@
 #include "reel/onnx/ops/rows.h"
 #include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
+#include "reel/onnx/run_limits.h"
 
 namespace reel::imported {
 
@@ -81,12 +82,16 @@ Values run_reshape(const Call& call) {
     if (size < -1) call.refuse(str("the shape has the size ", size));
   };
   if (call.version() < 5) {
-    for (const std::int64_t size : call.integers("shape")) add(size);
+    const std::vector<std::int64_t> shape = call.integers("shape");
+    check_rank(call.node(), shape.size());
+    for (const std::int64_t size : shape) add(size);
   } else if (call.in(1).sizes) {
     sizes = *call.in(1).sizes;
     is_open.resize(sizes.size());
   } else if (call.is_known(1)) {
-    for (const std::int64_t size : call.known_integers(1)) add(size);
+    const std::vector<std::int64_t> shape = call.known_integers(1);
+    check_rank(call.node(), shape.size());
+    for (const std::int64_t size : shape) add(size);
   } else {  // one number that only a run knows follows from the others
     for (const Number& size : elements_of(call, 1)) {
       add(size.known.value_or(-1));
@@ -102,7 +107,9 @@ Values run_reshape(const Call& call) {
   if (is_known(x.dims()) && is_known(sizes)) {
     const std::int64_t others = [&] {
       std::int64_t product = 1;
-      for (const std::int64_t size : numbers_of(sizes)) product *= size;
+      for (const std::int64_t size : numbers_of(sizes))
+        if (__builtin_mul_overflow(product, size, &product))
+          call.refuse("the sizes of the shape are out of range");
       return product;
     }();
     if (others == 0 || x.numel() % others)
@@ -120,7 +127,8 @@ Values run_reshape(const Call& call) {
     if (same != rest.end()) {
       rest.erase(same);
     } else if (sizes[i].has_size()) {
-      divisor *= sizes[i].size();
+      if (__builtin_mul_overflow(divisor, sizes[i].size(), &divisor))
+        call.refuse("the sizes of the shape are out of range");
     } else {
       sizes[at] = Dim::unknown();
       return {call.like(0, reshape_to(x, sizes))};  // throws: two sizes that only a run knows
@@ -204,8 +212,9 @@ Values run_split(const Call& call) {
     call.refuse(str(lengths.size(), " lengths for ", parts, " outputs"));
   Values results;
   std::int64_t at = 0;
+  constexpr std::int64_t kMaxLength = std::int64_t{1} << 58;
   for (const std::int64_t length : lengths) {
-    if (length < 0) call.refuse(str("a part has the length ", length));
+    if (length < 0 || length > kMaxLength - at) call.refuse(str("a part has the length ", length));
     results.push_back(call.like(0, slice(x, axis, at, at + length)));
     at += length;
   }
@@ -242,6 +251,7 @@ Values run_unsqueeze(const Call& call) {
   const std::size_t count =
       call.version() >= 13 ? call.known_integers(1).size() : call.integers("axes").size();
   Dims dims = x.dims();
+  check_rank(call.node(), dims.size() + count);
   for (const int axis : axes_of(call, x.rank() + static_cast<int>(count)))
     dims.insert(dims.begin() + axis, Dim(1));
   Value result = call.like(0, reshape_to(x, dims));
@@ -348,8 +358,8 @@ Values run_center_crop_pad(const Call& call) {
     call.refuse(str(sizes.size(), " sizes for ", axes.size(), " axes"));
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const int axis = call.axis_in(axes[i], x.rank());
-    const std::int64_t size = x.dim(axis).size(), more = sizes[i] - size;
     if (sizes[i] < 0) call.refuse(str("a size is ", sizes[i]));
+    const std::int64_t size = x.dim(axis).size(), more = sizes[i] - size;
     if (more < 0) x = slice(x, axis, -more / 2, -more / 2 + sizes[i]);
     if (more > 0) x = pad(x, axis, more / 2, more - more / 2);
   }

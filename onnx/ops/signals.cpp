@@ -12,6 +12,7 @@
 #include "reel/core/types/mode.h"
 #include "reel/onnx/ops/convert.h"
 #include "reel/onnx/registry.h"
+#include "reel/onnx/run_limits.h"
 
 namespace reel::imported {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 constexpr double kTurn = 2 * std::numbers::pi;
 constexpr std::int64_t kMaxSamples = 1 << 24;  // of a transform
 constexpr std::int64_t kMaxWeights = 1 << 14;  // on each side of a matrix
+constexpr double kMaxEdge = 0x1p40;            // position of a triangle's edge
 
 /// Returns a matrix with values fn(row, column), as a constant.
 template <class Fn>
@@ -37,6 +39,7 @@ Tensor matrix(std::int64_t rows, std::int64_t columns, DType dtype, Fn fn) {
 Values window(const Call& call, double a, double b, double c) {
   const std::int64_t size = call.known_integer(0);
   if (size < 0 || size > std::int64_t{1} << 30) call.refuse(str("the size is ", size));
+  check_bytes(call.node(), 8. * static_cast<double>(size));
   const std::int64_t steps =
       std::max<std::int64_t>(call.flag("periodic", true) ? size : size - 1, 1);
   std::vector<double> values;
@@ -117,6 +120,7 @@ Values run_dft(const Call& call) {
     size = call.known_integer(1);
   else if (is_real)
     size = std::max<std::int64_t>(2 * (size - 1), 1);
+  check_samples(call, size);
   x = with_size(x, axis, is_real ? size / 2 + 1 : size);
   std::vector<Axis> to_end, back;
   for (int i = 0; i + 1 < x.rank(); ++i)
@@ -143,6 +147,7 @@ Values run_stft(const Call& call) {
   if (step < 1 || length < 1 || length > time) call.refuse("the frames do not fit the signal");
   std::vector<std::int64_t> positions;
   const std::int64_t frames = (time - length) / step + 1;
+  check_bytes(call.node(), 8. * static_cast<double>(frames) * static_cast<double>(length));
   for (std::int64_t f = 0; f < frames; ++f)
     for (std::int64_t i = 0; i < length; ++i) positions.push_back(f * step + i);
   const Tensor at = tensor(positions, Dims{frames, length});
@@ -169,8 +174,10 @@ Values run_mel_weights(const Call& call) {
   std::vector<std::int64_t> edges;
   for (std::int64_t i = 0; i < bins + 2; ++i) {
     const double hertz = 700 * (std::pow(10, (low + width * static_cast<double>(i)) / 2595) - 1);
-    edges.push_back(static_cast<std::int64_t>(
-        std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate))));
+    const double edge =
+        std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate));
+    if (!(std::abs(edge) <= kMaxEdge)) call.refuse(str("an edge of a triangle is ", edge));
+    edges.push_back(static_cast<std::int64_t>(edge));
   }
   const Tensor weights = matrix(rows, bins, f64, [&](std::int64_t row, std::int64_t bin) {
     const std::int64_t begin = edges[bin], centre = edges[bin + 1], end = edges[bin + 2];

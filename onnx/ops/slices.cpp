@@ -77,7 +77,11 @@ Offset offset_of(const Call& call, std::string name) {
       if (!value.is_constant || value.tensor.numel() != 1) continue;
       const ModeScope aside({});
       const auto number = cast(value.tensor, i64).to_vector<std::int64_t>()[0];
-      result.number += adds ? number : -number;
+      std::int64_t sum;
+      if (adds ? __builtin_add_overflow(result.number, number, &sum)
+               : __builtin_sub_overflow(result.number, number, &sum))
+        return result;
+      result.number = sum;
       result.base = node->inputs.at(1 - i);
       break;
     }
@@ -92,7 +96,8 @@ std::optional<Values> moving_slice(const Call& call) {
   if (call.version() < 10 || (call.is_known(1) && call.is_known(2))) return {};
   const Offset begin = offset_of(call, call.node().inputs.at(1)),
                end = offset_of(call, call.node().inputs.at(2));
-  const std::int64_t length = end.number - begin.number;
+  std::int64_t length;
+  if (__builtin_sub_overflow(end.number, begin.number, &length)) return {};
   if (begin.base != end.base || length < 0 || call.tensor(1).numel() != 1) return {};
   if (call.has(4) && call.known_integer(4) != 1) return {};
   const int axis = call.axis_in(call.has(3) ? call.known_integer(3) : 0, call.tensor(0).rank());

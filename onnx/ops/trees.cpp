@@ -11,6 +11,7 @@
 #include "reel/core/functions/shape.h"
 #include "reel/core/types/mode.h"
 #include "reel/onnx/registry.h"
+#include "reel/onnx/run_limits.h"
 
 namespace reel::imported {
 namespace {
@@ -77,7 +78,7 @@ Trees trees_of(const Call& call) {
   trees.roots = call.integers("tree_roots");
   trees.missing = call.integers("nodes_missing_value_tracks_true");
   for (const double mode : numbers_of_attribute(call, "nodes_modes"))
-    trees.modes.push_back(static_cast<std::int64_t>(mode));
+    trees.modes.push_back(mode >= 0 && mode < kBranches ? static_cast<std::int64_t>(mode) : -1);
   const std::size_t nodes = trees.features.size();
   const auto count = static_cast<std::int64_t>(nodes);
   const auto leaves = static_cast<std::int64_t>(trees.weights.size());
@@ -110,9 +111,11 @@ Trees trees_of(const Call& call) {
 }
 
 /// Returns true where a feature belongs to the set of its node. at: the nodes, [rows, trees].
-Tensor is_member(const Trees& trees, const Tensor& feature, const Tensor& at) {
+Tensor is_member(const Call& call, const Trees& trees, const Tensor& feature, const Tensor& at) {
   std::size_t most = 1;
   for (const auto& set : trees.members) most = std::max(most, set.size());
+  check_bytes(call.node(),
+              8. * static_cast<double>(most) * static_cast<double>(trees.members.size()));
   std::vector<double> sets;
   for (const auto& set : trees.members)
     for (std::size_t i = 0; i < most; ++i)
@@ -127,7 +130,8 @@ Tensor is_member(const Trees& trees, const Tensor& feature, const Tensor& at) {
 }
 
 /// Returns true where a node sends a feature to its first child.
-Tensor goes_to_first(const Trees& trees, const Tensor& feature, const Tensor& at) {
+Tensor goes_to_first(const Call& call, const Trees& trees, const Tensor& feature,
+                     const Tensor& at) {
   const Tensor split = gather(tensor(trees.splits, {}, feature.dtype()), at, 0);
   const Tensor mode = gather(tensor(trees.modes), at, 0);
   Tensor result;
@@ -148,7 +152,7 @@ Tensor goes_to_first(const Trees& trees, const Tensor& feature, const Tensor& at
         case Branch::neq:
           return not_equal(feature, split);
         default:
-          return is_member(trees, feature, at);
+          return is_member(call, trees, feature, at);
       }
     };
     const Tensor here = equal(mode, i) && compared();
@@ -159,7 +163,7 @@ Tensor goes_to_first(const Trees& trees, const Tensor& feature, const Tensor& at
 }
 
 /// Returns the leaf of each tree that a row reaches: [rows, trees].
-Tensor leaves_of(const Trees& trees, const Tensor& x) {
+Tensor leaves_of(const Call& call, const Trees& trees, const Tensor& x) {
   const auto nodes = static_cast<std::int64_t>(trees.features.size());
   const Tensor roots = tensor(trees.roots);
   Tensor at = broadcast_to(roots, Dims{x.dim(0), roots.dim(0)});
@@ -167,7 +171,7 @@ Tensor leaves_of(const Trees& trees, const Tensor& x) {
     const Tensor node = minimum(at, nodes - 1);  // a leaf stays where it is
     const Tensor feature = gather(x, gather(tensor(trees.features), node, 0), 1, {.batch_dims = 1});
     const Tensor next =
-        where(goes_to_first(trees, feature, node), gather(tensor(trees.when_true), node, 0),
+        where(goes_to_first(call, trees, feature, node), gather(tensor(trees.when_true), node, 0),
               gather(tensor(trees.when_false), node, 0));
     at = where(at < nodes, next, at);
   }
@@ -178,7 +182,7 @@ Values run_tree_ensemble(const Call& call) {
   const Tensor& x = call.tensor(0);
   if (x.rank() != 2) call.refuse(str("takes rows of features, got ", x.type()));
   const Trees trees = trees_of(call);
-  const Tensor leaves = leaves_of(trees, x);
+  const Tensor leaves = leaves_of(call, trees, x);
   const Dim targets(call.integer("n_targets", 1));
   Dims dims = leaves.dims();
   dims.emplace_back(1);

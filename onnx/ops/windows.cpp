@@ -1,6 +1,7 @@
 // Convolutions and pooling, by conv and max_pool. Pools of other forms read windows by gather along
 // each axis.
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 
 #include "reel/core/base/str.h"
@@ -13,11 +14,22 @@
 #include "reel/core/functions/shape.h"
 #include "reel/onnx/ops/windows.h"
 #include "reel/onnx/registry.h"
+#include "reel/onnx/run_limits.h"
 
 namespace reel::imported {
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
+
+constexpr std::int64_t kMaxWindow = std::int64_t{1} << 30;    // of sizes, strides and pads
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 58;  // of all windows of a channel
+
+/// Throws ArgumentError for a number beyond kMaxWindow on either side: products of two must fit.
+void check_window(const Call& call, std::initializer_list<std::int64_t> numbers) {
+  for (const std::int64_t number : numbers)
+    if (number < -kMaxWindow || number > kMaxWindow)
+      call.refuse(str("a size, stride, dilation or pad is ", number));
+}
 
 std::int64_t element(const Sizes& list, std::size_t i, std::int64_t otherwise) {
   return i < list.size() ? list[i] : otherwise;
@@ -39,6 +51,7 @@ Windows windows_of(const Call& call, const Tensor& x, const Sizes& kernel) {
   if (x.rank() < 3 || static_cast<int>(kernel.size()) != x.rank() - 2)
     call.refuse(str("a kernel of ", kernel.size(), " axes does not fit ", x.type()));
   Windows windows;
+  std::int64_t elements = 1;
   for (std::size_t i = 0; i < kernel.size(); ++i) {
     AxisWindow at{x.dim(static_cast<int>(i) + 2).size(),
                   kernel[i],
@@ -49,6 +62,7 @@ Windows windows_of(const Call& call, const Tensor& x, const Sizes& kernel) {
                   0};
     if (at.kernel < 1 || at.stride < 1 || at.dilation < 1 || at.before < 0 || at.after < 0)
       call.refuse("kernel_shape, strides and dilations are positive, pads are not negative");
+    check_window(call, {at.size, at.kernel, at.stride, at.dilation, at.before, at.after});
     const std::int64_t reach = (at.kernel - 1) * at.dilation + 1;
     if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
       const std::int64_t wanted = (at.size + at.stride - 1) / at.stride;
@@ -69,17 +83,26 @@ Windows windows_of(const Call& call, const Tensor& x, const Sizes& kernel) {
       ++at.count;
       at.beyond = at.stride - room % at.stride;
     }
+    if (__builtin_mul_overflow(elements, at.kernel * at.count, &elements) ||
+        elements > kMaxElements)
+      call.refuse(str("the windows over ", x.type(), " have too many elements"));
     windows.push_back(at);
   }
   return windows;
 }
 
-Tensor unfolded(Tensor x, const Windows& windows, double padding) {
+std::vector<std::int64_t> positions_of(const Call& call, const AxisWindow& window) {
+  check_bytes(call.node(),
+              8. * static_cast<double>(window.count) * static_cast<double>(window.kernel));
+  return window.positions();
+}
+
+Tensor unfolded(const Call& call, Tensor x, const Windows& windows, double padding) {
   for (std::size_t i = windows.size(); i-- > 0;) {
     const int axis = static_cast<int>(i) + 2;
     x = pad(x, axis, windows[i].before, windows[i].after + windows[i].beyond, padding);
     Dims dims = x.dims();
-    x = gather(x, tensor(windows[i].positions()), axis);
+    x = gather(x, tensor(positions_of(call, windows[i])), axis);
     dims[i + 2] = Dim(windows[i].count);
     dims.insert(dims.begin() + axis + 1, Dim(windows[i].kernel));
     x = reshape(x, dims);
@@ -161,6 +184,7 @@ Convolution convolution_of(const Windows& windows, std::int64_t groups) {
 
 Tensor convolved(const Call& call, const Tensor& x, const Tensor& weight) {
   const std::int64_t groups = call.integer("group", 1);
+  check_window(call, {groups});
   Sizes kernel = weight.shape();
   if (kernel.size() < 3 || kernel.size() > 5) call.refuse(str("weights are ", weight.type()));
   const std::int64_t outputs = kernel[0], inputs = kernel[1];
@@ -181,7 +205,8 @@ Tensor convolved(const Call& call, const Tensor& x, const Tensor& weight) {
   for (const AxisWindow& at : windows) shape.push_back(at.count);
   const std::int64_t rows = product(shape);
   const Tensor patches = transpose(
-      reshape(transpose(unfolded(x, windows, 0), Axes(order)), {rows, groups, width}), {1, 0, 2});
+      reshape(transpose(unfolded(call, x, windows, 0), Axes(order)), {rows, groups, width}),
+      {1, 0, 2});
   const Tensor matrices = transpose(reshape(weight, {groups, outputs / groups, width}), {0, 2, 1});
   const Tensor product_of_rows = transpose(matmul(patches, matrices), {1, 0, 2});
   shape.push_back(outputs);
@@ -200,6 +225,7 @@ Values run_conv_transpose(const Call& call) {
   const std::int64_t groups = call.integer("group", 1);
   Sizes kernel = weight.shape();
   const Sizes given = x.shape();
+  check_window(call, {groups});
   if (kernel.size() < 3 || kernel.size() > 5 || kernel.size() != given.size() || groups < 1 ||
       given[1] != kernel[0] || kernel[0] % groups)
     call.refuse(str("weights ", weight.type(), " in ", groups, " groups do not fit ", x.type()));
@@ -209,6 +235,7 @@ Values run_conv_transpose(const Call& call) {
               extra = call.integers("output_padding"), wanted = call.integers("output_shape");
   Sizes pads = call.integers("pads");
   pads.resize(2 * count);
+  if (!wanted.empty() && wanted.size() < count) call.refuse("output_shape has too few sizes");
   const std::string auto_pad = call.text("auto_pad", "NOTSET");
 
   Windows windows;
@@ -217,6 +244,12 @@ Values run_conv_transpose(const Call& call) {
         {0, kernel[i], element(strides, i, 1), element(dilations, i, 1), 0, 0, given[i + 2]});
     if (windows[i].stride < 1 || windows[i].dilation < 1)
       call.refuse("strides and dilations are positive");
+    check_window(call, {kernel[i], windows[i].stride, windows[i].dilation, given[i + 2], pads[i],
+                        pads[i + count], element(extra, i, 0)});
+  }
+  for (const std::int64_t size : wanted) {
+    check_window(call, {size});
+    if (size < 0) call.refuse(str("output_shape has the size ", size));
   }
   // The weights are [C, M / groups, k...]: conv takes [k..., C / groups, M].
   const std::int64_t inputs = given[1] / groups, outputs = weight.shape()[1];
@@ -295,7 +328,7 @@ Values run_max_pool(const Call& call) {
                                    .dilation = options.dilation,
                                    .padding = options.padding}))};
   }
-  const Tensor all = unfolded(x, windows, lowest_of(x.dtype()));
+  const Tensor all = unfolded(call, x, windows, lowest_of(x.dtype()));
   Values results{call.like(0, max(all, Axes(kernel_axes(count))))};
 
   std::vector<Axis> order{0, 1};
@@ -316,7 +349,7 @@ Values run_max_pool(const Call& call) {
     positions = transpose(reshape(range(product(sizes), i64), sizes), Axes(swapped));
   }
   const Tensor largest = argmax(by_window(all), -1);
-  const Tensor candidates = by_window(unfolded(positions, windows, 0));
+  const Tensor candidates = by_window(unfolded(call, positions, windows, 0));
   const std::int64_t places = largest.numel();
   const Tensor chosen = gather(reshape(candidates, {places, kernel}), reshape(largest, {places}), 1,
                                {.batch_dims = 1});
@@ -330,12 +363,19 @@ Values run_max_unpool(const Call& call) {
   const Sizes given = x.shape(), kernel = call.integers("kernel_shape"),
               strides = call.integers("strides"), pads = call.integers("pads");
   if (kernel.size() + 2 != given.size()) call.refuse("kernel_shape does not fit");
+  for (const Sizes* list : {&kernel, &strides, &pads, &given})
+    for (const std::int64_t number : *list) check_window(call, {number});
   Sizes inner(given.begin(), given.begin() + 2);
   for (std::size_t i = 0; i < kernel.size(); ++i)
     inner.push_back((given[i + 2] - 1) * element(strides, i, 1) + kernel[i] - element(pads, i, 0) -
                     element(pads, i + kernel.size(), 0));
   // Positions count in the inferred shape; output_shape is larger, with the elements at its front.
   const Sizes outer = call.has(2) ? call.known_integers(2) : inner;
+  std::int64_t elements = 1;
+  for (const std::int64_t size : inner)
+    if (size < 0 || __builtin_mul_overflow(elements, std::max<std::int64_t>(size, 1), &elements))
+      call.refuse(str("the result would have an axis of size ", size));
+  for (const std::int64_t size : outer) check_window(call, {size});
   const Tensor flat = scatter_add(zeros({Dim(product(inner))}, x.dtype()), reshape(positions, {-1}),
                                   reshape(x, {-1}), 0);
   Tensor y = reshape(flat, inner);

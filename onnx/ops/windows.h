@@ -17,8 +17,10 @@ using Windows = std::vector<AxisWindow>;
 
 /// Reads strides, dilations and pads of the axes behind the first two. kernel: sizes of the kernel.
 Windows windows_of(const Call& call, const Tensor& x, const std::vector<std::int64_t>& kernel);
+/// Returns the positions of a window. Throws OnnxError if the list takes more than the call may.
+std::vector<std::int64_t> positions_of(const Call& call, const AxisWindow& window);
 /// Returns the windows: [N, C, o1, k1, o2, k2, ...]. padding: the value around x.
-Tensor unfolded(Tensor x, const Windows& windows, double padding);
+Tensor unfolded(const Call& call, Tensor x, const Windows& windows, double padding);
 /// Returns the axes of the kernel in the result of unfolded().
 std::vector<Axis> kernel_axes(std::size_t count);
 

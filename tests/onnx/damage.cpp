@@ -1,5 +1,7 @@
 #include "reel/tests/onnx/damage.h"
 
+#include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "reel/onnx/proto.h"
@@ -53,6 +55,33 @@ std::int64_t ModelDamage::any_number() {
   return kNumbers[below(std::size(kNumbers))];
 }
 
+void ModelDamage::change_element(::onnx::TensorProto& tensor) {
+  const std::int64_t number = any_number();
+  const double numbers[] = {static_cast<double>(number), std::nan(""), HUGE_VAL, 0.5, -1e300};
+  const double real = numbers[below(std::size(numbers))];
+  const auto narrow = static_cast<float>(real);
+  const auto put = [&](const auto& element) {
+    std::string& raw = *tensor.mutable_raw_data();
+    if (raw.size() < sizeof element) return;
+    std::memcpy(raw.data() + below(raw.size() / sizeof element) * sizeof element, &element,
+                sizeof element);
+  };
+  const auto at = [&](int count) {
+    return static_cast<int>(below(static_cast<std::uint64_t>(count)));
+  };
+  if (tensor.int64_data_size()) tensor.set_int64_data(at(tensor.int64_data_size()), number);
+  if (tensor.float_data_size()) tensor.set_float_data(at(tensor.float_data_size()), narrow);
+  if (!tensor.has_raw_data()) return;
+  if (tensor.data_type() == ::onnx::TensorProto::FLOAT)
+    put(narrow);
+  else if (tensor.data_type() == ::onnx::TensorProto::DOUBLE)
+    put(real);
+  else if (tensor.data_type() == ::onnx::TensorProto::INT64)
+    put(number);
+  else
+    put(static_cast<std::int32_t>(number));
+}
+
 void ModelDamage::change(ModelProto& model, GraphProto& graph, const ModelProto& other) {
   if (below(8) == 0 && model.opset_import_size()) {
     model.mutable_opset_import(0)->set_version(any_number());
@@ -64,7 +93,7 @@ void ModelDamage::change(ModelProto& model, GraphProto& graph, const ModelProto&
   const auto any = [&](int count) {
     return static_cast<int>(below(static_cast<std::uint64_t>(count)));
   };
-  switch (below(10)) {
+  switch (below(13)) {
     case 0:
       if (other.graph().node_size())
         node.set_op_type(other.graph().node(any(other.graph().node_size())).op_type());
@@ -99,6 +128,13 @@ void ModelDamage::change(ModelProto& model, GraphProto& graph, const ModelProto&
       }
       break;
     case 7:
+    case 10:
+    case 11:
+      if (graph.initializer_size()) {  // numbers of an input: sizes, axes, positions
+        change_element(*graph.mutable_initializer(any(graph.initializer_size())));
+      }
+      break;
+    case 12:
       if (graph.initializer_size()) {
         auto& tensor = *graph.mutable_initializer(any(graph.initializer_size()));
         tensor.add_dims(any_number());

@@ -8,12 +8,13 @@
 namespace onnx {
 class GraphProto;
 class ModelProto;
+class TensorProto;
 }  // namespace onnx
 
 namespace reel {
 
 /// Draws damages from a seed. Half of them change bytes, half change the protobuf: ops, names,
-/// attributes, sizes, graphs in graphs, functions that call themselves.
+/// attributes, sizes, elements of tensors, graphs in graphs, functions that call themselves.
 class ModelDamage {
  public:
   explicit ModelDamage(std::uint64_t seed) : random_(seed) {}
@@ -29,6 +30,8 @@ class ModelDamage {
  private:
   void change_bytes(std::string& bytes);
   std::int64_t any_number();
+  /// Changes an element of a tensor that lies in its raw data or fields.
+  void change_element(::onnx::TensorProto& tensor);
   void change(::onnx::ModelProto& model, ::onnx::GraphProto& graph,
               const ::onnx::ModelProto& other);
 

@@ -1,11 +1,14 @@
-// fuzz_onnx — loads damaged models: every one gives a model or an Error, without a crash.
+// fuzz_onnx — loads and runs damaged models: every one gives values or an Error, without a crash.
 //
-//   fuzz_onnx SECONDS [SEED]   damages models for this long; prints how many were loaded
-//   fuzz_onnx FILE             loads one file, such as fuzz_onnx.last after a crash
+//   fuzz_onnx SECONDS [SEED [FOLDER]]   damages models for this long, or those below a folder;
+//                                       prints how many were loaded and ran
+//   fuzz_onnx --loads SECONDS [SEED]    loads only
+//   fuzz_onnx FILE                      one file, such as fuzz_onnx.last after a crash
 //
 // A crash ends the program; the model is then in the file fuzz_onnx.last. The fuzz target
 // tests/fuzz/files/fuzz_models.cpp does the same with coverage.
-#include <algorithm>
+#include <sys/resource.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -15,51 +18,52 @@
 
 #include "reel/onnx.h"
 #include "reel/tests/onnx/damage.h"
+#include "reel/tests/onnx/model_seeds.h"
+#include "reel/tests/onnx/run_damaged.h"
 
 namespace reel {
 namespace {
 
-constexpr std::size_t kLargestSeed = 1 << 14;  // bytes of a model that is damaged
-
-std::string contents_of(const std::filesystem::path& path) {
+std::string contents_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream bytes;
   bytes << in.rdbuf();
   return bytes.str();
 }
 
-/// Returns the small models of ONNX's test data.
-std::vector<std::string> seeds(const std::string& data) {
-  std::vector<std::string> seeds;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(data, error)) {
-    if (entry.path().filename() != "model.onnx" || entry.file_size() > kLargestSeed) continue;
-    seeds.push_back(contents_of(entry.path()));
-  }
-  std::sort(seeds.begin(), seeds.end());
-  return seeds;
-}
-
-/// Returns true if the bytes give a model.
-bool loads(const std::string& bytes) {
+DamagedResult load(const std::string& bytes) {
   try {
     load_onnx_bytes(bytes);
-    return true;
+    return DamagedResult::failed;
   } catch (const Error&) {
-    return false;
+    return DamagedResult::refused;
   }
 }
 
-int main_of(const std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments.size() > 2) {
-    std::cout << "usage: fuzz_onnx SECONDS [SEED] | FILE\n";
+/// Lists that ops fill may not take the machine's memory: beyond 8 GiB they find none. Sanitizers
+/// need the address space.
+void limit_memory() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const rlimit limit{rlim_t{8} << 30, rlim_t{8} << 30};
+  setrlimit(RLIMIT_AS, &limit);
+#endif
+}
+
+int main_of(std::vector<std::string> arguments) {
+  const bool runs = arguments.empty() || arguments[0] != "--loads";
+  if (!runs) arguments.erase(arguments.begin());
+  if (arguments.empty() || arguments.size() > 3) {
+    std::cout << "usage: fuzz_onnx [--loads] SECONDS [SEED [FOLDER]] | FILE\n";
     return 2;
   }
+  limit_memory();
   if (std::filesystem::exists(arguments[0])) {
-    std::cout << (loads(contents_of(arguments[0])) ? "a model\n" : "an error\n");
+    constexpr const char* kTexts[] = {"an error", "a model whose call is an error", "a model"};
+    std::cout << kTexts[static_cast<int>(run_damaged(contents_of(arguments[0])))] << '\n';
     return 0;
   }
-  const std::vector<std::string> all = seeds(REEL_ONNX_DATA);
+  const std::vector<std::string> all =
+      model_seeds(arguments.size() > 2 ? arguments[2] : REEL_ONNX_DATA);
   if (all.empty()) {
     std::cout << "there is no test data of ONNX (Debian: libonnx-testdata)\n";
     return 77;
@@ -67,13 +71,15 @@ int main_of(const std::vector<std::string>& arguments) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::stol(arguments[0]));
   ModelDamage damage(arguments.size() > 1 ? std::stoull(arguments[1]) : 0);
   const auto any = [&] { return all[damage.below(all.size())]; };
-  std::int64_t count = 0, models = 0;
+  std::int64_t count = 0, counts[3] = {};
   for (; std::chrono::steady_clock::now() < end; ++count) {
     const std::string bytes = damage.damaged(any(), any());
     std::ofstream("fuzz_onnx.last", std::ios::binary | std::ios::trunc) << bytes;
-    models += loads(bytes);
+    ++counts[static_cast<int>(runs ? run_damaged(bytes) : load(bytes))];
   }
-  std::cout << count << " damaged models, of which " << models << " were loaded\n";
+  std::cout << count << " damaged models, of which " << count - counts[0] << " were loaded";
+  if (runs) std::cout << ", and " << counts[2] << " ran";
+  std::cout << '\n';
   return 0;
 }
 

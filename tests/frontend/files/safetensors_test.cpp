@@ -383,6 +383,10 @@ TEST_F(SafetensorsTest, EveryLieOfAHeaderIsNamed) {
             start + "its shape has true, which is no size");
   EXPECT_EQ(header_error(x("\"F32\"", "[18446744073709551616]", "[0,8]")),
             start + "its shape has 18446744073709551616, which is no size");
+  std::string axes = "1";
+  for (int i = 1; i < 100'000; ++i) axes += ",1";
+  EXPECT_EQ(header_error(x("\"F32\"", "[" + axes + "]", "[0,4]")),
+            start + "its shape has 100000 axes, more than 64");
   EXPECT_EQ(header_error(x("\"F32\"", "[1e999]", "[0,8]")),
             start + "its shape has 1e999, which is no size");
   EXPECT_EQ(header_error(x("\"F32\"", "[2]", "[0,8],\"dtype\":\"F32\"")),
