@@ -8,6 +8,7 @@
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/types/dim_expression.h"
 #include "reel/onnx/borders.h"
+#include "reel/onnx/node_form.h"
 #include "reel/onnx/writer_registry.h"
 
 namespace reel::exported {
@@ -101,6 +102,7 @@ Names GraphWriter::add(const std::string& op, const Names& inputs, std::size_t o
   node.attributes = attributes;
   for (std::size_t i = 0; i < outputs; ++i) node.outputs.push_back(model_.unique(op));
   node.name = outputs ? node.outputs[0] : model_.unique(op);
+  use_form_of_op_set(node, model_);
   nodes_.push_back(node);
   return node.outputs;
 }

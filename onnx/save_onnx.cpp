@@ -9,10 +9,11 @@
 #include "reel/core/ops/alignments/alignments.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/runtime/no_memory.h"
-#include "reel/frontend/files/replace_file.h"
 #include "reel/frontend/loops/loop_policy.h"
 #include "reel/onnx/borders.h"
+#include "reel/onnx/external_data.h"
 #include "reel/onnx/graph_writer.h"
+#include "reel/onnx/node_form.h"
 #include "reel/onnx/write_model.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/passes/cleanup/drop_dead.h"
@@ -211,38 +212,64 @@ void check_options(const detail::FunctionToSave& function, const SaveOnnxOptions
     if (position >= function.argument_count)
       throw ArgumentError(str("save_onnx: parameters lists argument ", position,
                               ", but the function has ", function.argument_count));
+  if (options.op_set < kFirstOpSet || options.op_set > kLastOpSet)
+    throw ArgumentError(str("save_onnx: op_set is ", options.op_set, ", but models are written in ",
+                            kFirstOpSet, " to ", kLastOpSet));
   if (options.arguments.size() > function.argument_count)
     throw ArgumentError(str("save_onnx: there are ", options.arguments.size(),
                             " names for arguments, but the function has ",
                             function.argument_count));
 }
 
+/// Returns the model of a function.
+imported::Graph graph_of(detail::FunctionToSave& function, const SaveOnnxOptions& options) {
+  check_options(function, options);
+  imported::Graph result;
+  const auto run = [&](const GraphRef& graph, Tensors&& inputs) {
+    result = FunctionWriter(*simplified(graph), inputs, function, options).write();
+    return interpret(graph, std::move(inputs));
+  };
+  const auto explain = [](const Graph&) { return std::string(); };
+  TracedFunction traced(options.name, run, explain);
+  // ONNX has no policies for memory. They change no values.
+  const LoopPoliciesOff policies_off;
+  // ONNX has no ops for alignments.
+  const AlignmentOpsOff alignment_ops_off;
+  traced(function.type, function.arguments, function.function, function.dynamic);
+  return result;
+}
+
+std::int64_t bytes_of_initializers(const imported::Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const auto& [name, value] : graph.constants) bytes += value.tensor.type().bytes();
+  return bytes;
+}
+
 }  // namespace
 }  // namespace exported
 
 std::string detail::bytes_of_function(FunctionToSave function, const SaveOnnxOptions& options) {
-  exported::check_options(function, options);
   return as_memory_error("save_onnx", [&] {
-    imported::Graph result;
-    const auto run = [&](const GraphRef& graph, Tensors&& inputs) {
-      result =
-          exported::FunctionWriter(*exported::simplified(graph), inputs, function, options).write();
-      return interpret(graph, std::move(inputs));
-    };
-    const auto explain = [](const Graph&) { return std::string(); };
-    TracedFunction traced(options.name, run, explain);
-    // ONNX has no policies for memory. They change no values.
-    const LoopPoliciesOff policies_off;
-    // ONNX has no ops for alignments.
-    const AlignmentOpsOff alignment_ops_off;
-    traced(function.type, function.arguments, function.function, function.dynamic);
-    return exported::bytes_of_model(result);
+    const imported::Graph graph = exported::graph_of(function, options);
+    if (const std::int64_t bytes = exported::bytes_of_initializers(graph);
+        bytes > options.max_file_bytes)
+      throw OnnxError(str("save_onnx: parameters and captured tensors take ", bytes,
+                          " bytes, more than max_file_bytes, which is ", options.max_file_bytes,
+                          "; onnx_bytes returns one file, save_onnx writes a second one for them"));
+    return exported::bytes_of_model(graph, options.op_set, nullptr);
   });
 }
 
-void detail::write_bytes(const std::string& path, const std::string& bytes) {
-  const std::string_view parts[] = {bytes};
-  replace_file(path, parts, "save_onnx");
+void detail::save_function(const std::string& path, FunctionToSave function,
+                           const SaveOnnxOptions& options) {
+  as_memory_error("save_onnx", [&] {
+    const imported::Graph graph = exported::graph_of(function, options);
+    const bool is_large = exported::bytes_of_initializers(graph) > options.max_file_bytes;
+    exported::ExternalData data(is_large ? exported::new_location(path) : "");
+    const std::string bytes =
+        exported::bytes_of_model(graph, options.op_set, is_large ? &data : nullptr);
+    exported::write_model_files(path, bytes, is_large ? &data : nullptr);
+  });
 }
 
 }  // namespace reel

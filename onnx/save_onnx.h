@@ -40,7 +40,9 @@ struct FunctionToSave {
 };
 /// Returns the bytes of the model.
 std::string bytes_of_function(FunctionToSave function, const SaveOnnxOptions& options);
-void write_bytes(const std::string& path, const std::string& bytes);
+/// Writes the model to a file, and large tensors to a second one.
+void save_function(const std::string& path, FunctionToSave function,
+                   const SaveOnnxOptions& options);
 
 template <class F, class... Args>
 FunctionToSave function_to_save(const F& f, const std::tuple<Args...>& arguments,
@@ -62,7 +64,8 @@ FunctionToSave function_to_save(const F& f, const std::tuple<Args...>& arguments
 
 }  // namespace detail
 
-/// Returns the bytes of an ONNX model that computes f: op set 17, IR version 8.
+/// Returns the bytes of an ONNX model that computes f, of the op set that the options
+/// name.
 ///
 /// f: takes and returns trees of tensors; it may be the result of grad, value_and_grad, vmap or
 /// jit. It is recorded once, for arguments like these, and runs once on them.
@@ -75,7 +78,8 @@ FunctionToSave function_to_save(const F& f, const std::tuple<Args...>& arguments
 /// initializers. Loops become Loop, conds If. Prints and checks of values are left out.
 ///
 /// Throws OnnxError if ONNX cannot express some ops: one error lists all of them with their lines.
-/// Throws ArgumentError for positions or names beyond the arguments; the errors of f.
+/// Throws OnnxError if tensors take more than SaveOnnxOptions::max_file_bytes. Throws ArgumentError
+/// for positions or names beyond the arguments; the errors of f.
 template <class F, class Arguments>
 std::string onnx_bytes(const F& f, const Arguments& arguments,
                        const SaveOnnxOptions& options = {}) {
@@ -86,10 +90,17 @@ std::string onnx_bytes(const F& f, const Arguments& arguments,
 }
 
 /// Writes the model to a file. Throws IoError, and leaves the file unchanged, if that fails.
+///
+/// If parameters and captured tensors take more than SaveOnnxOptions::max_file_bytes, they go to a
+/// second file in the same folder, MODEL.data-1, or -2 and so on if that exists. It is written
+/// before the model, and those of a model that was there before are removed behind it.
 template <class F, class Arguments>
 void save_onnx(const std::string& path, const F& f, const Arguments& arguments,
                const SaveOnnxOptions& options = {}) {
-  detail::write_bytes(path, onnx_bytes(f, arguments, options));
+  if constexpr (detail::kIsTuple<Arguments>)
+    detail::save_function(path, detail::function_to_save(f, arguments, options), options);
+  else
+    save_onnx(path, f, std::tuple<Arguments>(arguments), options);
 }
 
 }  // namespace reel

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,12 @@ struct SaveOnnxOptions {
   /// True if a loop becomes RNN, GRU or LSTM where such a node computes exactly the loop. False: a
   /// Loop of its ops.
   bool recurrent_nodes = true;
+  /// Op set of the model, 17 to 27. onnxruntime 1.20.1 runs models of up to 20, 1.30.0 of up to 26.
+  std::int64_t op_set = 17;
+  /// Bytes of parameters and captured tensors above which save_onnx writes them to a file beside
+  /// the model, MODEL.data-1. onnx_bytes refuses such a function. A file of ONNX holds less than 2
+  /// GiB.
+  std::int64_t max_file_bytes = (std::int64_t{1} << 31) - 1;
   std::string name = "reel";  ///< of the graph, and of the function in errors
 };
 

@@ -3,17 +3,18 @@
 
 #include <string>
 
+#include "reel/onnx/external_data.h"
 #include "reel/onnx/program.h"
 
 namespace reel::exported {
 
-inline constexpr int kOpSet = 17, kIrVersion = 8;
-
-/// Returns a model of op set 17 and IR version 8. ONNX's checker and its inference of types and
-/// shapes, in strict mode, accept the model.
+/// Returns a model of an op set. Reel's checks of models accept it; so do ONNX's checker and its
+/// inference of types and shapes, in strict mode, if the library of ONNX knows the op set.
 ///
-/// Throws InternalError if they do not; OnnxError for a model of 2 GiB or more, which protobuf
+/// Throws InternalError if one does not; OnnxError for a model of 2 GiB or more, which protobuf
 /// cannot hold.
-std::string bytes_of_model(const imported::Graph& graph);
+///
+/// data: gets the large initializers, unless it is null.
+std::string bytes_of_model(const imported::Graph& graph, std::int64_t op_set, ExternalData* data);
 
 }  // namespace reel::exported

@@ -11,7 +11,7 @@
 namespace reel {
 
 /// The package of npm that the tests install into their folder.
-inline constexpr const char* kOnnxruntime = "onnxruntime-node@1.20.1";
+inline constexpr const char* kOnnxruntime = "onnxruntime-node@1.30.0";
 
 /// Returns true if node can load onnxruntime, after installing it if it is missing.
 bool has_onnxruntime();

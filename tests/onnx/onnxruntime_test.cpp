@@ -3,6 +3,8 @@
 #include "reel/tests/onnx/onnxruntime.h"
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "reel/tests/own_folder.h"
 
@@ -48,6 +50,27 @@ TEST_F(OnnxruntimeTest, GivesTheValuesOfTheSamplesOfOps) {
     EXPECT_GT(cases.size(), 1300U);
     expect_values_of(cases, run_onnxruntime(cases, folder_));
   }
+}
+
+/// The model is run under another name, in the folder of its weights.
+TEST_F(OnnxruntimeTest, ReadsWeightsFromASecondFile) {
+  if (!has_onnxruntime())
+    GTEST_SKIP() << "SKIPPED: node, npm or the package " << kOnnxruntime << " is missing";
+  manual_seed(9);
+  const Tensor w = random_normal({128, 128}), b = random_normal({128}), x = random_normal({2, 128});
+  const auto f = [](const Tensor& w, const Tensor& b, const Tensor& x) { return matmul(x, w) + b; };
+  const std::string model = (folder_ / "weights.onnx").string();
+  save_onnx(model, f, std::tuple{w, b, x},
+            {.arguments = {"w", "b", "x"}, .parameters = {0, 1}, .max_file_bytes = 100});
+  ASSERT_TRUE(std::filesystem::exists(model + ".data-1"));
+  std::ifstream in(model, std::ios::binary);
+  SavedCase saved;
+  saved.name = "weights in a second file";
+  saved.bytes.assign(std::istreambuf_iterator<char>(in), {});
+  saved.inputs = {{"x", x}};
+  saved.outputs = {{"y", f(w, b, x)}};
+  saved.valid = {{"y", logical_not(zeros({2, 128}, boolean))}};
+  expect_values_of({saved}, run_onnxruntime({saved}, folder_));
 }
 
 /// Models of other exporters go in, out and into onnxruntime.

@@ -73,6 +73,7 @@ std::vector<SavedCase> transform_cases();
 std::vector<SavedCase> short_form_cases();
 std::vector<SavedCase> layer_cases();
 std::vector<SavedCase> sequence_cases();
+std::vector<SavedCase> op_set_cases();
 /// Returns all of them.
 const std::vector<SavedCase>& all_saved_cases();
 
