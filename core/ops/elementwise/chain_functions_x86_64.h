@@ -60,11 +60,13 @@ inline constexpr auto kChainConstants = [] {
       bits(200), bits(-200), 0x3f318000, 0xb95e8083, 0x3f000000, 0x3e2aa9a5, 0x3d2aa957, 0x3c098d8b,
       0x3ab778cf, bits(-88.3762626647949f), bits(88.3762626647949f),
       bits(std::numeric_limits<float>::infinity())};
-  static_assert(std::size(kBits) == static_cast<std::size_t>(ChainConstant::count));
+  // Clang: a local type may name no local array.
+  constexpr std::size_t kCount = std::size(kBits);
+  static_assert(kCount == static_cast<std::size_t>(ChainConstant::count));
   struct Table {
-    alignas(32) std::uint32_t bits[std::size(kBits)][8];
+    alignas(32) std::uint32_t bits[kCount][8];
   } table{};
-  for (std::size_t i = 0; i < std::size(kBits); ++i)
+  for (std::size_t i = 0; i < kCount; ++i)
     for (std::uint32_t& lane : table.bits[i]) lane = kBits[i];
   return table;
 }();
