@@ -17,9 +17,9 @@
 namespace reel {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kImpossible = -std::numeric_limits<double>::infinity();
 
-bool same_dims(const Dims& a, const Dims& b) {
+bool has_same_dims(const Dims& a, const Dims& b) {
   if (a.size() != b.size()) return false;
   for (const Dim& dim : a)
     if (!contains(b, dim)) return false;
@@ -33,7 +33,7 @@ Dims without(const Dims& dims, const Dims& some) {
   return result;
 }
 
-Dims joined(Dims dims, const Dims& more) {
+Dims followed_by(Dims dims, const Dims& more) {
   dims.insert(dims.end(), more.begin(), more.end());
   return dims;
 }
@@ -52,8 +52,8 @@ void check_arguments(const std::string& function, const Tensor& logits, const Te
   const bool fits = contains(of_logits, dims.time) && contains(of_logits, dims.prefix) &&
                     contains(of_logits, dims.vocab) && contains(of_labels, dims.label_time) &&
                     labels.type().is_named() && !contains(of_logits, dims.label_time) &&
-                    same_dims(without(of_logits, {dims.time, dims.prefix, dims.vocab}),
-                              without(of_labels, {dims.label_time}));
+                    has_same_dims(without(of_logits, {dims.time, dims.prefix, dims.vocab}),
+                                  without(of_labels, {dims.label_time}));
   if (!fits)
     throw ShapeError(str(function, ": logits must have named dims [..., ", dims.time, ',',
                          dims.prefix, ',', dims.vocab, "], and labels the same but with ",
@@ -71,15 +71,15 @@ void check_arguments(const std::string& function, const Tensor& logits, const Te
 /// Returns labels over prefix, behind the dims of entries. The last ones have no meaning.
 Tensor labels_by_prefix(const std::string& function, const Tensor& labels, const Dims& entries,
                         const TransducerDims& dims, const Tensor& counts) {
-  const Tensor ordered = transpose(cast(labels, i32), joined(entries, {dims.label_time}));
+  const Tensor ordered = transpose(cast(labels, i32), followed_by(entries, {dims.label_time}));
   const Dim longer = dims.label_time + 1;
   const Tensor padded = pad(ordered, dims.label_time, 0, 1, 0, longer);
   if (dims.prefix == longer) return padded;
   const Tensor prefixes = expand(cast(dims.prefix.lengths(), i32), entries);
   const Tensor reaches = assert_that(
       prefixes > counts, str(function, ": prefix has more elements than labels"), prefixes, counts);
-  return where(expand(reaches, joined(entries, {dims.prefix})), rename(padded, longer, dims.prefix),
-               0);
+  return where(expand(reaches, followed_by(entries, {dims.prefix})),
+               rename(padded, longer, dims.prefix), 0);
 }
 
 /// function: the public function, for errors.
@@ -92,7 +92,7 @@ Tensor log_likelihood(const std::string& function, const Tensor& logits, const T
   const auto lengths = [&](const Dim& dim) { return expand(cast(dim.lengths(), i32), entries); };
   const Tensor counts = lengths(dims.label_time);
   const Tensor frames = lengths(dims.time);
-  const Tensor ordered = transpose(logits, joined(entries, inner));
+  const Tensor ordered = transpose(logits, followed_by(entries, inner));
   const Tensor symbols = labels_by_prefix(
       function, checked_labels(function, labels, dims.vocab, blank), entries, dims, counts);
   if (AlignmentOpsOff::holds()) return transducer_by_scan(ordered, symbols, frames, counts, blank);
@@ -110,13 +110,13 @@ Tensor transducer_log_likelihood(const Tensor& logits, const Tensor& labels,
 Tensor transducer_loss(const Tensor& logits, const Tensor& labels, const TransducerDims& dims,
                        const TransducerOptions& options) {
   const Tensor likelihood = log_likelihood("transducer_loss", logits, labels, dims, options.blank);
-  const Tensor is_possible = likelihood != -kInfinity;
+  const Tensor is_possible = likelihood != kImpossible;
   // 0 - x, because -x would return -0 for a loss of 0.
   if (options.zero_infinity) return 0 - mean(where(is_possible, likelihood, 0));
   return 0 - mean(where(assert_that(is_possible,
                                     "transducer_loss: the entry has an alignment; one without "
                                     "frames has none (zero_infinity leaves it out)"),
-                        likelihood, -kInfinity));
+                        likelihood, kImpossible));
 }
 
 }  // namespace reel

@@ -17,7 +17,7 @@ namespace reel {
 namespace {
 
 /// The work of an element of logits, and of a state of a frame, in the unit of parallel_ranges().
-constexpr std::int64_t kElementWork = 4, kStateWork = 12;
+constexpr std::int64_t kCtcElementWork = 4, kCtcStateWork = 12;
 
 double log_add(double a, double b, double c) { return reel::log_add(reel::log_add(a, b), c); }
 
@@ -55,7 +55,7 @@ void read_paths(const AlignmentSizes& sizes, const AlignmentEntry& entry, const 
 }
 
 /// Returns log p of all labels. Writes α of frame t to alpha + t · step.
-double forward_sums(const CtcPaths& paths, double* alpha, std::int64_t step) {
+double ctc_forward_sums(const CtcPaths& paths, double* alpha, std::int64_t step) {
   const std::int64_t states = paths.states;
   if (paths.frames == 0) return states == 1 ? 0 : kNoPath;
   std::fill_n(alpha, states, kNoPath);
@@ -90,11 +90,11 @@ void step_back(const CtcPaths& paths, const std::vector<double>& arrivals, doubl
 
 /// Writes g times the gradient of an entry's log p. Requires paths and normalisers.
 template <class T>
-void write_gradient(const AlignmentSizes& sizes, const T* logits, const T* normalisers, double g,
-                    CtcPaths& paths, T* to) {
+void write_log_gradient(const AlignmentSizes& sizes, const T* logits, const T* normalisers,
+                        double g, CtcPaths& paths, T* to) {
   const auto states = static_cast<std::size_t>(paths.states);
   paths.alpha.resize(std::max<std::size_t>(paths.log_p.size(), 1));
-  const double total = forward_sums(paths, paths.alpha.data(), paths.states);
+  const double total = ctc_forward_sums(paths, paths.alpha.data(), paths.states);
   if (total == kNoPath) {
     std::fill_n(to, sizes.time * sizes.vocab, T(0));
     return;
@@ -118,8 +118,9 @@ void write_gradient(const AlignmentSizes& sizes, const T* logits, const T* norma
   }
 }
 
-std::int64_t work_of(const AlignmentSizes& sizes) {
-  return sizes.entries * sizes.time * (sizes.vocab * kElementWork + 2 * sizes.labels * kStateWork);
+std::int64_t ctc_work(const AlignmentSizes& sizes) {
+  return sizes.entries * sizes.time *
+         (sizes.vocab * kCtcElementWork + 2 * sizes.labels * kCtcStateWork);
 }
 
 /// Returns true if the frames suffice for the labels, and a blank between equal ones.
@@ -144,7 +145,7 @@ double log_p_of(const AlignmentSizes& sizes, const AlignmentEntry& entry, const 
   CtcPaths& paths = scratch.paths;
   read_paths(sizes, entry, logits, normalisers, paths);
   paths.alpha.resize(static_cast<std::size_t>(paths.states));
-  return forward_sums(paths, paths.alpha.data(), 0);
+  return ctc_forward_sums(paths, paths.alpha.data(), 0);
 }
 
 template <class T>
@@ -152,7 +153,7 @@ void write_gradient_of(const AlignmentSizes& sizes, const AlignmentEntry& entry,
                        const T* normalisers, double g, CtcScratch& scratch, T* to) {
   if (!scratch.scaled.run(sizes, entry, logits, normalisers)) {
     read_paths(sizes, entry, logits, normalisers, scratch.paths);
-    write_gradient(sizes, logits, normalisers, g, scratch.paths, to);
+    write_log_gradient(sizes, logits, normalisers, g, scratch.paths, to);
     return;
   }
   std::vector<double>& shares = scratch.shares;
@@ -170,13 +171,13 @@ void write_gradient_of(const AlignmentSizes& sizes, const AlignmentEntry& entry,
 }
 
 template <class T>
-void run_forward(KernelArgs& args) {
+void run_ctc(KernelArgs& args) {
   const AlignmentSizes sizes = alignment_sizes(args, 2);
   const bool keeps = args.attr<AlignmentAttrs>().has_normalisers;
   const T* const logits = args.input(0).data<T>();
   T* const out = args.make(0).data<T>();
   T* const kept = keeps ? args.make(1).data<T>() : nullptr;
-  parallel_ranges(sizes.entries, work_of(sizes), [&](std::int64_t first, std::int64_t count) {
+  parallel_ranges(sizes.entries, ctc_work(sizes), [&](std::int64_t first, std::int64_t count) {
     CtcScratch scratch;
     std::vector<T> own(static_cast<std::size_t>(keeps ? 0 : sizes.time));
     for (std::int64_t e = first; e < first + count; ++e) {
@@ -192,14 +193,14 @@ void run_forward(KernelArgs& args) {
 }
 
 template <class T>
-void run_gradient(KernelArgs& args) {
+void run_ctc_gradient(KernelArgs& args) {
   const AlignmentSizes sizes = alignment_sizes(args, 2);
   const bool given = args.attr<AlignmentAttrs>().has_normalisers;
   const T* const logits = args.input(0).data<T>();
   const T* const g = args.input(4).data<T>();
   T* const out = args.make(0).data<T>();
   const std::int64_t block = sizes.time * sizes.vocab;
-  parallel_ranges(sizes.entries, 2 * work_of(sizes), [&](std::int64_t first, std::int64_t count) {
+  parallel_ranges(sizes.entries, 2 * ctc_work(sizes), [&](std::int64_t first, std::int64_t count) {
     CtcScratch scratch;
     std::vector<T> own(static_cast<std::size_t>(given ? 0 : sizes.time));
     for (std::int64_t e = first; e < first + count; ++e) {
@@ -223,16 +224,16 @@ void run_gradient(KernelArgs& args) {
 
 void ctc_kernel(KernelArgs& args) {
   if (args.input(0).dtype() == f64)
-    run_forward<double>(args);
+    run_ctc<double>(args);
   else
-    run_forward<float>(args);
+    run_ctc<float>(args);
 }
 
 void ctc_grad_kernel(KernelArgs& args) {
   if (args.input(0).dtype() == f64)
-    run_gradient<double>(args);
+    run_ctc_gradient<double>(args);
   else
-    run_gradient<float>(args);
+    run_ctc_gradient<float>(args);
 }
 
 }  // namespace reel
