@@ -20,7 +20,7 @@ LINE_WIDTH = 75
 DTYPES = [("f32", "<f"), ("f64", "<d"), ("i32", "<i"), ("i64", "<q"), ("boolean", "<B")]
 DENSE, VIEW, LIST, PROMISE, STEPS = range(5)              # BlockKind
 PLAIN, FIXED, DYNAMIC, RAGGED, UNDEFINED = range(5)       # DimKind
-SUM, DIFFERENCE, PRODUCT, FLOOR, CEIL = range(5)          # DimOperation
+SUM, DIFFERENCE, PRODUCT, QUOTIENT, FLOOR, CEIL = range(6)  # DimOperation
 
 
 class Damaged(Exception):
@@ -105,17 +105,30 @@ class Reader:
             raise Damaged("a dim of endless operands")
         operation = self.member(expression, "DimExpression.operation", "<B")
         number = self.member(expression, "DimExpression.number", "<q")
-        operands = self.dims_at(expression + self.offsets["DimExpression.operands"])
-        text = "+".join(self.dim_name(node, depth) for node, _ in operands if node)
-        inner = self.member(operands[0][0], "DimNode.expression") if operands and operands[0][0] else 0
-        if inner and operation >= PRODUCT and operation != CEIL:
-            if self.member(inner, "DimExpression.operation", "<B") <= DIFFERENCE:
-                text = "(" + text + ")"
-        if operation == SUM:
-            return text + "+%d" % number if number else text
+        nodes = [node for node, _ in self.dims_at(expression + self.offsets["DimExpression.operands"])]
+        if not nodes or not all(nodes):
+            raise Damaged("a dim without operands")
+        texts = [self.operand_text(nodes[0], SUM if operation == CEIL else operation, depth)]
+        texts += [self.operand_text(node, SUM, depth) if operation == SUM else self.second_text(node, depth)
+                  for node in nodes[1:]]
         if operation == CEIL:
-            return "ceildiv(%s,%d)" % (text, number)
-        return text + {DIFFERENCE: "-", PRODUCT: "*", FLOOR: "/"}.get(operation, "?") + str(number)
+            return "ceildiv(%s,%d)" % (texts[0], number)
+        sign = {SUM: "+", DIFFERENCE: "-", PRODUCT: "*", QUOTIENT: "/", FLOOR: "/"}.get(operation, "?")
+        neutral = {SUM: 0, PRODUCT: 1, QUOTIENT: 1}.get(operation)
+        if number != neutral and not (operation == DIFFERENCE and len(nodes) > 1):
+            texts.append(str(number))
+        return sign.join(texts)
+
+    def operand_text(self, node, operation, depth):
+        """The text of a first operand, as text_of in dim_expression.cpp prints it."""
+        inner, text = self.member(node, "DimNode.expression"), self.dim_name(node, depth)
+        is_apart = inner and operation >= PRODUCT and self.member(inner, "DimExpression.operation", "<B") <= DIFFERENCE
+        return "(" + text + ")" if is_apart else text
+
+    def second_text(self, node, depth):
+        inner, text = self.member(node, "DimNode.expression"), self.dim_name(node, depth)
+        is_name = not inner or self.member(inner, "DimExpression.operation", "<B") == CEIL
+        return text if is_name else "(" + text + ")"
 
     def type_text(self, node):
         name = self.dtype(node)[0]

@@ -177,6 +177,20 @@ TEST_P(CtcBeamSearchTest, OneTraceServesAllLengths) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
+TEST_P(CtcBeamSearchTest, RowsOfVmapAreSearchedAlone) {
+  const Dim beam("beam", 3), speaker("speaker", 2);
+  const Tensor both = stack({logits, reverse(logits, vocab)}, speaker);
+  const auto best = [&](const Tensor& x) {
+    const CtcBeams found = ctc_beam_search(x, {time, vocab, beam});
+    return found.score;
+  };
+  const auto f = run([&](const Tensor& x) { return vmap(best, speaker)(x); });
+  const auto g = run(best);
+  const Tensor scores = f(both);
+  expect_all_close(gather(scores, scalar(0), speaker), g(logits), 1e-12);
+  expect_all_close(gather(scores, scalar(1), speaker), g(reverse(logits, vocab)), 1e-12);
+}
+
 TEST_P(CtcBeamSearchTest, ErrorsNameTheArguments) {
   const Dim beam("beam", 2);
   EXPECT_EQ(message_of<DTypeError>([&] {
