@@ -151,10 +151,10 @@ TEST_P(CellVariantsTest, ChunksOfAMambaBlockContinueFromAState) {
     return concat({a.outputs, b.outputs}, 0, whole);
   };
   expect_all_close(transpose(run(f)(block, x), {batch, whole, in}), block(x, whole), 1e-12);
-  const auto in_chunks = [&](const MambaBlock& block) { return sum(sin(f(block, x))); };
-  const auto at_once = [&](const MambaBlock& block) { return sum(sin(block(x, whole))); };
-  const auto expected = tensors_of(flatten(grad(at_once)(block)));
-  const auto actual = tensors_of(flatten(run(grad(in_chunks))(block)));
+  const auto of_chunks = [&](const MambaBlock& block) { return sum(sin(f(block, x))); };
+  const auto of_whole = [&](const MambaBlock& block) { return sum(sin(block(x, whole))); };
+  const auto expected = tensors_of(flatten(grad(of_whole)(block)));
+  const auto actual = tensors_of(flatten(run(grad(of_chunks))(block)));
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i) expect_all_close(actual[i], expected[i], 1e-10);
 }
