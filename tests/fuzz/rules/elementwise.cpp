@@ -1,5 +1,6 @@
 // Rules for element-wise functions of floats and booleans. Some keep their arguments in the range
 // in which the function is smooth; the others have lower weights.
+#include "reel/core/functions/activations.h"
 #include "reel/frontend/transforms/custom_jvp.h"
 #include "reel/frontend/transforms/custom_vjp.h"
 #include "reel/tests/fuzz/program/families.h"
@@ -63,6 +64,10 @@ Rules elementwise_rules() {
       expression(REEL_EXPRESSION(x / (2.0 + square(a))), 3, one),
       expression(REEL_EXPRESSION(abs(a)), 2, one),
       expression(REEL_EXPRESSION(relu(a)), 3, one),
+      expression(REEL_EXPRESSION(silu(a)), 2, one),
+      expression(REEL_EXPRESSION(leaky_relu(a)), 1, one),
+      expression(REEL_EXPRESSION(elu(a, 1.5)), 1, one),
+      expression(REEL_EXPRESSION(log_add_exp(a, x)), 1, one),
       expression(REEL_EXPRESSION(clip(a, -0.5, 0.75)), 2, one),
       expression(REEL_EXPRESSION(maximum(a, x)), 2, one),
       expression(REEL_EXPRESSION(sign(a)), 1, one),
@@ -97,6 +102,7 @@ Rules elementwise_rules() {
       expression(REEL_EXPRESSION(a / b), 1, two),
       expression(REEL_EXPRESSION(maximum(a, b)), 3, two),
       expression(REEL_EXPRESSION(minimum(a, b)), 3, two),
+      expression(REEL_EXPRESSION(log_add_exp(a, b)), 2, two),
       expression(REEL_EXPRESSION(clip(a, b, 1.5)), 1, two),
       expression(REEL_EXPRESSION(pow(1.5 + sin(a), b)), 2, two),
       expression(REEL_EXPRESSION(mod(a, 2.0 + square(b))), 1, two),

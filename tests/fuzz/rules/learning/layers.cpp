@@ -62,6 +62,8 @@ bool of_symbols(Drafter& d, Instruction& in) {
 Rules layer_rules() {
   return {
       expression(REEL_EXPRESSION(LayerNorm::init(to, {.dtype = real})(a)), 4, of_features),
+      expression(REEL_EXPRESSION(RmsNorm::init(to, {.dtype = real})(a)), 2, of_features),
+      expression(REEL_EXPRESSION(GroupNorm::init(1, to, {.dtype = real})(a)), 2, of_features),
       expression(REEL_EXPRESSION([&] {
                    const Dim units("units", 2);
                    return sum(Linear::init(to, units, {.dtype = real})(a), units);
