@@ -10,6 +10,7 @@
 #include "reel/core/functions/products.h"
 #include "reel/core/functions/reductions.h"
 #include "reel/core/functions/shape.h"
+#include "reel/frontend/layers/attention.h"
 #include "reel/onnx/ops/heads.h"
 #include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
@@ -29,6 +30,10 @@ Tensor heads_apart(const Call& call, const Tensor& x, std::int64_t heads) {
 Tensor heads_together(const Tensor& x) {
   const std::int64_t width = x.dim(1).size() * x.dim(3).size();
   return reshape_to(transpose(x, {0, 2, 1, 3}), Dims{x.dim(0), x.dim(2), Dim(width)});
+}
+
+Dim named_like(const char* name, const Dim& axis) {
+  return axis.has_size() ? Dim(name, axis.size()) : Dim(name, axis.lengths());
 }
 
 namespace {
@@ -81,6 +86,102 @@ Tensor causal_bias(const Dim& queries, const Dim& keys, const Dim& past, DType d
   return where(range(keys, i64) <= own, full({}, 0, dtype), full({}, -kInfinity, dtype));
 }
 
+/// Attention by the function of the frontend, which keeps no tensor over queries and keys.
+class StreamedAttention {
+ public:
+  /// q, k, v: with heads apart. past: of the keys, those that precede the queries.
+  StreamedAttention(const Call& call, const Tensor& q, const Tensor& k, const Tensor& v,
+                    const Dim& past)
+      : call_(call),
+        q_(q),
+        k_(k),
+        v_(v),
+        past_(past),
+        batch_(named_like("batch", q.dim(0))),
+        heads_("heads", k.dim(1).size()),
+        groups_("groups", q.dim(1).size() / std::max<std::int64_t>(heads_.size(), 1)),
+        queries_(named_like("queries", q.dim(2))),
+        keys_(named_like("keys", k.dim(2))),
+        features_("features", q.dim(3).size()),
+        values_("values", v.dim(3).size()) {}
+
+  /// True for a node that names no matrix of products and whose scores no function bounds.
+  static bool fits(const Call& call, const Tensor& q, const Tensor& k) {
+    const std::int64_t heads = k.dim(1).size();
+    const auto precision = static_cast<ElementType>(call.integer("softmax_precision", 1));
+    return !call.wants(3) && call.number("softcap", 0) <= 0 && precision != ElementType::float64 &&
+           heads > 0 && q.dim(1).size() % heads == 0 && q.dim(3) == k.dim(3) &&
+           call.tensor(1).dtype() == q.dtype() && call.tensor(2).dtype() == q.dtype() &&
+           (!call.has(3) || mask_fits(call.tensor(3), q, k));
+  }
+
+  /// Returns [N, Hq, L, Dv].
+  Tensor run() const {
+    AttentionOptions options{
+        .scale = call_.number("scale", 1 / std::sqrt(double(q_.dim(3).size()))),
+        .queries = queries_};
+    if (call_.flag("is_causal", false)) {
+      options.causal = queries_;
+      options.offset = cast(value_of_size(past_).tensor, i32);
+    }
+    if (call_.has(3)) {
+      const Tensor mask = named_mask(call_.tensor(3));
+      (mask.dtype() == boolean ? options.mask : options.bias) = mask;
+    }
+    if (call_.has(6)) {  // the number of keys that are no padding, of each entry
+      const Tensor lengths = reshape(call_.tensor(6), {batch_});
+      const Tensor is_there = expand(range(keys_, i64), Dims{batch_, keys_}) < lengths;
+      options.mask = options.mask ? *options.mask && is_there : is_there;
+    }
+    const Tensor y =
+        attention(reshape(q_, {batch_, heads_, groups_, queries_, features_}),
+                  reshape(k_, {batch_, heads_, keys_, features_}),
+                  reshape(v_, {batch_, heads_, keys_, values_}), keys_, features_, options);
+    return reshape(transpose(y, Axes{batch_, heads_, groups_, queries_, values_}),
+                   Dims{q_.dim(0), q_.dim(1), q_.dim(2), v_.dim(3)});
+  }
+
+ private:
+  /// True if a trace knows along which axes of [N, Hq, L, S] the mask changes. A mask that is
+  /// shorter than the keys excludes the others.
+  static bool mask_fits(const Tensor& mask, const Tensor& q, const Tensor& k) {
+    if (mask.rank() < 2 || mask.rank() > 4) return false;
+    const Dim all[] = {q.dim(0), q.dim(1), q.dim(2), k.dim(2)};
+    for (int axis = 0; axis < mask.rank(); ++axis) {
+      const Dim &own = mask.dim(axis), &whole = all[axis + 4 - mask.rank()];
+      const bool is_short = axis == mask.rank() - 1 && own.has_size() && whole.has_size() &&
+                            own.size() < whole.size();
+      if (own != whole && own != Dim(1) && !is_short) return false;
+    }
+    return true;
+  }
+
+  /// Returns a mask with named dims, without those along which it is the same.
+  Tensor named_mask(const Tensor& given) const {
+    const bool is_boolean = given.dtype() == boolean;
+    const Dim keys = k_.dim(2), own = given.dim(-1);
+    const bool is_whole = own == keys || own == Dim(1);
+    const std::int64_t missing = is_whole ? 0 : keys.size() - own.size();
+    Tensor mask = given;
+    if (missing > 0 && is_boolean)
+      mask = cast(pad(cast(mask, i32), mask.rank() - 1, 0, missing, 0), boolean);
+    else if (missing > 0)
+      mask = pad(mask, mask.rank() - 1, 0, missing, -kInfinity);
+    const Dim all[] = {q_.dim(0), q_.dim(1), q_.dim(2), keys};
+    const Dims named[] = {{batch_}, {heads_, groups_}, {queries_}, {keys_}};
+    Dims dims;
+    for (int axis = 0; axis < mask.rank(); ++axis) {
+      const int at = axis + 4 - mask.rank();
+      if (mask.dim(axis) == all[at]) dims.insert(dims.end(), named[at].begin(), named[at].end());
+    }
+    return reshape(mask, dims);
+  }
+
+  const Call& call_;
+  const Tensor &q_, &k_, &v_;
+  const Dim past_, batch_, heads_, groups_, queries_, keys_, features_, values_;
+};
+
 Values run_attention(const Call& call) {
   const bool is_packed = call.tensor(0).rank() == 3;
   const Tensor q = heads_apart(call, call.tensor(0), call.integer("q_num_heads", 0));
@@ -91,6 +192,11 @@ Values run_attention(const Call& call) {
     past = call.tensor(4).dim(2);
     k = concat({call.tensor(4), k}, 2);
     v = concat({call.tensor(5), v}, 2);
+  }
+  if (StreamedAttention::fits(call, q, k)) {
+    const Tensor y = StreamedAttention(call, q, k, v, past).run();
+    return {call.stored_like(0, is_packed ? heads_together(y) : y), call.like(1, k),
+            call.like(2, v)};
   }
   const double scale =
       std::sqrt(call.number("scale", 1 / std::sqrt(static_cast<double>(q.dim(3).size()))));

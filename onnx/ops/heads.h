@@ -9,5 +9,7 @@ namespace reel::imported {
 Tensor heads_apart(const Call& call, const Tensor& x, std::int64_t heads);
 /// [N, heads, L, D] -> [N, L, heads D]
 Tensor heads_together(const Tensor& x);
+/// Returns a named dim of an axis's size, which only a run may know.
+Dim named_like(const char* name, const Dim& axis);
 
 }  // namespace reel::imported

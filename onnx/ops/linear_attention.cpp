@@ -2,11 +2,14 @@
 #include <cmath>
 
 #include "reel/core/base/str.h"
+#include "reel/core/functions/activations.h"
 #include "reel/core/functions/creation.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/products.h"
 #include "reel/core/functions/shape.h"
+#include "reel/frontend/layers/causal_conv.h"
 #include "reel/frontend/loops/scan.h"
+#include "reel/onnx/ops/heads.h"
 #include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
 
@@ -33,10 +36,6 @@ UpdateRule update_rule_of(const Call& call) {
 struct LinearAttentionDims {
   Dim time, batch, heads, groups, keys, values;
 };
-
-Dim named_like(const char* name, const Dim& axis) {
-  return axis.has_size() ? Dim(name, axis.size()) : Dim(name, axis.lengths());
-}
 
 LinearAttentionDims dims_of(const Call& call) {
   const std::int64_t heads = call.integer("q_num_heads", 0),
@@ -115,29 +114,34 @@ Values run_linear_attention(const Call& call) {
                     state_type)};
 }
 
-/// A depthwise convolution that reads the elements up to its own position. x: [N, C, L].
+/// A depthwise convolution that reads the elements up to its own position: CausalConv, with the
+/// elements before as its state. x: [N, C, L].
 Values run_causal_conv(const Call& call) {
   const Tensor &x = call.tensor(0), &weight = call.tensor(1);
   if (x.rank() != 3 || weight.rank() != 3 || weight.dim(0) != x.dim(1) || weight.dim(1) != Dim(1))
     call.refuse(str("weights ", weight.type(), " do not fit ", x.type()));
-  const std::int64_t width = weight.dim(2).size(), past = width - 1;
-  const Tensor before =
-      call.has(3) ? call.tensor(3) : zeros({x.dim(0), x.dim(1), Dim(past)}, x.dtype());
-  const Tensor all = past ? concat({before, x}, 2) : x;
-  Tensor y;
-  for (std::int64_t i = 0; i < width; ++i) {
-    const Tensor elements = slice(all, 2, i, i < past ? std::optional(i - past) : std::nullopt);
-    const Tensor term = elements * slice(reshape(weight, {-1, width}), 1, i, i + 1);
-    y = i ? y + term : term;
-  }
-  if (call.has(2)) y = y + reshape(call.tensor(2), Dims{x.dim(1), Dim(1)});
+  const std::int64_t width = weight.dim(2).size();
+  const Dim batch = named_like("batch", x.dim(0)), channels("channels", x.dim(1).size()),
+            time = named_like("time", x.dim(2));
+  CausalConv conv;
+  conv.taps = Dim("taps", width);
+  conv.in = conv.out = channels;
+  conv.past = Dim("past", width - 1);
+  conv.window = Dim("window", width);
+  conv.filter = transpose(reshape(weight, {channels, conv.taps}), Axes{conv.taps, channels});
+  if (call.has(2)) conv.bias = reshape(call.tensor(2), {channels});
+  const Tensor before = call.has(3) ? reshape(call.tensor(3), {batch, channels, conv.past})
+                                    : zeros({batch, channels, conv.past}, x.dtype());
+  const auto [sums, after] = conv(reshape(x, {batch, channels, time}), time, before);
+  Tensor y = transpose(sums, Axes{batch, channels, time});
   const std::string activation = call.text("activation", "none");
   if (activation == "silu" || activation == "swish")
-    y = y * sigmoid(y);
+    y = silu(y);
   else if (activation != "none")
     call.refuse(str("the activation ", activation, " is not supported"));
-  const Tensor state = past ? slice(all, 2, -past) : slice(all, 2, 0, 0);
-  return {call.stored_like(0, y), call.like(0, state)};
+  const Tensor state = transpose(after, Axes{batch, channels, conv.past});
+  return {call.stored_like(0, reshape(y, x.dims())),
+          call.like(0, reshape(state, Dims{x.dim(0), x.dim(1), Dim(width - 1)}))};
 }
 
 const Rule kRules[] = {
