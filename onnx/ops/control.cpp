@@ -1,11 +1,15 @@
 // If and Loop.
 #include <algorithm>
+#include <array>
+#include <exception>
 #include <limits>
 
 #include "reel/core/base/str.h"
+#include "reel/core/functions/checks.h"
 #include "reel/core/functions/creation.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/shape.h"
+#include "reel/core/runtime/memory.h"
 #include "reel/core/types/mode.h"
 #include "reel/frontend/loops/loop_leaves.h"
 #include "reel/onnx/ops/loop_state.h"
@@ -34,40 +38,132 @@ PathsFn paths_of(std::size_t count, const std::string& what) {
 
 // ---- If ---------------------------------------------------------------------------------------
 
-/// A condition that a trace knows selects the branch; otherwise both are recorded.
-Values run_if(const Call& call) {
-  const Tensor& condition = call.tensor(0);
-  const Graph &then = call.graph("then_branch"), &otherwise = call.graph("else_branch");
-  if (!condition.is_traced())
-    return run_graph(is_true(condition) ? then : otherwise, {}, &call.scope());
-  std::optional<Layout> layout;
-  bool may_differ = false;  // the sizes of results
-  const auto branch = [&](const Graph& graph) {
-    return [&] {
-      Values values = run_graph(graph, {}, &call.scope());
-      if (!layout) layout.emplace(values);
-      for (Value& value : values)
-        if (may_differ && value.kind == Value::Kind::tensor)
-          value.tensor = relax_shape(value.tensor, unknown_sizes(value.tensor.dims()));
-      return layout->leaves(values, "the branches of If");
-    };
-  };
-  const PathsFn paths = paths_of(then.outputs.size(), "output");
-  const auto record = [&] {
-    const TreeLeaves leaves = cond_leaves({std::nullopt, scalar_of(condition)}, branch(then),
-                                          branch(otherwise), paths, paths);
-    return layout->values(leaves);
-  };
-  try {
-    return record();
-  } catch (const ShapeError& error) {
-    may_differ = true;
+/// An If whose condition only a run knows: both branches are recorded.
+///
+/// A branch may be impossible for the sizes of the trace, such as a branch for another sample rate.
+/// Its error belongs to the run that takes it: an assertion and zeros are recorded in its place. A
+/// TraceError is thrown at once, since it names the input to capture.
+class RecordedIf {
+ public:
+  explicit RecordedIf(const Call& call)
+      : call_(call),
+        graphs_{&call.graph("then_branch"), &call.graph("else_branch")},
+        condition_(scalar_of(call.tensor(0))) {}
+
+  Values run() {
     try {
-      return record();
+      return recorded();
+    } catch (const TraceError&) {
+      throw;
+    } catch (const MemoryError&) {
+      throw;
     } catch (const Error&) {
-      throw error;
+      if (failing_) return recorded_without(*failing_);
+      throw;
     }
   }
+
+ private:
+  /// Records the branches; those that return other sizes have unknown ones.
+  Values recorded() {
+    try {
+      return both(0);
+    } catch (const ShapeError&) {
+      if (failing_ || layout_ == std::nullopt) throw;
+      sizes_differ_ = true;
+      const std::exception_ptr first = std::current_exception();
+      try {
+        return both(0);
+      } catch (const Error&) {
+        std::rethrow_exception(first);
+      }
+    }
+  }
+
+  /// Records the branches; the one that fails is recorded second, as zeros of the other's types.
+  Values recorded_without(std::size_t failing) {
+    const std::exception_ptr first = std::current_exception();
+    try {
+      return both(1 - failing);
+    } catch (const Error&) {
+      if (!needs_unknown_sizes_) std::rethrow_exception(first);
+    }
+    sizes_differ_ = true;
+    try {
+      return both(1 - failing);
+    } catch (const Error&) {
+      std::rethrow_exception(first);
+    }
+  }
+
+  Values both(std::size_t first) {
+    layout_.reset();
+    const PathsFn paths = paths_of(graphs_[0]->outputs.size(), "output");
+    const Tensor takes_first = first == 0 ? condition_ : !condition_;
+    const TreeLeaves leaves = cond_leaves(
+        {std::nullopt, takes_first}, [&] { return branch(first); },
+        [&] { return branch(1 - first); }, paths, paths);
+    return layout_->values(leaves);
+  }
+
+  TreeLeaves branch(std::size_t which) {
+    Values values = failing_ == which ? stand_ins(which) : results_of(which);
+    if (!layout_) {
+      layout_.emplace(values);
+      results_ = values;
+    }
+    for (Value& value : values)
+      if (sizes_differ_ && value.kind == Value::Kind::tensor)
+        value.tensor = relax_shape(value.tensor, unknown_sizes(value.tensor.dims()));
+    return layout_->leaves(values, "the branches of If");
+  }
+
+  Values results_of(std::size_t which) {
+    if (failing_) return run_graph(*graphs_[which], {}, &call_.scope());
+    try {
+      return run_graph(*graphs_[which], {}, &call_.scope());
+    } catch (const Error& error) {
+      failing_ = which;
+      reason_ = error.message();
+      throw;
+    }
+  }
+
+  /// Returns zeros of the types that the other branch returns, and asserts that it is taken.
+  Values stand_ins(std::size_t which) {
+    assert_that(which == 0 ? !condition_ : condition_,
+                str("If: the run does not take the branch ", graphs_[which]->name,
+                    ", which cannot run for the sizes of this trace: ", reason_));
+    Values values;
+    for (const Value& result : results_) {
+      if (result.kind != Value::Kind::tensor) throw TraceError("only tensors have stand-ins");
+      Dims dims = result.tensor.dims();
+      for (Dim& dim : dims)
+        if (!dim.has_size()) {
+          dim = Dim(1);
+          needs_unknown_sizes_ = true;
+        }
+      values.push_back(Value::of(zeros(dims, result.tensor.dtype()), result.type));
+    }
+    return values;
+  }
+
+  const Call& call_;
+  const std::array<const Graph*, 2> graphs_;
+  const Tensor condition_;
+  std::optional<Layout> layout_;  // of the branch that is recorded first
+  Values results_;                // of that branch
+  bool sizes_differ_ = false, needs_unknown_sizes_ = false;
+  std::optional<std::size_t> failing_;  // the branch that cannot run
+  std::string reason_;
+};
+
+/// A condition that a trace knows selects the branch.
+Values run_if(const Call& call) {
+  const Tensor& condition = call.tensor(0);
+  if (condition.is_traced()) return RecordedIf(call).run();
+  const char* branch = is_true(condition) ? "then_branch" : "else_branch";
+  return run_graph(call.graph(branch), {}, &call.scope());
 }
 
 // ---- Loop -------------------------------------------------------------------------------------
