@@ -74,18 +74,25 @@ void find_ops(const Graph& graph, Missing& missing) {
 
 }  // namespace
 
-void check_support(const Program& program, const ::onnx::ModelProto& model) {
+std::vector<std::string> find_unsupported(const Program& program, const ::onnx::ModelProto& model) {
   Missing missing;
   find_ops(program.graph, missing);
   find_types(model.graph(), missing);
-  if (missing.empty()) return;
-  std::string text = "the model has ops or types without a rule in Reel:";
+  std::vector<std::string> lines;
   for (auto& [what, nodes] : missing) {
     const std::size_t count = nodes.size();
     if (count > kMaxListed) nodes.resize(kMaxListed);
-    text += str("\n  ", what, ": ", count == 1 ? "node " : "nodes ", join(nodes),
-                count > kMaxListed ? str(", ... ", count, " nodes") : "");
+    lines.push_back(str(what, ": ", count == 1 ? "node " : "nodes ", join(nodes),
+                        count > kMaxListed ? str(", ... ", count, " nodes") : ""));
   }
+  return lines;
+}
+
+void check_support(const Program& program, const ::onnx::ModelProto& model) {
+  const std::vector<std::string> lines = find_unsupported(program, model);
+  if (lines.empty()) return;
+  std::string text = "the model has ops or types without a rule in Reel:";
+  for (const std::string& line : lines) text += "\n  " + line;
   throw OnnxError(text);
 }
 

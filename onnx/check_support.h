@@ -6,9 +6,10 @@
 
 namespace reel::imported {
 
-/// Throws one OnnxError that lists all ops, versions of ops and types without a rule, with the
-/// names of their nodes. A type is listed where the model states it. model: the program as
-/// protobuf.
+/// Returns a line for each op, version of an op and type without a rule, with the names of the
+/// nodes. A type is listed where the model states it. model: the program as protobuf.
+std::vector<std::string> find_unsupported(const Program& program, const ::onnx::ModelProto& model);
+/// Throws one OnnxError that lists all of them.
 void check_support(const Program& program, const ::onnx::ModelProto& model);
 
 }  // namespace reel::imported

@@ -1,4 +1,4 @@
-// load_onnx: parses, checks and reads a model.
+// load_onnx and describe_onnx: parse, check and read a model.
 
 #include <filesystem>
 #include <fstream>
@@ -8,6 +8,7 @@
 #include "reel/core/runtime/no_memory.h"
 #include "reel/onnx/check_model.h"
 #include "reel/onnx/check_support.h"
+#include "reel/onnx/describe.h"
 #include "reel/onnx/model.h"
 #include "reel/onnx/proto.h"
 #include "reel/onnx/read_graph.h"
@@ -44,29 +45,59 @@ void check(const ModelProto& model, const imported::ModelFile& file) {
   }
 }
 
-OnnxModel read(const ModelProto& model, const imported::ModelFile& file,
-               const LoadOnnxOptions& options) try {
+/// Calls use(read model) after the checks of ONNX's rules. Errors name the file.
+template <class Use>
+auto read(const ModelProto& model, const imported::ModelFile& file, const LoadOnnxOptions& options,
+          const Use& use) try {
   check(model, file);
-  imported::ReadModel read = imported::read_model(model, file, options);
-  imported::check_support(read.program, model);
-  return OnnxModel::of(std::make_shared<const imported::Program>(std::move(read.program)),
-                       std::move(read.parameters));
+  return use(imported::read_model(model, file, options));
 } catch (OnnxError& error) {
   if (!error.names_function()) error.add_line(str("in load_onnx of ", file.path));
   throw;
 }
 
+OnnxModel model_of(imported::ReadModel read) {
+  return OnnxModel::of(std::make_shared<const imported::Program>(std::move(read.program)),
+                       std::move(read.parameters));
+}
+
+OnnxModel load(const ModelProto& model, const imported::ModelFile& file,
+               const LoadOnnxOptions& options) {
+  return read(model, file, options, [&](imported::ReadModel read) {
+    imported::check_support(read.program, model);
+    return model_of(std::move(read));
+  });
+}
+
+ModelProto parsed(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw IoError(str("load_onnx: ", path, " cannot be opened"));
+  ModelProto model;
+  if (!model.ParseFromIstream(&stream))
+    throw OnnxError(str("load_onnx: ", path, " is damaged, or no ONNX model"));
+  return model;
+}
+
+imported::ModelFile file_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return {path, folder.empty() ? "." : folder.string()};
+}
+
 }  // namespace
 
 OnnxModel load_onnx(const std::string& path, const LoadOnnxOptions& options) {
-  return as_memory_error("load_onnx", [&] {
-    std::ifstream stream(path, std::ios::binary);
-    if (!stream) throw IoError(str("load_onnx: ", path, " cannot be opened"));
-    ModelProto model;
-    if (!model.ParseFromIstream(&stream))
-      throw OnnxError(str("load_onnx: ", path, " is damaged, or no ONNX model"));
-    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-    return read(model, {path, folder.empty() ? "." : folder.string()}, options);
+  return as_memory_error("load_onnx", [&] { return load(parsed(path), file_of(path), options); });
+}
+
+OnnxDescription describe_onnx(const std::string& path) {
+  return as_memory_error("describe_onnx", [&] {
+    const ModelProto model = parsed(path);
+    return read(model, file_of(path), {}, [&](imported::ReadModel read) {
+      std::vector<std::string> lines = imported::find_unsupported(read.program, model);
+      OnnxDescription result = describe(model_of(std::move(read)));
+      result.without_rule = std::move(lines);
+      return result;
+    });
   });
 }
 
@@ -76,7 +107,7 @@ OnnxModel load_onnx_bytes(std::string_view bytes, const LoadOnnxOptions& options
     if (bytes.size() > std::numeric_limits<int>::max() ||
         !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
       throw OnnxError("load_onnx: the bytes are damaged, or no ONNX model");
-    return read(model, {"the data", ""}, options);
+    return load(model, {"the data", ""}, options);
   });
 }
 

@@ -107,13 +107,14 @@ std::map<std::string, OnnxValue> OnnxModel::run(
     if (!program_) throw ArgumentError("OnnxModel: the model is empty; load_onnx returns one");
     const imported::Graph& graph = program_->graph;
     const imported::RunLimits limits(program_->limits);
-    Scope scope(graph, nullptr);
+    imported::Parameters values;
     for (const auto& [name, type] : program_->parameter_types) {
       const auto found = parameters.find(name);
       if (found == parameters.end())
         throw ArgumentError(str("OnnxModel: parameter ", name, " is missing"));
-      scope.set(name, Value::of(found->second, type));
+      values[name] = Value::of(found->second, type);
     }
+    Scope scope(graph, nullptr, values);
     std::size_t used = 0;
     for (const Declared& input : graph.inputs) {
       const auto found = inputs.find(input.name);
@@ -156,7 +157,7 @@ std::vector<std::string> OnnxModel::input_names() const {
   std::vector<std::string> names;
   if (!program_) return names;
   for (const Declared& input : program_->graph.inputs)
-    if (!program_->parameter_types.count(input.name) &&
+    if (!program_->graph.parameters.count(input.name) &&
         !program_->graph.constants.count(input.name))
       names.push_back(input.name);
   return names;

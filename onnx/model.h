@@ -31,10 +31,11 @@ struct OnnxValue {
 
 /// A function on tensors with parameters, read from an ONNX model.
 ///
-/// The parameters are the floating-point initializers of the main graph, by name. They are the
-/// leaves of the model as a tree: grad, jit, vmap, optimisers and checkpoints work on it as on any
-/// struct of tensors. Other initializers are constants of the function. Copies share the function
-/// and the tensors. Const members are thread-safe.
+/// The parameters are the floating-point initializers and Constant nodes with more than one
+/// element, in branches, bodies of loops and functions too. They are the leaves of the model as a
+/// tree: grad, jit, vmap, optimisers and checkpoints work on it as on any struct of tensors. Other
+/// tensors are constants of the function: single numbers, integers, sizes and scales such as those
+/// of Resize. Copies share the function and the tensors. Const members are thread-safe.
 class OnnxModel {
  public:
   /// An empty model, to be assigned to. Calling it throws ArgumentError.
@@ -58,8 +59,9 @@ class OnnxModel {
   std::vector<std::string> input_names() const;
   std::vector<std::string> output_names() const;
 
-  std::map<std::string, Tensor>
-      parameters;  ///< floating-point initializers of the main graph, by name
+  /// By the names of the values in the model. If several values have a name, those of inner graphs
+  /// have the nodes and branches around them in front: `if/then_branch/w`.
+  std::map<std::string, Tensor> parameters;
 
   // Below: for the library itself.
   auto members() { return std::tie(parameters); }
@@ -78,8 +80,9 @@ class OnnxModel {
 /// Throws IoError if a file cannot be read. Throws OnnxError if the model is damaged or breaks a
 /// rule of ONNX; if it has ops, versions of ops or types without a rule, one error lists all of
 /// them with the names of the nodes. Floats of fewer bits become f32, integers of fewer bits i32 or
-/// i64. Initializers of float8 and float4 are constants, no parameters. options: limits of the
-/// model and of its calls.
+/// i64. Tensors of float8 and float4 are constants, no parameters. Of a model that save_onnx wrote,
+/// its initializers of any size are the parameters, and its Constant nodes are none. options: limits
+/// of the model and of its calls.
 OnnxModel load_onnx(const std::string& path, const LoadOnnxOptions& options = {});
 /// Reads a model from the bytes of a file. All tensors must be in it.
 OnnxModel load_onnx_bytes(std::string_view bytes, const LoadOnnxOptions& options = {});

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ namespace reel::imported {
 
 struct Graph;
 struct Rule;
+
+/// The documentation of Constant nodes and initializers that save_onnx writes: the former are
+/// constants when the model is loaded again, the latter parameters, whatever their sizes.
+inline constexpr const char* kSavedMark = "saved by Reel";
 
 /// One attribute of a node.
 struct Attribute {
@@ -39,6 +44,11 @@ struct Node {
   std::int64_t version = 0;               ///< of the domain's op set
   const Rule* rule = nullptr;             ///< null for a call of `function`
   std::shared_ptr<const Graph> function;  ///< a function of the model, with this call's attributes
+  bool is_marked = false;                 ///< a Constant that save_onnx wrote: no parameter
+
+  /// Returns the name, or the first output of a node without one.
+  const std::string& label() const { return has_name || outputs.empty() ? name : outputs[0]; }
+  bool has_name = true;  ///< of its own
 };
 
 /// The declared type of an input or output.
@@ -57,15 +67,18 @@ struct Declared {
 struct Graph {
   std::string name;
   std::vector<Declared> inputs, outputs;
-  std::map<std::string, Value> constants;  ///< initializers that are no parameters
+  std::map<std::string, Value> constants;         ///< initializers that are no parameters
+  std::map<std::string, std::string> parameters;  ///< the parameter that a value is, by name
+  std::set<std::string> marked;                   ///< initializers that save_onnx wrote
   std::vector<Node> nodes;
 };
 
 /// A model.
 struct Program {
   Graph graph;
-  std::map<std::string, ElementType>
-      parameter_types;  ///< of the main graph's floating initializers
+  std::map<std::string, ElementType> parameter_types;  ///< by the parameters' names
+  std::map<std::string, std::int64_t> op_sets;         ///< versions by domain; ONNX's own is ""
+  std::int64_t ir_version = 0;
   LoadOnnxOptions limits;
 };
 

@@ -6,6 +6,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/onnx/check_model.h"
+#include "reel/onnx/find_parameters.h"
 #include "reel/onnx/newer_fields.h"
 #include "reel/onnx/onnx_error.h"
 #include "reel/onnx/registry.h"
@@ -71,8 +72,10 @@ class Reader {
     for (const auto& input : proto.input()) result.inputs.push_back(declared_within(input));
     for (const auto& output : proto.output()) result.outputs.push_back(declared_within(output));
     for (const auto& tensor : proto.initializer())
-      if (dtype_of(static_cast<ElementType>(tensor.data_type())))  // others are listed later
+      if (dtype_of(static_cast<ElementType>(tensor.data_type()))) {  // others are listed later
         result.constants[tensor.name()] = this->tensor(tensor, "initializer " + tensor.name());
+        if (tensor.doc_string() == kSavedMark) result.marked.insert(tensor.name());
+      }
     if (proto.sparse_initializer_size())
       throw OnnxError(str("graph ", proto.name(), " has sparse initializers"));
     for (const NodeProto& node : proto.node())
@@ -122,6 +125,8 @@ class Reader {
       throw OnnxError(str("the model has more nodes than LoadOnnxOptions::max_nodes, which is ",
                           options_.max_nodes, "; those of functions count at each call. Node ",
                           result.name, " (", result.op, ") is beyond it"));
+    result.has_name = !proto.name().empty();
+    result.is_marked = proto.doc_string() == kSavedMark;
     const auto version = versions.find(result.domain);
     result.version = version == versions.end() ? 0 : version->second;
 
@@ -233,16 +238,9 @@ ReadModel read_model(const ModelProto& model, const ModelFile& file,
   Program& program = result.program;
   program.limits = options;
   program.graph = reader.graph(model.graph(), reader.versions(), {});
-  auto& constants = program.graph.constants;
-  for (auto it = constants.begin(); it != constants.end();) {
-    if (!is_float(it->second.type) || is_tiny_float(it->second.type)) {
-      ++it;
-      continue;
-    }
-    program.parameter_types[it->first] = it->second.type;
-    result.parameters[it->first] = it->second.tensor;
-    it = constants.erase(it);
-  }
+  program.op_sets = reader.versions();
+  program.ir_version = model.ir_version();
+  result.parameters = take_parameters(program);
   return result;
 }
 

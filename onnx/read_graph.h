@@ -9,7 +9,7 @@
 
 namespace reel::imported {
 
-/// The model read, and its floating initializers, which are parameters.
+/// The model read, and its parameters by name.
 struct ReadModel {
   Program program;
   std::map<std::string, Tensor> parameters;

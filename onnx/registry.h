@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 
@@ -22,7 +23,16 @@ struct Rule {
   int first = 1, last = kLatestVersion;  ///< versions of the op set in which the op exists
   /// Equal inputs give equal results, and no graph of the node reads other values.
   bool is_pure = true;
+  /// Inputs that the rule reads as sizes, positions or scales: bit i for input i. Constants there
+  /// are no parameters.
+  std::uint32_t numbers = 0;
 };
+
+/// Returns the rule with the inputs that it reads as sizes, positions or scales.
+constexpr Rule with_numbers(std::initializer_list<int> inputs, Rule rule) {
+  for (const int input : inputs) rule.numbers |= std::uint32_t{1} << input;
+  return rule;
+}
 
 /// Returns the rule of an op in a version of its op set, or null.
 const Rule* find_rule(std::string_view domain, std::string_view op, std::int64_t version);

@@ -37,13 +37,23 @@ Values apply_rule(const Call& call) {
   return out;
 }
 
+/// Runs a graph inside a node in a scope of its own.
+Values run_scope(Scope scope, const Values& inputs) {
+  const Graph& graph = scope.graph();
+  if (inputs.size() < graph.inputs.size())
+    throw ArgumentError(str("graph ", graph.name, " takes ", graph.inputs.size(),
+                            " inputs, but got ", inputs.size()));
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) scope.set(graph.inputs[i].name, inputs[i]);
+  return run_nodes(scope);
+}
+
 Values call_node(const Node& node, const Scope& scope) {
   Values inputs;
   for (const std::string& name : node.inputs)
     inputs.push_back(name.empty() ? Value() : scope.get(name));
   if (node.function) {
     inputs.resize(node.function->inputs.size());
-    return run_graph(*node.function, inputs, nullptr);
+    return run_function(*node.function, inputs, scope.parameters());
   }
   return apply_rule(Call(node, std::move(inputs), scope));
 }
@@ -87,6 +97,8 @@ const Value* Scope::find(const std::string& name) const {
     if (found != scope->values_.end()) return &found->second;
     const auto constant = scope->graph_.constants.find(name);
     if (constant != scope->graph_.constants.end()) return &constant->second;
+    const auto parameter = scope->graph_.parameters.find(name);
+    if (parameter != scope->graph_.parameters.end()) return &parameters_.at(parameter->second);
   }
   return nullptr;
 }
@@ -122,12 +134,11 @@ Values run_nodes(Scope& scope) {
 }
 
 Values run_graph(const Graph& graph, const Values& inputs, const Scope* outer) {
-  Scope scope(graph, outer);
-  if (inputs.size() < graph.inputs.size())
-    throw ArgumentError(str("graph ", graph.name, " takes ", graph.inputs.size(),
-                            " inputs, but got ", inputs.size()));
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) scope.set(graph.inputs[i].name, inputs[i]);
-  return run_nodes(scope);
+  return run_scope(Scope(graph, outer, outer->parameters()), inputs);
+}
+
+Values run_function(const Graph& graph, const Values& inputs, const Parameters& parameters) {
+  return run_scope(Scope(graph, nullptr, parameters), inputs);
 }
 
 }  // namespace reel::imported

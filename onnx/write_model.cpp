@@ -105,6 +105,7 @@ void write_graph(GraphProto& to, const imported::Graph& graph, ExternalData* dat
   for (const auto& [name, value] : graph.constants) {
     auto& tensor = *to.add_initializer();
     tensor.set_name(name);
+    tensor.set_doc_string(imported::kSavedMark);
     if (data && value.tensor.type().bytes() >= kSmallestExternal)
       write_external(tensor, value, *data);
     else
@@ -114,6 +115,7 @@ void write_graph(GraphProto& to, const imported::Graph& graph, ExternalData* dat
     auto& proto = *to.add_node();
     proto.set_name(node.name);
     proto.set_op_type(node.op);
+    if (node.op == "Constant") proto.set_doc_string(imported::kSavedMark);
     for (const std::string& input : node.inputs) proto.add_input(input);
     for (const std::string& output : node.outputs) proto.add_output(output);
     for (const auto& [name, attribute] : node.attributes)

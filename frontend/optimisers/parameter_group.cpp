@@ -49,6 +49,8 @@ LeafOptions options_of(const std::vector<ParameterGroup>& groups, const std::str
 GroupOptions group_options(const char* optimiser, const TreeLeaves& parameters,
                            const PathsFn& paths, const std::vector<ParameterGroup>& groups,
                            std::optional<double> weight_decay) {
+  if (std::none_of(parameters.begin(), parameters.end(), is_floating))
+    throw ArgumentError(str(optimiser, ": the parameters have no floating tensor to update"));
   GroupOptions result{{1, weight_decay.value_or(0)}};
   if (groups.empty()) return result;
   for (std::size_t g = 0; g < groups.size(); ++g)

@@ -47,7 +47,8 @@ struct GroupOptions {
 };
 
 /// weight_decay: the optimiser's; nullopt if it has none. Throws ArgumentError for options out of
-/// range, for a frozen group with a rate or a weight decay, and for a group without parameters.
+/// range, for a frozen group with a rate or a weight decay, for a group without parameters, and for
+/// parameters without a floating tensor.
 GroupOptions group_options(const char* optimiser, const TreeLeaves& parameters,
                            const PathsFn& paths, const std::vector<ParameterGroup>& groups,
                            std::optional<double> weight_decay);

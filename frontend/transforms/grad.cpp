@@ -72,6 +72,13 @@ void own_tensors(TreeLeaves& leaves) {
       leaf.tensor = identity(leaf.tensor);
 }
 
+void check_differentiable(const TreeRef& tree, const char* function) {
+  for (const Tensor& tensor : tensors_of(flatten_tree(tree)))
+    if (tensor.is_defined() && is_float(tensor.dtype())) return;
+  throw ArgumentError(str(function, ": the first argument has no floating tensor to take the ",
+                          "gradient of; a model that trains has floating parameters"));
+}
+
 void check_scalar(const Tensor& y, const char* what) {
   if (!y.is_defined()) throw ArgumentError(str(what, ": the function returned an empty Tensor"));
   if (y.rank() || y.type().is_list())

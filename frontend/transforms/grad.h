@@ -30,6 +30,8 @@ T fresh_argument(const T& argument) {
 /// Throws ArgumentError for an empty Tensor, and ShapeError or DTypeError unless y is a floating
 /// scalar.
 void check_scalar(const Tensor& y, const char* what);
+/// Throws ArgumentError unless the tree has a floating tensor, an array of them, or a table.
+void check_differentiable(const TreeRef& tree, const char* function);
 /// Throws StructureError, ShapeError or DTypeError unless each cotangent has the type of its value.
 void check_cotangents(const TreeLeaves& values, const PathsFn& value_paths,
                       const TreeLeaves& cotangents, const PathsFn& cotangent_paths);
@@ -84,6 +86,7 @@ auto value_and_grad_as(const char* function, F f) {
       return std::pair{Tensor(), X(first)};
     } else {
       return as_memory_error(function, [&] {
+        check_differentiable(TreeRef(first), function);
         RecordingTape tape;
         const auto x = fresh_argument(first);
         watch_tree(tape, TreeRef(x));
@@ -115,8 +118,9 @@ auto grad_as(const char* function, F f) {
 /// returned pair. The gradient is a tree of the type of x. Floating leaves have their cotangents
 /// (exact zeros if the scalar does not depend on them), integer and boolean leaves zeros of their
 /// dtype; Dims and numbers are unchanged. For an EmbeddingTable it holds the table rows that were
-/// read. Works in eager mode, in a trace, and nested in itself. Throws ArgumentError if f returns
-/// an empty Tensor; ShapeError or DTypeError if it returns no floating scalar.
+/// read. Works in eager mode, in a trace, and nested in itself. Throws ArgumentError if x
+/// has no floating tensor, or if f returns an empty Tensor; ShapeError or DTypeError if it returns
+/// no floating scalar.
 template <class F>
 auto value_and_grad(F f) {
   return detail::value_and_grad_as("value_and_grad", std::move(f));

@@ -87,7 +87,7 @@ Values run_non_max_suppression(const Call& call) {
   return {Value::of(pack(chosen, reshape(is_taken, {-1})))};
 }
 
-const Rule kRules[] = {{"NonMaxSuppression", run_non_max_suppression, "", 10}};
+const Rule kRules[] = {with_numbers({2}, {"NonMaxSuppression", run_non_max_suppression, "", 10})};
 
 }  // namespace
 

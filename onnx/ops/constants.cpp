@@ -108,10 +108,13 @@ Values run_range(const Call& call) {
 }
 
 const Rule kRules[] = {
-    {"Cast", run_cast, "", 6},        {"CastLike", run_cast_like, "", 15},
-    {"Constant", run_constant},       {"ConstantOfShape", run_constant_of_shape, "", 9},
-    {"EyeLike", run_eye_like, "", 9}, {"Identity", run_identity},
-    {"Range", run_range, "", 11},
+    {"Cast", run_cast, "", 6},
+    {"CastLike", run_cast_like, "", 15},
+    {"Constant", run_constant},
+    with_numbers({0}, {"ConstantOfShape", run_constant_of_shape, "", 9}),
+    {"EyeLike", run_eye_like, "", 9},
+    {"Identity", run_identity},
+    with_numbers({0, 1, 2}, {"Range", run_range, "", 11}),
 };
 
 }  // namespace

@@ -370,12 +370,12 @@ const Rule kRules[] = {
     {"GatherElements", run_gather_elements, "", 11},
     {"GatherND", run_gather_nd, "", 11},
     {"NonZero", run_non_zero, "", 9},
-    {"OneHot", run_one_hot, "", 9},
+    with_numbers({1}, {"OneHot", run_one_hot, "", 9}),
     {"Scatter", run_scatter_elements, "", 9, 10},
     {"ScatterElements", run_scatter_elements, "", 11},
     {"ScatterND", run_scatter_nd, "", 11},
     {"TensorScatter", run_tensor_scatter, "", 24},
-    {"TopK", run_top_k},
+    with_numbers({1}, {"TopK", run_top_k}),
     {"Unique", run_unique, "", 11},
 };
 

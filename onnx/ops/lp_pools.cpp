@@ -75,7 +75,7 @@ Values run_col2im(const Call& call) {
 }
 
 const Rule kRules[] = {
-    {"Col2Im", run_col2im, "", 18},
+    with_numbers({1, 2}, {"Col2Im", run_col2im, "", 18}),
     {"GlobalLpPool", run_global_lp_pool},
     {"LpPool", run_lp_pool},
 };

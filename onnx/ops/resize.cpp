@@ -282,8 +282,8 @@ Values run_upsample(const Call& call) {
 }
 
 const Rule kRules[] = {
-    {"Resize", run_resize, "", 10},
-    {"Upsample", run_upsample, "", 1, 9},
+    with_numbers({1, 2, 3}, {"Resize", run_resize, "", 10}),
+    with_numbers({1}, {"Upsample", run_upsample, "", 1, 9}),
 };
 
 }  // namespace

@@ -368,7 +368,7 @@ Values run_deform_conv(const Call& call) {
 }
 
 const Rule kRules[] = {
-    {"AffineGrid", run_affine_grid, "", 20},
+    with_numbers({1}, {"AffineGrid", run_affine_grid, "", 20}),
     {"DeformConv", run_deform_conv, "", 19},
     {"GridSample", run_grid_sample, "", 16},
     {"RoiAlign", run_roi_align, "", 10},

@@ -159,14 +159,14 @@ const Rule kRules[] = {
     {"Optional", run_optional, "", 15},
     {"OptionalGetElement", run_get_element, "", 15},
     {"OptionalHasElement", run_has_element, "", 15},
-    {"SequenceAt", run_at, "", 11},
+    with_numbers({1}, {"SequenceAt", run_at, "", 11}),
     {"SequenceConstruct", run_construct, "", 11},
     {"SequenceEmpty", run_empty, "", 11},
-    {"SequenceErase", run_erase, "", 11},
-    {"SequenceInsert", run_insert, "", 11},
+    with_numbers({1}, {"SequenceErase", run_erase, "", 11}),
+    with_numbers({2}, {"SequenceInsert", run_insert, "", 11}),
     {"SequenceLength", run_length, "", 11},
     {"SequenceMap", run_map, "", 17, kLatestVersion, false},
-    {"SplitToSequence", run_split, "", 11},
+    with_numbers({1}, {"SplitToSequence", run_split, "", 11}),
 };
 
 }  // namespace

@@ -377,22 +377,22 @@ Values run_trilu(const Call& call) {
 }
 
 const Rule kRules[] = {
-    {"CenterCropPad", run_center_crop_pad, "", 18},
+    with_numbers({1}, {"CenterCropPad", run_center_crop_pad, "", 18}),
     {"Concat", run_concat},
     {"DepthToSpace", run_depth_to_space},
-    {"Expand", run_expand, "", 8},
+    with_numbers({1}, {"Expand", run_expand, "", 8}),
     {"Flatten", run_flatten},
-    {"Reshape", run_reshape},
+    with_numbers({1}, {"Reshape", run_reshape}),
     {"ReverseSequence", run_reverse_sequence, "", 10},
     {"Shape", run_shape},
     {"Size", run_size},
     {"SpaceToDepth", run_space_to_depth},
-    {"Split", run_split, "", 2},
-    {"Squeeze", run_squeeze},
-    {"Tile", run_tile, "", 6},
+    with_numbers({1}, {"Split", run_split, "", 2}),
+    with_numbers({1}, {"Squeeze", run_squeeze}),
+    with_numbers({1}, {"Tile", run_tile, "", 6}),
     {"Transpose", run_transpose},
     {"Trilu", run_trilu, "", 14},
-    {"Unsqueeze", run_unsqueeze},
+    with_numbers({1}, {"Unsqueeze", run_unsqueeze}),
 };
 
 }  // namespace

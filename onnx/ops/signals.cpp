@@ -193,9 +193,12 @@ Values run_mel_weights(const Call& call) {
 }
 
 const Rule kRules[] = {
-    {"BlackmanWindow", run_blackman, "", 17},     {"DFT", run_dft, "", 17},
-    {"HammingWindow", run_hamming, "", 17},       {"HannWindow", run_hann, "", 17},
-    {"MelWeightMatrix", run_mel_weights, "", 17}, {"STFT", run_stft, "", 17},
+    with_numbers({0}, {"BlackmanWindow", run_blackman, "", 17}),
+    with_numbers({1, 2}, {"DFT", run_dft, "", 17}),
+    with_numbers({0}, {"HammingWindow", run_hamming, "", 17}),
+    with_numbers({0}, {"HannWindow", run_hann, "", 17}),
+    with_numbers({0, 1, 2, 3, 4}, {"MelWeightMatrix", run_mel_weights, "", 17}),
+    with_numbers({1, 3}, {"STFT", run_stft, "", 17}),
 };
 
 }  // namespace

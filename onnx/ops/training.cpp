@@ -131,7 +131,7 @@ Values run_gradient(const Call& call) {
   given.insert(zs.begin(), zs.end());
   const std::vector<const Node*> nodes = nodes_of(call, y, given);
   const auto function = [&](const Tensors& values) {
-    Scope scope(call.scope().graph(), &call.scope());
+    Scope scope(call.scope().graph(), &call.scope(), call.scope().parameters());
     for (std::size_t i = 0; i < xs.size(); ++i) scope.set(xs[i], call.like(i, values[i]));
     for (std::size_t i = 0; i < zs.size(); ++i) scope.set(zs[i], call.in(xs.size() + i));
     for (const Node* node : nodes) run_node(*node, scope);

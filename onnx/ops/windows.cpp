@@ -401,10 +401,13 @@ Values run_global_max_pool(const Call& call) {
 }
 
 const Rule kRules[] = {
-    {"AveragePool", run_average_pool},      {"Conv", run_conv},
-    {"ConvTranspose", run_conv_transpose},  {"GlobalAveragePool", run_global_average_pool},
-    {"GlobalMaxPool", run_global_max_pool}, {"MaxPool", run_max_pool},
-    {"MaxUnpool", run_max_unpool, "", 9},
+    {"AveragePool", run_average_pool},
+    {"Conv", run_conv},
+    {"ConvTranspose", run_conv_transpose},
+    {"GlobalAveragePool", run_global_average_pool},
+    {"GlobalMaxPool", run_global_max_pool},
+    {"MaxPool", run_max_pool},
+    with_numbers({2}, {"MaxUnpool", run_max_unpool, "", 9}),
 };
 
 }  // namespace

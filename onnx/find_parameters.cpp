@@ -1,0 +1,231 @@
+#include "reel/onnx/find_parameters.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "reel/core/base/str.h"
+#include "reel/core/functions/creation.h"
+#include "reel/onnx/registry.h"
+
+namespace reel::imported {
+namespace {
+
+/// A value: the graph that defines it, and its name there.
+using Place = std::pair<const Graph*, std::string>;
+/// A graph and those around it, whose values it reads; the innermost one is last.
+using Around = std::vector<const Graph*>;
+
+/// Finds the constants that only give sizes, positions and scales.
+///
+/// Values that follow from constants and sizes alone are numbers if an input that a rule names
+/// reads them. What they follow from is numbers, too. A value that follows from an input of the
+/// model ends the search: the weights of a network that predicts lengths are no numbers.
+class NumberSearch {
+ public:
+  explicit NumberSearch(const Graph& graph) {
+    define(graph);
+    std::size_t before = 0;
+    do {  // again for what loops carry
+      before = numbers_.size();
+      visit(graph, {&graph});
+    } while (numbers_.size() > before);
+  }
+
+  bool contains(const Graph& graph, const std::string& name) const {
+    return numbers_.count({&graph, name}) > 0;
+  }
+
+ private:
+  void define(const Graph& graph) {
+    std::set<std::string>& names = defined_[&graph];
+    for (const auto& [name, value] : graph.constants) {
+      names.insert(name);
+      known_.insert({&graph, name});
+    }
+    for (const Declared& input : graph.inputs) names.insert(input.name);
+    for (const Node& node : graph.nodes) {
+      names.insert(node.outputs.begin(), node.outputs.end());
+      if (node.function) define(*node.function);
+      for (const auto& [name, attribute] : node.attributes)
+        if (attribute.graph) define(*attribute.graph);
+    }
+  }
+
+  Place place_of(const Around& around, const std::string& name) const {
+    for (std::size_t i = around.size(); i-- > 0;)
+      if (defined_.at(around[i]).count(name)) return {around[i], name};
+    return {nullptr, name};
+  }
+  bool is_known(const Around& around, const std::string& name) const {
+    return name.empty() || known_.count(place_of(around, name)) > 0;
+  }
+  void mark(const Around& around, const std::string& name) {
+    if (!name.empty() && is_known(around, name)) numbers_.insert(place_of(around, name));
+  }
+  bool is_number(const Around& around, const std::string& name) const {
+    return numbers_.count(place_of(around, name)) > 0;
+  }
+
+  void visit(const Graph& graph, const Around& around) {
+    for (const Node& node : graph.nodes) find_known(node, around);
+    for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node)
+      find_numbers(*node, around);
+  }
+
+  void find_known(const Node& node, const Around& around) {
+    if (node.function) {
+      const Graph& function = *node.function;
+      for (std::size_t i = 0; i < std::min(node.inputs.size(), function.inputs.size()); ++i)
+        if (is_known(around, node.inputs[i])) known_.insert({&function, function.inputs[i].name});
+      for (const Node& inner : function.nodes) find_known(inner, {&function});
+      for (std::size_t i = 0; i < std::min(node.outputs.size(), function.outputs.size()); ++i)
+        if (is_known({&function}, function.outputs[i].name))
+          known_.insert({around.back(), node.outputs[i]});
+      return;
+    }
+    const bool is_of_sizes = node.domain.empty() && (node.op == "Shape" || node.op == "Size");
+    const bool is_pure = node.rule && node.rule->is_pure;
+    const auto knows = [&](const std::string& name) { return is_known(around, name); };
+    if (is_of_sizes || (is_pure && std::all_of(node.inputs.begin(), node.inputs.end(), knows)))
+      for (const std::string& output : node.outputs) known_.insert({around.back(), output});
+  }
+
+  void find_numbers(const Node& node, const Around& around) {
+    const auto is_wanted = [&](const std::string& name) { return is_number(around, name); };
+    if (node.function) return find_numbers_of_graph(node, *node.function, 0, around, {});
+    for (const auto& [name, attribute] : node.attributes)
+      if (attribute.graph)
+        find_numbers_of_graph(node, *attribute.graph, node.op == "Loop" ? 1 : 0, around, around);
+    if (node.rule)
+      for (std::size_t i = 0; i < std::min<std::size_t>(node.inputs.size(), 32); ++i)
+        if (node.rule->numbers >> i & 1) mark(around, node.inputs[i]);
+    const bool is_of_sizes = node.domain.empty() && (node.op == "Shape" || node.op == "Size");
+    if (!is_of_sizes && std::any_of(node.outputs.begin(), node.outputs.end(), is_wanted))
+      for (const std::string& input : node.inputs) mark(around, input);
+  }
+
+  /// first: the output of the graph that is the first one of the node. outer: the graphs whose
+  /// values it reads.
+  void find_numbers_of_graph(const Node& node, const Graph& graph, std::size_t first,
+                             const Around& around, Around outer) {
+    outer.push_back(&graph);
+    for (std::size_t i = 0; i < node.outputs.size() && i + first < graph.outputs.size(); ++i)
+      if (is_number(around, node.outputs[i])) mark(outer, graph.outputs[i + first].name);
+    visit(graph, outer);
+    for (std::size_t i = 0; i < std::min(node.inputs.size(), graph.inputs.size()); ++i)
+      if (numbers_.count({&graph, graph.inputs[i].name})) mark(around, node.inputs[i]);
+  }
+
+  std::map<const Graph*, std::set<std::string>> defined_;
+  std::set<Place> known_, numbers_;
+};
+
+/// Returns the value of a Constant node that may be a parameter, or nothing.
+Value value_of_constant(const Node& node) {
+  if (node.op != "Constant" || !node.domain.empty() || node.is_marked) return {};
+  const auto value = node.attributes.find("value");
+  if (value != node.attributes.end() && value->second.kind == Attribute::Kind::tensor)
+    return value->second.tensor;
+  const auto floats = node.attributes.find("value_floats");
+  if (floats != node.attributes.end() && floats->second.kind == Attribute::Kind::numbers)
+    return Value::of(tensor(floats->second.numbers, f32));
+  return {};
+}
+
+/// Collects the parameters of a graph and of those inside of it, and takes them out.
+class ParameterTaker {
+ public:
+  explicit ParameterTaker(const NumberSearch& numbers) : numbers_(numbers) {}
+
+  /// Finds the parameters, in the order of the graphs. path: of the nodes and branches around.
+  void find(const Graph& graph, const std::string& path) {
+    const auto add = [&](const std::string& name, const Value& value) {
+      found_.push_back({{&graph, name}, path, value});
+      ++uses_[name];
+    };
+    for (const auto& [name, value] : graph.constants)
+      if (is_parameter(value, graph.marked.count(name) > 0, graph, name)) add(name, value);
+    for (const Node& node : graph.nodes) {
+      const Value value = value_of_constant(node);
+      if (value.is_present() && is_parameter(value, false, graph, node.outputs.at(0)))
+        add(node.outputs[0], value);
+      const std::string inner = str(path, node.label(), '/');
+      if (node.function) find(*node.function, inner);
+      for (const auto& [name, attribute] : node.attributes)
+        if (attribute.graph) find(*attribute.graph, str(inner, name, '/'));
+    }
+  }
+
+  /// Gives each parameter its name.
+  void name(Program& program, std::map<std::string, Tensor>& parameters) {
+    for (const Found& found : found_) {
+      const std::string& own = found.place.second;
+      const std::string wanted = uses_.at(own) > 1 ? found.path + own : own;
+      std::string name = wanted;
+      for (int i = 2; parameters.count(name); ++i) name = str(wanted, '~', i);
+      names_[found.place] = name;
+      program.parameter_types[name] = found.value.type;
+      parameters[name] = found.value.tensor;
+    }
+  }
+
+  /// Returns the graph without the constants that are parameters.
+  Graph taken_out_of(const Graph& graph) const {
+    Graph result = graph;
+    result.marked.clear();
+    result.nodes.clear();
+    for (auto it = names_.lower_bound({&graph, ""});
+         it != names_.end() && it->first.first == &graph; ++it) {
+      result.parameters[it->first.second] = it->second;
+      result.constants.erase(it->first.second);
+    }
+    for (const Node& node : graph.nodes) {
+      if (!node.outputs.empty() && node.op == "Constant" &&
+          result.parameters.count(node.outputs[0]))
+        continue;
+      Node& copy = result.nodes.emplace_back(node);
+      if (copy.function) copy.function = inner(*copy.function);
+      for (auto& [name, attribute] : copy.attributes)
+        if (attribute.graph) attribute.graph = inner(*attribute.graph);
+    }
+    return result;
+  }
+
+ private:
+  struct Found {
+    Place place;
+    std::string path;
+    Value value;
+  };
+
+  std::shared_ptr<const Graph> inner(const Graph& graph) const {
+    return std::make_shared<const Graph>(taken_out_of(graph));
+  }
+
+  bool is_parameter(const Value& value, bool is_marked, const Graph& graph,
+                    const std::string& name) const {
+    if (value.kind != Value::Kind::tensor || !is_float(value.type) || is_tiny_float(value.type))
+      return false;
+    return is_marked || (value.tensor.numel() > 1 && !numbers_.contains(graph, name));
+  }
+
+  const NumberSearch& numbers_;
+  std::vector<Found> found_;
+  std::map<std::string, int> uses_;  // by the name of the value
+  std::map<Place, std::string> names_;
+};
+
+}  // namespace
+
+std::map<std::string, Tensor> take_parameters(Program& program) {
+  const NumberSearch numbers(program.graph);
+  ParameterTaker taker(numbers);
+  taker.find(program.graph, "");
+  std::map<std::string, Tensor> parameters;
+  taker.name(program, parameters);
+  program.graph = taker.taken_out_of(program.graph);
+  return parameters;
+}
+
+}  // namespace reel::imported
