@@ -81,8 +81,8 @@ class OnnxModel {
 /// rule of ONNX; if it has ops, versions of ops or types without a rule, one error lists all of
 /// them with the names of the nodes. Floats of fewer bits become f32, integers of fewer bits i32 or
 /// i64. Tensors of float8 and float4 are constants, no parameters. Of a model that save_onnx wrote,
-/// its initializers of any size are the parameters, and its Constant nodes are none. options: limits
-/// of the model and of its calls.
+/// its initializers of any size are the parameters, and its Constant nodes are none. options:
+/// limits of the model and of its calls.
 OnnxModel load_onnx(const std::string& path, const LoadOnnxOptions& options = {});
 /// Reads a model from the bytes of a file. All tensors must be in it.
 OnnxModel load_onnx_bytes(std::string_view bytes, const LoadOnnxOptions& options = {});
