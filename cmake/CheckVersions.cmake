@@ -38,6 +38,11 @@ if(place EQUAL -1)
 endif()
 
 # `date` is that of the newest page. The changelog's lines go into the page on the day of the release.
+file(READ ${ROOT}/packaging/vcpkg/reel/vcpkg.json port)
+string(JSON port_version GET "${port}" version)
+if(NOT port_version STREQUAL version)
+  message(SEND_ERROR "packaging/vcpkg/reel/vcpkg.json has version ${port_version}, core/base/version.h ${version}")
+endif()
 file(STRINGS ${ROOT}/CITATION.cff citation REGEX "^(version|date-released):")
 set(expected "version: ${version}")
 if(date MATCHES "^Not released yet")

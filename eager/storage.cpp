@@ -105,6 +105,7 @@ std::atomic<std::uint64_t> next_thread{1};
 constinit thread_local std::uint64_t last_id = 0;
 
 [[gnu::always_inline]] inline void* allocate(std::size_t bytes, std::uint8_t& pool_number) {
+  const std::size_t asked = bytes - sizeof(TensorBlock);
   const int number = pool_of(bytes);
   pool_number = static_cast<std::uint8_t>(number);
   if (number != kNoPool) {
@@ -120,7 +121,7 @@ constinit thread_local std::uint64_t last_id = 0;
     }
     bytes = pool_bytes(number);
   }
-  AllocationLimit::check(static_cast<std::int64_t>(bytes));
+  AllocationLimit::check(static_cast<std::int64_t>(asked));
   if (!local.opened) open();  // a thread that frees nothing must publish its allocations too
   void* memory = take_memory(bytes);
   if (!memory) throw_no_memory(static_cast<std::int64_t>(bytes));

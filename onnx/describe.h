@@ -25,7 +25,8 @@ struct OnnxDescription {
   /// The parameters' types by name. Elements of fewer bits are f32 in Reel.
   std::map<std::string, TensorType> parameters;
   /// Numbers of nodes by op, those of branches, bodies and called functions included. Ops of other
-  /// domains than ONNX's own have it in front: `ai.onnx.ml.Binarizer`.
+  /// domains than ONNX's own have it in front: `ai.onnx.ml.Binarizer`. Constant nodes that are
+  /// parameters do not count.
   std::map<std::string, std::int64_t> ops;
   std::map<std::string, std::int64_t> op_sets;  ///< versions by domain; ONNX's own is ai.onnx
   std::int64_t ir_version = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,31 +17,34 @@ class ExternalData {
  public:
   static constexpr std::uint64_t kAlignment = 4096;
 
-  /// location: the name of the file, in the folder of the model.
-  explicit ExternalData(std::string location) : location_(std::move(location)) {}
+  /// Reserves the file, MODEL.data-N beside the model at `path`, behind links. The first free
+  /// number is taken. Throws IoError if the file cannot be made, or the model is a device or pipe.
+  explicit ExternalData(const std::string& path);
+  /// Removes the file unless a model has its tensors in it.
+  ~ExternalData();
+  ExternalData(const ExternalData&) = delete;
+  ExternalData& operator=(const ExternalData&) = delete;
 
-  const std::string& location() const { return location_; }
+  /// Returns the name of the file, in the folder of the model.
+  std::string location() const { return file_.filename().string(); }
   /// Adds a tensor. Returns its offset in the file.
   std::uint64_t add(const Tensor& tensor);
   /// Returns the bytes of the file as parts. They are valid as long as this object.
   std::vector<std::string_view> parts() const;
 
  private:
-  std::string location_;
+  friend void write_model_files(const std::string& path, const std::string& bytes,
+                                ExternalData* data);
+
+  std::filesystem::path model_, file_;
   std::vector<Tensor> tensors_;
   std::uint64_t end_ = 0;
+  bool is_written_ = false;  ///< the model is there, too
 };
 
-/// Returns a name for a file of tensors of the model at `path`, MODEL.data-N, that no file has yet.
-std::string new_location(const std::string& path);
-/// Returns the files of that form in which the model at `path` has tensors. Returns none if there
-/// is no model.
-std::vector<std::string> locations_of(const std::string& path);
-
-/// Writes a model, and its tensors in another file unless `data` is null. The data get a new name
-/// and are written first; files with tensors of the model that was there are removed last, so that
-/// at each moment the file at `path` is a whole model. Throws IoError; the old model is then
-/// unchanged.
-void write_model_files(const std::string& path, const std::string& bytes, const ExternalData* data);
+/// Writes a model, and its tensors in another file unless `data` is null. The data are written
+/// first; files with tensors of the model that was there are removed last, so that at each moment
+/// the file at `path` is a whole model. Throws IoError.
+void write_model_files(const std::string& path, const std::string& bytes, ExternalData* data);
 
 }  // namespace reel::exported

@@ -1,11 +1,13 @@
 #include "reel/onnx/find_parameters.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <vector>
 
 #include "reel/core/base/str.h"
 #include "reel/core/functions/creation.h"
+#include "reel/onnx/onnx_error.h"
 #include "reel/onnx/registry.h"
 
 namespace reel::imported {
@@ -135,11 +137,31 @@ Value value_of_constant(const Node& node) {
 
 /// Collects the parameters of a graph and of those inside of it, and takes them out.
 class ParameterTaker {
+  static constexpr std::size_t kMaxNames = std::size_t{1} << 26;
+
+  /// A node, and its attribute unless it is a call, with a graph inside.
+  struct Step {
+    const Step* around;
+    const Node& node;
+    const std::string* attribute;
+  };
+  struct Found {
+    Place place;
+    const Step* path;
+    Value value;
+  };
+
+  static std::string text_of(const Step* path) {
+    if (!path) return {};
+    const std::string text = str(text_of(path->around), path->node.label(), '/');
+    return path->attribute ? str(text, *path->attribute, '/') : text;
+  }
+
  public:
   explicit ParameterTaker(const NumberSearch& numbers) : numbers_(numbers) {}
 
-  /// Finds the parameters, in the order of the graphs. path: of the nodes and branches around.
-  void find(const Graph& graph, const std::string& path) {
+  /// Finds the parameters, in the order of the graphs. path: the innermost node around.
+  void find(const Graph& graph, const Step* path = nullptr) {
     const auto add = [&](const std::string& name, const Value& value) {
       found_.push_back({{&graph, name}, path, value});
       ++uses_[name];
@@ -150,10 +172,9 @@ class ParameterTaker {
       const Value value = value_of_constant(node);
       if (value.is_present() && is_parameter(value, false, graph, node.outputs.at(0)))
         add(node.outputs[0], value);
-      const std::string inner = str(path, node.label(), '/');
-      if (node.function) find(*node.function, inner);
+      if (node.function) find(*node.function, &steps_.emplace_back(Step{path, node, nullptr}));
       for (const auto& [name, attribute] : node.attributes)
-        if (attribute.graph) find(*attribute.graph, str(inner, name, '/'));
+        if (attribute.graph) find(*attribute.graph, &steps_.emplace_back(Step{path, node, &name}));
     }
   }
 
@@ -161,9 +182,12 @@ class ParameterTaker {
   void name(Program& program, std::map<std::string, Tensor>& parameters) {
     for (const Found& found : found_) {
       const std::string& own = found.place.second;
-      const std::string wanted = uses_.at(own) > 1 ? found.path + own : own;
+      const std::string wanted = uses_.at(own) > 1 ? text_of(found.path) + own : own;
       std::string name = wanted;
-      for (int i = 2; parameters.count(name); ++i) name = str(wanted, '~', i);
+      for (int& i = last_number_[wanted]; parameters.count(name);) name = str(wanted, '~', ++i + 1);
+      length_of_names_ += name.size();
+      if (length_of_names_ > kMaxNames)
+        throw OnnxError(str("the names of the parameters have more than ", kMaxNames, " bytes"));
       names_[found.place] = name;
       program.parameter_types[name] = found.value.type;
       parameters[name] = found.value.tensor;
@@ -193,12 +217,6 @@ class ParameterTaker {
   }
 
  private:
-  struct Found {
-    Place place;
-    std::string path;
-    Value value;
-  };
-
   std::shared_ptr<const Graph> inner(const Graph& graph) const {
     return std::make_shared<const Graph>(taken_out_of(graph));
   }
@@ -212,7 +230,10 @@ class ParameterTaker {
 
   const NumberSearch& numbers_;
   std::vector<Found> found_;
-  std::map<std::string, int> uses_;  // by the name of the value
+  std::deque<Step> steps_;                  // addresses stay
+  std::map<std::string, int> uses_;         // by the name of the value
+  std::map<std::string, int> last_number_;  // by the name that several would have
+  std::size_t length_of_names_ = 0;
   std::map<Place, std::string> names_;
 };
 
@@ -221,7 +242,7 @@ class ParameterTaker {
 std::map<std::string, Tensor> take_parameters(Program& program) {
   const NumberSearch numbers(program.graph);
   ParameterTaker taker(numbers);
-  taker.find(program.graph, "");
+  taker.find(program.graph);
   std::map<std::string, Tensor> parameters;
   taker.name(program, parameters);
   program.graph = taker.taken_out_of(program.graph);

@@ -66,11 +66,8 @@ Values call_within(RunLimits& limits, const Node& node, Scope& scope) try {
     const AllocationLimit limit(limits.bytes_left());
     outputs = call_node(node, scope);
   }
-  std::int64_t bytes = 0;
-  for (const Value& output : outputs) {
-    check_sizes(node, output);
-    bytes += bytes_made_since(begin, output);
-  }
+  for (const Value& output : outputs) check_sizes(node, output);
+  const std::int64_t bytes = bytes_made_since(begin, outputs);
   if (bytes > limits.bytes_left()) refuse_bytes(node);
   scope.hold(bytes);
   return outputs;

@@ -1,5 +1,7 @@
 #include "reel/onnx/run_limits.h"
 
+#include <set>
+
 #include "reel/core/base/str.h"
 #include "reel/onnx/onnx_error.h"
 #include "reel/onnx/program.h"
@@ -11,11 +13,14 @@ constexpr std::int64_t kMaxProduct = std::int64_t{1} << 58;  // of sizes
 
 constinit thread_local RunLimits* limits = nullptr;
 
-std::int64_t bytes_made_since(std::uint64_t begin, const Tensor& tensor) {
-  if (!tensor.is_defined()) return 0;
-  const TensorBlock& block = *tensor.block();
+/// Adds the blocks that hold data of the value and that were made after `begin`. Views, such as the
+/// parts of a split, share one.
+void add_blocks(std::uint64_t begin, const Value& value, std::set<const TensorBlock*>& blocks) {
+  for (const Value& element : value.elements) add_blocks(begin, element, blocks);
+  if (!value.tensor.is_defined()) return;
+  const TensorBlock& block = *value.tensor.block();
   const TensorBlock& owner = block.storage ? *block.storage : block;
-  return owner.kind == BlockKind::dense && is_id_since(owner.id, begin) ? owner.type.bytes() : 0;
+  if (owner.kind == BlockKind::dense && is_id_since(owner.id, begin)) blocks.insert(&owner);
 }
 
 }  // namespace
@@ -27,9 +32,11 @@ RunLimits::~RunLimits() { limits = outer_; }
 
 RunLimits* RunLimits::of_this_thread() { return limits; }
 
-std::int64_t bytes_made_since(std::uint64_t begin, const Value& value) {
-  std::int64_t bytes = bytes_made_since(begin, value.tensor);
-  for (const Value& element : value.elements) bytes += bytes_made_since(begin, element);
+std::int64_t bytes_made_since(std::uint64_t begin, const Values& values) {
+  std::set<const TensorBlock*> blocks;
+  for (const Value& value : values) add_blocks(begin, value, blocks);
+  std::int64_t bytes = 0;
+  for (const TensorBlock* block : blocks) bytes += block->type.bytes();
   return bytes;
 }
 

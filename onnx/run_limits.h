@@ -34,9 +34,9 @@ class RunLimits {
   RunLimits* outer_;
 };
 
-/// Returns the bytes of data that the value holds and that were made on this thread after the block
-/// with the id `begin`.
-std::int64_t bytes_made_since(std::uint64_t begin, const Value& value);
+/// Returns the bytes of data that the values hold and that were made on this thread after the block
+/// with the id `begin`. Data that several of them share count once.
+std::int64_t bytes_made_since(std::uint64_t begin, const Values& values);
 
 /// Throws OnnxError if a tensor has more axes than the call allows.
 void check_rank(const Node& node, std::size_t axes);

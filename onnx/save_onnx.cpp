@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 
 #include "reel/core/base/str.h"
 #include "reel/core/graph/passes/inline_checkpointed.h"
@@ -239,6 +240,9 @@ imported::Graph graph_of(detail::FunctionToSave& function, const SaveOnnxOptions
   return result;
 }
 
+/// A file holds less than 2 GiB; this leaves 64 MiB for nodes and their constants.
+constexpr std::int64_t kMaxInitializers = (std::int64_t{1} << 31) - (std::int64_t{1} << 26);
+
 std::int64_t bytes_of_initializers(const imported::Graph& graph) {
   std::int64_t bytes = 0;
   for (const auto& [name, value] : graph.constants) bytes += value.tensor.type().bytes();
@@ -264,11 +268,13 @@ void detail::save_function(const std::string& path, FunctionToSave function,
                            const SaveOnnxOptions& options) {
   as_memory_error("save_onnx", [&] {
     const imported::Graph graph = exported::graph_of(function, options);
-    const bool is_large = exported::bytes_of_initializers(graph) > options.max_file_bytes;
-    exported::ExternalData data(is_large ? exported::new_location(path) : "");
-    const std::string bytes =
-        exported::bytes_of_model(graph, options.op_set, is_large ? &data : nullptr);
-    exported::write_model_files(path, bytes, is_large ? &data : nullptr);
+    std::optional<exported::ExternalData> data;
+    if (exported::bytes_of_initializers(graph) >
+        std::min(options.max_file_bytes, exported::kMaxInitializers))
+      data.emplace(path);
+    exported::ExternalData* const beside = data ? &*data : nullptr;
+    exported::write_model_files(path, exported::bytes_of_model(graph, options.op_set, beside),
+                                beside);
   });
 }
 

@@ -15,7 +15,7 @@ class AllocationLimitError : public MemoryError {
   using MemoryError::MemoryError;
 };
 
-/// Limits the blocks that this thread allocates during its lifetime: a larger one is an
+/// Limits the data of blocks that this thread allocates during its lifetime: a larger one is an
 /// AllocationLimitError. Nested limits replace each other. A block in the thread's pool of freed
 /// blocks may exceed the limit.
 class AllocationLimit {
@@ -25,7 +25,7 @@ class AllocationLimit {
   AllocationLimit(const AllocationLimit&) = delete;
   AllocationLimit& operator=(const AllocationLimit&) = delete;
 
-  /// Throws AllocationLimitError if a block of `bytes` is above the limit.
+  /// Throws AllocationLimitError if a block with `bytes` of data is above the limit.
   static void check(std::int64_t bytes);
 
  private:

@@ -9,6 +9,7 @@
 #include "reel/core/functions/creation.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/shape.h"
+#include "reel/core/runtime/cancellation.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/core/types/mode.h"
 #include "reel/frontend/loops/loop_leaves.h"
@@ -41,7 +42,7 @@ PathsFn paths_of(std::size_t count, const std::string& what) {
 /// An If whose condition only a run knows: both branches are recorded.
 ///
 /// A branch may be impossible for the sizes of the trace, such as a branch for another sample rate.
-/// Its error belongs to the run that takes it: an assertion and zeros are recorded in its place. A
+/// Its error belongs to the run that takes it: an assertion and NaN are recorded in its place. A
 /// TraceError is thrown at once, since it names the input to capture.
 class RecordedIf {
  public:
@@ -80,7 +81,7 @@ class RecordedIf {
     }
   }
 
-  /// Records the branches; the one that fails is recorded second, as zeros of the other's types.
+  /// Records the branches; the one that fails is recorded second, as NaN of the other's types.
   Values recorded_without(std::size_t failing) {
     const std::exception_ptr first = std::current_exception();
     try {
@@ -122,6 +123,8 @@ class RecordedIf {
     if (failing_) return run_graph(*graphs_[which], {}, &call_.scope());
     try {
       return run_graph(*graphs_[which], {}, &call_.scope());
+    } catch (const CancelledError&) {
+      throw;
     } catch (const Error& error) {
       failing_ = which;
       reason_ = error.message();
@@ -129,7 +132,8 @@ class RecordedIf {
     }
   }
 
-  /// Returns zeros of the types that the other branch returns, and asserts that it is taken.
+  /// Returns NaN, or zeros, of the types that the other branch returns, and asserts that it is
+  /// taken.
   Values stand_ins(std::size_t which) {
     assert_that(which == 0 ? !condition_ : condition_,
                 str("If: the run does not take the branch ", graphs_[which]->name,
@@ -143,7 +147,12 @@ class RecordedIf {
           dim = Dim(1);
           needs_unknown_sizes_ = true;
         }
-      values.push_back(Value::of(zeros(dims, result.tensor.dtype()), result.type));
+      // A saved model has no assertion; NaN does not pass for a result there.
+      const DType dtype = result.tensor.dtype();
+      const Tensor stand_in = is_float(dtype)
+                                  ? full(dims, std::numeric_limits<double>::quiet_NaN(), dtype)
+                                  : zeros(dims, dtype);
+      values.push_back(Value::of(stand_in, result.type));
     }
     return values;
   }

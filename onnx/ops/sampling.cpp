@@ -371,7 +371,7 @@ const Rule kRules[] = {
     with_numbers({1}, {"AffineGrid", run_affine_grid, "", 20}),
     {"DeformConv", run_deform_conv, "", 19},
     {"GridSample", run_grid_sample, "", 16},
-    {"RoiAlign", run_roi_align, "", 10},
+    with_numbers({1}, {"RoiAlign", run_roi_align, "", 10}),
 };
 
 }  // namespace

@@ -101,7 +101,7 @@ bool is_refused(const ModelProto& model, bool by_library) {
   try {
     imported::check_model(model);
     if (by_library && imported::is_known_to_library(model)) imported::check_by_library(model, "");
-    imported::check_support(imported::read_model(model, {"the data", ""}).program, model);
+    imported::check_support(imported::read_model(model, {"the data", ""}, {}).program, model);
     return false;
   } catch (const std::exception&) {
     return true;

@@ -79,7 +79,7 @@ DamagedResult run_damaged(std::string_view bytes) {
     std::map<std::string, OnnxValue> inputs;
     const imported::Program& program = *model.program();
     for (const imported::Declared& declared : program.graph.inputs) {
-      if (program.parameter_types.count(declared.name) ||
+      if (program.graph.parameters.count(declared.name) ||
           program.graph.constants.count(declared.name))
         continue;
       const std::optional<OnnxValue> input = input_of(declared);
