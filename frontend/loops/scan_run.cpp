@@ -180,8 +180,9 @@ class EagerScan {
     for (std::size_t i = 0; i < ys.size(); ++i) {
       if (ys[i].kind != TreeLeaf::Kind::tensor || !ys[i].tensor.is_defined()) continue;
       const TensorType& y = ys[i].tensor.type();
+      const Dims& dims = ys[i].tensor.dims();  // throws for an unknown rank
       for (int axis = 0; axis < y.rank(); ++axis) {
-        const Dim& dim = y.dims()[static_cast<std::size_t>(axis)];
+        const Dim& dim = dims[static_cast<std::size_t>(axis)];
         const bool may_stay = has_y_ ? has_dim(first_y_, i, dim) : is_of_state(dim);
         const bool is_other = has_y_ && !may_stay && dim.is_named() && is_made_from_lengths(dim);
         if ((changing.affects(dim) && !may_stay) || is_other || is_made_inside(dim))

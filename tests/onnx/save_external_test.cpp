@@ -94,6 +94,33 @@ TEST_F(SaveExternalTest, FilesThatAreNoDataOfTheModelStay) {
   expect_values_of(3);
 }
 
+TEST_F(SaveExternalTest, DataUnderTheNameOfALostFileStay) {
+  save(2);
+  fs::remove(data(1));
+  std::ofstream(path + ".data-of-mine") << "mine";
+  save(3);
+  expect_values_of(3);
+}
+
+TEST_F(SaveExternalTest, DataLieBesideTheTargetOfALink) {
+  const fs::path run = fs::path(path).parent_path() / "run";
+  fs::create_directory(run);
+  fs::create_symlink(run / "first.onnx", path);
+  save(2);
+  EXPECT_TRUE(fs::exists(run / "first.onnx.data-1"));
+  EXPECT_FALSE(fs::exists(data(1)));
+  save(3);
+  EXPECT_FALSE(fs::exists(run / "first.onnx.data-1"));
+  EXPECT_TRUE(fs::exists(run / "first.onnx.data-2"));
+  fs::remove(path);
+  fs::copy(run, fs::path(path).parent_path() / "copy");
+  fs::create_symlink(run / "first.onnx", path);
+  manual_seed(3);
+  const Model m{random_normal({128, 128}) * 3, ones({128}) * 3};
+  const OnnxModel copied = load_onnx((fs::path(path).parent_path() / "copy/first.onnx").string());
+  expect_same_bits(copied.parameters.at("w"), m.w);
+}
+
 TEST_F(SaveExternalTest, AModelThatCannotBeWrittenLeavesNoData) {
   fs::create_directory(path);
   EXPECT_THROW(save(2), IoError);

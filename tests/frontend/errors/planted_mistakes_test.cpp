@@ -285,8 +285,9 @@ TEST(PlantedMistakes, GradientOfIntegers) {
   const auto mistake = []() -> Tensor {
     return grad([](const Tensor& x) { return sum(x); })(range(3));
   };
-  EXPECT_EQ(message_of<DTypeError>(mistake),
-            "grad: the function must return a floating scalar, got i32[]; cast it");
+  EXPECT_EQ(message_of<ArgumentError>(mistake),
+            "grad: the first argument has no floating tensor to take the gradient of; a model that "
+            "trains has floating parameters");
 }
 
 TEST(PlantedMistakes, ItemOfAVector) {
