@@ -80,7 +80,9 @@ class PrefixBeamSearch {
                                  .name = "ctc_beam_search"});
     const Hypotheses& last = found.state;
     const Tensor log_p = finite_log_add(last.by_blank, last.by_label);
-    const Tensor is_there = log_p > kNeverBound;
+    // A rank of -inf: the scorer forbids the labels.
+    const Tensor is_there =
+        log_p > kNeverBound && last.rank != -std::numeric_limits<double>::infinity();
     const auto or_missing = [&](const Tensor& x) {
       return where(is_there, x, -std::numeric_limits<double>::infinity());
     };
@@ -118,6 +120,10 @@ class PrefixBeamSearch {
     const auto [log_p, state] = scorer_->score(at.state, at.last);
     if (!log_p.is_defined() || !is_float(log_p.dtype()) || !contains(log_p.dims(), dims_.vocab))
       throw ShapeError(str("ctc_beam_search: the scorer must return log p over ", dims_.vocab));
+    if (state.size() != at.state.size())
+      throw StructureError(str("ctc_beam_search: the scorer returns a state of ", state.size(),
+                               " tensors, but `initial` has ", at.state.size(),
+                               "; the state must keep its structure"));
     at.next = cast(stop_gradient(expand(log_p, candidates_)), log_p_.dtype());
     for (std::size_t i = 0; i < state.size(); ++i) at.state[i] = over_rows(state[i]);
   }
@@ -181,8 +187,11 @@ class PrefixBeamSearch {
     const Tensor same_by_label = stay_by_label(frame, at, total, longer);
     const Tensor same_by_blank = total + expand(gather(frame, blank_, dims_.vocab), rows_);
     // The candidate that would add a blank stands for the hypothesis itself.
-    const Tensor added = where(
-        is_blank, 0, options_.scorer_scale * expand(at.next, candidates_) + options_.label_bonus);
+    // A scale of 0 leaves the scorer out, because 0 · -inf is NaN.
+    const Tensor by_scorer = options_.scorer_scale == 0
+                                 ? over(candidates_, 0)
+                                 : options_.scorer_scale * expand(at.next, candidates_);
+    const Tensor added = where(is_blank, 0, by_scorer + options_.label_bonus);
     const Tensor ranks = expand(at.rank, candidates_) + added;
     const Tensor log_p =
         where(is_blank, expand(finite_log_add(same_by_blank, same_by_label), candidates_), longer);

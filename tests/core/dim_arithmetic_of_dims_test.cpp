@@ -156,6 +156,15 @@ TEST_P(DimPairsTest, GradientsPassThroughComputedDims) {
   expect_values(mask_padding(g), {0, 0, 0, 2, 8, 18, 0, 0, 2, 8, 0, 0, 0, 0, 0, 0, 0, 0});
 }
 
+TEST_P(DimPairsTest, QuotientsSkipPaddingOfLengths) {
+  const Dim batch("batch", 2), item("item", tensor({2, 1}, {batch})),
+      all("all", tensor({4, 6}, {batch})), part("part", tensor({2, 4, 3, 0}, {batch, item}));
+  const auto lengths = run([](const Tensor& x, const Tensor& y) {
+    return mask_padding((x.dim("all") / y.dim("part")).lengths());
+  });
+  expect_values(lengths(ones({batch, all}), ones({batch, item, part})), {2, 1, 2, 0});
+}
+
 TEST_P(DimPairsTest, ErrorsNameBothSizes) {
   const auto divide =
       run([](const Tensor& x, const Dim& steps) { return cast(mask(x.dim("time") / steps), f32); });

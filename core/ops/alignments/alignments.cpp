@@ -48,7 +48,7 @@ void check_entries(const TypeArgs& a) {
   check_integers(a, 1, entries, "labels");
 }
 
-TensorType type_of_normalisers(const TensorType& logits) { return logits.with(leading(logits, 1)); }
+TensorType type_of_normalisers(const TensorType& logits) { return {f64, leading(logits, 1)}; }
 
 template <int kAxes>
 void forward_type(TypeArgs& a) {
@@ -101,7 +101,8 @@ void forward_vjp(Vjp& at) {
     at.add(0, bind_all(kGradient, operands, at.attrs())[0]);
   }
   if (at.output_count() > 1 && at.has_cotangent(1)) {
-    const Tensor g = within_lengths<kAxes>(at.cotangent(1), at.input(2), at.input(3));
+    const Tensor g =
+        cast(within_lengths<kAxes>(at.cotangent(1), at.input(2), at.input(3)), logits.dtype());
     const Tensor masked = where(expand(g == 0, logits.dims()), 0, logits);
     at.add(0, softmax(masked, logits.dims().back()) * expand(g, logits.dims()));
   }

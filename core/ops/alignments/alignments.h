@@ -26,11 +26,11 @@ struct AlignmentAttrs {
 
 // Operands: logits, floating, with named dims; labels, i32 [..., label_time]; frames and counts,
 // i32 [...], the lengths of each entry. No dim's own lengths are read. Results: log p(labels) in
-// nats, [...]; if has_normalisers, also logsumexp(logits, vocab), which is 0 behind the lengths.
+// nats, [...]; if has_normalisers, also logsumexp(logits, vocab) in f64, 0 behind the lengths.
 // The gradient ops take the cotangent of log p, and the normalisers if has_normalisers, and return
-// the cotangent of logits, which is 0 behind the lengths. An entry without a possible alignment has
-// the value -inf and the gradient 0. Sums are in f64, in log
-// space or as exact.
+// the cotangent of logits, which is 0 behind the lengths. An entry without a possible alignment, or
+// with a symbol out of range, has the value -inf and the gradient 0. Sums are in f64, in log space
+// or as exact.
 //
 // The gradient of a gradient op differentiates a scan (ctc_gradient_vjp, transducer_gradient_vjp).
 

@@ -36,7 +36,7 @@ struct CtcPaths {
 /// normalisers: by frame.
 template <class T>
 void read_paths(const AlignmentSizes& sizes, const AlignmentEntry& entry, const T* logits,
-                const T* normalisers, CtcPaths& paths) {
+                const double* normalisers, CtcPaths& paths) {
   paths.frames = entry.frames;
   paths.states = 2 * entry.count + 1;
   const auto states = static_cast<std::size_t>(paths.states);
@@ -90,8 +90,8 @@ void step_back(const CtcPaths& paths, const std::vector<double>& arrivals, doubl
 
 /// Writes g times the gradient of an entry's log p. Requires paths and normalisers.
 template <class T>
-void write_log_gradient(const AlignmentSizes& sizes, const T* logits, const T* normalisers,
-                        double g, CtcPaths& paths, T* to) {
+void write_log_gradient(const AlignmentSizes& sizes, const T* logits, const double* normalisers,
+                        double g, CtcPaths& paths, SymbolGradients& gradients, T* to) {
   const auto states = static_cast<std::size_t>(paths.states);
   paths.alpha.resize(std::max<std::size_t>(paths.log_p.size(), 1));
   const double total = ctc_forward_sums(paths, paths.alpha.data(), paths.states);
@@ -109,10 +109,14 @@ void write_log_gradient(const AlignmentSizes& sizes, const T* logits, const T* n
     paths.row.resize(states);
     double all = 0;
     for (std::size_t i = 0; i < states; ++i)
-      all += paths.row[i] = g * std::exp(alpha[i] + beta[i] - total);
-    write_shares(logits + t * sizes.vocab, sizes.vocab, normalisers[t], -all, out);
-    for (std::size_t i = 0; i < states; ++i)
-      if (paths.row[i] != 0) out[paths.symbols[i]] += static_cast<T>(paths.row[i]);
+      all += paths.row[i] = std::exp(alpha[i] + beta[i] - total);
+    write_shares(logits + t * sizes.vocab, sizes.vocab, normalisers[t], -g * all, out);
+    const double* const log_p = paths.log_p_of(t);
+    const auto at = [&](std::int64_t i) {
+      const auto state = static_cast<std::size_t>(i);
+      return SymbolShare{paths.symbols[state], std::exp(log_p[state]), paths.row[state]};
+    };
+    gradients.write(sizes.vocab, g, all, paths.states, at, out);
     for (std::size_t i = 0; i < states; ++i) paths.row[i] = beta[i] + paths.log_p_of(t)[i];
     step_back(paths, paths.row, beta.data());
   }
@@ -123,9 +127,10 @@ std::int64_t ctc_work(const AlignmentSizes& sizes) {
          (sizes.vocab * kCtcElementWork + 2 * sizes.labels * kCtcStateWork);
 }
 
-/// Returns true if the frames suffice for the labels, and a blank between equal ones.
-bool has_alignment(const AlignmentEntry& entry) {
-  if (!entry.fits) return false;
+/// Returns true if all symbols are in range, and the frames suffice for the labels and a blank
+/// between equal ones.
+bool has_alignment(const AlignmentSizes& sizes, const AlignmentEntry& entry) {
+  if (!entry.fits || !has_valid_symbols(sizes, entry)) return false;
   std::int64_t needed = entry.count;
   for (std::int64_t s = 1; s < entry.count; ++s) needed += entry.labels[s] == entry.labels[s - 1];
   return needed <= entry.frames;
@@ -135,12 +140,13 @@ bool has_alignment(const AlignmentEntry& entry) {
 struct CtcScratch {
   ScaledCtc scaled;
   CtcPaths paths;
+  SymbolGradients gradients;
   std::vector<double> shares;
 };
 
 template <class T>
 double log_p_of(const AlignmentSizes& sizes, const AlignmentEntry& entry, const T* logits,
-                const T* normalisers, CtcScratch& scratch) {
+                const double* normalisers, CtcScratch& scratch) {
   if (scratch.scaled.run(sizes, entry, logits, normalisers)) return scratch.scaled.log_p();
   CtcPaths& paths = scratch.paths;
   read_paths(sizes, entry, logits, normalisers, paths);
@@ -150,10 +156,10 @@ double log_p_of(const AlignmentSizes& sizes, const AlignmentEntry& entry, const 
 
 template <class T>
 void write_gradient_of(const AlignmentSizes& sizes, const AlignmentEntry& entry, const T* logits,
-                       const T* normalisers, double g, CtcScratch& scratch, T* to) {
+                       const double* normalisers, double g, CtcScratch& scratch, T* to) {
   if (!scratch.scaled.run(sizes, entry, logits, normalisers)) {
     read_paths(sizes, entry, logits, normalisers, scratch.paths);
-    write_log_gradient(sizes, logits, normalisers, g, scratch.paths, to);
+    write_log_gradient(sizes, logits, normalisers, g, scratch.paths, scratch.gradients, to);
     return;
   }
   std::vector<double>& shares = scratch.shares;
@@ -162,10 +168,15 @@ void write_gradient_of(const AlignmentSizes& sizes, const AlignmentEntry& entry,
     T* const out = to + t * sizes.vocab;
     scratch.scaled.shares(t, shares.data());
     write_shares(logits + t * sizes.vocab, sizes.vocab, normalisers[t], -g, out);
-    for (std::int64_t s = 0; s < entry.count; ++s)
-      if (const double share = shares[static_cast<std::size_t>(s)]; share != 0)
-        out[entry.labels[s]] += static_cast<T>(g * share);
-    if (shares.back() != 0) out[sizes.blank] += static_cast<T>(g * shares.back());
+    // Their sum is 1 up to rounding, which would hide small differences from p.
+    double all = 0;
+    for (const double share : shares) all += share;
+    const double* const p = scratch.scaled.probabilities(t);
+    const auto at = [&](std::int64_t s) {
+      return SymbolShare{s < entry.count ? entry.labels[s] : sizes.blank, p[s],
+                         shares[static_cast<std::size_t>(s)]};
+    };
+    scratch.gradients.write(sizes.vocab, g, all, entry.count + 1, at, out);
   }
   std::fill_n(to + entry.frames * sizes.vocab, (sizes.time - entry.frames) * sizes.vocab, T(0));
 }
@@ -176,18 +187,19 @@ void run_ctc(KernelArgs& args) {
   const bool keeps = args.attr<AlignmentAttrs>().has_normalisers;
   const T* const logits = args.input(0).data<T>();
   T* const out = args.make(0).data<T>();
-  T* const kept = keeps ? args.make(1).data<T>() : nullptr;
+  double* const kept = keeps ? args.make(1).data<double>() : nullptr;
   parallel_ranges(sizes.entries, ctc_work(sizes), [&](std::int64_t first, std::int64_t count) {
     CtcScratch scratch;
-    std::vector<T> own(static_cast<std::size_t>(keeps ? 0 : sizes.time));
+    std::vector<double> own(static_cast<std::size_t>(keeps ? 0 : sizes.time));
     for (std::int64_t e = first; e < first + count; ++e) {
       const AlignmentEntry entry = alignment_entry(args, sizes, e, sizes.labels);
       const T* const of_entry = logits + e * sizes.time * sizes.vocab;
-      T* const normalisers = keeps ? kept + e * sizes.time : own.data();
-      if (keeps) std::fill_n(normalisers, sizes.time, T(0));
+      double* const normalisers = keeps ? kept + e * sizes.time : own.data();
+      if (keeps) std::fill_n(normalisers, sizes.time, 0.);
       write_normalisers(of_entry, entry.frames, sizes.vocab, normalisers);
-      out[e] = static_cast<T>(
-          has_alignment(entry) ? log_p_of(sizes, entry, of_entry, normalisers, scratch) : kNoPath);
+      out[e] = static_cast<T>(has_alignment(sizes, entry)
+                                  ? log_p_of(sizes, entry, of_entry, normalisers, scratch)
+                                  : kNoPath);
     }
   });
 }
@@ -202,16 +214,16 @@ void run_ctc_gradient(KernelArgs& args) {
   const std::int64_t block = sizes.time * sizes.vocab;
   parallel_ranges(sizes.entries, 2 * ctc_work(sizes), [&](std::int64_t first, std::int64_t count) {
     CtcScratch scratch;
-    std::vector<T> own(static_cast<std::size_t>(given ? 0 : sizes.time));
+    std::vector<double> own(static_cast<std::size_t>(given ? 0 : sizes.time));
     for (std::int64_t e = first; e < first + count; ++e) {
       const AlignmentEntry entry = alignment_entry(args, sizes, e, sizes.labels);
-      if (!has_alignment(entry) || g[e] == T(0)) {
+      if (!has_alignment(sizes, entry) || g[e] == T(0)) {
         std::fill_n(out + e * block, block, T(0));
         continue;
       }
-      const T* normalisers = own.data();
+      const double* normalisers = own.data();
       if (given)
-        normalisers = args.input(5).data<T>() + e * sizes.time;
+        normalisers = args.input(5).data<double>() + e * sizes.time;
       else
         write_normalisers(logits + e * block, entry.frames, sizes.vocab, own.data());
       write_gradient_of(sizes, entry, logits + e * block, normalisers, static_cast<double>(g[e]),

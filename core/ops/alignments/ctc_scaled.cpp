@@ -8,9 +8,10 @@
 namespace reel {
 namespace {
 
-/// Numbers below 1e-308 are lost. A lost number of frame t is a share of at most
-/// 1e-308 · exp(forward scale + backward scale - log p) of all paths, and this bound on the
-/// exponent makes it less than 1e-47.
+/// Numbers below 1e-308 are lost before a row is scaled, so those of frame t still have the scale
+/// of the row that they come from. Each is a share of at most
+/// 1e-308 · exp(forward scale of t - 1 + backward scale of t - log p) of all paths. This bound on
+/// the exponent makes it less than 1e-47.
 constexpr double kMaxExcess = 600;
 
 /// Flushes denormal numbers, which take a processor a hundred times as long.
@@ -105,7 +106,7 @@ void ScaledCtc::backward() {
 
 template <class T>
 bool ScaledCtc::run(const AlignmentSizes& sizes, const AlignmentEntry& entry, const T* logits,
-                    const T* normalisers) {
+                    const double* normalisers) {
   if (entry.frames == 0) return false;
   const Flushing flushing;
   frames_ = entry.frames;
@@ -117,7 +118,7 @@ bool ScaledCtc::run(const AlignmentSizes& sizes, const AlignmentEntry& entry, co
   p_.resize(frames * static_cast<std::size_t>(count_ + 1));
   row_.resize(static_cast<std::size_t>(count_ + 1));
   for (std::int64_t t = 0; t < frames_; ++t) {
-    const T normaliser = normalisers[t];
+    const double normaliser = normalisers[t];
     if (!std::isfinite(normaliser)) return false;
     const T* const x = logits + t * sizes.vocab;
     for (std::int64_t s = 0; s <= count_; ++s)
@@ -137,9 +138,9 @@ bool ScaledCtc::run(const AlignmentSizes& sizes, const AlignmentEntry& entry, co
   log_p_ = forward_scale_.back() + std::log(end);
   double most = kNoPath;
   for (std::size_t t = 0; t < frames; ++t) {
-    const double both = forward_scale_[t] + backward_scale_[t];
-    if (!(both > kNoPath)) return false;  // NaN, or nothing is left
-    most = std::max(most, both);
+    // NaN, or nothing is left.
+    if (!(forward_scale_[t] + backward_scale_[t] > kNoPath)) return false;
+    most = std::max(most, (t ? forward_scale_[t - 1] : 0) + backward_scale_[t]);
   }
   return most - log_p_ < kMaxExcess;
 }
@@ -158,7 +159,7 @@ void ScaledCtc::shares(std::int64_t t, double* shares) const {
 }
 
 template bool ScaledCtc::run(const AlignmentSizes&, const AlignmentEntry&, const float*,
-                             const float*);
+                             const double*);
 template bool ScaledCtc::run(const AlignmentSizes&, const AlignmentEntry&, const double*,
                              const double*);
 

@@ -19,12 +19,14 @@ class ScaledCtc {
   /// normalisers: logsumexp of each frame. T: float or double.
   template <class T>
   bool run(const AlignmentSizes& sizes, const AlignmentEntry& entry, const T* logits,
-           const T* normalisers);
+           const double* normalisers);
 
   double log_p() const { return log_p_; }
   /// Writes the probabilities of the states at frame t, given the labels: of label s to shares[s],
   /// of all blanks to shares[count].
   void shares(std::int64_t t, double* shares) const;
+  /// Returns the probabilities of the symbols of frame t: of the labels, then of blank.
+  const double* probabilities(std::int64_t t) const { return p_.data() + t * (count_ + 1); }
 
  private:
   void forward();

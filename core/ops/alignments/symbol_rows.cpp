@@ -1,6 +1,7 @@
 #include "reel/core/ops/alignments/symbol_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "reel/core/ops/alignments/alignments.h"
@@ -44,24 +45,31 @@ AlignmentEntry alignment_entry(const KernelArgs& args, const AlignmentSizes& siz
           .labels = args.input(1).data<std::int32_t>() + entry * sizes.labels};
 }
 
-template <class T>
-void write_normalisers(const T* logits, std::int64_t rows, std::int64_t vocab, T* to) {
-  if (rows > 0) table().logsumexp[std::is_same_v<T, double>](logits, to, {rows, vocab, 1});
+bool has_valid_symbols(const AlignmentSizes& sizes, const AlignmentEntry& entry) {
+  const auto is_valid = [&](std::int64_t symbol) { return symbol >= 0 && symbol < sizes.vocab; };
+  return is_valid(sizes.blank) && std::all_of(entry.labels, entry.labels + entry.count, is_valid);
 }
 
 template <class T>
-void write_shares(const T* logits, std::int64_t vocab, T normaliser, double factor, T* to) {
+void write_normalisers(const T* logits, std::int64_t rows, std::int64_t vocab, double* to) {
+  if (rows > 0) table().normalisers[std::is_same_v<T, double>](logits, to, {rows, vocab, 1});
+}
+
+template <class T>
+void write_shares(const T* logits, std::int64_t vocab, double normaliser, double factor, T* to) {
   if (static_cast<T>(factor) == T(0)) {
     std::fill_n(to, vocab, T(0));
     return;
   }
-  table().scaled_shares[std::is_same_v<T, double>](logits, to, vocab,
-                                                   static_cast<double>(normaliser), factor);
+  // The loop rounds the normaliser to T; the factor makes up for it.
+  const double rounding = static_cast<double>(static_cast<T>(normaliser)) - normaliser;
+  if (rounding != 0 && std::isfinite(rounding)) factor *= std::exp(rounding);
+  table().scaled_shares[std::is_same_v<T, double>](logits, to, vocab, normaliser, factor);
 }
 
-template void write_normalisers(const float*, std::int64_t, std::int64_t, float*);
+template void write_normalisers(const float*, std::int64_t, std::int64_t, double*);
 template void write_normalisers(const double*, std::int64_t, std::int64_t, double*);
-template void write_shares(const float*, std::int64_t, float, double, float*);
+template void write_shares(const float*, std::int64_t, double, double, float*);
 template void write_shares(const double*, std::int64_t, double, double, double*);
 
 }  // namespace reel

@@ -28,7 +28,7 @@ struct TransducerArcs {
 /// normalisers: of the entry's rows; read if `given`, else written.
 template <class T>
 void read_arcs(const AlignmentSizes& sizes, const AlignmentEntry& entry, const T* logits,
-               T* normalisers, bool given, TransducerArcs& arcs) {
+               double* normalisers, bool given, TransducerArcs& arcs) {
   arcs.frames = entry.frames;
   arcs.states = entry.count + 1;
   const auto size = static_cast<std::size_t>(arcs.frames * arcs.states);
@@ -40,7 +40,7 @@ void read_arcs(const AlignmentSizes& sizes, const AlignmentEntry& entry, const T
       write_normalisers(logits + row * sizes.vocab, arcs.states, sizes.vocab, normalisers + row);
     for (std::int64_t s = 0; s < arcs.states; ++s) {
       const T* const x = logits + (row + s) * sizes.vocab;
-      const T normaliser = normalisers[row + s];
+      const double normaliser = normalisers[row + s];
       const auto at = static_cast<std::size_t>(arcs.at(t, s));
       arcs.blank[at] = log_share(x, sizes.vocab, normaliser, sizes.blank);
       arcs.label[at] =
@@ -76,13 +76,14 @@ void clear_row(const AlignmentSizes& sizes, T* to) {
 /// Buffers of one thread.
 struct TransducerScratch {
   TransducerArcs arcs;
+  SymbolGradients gradients;
   std::vector<double> alpha, next;
 };
 
 /// Writes g times the gradient of an entry's log p. Requires arcs and normalisers.
 template <class T>
 void write_gradient(const AlignmentSizes& sizes, const AlignmentEntry& entry, const T* logits,
-                    const T* normalisers, double g, TransducerScratch& scratch, T* to) {
+                    const double* normalisers, double g, TransducerScratch& scratch, T* to) {
   const TransducerArcs& arcs = scratch.arcs;
   scratch.alpha.resize(arcs.blank.size());
   const double total = forward_sums(arcs, scratch.alpha.data(), scratch.next);
@@ -100,15 +101,17 @@ void write_gradient(const AlignmentSizes& sizes, const AlignmentEntry& entry, co
       double& beta = next[static_cast<std::size_t>(s)];
       const double by_blank = arcs.blank[at] + beta, by_label = arcs.label[at] + after_label;
       const double before = scratch.alpha[at] - total;
-      const double blanks = g * std::exp(before + by_blank),
-                   labels = g * std::exp(before + by_label);
+      const double blanks = std::exp(before + by_blank), labels = std::exp(before + by_label);
       after_label = beta = log_add(by_blank, by_label);
       const std::int64_t row = t * sizes.prefixes + s;
       T* const out = to + row * sizes.vocab;
-      write_shares(logits + row * sizes.vocab, sizes.vocab, normalisers[row], -(blanks + labels),
-                   out);
-      if (sizes.blank >= 0 && sizes.blank < sizes.vocab) out[sizes.blank] += static_cast<T>(blanks);
-      if (labels != 0) out[entry.labels[s]] += static_cast<T>(labels);
+      write_shares(logits + row * sizes.vocab, sizes.vocab, normalisers[row],
+                   -g * (blanks + labels), out);
+      const auto share = [&](std::int64_t i) {
+        return i ? SymbolShare{entry.labels[s], std::exp(arcs.label[at]), labels}
+                 : SymbolShare{sizes.blank, std::exp(arcs.blank[at]), blanks};
+      };
+      scratch.gradients.write(sizes.vocab, g, blanks + labels, s < entry.count ? 2 : 1, share, out);
     }
   }
   for (std::int64_t t = 0; t < sizes.time; ++t)
@@ -126,16 +129,16 @@ void run_forward(KernelArgs& args) {
   const bool keeps = args.attr<AlignmentAttrs>().has_normalisers;
   const T* const logits = args.input(0).data<T>();
   T* const out = args.make(0).data<T>();
-  T* const kept = keeps ? args.make(1).data<T>() : nullptr;
+  double* const kept = keeps ? args.make(1).data<double>() : nullptr;
   parallel_ranges(sizes.entries, work_of(sizes), [&](std::int64_t first, std::int64_t count) {
     TransducerScratch scratch;
-    std::vector<T> own(static_cast<std::size_t>(keeps ? 0 : sizes.rows()));
+    std::vector<double> own(static_cast<std::size_t>(keeps ? 0 : sizes.rows()));
     for (std::int64_t e = first; e < first + count; ++e) {
       const AlignmentEntry entry = alignment_entry(args, sizes, e, sizes.prefixes - 1);
-      T* const normalisers = keeps ? kept + e * sizes.rows() : own.data();
-      if (keeps) std::fill_n(normalisers, sizes.rows(), T(0));
+      double* const normalisers = keeps ? kept + e * sizes.rows() : own.data();
+      if (keeps) std::fill_n(normalisers, sizes.rows(), 0.);
       out[e] = static_cast<T>(kNoPath);
-      if (!entry.fits) continue;
+      if (!entry.fits || !has_valid_symbols(sizes, entry)) continue;
       read_arcs(sizes, entry, logits + e * sizes.rows() * sizes.vocab, normalisers, false,
                 scratch.arcs);
       out[e] = static_cast<T>(forward_sums(scratch.arcs, nullptr, scratch.next));
@@ -153,15 +156,16 @@ void run_gradient(KernelArgs& args) {
   const std::int64_t block = sizes.rows() * sizes.vocab;
   parallel_ranges(sizes.entries, 2 * work_of(sizes), [&](std::int64_t first, std::int64_t count) {
     TransducerScratch scratch;
-    std::vector<T> normalisers(static_cast<std::size_t>(sizes.rows()));
+    std::vector<double> normalisers(static_cast<std::size_t>(sizes.rows()));
     for (std::int64_t e = first; e < first + count; ++e) {
       const AlignmentEntry entry = alignment_entry(args, sizes, e, sizes.prefixes - 1);
-      if (!entry.fits || g[e] == T(0)) {
+      if (!entry.fits || !has_valid_symbols(sizes, entry) || g[e] == T(0)) {
         std::fill_n(out + e * block, block, T(0));
         continue;
       }
       if (given)
-        std::copy_n(args.input(5).data<T>() + e * sizes.rows(), sizes.rows(), normalisers.data());
+        std::copy_n(args.input(5).data<double>() + e * sizes.rows(), sizes.rows(),
+                    normalisers.data());
       read_arcs(sizes, entry, logits + e * block, normalisers.data(), given, scratch.arcs);
       write_gradient(sizes, entry, logits + e * block, normalisers.data(),
                      static_cast<double>(g[e]), scratch, out + e * block);

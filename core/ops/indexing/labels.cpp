@@ -1,4 +1,5 @@
-// ctc_labels: returns labels unchanged after checking that none is the blank.
+// ctc_labels: returns labels unchanged after checking that none is the blank, and that the blank is
+// in range.
 #include "reel/core/ops/indexing/labels.h"
 
 #include "reel/core/base/errors.h"
@@ -29,6 +30,10 @@ void labels_kernel(KernelArgs& a) {
   const TensorType& type = labels.type();
   const std::int64_t size = attrs.vocab.size();
   const std::int64_t blank = attrs.blank < 0 ? attrs.blank + size : attrs.blank;
+  // The size may have been unknown when the loss checked its arguments.
+  if (blank < 0 || blank >= size)
+    throw IndexError(str(attrs.function, ": blank must be a position along ", attrs.vocab, ", got ",
+                         attrs.blank));
   std::vector<char> is_padding(type.is_ragged() ? static_cast<std::size_t>(type.numel()) : 0);
   for_each_padding(type, [&](std::int64_t first, std::int64_t count) {
     std::fill_n(is_padding.begin() + first, count, true);

@@ -183,20 +183,27 @@ double sum_of_shares(const T* x, std::int64_t n, const Vector<T>& m) {
 /// Returns the sum's logarithm, or 0 for a row of only -inf.
 inline double log_of(double sum) { return sum == 0 ? 0 : __builtin_log(sum); }
 template <class T>
-T log_of_sum(T m, double sum) {
+double log_of_sum(T m, double sum) {
   const bool is_infinite = m == lowest<T>() || m == highest<T>();
-  return is_infinite ? m : static_cast<T>(static_cast<double>(m) + __builtin_log(sum));
+  return static_cast<double>(m) + (is_infinite ? 0 : __builtin_log(sum));
 }
 
-template <class T>
-void logsumexp_of_runs(const T* x, T* out, const Reduced& s) {
-  if (each_short_run(x, s,
-                     [&](const auto& run, std::int64_t o) { out[o] = log_of_sum(run.m, run.sum); }))
+/// Out: T or double.
+template <class T, class Out>
+void logsumexp_of_runs(const T* x, Out* out, const Reduced& s) {
+  if (each_short_run(x, s, [&](const auto& run, std::int64_t o) {
+        out[o] = static_cast<Out>(log_of_sum(run.m, run.sum));
+      }))
     return;
   for (std::int64_t o = 0; o < s.outer; ++o, x += s.n) {
     const T m = reduce_run<MaxFloats<T>>(x, s.n);
-    out[o] = log_of_sum(m, sum_of_shares(x, s.n, reference(Vector<T>(m))));
+    out[o] = static_cast<Out>(log_of_sum(m, sum_of_shares(x, s.n, reference(Vector<T>(m)))));
   }
+}
+
+template <class T>
+void normalisers(const void* from, void* to, const Reduced& s) {
+  logsumexp_of_runs(static_cast<const T*>(from), static_cast<double*>(to), s);
 }
 
 template <class T>
@@ -355,6 +362,7 @@ void scaled_shares(const void* from, void* to, std::int64_t n, double normaliser
 
 constinit const SoftmaxTable softmaxes{
     .logsumexp = {logsumexp<float>, logsumexp<double>},
+    .normalisers = {normalisers<float>, normalisers<double>},
     .softmax = {softmax<float>, softmax<double>},
     .log_softmax = {log_softmax<float>, log_softmax<double>},
     .scaled_shares = {scaled_shares<float>, scaled_shares<double>},

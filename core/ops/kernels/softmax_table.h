@@ -13,6 +13,8 @@ namespace reel {
 /// thread, and the order of additions depends on the sizes only.
 struct SoftmaxTable {
   ReductionLoop logsumexp[2];
+  /// logsumexp in f64 of runs, for logits of either type. Requires inner = 1.
+  ReductionLoop normalisers[2];
   ReductionLoop softmax[2], log_softmax[2];
   /// Writes factor · exp(x - normaliser) of n elements; 0 for x = -inf. Requires x <= normaliser,
   /// except for rounding.

@@ -14,6 +14,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
+#include "reel/core/ops/shape/padding_runs.h"
 #include "reel/core/types/dim_expression.h"
 #include "reel/core/types/mode.h"
 
@@ -131,14 +132,23 @@ std::int64_t size_of_static(const DimExpression& expression) {
   return size;
 }
 
-/// Returns the lengths (i32) over these dims, computed outside of traces, tapes and bodies.
+/// Returns the lengths (i32) over these dims, computed outside of traces, tapes and bodies. Padding
+/// is 0: operands with fewer dims are repeated there, and fit no padding of the others.
 Tensor lengths_of(const DimExpression& expression, const Dims& over) {
   ModeScope plain({});
   std::vector<Tensor> operands;
   for (const Dim& dim : expression.operands) operands.push_back(expand(dim.lengths(), over));
   const Tensor result(allocate_block(TensorType(i32, over)));
+  std::vector<char> is_padding(static_cast<std::size_t>(result.type().numel()));
+  for_each_padding(result.type(), [&](std::int64_t first, std::int64_t count) {
+    std::fill_n(is_padding.begin() + first, count, true);
+  });
   std::vector<std::int64_t> lengths(operands.size());
   for (std::int64_t i = 0; i < result.type().numel(); ++i) {
+    if (is_padding[static_cast<std::size_t>(i)]) {
+      result.data<std::int32_t>()[i] = 0;
+      continue;
+    }
     for (std::size_t k = 0; k < operands.size(); ++k)
       lengths[k] = operands[k].data<std::int32_t>()[i];
     const std::int64_t length = value_of(expression, lengths);

@@ -165,6 +165,67 @@ TEST_P(CtcBeamSearchTest, ImpossibleSymbolsAreNeverFound) {
   expect_values(found.score, values_of(found.log_probability));
 }
 
+/// A model without memory: label 2 is forbidden, and label 1 has log p 0.
+std::pair<Tensor, Tensor> step_without_label_2(const Tensor& state, const Tensor& symbol,
+                                               const Dim& vocab) {
+  const Tensor log_p = tensor({0., 0., -kInf}, {vocab}, f64);
+  Dims dims = symbol.dims();
+  dims.push_back(vocab);
+  return {expand(log_p, dims), state};
+}
+
+TEST_P(CtcBeamSearchTest, AScorerScaleOfZeroLeavesTheScorerOut) {
+  const Dim beam("beam", 3);
+  const auto f = run([&](const Tensor& x) {
+    const auto scorer = [&](const Tensor& state, const Tensor& symbol) {
+      return step_without_label_2(state, symbol, vocab);
+    };
+    return ctc_beam_search(x, {time, vocab, beam}, scalar(0), scorer, {.scorer_scale = 0});
+  });
+  expect_found(f(dirty()), 3, 0, 0);
+}
+
+TEST_P(CtcBeamSearchTest, HypothesesThatTheScorerForbidsAreMissing) {
+  const Dim beam("beam", 16);
+  const auto f = run([&](const Tensor& x) {
+    const auto scorer = [&](const Tensor& state, const Tensor& symbol) {
+      return step_without_label_2(state, symbol, vocab);
+    };
+    return ctc_beam_search(x, {time, vocab, beam}, scalar(0), scorer);
+  });
+  const CtcBeams found = f(dirty());
+  const auto labels = rows_of<std::vector<std::vector<int>>>(found.labels);
+  const std::vector<double> score = values_of(found.score),
+                            log_p = values_of(found.log_probability);
+  for (std::size_t b = 0; b < kEntries; ++b) {
+    // No label, and 1, 1 1, ... as far as the frames suffice.
+    const auto possible = static_cast<std::size_t>((frame_counts[b] + 1) / 2 + 1);
+    for (std::size_t k = 0; k < 16; ++k) {
+      EXPECT_EQ(log_p[b * 16 + k] > -kInf, k < possible) << b << ' ' << k;
+      EXPECT_EQ(score[b * 16 + k], log_p[b * 16 + k]);
+      EXPECT_EQ(std::count(labels[b][k].begin(), labels[b][k].end(), 2), 0);
+      if (k >= possible) EXPECT_TRUE(labels[b][k].empty());
+    }
+  }
+}
+
+TEST_P(CtcBeamSearchTest, AScorerThatReturnsAnotherNumberOfStatesIsAnError) {
+  const Dim beam("beam", 2);
+  for (const std::size_t count : {0, 1, 3}) {
+    const auto f = run([&, count](const Tensor& x) {
+      const auto scorer = [&, count](const std::vector<Tensor>&, const Tensor& symbol) {
+        const Tensor log_p = step_without_label_2(symbol, symbol, vocab).first;
+        return std::pair{log_p, std::vector<Tensor>(count, symbol)};
+      };
+      return ctc_beam_search(x, {time, vocab, beam}, std::vector<Tensor>{scalar(0), scalar(0)},
+                             scorer);
+    });
+    EXPECT_EQ(message_of<StructureError>([&] { f(dirty()); }),
+              str("ctc_beam_search: the scorer returns a state of ", count,
+                  " tensors, but `initial` has 2; the state must keep its structure"));
+  }
+}
+
 TEST_P(CtcBeamSearchTest, OneTraceServesAllLengths) {
   const Dim beam("beam", 2), batch("batch", 2);
   const auto f = run([&](const Tensor& x) {

@@ -188,6 +188,62 @@ TEST(CtcSumsTest, SymbolsBelowTheSmallestNumberCount) {
                           {time, spelling, vocab});
 }
 
+TEST(CtcSumsTest, PathsThatAFrameOfUnlikelySymbolsHidesCount) {
+  // The only likely path has the label first; it is e^-740, and the others are below.
+  const Dim time("time", 3), spelling("spelling", 1), vocab("vocab", 4);
+  const Tensor x =
+      tensor({{0., -50., -100., -100.}, {-690., -1000., -1000., 0.}, {0., -80., -100., -100.}},
+             {time, vocab}, f64);
+  const Tensor labels = tensor({1}, {spelling});
+  expect_values(ctc_log_likelihood(x, labels, {time, spelling, vocab}), {-740}, 1e-12);
+  expect_sums_of_the_scan(x, labels, {time, spelling, vocab});
+}
+
+TEST(CtcSumsTest, ConfidentPredictionsInF32HaveAccurateLossesAndGradients) {
+  const Dim time("time", 4), spelling("spelling", 1);
+  for (const std::int64_t size : {2, 100}) {
+    const Dim vocab("vocab", size);
+    const Tensor x = where(expand(range(vocab) == 1, {time, vocab}), scalar(10., f64), 0);
+    const auto f = value_and_grad([&](const Tensor& x) -> Tensor {
+      return ctc_log_likelihood(x, tensor({1}, {spelling}), {time, spelling, vocab});
+    });
+    const auto [value, gradient] = f(cast(x, f32));
+    const auto [expected, expected_gradient] = f(x);
+    EXPECT_NEAR(value.item<float>() / expected.item<double>(), 1, 1e-6);
+    const std::vector<double> actual = values_of(gradient), exact = values_of(expected_gradient);
+    for (std::size_t i = 0; i < exact.size(); ++i)
+      EXPECT_NEAR(actual[i], exact[i], 1e-10 + 1e-5 * std::abs(exact[i]));
+  }
+}
+
+TEST_P(CtcLossTest, PaddedEntriesWithLabelsOutOfRangeHaveZeroGradients) {
+  const Dim batch("batch", 2), item("item", tensor({2, 1}, {batch})), time("time", 4),
+      letters("letters", 2);
+  std::vector<double> values(48, 0);
+  std::fill(values.begin() + 36, values.end(), kNan);  // of the entry in padding
+  const Tensor labels = tensor({1, 2, 2, 1, 1, 2, 1000, 7}, {batch, item, letters});
+  const auto f = run(grad([&](const Tensor& x) -> Tensor {
+    return sum(square(ctc_log_likelihood(x, labels, {time, letters, vocab})));
+  }));
+  const std::vector<double> gradient =
+      values_of(f(tensor(values, {batch, item, time, vocab}, f64)));
+  for (std::size_t i = 0; i < 36; ++i) EXPECT_TRUE(std::isfinite(gradient[i]));
+  for (std::size_t i = 36; i < 48; ++i) EXPECT_EQ(gradient[i], 0);
+}
+
+TEST_P(CtcLossTest, ABlankOutOfRangeOfASizeKnownAtRunTimeIsAnError) {
+  const Dim time("time", 3), spelling("spelling", 1), symbols("symbols", scalar(3));
+  for (const std::int64_t blank : {3, -4}) {
+    const auto f = run([&, blank](const Tensor& x, const Tensor& labels) {
+      return ctc_loss(x, labels, {time, spelling, x.dim("symbols")}, {.blank = blank});
+    });
+    EXPECT_NE(message_of<Error>([&] {
+                f(zeros({time, symbols}), tensor({1}, {spelling}));
+              }).find("ctc_loss: blank must be a position along symbols"),
+              std::string::npos);
+  }
+}
+
 TEST(CtcSumsTest, RandomFramesHaveTheSumsOfTheScan) {
   const Dim batch("batch", 3), time("time", tensor({40, 25, 9}, {batch})),
       spelling("spelling", tensor({11, 0, 4}, {batch})), vocab("vocab", 5);

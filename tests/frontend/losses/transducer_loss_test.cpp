@@ -184,6 +184,48 @@ TEST_P(TransducerLossTest, SymbolsOfProbabilityZero) {
   expect_values(f(where(x == -kInf, kNan, x), tensor({1}, {letters})).first, {kNan});
 }
 
+TEST_P(TransducerLossTest, PaddedEntriesWithLabelsOutOfRangeHaveZeroGradients) {
+  const Dim batch("batch", 2), item("item", tensor({2, 1}, {batch})), time("time", 2),
+      letters("letters", 2), prefix = letters + 1;
+  std::vector<double> values(72, 0);
+  std::fill(values.begin() + 54, values.end(), kNan);  // of the entry in padding
+  const Tensor labels = tensor({1, 2, 2, 1, 1, 2, 1000, 7}, {batch, item, letters});
+  const auto f = run(grad([&](const Tensor& x) -> Tensor {
+    return sum(square(transducer_log_likelihood(x, labels, {time, letters, prefix, vocab})));
+  }));
+  const std::vector<double> gradient =
+      values_of(f(tensor(values, {batch, item, time, prefix, vocab}, f64)));
+  for (std::size_t i = 0; i < 54; ++i) EXPECT_TRUE(std::isfinite(gradient[i]));
+  for (std::size_t i = 54; i < 72; ++i) EXPECT_EQ(gradient[i], 0);
+}
+
+TEST_P(TransducerLossTest, ABlankOutOfRangeOfASizeKnownAtRunTimeIsAnError) {
+  const Dim time("time", 3), letters("letters", 1), symbols("symbols", scalar(3));
+  const auto f = run([&](const Tensor& x, const Tensor& labels) {
+    return transducer_loss(x, labels, {time, letters, letters + 1, x.dim("symbols")}, {.blank = 3});
+  });
+  EXPECT_NE(message_of<Error>([&] {
+              f(zeros({time, letters + 1, symbols}), tensor({1}, {letters}));
+            }).find("transducer_loss: blank must be a position along symbols"),
+            std::string::npos);
+}
+
+TEST_P(TransducerLossTest, ConfidentPredictionsInF32HaveAccurateLossesAndGradients) {
+  // The likely symbols are those of the only likely alignment: the label, then blanks.
+  const Dim time("time", 2), letters("letters", 1), prefix = letters + 1;
+  const Tensor x = tensor({{{0., 10., 0.}, {10., 0., 0.}}, {{0., 10., 0.}, {10., 0., 0.}}},
+                          {time, prefix, vocab}, f64);
+  const auto f = run(value_and_grad([&](const Tensor& x) -> Tensor {
+    return transducer_log_likelihood(x, tensor({1}, {letters}), {time, letters, prefix, vocab});
+  }));
+  const auto [value, gradient] = f(cast(x, f32));
+  const auto [expected, expected_gradient] = f(x);
+  EXPECT_NEAR(value.item<float>() / expected.item<double>(), 1, 1e-6);
+  const std::vector<double> actual = values_of(gradient), exact = values_of(expected_gradient);
+  for (std::size_t i = 0; i < exact.size(); ++i)
+    EXPECT_NEAR(actual[i], exact[i], 1e-10 + 1e-5 * std::abs(exact[i]));
+}
+
 TEST_P(TransducerLossTest, OneTraceServesAllLengths) {
   const Dim batch("batch", 2);
   const auto f = run(value_and_grad([&](const Tensor& x, const Tensor& labels) -> Tensor {
