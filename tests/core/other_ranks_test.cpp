@@ -123,7 +123,7 @@ TEST_P(OtherRanks, HaveGradientsOfTheirTypes) {
   for (const OpSample& sample : samples())
     each_of_other_ranks(sample, [&](const OpSample& other) {
       const Tensors inputs = draw_sample(other, true);
-      if (results_of(other, inputs).empty()) return;
+      if (!has_floating(inputs) || results_of(other, inputs).empty()) return;
       try {
         const Tensors gradient = grad([&](const Tensors& x) {
           Tensor total = scalar(0., f64);

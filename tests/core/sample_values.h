@@ -15,6 +15,13 @@ inline Tensor tensor_of(const std::vector<double>& values, const Dims& dims) {
   return dims.empty() ? scalar(values.at(0), f64) : tensor(values, dims);
 }
 
+/// Returns whether there is a tensor to take a gradient of.
+inline bool has_floating(const Tensors& inputs) {
+  for (const Tensor& x : inputs)
+    if (is_float(x.dtype())) return true;
+  return false;
+}
+
 /// Returns the inputs of a sample, the same at every call. With `as_f64`, floating inputs are f64.
 inline Tensors draw_sample(const OpSample& sample, bool as_f64, std::uint32_t seed = 7) {
   std::mt19937 random(seed);
