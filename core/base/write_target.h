@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "reel/core/base/visibility.h"
+
 namespace reel {
 
 /// The file that a path leads to.
@@ -26,6 +28,6 @@ struct WriteTarget {
 ///
 /// Throws IoError for an entry of another user, for too many links, and if the system cannot tell;
 /// the message begins with `what` and names path and reason.
-WriteTarget find_write_target(const std::string& path, std::string_view what);
+REEL_API WriteTarget find_write_target(const std::string& path, std::string_view what);
 
 }  // namespace reel
