@@ -16,7 +16,7 @@ namespace reel {
 struct OnnxDescription {
   /// A value and its type in ONNX's words, as the model declares it.
   struct Value {
-    std::string name;
+    std::string name;  ///< as in the model; calls take and return values by it
     std::string type;  ///< float[batch,3], sequence of float[?], or empty if it is not declared
   };
 
@@ -29,7 +29,7 @@ struct OnnxDescription {
   /// parameters do not count.
   std::map<std::string, std::int64_t> ops;
   std::map<std::string, std::int64_t> op_sets;  ///< versions by domain; ONNX's own is ai.onnx
-  std::int64_t ir_version = 0;
+  std::int64_t ir_version = 0;                  ///< of the file's format
   /// One line for each op, version of an op or type without a rule, with the names of the nodes.
   /// Empty for a model that load_onnx returned.
   std::vector<std::string> without_rule;
