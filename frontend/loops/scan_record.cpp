@@ -140,8 +140,9 @@ bool ScanRecording::learns_varying(const TreeLeaves& ys, const Graph& graph) {
   for (std::size_t i = 0; i < ys.size(); ++i) {
     if (ys[i].kind != TreeLeaf::Kind::tensor) continue;
     const TensorType& y = ys[i].tensor.type();
+    const Dims& dims = ys[i].tensor.dims();  // throws for an unknown rank
     for (int axis = 0; axis < y.rank(); ++axis) {
-      const Dim& dim = y.dims()[static_cast<std::size_t>(axis)];
+      const Dim& dim = dims[static_cast<std::size_t>(axis)];
       if (!dim.is_named() || !(formal.affects(dim) || makes_dim(graph, dim))) continue;
       if (spec_.return_tensor_arrays)
         throw ShapeError(str(plan_.what, ": y is ", y, ", whose dim ", dim,
