@@ -46,7 +46,8 @@ BidirectionalLayers<typename Forward::State, typename Backward::State> bidirecti
   if (layers.empty()) throw ArgumentError("bidirectional_stack: takes at least one layer");
   BidirectionalLayers<typename Forward::State, typename Backward::State> result;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const auto& [forward, backward] = layers[i];
+    const Forward& forward = layers[i].first;
+    const Backward& backward = layers[i].second;
     const bool is_last = i + 1 == layers.size();
     const std::string above = is_last ? "options.out" : str("in_dim() of layer ", i + 1);
     const auto check = [&](const Dim& out) {

@@ -41,8 +41,6 @@ void tensors() {
 void named() {
   const Dim batch("batch", 3), time("time", tensor({3, 1, 2}, {batch})), later("later");
   const Dim longer = time + 1, half = ceildiv((time + 1) * 2, 3), plain = 4, none;
-  const Dim width("width", 2);
-  const Dim less = time - batch, area = (time + 1) * width, part = (time + 1) * 6 / (width + 1);
   const Dims both{batch, time};
   const TensorType type(f32, both);
   const Tensor padded = cast(expand(range(time), both), f32) * 0.5, &reference = padded;
@@ -54,9 +52,6 @@ void named() {
   //= none (empty Dim)
   //= longer time+1[batch=3], lengths i32[batch=3] [4 2 3]
   //= half ceildiv((time+1)*2,3)[batch=3], lengths i32[batch=3] [3 2 2]
-  //= less time-batch[batch=3], lengths i32[batch=3] [0 0 0]
-  //= area (time+1)*width[batch=3], lengths i32[batch=3] [8 4 6]
-  //= part (time+1)*6/(width+1)[batch=3], lengths i32[batch=3] [8 4 6]
   //= both [batch=3,time[batch=3]]
   //= type f32[batch=3,time[batch=3]]
   //= padded f32[batch=3,time[batch=3]]
@@ -67,8 +62,16 @@ void named() {
   //| [[ 0. 0.5  1.]
   //|  [ 0.   -   -]
   //|  [ 0. 0.5   -]]
-  stop(batch, time, later, longer, half, plain, none, less, area, part, both, type, padded,
-       reference, bare);
+  stop(batch, time, later, longer, half, plain, none, both, type, padded, reference, bare);
+}
+
+void computed() {
+  const Dim batch("batch", 3), time("time", tensor({3, 1, 2}, {batch})), width("width", 2);
+  const Dim less = time - batch, area = (time + 1) * width, part = (time + 1) * 6 / (width + 1);
+  //= less time-batch[batch=3], lengths i32[batch=3] [0 0 0]
+  //= area (time+1)*width[batch=3], lengths i32[batch=3] [8 4 6]
+  //= part (time+1)*6/(width+1)[batch=3], lengths i32[batch=3] [8 4 6]
+  stop(less, area, part);
 }
 
 void arrays() {
@@ -173,6 +176,7 @@ extern "C" [[gnu::noinline]] void stop_at(const Tensor* x) {
 int main() {
   tensors();
   named();
+  computed();
   arrays();
   bad();
   bodies();

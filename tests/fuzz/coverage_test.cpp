@@ -24,7 +24,7 @@ constexpr const char* kInternal[] = {
     "unranked.h",         "branch_cost.h",      "loop_leaves.h",         "loop_recording.h",
     "loop_policy.h",      "scan_index.h",       "scan_leaves.h",         "scan_slices.h",
     "row_batch.h",        "optimiser_leaves.h", "stack_pushed_arrays.h", "trace_subcomputation.h",
-    "attention_stream.h", "ctc_lattice.h",      "alignment_scans.h"};
+    "attention_stream.h", "ctc_lattice.h",      "alignment_scans.h",     "varying_ys.h"};
 
 /// Functions that no expression names, with the reason.
 const std::map<std::string, std::string>& not_in_expressions() {

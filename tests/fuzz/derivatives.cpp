@@ -40,6 +40,9 @@ std::pair<Tensors, Tensors> arguments_and_directions(const Tensors& x) {
 
 Function with_gradient(const Function& f) {
   return [f](const Tensors& x) {
+    // value_and_grad refuses arguments without a floating tensor.
+    if (std::none_of(x.begin(), x.end(), [](const Tensor& t) { return is_float(t.dtype()); }))
+      return f(x);
     const auto [results, gradient] = value_and_grad([&](const Tensors& y) {
       const Tensors all = f(y);
       return std::pair{all[0], all};

@@ -103,7 +103,7 @@ TEST_F(SaveExternalTest, DataUnderTheNameOfALostFileStay) {
 }
 
 TEST_F(SaveExternalTest, DataLieBesideTheTargetOfALink) {
-  const fs::path run = fs::path(path).parent_path() / "run";
+  const fs::path run = fs::absolute(path).parent_path() / "run";
   fs::create_directory(run);
   fs::create_symlink(run / "first.onnx", path);
   save(2);

@@ -66,36 +66,59 @@ int main() {
     const Tensor v3 = x[3];
     const Tensor v4 = x[4];
     const Tensor v5 = x[5];
-    const Tensor v7 = sort(v1, n2, true);
-    const Tensor v8 = softplus(v7);
-    const Tensor v9 = [&] {
-      const Dim units("units", 2), both("both", 4), time = Dims({in1, n2})[1];
-      const auto forward = RnnCell::init(in1, units, {.dtype = f64});
-      const auto backward = LstmCell::init(in1, units, {.dtype = f64});
-      return sum(bidirectional(forward, backward, v8, time, {.out = both}).outputs, {both, time});
+    const Tensor v7 = [&](const Dim& keys) {
+      const Tensor k = rename(v1, n2, keys);
+      return attention(sin(v1), k, tanh(k), keys, Dims({n2, in1})[1], {.causal = n2, .block = 3});
+    }(Dim("keys", n2.lengths()));
+    const Tensor v8 = [&](const auto& made) {
+      return sum(made.state.first, {made.state.second}) + sum(made.ys, {made.dim});
+    }([&](const Dim& none) {
+      Dims all = {in1, n2};
+      all.erase(all.begin());
+      all.push_back(none);
+      return scan(Scan{.spatial_dim = in1,
+                       .initial = std::pair{zeros(all, f64) + 0.25, none},
+                       .xs = v7,
+                       .body =
+                           [](const Tensor& t, const std::pair<Tensor, Dim>& s) {
+                             const auto longer = cum_concat(t * 0.5, tanh(s.first), s.second);
+                             return std::pair{sum(square(longer.first), {longer.second}), longer};
+                           },
+                       .checkpoint = kept(Checkpoint().where(by_letter(2))),
+                       .swap_memory = SwapMemory()});
+    }(Dim("hist", scalar(1))));
+    const Tensor v9 = truncated_normal({in1}, 0, 0.5, f64);
+    const TensorArray v10 =
+        TensorArray(v2.type(), {.size = 1, .dynamic_size = true}).write(mod(v3, 4), v2);
+    const Tensor v11 = where(assert_that(mask_padding(square(v9) >= 0.0 || isnan(v9), false),
+                                         "squares are not negative", v9),
+                             sin(v9), v9);
+    const Tensor v12 = where(v6, v11, 0.25);
+    const Tensor v13 = mean(v7, {n2, in1});
+    const Tensor v14 = mask_padding(v12);
+    const Tensor v15 = set_at(0.5 * v7, -1 - mod(v4, 1), -1.625, in1);
+    const Tensor v16 = [&] {
+      const Dim units("units", 2), time = Dims({in1, n2})[1];
+      const auto cell = GruCell::init(in1, units, {.dtype = f64});
+      return sum(recur(cell, v15, time,
+                       {.reverse = true,
+                        .checkpoint = kept(Checkpoint::budget(700)),
+                        .swap_memory = SwapMemory()})
+                     .outputs,
+                 {units, time});
     }();
-    const Tensor v10 = broadcast_to(v2, {in1});
-    const Tensor v11 = v2 + v9;
-    const Tensor v12 = mod(v4 * 3, 4);
-    const Tensor v13 =
-        sum(square(jacobian([&](const Tensor& t) -> Tensor { return softmax(t, {in1}); })(v8)));
-    const Tensor v14 = mean_pool(
-        v8, {in1}, {.size = 2, .stride = 1, .dilation = 2, .padding = WindowPadding::causal});
-    const Tensor v15 = sort(v10, in1, true);
-    const Tensor v16 = linear_scan(cos(v11), tanh(v11), n2, {.input = v14});
-    const Tensor v17 = cross_entropy(v10, argmax(cos(3.0 * v10), in1), in1,
-                                     {.label_smoothing = 0.25, .ignore = 1});
-    const Tensor v18 = sum(0.5 * v14 + sin(v14));
-    const Tensor v19 = sum(0.5 * v13 + sin(v13));
-    const Tensor v20 = sum(0.5 * v15 + sin(v15));
+    const Tensor v17 = matmul(v15, v15, n2);
+    const Tensor v18 = sigmoid(v17);
+    const Tensor v19 = sum(0.5 * v8 + sin(v8));
+    const Tensor v20 = sum(0.5 * v13 + sin(v13));
     const Tensor v21 = v19 + v20;
-    const Tensor v22 = sum(0.5 * v16 + sin(v16));
+    const Tensor v22 = sum(0.5 * v14 + sin(v14));
     const Tensor v23 = v21 + v22;
-    const Tensor v24 = sum(0.5 * v17 + sin(v17));
+    const Tensor v24 = sum(0.5 * v16 + sin(v16));
     const Tensor v25 = v23 + v24;
     const Tensor v26 = sum(0.5 * v18 + sin(v18));
     const Tensor v27 = v25 + v26;
-    return std::pair{v27, Tensors{v27, v12, v13, v15, v16, v17, v18}};
+    return std::pair{v27, Tensors{v27, v8, v13, v14, v16, v18}};
   };
   const auto show = [](const char* what, const auto& function, const Tensors& arguments) {
     manual_seed(77);
