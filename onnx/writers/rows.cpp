@@ -40,12 +40,14 @@ Name without_spare_row(GraphWriter& to, const Name& x) {
   return to.add("Slice", {x, first, model.integers({-1}), first});
 }
 
-/// Returns numbers (i64[n]) repeated to the sizes of rows.
+/// Returns numbers (i64[n]) repeated to the sizes of rows. Not by Expand alone: onnxruntime expands
+/// a size of 1 to 0 as 1.
 Name repeated(GraphWriter& to, const Name& numbers, const Name& rows, int rank) {
   std::vector<int> behind;
   for (int axis = 1; axis < rank; ++axis) behind.push_back(axis);
   if (behind.empty()) return numbers;
-  return to.add("Expand", {to.unsqueeze(numbers, behind), to.add("Shape", {rows})});
+  const Name zeros = to.add("Expand", {to.model().integer(0, i64), to.add("Shape", {rows})});
+  return to.add("Add", {to.unsqueeze(numbers, behind), zeros});
 }
 
 /// Writes or adds rows into a table that has a spare row. numbers: all are rows of it.

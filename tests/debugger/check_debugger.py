@@ -134,7 +134,7 @@ def main():
         print(done.stderr[-2000:])
     count = sum(len(values) for _, values in stops)
     print("%d of %d values differ, the compiler removed %d" % (failures, count, removed))
-    return failures > 0 or 10 * removed >= count
+    return failures > 0 or 5 * removed >= count
 
 
 sys.exit(main())

@@ -86,6 +86,12 @@ void expect_outputs(const SavedCase& saved, const std::map<std::string, Tensor>&
   for (const auto& [name, expected] : saved.outputs) {
     ASSERT_TRUE(actual.count(name)) << saved.name << ' ' << what << " has no output " << name;
     const Tensor& value = actual.at(name);
+    // ONNX gives no sizes to the elements of a stack if the loop does not run.
+    if (expected.numel() == 0 && value.numel() == 0) {
+      EXPECT_EQ(value.dtype(), expected.dtype()) << saved.name << ' ' << what << ' ' << name;
+      EXPECT_EQ(value.rank(), expected.rank()) << saved.name << ' ' << what << ' ' << name;
+      continue;
+    }
     EXPECT_EQ(value.type(), expected.type()) << saved.name << ' ' << what << ' ' << name;
     const std::vector<double> got = values_of(value), wanted = values_of(expected),
                               valid = values_of(saved.valid.at(name));
