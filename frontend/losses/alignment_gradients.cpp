@@ -5,6 +5,7 @@
 #include "reel/autodiff/tape.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/alignments/alignments.h"
+#include "reel/core/runtime/random.h"
 #include "reel/frontend/losses/alignment_scans.h"
 
 namespace reel {
@@ -39,6 +40,9 @@ std::pair<Tensor, Tensor> gradient_vjp(const AlignmentGradient& at, const F& by_
     };
     return sum(cotangent * gradient_of(value, {x[0]})[0]);
   };
+  // A traced gradient runs the loops, an eager one of a traced gradient does not: no mode takes
+  // numbers of the caller's stream.
+  const SeededStream none(0);
   const Tensors made = gradient_of(along, {at.logits, at.g});
   return {made[0], made[1]};
 }

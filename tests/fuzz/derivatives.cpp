@@ -27,6 +27,10 @@ auto tangent_of(const Function& f, const Tensors& directions) {
   };
 }
 
+bool has_floating(const Tensors& x) {
+  return std::any_of(x.begin(), x.end(), [](const Tensor& t) { return is_float(t.dtype()); });
+}
+
 }  // namespace
 
 std::pair<Tensors, Tensors> arguments_and_directions(const Tensors& x) {
@@ -40,9 +44,7 @@ std::pair<Tensors, Tensors> arguments_and_directions(const Tensors& x) {
 
 Function with_gradient(const Function& f) {
   return [f](const Tensors& x) {
-    // value_and_grad refuses arguments without a floating tensor.
-    if (std::none_of(x.begin(), x.end(), [](const Tensor& t) { return is_float(t.dtype()); }))
-      return f(x);
+    if (!has_floating(x)) return f(x);  // value_and_grad refuses such arguments
     const auto [results, gradient] = value_and_grad([&](const Tensors& y) {
       const Tensors all = f(y);
       return std::pair{all[0], all};
@@ -55,6 +57,7 @@ Function with_gradient(const Function& f) {
 
 Function with_rows(const Function& f) {
   return [f](const Tensors& x) {
+    if (!has_floating(x)) return f(x);
     using Split = std::pair<std::vector<EmbeddingTable>, Tensors>;
     Split split;
     for (const Tensor& argument : x)
