@@ -20,9 +20,10 @@ using Around = std::vector<const Graph*>;
 
 /// Finds the constants that only give sizes, positions and scales.
 ///
-/// Values that follow from constants and sizes alone are numbers if an input that a rule names
-/// reads them. What they follow from is numbers, too. A value that follows from an input of the
-/// model ends the search: the weights of a network that predicts lengths are no numbers.
+/// A value is known if it follows from constants and sizes alone. A rule names the inputs that it
+/// reads as numbers; a known value there is a number, and so are the values it follows from. Values
+/// that follow from an input of the model are not known, so the weights of a network that predicts
+/// lengths are no numbers.
 class NumberSearch {
  public:
   explicit NumberSearch(const Graph& graph) {
@@ -107,8 +108,8 @@ class NumberSearch {
       for (const std::string& input : node.inputs) mark(around, input);
   }
 
-  /// first: the output of the graph that is the first one of the node. outer: the graphs whose
-  /// values it reads.
+  /// first: the graph's output number `first` is the node's output 0. outer: the graphs whose
+  /// values the graph reads.
   void find_numbers_of_graph(const Node& node, const Graph& graph, std::size_t first,
                              const Around& around, Around outer) {
     outer.push_back(&graph);
@@ -232,7 +233,7 @@ class ParameterTaker {
   std::vector<Found> found_;
   std::deque<Step> steps_;                  // addresses stay
   std::map<std::string, int> uses_;         // by the name of the value
-  std::map<std::string, int> last_number_;  // by the name that several would have
+  std::map<std::string, int> last_number_;  // by the name that several parameters share
   std::size_t length_of_names_ = 0;
   std::map<Place, std::string> names_;
 };

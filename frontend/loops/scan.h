@@ -423,12 +423,12 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
 /// entries while any entry runs, and tensors with that Dim keep running too: beyond an entry's end
 /// they are computed from its padding.
 ///
-/// Dims of ys: a named dim of y may have another size in every iteration, such as that of a state
-/// that grows, or of packed elements. The stack then has a ragged dim with lengths over the scanned
-/// dim, and over the dims of the lengths in one iteration; a finished entry has length 0. Such a
-/// dim is made from lengths, as in Dim("place", n). With return_tensor_arrays each element keeps
-/// its own dims; in a trace, elements have one type. Plain tensors are scanned along their first
-/// axis, and their ys have equal sizes. With cond or max_seq_len the result has a new dim.
+/// Dims of ys: a named dim of y may have another size in every iteration, such as the dim of a
+/// growing state, or of packed elements. The stack then has a ragged dim with lengths over the
+/// scanned dim, and over the dims of the lengths in one iteration; a finished entry has length 0.
+/// Such a dim is made from lengths, as in Dim("place", n). With return_tensor_arrays each element
+/// keeps its own dims; in a trace, elements have one type. Plain tensors are scanned along their
+/// first axis, and their ys have equal sizes. With cond or max_seq_len the result has a new dim.
 ///
 /// truncate = k: the state that enters iterations k, 2k, 3k, ... is a constant to gradients
 /// (truncated backpropagation through time, Williams & Peng 1990). Every segment of k iterations
