@@ -14,18 +14,6 @@ namespace {
 /// the exponent makes it less than 1e-47.
 constexpr double kMaxExcess = 600;
 
-/// Flushes denormal numbers, which take a processor a hundred times as long.
-class Flushing {
- public:
-  Flushing() { DenormalMode::flushing().set(); }
-  ~Flushing() { before_.set(); }
-  Flushing(const Flushing&) = delete;
-  Flushing& operator=(const Flushing&) = delete;
-
- private:
-  DenormalMode before_ = DenormalMode::now();
-};
-
 double sum_of(const double* x, std::int64_t n) {
   double sums[4] = {0, 0, 0, 0};
   std::int64_t i = 0;
@@ -108,7 +96,7 @@ template <class T>
 bool ScaledCtc::run(const AlignmentSizes& sizes, const AlignmentEntry& entry, const T* logits,
                     const double* normalisers) {
   if (entry.frames == 0) return false;
-  const Flushing flushing;
+  const DenormalScope flushing(DenormalMode::flushing());
   frames_ = entry.frames;
   count_ = entry.count;
   const auto frames = static_cast<std::size_t>(frames_), row = static_cast<std::size_t>(width());
@@ -146,7 +134,7 @@ bool ScaledCtc::run(const AlignmentSizes& sizes, const AlignmentEntry& entry, co
 }
 
 void ScaledCtc::shares(std::int64_t t, double* shares) const {
-  const Flushing flushing;
+  const DenormalScope flushing(DenormalMode::flushing());
   const auto at = static_cast<std::size_t>(t);
   const double* const forward = forward_.data() + t * width();
   const double* const backward = backward_.data() + t * width();

@@ -1,4 +1,4 @@
-// core/ops/indexing/labels.h — checks the labels of ctc_loss.
+// core/ops/indexing/labels.h — checks the labels of ctc_loss and transducer_loss.
 #pragma once
 
 #include <string>
