@@ -2,7 +2,7 @@
 # namespaces. A unity build (scripts/train) compiles the files of a folder as one.
 #
 # Functions may share a name if their parameters differ. The scan reads the first line of a definition, as .clang-format
-# makes it. scripts/lint compiles the folders, which finds the rest.
+# makes it. CheckUnityBuild.cmake compiles the folders, which finds the rest.
 cmake_minimum_required(VERSION 3.25)
 
 # find_names(FILE OUT): the names that a file defines in anonymous namespaces; functions with the types of their parameters.

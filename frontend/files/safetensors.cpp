@@ -89,7 +89,10 @@ const Metadata& SafetensorsFile::metadata() const { return contents_->metadata()
 
 namespace {
 
-std::string quoted(std::string_view name) { return name.empty() ? "\"\"" : std::string(name); }
+/// Not `quoted`: a call with a std::string would find std::quoted, where <iomanip> is included.
+std::string name_or_quotes(std::string_view name) {
+  return name.empty() ? "\"\"" : std::string(name);
+}
 
 bool is_below(std::string_view name, std::string_view prefix) {
   return prefix.empty() || name == prefix ||
@@ -143,19 +146,19 @@ std::string differences(const SafetensorsHeader& header, const std::vector<std::
     const TensorType& type = like[i].type();
     if (!found[i]) {
       if (!options.allow_missing)
-        result.add(str("\n  ", quoted(names[i]), ": not in the file, ", type, " expected"));
+        result.add(str("\n  ", name_or_quotes(names[i]), ": not in the file, ", type, " expected"));
       continue;
     }
     if (!fits(*found[i], type))
-      result.add(str("\n  ", quoted(names[i]), ": ", print_in_file(*found[i]), " in the file, ",
-                     type, " expected",
+      result.add(str("\n  ", name_or_quotes(names[i]), ": ", print_in_file(*found[i]),
+                     " in the file, ", type, " expected",
                      is_transposed(*found[i], type) ? kTransposed : std::string_view{}));
     expected.insert(found[i]);
   }
   if (options.allow_extra) return result.text();
   for (const StoredTensor& stored : header.tensors)
     if (!expected.contains(&stored) && is_below(stored.name, options.prefix))
-      result.add(str("\n  ", quoted(stored.name), ": ", print_in_file(stored),
+      result.add(str("\n  ", name_or_quotes(stored.name), ": ", print_in_file(stored),
                      " in the file, not expected"));
   return result.text();
 }
@@ -195,12 +198,12 @@ void check_tensors(const char* what, const std::vector<std::string>& names,
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i];
     if (!tensor.is_defined())
-      throw ArgumentError(str(what, ": ", quoted(names[i]), " is an empty Tensor"));
+      throw ArgumentError(str(what, ": ", name_or_quotes(names[i]), " is an empty Tensor"));
     if (tensor.type().is_list())
-      throw ArgumentError(str(what, ": ", quoted(names[i]),
+      throw ArgumentError(str(what, ": ", name_or_quotes(names[i]),
                               " is a TensorArray, which the format does not know; stack it"));
     if (tensor.is_traced())
-      throw TraceError(str(what, ": the value of ", quoted(names[i]), ' ', tensor.type(),
+      throw TraceError(str(what, ": the value of ", name_or_quotes(names[i]), ' ', tensor.type(),
                            " is not known while tracing; return it from the traced function"));
   }
 }

@@ -19,7 +19,7 @@ namespace {
 /// The work of an element of logits, and of a state of a frame, in the unit of parallel_ranges().
 constexpr std::int64_t kCtcElementWork = 4, kCtcStateWork = 12;
 
-double log_add(double a, double b, double c) { return reel::log_add(reel::log_add(a, b), c); }
+double log_add_three(double a, double b, double c) { return log_add(log_add(a, b), c); }
 
 /// The states of one entry, and buffers of one thread.
 struct CtcPaths {
@@ -68,13 +68,13 @@ double ctc_forward_sums(const CtcPaths& paths, double* alpha, std::int64_t step)
     // Downwards, since `before` may be the same row.
     for (std::int64_t i = states - 1; i >= 2; --i)
       alpha[i] = (paths.skips[static_cast<std::size_t>(i)]
-                      ? log_add(before[i], before[i - 1], before[i - 2])
-                      : reel::log_add(before[i], before[i - 1])) +
+                      ? log_add_three(before[i], before[i - 1], before[i - 2])
+                      : log_add(before[i], before[i - 1])) +
                  log_p[i];
-    if (states > 1) alpha[1] = reel::log_add(before[1], before[0]) + log_p[1];
+    if (states > 1) alpha[1] = log_add(before[1], before[0]) + log_p[1];
     alpha[0] = before[0] + log_p[0];
   }
-  return states == 1 ? alpha[0] : reel::log_add(alpha[states - 1], alpha[states - 2]);
+  return states == 1 ? alpha[0] : log_add(alpha[states - 1], alpha[states - 2]);
 }
 
 /// Replaces β of a frame by β of the frame before it. arrivals: β + log p of this frame.
@@ -82,8 +82,8 @@ void step_back(const CtcPaths& paths, const std::vector<double>& arrivals, doubl
   for (std::int64_t i = 0; i < paths.states; ++i) {
     const auto at = static_cast<std::size_t>(i);
     double sum = arrivals[at];
-    if (i + 1 < paths.states) sum = reel::log_add(sum, arrivals[at + 1]);
-    if (i + 2 < paths.states && paths.skips[at + 2]) sum = reel::log_add(sum, arrivals[at + 2]);
+    if (i + 1 < paths.states) sum = log_add(sum, arrivals[at + 1]);
+    if (i + 2 < paths.states && paths.skips[at + 2]) sum = log_add(sum, arrivals[at + 2]);
     beta[i] = sum;
   }
 }
