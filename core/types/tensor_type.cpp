@@ -50,21 +50,23 @@ void check(const Dims& dims, DType dtype) {
 }
 
 /// Returns the number of elements; -1 if known only at run time. Bytes in memory are signed 64-bit
-/// integers throughout; a size that wrapped around would be allocated.
+/// integers throughout; a size that wrapped around would be allocated. The other sizes of an empty
+/// tensor are held to that, too, as steps and counts over some of its axes multiply them.
 std::int64_t count_elements(const Dims& dims, DType dtype) {
   std::int64_t numel = 1, bytes = 0;
-  bool is_too_large = false;
+  bool is_too_large = false, is_empty = false;
   for (const Dim& dim : dims)
     if (!dim.has_size()) return -1;
-  for (const Dim& dim : dims)
-    if (dim.raw_size() == 0) return 0;
-  for (const Dim& dim : dims)
-    is_too_large = is_too_large || __builtin_mul_overflow(numel, dim.raw_size(), &numel);
+  for (const Dim& dim : dims) {
+    is_empty = is_empty || dim.raw_size() == 0;
+    is_too_large = is_too_large ||
+                   __builtin_mul_overflow(numel, std::max<std::int64_t>(dim.raw_size(), 1), &numel);
+  }
   if (is_too_large ||
       __builtin_mul_overflow(numel, static_cast<std::int64_t>(size_of(dtype)), &bytes))
     throw ShapeError(str(name_of(dtype), dims,
                          ": too many elements; their bytes are more than 64 bits can count"));
-  return numel;
+  return is_empty ? 0 : numel;
 }
 
 }  // namespace

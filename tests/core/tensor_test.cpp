@@ -58,7 +58,10 @@ TEST(TensorTest, HasNoMoreElementsThanCanBeCounted) {
             "64 bits can count");
   EXPECT_THROW(TensorType(f64, {many, many >> 20}), ShapeError);  // 2^60 elements, 2^63 bytes
   EXPECT_EQ(TensorType(boolean, {many, many >> 20}).numel(), std::int64_t{1} << 60);
-  EXPECT_EQ(zeros({many, 0, many}).numel(), 0);
+  EXPECT_EQ(zeros({many, 0, many >> 20}).numel(), 0);
+  // Steps of axes multiply sizes of empty tensors too.
+  EXPECT_THROW(zeros({many, 0, many}), ShapeError);
+  EXPECT_THROW(zeros({0, many, many}), ShapeError);
 }
 
 TEST(TensorTest, APromiseHasATypeButNoValue) {
