@@ -82,6 +82,32 @@ TEST_F(ResizedPlansTest, StatesAndGradientsOfARaggedLoop) {
   for (const int rows : {1, 3, 12, 64}) expect_bits_of_new_plans(f, rows);
 }
 
+// The types of the body contain the longest length: each number of rows has a plan to resize.
+TEST_F(ResizedPlansTest, BodiesThatAttendToTheWholeBatch) {
+  const auto attended = [this](const Tensor& x, const Tensor& memory) {
+    const Dim time = memory.dim("time");
+    const auto body = [&](const Tensor& x_t, const Tensor& h) {
+      const Tensor query = rename(matmul(h, u, hidden), next, feature);
+      const Tensor weights = softmax(matmul(memory, query + x_t, feature), time);
+      const Tensor y = tanh(rename(matmul(memory, weights, time), feature, hidden) + h * 0.5);
+      return std::pair{y, y};
+    };
+    return scan(Scan{.spatial_dim = x.dim("time"),
+                     .initial = zeros({x.dim("batch"), hidden}),
+                     .xs = x,
+                     .body = body})
+        .ys;
+  };
+  const auto f = [&](const Tensor& x) {
+    const auto loss = [&](const std::pair<Tensor, Tensor>& of) -> Tensor {
+      return mean(square(attended(of.first, of.second)));
+    };
+    const auto [dx, dmemory] = grad(loss)(std::pair{x, x * 0.5});
+    return Tensors{mask_padding(attended(x, x)), mask_padding(dx), mask_padding(dmemory)};
+  };
+  for (const int rows : {3, 12, 33}) expect_bits_of_new_plans(f, rows);
+}
+
 TEST_F(ResizedPlansTest, LoopsInChunks) {
   const auto f = [this](const Tensor& x) {
     const auto [dx, du] = gradients(x);

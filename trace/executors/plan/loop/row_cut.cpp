@@ -283,6 +283,7 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   const PlannedTypes planned = plan_types(body, types, attrs.body.env());
   const std::int64_t work = work_of(body, planned);
   cut.blocks = blocks_of(rows->size(), work, ends, passes);
+  cut.work_of_row = work / rows->size();
   if (cut.blocks.size() == 1 && !ends) {
     const std::int64_t least = passes.block_rows ? passes.block_rows : kRows;
     if (rows->size() < 2 * least)

@@ -1,6 +1,7 @@
 #include "reel/trace/executors/plan/row_blocks/loop_blocks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "reel/core/base/errors.h"
@@ -17,7 +18,10 @@ void LoopBlocks::make(const PlannedLoop& whole) {
   if (cut_) {
     const std::uint64_t kept = binding_++;  // another number, also if memory runs out
     const bool is_same_body = find_body(before), are_same_dims = find_dims();
-    if (is_same_body && are_same_dims) binding_ = kept;
+    if (is_same_body && are_same_dims)
+      binding_ = kept;
+    else
+      runs_ = 0;
   }
   blocks_.resize(cut_ ? cut_->blocks.size() : 0);
   for (std::size_t number = 0; number < blocks_.size(); ++number)
@@ -71,7 +75,10 @@ bool are_like_in_blocks(const TensorType& a, const RowCut& cut_of_a, const Tenso
 bool LoopBlocks::find_body(const std::optional<RowCut>& before) {
   const GraphRef& whole = whole_->loop().body.graph;
   bool is_same = before && body_.whole == whole && body_.axes == cut_->axes;
-  if (!is_same) body_ = {whole, cut_->axes, body_on_rows(*whole, cut_->axes), {}, {}};
+  if (!is_same) {
+    body_ = {whole, cut_->axes, body_on_rows(*whole, cut_->axes), {}, {}};
+    batches_.clear();
+  }
   body_.loop = on_body(whole_->loop(), body_.row_body);
   std::vector<TensorType> types = whole_->input_types;
   for (const TensorType& type :
@@ -234,17 +241,39 @@ std::int64_t LoopBlocks::batch_count() const {
   return std::min(std::max(least, bytes / kCached), most);
 }
 
+ShrinkingBlock::PlanRows LoopBlocks::planner(std::size_t batch) {
+  // Profiles count the sizes of a batch as one: an iteration covers all rows that run in it.
+  return [this, batch](std::unique_ptr<PlannedLoop>& loop, std::int64_t rows) {
+    return plan(loop, rows, batch);
+  };
+}
+
 bool LoopBlocks::plan_batches() {
   const std::vector<std::int64_t> rows = rows_of_batches(cut_->dim.size(), batch_count());
   batches_.resize(rows.size());
   for (std::size_t b = 0; b < batches_.size(); ++b) {
-    // Profiles count the sizes of a batch as one: an iteration covers all rows that run in it.
-    const auto plan_rows = [&](std::unique_ptr<PlannedLoop>& loop, std::int64_t size) {
-      return plan(loop, size, b);
-    };
-    if (!batches_[b].try_plan(sizes_of_batch(rows[b], std::ssize(rows)), plan_rows)) return false;
+    const std::vector<std::int64_t> sizes = sizes_of_batch(rows[b], std::ssize(rows));
+    if (!batches_[b].is_planned(sizes) && !batches_[b].try_plan(sizes, planner(b))) return false;
   }
   return true;
+}
+
+namespace {
+
+/// Nanoseconds: for each op of a body to plan it again for other sizes, and to run it on a row; of
+/// a multiplication in a small product. Measured on the decoder of `scripts/bench stream`.
+constexpr double kPlanOfOp = 1500, kRowOfOp = 15, kMultiplication = 1.0 / 32;
+constexpr int kMaxRuns = 60;  ///< a price halved so often is none
+
+}  // namespace
+
+/// Returns the price of planning a block for the dims at hand, in iterations of one row. Each run
+/// with the same dims halves it: a plan that is used again and again pays at last.
+double LoopBlocks::price_of_plan(const PlannedLoop& block, std::int64_t rows) {
+  if (is_bound(block, block_dim_of(rows), cut_->changes_to(block_dim_of(rows), extents_))) return 0;
+  const auto ops = static_cast<double>(body_.loop.body.graph->records.size());
+  const double row = kRowOfOp * ops + kMultiplication * static_cast<double>(cut_->work_of_row);
+  return std::ldexp(kPlanOfOp * ops / row, -runs_);
 }
 
 void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
@@ -253,7 +282,7 @@ void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
   std::vector<OpInput> given(in.begin(), in.end());
   const Tensors lengths = body_.row_body.lengths(body_env(whole_->loop(), whole_->input_types));
   given.insert(given.end(), lengths.begin(), lengths.end());
-  if (runs_joined()) return run_batches(given, out);
+  if (runs_joined() && run_batches(given, out)) return;
   plan_all();
   const std::vector<BlockOfRows> blocks = cut_->rows_of_blocks(whole_->loop(), in);
   parallel_for(static_cast<int>(blocks.size()), [&](int i) {
@@ -271,15 +300,22 @@ void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
       if (of_block[i].is_defined()) add_to(sums[i], of_block[i]);
 }
 
-void LoopBlocks::run_batches(OpInputs in, std::span<Tensor> out) {
+bool LoopBlocks::run_batches(OpInputs in, std::span<Tensor> out) {
   // With several batches per thread, any of them may take the next one.
   const std::int64_t count = std::ssize(batches_);
   const std::vector<BlockOfRows> rows =
       cut_->batches(whole_->loop(), in, count, count < 2 * threads());
+  const auto price = [&](const PlannedLoop& loop, std::int64_t size) {
+    return price_of_plan(loop, size);
+  };
+  for (std::size_t b = 0; b < batches_.size(); ++b)
+    if (!batches_[b].choose_sizes(rows[b], planner(b), price)) return false;
+  runs_ = std::min(runs_ + 1, kMaxRuns);
   parallel_for(static_cast<int>(batches_.size()), [&](int i) {
     const auto b = static_cast<std::size_t>(i);
     batches_[b].run(whole_->loop(), *cut_, rows[b], in, out, i == 0);
   });
+  return true;
 }
 
 }  // namespace reel

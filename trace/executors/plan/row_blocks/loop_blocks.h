@@ -39,9 +39,13 @@ class LoopBlocks {
   /// Returns true if each thread runs one block or batch; these are planned at the first such run.
   bool runs_joined() const { return is_joined_ && joined_threads_ == threads(); }
   void plan_joined(OpInputs in);
+  /// Returns plan() for the sizes of a batch.
+  ShrinkingBlock::PlanRows planner(std::size_t batch);
   bool plan_batches();
+  double price_of_plan(const PlannedLoop& block, std::int64_t rows);
   std::int64_t batch_count() const;
-  void run_batches(OpInputs in, std::span<Tensor> out);
+  /// Returns false, and runs nothing, if planning fails.
+  bool run_batches(OpInputs in, std::span<Tensor> out);
   bool is_first_of_its_size(std::size_t block) const;
   /// Plans the blocks that make() left out, as they were not needed to see that a plan exists.
   void plan_all();
@@ -66,9 +70,11 @@ class LoopBlocks {
   std::vector<std::unique_ptr<PlannedLoop>> blocks_;  ///< the first of each size; null: not needed
   bool are_all_planned_ = false;
   std::uint64_t binding_ = 0;  ///< another number whenever blocks get other types than before
-  std::vector<Tensors> partial_sums_;    ///< by block; the first uses the outputs
-  JoinedBlocks joined_;                  ///< all rows, planned when first needed
-  std::vector<ShrinkingBlock> batches_;  ///< the same by thread, if rows finish one by one
+  int runs_ = 0;               ///< of batches since then
+  std::vector<Tensors> partial_sums_;  ///< by block; the first uses the outputs
+  JoinedBlocks joined_;                ///< all rows, planned when first needed
+  /// The same by thread, if rows finish one by one. A run plans the sizes that it uses.
+  std::vector<ShrinkingBlock> batches_;
   int joined_threads_ = 0;  ///< number of threads for which they were planned; 0: not yet
   bool in_order_ = false;   ///< batches were planned for rows in the order of their lengths
   bool is_joined_ = false;  ///< that succeeded

@@ -54,28 +54,74 @@ class Carried {
 }  // namespace
 
 bool ShrinkingBlock::try_plan(const std::vector<std::int64_t>& sizes, const PlanRows& plan) {
+  are_planned_ = false;
   sizes_.resize(sizes.size());
   for (std::size_t size = 0; size < sizes.size(); ++size) {
     sizes_[size].rows = static_cast<std::size_t>(sizes[size]);
     if (!plan(sizes_[size].loop, sizes[size])) return false;
   }
-  return true;
+  return are_planned_ = true;
 }
 
-/// Returns the number of iterations of the longest row that the next smaller size has not.
-std::int64_t ShrinkingBlock::end_of(const BlockOfRows& batch, std::size_t size) const {
-  return batch.lengths[size ? sizes_[size - 1].rows : 0];
+bool ShrinkingBlock::is_planned(const std::vector<std::int64_t>& sizes) const {
+  return are_planned_ && std::ranges::equal(sizes_, sizes, {}, [](const Size& size) {
+           return static_cast<std::int64_t>(size.rows);
+         });
+}
+
+bool ShrinkingBlock::choose_sizes(const BlockOfRows& batch, const PlanRows& plan,
+                                  const PriceOfPlan& price) {
+  const auto try_plan_again = [&](Size& size) {
+    return plan(size.loop, static_cast<std::int64_t>(size.rows));
+  };
+  for (Size& size : sizes_) size.is_used = false;
+  for (const std::size_t size : cheapest_sizes(batch, price))
+    sizes_[size].is_used = try_plan_again(sizes_[size]);
+  return sizes_.back().is_used;
+}
+
+/// Returns the sizes, one of them the largest, for which iterations of rows and prices of plans
+/// add up to the least.
+std::vector<std::size_t> ShrinkingBlock::cheapest_sizes(const BlockOfRows& batch,
+                                                        const PriceOfPlan& price) const {
+  const std::size_t count = sizes_.size();
+  // Positions at which a size begins if it is used: the rows that it lacks have finished.
+  std::vector<std::int64_t> begins(count, 0);
+  for (std::size_t size = 0; size + 1 < count; ++size)
+    begins[size] = batch.lengths[sizes_[size].rows];
+  // The least price of all iterations from there on, and the next smaller size for it.
+  std::vector<double> least(count);
+  std::vector<std::size_t> next(count);
+  for (std::size_t size = 0; size < count; ++size) {
+    const auto rows = static_cast<double>(sizes_[size].rows);
+    least[size] = rows * static_cast<double>(batch.lengths[0] - begins[size]);
+    next[size] = size;
+    for (std::size_t smaller = 0; smaller < size; ++smaller) {
+      const double both =
+          least[smaller] + rows * static_cast<double>(begins[smaller] - begins[size]);
+      if (both >= least[size]) continue;
+      least[size] = both;
+      next[size] = smaller;
+    }
+    least[size] += price(*sizes_[size].loop, static_cast<std::int64_t>(sizes_[size].rows));
+  }
+  std::vector<std::size_t> result{count - 1};
+  while (next[result.back()] != result.back()) result.push_back(next[result.back()]);
+  return result;
 }
 
 std::vector<ShrinkingBlock::Phase> ShrinkingBlock::phases(const BlockOfRows& batch,
                                                           bool is_reverse) const {
   std::vector<Phase> result;
-  std::int64_t begin = 0;
-  for (std::size_t size = sizes_.size(); size-- > 0;) {
-    const std::int64_t end = end_of(batch, size);
-    if (end > begin || (size == 0 && result.empty())) result.push_back({size, begin, end});
-    begin = end;
+  std::int64_t end = batch.lengths[0];
+  for (std::size_t size = 0; size < sizes_.size(); ++size) {
+    if (!sizes_[size].is_used) continue;
+    const bool is_largest = size + 1 == sizes_.size();
+    const std::int64_t begin = is_largest ? 0 : batch.lengths[sizes_[size].rows];
+    if (end > begin || (is_largest && result.empty())) result.push_back({size, begin, end});
+    end = begin;
   }
+  std::reverse(result.begin(), result.end());
   if (is_reverse) std::reverse(result.begin(), result.end());
   return result;
 }

@@ -20,14 +20,22 @@ class ShrinkingBlock {
   /// Plans the loop for `rows` rows. loop: null, or planned for other dims. Returns false if it
   /// cannot be planned.
   using PlanRows = std::function<bool(std::unique_ptr<PlannedLoop>& loop, std::int64_t rows)>;
-  /// Plans the loop for the sizes of a batch, in increasing order. May be called again for other
-  /// dims. Returns false if planning fails.
+  /// Returns the price of planning a loop for `rows` rows and the dims at hand, in iterations of
+  /// one row; 0 if it is planned for them.
+  using PriceOfPlan = std::function<double(const PlannedLoop& loop, std::int64_t rows)>;
+  /// Plans the loop for the sizes of a batch, in increasing order. Returns false if planning fails.
   bool try_plan(const std::vector<std::int64_t>& sizes, const PlanRows& plan);
+  /// True if try_plan() succeeded for these sizes.
+  bool is_planned(const std::vector<std::int64_t>& sizes) const;
+  /// Chooses the sizes with which run() runs the rows of `batch`: a size that few iterations would
+  /// use is not planned again for other dims, and its rows run with more rows. Returns false if
+  /// planning the size of all rows fails. Requires try_plan().
+  bool choose_sizes(const BlockOfRows& batch, const PlanRows& plan, const PriceOfPlan& price);
   /// Returns the loop planned for all rows of the batch. Requires try_plan().
   const PlannedLoop& largest() const { return *sizes_.back().loop; }
   /// whole: the loop's attributes. batch: its rows, in the order of their lengths. in, out: of the
   /// op. is_first: this batch has the longest row of all, and writes the outputs without rows.
-  /// Requires defined outputs.
+  /// Requires defined outputs, and choose_sizes() for this batch.
   void run(const LoopAttrs& whole, const RowCut& cut, const BlockOfRows& batch, OpInputs in,
            std::span<Tensor> out, bool is_first);
   std::int64_t held_bytes() const;
@@ -37,16 +45,18 @@ class ShrinkingBlock {
   struct Size {
     std::size_t rows = 0;
     std::unique_ptr<PlannedLoop> loop;
+    bool is_used = true;  ///< by the run at hand
   };
   /// Consecutive iterations in which the same rows run.
   struct Phase {
     std::size_t size;
     std::int64_t begin, end;  ///< positions
   };
-  std::int64_t end_of(const BlockOfRows& batch, std::size_t size) const;
+  std::vector<std::size_t> cheapest_sizes(const BlockOfRows& batch, const PriceOfPlan& price) const;
   std::vector<Phase> phases(const BlockOfRows& batch, bool is_reverse) const;
 
-  std::vector<Size> sizes_;  ///< in increasing order
+  std::vector<Size> sizes_;   ///< in increasing order
+  bool are_planned_ = false;  ///< try_plan() succeeded
 };
 
 }  // namespace reel
