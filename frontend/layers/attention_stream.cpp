@@ -41,16 +41,6 @@ Tensor product(const Tensor& a, const Tensor& b, const Dims& dims) {
 
 }  // namespace
 
-Dims without(Dims dims, const Dims& others) {
-  std::erase_if(dims, [&](const Dim& dim) { return contains(others, dim); });
-  return dims;
-}
-Dims with_more(Dims dims, const Dims& more) {
-  for (const Dim& dim : more)
-    if (!contains(dims, dim)) dims.push_back(dim);
-  return dims;
-}
-
 Dim twin(const Dim& dim) {
   return dim.has_size() && !dim.is_ragged() ? Dim(dim.name(), dim.size())
                                             : Dim(dim.name(), dim.lengths());

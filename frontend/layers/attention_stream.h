@@ -8,13 +8,9 @@
 #include "reel/core/types/tensor.h"
 #include "reel/frontend/layers/attention.h"
 #include "reel/frontend/loops/loop_leaves.h"
+#include "reel/frontend/tree/dim_lists.h"
 
 namespace reel {
-
-/// Returns dims with further ones behind them, each once.
-Dims with_more(Dims dims, const Dims& more);
-/// Returns dims without others.
-Dims without(Dims dims, const Dims& others);
 
 /// Returns a new dim of the size and name of another.
 Dim twin(const Dim& dim);

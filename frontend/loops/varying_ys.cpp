@@ -9,6 +9,7 @@
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/slice.h"
+#include "reel/frontend/tree/dim_lists.h"
 
 namespace reel {
 
@@ -35,20 +36,13 @@ bool is_varying(const VaryingY& varying, int axis) {
   return std::find(varying.axes.begin(), varying.axes.end(), axis) != varying.axes.end();
 }
 
-/// Returns `first`, then the dims of `more` that it lacks.
-Dims joined(Dims first, const Dims& more) {
-  for (const Dim& dim : more)
-    if (!contains(first, dim)) first.push_back(dim);
-  return first;
-}
-
 }  // namespace
 
 Dims varying_length_dims(const Dims& entry_dims, const Dims& of_y, const Dims& of_lengths) {
   Dims result;
   for (const Dim& dim : entry_dims)
     if (contains(of_y, dim)) result.push_back(dim);
-  return joined(std::move(result), of_lengths);
+  return with_more(std::move(result), of_lengths);
 }
 
 void check_varying(const ScanPlan& plan, const TensorType& y, const VaryingY& varying) {
@@ -113,7 +107,7 @@ Tensor stack_varying(const ScanPlan& plan, const Tensors& ys, const Tensors& run
       each.resize(steps);
       for (Tensor& length : each)
         if (!length.is_defined()) length = zeros(over, i32);
-      if (each.empty()) return zeros(joined({time}, over), i32);
+      if (each.empty()) return zeros(with_more({time}, over), i32);
       return stack(each, time);
     });
     whole[static_cast<std::size_t>(axis)] = Dim(like.name(), lengths);
@@ -126,8 +120,9 @@ Tensor stack_varying(const ScanPlan& plan, const Tensors& ys, const Tensors& run
   terms.resize(steps);
   for (Tensor& term : terms)
     if (!term.is_defined()) term = zeros(first.with(fixed));
-  const Tensor all = terms.empty() ? zeros(first.with(joined({time}, fixed))) : stack(terms, time);
-  return resized(all, joined({time}, whole));
+  const Tensor all =
+      terms.empty() ? zeros(first.with(with_more({time}, fixed))) : stack(terms, time);
+  return resized(all, with_more({time}, whole));
 }
 
 // ---- Traces -------------------------------------------------------------------------------------
@@ -138,7 +133,7 @@ Tensors body_terms(const Tensor& y, const VaryingY& varying, const Dims& entry_d
     const Dim& dim = y.dims()[static_cast<std::size_t>(axis)];
     if (is_varying(varying, axis))
       result.push_back(computed_plainly(
-          [&] { return expand(dim.lengths(), joined(entry_dims, dim.length_dims())); }));
+          [&] { return expand(dim.lengths(), with_more(entry_dims, dim.length_dims())); }));
     if (!dim.has_size())
       result.push_back(
           computed_plainly([&] { return expand(cast(extent_of(dim), i32), entry_dims); }));

@@ -6,6 +6,7 @@
 #include "reel/core/ops.h"
 #include "reel/frontend/loops/scan.h"
 #include "reel/frontend/losses/ctc_lattice.h"
+#include "reel/frontend/tree/dim_lists.h"
 
 namespace reel {
 namespace {
@@ -67,8 +68,7 @@ CtcAlignment ctc_alignment(const Tensor& logits, const Tensor& labels, const Ctc
   const Tensor total = where(has_no_labels, scores.start, maximum(at_label, at_blank));
   const Tensor is_possible = total > kNeverBound;
 
-  Dims with_labels = lattice.entries();
-  with_labels.push_back(dims.label_time);
+  const Dims with_labels = with_more(lattice.entries(), {dims.label_time});
   const Tensor all_places = expand(range(dims.label_time), with_labels);
   // A sum, since an index into no labels would be an error.
   const auto at_place = [&](const Tensor& x, const Tensor& place) {
@@ -96,9 +96,7 @@ CtcAlignment ctc_alignment(const Tensor& logits, const Tensor& labels, const Ctc
            .body = backward,
            .reverse = true,
            .name = "ctc_alignment"});
-  Dims frames;
-  for (const Dim& dim : logits.dims())
-    if (!(dim == dims.vocab)) frames.push_back(dim);
+  const Dims frames = without(logits.dims(), {dims.vocab});
   return {transpose(path.ys.symbol, frames), transpose(path.ys.place, frames), path.state.durations,
           where(is_possible, total, -std::numeric_limits<double>::infinity())};
 }

@@ -10,6 +10,7 @@
 #include "reel/frontend/loops/scan.h"
 #include "reel/frontend/losses/alignment_scans.h"
 #include "reel/frontend/losses/ctc_lattice.h"
+#include "reel/frontend/tree/dim_lists.h"
 
 namespace reel {
 namespace {
@@ -90,9 +91,7 @@ class PrefixBeamSearch {
     const Tensor is_label =
         symbols != blank_ && expand(is_there, symbols.dims()) && in_time(symbols.dims());
     const Tensor packed = pack(symbols, is_label, {dims_.time});
-    Dims order = rows_;
-    for (const Dim& dim : packed.dims())
-      if (!contains(rows_, dim)) order.push_back(dim);
+    const Dims order = with_more(rows_, packed.dims());
     const Dim labels("labels", packed.dim("packed").lengths());
     return {rename(transpose(packed, order), order.back(), labels), or_missing(log_p + last.rank),
             or_missing(log_p)};
@@ -104,12 +103,7 @@ class PrefixBeamSearch {
     return expand(range(dims_.time), dims) < cast(dims_.time.lengths(), i32);
   }
   Tensor over(const Dims& dims, double value) const { return full(dims, value, log_p_.dtype()); }
-  Tensor over_rows(const Tensor& x) const {
-    Dims dims = rows_;
-    for (const Dim& dim : x.dims())
-      if (!contains(rows_, dim)) dims.push_back(dim);
-    return expand(x, dims);
-  }
+  Tensor over_rows(const Tensor& x) const { return expand(x, with_more(rows_, x.dims())); }
 
   /// Calls the scorer with the last labels, and stores its results.
   void score(Hypotheses& at) const {
@@ -152,8 +146,7 @@ class PrefixBeamSearch {
                        Tensor& longer) const {
     const Tensor p_last = gather(frame, at.last, dims_.vocab);
     const auto other = [&](const Tensor& x) { return rename(x, dims_.beam, other_); };
-    Dims pairs = rows_;
-    pairs.push_back(other_);
+    const Dims pairs = with_more(rows_, {other_});
     const auto has_parent = [&](const Tensor& parent, const Tensor& prefix) {
       return expand(parent, pairs) == expand(other(prefix), pairs);
     };
@@ -167,8 +160,7 @@ class PrefixBeamSearch {
         where(repeats, expand(other(at.by_blank), pairs), expand(other(total), pairs)) +
         expand(p_last, pairs);
     const Tensor merged = maximum(logsumexp(where(is_parent, from, kNever), other_), kNever);
-    Dims all = pairs;
-    all.push_back(dims_.vocab);
+    const Dims all = with_more(pairs, {dims_.vocab});
     const Tensor taken =
         any(expand(is_parent, all) && expand(at.last, all) == expand(range(dims_.vocab), all),
             dims_.beam);

@@ -6,23 +6,10 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/labels.h"
 #include "reel/core/types/dim_expression.h"
+#include "reel/frontend/tree/dim_lists.h"
 
 namespace reel {
 namespace {
-
-bool same_dims(const Dims& a, const Dims& b) {
-  if (a.size() != b.size()) return false;
-  for (const Dim& dim : a)
-    if (!contains(b, dim)) return false;
-  return true;
-}
-
-Dims without(const Dims& dims, const Dim& one, const Dim& other) {
-  Dims result;
-  for (const Dim& dim : dims)
-    if (!(dim == one) && !(dim == other)) result.push_back(dim);
-  return result;
-}
 
 /// Returns true if arithmetic on `source`, such as time / 4, made the dim.
 bool is_computed_from(const Dim& dim, const Dim& source) {
@@ -51,8 +38,8 @@ void check_ctc_arguments(const std::string& function, const TensorType& logits,
   const bool fits = contains(logits.dims(), dims.time) && contains(logits.dims(), dims.vocab) &&
                     contains(labels.dims(), dims.label_time) && labels.is_named() &&
                     !contains(logits.dims(), dims.label_time) &&
-                    same_dims(without(logits.dims(), dims.time, dims.vocab),
-                              without(labels.dims(), dims.label_time, dims.label_time));
+                    have_same_dims(without(logits.dims(), {dims.time, dims.vocab}),
+                                   without(labels.dims(), {dims.label_time}));
   if (!fits && !contains(logits.dims(), dims.time))
     if (const Dim* computed = computed_from(logits.dims(), dims.time))
       throw ShapeError(
@@ -96,7 +83,7 @@ CtcLattice::CtcLattice(const std::string& function, const Tensor& logits, const 
 CtcLattice::CtcLattice(const Tensor& logits, const Tensor& labels, const CtcDims& dims,
                        const Tensor& counts, std::int64_t blank)
     : dims_(dims),
-      entries_(without(logits.dims(), dims.time, dims.vocab)),
+      entries_(without(logits.dims(), {dims.time, dims.vocab})),
       labels_(labels),
       blank_(scalar(blank, labels.dtype())) {
   const Tensor place = range(dims.label_time);

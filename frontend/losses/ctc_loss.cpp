@@ -10,30 +10,24 @@
 #include "reel/core/types/mode.h"
 #include "reel/frontend/losses/alignment_scans.h"
 #include "reel/frontend/losses/ctc_lattice.h"
+#include "reel/frontend/tree/dim_lists.h"
 
 namespace reel {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-Dims joined(Dims dims, const Dims& more) {
-  dims.insert(dims.end(), more.begin(), more.end());
-  return dims;
-}
-
 /// function: the public function, for errors.
 Tensor log_likelihood(const std::string& function, const Tensor& logits, const Tensor& labels,
                       const CtcDims& given, const CtcOptions& options) {
   const CtcDims dims{canonical(given.time), canonical(given.label_time), canonical(given.vocab)};
   check_ctc_arguments(function, logits.type(), labels.type(), dims, options.blank);
-  Dims entries;
-  for (const Dim& dim : logits.dims())
-    if (!(dim == dims.time) && !(dim == dims.vocab)) entries.push_back(dim);
+  const Dims entries = without(logits.dims(), {dims.time, dims.vocab});
   const Tensor symbols = cast(checked_labels(function, labels, dims.vocab, options.blank), i32);
   const auto lengths = [&](const Dim& dim) { return expand(cast(dim.lengths(), i32), entries); };
   const Tensor frames = lengths(dims.time), counts = lengths(dims.label_time);
-  const Tensor ordered = transpose(logits, joined(entries, {dims.time, dims.vocab}));
-  const Tensor by_place = transpose(symbols, joined(entries, {dims.label_time}));
+  const Tensor ordered = transpose(logits, with_more(entries, {dims.time, dims.vocab}));
+  const Tensor by_place = transpose(symbols, with_more(entries, {dims.label_time}));
   if (AlignmentOpsOff::holds())
     return ctc_by_scan(ordered, by_place, frames, counts, options.blank);
   return bind_all(ctc_op, {ordered, by_place, frames, counts},

@@ -14,6 +14,7 @@
 #include "reel/frontend/data/ragged.h"
 #include "reel/frontend/loops/associative_scan.h"
 #include "reel/frontend/loops/scan.h"
+#include "reel/frontend/tree/dim_lists.h"
 
 namespace reel {
 namespace {
@@ -48,9 +49,7 @@ Tensor distance(std::string_view function, const Tensor& hypotheses, const Tenso
   check_defined(function, references);
   check_arguments(function, hypotheses.type(), references.type(), dims);
   const Dim& time = dims.time;
-  Dims entries;
-  for (const Dim& dim : hypotheses.dims())
-    if (!(dim == time)) entries.push_back(dim);
+  const Dims entries = without(hypotheses.dims(), {time});
   const Tensor symbols = mask_padding(hypotheses);
   const Tensor place = expand(range(time), symbols.dims());
   const Tensor is_first = place == 0, before = maximum(range(time) - 1, 0);

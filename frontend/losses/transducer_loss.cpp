@@ -13,30 +13,12 @@
 #include "reel/core/ops/indexing/labels.h"
 #include "reel/core/types/mode.h"
 #include "reel/frontend/losses/alignment_scans.h"
+#include "reel/frontend/tree/dim_lists.h"
 
 namespace reel {
 namespace {
 
 constexpr double kImpossible = -std::numeric_limits<double>::infinity();
-
-bool has_same_dims(const Dims& a, const Dims& b) {
-  if (a.size() != b.size()) return false;
-  for (const Dim& dim : a)
-    if (!contains(b, dim)) return false;
-  return true;
-}
-
-Dims without(const Dims& dims, const Dims& some) {
-  Dims result;
-  for (const Dim& dim : dims)
-    if (!contains(some, dim)) result.push_back(dim);
-  return result;
-}
-
-Dims followed_by(Dims dims, const Dims& more) {
-  dims.insert(dims.end(), more.begin(), more.end());
-  return dims;
-}
 
 void check_arguments(const std::string& function, const Tensor& logits, const Tensor& labels,
                      const TransducerDims& dims, std::int64_t blank) {
@@ -52,8 +34,8 @@ void check_arguments(const std::string& function, const Tensor& logits, const Te
   const bool fits = contains(of_logits, dims.time) && contains(of_logits, dims.prefix) &&
                     contains(of_logits, dims.vocab) && contains(of_labels, dims.label_time) &&
                     labels.type().is_named() && !contains(of_logits, dims.label_time) &&
-                    has_same_dims(without(of_logits, {dims.time, dims.prefix, dims.vocab}),
-                                  without(of_labels, {dims.label_time}));
+                    have_same_dims(without(of_logits, {dims.time, dims.prefix, dims.vocab}),
+                                   without(of_labels, {dims.label_time}));
   if (!fits)
     throw ShapeError(str(function, ": logits must have named dims [..., ", dims.time, ',',
                          dims.prefix, ',', dims.vocab, "], and labels the same but with ",
@@ -71,14 +53,14 @@ void check_arguments(const std::string& function, const Tensor& logits, const Te
 /// Returns labels over prefix, behind the dims of entries. The last ones have no meaning.
 Tensor labels_by_prefix(const std::string& function, const Tensor& labels, const Dims& entries,
                         const TransducerDims& dims, const Tensor& counts) {
-  const Tensor ordered = transpose(cast(labels, i32), followed_by(entries, {dims.label_time}));
+  const Tensor ordered = transpose(cast(labels, i32), with_more(entries, {dims.label_time}));
   const Dim longer = dims.label_time + 1;
   const Tensor padded = pad(ordered, dims.label_time, 0, 1, 0, longer);
   if (dims.prefix == longer) return padded;
   const Tensor prefixes = expand(cast(dims.prefix.lengths(), i32), entries);
   const Tensor reaches = assert_that(
       prefixes > counts, str(function, ": prefix has more elements than labels"), prefixes, counts);
-  return where(expand(reaches, followed_by(entries, {dims.prefix})),
+  return where(expand(reaches, with_more(entries, {dims.prefix})),
                rename(padded, longer, dims.prefix), 0);
 }
 
@@ -92,7 +74,7 @@ Tensor log_likelihood(const std::string& function, const Tensor& logits, const T
   const auto lengths = [&](const Dim& dim) { return expand(cast(dim.lengths(), i32), entries); };
   const Tensor counts = lengths(dims.label_time);
   const Tensor frames = lengths(dims.time);
-  const Tensor ordered = transpose(logits, followed_by(entries, inner));
+  const Tensor ordered = transpose(logits, with_more(entries, inner));
   const Tensor symbols = labels_by_prefix(
       function, checked_labels(function, labels, dims.vocab, blank), entries, dims, counts);
   if (AlignmentOpsOff::holds()) return transducer_by_scan(ordered, symbols, frames, counts, blank);
