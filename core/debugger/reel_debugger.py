@@ -113,6 +113,10 @@ class Reader:
                   for node in nodes[1:]]
         if operation == CEIL:
             return "ceildiv(%s,%d)" % (texts[0], number)
+        if operation == QUOTIENT and len(nodes) == 1:
+            return "%s/Dim(%d)" % (texts[0], number)
+        if operation == QUOTIENT and number != 1:
+            return "%s/(%s*%d)" % (texts[0], self.operand_text(nodes[1], PRODUCT, depth), number)
         sign = {SUM: "+", DIFFERENCE: "-", PRODUCT: "*", QUOTIENT: "/", FLOOR: "/"}.get(operation, "?")
         neutral = {SUM: 0, PRODUCT: 1, QUOTIENT: 1}.get(operation)
         if number != neutral and not (operation == DIFFERENCE and len(nodes) > 1):

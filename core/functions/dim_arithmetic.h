@@ -43,7 +43,8 @@ Dim operator-(const Dim& a, const Dim& b);
 Dim operator*(const Dim& a, const Dim& b);
 /// Returns the dim with the quotient of both lengths, which must be a whole number; 0 / 0 is 0.
 /// Requires lengths as a sum does. Throws ArgumentError if a length of a is no multiple of b's, in
-/// a trace when it runs, and if a is a plain size and b is not. To round, divide by a number.
+/// a trace when it runs, and if a is a plain size and b is not. To round, divide by a number:
+/// time / 2 rounds; time / Dim(2) does not, and prints as it is written.
 Dim operator/(const Dim& a, const Dim& b);
 /// Divides and rounds up: the number of groups of n; the last group may be smaller. Throws
 /// ArgumentError unless n is positive.

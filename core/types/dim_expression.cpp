@@ -42,8 +42,11 @@ std::string text_of(const DimExpression& expression) {
       for (std::size_t i = 1; i < operands.size(); ++i) text += '*' + text_of_second(operands[i]);
       return n == 1 ? text : str(text, '*', n);
     case DimOperation::quotient:
-      if (is_pair) text += '/' + text_of_second(operands[1]);
-      return n == 1 ? text : str(text, '/', n);
+      // As code that does not round: time / 2 does.
+      if (!is_pair) return str(text, "/Dim(", n, ')');
+      return n == 1 ? str(text, '/', text_of_second(operands[1]))
+                    : str(text, "/(", text_of_operand(operands[1], DimOperation::product), '*', n,
+                          ')');
     case DimOperation::floor:
       return str(text, '/', n);
     default:

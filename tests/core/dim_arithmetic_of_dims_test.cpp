@@ -21,7 +21,7 @@ TEST(DimTest, ArithmeticOfTwoPlainSizesGivesPlainSizes) {
   EXPECT_EQ(Dim(6) / Dim(3), Dim(2));
   EXPECT_EQ(Dim(0) / Dim(0), Dim(0));
   EXPECT_EQ(message_of<ArgumentError>([] { Dim(7) / Dim(2); }),
-            "Dim 7 / 2: 7 is no multiple of 2; to round, divide by a number");
+            "Dim 7 / Dim 2: 7 is no multiple of 2; to round, divide by a number");
 }
 
 TEST_P(DimPairsTest, LengthsAreComputed) {
@@ -95,8 +95,14 @@ TEST_P(DimPairsTest, ADimPrintsAsItsExpressionUnderItsFirstOperandsName) {
     EXPECT_EQ(str((width - heads) * 2), "(width-heads)*2=18");
     EXPECT_EQ(str(width * heads * 2), "width*heads*2=72");
     EXPECT_EQ(str(width / heads), "width/heads=4");
-    EXPECT_EQ(str(width / (heads * 2)), "width/heads/2=2");
+    EXPECT_EQ(str(width / (heads * 2)), "width/(heads*2)=2");
+    EXPECT_EQ(str(width / ((heads + 1) * 3)), "width/((heads+1)*3)=1");
     EXPECT_EQ(str((width + 3) / (heads + 2)), "(width+3)/(heads+2)=3");
+    EXPECT_EQ(str(width / Dim(4)), "width/Dim(4)=3");
+    EXPECT_EQ(str(width / 4), "width/4=3");  // rounds down
+    EXPECT_EQ(str(width / heads / 2), "width/heads/2=2");
+    EXPECT_EQ(str((width * heads) / (heads * 2)), "width/Dim(2)=6");
+    EXPECT_EQ(str(width / Dim(2) * 2), "width/Dim(2)*2=12");
     EXPECT_EQ(str(width - (width - heads)), "width-(width-heads)=3");
     EXPECT_EQ(str(heads * (width / heads)), "heads*(width/heads)=12");
     EXPECT_EQ(str(width - width), "width-width=0");
@@ -183,7 +189,7 @@ TEST_P(DimPairsTest, ErrorsNameBothSizes) {
   EXPECT_EQ(message_of<ArgumentError>([&] { width / Dim("five", 5); }),
             "Dim width/five: 12 is no multiple of 5; to round, divide by a number");
   EXPECT_EQ(message_of<ArgumentError>([&] { width / Dim(5); }),
-            "Dim width/5: 12 is no multiple of 5; to round, divide by a number");
+            "Dim width/Dim(5): 12 is no multiple of 5; to round, divide by a number");
   EXPECT_EQ(message_of<ArgumentError>([&] { Dim(5) - width; }),
             "Dim 5 - width=12: 5 is a plain size; give it a name, as in Dim(\"all\", 5)");
   EXPECT_EQ(message_of<ArgumentError>([&] { Dim(24) / width; }),

@@ -71,7 +71,12 @@ void computed() {
   //= less time-batch[batch=3], lengths i32[batch=3] [0 0 0]
   //= area (time+1)*width[batch=3], lengths i32[batch=3] [8 4 6]
   //= part (time+1)*6/(width+1)[batch=3], lengths i32[batch=3] [8 4 6]
-  stop(less, area, part);
+  const Dim even("even", tensor({4, 8, 12}, {batch}));
+  const Dim exact = even / Dim(2), rounded = even / 3, shared = even / (width * 2);
+  //= exact even/Dim(2)[batch=3], lengths i32[batch=3] [2 4 6]
+  //= rounded even/3[batch=3], lengths i32[batch=3] [1 2 4]
+  //= shared even/(width*2)[batch=3], lengths i32[batch=3] [1 2 3]
+  stop(less, area, part, exact, rounded, shared);
 }
 
 void arrays() {

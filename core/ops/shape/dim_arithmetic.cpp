@@ -422,8 +422,8 @@ Dim operator/(const Dim& a, const Dim& b) {
   if (!left.is_named() || (!right.is_named() && right.size() == 0)) {
     const std::int64_t by = right.size();
     if (by ? left.size() % by : 1)
-      throw ArgumentError(str("Dim ", left, " / ", right, ": ", left, " is no multiple of ", right,
-                              "; to round, divide by a number"));
+      throw ArgumentError(str("Dim ", left, " / Dim ", right, ": ", left, " is no multiple of ",
+                              right, "; to round, divide by a number"));
     return left.size() / by;
   }
   Terms from = factors_of(left), by = factors_of(right);
