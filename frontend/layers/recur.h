@@ -55,7 +55,7 @@ Recurred<typename Cell::State> recur(const Cell& cell, const Tensor& xs, const D
                                      const RecurOptions<typename Cell::State>& options = {}) {
   using State = typename Cell::State;
   detail::check_xs(xs, dim, cell.in_dim(), options.name);
-  auto body = [&](const Tensor& x, const State& state) { return cell(x, state); };
+  auto body = [&](const Tensor& x, State state) { return cell(x, std::move(state)); };
   // clang 14 does not deduce these.
   using Arguments = Scan<State, Tensor, None, None, decltype(body)>;
   auto scanned = scan(Arguments{

@@ -97,9 +97,9 @@ TreeLeaves fori_loop_leaves(const ForiSpec& spec) {
     loop.shape_invariants = spec.shape_invariants;
     loop.state_paths = spec.paths;
     loop.returned_paths = spec.returned_paths;
-    loop.body = [&](const TreeLeaves& i, const TreeLeaves& s) {
+    loop.body = [&](const TreeLeaves& i, TreeLeaves s) {
       ScanStep step;
-      step.state = spec.body(i[0].tensor, s);
+      step.state = spec.body(i[0].tensor, std::move(s));
       return step;
     };
     return scan_leaves(loop).state;
@@ -120,10 +120,12 @@ TreeLeaves fori_loop_leaves(const ForiSpec& spec) {
   };
   loop.state_paths = with_counter(spec.paths);
   loop.returned_paths = with_counter(spec.returned_paths);
-  loop.body = [&](const TreeLeaves&, const TreeLeaves& s) {
+  loop.body = [&](const TreeLeaves&, TreeLeaves s) {
+    const Tensor i = s[0].tensor;
+    s.erase(s.begin());
     ScanStep step;
-    step.state = spec.body(s[0].tensor, TreeLeaves(s.begin() + 1, s.end()));
-    step.state.insert(step.state.begin(), TreeLeaf::of(s[0].tensor + 1));
+    step.state = spec.body(i, std::move(s));
+    step.state.insert(step.state.begin(), TreeLeaf::of(i + 1));
     return step;
   };
   TreeLeaves last = scan_leaves(loop).state;

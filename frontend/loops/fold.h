@@ -36,7 +36,7 @@ struct ForiSpec {
   TreeLeaves initial;
   std::vector<std::optional<PartialShape>> shape_invariants;  ///< as in ScanSpec
   PathsFn paths, returned_paths;
-  std::function<TreeLeaves(const Tensor& i, const TreeLeaves& state)> body;
+  std::function<TreeLeaves(const Tensor& i, TreeLeaves state)> body;
 };
 TreeLeaves fori_loop_leaves(const ForiSpec& spec);
 
@@ -96,8 +96,11 @@ auto fold(F& f, const Xs& xs, const State& initial, const FoldOptions& options, 
   if constexpr (!can_be_folded<F&, Xs, S>()) {
     return as_state(initial);
   } else {
-    auto body = [&](const Xs& x, const S& state) {
-      return std::pair{None{}, as_state(f(state, x))};
+    auto body = [&](const Xs& x, S state) {
+      if constexpr (std::is_invocable_v<F&, S, const Xs&>)
+        return std::pair{None{}, as_state(f(std::move(state), x))};
+      else
+        return std::pair{None{}, as_state(f(std::as_const(state), x))};
     };
     using OfBody = Scan<State, Xs, None, None, decltype(body)>;  // clang 14 does not deduce them
     return scan_as(function_of(from_end), OfBody{.spatial_dim = options.spatial_dim,
@@ -151,9 +154,10 @@ typename detail::StateOf<Initial>::type fori_loop(const IterationCount& lower,
     const detail::TreeRef tree(start);
     const TreeLeaves first = flatten(start);
     std::vector<std::string> returned_paths;
-    const auto on_leaves = [&](const Tensor& i, const TreeLeaves& state) {
+    const auto on_leaves = [&](const Tensor& i, TreeLeaves leaves) {
+      State state = unflatten(start, std::move(leaves));
       return detail::flatten_returned(
-          detail::TreeRef(detail::as_state(body(i, unflatten(start, state)))), first,
+          detail::TreeRef(detail::as_state(detail::call_with_last(body, state, i))), first,
           returned_paths);
     };
     return unflatten(

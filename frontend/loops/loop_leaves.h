@@ -48,7 +48,7 @@ struct LoopCondition {
 struct WhileSpec {
   std::string name;
   std::function<LoopCondition(const TreeLeaves&)> cond;
-  std::function<TreeLeaves(const TreeLeaves&)> body;
+  std::function<TreeLeaves(TreeLeaves state)> body;
   TreeLeaves initial;
   PathsFn paths;
   PathsFn returned_paths;  ///< of the state that body returned, if its structure differs
@@ -82,10 +82,10 @@ struct ScanSpec {
   std::optional<std::vector<std::optional<TensorType>>> ys_types;
   PathsFn ys_paths;
   std::function<LoopCondition(const TreeLeaves& state)> cond;  ///< may be empty
-  std::function<ScanStep(const TreeLeaves& x, const TreeLeaves& state)> body;
+  /// The state is the body's own, so that ops may write to its memory.
+  std::function<ScanStep(const TreeLeaves& x, TreeLeaves state)> body;
   /// In place of body: a body that takes the index of x along the scanned dim.
-  std::function<ScanStep(const Tensor& index, const TreeLeaves& x, const TreeLeaves& state)>
-      indexed_body;
+  std::function<ScanStep(const Tensor& index, const TreeLeaves& x, TreeLeaves state)> indexed_body;
   std::optional<IterationCount> max_seq_len;
   bool return_tensor_arrays = false;
   bool is_reverse = false;

@@ -122,22 +122,31 @@ constexpr bool takes_index() {
   return scan_body_form<Body, X, State>() >= ScanBodyForm::index_x_state;
 }
 
+/// Calls body(first..., state), and moves the state if the body takes it by value: the body then
+/// holds the only reference to a tensor in it.
+template <class Body, class State, class... First>
+decltype(auto) call_with_last(const Body& body, State& state, const First&... first) {
+  if constexpr (std::is_invocable_v<const Body&, const First&..., State>)
+    return body(first..., std::move(state));
+  else
+    return body(first..., std::as_const(state));
+}
 /// Calls the body with the arguments of its form.
 template <class Body, class X, class State>
-decltype(auto) call_form(const Body& body, const Tensor& index, const X& x, const State& state) {
+decltype(auto) call_form(const Body& body, const Tensor& index, const X& x, State& state) {
   constexpr ScanBodyForm kForm = scan_body_form<Body, X, State>();
   if constexpr (kForm == ScanBodyForm::x)
     return body(x);
   else if constexpr (kForm == ScanBodyForm::x_and_state)
-    return body(x, state);
+    return call_with_last(body, state, x);
   else if constexpr (kForm == ScanBodyForm::state)
-    return body(state);
+    return call_with_last(body, state);
   else if constexpr (kForm == ScanBodyForm::index_x_state)
-    return body(index, x, state);
+    return call_with_last(body, state, index, x);
   else if constexpr (kForm == ScanBodyForm::index_x)
     return body(index, x);
   else
-    return body(index, state);
+    return call_with_last(body, state, index);
 }
 
 /// True if scan can call the body.
@@ -150,15 +159,14 @@ constexpr bool is_scan_body() {
                 "a Tensor");
   if constexpr (kIsBody)
     return returns_tree<decltype(call_form(std::declval<const Body&>(), Tensor(),
-                                           std::declval<const X&>(),
-                                           std::declval<const State&>()))>();
+                                           std::declval<const X&>(), std::declval<State&>()))>();
   else
     return false;
 }
 
 /// Returns the pair of y and the next state; None for each that the body does not return.
 template <class Body, class X, class State>
-auto call_scan_body(const Body& body, const Tensor& index, const X& x, const State& state) {
+auto call_scan_body(const Body& body, const Tensor& index, const X& x, State state) {
   if constexpr (is_none<State>) {
     auto y = call_form(body, index, x, state);
     if constexpr (IsInstance<std::decay_t<decltype(y)>, std::pair>::value) {
@@ -352,9 +360,9 @@ auto scan_from(const char* function, const Scan<State, Xs, Ys, Cond, Body, Array
       leaves.cond = [&](const TreeLeaves& s) {
         return call_scan_cond(spec.cond, unflatten(initial, s));
       };
-    const auto body = [&](const Tensor& index, const TreeLeaves& x, const TreeLeaves& s) {
+    const auto body = [&](const Tensor& index, const TreeLeaves& x, TreeLeaves s) {
       auto [y, next] =
-          call_scan_body(spec.body, index, unflatten(spec.xs, x), unflatten(initial, s));
+          call_scan_body(spec.body, index, unflatten(spec.xs, x), unflatten(initial, std::move(s)));
       last_y = y;
       if (!first_y) first_y = y;
       return ScanStep{flatten(y), flatten_returned(TreeRef(next), leaves.initial, returned_paths)};
@@ -362,7 +370,7 @@ auto scan_from(const char* function, const Scan<State, Xs, Ys, Cond, Body, Array
     if constexpr (takes_index<Body, Xs, S>())
       leaves.indexed_body = body;
     else
-      leaves.body = [&](const TreeLeaves& x, const TreeLeaves& s) { return body({}, x, s); };
+      leaves.body = [&](const TreeLeaves& x, TreeLeaves s) { return body({}, x, std::move(s)); };
     leaves.returned_paths = [&] { return returned_paths; };
     leaves.max_seq_len = spec.max_seq_len;
     leaves.return_tensor_arrays = Arrays::value;
@@ -411,6 +419,10 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
 ///
 /// Index: a body that takes it gets the position of x along the scanned dim, an i32 scalar; along a
 /// ragged dim in reverse, one for each entry. Without a dim it is the number of the iteration.
+///
+/// Memory of the state: if the body takes the state by value, it holds the only reference, also in
+/// eager mode: set_at(std::move(h), i, x, axis) then writes in place. A loop under a tape, and one
+/// with entries that have finished, holds further references.
 ///
 /// First step: if `initial` is a function, it is called once with the first slice of xs, and
 /// returns the state that the first iteration takes. With reverse this is the last slice of each

@@ -26,10 +26,10 @@ ScanResult scan_positions(const ScanSpec& spec, const Dim& dim) {
   inner.indexed_body = nullptr;
   inner.xs.push_back(TreeLeaf::of(range(dim)));
   inner.xs_paths = with_index(spec.xs_paths);
-  inner.body = [&](TreeLeaves x, const TreeLeaves& state) {
+  inner.body = [&](TreeLeaves x, TreeLeaves state) {
     const Tensor index = x.back().tensor;
     x.pop_back();
-    return spec.indexed_body(index, x, state);
+    return spec.indexed_body(index, x, std::move(state));
   };
   return scan_leaves(inner);
 }
@@ -45,7 +45,7 @@ ScanResult scan_counting(const ScanSpec& spec) {
   inner.body = [&](const TreeLeaves& x, TreeLeaves state) {
     const Tensor index = state.back().tensor;
     state.pop_back();
-    ScanStep step = spec.indexed_body(index, x, state);
+    ScanStep step = spec.indexed_body(index, x, std::move(state));
     step.state.push_back(TreeLeaf::of(index + 1));
     return step;
   };

@@ -83,6 +83,7 @@ class EagerScan {
     const std::uint64_t begin = next_block_id();
     const bool has_finished = running.is_defined() && !all_running(running);
     TreeLeaves x = spec_.xs, state = state_;
+    if (!running.is_defined() || (!has_finished && rule_.slots().empty())) drop_tensors(state_);
     if (spec_.truncate && trips_ && trips_ % spec_.truncate == 0) cut_gradients(state);
     std::size_t next = 0;
     for (TreeLeaf& leaf : x)
@@ -93,7 +94,7 @@ class EagerScan {
       if (running.is_defined()) printed.emplace(running, scalar(trips_, i64));
       std::optional<detail::RunningEntries> entries;
       if (has_finished && thread_mode.nan_checks) entries.emplace(Tensors{running});
-      result = in_iteration(trips_, plan_.what, [&] { return spec_.body(x, state); });
+      result = in_iteration(trips_, plan_.what, [&] { return spec_.body(x, std::move(state)); });
     };
     const auto check = [&] {
       after_iteration(trips_, plan_.what, [&] {
@@ -135,6 +136,11 @@ class EagerScan {
     ++trips_;
   }
 
+  /// Drops the references to a state that no entry keeps, so that the body's may be the only ones.
+  static void drop_tensors(TreeLeaves& state) {
+    for (TreeLeaf& leaf : state)
+      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = {};
+  }
   /// Makes the state a constant to gradients at the first iteration of a segment.
   static void cut_gradients(TreeLeaves& state) {
     for (TreeLeaf& leaf : state)

@@ -94,7 +94,7 @@ ScanResult scan_sliced_dims(const ScanSpec& spec, const ScanPlan& plan) {
   }
   const std::size_t own = spec.xs.size();
   std::size_t own_ys = 0;
-  inner.body = [&](const TreeLeaves& x, const TreeLeaves& state) {
+  inner.body = [&](const TreeLeaves& x, TreeLeaves state) {
     DimChanges slices, whole;
     TreeLeaves of_slices;
     std::size_t next = own;
@@ -110,7 +110,7 @@ ScanResult scan_sliced_dims(const ScanSpec& spec, const ScanPlan& plan) {
     TreeLeaves own_x(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(own));
     for (TreeLeaf& leaf : own_x)
       if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = changed(leaf.tensor, slices);
-    ScanStep step = spec.body(own_x, state);
+    ScanStep step = spec.body(own_x, std::move(state));
     own_ys = step.y.size();
     if (spec.return_tensor_arrays) return step;
     for (TreeLeaf& leaf : step.y) {

@@ -120,7 +120,7 @@ TreeLeaves run_eagerly(const WhileSpec& spec, const StateRule& rule,
       marks.begin_iteration(k);
       random.begin(k);
       const std::uint64_t begin = next_block_id();
-      TreeLeaves next = in_iteration(k, rule.what(), [&] { return spec.body(state); });
+      TreeLeaves next = in_iteration(k, rule.what(), [&] { return spec.body(std::move(state)); });
       next = after_iteration(k, rule.what(), [&] { return rule.checked(std::move(next)); });
       state = own_state(std::move(next), begin);
     }

@@ -50,6 +50,13 @@ template <class Fn, class... Ts>
 struct TakesMembers<Fn, std::tuple<Ts...>> : std::is_invocable<Fn&, const Ts&...> {};
 template <class Fn, class A, class B>
 struct TakesMembers<Fn, std::pair<A, B>> : std::is_invocable<Fn&, const A&, const B&> {};
+/// True if fn may be called with the members of a state that are moved.
+template <class Fn, class State>
+struct TakesMovedMembers : std::false_type {};
+template <class Fn, class... Ts>
+struct TakesMovedMembers<Fn, std::tuple<Ts...>> : std::is_invocable<Fn&, Ts...> {};
+template <class Fn, class A, class B>
+struct TakesMovedMembers<Fn, std::pair<A, B>> : std::is_invocable<Fn&, A, B> {};
 
 /// Calls fn with the state, or with the members of a tuple or pair as arguments if fn takes those.
 template <class Fn, class State>
@@ -58,6 +65,21 @@ decltype(auto) call_with_state(Fn& fn, const State& state) {
     return fn(state);
   } else {
     return std::apply(fn, state);
+  }
+}
+/// Moves the state, or its members, into fn if fn takes those by value: fn then holds the only
+/// references.
+template <class Fn, class State>
+decltype(auto) call_with_own_state(Fn& fn, State state) {
+  if constexpr (std::is_invocable_v<Fn&, const State&>) {
+    if constexpr (std::is_invocable_v<Fn&, State>)
+      return fn(std::move(state));
+    else
+      return fn(std::as_const(state));
+  } else if constexpr (TakesMovedMembers<Fn, State>::value) {
+    return std::apply(fn, std::move(state));
+  } else {
+    return std::apply(fn, std::as_const(state));
   }
 }
 
@@ -118,6 +140,8 @@ constexpr bool are_branches() {
 /// Dim of the state turns out to change) and become one node. The gradient of n iterations is a
 /// loop of n iterations.
 ///
+/// A body that takes the state, or its members, by value holds the only reference, as in scan.
+///
 /// Memory: reverse mode saves the residuals of each iteration, or those that `checkpoint` and
 /// `swap_memory` select. With either option, an eager tape records cond and body as a trace does,
 /// once per call of while_loop, and they must not read values. If an eager loop without these
@@ -140,10 +164,10 @@ typename detail::StateOf<Initial>::type while_loop(Cond&& cond, Body&& body, con
       return detail::as_condition(detail::call_with_state(cond, unflatten(start, s)));
     };
     std::vector<std::string> returned_paths;
-    spec.body = [&](const TreeLeaves& s) {
-      return detail::flatten_returned(
-          detail::TreeRef(detail::as_state(detail::call_with_state(body, unflatten(start, s)))),
-          spec.initial, returned_paths);
+    spec.body = [&](TreeLeaves s) {
+      return detail::flatten_returned(detail::TreeRef(detail::as_state(detail::call_with_own_state(
+                                          body, unflatten(start, std::move(s))))),
+                                      spec.initial, returned_paths);
     };
     using Returned = std::decay_t<decltype(detail::as_state(detail::call_with_state(body, start)))>;
     static_assert(std::is_same_v<Returned, State>,

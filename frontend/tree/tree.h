@@ -297,6 +297,12 @@ T unflatten(const T& like, const TreeLeaves& leaves) {
   detail::fill_tree(detail::TreeSlot(tree), leaves);
   return tree;
 }
+template <class T>
+T unflatten(const T& like, TreeLeaves&& leaves) {  // moves the tensors out of the leaves
+  T tree = like;
+  detail::fill_tree(detail::TreeSlot(tree), std::move(leaves));
+  return tree;
+}
 
 /// Returns the path of each leaf, in the order of flatten, under a common root: state.h.
 template <class T>
