@@ -20,15 +20,19 @@ namespace {
 
 namespace fft = reel_pocketfft::detail;
 
-constexpr std::size_t kPlans = 16;  // of each kind, as many as SciPy keeps
+constexpr std::size_t kMaxPlans = 16;  // of each kind, as many as SciPy keeps
+/// The sum of the sizes of kept plans: a plan has 8 to 100 bytes for each element. Making one takes
+/// a tenth of the time of a line of 2^20 elements, and as long as the line if the size is prime.
+constexpr std::int64_t kMaxKeptElements = std::int64_t{1} << 20;
 
-/// Returns the plan for a size: factors of it, and numbers of the unit circle. Keeps the last ones.
-/// Thread-safe.
+/// Returns the plan for a size: factors of it, and numbers of the unit circle. Keeps the last ones,
+/// except large ones. Thread-safe.
 template <class Plan>
 std::shared_ptr<const Plan> plan_for(std::int64_t size) {
   struct Kept {
     std::mutex mutex;
     std::list<std::pair<std::int64_t, std::shared_ptr<const Plan>>> plans;  // the latest first
+    std::int64_t elements = 0;                                              // of all plans
   };
   static Kept& kept = *new Kept;
   const auto find = [&] {
@@ -42,10 +46,15 @@ std::shared_ptr<const Plan> plan_for(std::int64_t size) {
     if (auto plan = find()) return plan;
   }
   auto made = std::make_shared<const Plan>(static_cast<std::size_t>(size));
+  if (size > kMaxKeptElements) return made;
   const std::lock_guard lock(kept.mutex);
   if (auto plan = find()) return plan;
   kept.plans.emplace_front(size, made);
-  if (kept.plans.size() > kPlans) kept.plans.pop_back();
+  kept.elements += size;
+  while (kept.plans.size() > kMaxPlans || kept.elements > kMaxKeptElements) {
+    kept.elements -= kept.plans.back().first;
+    kept.plans.pop_back();
+  }
   return made;
 }
 

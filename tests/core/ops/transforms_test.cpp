@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <complex>
+#include <cstdlib>
 #include <limits>
 #include <numbers>
 #include <random>
@@ -110,6 +111,42 @@ TEST(TransformsTest, LongSignalsComeBack) {
   const double half = 2 * sum(squares).item<double>() - squares.to_vector<double>()[0] -
                       squares.to_vector<double>().back();
   EXPECT_NEAR(half / static_cast<double>(n), energy, 1e-4 * energy);
+}
+
+/// Compares some frequencies with sums, and a round trip with the signal. Sums of n roundings grow
+/// as the root of n.
+void check_long_line(std::int64_t n) {
+  const double root = std::sqrt(static_cast<double>(n));
+  std::vector<double> values;
+  std::mt19937_64 engine(7);
+  std::normal_distribution<double> normal;
+  for (std::int64_t i = 0; i < n; ++i) values.push_back(normal(engine));
+  const Tensor x = tensor(values);
+  const Complex wide = rfft(x, 0), narrow = rfft(cast(x, f32), 0);
+  for (const std::int64_t k : {std::int64_t{0}, std::int64_t{1}, n / 3, n / 2}) {
+    std::complex<long double> sum = 0;
+    for (std::int64_t j = 0; j < n; ++j) {
+      const double turn =
+          2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n);
+      sum += std::complex<long double>(std::polar(values[static_cast<std::size_t>(j)], -turn));
+    }
+    const auto at = [&](const Tensor& part) {
+      return gather(part, scalar(k, i64), 0).item<double>();
+    };
+    EXPECT_NEAR(at(wide.re), static_cast<double>(sum.real()), 1e-13 * root) << n << ' ' << k;
+    EXPECT_NEAR(at(wide.im), static_cast<double>(sum.imag()), 1e-13 * root) << n << ' ' << k;
+  }
+  EXPECT_LT(max(abs(cast(narrow.re, f64) - wide.re)).item<double>(), 1e-5 * root) << n;
+  EXPECT_LT(max(abs(cast(narrow.im, f64) - wide.im)).item<double>(), 1e-5 * root) << n;
+  EXPECT_LT(max(abs(irfft(wide, 0, Dim(n)) - x)).item<double>(), 1e-13) << n;
+}
+
+/// Sizes whose plans are kept, and one whose plan is not. 65,521 is prime, as 16,777,213 is. The
+/// largest sizes take minutes: REEL_LONG_LINES=1 core_tests --gtest_filter='*LongLines*'.
+TEST(TransformsTest, LongLinesHaveTheNumbersOfSumsInBothDtypes) {
+  std::vector<std::int64_t> sizes{1 << 16, 65521, 1049600};
+  if (std::getenv("REEL_LONG_LINES")) sizes = {1 << 24, 16777213};
+  for (const std::int64_t n : sizes) check_long_line(n);
 }
 
 TEST(TransformsTest, ALineHasTheSameBitsBesideAnyOthers) {
