@@ -11,11 +11,13 @@
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/runtime/no_memory.h"
 #include "reel/frontend/loops/loop_policy.h"
+#include "reel/frontend/loops/whole_function.h"
 #include "reel/onnx/borders.h"
 #include "reel/onnx/external_data.h"
 #include "reel/onnx/graph_writer.h"
 #include "reel/onnx/node_form.h"
 #include "reel/onnx/write_model.h"
+#include "reel/onnx/writer_registry.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/passes/cleanup/drop_dead.h"
 #include "reel/trace/passes/cleanup/fold_constants.h"
@@ -199,10 +201,13 @@ class FunctionWriter {
   std::vector<Name> result_names_;  ///< by output of the graph; empty for dims of one size
 };
 
-/// Returns the graph with calls of checkpointed functions inlined, and without ops on constants and
-/// ops that no result needs: some runtimes fail on them.
-GraphRef simplified(const GraphRef& graph) {
-  Ref<Graph> result = drop_dead(*fold_constants(*inline_checkpointed(*graph)));
+/// Returns the graph with calls of checkpointed functions inlined unless they are one node in the
+/// op set, and without ops on constants and ops that no result needs: some runtimes fail on them.
+GraphRef simplified(const GraphRef& graph, std::int64_t op_set) {
+  const auto has_node = [op_set](const Graph& around, const OpRecord& call) {
+    return has_own_node(around, call, op_set);
+  };
+  Ref<Graph> result = drop_dead(*fold_constants(*inline_checkpointed_unless(*graph, has_node)));
   result->input_names = graph->input_names;
   result->output_names = graph->output_names;
   return result;
@@ -222,18 +227,24 @@ void check_options(const detail::FunctionToSave& function, const SaveOnnxOptions
                             function.argument_count));
 }
 
+/// Ops of functions of the frontend exist from here on.
+constexpr std::int64_t kFirstOpSetOfFunctions = 23;
+
 /// Returns the model of a function.
 imported::Graph graph_of(detail::FunctionToSave& function, const SaveOnnxOptions& options) {
   check_options(function, options);
   imported::Graph result;
   const auto run = [&](const GraphRef& graph, Tensors&& inputs) {
-    result = FunctionWriter(*simplified(graph), inputs, function, options).write();
+    result = FunctionWriter(*simplified(graph, options.op_set), inputs, function, options).write();
     return interpret(graph, std::move(inputs));
   };
   const auto explain = [](const Graph&) { return std::string(); };
   TracedFunction traced(options.name, run, explain);
   // ONNX has no policies for memory. They change no values.
   const LoopPoliciesOff policies_off;
+  // Without an op set that has ops for some of them, all functions are recorded by their ops.
+  std::optional<WholeFunctions> whole_functions;
+  if (options.op_set >= kFirstOpSetOfFunctions) whole_functions.emplace();
   // ONNX has no ops for alignments.
   const AlignmentOpsOff alignment_ops_off;
   traced(function.type, function.arguments, function.function, function.dynamic);

@@ -15,7 +15,6 @@ constexpr const char* kOfPlans = "made by passes of plans only";
 
 const Refused kRefused[] = {
     {"recompute", kUnderPolicy},
-    {"checkpointed", "inlined before"},
     {"list_concat", kUneven},
     {"list_split", kUneven},
     {"list_join", kUneven},
@@ -47,7 +46,8 @@ std::map<std::string_view, const Writer*> make_table() {
        {elementwise_writers(), reduction_writers(), product_writers(), shape_writers(),
         join_writers(), creation_writers(), indexing_writers(), order_writers(), dim_writers(),
         identity_writers(), control_writers(), entry_writers(), random_writers(), list_writers(),
-        scan_writers(), row_writers(), convolution_writers(), transform_writers()})
+        scan_writers(), row_writers(), convolution_writers(), transform_writers(),
+        function_writers()})
     for (const Writer& writer : writers) table.emplace(writer.op, &writer);
   return table;
 }

@@ -10,6 +10,7 @@
 #include "reel/core/ops/control/custom_vjp.h"
 #include "reel/core/types/mode.h"
 #include "reel/frontend/layers/attention_stream.h"
+#include "reel/frontend/loops/whole_function.h"
 
 namespace reel {
 namespace {
@@ -78,11 +79,10 @@ void add_options(AttentionStream& call, const std::optional<Dim>& queries,
   call.skips_blocks = call.window || (call.is_causal && options.offset);
 }
 
-}  // namespace
-
-Tensor attention(const Tensor& given_q, const Tensor& given_k, const Tensor& given_v,
-                 const Dim& given_keys, const Dim& given_features,
-                 const AttentionOptions& options) {
+/// Computes attention by blocks of keys.
+Tensor attention_by_blocks(const Tensor& given_q, const Tensor& given_k, const Tensor& given_v,
+                           const Dim& given_keys, const Dim& given_features,
+                           const AttentionOptions& options) {
   const Dim keys = canonical(given_keys), features = canonical(given_features);
   check(given_q, "q", {features});
   check(given_k, "k", {keys, features});
@@ -141,6 +141,31 @@ Tensor attention(const Tensor& given_q, const Tensor& given_k, const Tensor& giv
   residuals.push_back(log_total);
   y = with_custom_vjp(inputs, {y}, residuals, backward)[0];
   return is_one_dim ? rename(y, *queries, keys) : y;
+}
+
+/// Returns the call with the roles that whole_function.h lists.
+WholeFunction as_whole(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& keys,
+                       const Dim& features, const AttentionOptions& options) {
+  const auto given = [](const std::optional<Tensor>& x) { return x.value_or(Tensor()); };
+  const double scale =
+      options.scale ? *options.scale : 1 / std::sqrt(static_cast<double>(features.size()));
+  const std::optional<Dim>& queries = options.queries ? options.queries : options.causal;
+  const double window = options.window ? static_cast<double>(*options.window) : -1;
+  return {"attention",
+          {q, k, v, given(options.bias), given(options.mask), given(options.offset)},
+          {canonical(keys), canonical(features), canonical(queries.value_or(keys))},
+          {scale, double(options.causal.has_value()), window, double(queries.has_value())}};
+}
+
+}  // namespace
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& keys,
+                 const Dim& features, const AttentionOptions& options) {
+  const auto run = [&] { return attention_by_blocks(q, k, v, keys, features, options); };
+  if (options.bias_of || !WholeFunctions::are_recorded() || !(options.scale || features.has_size()))
+    return run();
+  return whole_function(as_whole(q, k, v, keys, features, options),
+                        [&] { return Tensors{run()}; })[0];
 }
 
 }  // namespace reel

@@ -5,7 +5,9 @@
 #include "reel/core/functions/convolutions.h"
 #include "reel/core/functions/dim_arithmetic.h"
 #include "reel/core/ops.h"
+#include "reel/core/types/mode.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/loops/whole_function.h"
 
 namespace reel {
 namespace {
@@ -54,6 +56,15 @@ void check_state(const CausalConv& layer, const Tensor& state) {
                          "; make it with initial_state"));
 }
 
+/// Returns the call with the roles that whole_function.h lists.
+WholeFunction as_whole(const CausalConv& layer, const Tensor& x, const Dim& time,
+                       const Tensor& state) {
+  return {"causal_conv",
+          {x, layer.filter, layer.bias.value_or(Tensor()), state},
+          {canonical(time), canonical(layer.in), canonical(layer.past)},
+          {static_cast<double>(layer.dilation)}};
+}
+
 }  // namespace
 
 CausalConv CausalConv::init(std::int64_t taps, const Dim& in, const Dim& out,
@@ -91,18 +102,26 @@ std::pair<Tensor, CausalConv::State> CausalConv::operator()(const Tensor& x,
 
 Tensor CausalConv::operator()(const Tensor& x, const Dim& time) const {
   detail::check_input(kName, "x", x, in, filter.dtype());
-  return convolved(*this, x, time, WindowPadding::causal);
+  const auto run = [&] { return convolved(*this, x, time, WindowPadding::causal); };
+  if (!WholeFunctions::are_recorded()) return run();
+  return whole_function(as_whole(*this, x, time, {}), [&] { return Tensors{run()}; })[0];
 }
 
 std::pair<Tensor, CausalConv::State> CausalConv::operator()(const Tensor& x, const Dim& time,
                                                             const State& state) const {
   detail::check_input(kName, "x", x, in, filter.dtype());
   check_state(*this, state);
-  const Dim both = time + past.size();
-  const Tensor seen = concat({state, x}, past, both);
-  const Tensor y = convolved(*this, seen, both, WindowPadding::valid);
-  if (past.size() == 0) return {y, state};
-  return {y, slice(seen, both, -past.size(), {}, past)};
+  const auto run = [&]() -> Tensors {
+    const Dim both = time + past.size();
+    const Tensor seen = concat({state, x}, past, both);
+    const Tensor y = convolved(*this, seen, both, WindowPadding::valid);
+    if (past.size() == 0) return {y, state};
+    return {y, slice(seen, both, -past.size(), {}, past)};
+  };
+  const Tensors made = WholeFunctions::are_recorded() && past.size() > 0
+                           ? whole_function(as_whole(*this, x, time, state), run)
+                           : run();
+  return {made[0], made[1]};
 }
 
 }  // namespace reel

@@ -9,7 +9,10 @@
 #include "reel/core/base/str.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/ops.h"
+#include "reel/core/types/mode.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/rotate.h"
+#include "reel/frontend/loops/whole_function.h"
 
 namespace reel {
 namespace {
@@ -47,6 +50,12 @@ Tensor sinusoidal_positions(const Dim& positions, const Dim& feature, DType dtyp
   return sinusoidal_positions(range(positions, i32), feature, dtype);
 }
 
+Tensor detail::rotated(const Tensor& x, const Dim& feature, const Dim& half, const Tensor& cosines,
+                       const Tensor& sines) {
+  const auto [a, b] = split<2>(x, feature, half);
+  return concat({a * cosines - b * sines, b * cosines + a * sines}, half, feature);
+}
+
 Tensor rotary(const Tensor& x, const Dim& feature, const Tensor& positions, double base) {
   check_defined("rotary", x);
   check_defined("rotary", positions);
@@ -58,14 +67,17 @@ Tensor rotary(const Tensor& x, const Dim& feature, const Tensor& positions, doub
     throw ShapeError(str("rotary: x ", x.type(), " has no dim ", feature));
   const std::int64_t n = size_of("rotary", feature);
   if (n % 2) throw ArgumentError(str("rotary: the size of ", feature, " must be even"));
-  const Dim half("half", n / 2);
-  std::vector<double> rates;
-  for (std::int64_t i = 0; i < n / 2; ++i)
-    rates.push_back(std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(n)));
-  const Tensor angles = outer(cast(positions, x.dtype()), tensor(rates, {half}, x.dtype()));
-  const Tensor c = cos(angles), s = sin(angles);
-  const auto [a, b] = split<2>(x, feature, half);
-  return concat({a * c - b * s, b * c + a * s}, half, feature);
+  const auto run = [&] {
+    const Dim half("half", n / 2);
+    std::vector<double> rates;
+    for (std::int64_t i = 0; i < n / 2; ++i)
+      rates.push_back(std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(n)));
+    const Tensor angles = outer(cast(positions, x.dtype()), tensor(rates, {half}, x.dtype()));
+    return detail::rotated(x, feature, half, cos(angles), sin(angles));
+  };
+  if (!WholeFunctions::are_recorded()) return run();
+  return whole_function({"rotary", {x, positions}, {canonical(feature)}, {base}},
+                        [&] { return Tensors{run()}; })[0];
 }
 
 Tensor alibi_slopes(const Dim& heads, DType dtype) {

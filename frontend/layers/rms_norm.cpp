@@ -3,7 +3,9 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
+#include "reel/core/types/mode.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/loops/whole_function.h"
 
 namespace reel {
 
@@ -17,9 +19,14 @@ RmsNorm RmsNorm::init(const Dim& feature, const RmsNormOptions& options) {
 
 Tensor RmsNorm::operator()(const Tensor& x) const {
   detail::check_input("RmsNorm", "x", x, feature, scale.dtype());
-  // One quotient per row, as in LayerNorm.
-  const Tensor normaliser = 1.0 / sqrt(mean(square(x), feature) + epsilon);
-  return x * normaliser * scale;
+  const auto run = [&] {
+    // One quotient per row, as in LayerNorm.
+    const Tensor normaliser = 1.0 / sqrt(mean(square(x), feature) + epsilon);
+    return x * normaliser * scale;
+  };
+  if (!WholeFunctions::are_recorded()) return run();
+  return whole_function({"rms_norm", {x, scale}, {canonical(feature)}, {epsilon}},
+                        [&] { return Tensors{run()}; })[0];
 }
 
 }  // namespace reel

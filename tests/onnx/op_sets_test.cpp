@@ -50,6 +50,114 @@ TEST(OpSetsTest, TheAxisOfDftIsAnInputFrom20On) {
   EXPECT_EQ(node_of(model_in(20), "DFT").input_size(), 3);
 }
 
+/// Returns how many nodes of an op a saved function has.
+template <class F, class... Args>
+std::int64_t count_of(const std::string& op, std::int64_t op_set, const F& f,
+                      const Args&... arguments) {
+  const auto ops =
+      describe(load_onnx_bytes(onnx_bytes(f, std::tuple{arguments...}, {.op_set = op_set}))).ops;
+  const auto found = ops.find(op);
+  return found == ops.end() ? 0 : found->second;
+}
+
+TEST(OpSetsTest, FunctionsOfTheFrontendAreNodesFrom23On) {
+  const Dim time("time", 3), keys("keys", 4), feature("feature", 2);
+  const Tensor q = ones({time, feature}), k = ones({keys, feature});
+  const auto seen = [](const Tensor& q, const Tensor& k) {
+    return attention(q, k, k, k.dim("keys"), k.dim("feature"));
+  };
+  const auto turned = [](const Tensor& q) {
+    return rotary(q, q.dim("feature"), range(q.dim("time"), i32));
+  };
+  const auto scaled = [](const RmsNorm& norm, const Tensor& q) { return norm(q); };
+  const RmsNorm norm = RmsNorm::init(feature);
+  for (const std::int64_t op_set : {17, 22, 23, 26, 27}) {
+    const std::int64_t expected = op_set >= 23;
+    EXPECT_EQ(count_of("Attention", op_set, seen, q, k), expected) << op_set;
+    EXPECT_EQ(count_of("RotaryEmbedding", op_set, turned, q), expected) << op_set;
+    EXPECT_EQ(count_of("RMSNormalization", op_set, scaled, norm, q), expected) << op_set;
+  }
+}
+
+TEST(OpSetsTest, AttentionInALoopOrBranchIsANodeThere) {
+  const Dim time("time", 3), keys("keys", 4), feature("feature", 2);
+  const Tensor q = ones({time, feature}), k = ones({keys, feature});
+  const auto looped = [](const Tensor& q, const Tensor& k) {
+    return fori_loop(
+        0, 3,
+        [&](const Tensor&, const Tensor& s) {
+          return transpose(attention(s, k, k, k.dim("keys"), k.dim("feature")), Axes(s.dims()));
+        },
+        q);
+  };
+  EXPECT_EQ(count_of("Attention", 23, looped, q, k), 1);
+  EXPECT_EQ(count_of("Loop", 23, looped, q, k), 1);
+  const auto chosen = [](const Tensor& q, const Tensor& k) {
+    return cond(
+        sum(q) > 0, [&] { return attention(q, k, k, k.dim("keys"), k.dim("feature")); },
+        [&] { return q * 2; });
+  };
+  EXPECT_EQ(count_of("Attention", 23, chosen, q, k), 1);
+}
+
+/// f64, which onnxruntime lacks; residuals, which the node does not give; a bias of blocks.
+TEST(OpSetsTest, AttentionIsWrittenByOpsWhereTheNodeDoesNotComputeIt) {
+  const Dim time("time", 3), keys("keys", 4), feature("feature", 2);
+  const Tensor q = ones({time, feature}), k = ones({keys, feature});
+  const auto seen = [](const Tensor& q, const Tensor& k) {
+    return attention(q, k, k, k.dim("keys"), k.dim("feature"));
+  };
+  EXPECT_EQ(count_of("Attention", 23, seen, cast(q, f64), cast(k, f64)), 0);
+  const auto gradient = [&](const Tensor& q, const Tensor& k) {
+    return value_and_grad([&](const Tensor& q) { return sum(seen(q, k)); })(q);
+  };
+  EXPECT_EQ(count_of("Attention", 23, gradient, q, k), 0);
+  const auto biased = [](const Tensor& q, const Tensor& k) {
+    const AttentionBias bias = attention_bias(
+        q, [](const Tensor&, const AttentionBlock& at) { return cast(at.keys, f32) * 0.1; });
+    return attention(q, k, k, k.dim("keys"), k.dim("feature"), {.bias_of = bias});
+  };
+  EXPECT_EQ(count_of("Attention", 23, biased, q, k), 0);
+}
+
+/// onnxruntime has no op set 27, so Reel alone runs the node.
+TEST(OpSetsTest, ADepthwiseCausalConvIsANodeIn27) {
+  manual_seed(3);
+  const Dim batch("batch", 2), time("time", 5), channel("channel", 3);
+  const CausalConv layer = CausalConv::depthwise(3, channel);
+  const Tensor x = random_normal({time, batch, channel}),
+               past = random_normal({layer.past, channel, batch});
+  const auto f = [](const CausalConv& layer, const Tensor& x, const Tensor& past) {
+    const auto [y, state] = layer(x, x.dim("time"), past);
+    return std::tuple{y, state, layer(x, x.dim("time"))};
+  };
+  EXPECT_EQ(count_of("CausalConvWithState", 26, f, layer, x, past), 0);
+  EXPECT_EQ(count_of("CausalConvWithState", 27, f, layer, x, past), 2);
+  const OnnxModel model = load_onnx_bytes(
+      onnx_bytes(f, std::tuple{layer, x, past},
+                 {.arguments = {"", "x", "past"}, .parameters = {0}, .op_set = 27}));
+  const auto outputs = model({{"x", x}, {"past", past}});
+  const auto [y, state, alone] = f(layer, x, past);
+  const auto plain = [](const Tensor& x) { return reshape(x, x.shape()); };
+  expect_all_close(outputs.at("y0"), plain(y), 1e-6);
+  expect_all_close(outputs.at("y1"), plain(state), 1e-6);
+  expect_all_close(outputs.at("y2"), plain(alone), 1e-6);
+}
+
+/// Lengths end a state before the last element, and dilation is no attribute of the node.
+TEST(OpSetsTest, ACausalConvIsWrittenByOpsWhereTheNodeDoesNotComputeIt) {
+  const Dim batch("batch", 2), uneven("uneven", tensor({5, 2}, {batch})), channel("channel", 3);
+  const Tensor x = ones({batch, uneven, channel}), even = ones({batch, Dim("time", 5), channel});
+  const auto with_state = [](const CausalConv& layer, const Tensor& x) {
+    return layer(x, x.dims()[1], layer.initial_state({x.dims()[0]})).second;
+  };
+  const CausalConv layer = CausalConv::depthwise(3, channel);
+  EXPECT_EQ(count_of("CausalConvWithState", 27, with_state, layer, x), 0);
+  EXPECT_EQ(count_of("CausalConvWithState", 27, with_state, layer, even), 1);
+  const CausalConv apart = CausalConv::depthwise(3, channel, {.dilation = 2});
+  EXPECT_EQ(count_of("CausalConvWithState", 27, with_state, apart, even), 0);
+}
+
 TEST(OpSetsTest, OtherOpSetsAreRefused) {
   EXPECT_EQ(message_of<ArgumentError>([] { model_in(16); }),
             "save_onnx: op_set is 16, but models are written in 17 to 27");

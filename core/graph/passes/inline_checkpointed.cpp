@@ -28,7 +28,7 @@ bool needs_inlining(const Graph& graph) {
   return has_record(graph, checkpointed_op) || has_record(graph, afresh_op);
 }
 
-Ref<Graph> inlined(const Graph& graph, bool is_gradient);
+Ref<Graph> inlined(const Graph& graph, bool is_gradient, const KeepsCall& keeps);
 
 /// A pass traces nothing, so Dim::unknown() would make a dim that no run binds.
 Dim unknown_symbol() {
@@ -42,13 +42,14 @@ Dim unknown_symbol() {
 class Inlining {
  public:
   /// is_gradient: the graph is the body of a gradient loop, or part of one.
-  Inlining(const Graph& from, bool is_gradient) : is_gradient_(is_gradient), to_(from) {}
+  Inlining(const Graph& from, bool is_gradient, const KeepsCall& keeps)
+      : is_gradient_(is_gradient), keeps_(keeps), to_(from) {}
 
   Ref<Graph> run(const Graph& from) {
     for (const OpRecord& record : from.records) {
       const std::vector<ValueId> in = to_.inputs_of(record);
       const auto out = from.outputs_of(record);
-      if (record.op == &checkpointed_op) {
+      if (record.op == &checkpointed_op && !(keeps_ && keeps_(from, record))) {
         const std::vector<ValueId> made = put(record, in, out);
         for (std::size_t k = 0; k < out.size(); ++k) to_.replace(out[k], made[k]);
       } else if (record.op == &afresh_op && is_gradient_) {
@@ -66,7 +67,7 @@ class Inlining {
   std::vector<ValueId> put(const OpRecord& call, const std::vector<ValueId>& inputs,
                            std::span<const ValueId> called) {
     const SubGraph& body = get<CheckpointedAttrs>(call.attrs.get()).body;
-    const Ref<Graph> part = inlined(*body.graph, is_gradient_);
+    const Ref<Graph> part = inlined(*body.graph, is_gradient_, keeps_);
     DimEnv env = body.env();
     std::vector<ValueId> value(part->types.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -113,10 +114,10 @@ class Inlining {
     }
   }
   AttrsRef with_parts(const OpRecord& record) const {
-    const auto inside = [](SubGraph& part, bool is_gradient) {
+    const auto inside = [&](SubGraph& part, bool is_gradient) {
       if (!part || !needs_inlining(*part.graph)) return;
       DimEnv names = part.env();
-      part = make_sub_graph(inlined(*part.graph, is_gradient), names);
+      part = make_sub_graph(inlined(*part.graph, is_gradient, keeps_), names);
     };
     if (record.op == &loop_op) {
       LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
@@ -131,17 +132,21 @@ class Inlining {
   }
 
   const bool is_gradient_;
+  const KeepsCall& keeps_;
   GraphRewriter to_;
 };
 
-Ref<Graph> inlined(const Graph& graph, bool is_gradient) {
+Ref<Graph> inlined(const Graph& graph, bool is_gradient, const KeepsCall& keeps) {
   if (!needs_inlining(graph)) return Ref<Graph>(new Graph(graph));
-  return Inlining(graph, is_gradient).run(graph);
+  return Inlining(graph, is_gradient, keeps).run(graph);
 }
 
 }  // namespace
 
-Ref<Graph> inline_checkpointed(const Graph& graph) { return inlined(graph, false); }
+Ref<Graph> inline_checkpointed(const Graph& graph) { return inlined(graph, false, {}); }
+Ref<Graph> inline_checkpointed_unless(const Graph& graph, const KeepsCall& keeps) {
+  return inlined(graph, false, keeps);
+}
 
 bool has_checkpointed(const Graph& graph) { return has_record(graph, checkpointed_op); }
 

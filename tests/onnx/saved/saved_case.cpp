@@ -110,7 +110,8 @@ const std::vector<SavedCase>& all_saved_cases() {
     auto* all = new std::vector<SavedCase>;
     for (const auto make :
          {plain_cases, loop_cases, short_form_cases, ragged_cases, recurrent_cases, layer_cases,
-          training_cases, transform_cases, example_cases, sequence_cases, edge_cases, op_set_cases})
+          training_cases, transform_cases, example_cases, sequence_cases, edge_cases, op_set_cases,
+          function_cases})
       for (SavedCase& saved : make()) all->push_back(std::move(saved));
     return all;
   }();

@@ -74,6 +74,7 @@ std::vector<SavedCase> short_form_cases();
 std::vector<SavedCase> layer_cases();
 std::vector<SavedCase> sequence_cases();
 std::vector<SavedCase> op_set_cases();
+std::vector<SavedCase> function_cases();
 /// Returns all of them.
 const std::vector<SavedCase>& all_saved_cases();
 
