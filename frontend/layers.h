@@ -22,6 +22,7 @@
 #include "reel/frontend/layers/initial_values.h"
 #include "reel/frontend/layers/layer_norm.h"
 #include "reel/frontend/layers/linear.h"
+#include "reel/frontend/layers/linear_attention.h"
 #include "reel/frontend/layers/lstm_cell.h"
 #include "reel/frontend/layers/lstm_variants.h"
 #include "reel/frontend/layers/mamba_block.h"

@@ -47,6 +47,8 @@ struct WholeFunction {
 ///   rms_norm       operands: x, scale. dims: feature. numbers: epsilon.
 ///   causal_conv    operands: x, filter, bias, state. dims: time, channel, past. numbers:
 ///                  dilation. Results: y, and the next state if there is one.
+///   linear_attention  operands: q, k, v, state, decay, beta. dims: time, features. numbers: scale.
+///                  Results: y and the last state.
 Tensors whole_function(const WholeFunction& call, const std::function<Tensors()>& run);
 
 }  // namespace reel

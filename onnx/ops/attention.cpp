@@ -11,6 +11,7 @@
 #include "reel/core/functions/reductions.h"
 #include "reel/core/functions/shape.h"
 #include "reel/frontend/layers/attention.h"
+#include "reel/frontend/layers/rotate.h"
 #include "reel/onnx/ops/heads.h"
 #include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
@@ -247,37 +248,49 @@ Values run_flex_attention(const Call& call) {
   return {call.stored_like(0, sums_of(call, cast(probabilities, v.dtype()), v))};
 }
 
-/// Rotates pairs of elements by angles of positions. Source: arXiv 2104.09864.
+/// Rotates pairs of elements by angles of positions, as `rotary` does; its angles are given.
 Values run_rotary_embedding(const Call& call) {
   const Tensor& given = call.tensor(0);
   const bool is_packed = given.rank() == 3;
-  const Tensor x = transpose(heads_apart(call, given, call.integer("num_heads", 0)),
-                             {0, 2, 1, 3});  // [N, L, H, D]
+  const Tensor x = heads_apart(call, given, call.integer("num_heads", 0));  // [N, H, L, D]
   std::int64_t width = call.integer("rotary_embedding_dim", 0);
   if (width == 0) width = x.dim(3).size();
   if (width < 2 || width % 2 || width > x.dim(3).size())
     call.refuse(str("cannot rotate ", width, " elements of ", x.type()));
+  const Dim batch = named_like("batch", x.dim(0)), heads("heads", x.dim(1).size()),
+            time = named_like("time", x.dim(2)), feature("feature", width), half("half", width / 2),
+            pair("pair", 2);
   const auto angles = [&](std::size_t i) {
     Tensor cache = call.tensor(i);
     if (call.has(3)) cache = gather(cache, call.tensor(3), 0);  // [N, L, width / 2]
     if (cache.rank() != 3 || cache.dim(2) != Dim(width / 2))
       call.refuse(str("a cache of ", cache.type(), " does not fit ", width, " elements"));
-    return reshape_to(cache, Dims{cache.dim(0), cache.dim(1), Dim(1), cache.dim(2)});
+    Dims dims;  // those along which it changes
+    if (!(cache.dim(0) == Dim(1))) dims.push_back(batch);
+    if (!(cache.dim(1) == Dim(1))) dims.push_back(time);
+    dims.push_back(half);
+    return reshape(cache, dims);
   };
   const Tensor cosines = angles(1), sines = angles(2);
   const bool is_interleaved = call.flag("interleaved", false);
-  const Tensor a = is_interleaved ? slice(x, 3, 0, width, 2) : slice(x, 3, 0, width / 2),
-               b = is_interleaved ? slice(x, 3, 1, width, 2) : slice(x, 3, width / 2, width);
-  const Tensor re = cosines * a - sines * b, im = sines * a + cosines * b;
-  Tensor rotated = concat({re, im}, 3);
-  if (is_interleaved) {
-    Dims dims = re.dims();
-    dims[3] = Dim(width);
-    rotated = reshape_to(stack({re, im}, 4), dims);
+  Tensor turned = slice(x, 3, 0, width);
+  if (is_interleaved) {  // even elements in front, odd ones behind
+    turned = reshape(turned, {batch, heads, time, half, pair});
+    turned = merge_dims(transpose(turned, Axes{batch, heads, time, pair, half}), Axes{pair, half},
+                        feature);
+  } else {
+    turned = reshape(turned, {batch, heads, time, feature});
   }
-  if (width < x.dim(3).size()) rotated = concat({rotated, slice(x, 3, width)}, 3);
-  const Tensor y = transpose(rotated, {0, 2, 1, 3});
-  return {call.stored_like(0, is_packed ? heads_together(y) : y)};
+  const Axes order{batch, heads, time, feature};
+  turned = transpose(detail::rotated(turned, feature, half, cosines, sines), order);
+  if (is_interleaved)
+    turned =
+        transpose(split_dim(turned, feature, {pair, half}), Axes{batch, heads, time, half, pair});
+  Dims dims = x.dims();
+  dims[3] = Dim(width);
+  turned = reshape_to(turned, dims);
+  if (width < x.dim(3).size()) turned = concat({turned, slice(x, 3, width)}, 3);
+  return {call.stored_like(0, is_packed ? heads_together(turned) : turned)};
 }
 
 const Rule kRules[] = {

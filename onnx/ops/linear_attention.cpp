@@ -1,4 +1,4 @@
-// Linear attention and causal convolutions, step by step with a state.
+// Linear attention and causal convolutions with a state, by the functions of the frontend.
 #include <cmath>
 
 #include "reel/core/base/str.h"
@@ -8,7 +8,7 @@
 #include "reel/core/functions/products.h"
 #include "reel/core/functions/shape.h"
 #include "reel/frontend/layers/causal_conv.h"
-#include "reel/frontend/loops/scan.h"
+#include "reel/frontend/layers/linear_attention.h"
 #include "reel/onnx/ops/heads.h"
 #include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
@@ -74,42 +74,32 @@ Values run_linear_attention(const Call& call) {
   const double given = call.number("scale", 0);
   const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(keys.size()));
 
-  Tensors xs{steps_of(call, 0, dims, {heads, groups, keys}), steps_of(call, 1, dims, {heads, keys}),
-             steps_of(call, 2, dims, {heads, values})};
+  const Tensor q = steps_of(call, 0, dims, {heads, groups, keys}),
+               k = steps_of(call, 1, dims, {heads, keys}),
+               v = steps_of(call, 2, dims, {heads, values});
+  LinearAttentionOptions options{.scale = scale};
   if (rule.is_gated) {
     const bool is_of_head = call.tensor(4).dim(2) == Dim(heads.size());
-    xs.push_back(exp(steps_of(call, 4, dims, is_of_head ? Dims{heads} : Dims{heads, keys})));
+    options.decay = steps_of(call, 4, dims, is_of_head ? Dims{heads} : Dims{heads, keys});
   }
   if (rule.corrects) {
     const bool is_shared = call.tensor(5).dim(2) == Dim(1);  // by all heads
-    xs.push_back(steps_of(call, 5, dims, is_shared ? Dims() : Dims{heads}));
-    if (is_shared) xs.back() = reshape(xs.back(), Dims{time, batch});
+    const Tensor beta = steps_of(call, 5, dims, is_shared ? Dims() : Dims{heads});
+    options.beta = is_shared ? reshape(beta, Dims{time, batch}) : beta;
   }
   const Dims of_state{batch, heads, keys, values};
   const Tensor initial =
       call.has(3) ? cast(reshape(call.tensor(3), of_state), f32) : zeros(of_state);
-  const Dim output("output", heads.size() * groups.size() * values.size());
-  const auto step = [&](const Tensors& x, const Tensor& given_state) {
-    Tensor state = given_state, update = x[2];
-    if (rule.is_gated) state = state * x[3];
-    if (rule.corrects) {
-      const Tensor error = update - matmul(x[1], state, keys);
-      update = x[rule.is_gated ? 4 : 3] * error;
-    }
-    state = state + expand(x[1], of_state) * expand(update, of_state);
-    const Tensor y = transpose(matmul(x[0], state, keys) * scale,
-                               Axes(std::vector<Axis>{batch, heads, groups, values}));
-    return std::pair{merge_dims(y, Axes(std::vector<Axis>{heads, groups, values}), output),
-                     transpose(state, Axes(std::vector<Axis>{batch, heads, keys, values}))};
-  };
-  const auto [ys, last, trips] = scan(Scan{
-      .spatial_dim = time, .initial = initial, .xs = xs, .body = step, .name = call.node().name});
+  const auto [ys, last] = linear_attention(q, k, v, time, keys, initial, options);
   const Tensor& query = call.tensor(0);
-  const Tensor plain = reshape(ys, Dims{query.dim(1), query.dim(0), Dim(output.size())});
+  const Dim output(heads.size() * groups.size() * values.size());
+  const Tensor ordered = transpose(ys, Axes{batch, time, heads, groups, values});
+  const Tensor y = reshape(ordered, Dims{query.dim(0), query.dim(1), output});
   const Tensor state =
-      reshape(last, Dims{query.dim(0), Dim(heads.size()), Dim(keys.size()), Dim(values.size())});
+      reshape(transpose(last, Axes(of_state)),
+              Dims{query.dim(0), Dim(heads.size()), Dim(keys.size()), Dim(values.size())});
   const ElementType state_type = call.has(3) ? call.type(3) : call.type(0);
-  return {call.stored_like(0, cast(transpose(plain, {1, 0, 2}), query.dtype())),
+  return {call.stored_like(0, cast(y, query.dtype())),
           Value::of(stored_as(cast(state, dtype_of(state_type).value_or(f32)), state_type),
                     state_type)};
 }

@@ -3,10 +3,13 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/functions/creation.h"
+#include "reel/core/functions/dim_arithmetic.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/indices.h"
 #include "reel/core/functions/reductions.h"
 #include "reel/core/functions/shape.h"
+#include "reel/frontend/layers/rms_norm.h"
+#include "reel/onnx/ops/heads.h"
 #include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
 
@@ -78,14 +81,34 @@ Values run_layer_normalization(const Call& call) {
 }
 
 /// Computes in f32 if `stash_type` says so, which is also the precision of types with fewer bits.
+/// RmsNorm normalises one dim: the last axes are merged.
 Values run_rms_normalization(const Call& call) {
-  const Tensor& x = call.tensor(0);
-  const Axes axes = axes_from(x, call.axis(-1));
+  const Tensor &x = call.tensor(0), &scale = call.tensor(1);
+  const int first = call.axis(-1);
   const bool is_stored = call.integer("stash_type", 1) != 1;
   const Tensor in = is_stored ? x : cast(x, f32);
-  const Tensor scale = rsqrt(mean(square(in), axes, Keep::yes) + call.number("epsilon", 1e-5));
-  const Tensor normalized = stored_as(cast(in * scale, x.dtype()), call.type(0));
-  return {call.stored_like(1, cast(normalized, call.tensor(1).dtype()) * call.tensor(1))};
+  Dims outer;
+  std::vector<Axis> inner;
+  Dim feature;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const Dim dim = named_like(axis < first ? "outer" : "inner", x.dim(axis));
+    outer.push_back(dim);
+    if (axis < first) continue;
+    inner.emplace_back(dim);
+    feature = axis == first ? dim : feature * dim;
+  }
+  Tensor named = reshape(in, outer);
+  if (inner.size() > 1) named = merge_dims(named, Axes(inner), feature);
+  // Only a scale for each element of one type is the layer's own.
+  const bool is_own = scale.dims() == Dims(x.dims().begin() + first, x.dims().end()) &&
+                      scale.dtype() == in.dtype() && call.type(0) == call.type(1) &&
+                      call.type(0) == element_type_of(in.dtype());
+  const Tensor factors = is_own ? reshape(scale, {feature}) : ones({feature}, in.dtype());
+  const RmsNorm norm{factors, feature, call.number("epsilon", 1e-5)};
+  const Tensor y = reshape_to(norm(named), x.dims());
+  if (is_own) return {call.stored_like(1, y)};
+  const Tensor normalized = stored_as(cast(y, x.dtype()), call.type(0));
+  return {call.stored_like(1, cast(normalized, scale.dtype()) * scale)};
 }
 
 /// Normalises the channels of each group together. Version 18 had a scale for each group; it was

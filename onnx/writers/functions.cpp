@@ -8,13 +8,13 @@
 #include "reel/onnx/writer_registry.h"
 #include "reel/onnx/writers/attention_writer.h"
 #include "reel/onnx/writers/labelled_call.h"
+#include "reel/onnx/writers/linear_attention_writer.h"
 #include "reel/onnx/writers/merged_axes.h"
 
 namespace reel::exported {
 namespace {
 
 // ---- rotary: RotaryEmbedding of X [1, others, positions, feature]
-// --------------------------------
 
 Names write_rotary(const WriteCall& call, const LabelledCall& at) {
   GraphWriter& to = call.to;
@@ -37,7 +37,6 @@ Names write_rotary(const WriteCall& call, const LabelledCall& at) {
 }
 
 // ---- rms_norm: RMSNormalization along the last axis
-// ----------------------------------------------
 
 Names write_rms_norm(const WriteCall& call, const LabelledCall& at) {
   GraphWriter& to = call.to;
@@ -52,7 +51,6 @@ Names write_rms_norm(const WriteCall& call, const LabelledCall& at) {
 }
 
 // ---- causal_conv: CausalConvWithState of X [others, channel, time]
-// -------------------------------
 
 bool fits_causal_conv(const LabelledCall& at) {
   const TensorType &x = *at.type(0), &filter = *at.type(1);
@@ -84,7 +82,6 @@ Names write_causal_conv(const WriteCall& call, const LabelledCall& at) {
 }
 
 // ---- All functions
-// -------------------------------------------------------------------------------
 
 /// A function of the frontend and its node.
 struct FunctionWriter {
@@ -96,6 +93,7 @@ struct FunctionWriter {
 constexpr FunctionWriter kFunctions[] = {
     {"attention", 23, fits_attention, write_attention},
     {"causal_conv", 27, fits_causal_conv, write_causal_conv},
+    {"linear_attention", 27, fits_linear_attention, write_linear_attention},
     {"rms_norm", 23, nullptr, write_rms_norm},
     {"rotary", 23, nullptr, write_rotary},
 };

@@ -56,6 +56,8 @@ const std::map<std::string, std::string>& not_in_expressions() {
       {"attention_bias",
        "an option of attention; tests/frontend/layers/attention_options_test.cpp"},
       {"rotary", "a part of MultiHeadAttention"},
+      {"linear_attention", "a scan; tests/frontend/layers/linear_attention_test.cpp"},
+      {"linear_attention_step", "a step of linear_attention"},
       {"alibi_slopes", "a part of MultiHeadAttention"},
       {"sinusoidal_positions", "a part of MultiHeadAttention"},
       {"transducer_log_likelihood", "a part of transducer_loss"},

@@ -1,4 +1,5 @@
 // Models that save_onnx writes in each op set.
+#include "reel/frontend/layers/linear_attention.h"
 #include "reel/onnx/proto.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
@@ -142,6 +143,37 @@ TEST(OpSetsTest, ADepthwiseCausalConvIsANodeIn27) {
   expect_all_close(outputs.at("y0"), plain(y), 1e-6);
   expect_all_close(outputs.at("y1"), plain(state), 1e-6);
   expect_all_close(outputs.at("y2"), plain(alone), 1e-6);
+}
+
+/// Each rule, with dims in other orders than the node's.
+TEST(OpSetsTest, LinearAttentionIsANodeIn27) {
+  manual_seed(4);
+  const Dim batch("batch", 2), time("time", 5), heads("heads", 2), groups("groups", 3),
+      feature("feature", 4), value("value", 3);
+  const Tensor q = random_normal({time, groups, heads, batch, feature}),
+               k = random_normal({batch, time, feature, heads}),
+               v = random_normal({value, time, batch, heads}),
+               state = random_normal({heads, batch, value, feature}),
+               decay = random_normal({time, heads, batch}) * 0.2,
+               beta = random_uniform({batch, time});
+  const std::vector<std::pair<std::string, LinearAttentionOptions>> rules{
+      {"linear", {.scale = 0.25}},
+      {"gated", {.decay = decay}},
+      {"delta", {.beta = beta}},
+      {"gated_delta", {.decay = decay, .beta = beta}}};
+  for (const auto& [rule, options] : rules) {
+    const auto f = [&](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& state) {
+      return linear_attention(q, k, v, k.dim("time"), k.dim("feature"), state, options);
+    };
+    EXPECT_EQ(count_of("LinearAttention", 26, f, q, k, v, state), 0) << rule;
+    EXPECT_EQ(count_of("LinearAttention", 27, f, q, k, v, state), 1) << rule;
+    const std::string bytes = onnx_bytes(f, std::tuple{q, k, v, state}, {.op_set = 27});
+    EXPECT_NE(bytes.find(rule), std::string::npos);
+    const auto outputs = load_onnx_bytes(bytes)({{"x0", q}, {"x1", k}, {"x2", v}, {"x3", state}});
+    const auto [y, last] = f(q, k, v, state);
+    expect_all_close(outputs.at("y0"), reshape(y, y.shape()));
+    expect_all_close(outputs.at("y1"), reshape(last, last.shape()));
+  }
 }
 
 /// Lengths end a state before the last element, and dilation is no attribute of the node.
