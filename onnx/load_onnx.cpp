@@ -6,6 +6,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/runtime/no_memory.h"
+#include "reel/frontend/files/file_kind.h"
 #include "reel/onnx/check_model.h"
 #include "reel/onnx/check_support.h"
 #include "reel/onnx/describe.h"
@@ -69,12 +70,22 @@ OnnxModel load(const ModelProto& model, const imported::ModelFile& file,
   });
 }
 
+/// Returns "; it looks like text" for a file of a known kind; otherwise "".
+std::string kind_text(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string front(kFileFrontBytes, '\0');
+  stream.read(front.data(), static_cast<std::streamsize>(front.size()));
+  front.resize(static_cast<std::size_t>(stream.gcount()));
+  const std::string_view kind = kind_of_file(front);
+  return kind.empty() ? "" : str("; it looks like ", kind);
+}
+
 ModelProto parsed(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw IoError(str("load_onnx: ", path, " cannot be opened"));
   ModelProto model;
   if (!model.ParseFromIstream(&stream))
-    throw OnnxError(str("load_onnx: ", path, " is damaged, or no ONNX model"));
+    throw OnnxError(str("load_onnx: ", path, " is damaged, or no ONNX model", kind_text(path)));
   return model;
 }
 

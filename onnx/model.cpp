@@ -115,23 +115,20 @@ std::map<std::string, OnnxValue> OnnxModel::run(
       values[name] = Value::of(found->second, type);
     }
     Scope scope(graph, nullptr, values);
-    std::size_t used = 0;
+    for (const auto& [name, value] : inputs)
+      if (std::none_of(graph.inputs.begin(), graph.inputs.end(),
+                       [&](const Declared& input) { return input.name == name; }))
+        throw ArgumentError(
+            str("OnnxModel: there is no input ", name, "; the inputs are ", join(input_names())));
     for (const Declared& input : graph.inputs) {
       const auto found = inputs.find(input.name);
       if (found != inputs.end()) {
         scope.set(input.name, value_of(input, found->second));
-        ++used;
       } else if (!scope.find(input.name)) {
         throw ArgumentError(str("OnnxModel: input ", input.name, " is missing; the inputs are ",
                                 join(input_names())));
       }
     }
-    if (used != inputs.size())
-      for (const auto& [name, value] : inputs)
-        if (std::none_of(graph.inputs.begin(), graph.inputs.end(),
-                         [&](const Declared& input) { return input.name == name; }))
-          throw ArgumentError(
-              str("OnnxModel: there is no input ", name, "; the inputs are ", join(input_names())));
     const imported::Values outputs = run_nodes(scope);
     std::map<std::string, OnnxValue> results;
     for (std::size_t i = 0; i < outputs.size(); ++i)

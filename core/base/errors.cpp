@@ -22,6 +22,32 @@ std::size_t function_end(std::string_view text) {
   return std::all_of(name.begin(), name.end(), is_in_names) ? end : std::string_view::npos;
 }
 
+/// Returns true if the names at the start of a message, or its first line if there are none, hold
+/// the function or the type that it belongs to. "assert_that: transducer_loss: ..." has two names.
+bool mentions(std::string_view message, std::string_view function) {
+  std::size_t length = 0;
+  for (std::size_t end = 0; (end = function_end(message.substr(length))) != std::string_view::npos;)
+    length += end + 2;
+  message = message.substr(0, length ? length : message.find('\n'));
+  for (std::size_t at = 0; at < function.size();) {
+    const std::size_t next = std::min(function.find("::", at), function.size());
+    if (message.find(function.substr(at, next - at)) != std::string_view::npos) return true;
+    at = next + 2;
+  }
+  return false;
+}
+
+/// Returns a last line of the message: the user's line, and the function called there if the
+/// message names another one.
+std::string place_line(std::string_view message, SourceId source) {
+  const std::string place = place_text(source);
+  if (place.empty()) return {};
+  const std::string function = called_function(source);
+  const bool is_named = mentions(message, function) ||
+                        message.find(" of " + function + " at ") != std::string_view::npos;
+  return function.empty() || is_named ? "\nat " + place : "\nin " + function + " at " + place;
+}
+
 /// Returns the caller's place; kNoSource if there is no memory for it.
 SourceId place_of_caller() noexcept {
   try {
@@ -51,8 +77,7 @@ Error::Error(const std::string& message)
 const char* Error::what() const noexcept {
   try {
     std::call_once(text_->once, [&] {
-      const std::string place = where();
-      text_->with_place = place.empty() ? text_->message : text_->message + "\nat " + place;
+      text_->with_place = text_->message + place_line(text_->message, text_->source);
     });
     return text_->with_place.c_str();
   } catch (...) {

@@ -29,7 +29,7 @@ bool has_prefix_in(std::string_view file, std::string_view root) {
   if (!file.starts_with(root)) return false;
   file.remove_prefix(root.size());
   for (const std::string_view folder :
-       {"/core/", "/eager/", "/trace/", "/autodiff/", "/frontend/", "/distributed/"})
+       {"/core/", "/eager/", "/trace/", "/autodiff/", "/frontend/", "/onnx/", "/distributed/"})
     if (file.starts_with(folder)) return true;
   return false;
 }
@@ -54,6 +54,22 @@ bool is_ours(const SourceLine& line) {
 bool starts_threads(std::string_view function) {
   return function == "_start" || function.starts_with("__libc_start") ||
          function == "start_thread" || function == "clone" || function == "__clone3";
+}
+
+/// Returns the name of a function of the library as users write it. Returns "" for operators,
+/// lambdas and functions that are not public.
+std::string public_name(std::string_view function) {
+  constexpr std::string_view kNamespace = "reel::", kCall = "::operator()";
+  if (function.starts_with(kNamespace)) function.remove_prefix(kNamespace.size());
+  if (function.ends_with(kCall)) function.remove_suffix(kCall.size());
+  const std::size_t last = function.rfind("::");
+  if (last != std::string_view::npos) {  // Dim::Dim is a constructor
+    const std::string_view type = function.substr(0, last), name = function.substr(last + 2);
+    if (type == name || type.ends_with(str("::", name))) function = type;
+  }
+  const bool is_public = function.find("operator") == std::string_view::npos &&
+                         !function.starts_with("detail::") && !function.starts_with("std::");
+  return std::string(is_public ? function : "");
 }
 
 using Lines = std::vector<SourceLine>;
@@ -149,7 +165,8 @@ std::string short_name(const std::string& name) {
   while (result.ends_with(' ')) result.pop_back();
   const std::size_t blank = result.rfind(' ', result.find("operator "));  // behind the return type
   if (blank != std::string::npos) result.erase(0, blank + 1);
-  return result == "operator" || result.ends_with("::operator") ? "" : result;
+  if (result != "operator" && !result.ends_with("::operator")) return result;
+  return result == "operator" || result.find('{') != std::string::npos ? "" : result + "()";
 }
 
 std::vector<SourceLine> source_lines(SourceId source) {
@@ -179,6 +196,17 @@ std::string place_text(SourceId source) {
     if (starts_threads(line.function)) break;
     if (!line.file.empty()) return str(line.file, ':', line.line);
   }
+  return {};
+}
+
+std::string called_function(SourceId source) {
+  const std::lock_guard lock(resolving);
+  std::string function;
+  for (const std::uintptr_t address : addresses_of(source))
+    for (const SourceLine& line : known_lines_at(address)) {
+      if (!is_ours(line)) return line.file.empty() ? "" : public_name(function);
+      function = line.function;
+    }
   return {};
 }
 

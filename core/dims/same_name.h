@@ -13,7 +13,8 @@ namespace reel {
 std::string not_one_dim(const Dims& a, const Dims& b);
 
 /// Returns not_one_dim() with the repair, as the end of a message: "; the two called ...: use one
-/// Dim for both, ..."; otherwise "".
+/// Dim for both, ...". Tells if a dim of one list is computed from one of the other, as time - 2
+/// is. Otherwise "".
 std::string one_dim_hint(const Dims& a, const Dims& b);
 
 /// Returns the repair for a type that lacks a named dim, as the end of a message: one_dim_hint(),

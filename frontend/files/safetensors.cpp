@@ -1,6 +1,7 @@
 #include "reel/frontend/files/safetensors.h"
 
 #include <algorithm>
+#include <iostream>
 #include <mutex>
 #include <set>
 #include <string_view>
@@ -135,6 +136,65 @@ bool is_transposed(const StoredTensor& stored, const TensorType& type) {
          sizes[1] == type.sizes()[0] && std::string_view(stored.name).ends_with("weight");
 }
 
+bool is_square(const TensorType& type) {
+  return type.rank() == 2 && type.sizes()[0] == type.sizes()[1] && type.sizes()[0] > 1;
+}
+
+/// Returns true for weights of PyTorch's RNNs and attention, which no other library names so:
+/// weight_ih_l0, in_proj_weight.
+bool is_name_of_pytorch(std::string_view name) {
+  const std::string_view leaf = name.substr(name.rfind('.') + 1);
+  return leaf.starts_with("weight_ih_l") || leaf.starts_with("weight_hh_l") ||
+         leaf.ends_with("_proj_weight");
+}
+/// Returns true for a tensor that may be a matrix of PyTorch, by its name alone.
+bool may_be_transposed(std::string_view name) {
+  return name.ends_with("weight") || is_name_of_pytorch(name);
+}
+
+/// Returns the names of square matrices, which fit whether they are transposed or not.
+std::vector<std::string> square_weights(const std::vector<std::string>& names,
+                                        const std::vector<const StoredTensor*>& found,
+                                        const Tensors& like) {
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (found[i] && fits(*found[i], like[i].type()) && is_square(like[i].type()) &&
+        may_be_transposed(names[i]))
+      result.push_back(names[i]);
+  return result;
+}
+
+/// Returns a line about square matrices if others are transposed.
+std::string line_about_squares(const std::vector<std::string>& names,
+                               const std::vector<const StoredTensor*>& found, const Tensors& like) {
+  bool has_transposed = false;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    has_transposed |=
+        found[i] && !fits(*found[i], like[i].type()) && is_transposed(*found[i], like[i].type());
+  const std::vector<std::string> squares =
+      has_transposed ? square_weights(names, found, like) : std::vector<std::string>{};
+  return squares.empty() ? ""
+                         : str("\nSquare matrices fit either way; save the transposes of Linear's "
+                               "weights among them too: ",
+                               join(squares), '.');
+}
+
+/// Prints a hint if a file of PyTorch has square matrices: they fit, and may be transposed.
+void warn_about_squares(const SafetensorsContents& contents, const char* function,
+                        const std::vector<std::string>& names,
+                        const std::vector<const StoredTensor*>& found, const Tensors& like) {
+  const std::vector<std::string> squares = square_weights(names, found, like);
+  if (squares.empty()) return;
+  const auto format = contents.metadata().find("format");  // transformers writes it
+  if ((format == contents.metadata().end() || format->second != "pt") &&
+      std::none_of(names.begin(), names.end(), is_name_of_pytorch))
+    return;
+  std::cerr << str("reel: ", function, ": ", contents.file.path(),
+                   " seems to be PyTorch's, which has a Linear's weight as [out, in], Reel as ",
+                   "[in, out]; square ones fit either way, so see that they are transposed: ",
+                   join(squares), '\n');
+}
+
 /// Returns the tensors that only the file or only the tree has; empty if they fit. found: the
 /// tensors of the file by the place of their names, null if there is none.
 std::string differences(const SafetensorsHeader& header, const std::vector<std::string>& names,
@@ -251,8 +311,10 @@ Tensors load_tensors(const SafetensorsFile& file, const std::vector<std::string>
   const std::string wrong = differences(header, names, found, like, options);
   if (!wrong.empty())
     throw IoError(str(function, ": ", file.path(), " holds another model:", wrong,
+                      line_about_squares(names, found, like),
                       options.prefix.empty() ? root_in_file(header, names)
                                              : roots_in_file(header, options.prefix)));
+  warn_about_squares(contents, function, names, found, like);
 
   Tensors result;
   for (std::size_t i = 0; i < names.size(); ++i)

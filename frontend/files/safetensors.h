@@ -112,7 +112,8 @@ void save_safetensors(const std::string& path, const Tree& tree, const Metadata&
 ///   load_safetensors("training.safetensors", model, {.prefix = "model"});
 ///
 /// Throws IoError if the file cannot be read, is damaged, or holds another model (the message lists
-/// all differences); the tree is then unchanged.
+/// differences); the tree is then unchanged. Prints a hint to stderr for square matrices of
+/// PyTorch.
 template <class Tree>
 void load_safetensors(const SafetensorsFile& file, Tree& tree, const LoadOptions& options = {}) {
   detail::load_tree(file, detail::TreeSlot(tree), options, "load_safetensors");

@@ -66,7 +66,8 @@ void add_options(AttentionStream& call, const std::optional<Dim>& queries,
   if (options.mask) {
     check_option(*options.mask, "mask", products);
     if (options.mask->dtype() != boolean)
-      throw DTypeError(str("attention: mask must be boolean, got ", options.mask->type()));
+      throw DTypeError(str("attention: mask must be boolean, got ", options.mask->type(),
+                           "; compare it, e.g. mask != 0"));
     call.mask = options.mask;
   }
   call.has_bias = options.bias.has_value();

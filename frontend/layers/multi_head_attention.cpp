@@ -4,6 +4,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
 #include "reel/core/functions/updates.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/dims.h"
@@ -54,6 +55,14 @@ Tensor turned(const Tensor& x, const Dim& sinusoid, const Tensor& positions) {
   return merge_dims(transpose(both, Axes(order)), {pair, two}, sinusoid);
 }
 
+/// Throws ShapeError if x lacks the dim of the sequence.
+void check_time(const Tensor& x, const Dim& time) {
+  if (!contains(x.dims(), time))
+    throw ShapeError(str(kLayerName, ": x ", x.type(), " has no dim ", time,
+                         " to attend along; for one time step, call layer(x, state)",
+                         one_dim_hint({time}, x.dims())));
+}
+
 }  // namespace
 
 MultiHeadAttention MultiHeadAttention::init(const Dim& model, std::int64_t heads,
@@ -70,7 +79,7 @@ MultiHeadAttention MultiHeadAttention::init(const Dim& model, std::int64_t heads
   if (options.positions == PositionEncoding::rotary && size % 2)
     throw ArgumentError(str(kLayerName,
                             ": rotary positions need an even number of features for each ",
-                            "head, got ", size));
+                            "head, got ", size, ": ", model.size(), " over ", heads, " heads"));
   if (options.positions == PositionEncoding::transformer_xl && model.size() % 2)
     throw ArgumentError(
         str(kLayerName, ": transformer_xl needs an even size of model, got ", model));
@@ -193,6 +202,7 @@ Tensor MultiHeadAttention::attend(const Tensor& x, const Dim& queries,
 Tensor MultiHeadAttention::operator()(const Tensor& x, const Dim& given) const {
   detail::check_input(kLayerName, "x", x, model, query.weight.dtype());
   const Dim time = canonical(given), past = twin(time);
+  check_time(x, time);
   const Tensor at = range(time, i32);
   return attend(x, time, {}, rename(keys_at(x, &at), time, past), rename(values_of(x), time, past),
                 past);
@@ -208,22 +218,36 @@ std::pair<Tensor, MultiHeadAttention::State> MultiHeadAttention::operator()(cons
   if (!is_causal)
     throw ArgumentError(str(kLayerName, ": steps need a causal layer; give init is_causal = true"));
   const Dim time = canonical(given);
+  check_time(x, time);
   const Dims rest = without(state.keys.dims(), with_more(state.size.dims(), {key_heads, features}));
   if (rest.size() != 1)
     throw ShapeError(str(kLayerName, ": state.keys ", state.keys.type(),
                          " must have the dims of size ", state.size.type(), ", positions, ",
                          key_heads, " and ", features, "; make the state with initial_state"));
   const Dim& cache = rest[0];
+  for (const Dim& dim : x.dims())
+    if (dim != time && dim != model && !contains(state.size.dims(), dim))
+      throw ShapeError(str(kLayerName, ": x has the dim ", dim,
+                           ", which the state lacks: state.keys ", state.keys.type(),
+                           "; make the state with initial_state and the dims of x",
+                           one_dim_hint({dim}, state.size.dims())));
   const Tensor at = positions_along(time, state.size);
   const Tensor k = keys_at(x, &at), v = values_of(x);
   State next;
-  if (time.has_size() && !time.is_ragged() &&
-      time.size() == 1) {  // in place, unlike several places
-    next.keys = set_at(std::move(state.keys), state.size, squeeze(k, time), cache);
-    next.values = set_at(std::move(state.values), state.size, squeeze(v, time), cache);
-  } else {
-    next.keys = set_at(std::move(state.keys), at, k, cache);
-    next.values = set_at(std::move(state.values), at, v, cache);
+  try {
+    if (time.has_size() && !time.is_ragged() &&
+        time.size() == 1) {  // in place, unlike several places
+      next.keys = set_at(std::move(state.keys), state.size, squeeze(k, time), cache);
+      next.values = set_at(std::move(state.values), state.size, squeeze(v, time), cache);
+    } else {
+      next.keys = set_at(std::move(state.keys), at, k, cache);
+      next.values = set_at(std::move(state.values), at, v, cache);
+    }
+  } catch (IndexError& error) {
+    error.name_function(kLayerName);
+    error.add_line(str("The state has no place behind ", cache,
+                       "; make it with a larger dim: initial_state(dims, positions)."));
+    throw;
   }
   next.size = state.size + expanded(cast(time.lengths(), i32), state.size.dims());
   return {attend(x, time, state.size, next.keys, next.values, cache), next};

@@ -4,6 +4,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
 #include "reel/core/types/mode.h"
 #include "reel/frontend/loops/backtrack.h"
@@ -43,10 +44,14 @@ void check_arguments(const Tensor& logits, const CtcBeamDims& dims, std::int64_t
   if (!is_float(logits.dtype()))
     throw DTypeError(
         str("ctc_beam_search: logits must be f32 or f64, got ", logits.type(), "; cast them"));
+  const std::string repair =
+      !logits.type().is_named()            ? "; name its dims, as in reshape(x, {dim, ...})"
+      : contains(logits.dims(), dims.beam) ? "; the dims are {time, vocab, beam} in this order"
+                                           : one_dim_hint({dims.time, dims.vocab}, logits.dims());
   if (!logits.type().is_named() || !contains(logits.dims(), dims.time) ||
       !contains(logits.dims(), dims.vocab) || contains(logits.dims(), dims.beam))
     throw ShapeError(str("ctc_beam_search: logits must have named dims [..., ", dims.time, ',',
-                         dims.vocab, "] without ", dims.beam, ", got ", logits.type()));
+                         dims.vocab, "] without ", dims.beam, ", got ", logits.type(), repair));
   if (!dims.beam.is_named() || !dims.beam.has_size() || dims.beam.is_ragged() ||
       dims.beam.size() < 1)
     throw ArgumentError(
@@ -113,7 +118,9 @@ class PrefixBeamSearch {
     }
     const auto [log_p, state] = scorer_->score(at.state, at.last);
     if (!log_p.is_defined() || !is_float(log_p.dtype()) || !contains(log_p.dims(), dims_.vocab))
-      throw ShapeError(str("ctc_beam_search: the scorer must return log p over ", dims_.vocab));
+      throw ShapeError(str("ctc_beam_search: the scorer must return floating log p over ",
+                           dims_.vocab, ", got ",
+                           log_p.is_defined() ? str(log_p.type()) : "an empty Tensor"));
     if (state.size() != at.state.size())
       throw StructureError(str("ctc_beam_search: the scorer returns a state of ", state.size(),
                                " tensors, but `initial` has ", at.state.size(),

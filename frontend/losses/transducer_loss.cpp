@@ -36,6 +36,16 @@ void check_arguments(const std::string& function, const Tensor& logits, const Te
                     labels.type().is_named() && !contains(of_logits, dims.label_time) &&
                     have_same_dims(without(of_logits, {dims.time, dims.prefix, dims.vocab}),
                                    without(of_labels, {dims.label_time}));
+  if (!fits && contains(of_logits, dims.label_time) && contains(of_labels, dims.label_time))
+    throw ShapeError(str(function, ": the logits ", logits.type(), " run over ", dims.label_time,
+                         ", the dim of the labels; they need dims.prefix, which has one element ",
+                         "more: label_time + 1"));
+  for (const Dim* dim : {&dims.time, &dims.prefix, &dims.vocab})
+    if (!fits && contains(of_labels, *dim) && contains(of_logits, dims.label_time))
+      throw ShapeError(str(function, ": the dims are {time, label_time, prefix, vocab} in this ",
+                           "order, but ", dims.label_time, " is a dim of the logits ",
+                           logits.type(), " and ", *dim, " one of the labels ", labels.type(),
+                           ": exchange them"));
   if (!fits)
     throw ShapeError(str(function, ": logits must have named dims [..., ", dims.time, ',',
                          dims.prefix, ',', dims.vocab, "], and labels the same but with ",

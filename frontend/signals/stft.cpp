@@ -69,6 +69,8 @@ Dim stft_frames(const Dim& time, const StftOptions& options) {
 Complex stft(const Tensor& x, const Axis& time, const StftOptions& options) {
   check_options("stft", options);
   const int axis = time.in(x, "stft");
+  if (!is_float(x.dtype()))
+    throw DTypeError(str("stft: x must be f32 or f64, got ", x.type(), "; cast it"));
   const bool is_named = x.type().is_named();
   const Dim samples = sample_dim(is_named, options.size);
   const Tensor frames = frame(x, axis, samples, hop_of(options), padding_of_frames(options));
@@ -85,6 +87,11 @@ Tensor istft(const Complex& x, const Axis& frames, const Dim& time, const StftOp
   const int axis = frames.in(x.re, "istft");
   if (axis + 1 >= x.re.rank())
     throw ShapeError(str("istft: x ", x.re.type(), " has no frequencies behind the frames"));
+  const Dim& frequency = dim_at(x.re.type(), axis + 1);
+  if (frequency.has_size() && frequency.size() != options.size / 2 + 1)
+    throw ShapeError(str("istft: x ", x.re.type(), " has ", frequency.size(),
+                         " frequencies behind the frames, but a transform of size ", options.size,
+                         " has ", options.size / 2 + 1, "; pass the options that stft had"));
   const bool is_named = x.re.type().is_named();
   const Dim samples = sample_dim(is_named, options.size),
             dim = canonical(dim_at(x.re.type(), axis));

@@ -44,8 +44,11 @@ ConvAxes named_axes(const TensorType& x, const TensorType& f, std::vector<int> s
   ConvAxes axes{};
   axes.spatial = std::move(spatial);
   if (options.taps.size() != axes.spatial.size())
-    throw ArgumentError(str(kName, ": taps has ", options.taps.size(), " dims of the filter ", f,
-                            " for ", axes.spatial.size(), " axes of windows"));
+    throw ArgumentError(str(kName, ": the option taps has ", options.taps.size(),
+                            " dims of the filter ", f, ", but windows run over ",
+                            axes.spatial.size(), axes.spatial.size() == 1 ? " axis" : " axes",
+                            " of x ", x, "; give a dim of the filter for each: {.taps = {taps}, ",
+                            ".in = {in}}"));
   for (const Dim& dim : options.taps) axes.taps.push_back(axis_of(f, dim, "filter", "taps"));
   if (options.groups > 1 && options.in.size() != 1)
     throw ArgumentError(str(kName, ": groups needs one dim `in`, got ", options.in.size()));
@@ -79,7 +82,8 @@ ConvAxes plain_axes(const TensorType& x, const TensorType& f, std::vector<int> s
   if (has_channels && (f.rank() != count + 2 || has(spatial, channel)))
     throw ShapeError(str(kName, ": x ", x, " and filter ", f, " over ", count,
                          count == 1 ? " axis" : " axes",
-                         ": plain operands are x [..., in] and filter [taps..., in, out]"));
+                         ": plain operands are x [..., in] and filter [taps..., in, out]; ",
+                         "transpose PyTorch's, which are [batch, in, ...] and [out, in, taps...]"));
   ConvAxes axes{};
   axes.spatial = std::move(spatial);
   if (has_channels) {
@@ -102,8 +106,9 @@ void split_groups(Tensor& x, Tensor& f, ConvAxes& axes, std::int64_t groups) {
     throw ShapeError(
         str(kName, ": ", groups, " groups do not divide ", out, " of filter ", f.type()));
   if (in.has_size() && each.has_size() && in.size() != groups * each.size())
-    throw ShapeError(str(kName, ": x ", x.type(), " has ", in, ", which is not ", groups,
-                         " groups of ", each, " of filter ", f.type()));
+    throw ShapeError(str(kName, ": x ", x.type(), " has ", in, " input channels, but filter ",
+                         f.type(), " has ", each, " for each of ", groups, " groups, ",
+                         groups * each.size(), " together"));
   const bool is_named = x.type().is_named();
   const Dim group = is_named ? Dim("group", groups) : Dim(groups);
   const Dim outs = is_named ? Dim(out.name(), out.size() / groups) : Dim(out.size() / groups);

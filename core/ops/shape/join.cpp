@@ -56,7 +56,10 @@ Dims shared_dims(const TypeArgs& a, int axis) {
                            x,
                            axis < 0 ? std::string("; all must have the same dims")
                                     : str("; all dims but ", axis_name(first, axis), " must agree"),
-                           one_dim_hint(first.dims(), x.dims())));
+                           axis < 0 && first.is_named() && first.sizes() != x.sizes()
+                               ? "; rows of different lengths make one ragged tensor: ragged(rows, "
+                                 "{batch, time})"
+                               : one_dim_hint(first.dims(), x.dims())));
   }
   return dims;
 }

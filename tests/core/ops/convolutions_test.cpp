@@ -421,8 +421,11 @@ TEST(ConvTest, ErrorsNameTheRepair) {
       }),
       "conv: named and plain dims meet: x f32[2,6,3], filter f32[taps=3,in=3,out=4]; name the "
       "dims of both, as in reshape(x, {dim, ...})");
-  EXPECT_EQ(message_of<ArgumentError>([&] { return conv(x, f, time, {.in = {in}}); }),
-            "conv: taps has 0 dims of the filter f32[taps=3,in=3,out=4] for 1 axes of windows");
+  EXPECT_EQ(
+      message_of<ArgumentError>([&] { return conv(x, f, time, {.in = {in}}); }),
+      "conv: the option taps has 0 dims of the filter f32[taps=3,in=3,out=4], but windows run "
+      "over 1 axis of x f32[batch=2,time=6,in=3]; give a dim of the filter for each: {.taps = "
+      "{taps}, .in = {in}}");
   EXPECT_EQ(message_of<ShapeError>([&] { return conv(x, f, time, {.taps = {taps}, .in = {out}}); }),
             "conv: x f32[batch=2,time=6,in=3] has no dim out=4, which in names");
   EXPECT_EQ(message_of<ArgumentError>(

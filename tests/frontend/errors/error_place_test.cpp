@@ -126,6 +126,40 @@ TEST_P(ErrorPlaceOfGraphTest, NaNIsAtTheLineOfItsOpAlsoInAGradient) {
       << error.message;
 }
 
+int line_of_shift = 0;
+Tensor later(const Tensor& x) {
+  line_of_shift = __LINE__ + 1;
+  return shift(x, x.dim("time"), 1);
+}
+
+// shift is composed of where and other ops, which the program does not name.
+TEST_P(ErrorPlaceOfGraphTest, NaNNamesTheFunctionThatTheUserCalled) {
+  const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
+  const Tensor x = log(zeros({batch, time}) - 1.0);
+  const JitOptions options{.executor = GetParam()};
+  for (const Caught& error : {detected(later, x), detected(jit(later, options), x)}) {
+    EXPECT_TRUE(error.message.starts_with("where: its result")) << error.message;
+    EXPECT_TRUE(error.where.ends_with(line_text(line_of_shift))) << error.what;
+    EXPECT_EQ(error.what, error.message + "\nin shift at " + error.where);
+  }
+}
+
+TEST_P(ErrorPlaceOfGraphTest, NaNInALayerNamesTheLayer) {
+  const Dim in("in", 2);
+  const auto layer = LayerNorm::init(in);
+  const auto normed = [&](const Tensor& x) { return layer(x); };
+  const Tensor x = log(zeros({in}) - 1.0);
+  const JitOptions options{.executor = GetParam()};
+  for (const Caught& error : {detected(normed, x), detected(jit(normed, options), x)})
+    EXPECT_NE(error.what.find("\nin LayerNorm at "), std::string::npos) << error.what;
+}
+
+TEST(ErrorPlaceTest, FunctionThatTheMessageNamesIsNotRepeated) {
+  const Caught error = caught([] { return sum(ones({2}), 3); });
+  EXPECT_TRUE(error.message.starts_with("sum: ")) << error.message;
+  EXPECT_EQ(error.what, error.message + "\nat " + error.where);
+}
+
 TEST(ErrorPlaceTest, ProfilesHaveLinesOfCode) {
   const auto f = jit([](const Tensor& x) { return sin(x); }, {.profile = true});
   f(ones({2}));

@@ -283,6 +283,30 @@ TEST_F(SafetensorsTest, AWeightInTheLayoutOfPyTorchIsNamed) {
                 "as [out, in]: save its transpose");
 }
 
+// A square matrix fits whether it is transposed or not.
+TEST_F(SafetensorsTest, SquareWeightsOfPyTorchGetAHint) {
+  using Named = std::map<std::string, Tensor>;
+  const auto printed = [&](const Named& tensors, const Metadata& metadata) {
+    save_safetensors(path, tensors, metadata);
+    Named tree = tensors;
+    ::testing::internal::CaptureStderr();
+    load_safetensors(path, tree);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const auto hint = [&](const std::string& names) {
+    return "reel: load_safetensors: " + path +
+           " seems to be PyTorch's, which has a Linear's weight as [out, in], Reel as [in, out]; "
+           "square ones fit either way, so see that they are transposed: " +
+           names + "\n";
+  };
+  const Named square{{"fc.weight", ones({2, 2})}, {"fc.bias", ones({2})}};
+  EXPECT_EQ(printed(square, {}), "");  // a file of Reel
+  EXPECT_EQ(printed(square, {{"format", "pt"}}), hint("fc.weight"));
+  EXPECT_EQ(printed({{"rnn.weight_hh_l0", ones({3, 3})}, {"rnn.weight_ih_l0", ones({3, 2})}}, {}),
+            hint("rnn.weight_hh_l0"));
+  EXPECT_EQ(printed({{"rnn.weight_ih_l0", ones({3, 2})}}, {{"format", "pt"}}), "");
+}
+
 TEST_F(SafetensorsTest, MissingAndExtraTensorsCanBeAllowed) {
   using Named = std::map<std::string, Tensor>;
   save_safetensors(path, Named{{"a", ones({2})}, {"b", ones({1})}});

@@ -30,6 +30,7 @@ TEST(ShortNameTest, IsThatOfTheFunctionAlone) {
   EXPECT_EQ(short_name("decltype ((declval<F>)((f)(1))) run<F>(F&&)"), "run");
   EXPECT_EQ(short_name("(anonymous namespace)::loss(int)"), "loss");
   EXPECT_EQ(short_name("main::{lambda(auto:1)#1}::operator()(int) const"), "");
+  EXPECT_EQ(short_name("Model::operator()(int) const"), "Model::operator()");
   EXPECT_EQ(short_name("main"), "main");
   EXPECT_EQ(short_name("f(int)::Local::run() const"), "f::Local::run");
   EXPECT_EQ(short_name("loss(int)::{lambda(int)#1}::operator()(int) const"), "loss");

@@ -268,7 +268,7 @@ TEST(AttentionOptionsErrorTest, NamesTheOption) {
   EXPECT_EQ(message_of<DTypeError>([&] {
               attention(q, k, k, s, f, {.mask = zeros({t, s})});
             }),
-            "attention: mask must be boolean, got f32[t=2,s=3]");
+            "attention: mask must be boolean, got f32[t=2,s=3]; compare it, e.g. mask != 0");
   EXPECT_EQ(message_of<DTypeError>([&] { attention(q, k, k, s, f, {.bias = zeros({t}, f64)}); }),
             "attention: bias must have the dtype of q, f32, got f64[t=2]");
   EXPECT_EQ(message_of<ArgumentError>([&] { attention(q, k, k, s, f, {.window = -1}); }),
