@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headers import Subjects
 
-ROOT_PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+ROOT_PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md"]
 # Pages about the site itself.
 LEFT_OUT = re.compile(r"docs/site/.*")
 # A page that functions.py makes.
@@ -24,7 +24,7 @@ def pages(root: Path) -> list[str]:
 
 def page_id(path: str) -> str:
     """Returns Doxygen's name for a page: start_loops for docs/start/loops.md."""
-    special = {"README.md": "mainpage", "docs/README.md": "docs"}
+    special = {"README.md": "mainpage", "docs/README.md": "docs", "examples/README.md": "example_programs"}
     if path in special:
         return special[path]
     return re.sub(r"\W", "_", path.removeprefix("docs/").removesuffix(".md").removesuffix("/README")).lower()
