@@ -102,8 +102,9 @@ void note(const std::string& line) {
   std::fflush(stdout);  // shows each case immediately
 }
 
-Group::Group(const std::string& name, int argc, char** argv) {
+Group::Group(const std::string& name, int argc, char** argv, std::vector<std::string>* files) {
   CLI::App options("Benchmarks of Reel: " + name);
+  if (files) options.add_option("files", *files, "Files to measure");
   options.add_option("--json", json_, "Write the rows to this file");
   options.add_option("--case", only_, "Only cases with this text in their names");
   std::string isa;

@@ -45,14 +45,18 @@ using Turns = std::vector<double>;
 /// - --case TEXT: run only cases with TEXT in their names
 /// - --seconds S: how long to run a case
 /// - --isa SET: limit Reel and its peers to sse42, avx2 or avx512
+/// - FILE...: if the program takes files
 class Group {
  public:
   /// Prints a description of the machine. Restarts the program if its environment lets a peer's
-  /// library choose slow kernels, start threads unasked, or exceed the limit of --isa.
-  Group(const std::string& name, int argc, char** argv);
+  /// library choose slow kernels, start threads unasked, or exceed the limit of --isa. Arguments
+  /// other than options are added to `files`; without it, they are errors.
+  Group(const std::string& name, int argc, char** argv, std::vector<std::string>* files = nullptr);
 
   /// Returns true if a case was requested. The functions below skip other cases.
   bool wants(const std::string& name) const;
+  /// Returns how long to run a case.
+  double seconds() const { return seconds_; }
 
   /// Times the contenders in turns, one, two, one, two, ..., so that a temporarily slow machine
   /// slows all of them. In a turn each runs once uncounted, and then as often as fills some

@@ -1,20 +1,27 @@
 // Measures models in the format of ONNX: an LSTM that is saved, loaded by Reel and run by
 // onnxruntime, and the time to load a large model. With arguments that begin with the name of a
-// model's file: a call of these models instead, on one thread.
+// model's file: a call of these models instead, on one thread, in turns with onnxruntime.
 //
 //   bench_onnx silero_vad_v5.onnx,input=1x512,state=2x1x128,sr:16000 embedding_model.onnx
 //
 // Behind a file: sizes of inputs, and the value of all elements of an input. Sizes that neither the
 // argument nor the model states are 1; elements are 0.1, integers 1.
 //
-// onnxruntime has no headers for C++ here, so that node runs it (onnx_bench.js), in turns of its
-// own. The environment variable REEL_ONNXRUNTIME names the folder of its package; without it, its
+// onnxruntime has no headers for C++ here, so that node runs it (onnx_bench.js, onnx_models.js).
+// The environment variable REEL_ONNXRUNTIME names the folder of its package; without it, its
 // figures are left out.
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <optional>
 
 #include "harness.h"
 #include "reel/onnx.h"
@@ -172,26 +179,57 @@ Tensor tensor_of(const InputOfFile& input) {
   return cast(full(dims, input.value, f64), type);
 }
 
-/// Returns milliseconds per call in onnxruntime, by run; empty if it is not there.
-std::vector<double> milliseconds_in_onnxruntime(const ModelFile& model, const Folder& folder) {
-  const char* const package = std::getenv("REEL_ONNXRUNTIME");
-  if (!package) return {};
-  const std::string times = folder.file("times.txt");
-  std::string command = str("NODE_PATH='", package, "' node '", REEL_BENCH_ROOT,
-                            "bench/onnx_models.js' '", model.path, "'");
-  for (const InputOfFile& input : model.inputs)
-    command += str(" '", input.name, "' ", input.type, ' ',
-                   input.sizes.empty() ? "scalar" : join(input.sizes, "x"), ' ', input.value);
-  if (std::system(str(command, " > '", times, "'").c_str())) return {};
-  std::ifstream in(times);
-  std::vector<double> result;
-  for (double time; in >> time;) result.push_back(time);
-  return result;
+/// Calls of a model by onnxruntime, in a process of node that waits between them.
+class OnnxruntimeCalls {
+ public:
+  /// Starts node if the package is there.
+  OnnxruntimeCalls(const ModelFile& model, const Folder& folder) {
+    const char* const package = std::getenv("REEL_ONNXRUNTIME");
+    const std::string times = folder.file("times");
+    if (!package || ::mkfifo(times.c_str(), 0600)) return;
+    std::string command = str("NODE_PATH='", package, "' node '", REEL_BENCH_ROOT,
+                              "bench/onnx_models.js' '", model.path, "'");
+    for (const InputOfFile& input : model.inputs)
+      command += str(" '", input.name, "' ", input.type, ' ',
+                     input.sizes.empty() ? "scalar" : join(input.sizes, "x"), ' ', input.value);
+    node_ = ::popen(str(command, " > '", times, "'").c_str(), "w");
+    times_.open(times);
+    fs::remove(times);
+  }
+  ~OnnxruntimeCalls() {
+    if (node_) ::pclose(node_);  // whose input ends
+  }
+  OnnxruntimeCalls(const OnnxruntimeCalls&) = delete;
+  OnnxruntimeCalls& operator=(const OnnxruntimeCalls&) = delete;
+
+  /// Returns milliseconds of a call: the mean of `calls`, after some that do not count. None if
+  /// onnxruntime is not there, or refuses the model.
+  std::optional<double> milliseconds(int calls) {
+    double result = 0;
+    if (!node_ || std::fprintf(node_, "%d\n", calls) < 0 || std::fflush(node_) != 0 ||
+        !(times_ >> result))
+      return std::nullopt;
+    return result;
+  }
+
+ private:
+  FILE* node_ = nullptr;
+  std::ifstream times_;
+};
+
+double mean_milliseconds(const std::function<void()>& run, int calls) {
+  const auto all = [&](int times) {
+    for (int i = 0; i < times; ++i) run();
+  };
+  all(1 + calls / 4);  // not counted
+  return 1e3 * seconds_of([&] { all(calls); }, Clock::processor) / calls;
 }
 
 /// Times calls of a loaded and traced model. It is captured, as its owner would do who only runs
-/// it.
-void time_model(Group& group, const Folder& folder, const std::string& argument) {
+/// it. Both systems count seconds of processors, so that other programs do not count.
+void time_model(Group& group, const Folder& folder, const std::string& argument, double seconds) {
+  constexpr int kMinTurns = 9;
+  constexpr double kTurnMilliseconds = 20;
   const std::string path = split(argument, ',')[0], name = fs::path(path).filename().string();
   if (!group.wants(name)) return;
   const OnnxModel model = load_onnx(path);
@@ -204,27 +242,33 @@ void time_model(Group& group, const Folder& folder, const std::string& argument)
     all.insert(others.begin(), others.end());  // captured: rates and sizes select branches
     return model(all);
   });
-  group.compare(name, milliseconds(), {{"reel", [&] { traced(floats); }}}, Clock::wall);
-  const std::vector<double> times = milliseconds_in_onnxruntime(file, folder);
-  if (!times.empty()) group.report(name, "ms_onnxruntime", "ms", times);
+  const auto run = [&] { traced(floats); };
+  run();  // traces
+  const double once = mean_milliseconds(run, 3);
+  const int calls = std::max(1, static_cast<int>(std::ceil(kTurnMilliseconds / once))),
+            turns = std::max(kMinTurns, static_cast<int>(1e3 * seconds / (2 * once * calls)));
+  OnnxruntimeCalls onnxruntime(file, folder);
+  std::vector<double> times, theirs;
+  for (int turn = 0; turn < turns; ++turn) {
+    times.push_back(mean_milliseconds(run, calls));
+    if (const std::optional<double> time = onnxruntime.milliseconds(calls)) theirs.push_back(*time);
+  }
+  group.report(name, "ms", "ms", times);
+  if (theirs.size() != times.size()) return;
+  group.report(name, "ms_onnxruntime", "ms", theirs);
+  group.report_ratio(name, "ratio_to_onnxruntime", times, theirs);
 }
 
 int main_of(int argc, char** argv) {
   std::vector<std::string> models;
-  std::vector<char*> options;
-  for (int i = 0; i < argc; ++i) {
-    const bool is_model =
-        i > 0 && std::string(split(argv[i], ',')[0]).ends_with(".onnx") && argv[i][0] != '-';
-    if (is_model)
-      models.emplace_back(argv[i]);
-    else
-      options.push_back(argv[i]);
-  }
-  options.push_back(nullptr);
-  Group group("onnx", static_cast<int>(options.size()) - 1, options.data());
+  Group group("onnx", argc, argv, &models);
   const Folder folder;
-  for (const std::string& model : models) time_model(group, folder, model);
-  if (!models.empty()) return group.finish();
+  if (!models.empty()) {
+    set_threads(1);
+    std::signal(SIGPIPE, SIG_IGN);  // node may refuse a model
+    for (const std::string& model : models) time_model(group, folder, model, group.seconds());
+    return group.finish();
+  }
   compare_lstm(group, folder, true);
   compare_lstm(group, folder, false);
   time_loading(group, folder);

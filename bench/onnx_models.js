@@ -1,7 +1,9 @@
-// Times a model in onnxruntime, on one thread: node onnx_models.js MODEL [NAME TYPE SIZES VALUE]...
+// Times calls of a model in onnxruntime, on one thread: node onnx_models.js MODEL [NAME TYPE SIZES VALUE]...
 //
-// SIZES: 1x512, or scalar. Prints milliseconds of each of 100 calls.
+// SIZES: 1x512, or scalar. For each number n that it reads, a line, it prints the mean milliseconds
+// of processors of n calls, after n / 4 + 1 that do not count.
 const ort = require('onnxruntime-node');
+const readline = require('readline');
 
 const arrays = {
   float: ['float32', Float32Array], double: ['float64', Float64Array], int32: ['int32', Int32Array],
@@ -19,10 +21,14 @@ async function main() {
     const data = new Array(dims.reduce((a, b) => a * b, 1));
     feeds[name] = new ort.Tensor(element, data.fill(type === 'int64' ? BigInt(value) : Number(value)), dims);
   }
-  for (let run = -10; run < 100; ++run) {
-    const begin = process.hrtime.bigint();
-    await session.run(feeds);
-    if (run >= 0) console.log(Number(process.hrtime.bigint() - begin) / 1e6);
+  for (let run = 0; run < 10; ++run) await session.run(feeds);
+  for await (const line of readline.createInterface({input: process.stdin})) {
+    const calls = Number(line);
+    for (let run = 0; run < 1 + Math.floor(calls / 4); ++run) await session.run(feeds);
+    const begin = process.cpuUsage();
+    for (let run = 0; run < calls; ++run) await session.run(feeds);
+    const {user, system} = process.cpuUsage(begin);
+    console.log((user + system) / 1e3 / calls);
   }
 }
 main();
