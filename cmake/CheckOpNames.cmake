@@ -20,6 +20,7 @@ set(allowed
   trace/passes/cleanup/drop_masks.cpp                       # matches: masks and their readers
   trace/passes/cleanup/fold_constants.cpp                   # both: constants
   trace/passes/cleanup/share_masked_operands.cpp            # matches: masks of products
+  trace/passes/cleanup/sink_transposes.cpp                  # both: transposes, and windows behind them
   trace/passes/fusion/scatter_last.cpp                      # both: scattered numbers minus products
   trace/passes/fusion/tile_ops.cpp                          # matches: the ops of a tile
   trace/passes/fusion/unfold_products.cpp                   # both: products, as element-wise ops and sums
@@ -88,7 +89,7 @@ endforeach()
 list(FILTER named INCLUDE REGEX "^trace/")
 list(LENGTH named count)
 message(STATUS "${count} files of trace/ name ops; with frontend/transforms/, in ${uses} lines")
-if(count GREATER 22)
-  message(SEND_ERROR "${count} files of trace/ name ops, and 22 are allowed: let an op tell a fact instead, or join two "
+if(count GREATER 23)
+  message(SEND_ERROR "${count} files of trace/ name ops, and 23 are allowed: let an op tell a fact instead, or join two "
     "files of one pattern. If neither is possible, raise the number here, and say why in the commit")
 endif()

@@ -20,6 +20,7 @@
 #include "reel/onnx/writer_registry.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/passes/cleanup/drop_dead.h"
+#include "reel/trace/passes/cleanup/fold_captures.h"
 #include "reel/trace/passes/cleanup/fold_constants.h"
 
 namespace reel {
@@ -247,6 +248,8 @@ imported::Graph graph_of(detail::FunctionToSave& function, const SaveOnnxOptions
   if (options.op_set >= kFirstOpSetOfFunctions) whole_functions.emplace();
   // ONNX has no ops for alignments.
   const AlignmentOpsOff alignment_ops_off;
+  // Captures keep their values in the file.
+  const FoldCapturesOff fold_captures_off;
   traced(function.type, function.arguments, function.function, function.dynamic);
   return result;
 }

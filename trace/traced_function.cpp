@@ -15,6 +15,9 @@
 #include "reel/core/runtime/memory.h"
 #include "reel/core/runtime/random.h"
 #include "reel/core/types/dim_expression.h"
+#include "reel/core/types/mode.h"
+#include "reel/trace/passes/cleanup/fold_captures.h"
+#include "reel/trace/passes/cleanup/sink_transposes.h"
 #include "reel/trace/passes/pipeline.h"
 #include "reel/trace/result_slices.h"
 #include "reel/trace/signature.h"
@@ -36,8 +39,16 @@ struct TracedFunction::Entry {
   std::uint64_t last_call = 0;
   std::type_index type = typeid(void);  ///< of the arguments
   KnownLeaves known;                    ///< of the last call
-  GraphRef graph;
-  Tensors captured;
+  /// A graph that calls run, and the tensors behind its captures.
+  struct Program {
+    GraphRef graph;
+    Tensors captured;
+  };
+  /// `folded` serves calls without a tape, since no gradient may flow to its captures: null before
+  /// the first of them, and if it would equal `recorded`.
+  Program recorded, folded;
+  bool is_folded = false;             ///< there was a call without a tape
+  const Program* last = &recorded;    ///< of the last call
   Dims dims;                          ///< of the arguments of the first call
   std::vector<std::uint8_t> guarded;  ///< by dim: the function names it itself
   /// Slices of dims that the function names itself: the dim's index, and the whole Dim.
@@ -192,13 +203,45 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(std::type_index typ
   Optimised optimised =
       form_ == Form::simplified ? optimise(std::move(graph)) : as_it_is(std::move(graph));
   for (const int i : optimised.kept_captures)
-    entry->captured.push_back(builder.captured()[static_cast<std::size_t>(i)]);
-  entry->graph = std::move(optimised.graph);
+    entry->recorded.captured.push_back(builder.captured()[static_cast<std::size_t>(i)]);
+  entry->recorded.graph = std::move(optimised.graph);
   if (traced.argument_paths.size() == arguments.size())
     note_causes({type, arguments, traced.argument_paths, entry->dims, dynamic});
   ++trace_count_;
   return entry;
 }
+
+namespace {
+
+/// Returns true if a call in the current mode runs ops on captures once for all calls: nothing
+/// takes gradients of captures, or replaces them.
+bool may_fold() {
+  return !thread_mode.tape && !thread_mode.builder && !thread_mode.entries &&
+         !FoldCapturesOff::is_active();
+}
+
+/// Returns the graph without ops on captures, and without transposes that undo each other; null if
+/// that changes nothing.
+CapturedGraph folded(const Graph& graph, const Tensors& captured) {
+  const auto with_names = [&](Ref<Graph> result) {
+    result->renames = graph.renames;
+    result->input_names = graph.input_names;
+    result->output_names = graph.output_names;
+    return result;
+  };
+  Optimised sunk = optimise(with_names(sink_transposes(graph)));
+  Tensors read;
+  for (const int i : sunk.kept_captures) read.push_back(captured[static_cast<std::size_t>(i)]);
+  CapturedGraph result = fold_captures(*sunk.graph, read);
+  if (!result.graph) {
+    if (sunk.graph->records.size() == graph.records.size()) return {};
+    result = {std::move(sunk.graph), std::move(read)};
+  }
+  result.graph = with_names(std::move(result.graph));
+  return result;
+}
+
+}  // namespace
 
 void TracedFunction::note_causes(TracedArguments arguments) {
   if (!causes_) causes_ = std::make_shared<TraceCauses>();
@@ -278,15 +321,23 @@ TracedFunction::Traced TracedFunction::operator()(
   Traced result{entry->results, entry->prototype};
   if (before_run) before_run(result);
 
+  if (form_ == Form::simplified && !entry->is_folded && !entry->tensors.empty() && may_fold()) {
+    CapturedGraph made = folded(*entry->recorded.graph, entry->recorded.captured);
+    entry->folded = {std::move(made.graph), std::move(made.captured)};
+    entry->is_folded = true;
+  }
+  entry->last = entry->folded.graph && may_fold() ? &entry->folded : &entry->recorded;
+  const Entry::Program& program = *entry->last;
+
   // Reserve memory before moving tensors, so that only the run can fail behind this. If it throws,
   // the tensors are moved back; its results are returned without allocations.
-  inputs.reserve(first_tensor + entry->tensors.size() + 1 + entry->captured.size());
+  inputs.reserve(first_tensor + entry->tensors.size() + 1 + program.captured.size());
   for (const std::size_t i : entry->tensors) inputs.push_back(std::move(arguments[i].tensor));
   inputs.push_back(stream);
-  inputs.insert(inputs.end(), entry->captured.begin(), entry->captured.end());
+  inputs.insert(inputs.end(), program.captured.begin(), program.captured.end());
   Tensors outputs = [&] {
     try {
-      return run_(entry->graph, std::move(inputs));
+      return run_(program.graph, std::move(inputs));
     } catch (...) {
       for (std::size_t i = 0; i < entry->tensors.size(); ++i)
         arguments[entry->tensors[i]].tensor = std::move(inputs[first_tensor + i]);
@@ -315,15 +366,17 @@ const TracedFunction::Entry& TracedFunction::last_entry(const char* wanted) cons
             trace_count_ ? " between clear_traces() and the next call" : " before the first call"));
   return *last_;
 }
-const Graph& TracedFunction::graph() const { return *last_entry("is no graph").graph; }
+const Graph& TracedFunction::graph() const { return *last_entry("is no graph").last->graph; }
 std::string TracedFunction::explain() const {
-  const std::string text = explain_(*last_entry("is nothing to explain").graph);
+  const std::string text = explain_(*last_entry("is nothing to explain").last->graph);
   const std::size_t kinds = entries_.size();
   const auto times = static_cast<std::size_t>(trace_count_);
   return str("jit \"", name_, "\", recorded for ", kinds, kinds == 1 ? " kind" : " kinds",
              " of arguments", times == kinds ? "" : str(", ", times, " times in all"),
              "; as of the last call:\n", causes_ ? causes_->text() : "", text);
 }
-const Tensors& TracedFunction::captures() const { return last_entry("are no captures").captured; }
+const Tensors& TracedFunction::captures() const {
+  return last_entry("are no captures").last->captured;
+}
 
 }  // namespace reel

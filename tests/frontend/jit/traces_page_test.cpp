@@ -81,6 +81,16 @@ TEST(TracesPage, ACallUnderAnEagerGradientAddsItsOwnContributionsFirst) {
   expect_values(interpreted(scalar(1.0)), {0});
 }
 
+TEST(TracesPage, OpsOnCapturedTensorsRunOnce) {
+  const auto shape = [] {
+    const Tensor weight = ones({3, 2});
+    const auto project = jit([&](const Tensor& x) { return matmul(x, transpose(weight, {1, 0})); });
+    project(ones({4, 2}));
+    return project.captures().at(0).shape();  // {2, 3}: the transposed weight
+  };
+  EXPECT_EQ(shape(), (std::vector<std::int64_t>{2, 3}));
+}
+
 TEST(TracesPage, TracesAreBounded) {
   const auto count = [] {
     const auto bounded = jit([](const Tensor& x) { return sum(square(x)); }, {.max_traces = 2});

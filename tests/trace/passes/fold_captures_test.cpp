@@ -1,0 +1,131 @@
+// Ops on captures: they run once for all calls without a tape.
+#include "reel/trace/passes/cleanup/fold_captures.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "reel/tests/trace/plan/planned.h"
+
+namespace reel {
+namespace {
+
+class FoldCapturesTest : public ::testing::TestWithParam<Executor> {
+ protected:
+  FoldCapturesTest() { manual_seed(3); }
+  template <class F>
+  auto traced(const F& f) const {
+    return jit(f, {.name = "f", .executor = GetParam()});
+  }
+  const Tensor w = random_normal({3, 4}), x = random_normal({2, 4});
+};
+
+TEST_P(FoldCapturesTest, OpsOnCapturesRunOnceForAllCalls) {
+  const auto apply = [&](const Tensor& x) { return matmul(x, transpose(w, {1, 0}) * 2) + 1; };
+  const auto f = traced(apply);
+  for (const Tensor& given : {x, x + 1.F}) expect_same_bits(f(given), apply(given));
+  EXPECT_EQ(ops(f.graph()), "dot full add");
+  ASSERT_EQ(f.captures().size(), 1U);  // w itself is not read any more
+  expect_same_bits(f.captures()[0], transpose(w, {1, 0}) * 2);
+}
+
+TEST_P(FoldCapturesTest, GradientsReachWatchedCaptures) {
+  const auto apply = [&](const Tensor& x) { return matmul(x, transpose(w, {1, 0})); };
+  const auto f = traced(apply);
+  const auto gradient = [&](const auto& function) {
+    Tape tape;
+    tape.watch(w);
+    return tape.gradient(sum(square(function(x))), w);
+  };
+  const Tensor expected = gradient(apply);
+  EXPECT_GT(max(abs(expected)).item<float>(), 0.1F);
+  expect_all_close(gradient(f), expected, 1e-5);  // the first call is under a tape
+  f(x);
+  EXPECT_EQ(ops(f.graph()), "dot");
+  expect_all_close(gradient(f), expected, 1e-5);
+  EXPECT_EQ(ops(f.graph()), "transpose dot");
+  EXPECT_EQ(f.captures()[0].block(), w.block());
+  f(x);
+  EXPECT_EQ(ops(f.graph()), "dot");
+}
+
+TEST_P(FoldCapturesTest, ResultsEffectsAndGrowingValuesStay) {
+  const auto results = traced([&](const Tensor& x) { return std::pair{x + 1, exp(w)}; });
+  results(x);
+  EXPECT_EQ(ops(results.graph()), "full add exp");
+  const auto growing = traced([&](const Tensor& x) { return x + broadcast_to(w, {5, 3, 4}); });
+  growing(ones({5, 3, 4}));
+  EXPECT_EQ(growing.captures()[0].block(), w.block());
+  int calls = 0;
+  const auto products = traced([&](const Tensor& x) {
+    ++calls;
+    return x + matmul(w, transpose(w, {1, 0}));
+  });
+  products(ones({3, 3}));
+  products(ones({3, 3}));
+  EXPECT_EQ(ops(products.graph()),
+            "dot add");  // not computed in advance, as it costs more than a pass
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(FoldCapturesTest, LoopsOverCapturesStay) {
+  const Dim time("time", 3), unit("unit", 4);
+  const Tensor xs = random_normal({time, unit});
+  const auto apply = [&](const Tensor& x) {
+    const auto body = [](const Tensor& x, const Tensor& state) {
+      return std::pair{state, state * 0.5 + x};
+    };
+    return x +
+           scan(Scan{.spatial_dim = time, .initial = zeros({unit}), .xs = xs, .body = body}).state;
+  };
+  const auto f = traced(apply);
+  expect_same_bits(f(ones({unit})), apply(ones({unit})));
+  EXPECT_NE(ops(f.graph()).find("loop"), std::string::npos);
+}
+
+TEST_P(FoldCapturesTest, FunctionsWithoutTensorArgumentsStay) {
+  const auto f = traced([&](int n) { return sum(transpose(w, {1, 0}) * n); });
+  f(3);
+  EXPECT_EQ(f.captures()[0].block(), w.block());
+}
+
+TEST_P(FoldCapturesTest, NaNIsFoundInTheOpThatMakesIt) {
+  const auto f = traced([&](const Tensor& x) { return x + sum(log(w), 0); });
+  EXPECT_TRUE(any(isnan(f(x))).item<bool>());
+  const DetectNan guard;
+  EXPECT_THROW(f(x), NumericsError);
+}
+
+TEST_P(FoldCapturesTest, NamedAndRaggedCapturesHaveTheValuesOfEagerMode) {
+  const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch})), unit("unit", 4);
+  const Tensor ragged = random_normal({batch, time, unit}), named = random_normal({unit});
+  const auto apply = [&](const Tensor& x) {
+    return std::pair{x * exp(named), sum(x * square(ragged), time)};
+  };
+  const auto f = traced(apply);
+  const Tensor given = random_normal({batch, time, unit});
+  for (int i = 0; i < 2; ++i) {
+    const auto made = f(given), expected = apply(given);
+    expect_same_bits(made.first, expected.first);
+    expect_all_close(made.second, expected.second, 1e-6);
+  }
+}
+
+TEST_P(FoldCapturesTest, ScopeLeavesOpsInTheGraph) {
+  const auto f = traced([&](const Tensor& x) { return matmul(x, transpose(w, {1, 0})); });
+  {
+    const FoldCapturesOff off;
+    f(x);
+    EXPECT_EQ(f.captures()[0].block(), w.block());
+  }
+  f(x);
+  EXPECT_NE(f.captures()[0].block(), w.block());
+}
+
+INSTANTIATE_TEST_SUITE_P(Executors, FoldCapturesTest,
+                         ::testing::Values(Executor::interpreter, Executor::plan,
+                                           Executor::dataflow));
+
+}  // namespace
+}  // namespace reel

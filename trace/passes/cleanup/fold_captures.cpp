@@ -1,0 +1,132 @@
+#include "reel/trace/passes/cleanup/fold_captures.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "reel/core/base/errors.h"
+#include "reel/core/graph/graph_rewriter.h"
+#include "reel/core/op/bind.h"
+#include "reel/core/runtime/detect_nan.h"
+#include "reel/core/runtime/memory.h"
+#include "reel/core/types/mode.h"
+#include "reel/trace/passes/cleanup/drop_dead.h"
+
+namespace reel {
+namespace {
+
+thread_local bool is_off = false;
+
+/// Returns true for types of which all calls have the same tensor.
+bool is_fixed(const TensorType& type) {
+  return !type.is_list() && type.is_known() && !type.node()->has_symbols;
+}
+
+class FoldingCaptures {
+ public:
+  FoldingCaptures(const Graph& from, const Tensors& captured)
+      : from_(from),
+        values_(from.types.size()),
+        source_of_(from.types.size(), nullptr),
+        is_result_(from.types.size(), 0) {
+    for (std::size_t i = 0; i < captured.size(); ++i)
+      if (const ValueId v = from.inputs[from.formal_count + i]; is_fixed(from.types[v]))
+        values_[v] = captured[i];
+    for (const ValueId v : from.outputs) is_result_[v] = 1;
+  }
+
+  CapturedGraph run(const Tensors& captured) {
+    GraphRewriter to(from_);
+    Tensors all = captured;
+    for (std::size_t r = 0; r < from_.records.size(); ++r) {
+      const OpRecord& record = from_.records[r];
+      if (!evaluate(r)) {
+        to.keep(record);
+        continue;
+      }
+      const ValueId made = from_.outputs_of(record)[0];
+      to.to().inputs.push_back(made);
+      all.push_back(values_[made]);
+    }
+    if (all.size() == captured.size()) return {};
+    std::vector<int> kept;
+    Ref<Graph> graph = drop_dead(*to.finish(), &kept);
+    Tensors read;
+    for (const int i : kept) read.push_back(all[static_cast<std::size_t>(i)]);
+    return {std::move(graph), std::move(read)};
+  }
+
+ private:
+  /// Returns the value of a constant. Computed on first use, as most constants are read by ops that
+  /// do not fold.
+  const Tensor& value_of(ValueId v) {
+    if (!values_[v].is_defined()) compute(*source_of_[v]);
+    return values_[v];
+  }
+  void compute(const OpRecord& record) {
+    std::vector<OpInput> inputs;
+    for (const ValueId v : from_.inputs_of(record)) inputs.emplace_back(value_of(v));
+    // A NaN or an overflow stays in the graph, so that DetectNan finds it in the op that makes it.
+    constexpr DetectNanOptions kAll;
+    const detail::NanCheckScope checks(&kAll);
+    values_[from_.outputs_of(record)[0]] = reel::bind(*record.op, inputs, record.attrs);
+  }
+  /// Returns true if the ops of this kind make the same value in every call, at the cost of a pass
+  /// over it. An op tells what it does along its axes; loops, branches and calls do not.
+  bool folds(std::size_t r) const {
+    const OpRecord& record = from_.records[r];
+    const Op& op = *record.op;
+    return record.output_count == 1 && (op.pointwise || op.axes) && !op.has_effect &&
+           !op.multiplications && !op.kernel_decides_types && record.recompute == Recompute::no &&
+           !from_.schedule().attrs_have_symbols[r] &&
+           is_fixed(from_.types[from_.outputs_of(record)[0]]);
+  }
+  /// Returns true if the record's output is a value of captures; it is then in values_.
+  bool evaluate(std::size_t r) {
+    const OpRecord& record = from_.records[r];
+    const auto in = from_.inputs_of(record);
+    if (in.empty()) {
+      if (record.output_count == 1 && !record.op->has_effect &&
+          !from_.schedule().attrs_have_symbols[r] &&
+          is_fixed(from_.types[from_.outputs_of(record)[0]]))
+        source_of_[from_.outputs_of(record)[0]] = &record;
+      return false;
+    }
+    if (!folds(r) || is_result_[from_.outputs_of(record)[0]]) return false;
+    std::int64_t largest = 0;
+    bool reads_capture = false;
+    for (const ValueId v : in) {
+      if (!values_[v].is_defined() && !source_of_[v]) return false;
+      reads_capture = reads_capture || !source_of_[v];
+      largest = std::max(largest, from_.types[v].numel());
+    }
+    if (!reads_capture || from_.types[from_.outputs_of(record)[0]].numel() > largest) return false;
+    try {
+      compute(record);
+    } catch (const MemoryError&) {
+      throw;
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  }
+
+  const Graph& from_;
+  Tensors values_;                          ///< of captures, of ops on them, and of constants
+  std::vector<const OpRecord*> source_of_;  ///< by value, the op that makes a constant
+  std::vector<std::uint8_t> is_result_;     ///< by value
+};
+
+}  // namespace
+
+CapturedGraph fold_captures(const Graph& graph, const Tensors& captured) {
+  if (captured.empty()) return {};
+  const ModeScope plain({});
+  return FoldingCaptures(graph, captured).run(captured);
+}
+
+FoldCapturesOff::FoldCapturesOff() : before_(std::exchange(is_off, true)) {}
+FoldCapturesOff::~FoldCapturesOff() { is_off = before_; }
+bool FoldCapturesOff::is_active() { return is_off; }
+
+}  // namespace reel
