@@ -141,10 +141,44 @@ std::int64_t rows_of(const WindowAxes& axes) {
   return result;
 }
 
+/// Returns true if each row is the product of one position of the source, in their order: a filter
+/// of one tap without a stride.
+bool are_positions(const WindowAxes& axes) {
+  return std::ranges::all_of(axes, [](const WindowAxis& axis) {
+    return axis.tap_count() == 1 && axis.offsets[0] == 0 && axis.step == 1 && axis.first == 0 &&
+           axis.stride == 1 && axis.rows == axis.source;
+  });
+}
+
+/// Multiplies positions by the filter of one tap: all entries of a batch are one matrix.
+template <class T>
+void multiply_positions(const ConvSizes& sizes, const WindowAxes& axes, const FilterRole& role,
+                        const T* source, const T* f, T* target) {
+  const std::int64_t rows = sizes.rows * rows_of(axes), from_row = role.source_pitch(sizes),
+                     to_row = role.target_pitch(sizes);
+  for (std::int64_t batch = 0; batch < sizes.batch; ++batch)
+    for (std::int64_t group = 0; group < sizes.groups; ++group) {
+      const FilterMatrix<T> filter(sizes, axes, role, f + batch * sizes.filter_elements(), group,
+                                   rows);
+      const T* const from = source + batch * rows * from_row + group * role.run(sizes);
+      T* const to = target + batch * rows * to_row + group * role.columns(sizes);
+      const std::int64_t units = (rows + kUnitRows - 1) / kUnitRows;
+      parallel_ranges(units, rows * role.run(sizes) * role.columns(sizes) / kProducts,
+                      [&](std::int64_t first, std::int64_t count) {
+                        const std::int64_t begin = first * kUnitRows,
+                                           end = std::min((first + count) * kUnitRows, rows);
+                        filter.multiply(end - begin, from + begin * from_row, from_row,
+                                        to + begin * to_row, to_row);
+                      });
+    }
+}
+
 /// Computes windows of `source` times a filter, for the rows that `axes` name.
 template <class T>
 void multiply_windows(const ConvSizes& sizes, const WindowAxes& axes, const FilterRole& role,
                       const T* source, const T* f, T* target, const UnpaddedPositions& positions) {
+  if (are_positions(axes) && !positions.has_padding())
+    return multiply_positions(sizes, axes, role, source, f, target);
   const std::int64_t from_entry = positions_in(role.source) * role.source_pitch(sizes),
                      to_entry = positions_in(role.target) * role.target_pitch(sizes);
   const WindowRows<T> windows(axes, role.source_pitch(sizes), role.run(sizes));
@@ -154,7 +188,8 @@ void multiply_windows(const ConvSizes& sizes, const WindowAxes& axes, const Filt
       sizes.rows * rows_of(axes) * windows.width() * role.columns(sizes) / kProducts;
   for (std::int64_t batch = 0; batch < sizes.batch; ++batch)
     for (std::int64_t group = 0; group < sizes.groups; ++group) {
-      const FilterMatrix<T> filter(sizes, axes, role, f + batch * sizes.filter_elements(), group);
+      const FilterMatrix<T> filter(sizes, axes, role, f + batch * sizes.filter_elements(), group,
+                                   sizes.rows * rows_of(axes));
       parallel_ranges(std::ssize(units), work, [&](std::int64_t first, std::int64_t count) {
         WindowProduct<T> product(windows, filter, places);
         for (std::int64_t i = first; i < first + count; ++i) {

@@ -15,6 +15,8 @@ constexpr std::int64_t kSmallFilter = 12 * 1024;
 /// Rows of a product with a filter that is not packed: fewer elements than oneDNN is called for,
 /// which does not accept rows that overlap.
 constexpr std::int64_t kUnpackedRows = 480;
+/// Fewer rows take less time than packing.
+constexpr std::int64_t kMinPackedRows = 12;
 
 std::vector<std::int64_t> sizes_at(const TensorType& type, int first, int count) {
   const auto begin = type.sizes().begin() + first;
@@ -50,14 +52,16 @@ std::vector<std::int64_t> places_of_taps(const ConvSizes& sizes, const WindowAxe
 
 template <class T>
 FilterMatrix<T>::FilterMatrix(const ConvSizes& sizes, const WindowAxes& axes,
-                              const FilterRole& role, const T* f, std::int64_t group)
+                              const FilterRole& role, const T* f, std::int64_t group,
+                              std::int64_t rows)
     : columns_(role.columns(sizes)), matrix_(f) {
   const std::vector<std::int64_t> taps = places_of_taps(sizes, axes);
   const std::int64_t run = role.run(sizes), count = std::ssize(taps);
   width_ = count * run;
   constexpr DType dtype = dtype_of<T>();
   const std::int64_t panel = panel_columns(dtype);
-  if (is_float(dtype) && width_ * columns_ > kSmallFilter) in_panels_ = columns_ - columns_ % panel;
+  if (is_float(dtype) && rows >= kMinPackedRows && width_ * columns_ > kSmallFilter)
+    in_panels_ = columns_ - columns_ % panel;
   // The filter itself is the matrix, if all taps are read in their order.
   if (!role.is_turned && sizes.groups == 1 && !in_panels_) return;
   copy_.emplace(width_ * columns_);

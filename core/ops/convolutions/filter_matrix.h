@@ -43,9 +43,9 @@ std::vector<std::int64_t> places_of_taps(const ConvSizes& sizes, const WindowAxe
 template <class T>
 class FilterMatrix {
  public:
-  /// f: the filter of one entry of the batch.
+  /// f: the filter of one entry of the batch. rows: how many will be multiplied in all.
   FilterMatrix(const ConvSizes& sizes, const WindowAxes& axes, const FilterRole& role, const T* f,
-               std::int64_t group);
+               std::int64_t group, std::int64_t rows);
   std::int64_t columns() const { return columns_; }
   /// Computes `rows` rows of c. Rows of a have as many elements as the matrix has rows, and may
   /// overlap.

@@ -71,6 +71,19 @@ void for_each_window(const WindowTaps& at, std::int64_t work, Fn&& fn) {
   });
 }
 
+/// Replaces elements by larger ones of this tap, and by its NaN unless they are NaN. Written
+/// without branches, so that compilers use vectors.
+template <class T>
+void take_larger(const T* __restrict from, std::int32_t tap, std::int64_t count,
+                 T* __restrict largest, std::int32_t* __restrict taps) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const bool is_larger =
+        (from[i] > largest[i]) | (static_cast<int>(is_nan(from[i])) & !is_nan(largest[i]));
+    largest[i] = is_larger ? from[i] : largest[i];
+    taps[i] = is_larger ? tap : taps[i];
+  }
+}
+
 }  // namespace
 
 void window_max_kernel(KernelArgs& args) {
@@ -87,20 +100,20 @@ void window_max_kernel(KernelArgs& args) {
                       const std::int64_t to = (row * at.of_y + window) * at.inner;
                       T* const largest = y.data<T>() + to;
                       std::int32_t* const taps = chosen.data<std::int32_t>() + to;
-                      std::fill_n(largest, at.inner, kLowest);
-                      std::fill_n(taps, at.inner, -1);
-                      for (std::int64_t tap = 0; tap < at.taps; ++tap) {
-                        const std::int64_t place = places[tap];
-                        if (place < 0) continue;
-                        for (std::int64_t i = 0; i < at.inner; ++i) {
-                          const T next = from[place + i];
-                          const bool is_larger = taps[i] < 0 || next > largest[i] ||
-                                                 (is_nan(next) && !is_nan(largest[i]));
-                          if (!is_larger) continue;
-                          largest[i] = next;
-                          taps[i] = static_cast<std::int32_t>(tap);
-                        }
+                      const std::int64_t first =
+                          std::find_if(places, places + at.taps, [](auto at) { return at >= 0; }) -
+                          places;
+                      if (first == at.taps) {
+                        std::fill_n(largest, at.inner, kLowest);
+                        std::fill_n(taps, at.inner, -1);
+                        return;
                       }
+                      std::copy_n(from + places[first], at.inner, largest);
+                      std::fill_n(taps, at.inner, static_cast<std::int32_t>(first));
+                      for (std::int64_t tap = first + 1; tap < at.taps; ++tap)
+                        if (places[tap] >= 0)
+                          take_larger(from + places[tap], static_cast<std::int32_t>(tap), at.inner,
+                                      largest, taps);
                     });
   });
 }

@@ -4,11 +4,32 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "reel/core/ops/convolutions/window_axes.h"
 
 namespace reel {
+
+/// Copies bytes that do not overlap. Short runs, as of three taps of one channel, need no call.
+inline void copy_bytes(const void* source, std::size_t count, void* target) {
+  const char* const from = static_cast<const char*>(source);
+  char* const to = static_cast<char*>(target);
+  const auto ends = [&](auto size) {  // which may overlap each other
+    std::memcpy(to, from, size());
+    std::memcpy(to + count - size(), from + count - size(), size());
+  };
+  if (count > 64 || count < 4)
+    std::memcpy(to, from, count);
+  else if (count >= 32)
+    ends(std::integral_constant<std::size_t, 32>());
+  else if (count >= 16)
+    ends(std::integral_constant<std::size_t, 16>());
+  else if (count >= 8)
+    ends(std::integral_constant<std::size_t, 8>());
+  else
+    ends(std::integral_constant<std::size_t, 4>());
+}
 
 /// The windows of one entry and one group as rows of a matrix: a window's elements, tap by tap.
 template <class T>
@@ -17,7 +38,7 @@ class WindowRows {
   /// pitch: elements from one position of the source to the next. run: elements of a position that
   /// belong to the group.
   WindowRows(const WindowAxes& axes, std::int64_t pitch, std::int64_t run)
-      : axes_(axes), pitch_(pitch), run_(run) {
+      : axes_(axes), pitch_(pitch), run_(run), is_run_(pitch == run && axes.back().is_run()) {
     width_ = run;
     inner_.resize(axes.size());
     step_.resize(axes.size());
@@ -33,7 +54,7 @@ class WindowRows {
   /// Returns the number of elements of a window.
   std::int64_t width() const { return width_; }
   /// Returns true if windows are runs of the source, so that they need no copy.
-  bool are_runs() const { return axes_.size() == 1 && axes_[0].is_run() && pitch_ == run_; }
+  bool are_runs() const { return axes_.size() == 1 && is_run_; }
   /// Returns the elements from one row of runs to the next.
   std::int64_t run_step() const { return axes_[0].step * pitch_; }
   /// Returns the first element of a row. Requires that its first tap is inside of the source.
@@ -50,8 +71,13 @@ class WindowRows {
     const WindowAxis& at = axes_[axis];
     const std::int64_t base = rows[axis] * at.step, inner = inner_[axis];
     const bool is_last = axis + 1 == axes_.size();
-    if (is_last && pitch_ == run_ && at.is_run()) {
+    if (is_last && is_run_) {
       const std::int64_t begin = base + at.offsets[0], stop = begin + at.tap_count();
+      if (begin >= 0 && stop <= at.source) {
+        copy_bytes(source + begin * run_,
+                   static_cast<std::size_t>(at.tap_count() * run_) * sizeof(T), to);
+        return;
+      }
       const std::int64_t from = std::clamp<std::int64_t>(0, begin, stop),
                          end = std::clamp(at.source, from, stop);
       std::fill_n(to, (from - begin) * run_, T(0));
@@ -73,6 +99,7 @@ class WindowRows {
 
   const WindowAxes& axes_;
   std::int64_t pitch_, run_, width_ = 1;
+  bool is_run_;  ///< the taps along the last axis are a run of the source
   std::vector<std::int64_t> inner_, step_;
 };
 

@@ -98,6 +98,15 @@ const Case kCases[] = {
     {1, {{3, 2}, {4, 2, 2, 1, 1, 1}, {5, 3, 1, 1, 1, 1}}, 2, 3},
     {2, {{2, 4}}, 3, 4},
     {1, {{260, 3, 1, 1, 1, 1}}, 130, 130},
+    // One tap, as a product of positions unless there is a stride or padding.
+    {2, {{40, 1}, {13, 1}}, 30, 66},
+    {3, {{11, 1}}, 12, 6, 3},
+    {2, {{9, 1, 2}}, 3, 4},
+    {2, {{9, 1, 1, 1, 1, 1}, {4, 1}}, 3, 4},
+    // A large filter for few windows, and short runs of a first layer.
+    {1, {{5, 3}}, 96, 130},
+    {2, {{6, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}}, 1, 24},
+    {1, {{6, 2}, {9, 5, 2, 1, 2, 2}}, 7, 8},
 };
 
 Convolution options_of(const Case& c) {
