@@ -229,14 +229,17 @@ CapturedGraph folded(const Graph& graph, const Tensors& captured) {
     result->output_names = graph.output_names;
     return result;
   };
-  Optimised sunk = optimise(with_names(sink_transposes(graph)));
+  Ref<Graph> moved = sink_transposes(graph);
+  if (!moved) {
+    CapturedGraph result = fold_captures(graph, captured);
+    if (result.graph) result.graph = with_names(std::move(result.graph));
+    return result;
+  }
+  Optimised sunk = optimise(with_names(std::move(moved)));
   Tensors read;
   for (const int i : sunk.kept_captures) read.push_back(captured[static_cast<std::size_t>(i)]);
   CapturedGraph result = fold_captures(*sunk.graph, read);
-  if (!result.graph) {
-    if (sunk.graph->records.size() == graph.records.size()) return {};
-    result = {std::move(sunk.graph), std::move(read)};
-  }
+  if (!result.graph) result = {std::move(sunk.graph), std::move(read)};
   result.graph = with_names(std::move(result.graph));
   return result;
 }

@@ -22,7 +22,8 @@ Ref<Graph> graph_of(const Tensors& inputs, const Function& f) {
 }
 /// Returns the ops behind the pass, without those that nothing reads.
 std::string sunk(const Tensors& inputs, const Function& f) {
-  return ops(*drop_dead(*sink_transposes(*graph_of(inputs, f))));
+  const Ref<Graph> graph = graph_of(inputs, f), moved = sink_transposes(*graph);
+  return ops(*drop_dead(moved ? *moved : *graph));
 }
 /// Expects the bits of eager mode from every executor.
 void expect_bits_of_eager(const Tensors& inputs, const Function& f) {

@@ -58,7 +58,7 @@ class SinkingTransposes {
                !(record.op == &window_max_op && sink_window_max(record)))
         to_.keep(record);
     }
-    return to_.finish();
+    return changes_ ? to_.finish() : Ref<Graph>();
   }
 
  private:
@@ -80,6 +80,7 @@ class SinkingTransposes {
     Order order = get<TransposeAttrs>(record.attrs.get()).order;
     const Transposed* const first = transposed(in);
     if (!first) return append_transpose(record, in, std::move(order), out);
+    changes_ = true;
     for (int& axis : order) axis = first->order[static_cast<std::size_t>(axis)];
     if (is_identity(order))
       to_.replace(out, first->of);
@@ -104,7 +105,7 @@ class SinkingTransposes {
     const ValueId value = to_.to().add_value(before(made, kept));
     to_.to().append(record, record.attrs, in, std::array{value});
     append_transpose(record, value, kept, outs[0]);
-    return true;
+    return changes_ = true;
   }
 
   bool is_in_order(ValueId v, const TensorType& made, const Order& order) const {
@@ -175,12 +176,13 @@ class SinkingTransposes {
                           to_.to().add_value(before(type(outs[1]), order))};
     to_.to().append(record, make_attrs(std::move(attrs)), std::array{at->of}, made);
     for (std::size_t i = 0; i < made.size(); ++i) append_transpose(record, made[i], order, outs[i]);
-    return true;
+    return changes_ = true;
   }
 
   const Graph& from_;
   GraphRewriter to_;
   std::unordered_map<ValueId, Transposed> transposed_;  ///< by value
+  bool changes_ = false;                                ///< a transpose moved
 };
 
 }  // namespace

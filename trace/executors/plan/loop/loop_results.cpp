@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "reel/core/ops/elementwise/add_to.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/types/sizes.h"
 #include "reel/trace/executors/loop/loop_types.h"

@@ -14,12 +14,6 @@
 
 namespace reel {
 
-/// Computes to += term, element by element.
-void add_to(const Tensor& to, const Tensor& term);
-/// Computes blocks += block, element by element in f64, for a block of f32. Allocates `blocks` if
-/// it is undefined.
-void add_block(Tensor& blocks, const Tensor& block);
-
 /// Runs the iterations of a planned loop. Carries alternate between two buffers, each stacked term
 /// is written to its final place, and slices are read in place.
 class LoopRun {

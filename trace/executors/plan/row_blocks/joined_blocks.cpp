@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/graph/graph_rewriter.h"
+#include "reel/core/ops/elementwise/add_to.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/reductions/sum_blocks.h"
 #include "reel/trace/executors/plan/base/plan_views.h"

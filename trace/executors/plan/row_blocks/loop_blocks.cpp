@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/ops/elementwise/add_to.h"
 #include "reel/core/ops/loop/loop_types.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/trace/executors/plan/base/plan_views.h"
