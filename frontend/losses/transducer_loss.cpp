@@ -1,5 +1,6 @@
 #include "reel/frontend/losses/transducer_loss.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -51,7 +52,10 @@ void check_arguments(const std::string& function, const Tensor& logits, const Te
                          dims.prefix, ',', dims.vocab, "], and labels the same but with ",
                          dims.label_time, " in the place of these three: logits ", logits.type(),
                          ", labels ", labels.type(), one_dim_hint(of_logits, of_labels)));
-  if (dims.prefix.has_size() && dims.label_time.has_size() &&
+  // The size of a ragged dim is its largest length: 0 without entries, whatever was added.
+  const auto has_no_entry = [](const Dim& dim) { return dim.has_size() && dim.size() == 0; };
+  const bool is_empty = std::ranges::any_of(without(of_labels, {dims.label_time}), has_no_entry);
+  if (!is_empty && dims.prefix.has_size() && dims.label_time.has_size() &&
       dims.prefix.size() != dims.label_time.size() + 1)
     throw ShapeError(str(function, ": prefix must have one element more than ", dims.label_time,
                          ", got ", dims.prefix));

@@ -113,6 +113,32 @@ TEST_P(TransducerLossTest, AnEntryWithoutAlignmentIsNamed) {
             "(zero_infinity leaves it out)\nfalse at [batch=4]");
 }
 
+TEST_P(TransducerLossTest, ABatchWithoutEntriesHasALossOfZero) {
+  const Dim none("batch", 0);
+  for (const bool is_ragged : {true, false}) {
+    const auto dim = [&](const char* name, int size) {
+      return is_ragged ? Dim(name, zeros({none}, i32)) : Dim(name, size);
+    };
+    const Dim time = dim("time", 3), letters = dim("letters", 2);
+    const Tensor labels = zeros({none, letters}, i32);
+    for (const Dim& prefix : {letters + 1, dim("prefix", 3)}) {
+      const Tensor logits = zeros({none, time, prefix, vocab}, f64);
+      const auto likelihood = run([&](const Tensor& logits, const Tensor& labels) {
+        return transducer_log_likelihood(
+            logits, labels, {logits.dim("time"), labels.dim("letters"), logits.dims()[2], vocab});
+      })(logits, labels);
+      EXPECT_EQ(likelihood.dims(), Dims{none});
+      const auto gradient = run([&](const Tensor& logits, const Tensor& labels) {
+        return grad([&](const Tensor& x) {
+          return transducer_loss(x, labels,
+                                 {x.dim("time"), labels.dim("letters"), x.dims()[2], vocab});
+        })(logits);
+      })(logits, labels);
+      EXPECT_EQ(gradient.dims(), logits.dims());
+    }
+  }
+}
+
 TEST_P(TransducerLossTest, EachEntryIsAsItIsAlone) {
   const auto f = run([&](const Tensor& logits, const Tensor& labels) {
     const Dim letters = labels.dim("spelling");
