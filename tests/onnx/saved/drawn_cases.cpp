@@ -68,10 +68,12 @@ DrawnCases drawn_cases(std::uint64_t first, int count) {
     }
     SavedCase saved = saved_case(str("program ", seed), f, std::tuple{x}, {.arguments = {"x"}});
     saved.tolerance = 1e-3;
-    if (saved.failure.find("ONNX cannot express") != std::string::npos)
+    if (saved.failure.find("ONNX cannot express") != std::string::npos) {
       ++result.refused[first_op(saved.failure)];
-    else
+      result.errors.push_back(std::move(saved.failure));
+    } else {
       result.cases.push_back(std::move(saved));
+    }
   }
   return result;
 }

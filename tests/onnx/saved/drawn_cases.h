@@ -16,6 +16,7 @@ struct DrawnCases {
   int programs = 0;                    ///< that were drawn
   int drawing = 0;                     ///< programs that draw random numbers
   std::map<std::string, int> refused;  ///< programs by the first op that ONNX cannot express
+  std::vector<std::string> errors;     ///< of these programs
 };
 
 /// Saves the programs of seeds first to first + count - 1: their results, for odd seeds with the

@@ -75,6 +75,8 @@ std::vector<SavedCase> layer_cases();
 std::vector<SavedCase> sequence_cases();
 std::vector<SavedCase> op_set_cases();
 std::vector<SavedCase> function_cases();
+std::vector<SavedCase> unrun_cases();
+std::vector<SavedCase> program_cases();
 /// Returns all of them.
 const std::vector<SavedCase>& all_saved_cases();
 
