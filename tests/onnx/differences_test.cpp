@@ -51,6 +51,16 @@ TEST(OnnxDifferencesTest, NegativeAxesCountFromTheEnd) {
                 {3, 7});
 }
 
+/// The gates are sigmoid(0) = 0.5 and tanh(0) = 0, so c = 0.5 · 10. onnxruntime returns 0.5
+/// tanh(5).
+TEST(OnnxDifferencesTest, LstmClipsTheStateBeforeTheLastActivation) {
+  expect_values(y_of(R"(g (float[1, 1, 1] x) => (float[1, 1, 1] y)
+                <float[1, 4, 1] w = {0, 0, 0, 0}, float[1, 1, 1] h = {0}, float[1, 1, 1] c = {10}> {
+                sequence, y = LSTM <hidden_size = 1, clip = 1.0> (x, w, w, , , h, c) })",
+                     tensor({{{1.}}})),
+                {0.5 * std::tanh(1.0)}, 1e-6);
+}
+
 TEST(OnnxDifferencesTest, ARowOfMinusInfinityHasNoNan) {
   const Tensor x = tensor({{-kInf, -kInf}, {0., -kInf}});
   expect_values(y_of("g (float[2, 2] x) => (float[2, 2] y) { y = Softmax <axis = 1> (x) }", x),
