@@ -17,20 +17,20 @@
 namespace reel {
 namespace {
 
-constexpr std::string_view kName = "linear_attention";
+constexpr std::string_view kLinearAttention = "linear_attention";
 
 void check(const Tensor& x, const char* role, DType dtype, const Dims& needed) {
-  check_defined(kName, x);
+  check_defined(kLinearAttention, x);
   if (!is_float(dtype) || x.dtype() != dtype)
-    throw DTypeError(str(kName, ": ", role, " is ", x.type(), ", but q is ", dtype,
+    throw DTypeError(str(kLinearAttention, ": ", role, " is ", x.type(), ", but q is ", dtype,
                          "; q, k, v, the state and the options need one floating dtype"));
   for (const Dim& dim : needed)
     if (find(x.dims(), dim) < 0)
-      throw ShapeError(str(kName, ": ", role, ' ', x.type(), " has no dim ", dim));
+      throw ShapeError(str(kLinearAttention, ": ", role, ' ', x.type(), " has no dim ", dim));
 }
 void check_within(const Tensor& x, const char* role, const Dims& allowed) {
   if (const Dims foreign = without(x.dims(), allowed); !foreign.empty())
-    throw ShapeError(str(kName, ": ", role, ' ', x.type(), " has the dim ", foreign[0],
+    throw ShapeError(str(kLinearAttention, ": ", role, ' ', x.type(), " has the dim ", foreign[0],
                          "; its dims must be among ", join(allowed)));
 }
 
@@ -43,15 +43,15 @@ void check_call(const Tensor& q, const Tensor& k, const Tensor& v, const Dims& t
   check(q, "q", dtype, k.dims());
   check(v, "v", dtype, without(k.dims(), {features}));
   if (find(v.dims(), features) >= 0)
-    throw ShapeError(str(kName, ": v ", v.type(), " has the dim of features, ", features,
+    throw ShapeError(str(kLinearAttention, ": v ", v.type(), " has the dim of features, ", features,
                          "; give it another name"));
   const Dims of_state = with_more(of_k, without(v.dims(), time));
   check(state, "the state", dtype, of_state);
   check_within(state, "the state", of_state);
   if (const Dims both = without(v.dims(), without(v.dims(), without(q.dims(), k.dims())));
       !both.empty())
-    throw ShapeError(str(kName, ": q ", q.type(), " and v ", v.type(), " have the dim ", both[0],
-                         ", which k ", k.type(), " lacks"));
+    throw ShapeError(str(kLinearAttention, ": q ", q.type(), " and v ", v.type(), " have the dim ",
+                         both[0], ", which k ", k.type(), " lacks"));
   if (options.decay) {
     check(*options.decay, "decay", dtype, time);
     check_within(*options.decay, "decay", k.dims());
@@ -61,7 +61,8 @@ void check_call(const Tensor& q, const Tensor& k, const Tensor& v, const Dims& t
     check_within(*options.beta, "beta", v.dims());
   }
   if (!options.scale && !features.has_size())
-    throw ArgumentError(str(kName, ": the size of ", features, " is not known; give scale"));
+    throw ArgumentError(
+        str(kLinearAttention, ": the size of ", features, " is not known; give scale"));
 }
 
 double scale_of(const LinearAttentionOptions& options, const Dim& features) {
@@ -97,7 +98,7 @@ std::pair<Tensor, Tensor> linear_attention_step(const Tensor& q, const Tensor& k
                                                 const Dim& given_features, const Tensor& state,
                                                 const LinearAttentionOptions& options) {
   const Dim features = canonical(given_features);
-  check_defined(kName, q);
+  check_defined(kLinearAttention, q);
   check_call(q, k, v, {}, features, state, options);
   return step(q, k, v, features, state, options.decay, options.beta, scale_of(options, features));
 }
@@ -107,7 +108,7 @@ std::pair<Tensor, Tensor> linear_attention(const Tensor& q, const Tensor& k, con
                                            const Tensor& state,
                                            const LinearAttentionOptions& options) {
   const Dim time = canonical(given_time), features = canonical(given_features);
-  check_defined(kName, q);
+  check_defined(kLinearAttention, q);
   check_call(q, k, v, {time}, features, state, options);
   const double scale = scale_of(options, features);
   const auto run = [&]() -> Tensors {
@@ -121,14 +122,17 @@ std::pair<Tensor, Tensor> linear_attention(const Tensor& q, const Tensor& k, con
       if (options.beta) beta = x[next++];
       return step(x[0], x[1], x[2], features, before, decay, beta, scale);
     };
-    const auto [ys, last, end] = scan(Scan{
-        .spatial_dim = time, .initial = state, .xs = xs, .body = body, .name = std::string(kName)});
+    const auto [ys, last, end] = scan(Scan{.spatial_dim = time,
+                                           .initial = state,
+                                           .xs = xs,
+                                           .body = body,
+                                           .name = std::string(kLinearAttention)});
     return {ys, last};
   };
   const auto given = [](const std::optional<Tensor>& x) { return x.value_or(Tensor()); };
   const Tensors made =
       WholeFunctions::are_recorded()
-          ? whole_function({std::string(kName),
+          ? whole_function({std::string(kLinearAttention),
                             {q, k, v, state, given(options.decay), given(options.beta)},
                             {time, features},
                             {scale}},
