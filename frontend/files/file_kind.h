@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "reel/core/base/visibility.h"
+
 namespace reel {
 
 /// The number of bytes that kind_of_file looks at.
@@ -11,7 +13,7 @@ inline constexpr std::size_t kFileFrontBytes = 512;
 
 /// Returns the kind of a file that begins with these bytes, in words for a message: "a zip archive,
 /// as torch.save and numpy.savez write them". Empty for an unknown kind.
-std::string_view kind_of_file(std::string_view front);
+REEL_API std::string_view kind_of_file(std::string_view front);
 
 /// Returns the encoding of a text that begins with these bytes, as iconv calls it, if it is UTF-16
 /// or UTF-32: "UTF-16LE". Recognises it by the byte order mark, UTF-16 also by the zeros in every

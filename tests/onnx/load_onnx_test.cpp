@@ -55,6 +55,13 @@ TEST(LoadOnnxTest, TheFileMayBeMissing) {
             "load_onnx: nowhere.onnx cannot be opened");
 }
 
+TEST(LoadOnnxTest, FilesOfOtherKindsAreNamed) {
+  const std::string path = ::testing::TempDir() + "load_onnx_other_kind.onnx";
+  std::ofstream(path) << "root:x:0:0:root\n";
+  EXPECT_EQ(message_of<OnnxError>([&] { load_onnx(path); }),
+            "load_onnx: " + path + " is damaged, or no ONNX model; it looks like text");
+}
+
 TEST(LoadOnnxTest, BytesWithoutAModelAreAnError) {
   EXPECT_EQ(message_of<OnnxError>([] { load_onnx_bytes(""); }),
             "load_onnx: the data is no ONNX model: it has no graph");
@@ -85,6 +92,10 @@ TEST(LoadOnnxTest, CallsNameMissingAndUnknownInputs) {
             "OnnxModel: input z is missing; the inputs are x, z");
   EXPECT_EQ(message_of<ArgumentError>([&] {
               model({{"x", x}, {"z", x}, {"w", x}});
+            }),
+            "OnnxModel: there is no input w; the inputs are x, z");
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              model({{"x", x}, {"w", x}});
             }),
             "OnnxModel: there is no input w; the inputs are x, z");
   EXPECT_EQ(message_of<DTypeError>([&] {
