@@ -171,8 +171,8 @@ class Jitted {
   ///
   /// Requires JitOptions::profile. Throws ArgumentError without it, and before the first call.
   RunProfile profile() const { return detail::profile_of(*traced_, options_); }
-  /// Returns the tensors captured from outside, which the graph of the last call holds by
-  /// reference. Lifetime and errors as for graph().
+  /// Returns the tensors that the graph of the last call holds by reference: those captured from
+  /// outside, and results of ops on them alone. Lifetime and errors as for graph().
   const Tensors& captures() const { return traced_->captures(); }
 
  private:
