@@ -177,7 +177,8 @@ void check_k(const TensorType& x, const TopKAttrs& attrs) {
   }
 }
 
-/// The best items of a line, with the worst in front until they are sorted.
+/// The best items of a line. A few are always sorted, since a heap would take a branch that cannot
+/// be predicted at every level; of more, the worst is in front until they are sorted.
 template <class T>
 class Best {
  public:
@@ -187,32 +188,52 @@ class Best {
     const auto item = Item<T>::descending(x, position);
     if (items_.size() < k_) {
       items_.push_back(item);
-      std::push_heap(items_.begin(), items_.end());
-    } else if (item < items_.front()) {
+      if (is_few())
+        insert(item);
+      else
+        std::push_heap(items_.begin(), items_.end());
+    } else if (item < worst()) {
+      if (is_few()) return insert(item);
       std::pop_heap(items_.begin(), items_.end());
       items_.back() = item;
       std::push_heap(items_.begin(), items_.end());
     }
   }
   bool is_full() const { return items_.size() == k_; }
-  std::int64_t worst_position() const { return items_.front().position(); }
+  std::int64_t worst_position() const { return worst().position(); }
   const std::vector<Item<T>>& sorted() {
-    std::sort_heap(items_.begin(), items_.end());
+    if (!is_few()) std::sort_heap(items_.begin(), items_.end());
     return items_;
   }
   void clear() { items_.clear(); }
 
  private:
+  static constexpr std::size_t kFew = 16;
+
+  bool is_few() const { return k_ <= kFew; }
+  const Item<T>& worst() const { return is_few() ? items_.back() : items_.front(); }
+  /// Replaces the last item. Items behind the new one move by a place, without branches.
+  void insert(const Item<T>& item) {
+    Item<T>* at = items_.data() + items_.size() - 1;
+    at->number = item.number;
+    for (; at != items_.data(); --at) {
+      const auto here = at->number, before = at[-1].number;
+      const auto least = here < item.number ? here : item.number;
+      at->number = before < least ? least : before;
+    }
+    at->number = at->number < item.number ? at->number : item.number;
+  }
+
   std::size_t k_;
   std::vector<Item<T>> items_;
 };
 
-/// Elements that are compared with the worst item together.
-constexpr std::int64_t kBlock = 64;
+/// Elements that are compared with the worst item together: many, and then few of them.
+constexpr std::int64_t kBlock = 64, kFewTogether = 16;
 
-/// Returns false only if no element of a block is larger than `worst`, or NaN. Compares bits of
+/// Returns false only if none of kCount elements is larger than `worst`, or NaN. Compares bits of
 /// floats as integers: a comparison with NaN would raise an exception.
-template <class T>
+template <std::int64_t kCount, class T>
 __attribute__((optimize("O3"))) bool may_be_above(const T* x, T worst) {
   int count = 0;
   if constexpr (std::is_floating_point_v<T>) {
@@ -222,12 +243,12 @@ __attribute__((optimize("O3"))) bool may_be_above(const T* x, T worst) {
     // Negative numbers have the order of their inverted bits.
     const auto ordered = [](Bits bits) { return bits ^ (bits < 0 ? kValue : Bits{0}); };
     const Bits limit = ordered(std::bit_cast<Bits>(worst));
-    for (std::int64_t i = 0; i < kBlock; ++i) {
+    for (std::int64_t i = 0; i < kCount; ++i) {
       const auto bits = std::bit_cast<Bits>(x[i]);
       count += (ordered(bits) > limit) | ((bits & kValue) > infinity);
     }
   } else {
-    for (std::int64_t i = 0; i < kBlock; ++i) count += x[i] > worst;
+    for (std::int64_t i = 0; i < kCount; ++i) count += x[i] > worst;
   }
   return count != 0;
 }
@@ -251,13 +272,23 @@ void top_k_kernel(KernelArgs& a) {
       const T* const elements = x.data<T>() + first;
       for (std::int64_t p = 0; p < view.n;) {
         // Most blocks of a long line have no element that is better than the worst item.
-        if (is_run && best.is_full() && view.n - p >= kBlock &&
-            !may_be_above(elements + p, elements[best.worst_position()])) {
-          p += kBlock;
-          continue;
+        if (is_run && best.is_full()) {
+          const T worst = elements[best.worst_position()];
+          if (view.n - p >= kBlock && !may_be_above<kBlock>(elements + p, worst)) {
+            p += kBlock;
+            continue;
+          }
+          if (view.n - p >= kFewTogether && !may_be_above<kFewTogether>(elements + p, worst)) {
+            p += kFewTogether;
+            continue;
+          }
         }
-        for (const std::int64_t end = std::min(p + kBlock, view.n); p < end; ++p)
-          if (is_valid(first + p * view.inner)) best.offer(elements[p * view.inner], p);
+        const std::int64_t end = std::min(p + kFewTogether, view.n);
+        if (is_run)
+          for (; p < end; ++p) best.offer(elements[p], p);
+        else
+          for (; p < end; ++p)
+            if (is_valid(first + p * view.inner)) best.offer(elements[p * view.inner], p);
       }
       std::int64_t to = outer * k * view.inner + inner;
       const std::int64_t end = to + k * view.inner;

@@ -193,11 +193,21 @@ void where_loop(const void* const* in, void* out, const PointwiseRows& rows) {
 /// stand for them in a copy of some elements.
 template <class From, class To>
 void truncate(const From* from, To* to, std::int64_t count) {
+  using Bits = std::conditional_t<sizeof(From) == 4, std::int32_t, std::int64_t>;
   constexpr std::int64_t kBlock = 64;
   constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());  // exact
+  constexpr Bits kEnd = __builtin_bit_cast(Bits, -kLow), kValue = std::numeric_limits<Bits>::max();
   From in_range[kBlock];
   for (std::int64_t first = 0; first < count; first += kBlock, from += kBlock, to += kBlock) {
     const std::int64_t block = count - first < kBlock ? count - first : kBlock;
+    Bits far = 0;  // above 0 if an element may be out of range; sizes have the order of their bits
+    for (std::int64_t i = 0; i < block; ++i)
+      far |= (__builtin_bit_cast(Bits, from[i]) & kValue) >= kEnd;
+    if (!far) {
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < block; ++i) to[i] = static_cast<To>(from[i]);
+      continue;
+    }
     for (std::int64_t i = 0; i < block; ++i)
       in_range[i] = ((from[i] >= kLow) & (from[i] < -kLow)) ? from[i] : From{0};
 #pragma GCC ivdep

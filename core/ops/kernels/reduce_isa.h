@@ -66,6 +66,7 @@ struct MaxFloats {
   static Sums of(const Sums& a, const Sums& b) {
     return xsimd::select((b > a) | xsimd::isnan(b), b, a);
   }
+  static Sums of_numbers(const Sums& a, const Sums& b) { return larger(a, b); }
 };
 
 template <class T>
@@ -80,6 +81,7 @@ struct MinFloats {
   static Sums of(const Sums& a, const Sums& b) {
     return xsimd::select((b < a) | xsimd::isnan(b), b, a);
   }
+  static Sums of_numbers(const Sums& a, const Sums& b) { return smaller(a, b); }
 };
 
 // Integers, which wrap around, and booleans: the compiler vectorises these.
@@ -128,6 +130,11 @@ template <class P>
 concept HasVectors = requires {
   P::kWidth;
 };
+/// True if P has a faster function for vectors without NaN, with the bits of P::of.
+template <class P>
+concept HasNumbers = requires(typename P::Sums x) {
+  P::of_numbers(x, x);
+};
 
 /// Returns a vector whose lane i is lane i + kBy of x, or behind the last one lane i + kBy - lanes.
 template <int kBy, class V, std::size_t... kLane>
@@ -146,6 +153,32 @@ template <class P, int kBy = P::kWidth / 2>
 
 // ---- Walking ------------------------------------------------------------------------------------
 
+/// Combines the whole vectors of a contiguous run lane by lane. Requires n >= 2 kWidth.
+template <class P>
+[[gnu::always_inline]] inline typename P::Sums reduce_to_lanes(const typename P::Element* x,
+                                                               std::int64_t n) {
+  using Sums = typename P::Sums;
+  constexpr int kWidth = P::kWidth;
+  Sums sums[4] = {Sums(P::kNone), Sums(P::kNone), Sums(P::kNone), Sums(P::kNone)};
+  std::int64_t i = 0;
+  if constexpr (HasNumbers<P>) {
+    for (; i + 4 * kWidth <= n; i += 4 * kWidth) {
+      const Sums a = P::load(x + i), b = P::load(x + i + kWidth), c = P::load(x + i + 2 * kWidth),
+                 d = P::load(x + i + 3 * kWidth);
+      if (has_nan(a, b, c, d)) break;  // the sums would be NaN from here on
+      sums[0] = P::of_numbers(sums[0], a);
+      sums[1] = P::of_numbers(sums[1], b);
+      sums[2] = P::of_numbers(sums[2], c);
+      sums[3] = P::of_numbers(sums[3], d);
+    }
+  }
+  for (; i + 4 * kWidth <= n; i += 4 * kWidth)
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) sums[k] = P::of(sums[k], P::load(x + i + k * kWidth));
+  for (; i + kWidth <= n; i += kWidth) sums[0] = P::of(sums[0], P::load(x + i));
+  return P::of(P::of(sums[0], sums[1]), P::of(sums[2], sums[3]));
+}
+
 /// Reduces a contiguous run.
 template <class P>
 __attribute__((optimize("O3"))) typename P::Sum reduce_run(const typename P::Element* x,
@@ -155,15 +188,10 @@ __attribute__((optimize("O3"))) typename P::Sum reduce_run(const typename P::Ele
   if constexpr (HasVectors<P>) {
     constexpr int kWidth = P::kWidth;
     if (n >= 2 * kWidth) {
-      typename P::Sums sums[4] = {typename P::Sums(P::kNone), typename P::Sums(P::kNone),
-                                  typename P::Sums(P::kNone), typename P::Sums(P::kNone)};
-      for (; i + 4 * kWidth <= n; i += 4 * kWidth)
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; ++k) sums[k] = P::of(sums[k], P::load(x + i + k * kWidth));
-      for (; i + kWidth <= n; i += kWidth) sums[0] = P::of(sums[0], P::load(x + i));
       alignas(64) typename P::Sum lanes[kWidth];
-      P::of(P::of(sums[0], sums[1]), P::of(sums[2], sums[3])).store_aligned(lanes);
+      reduce_to_lanes<P>(x, n).store_aligned(lanes);
       for (int k = 0; k < kWidth; ++k) result = P::of(result, lanes[k]);
+      i = n / kWidth * kWidth;
     }
   }
   for (; i < n; ++i) result = P::of(result, static_cast<typename P::Sum>(x[i]));
@@ -178,44 +206,54 @@ template <bool kIsUpper, class V, std::size_t... kLane>
 }
 
 /// Reduces kWidth contiguous runs of n elements, one behind the other, to the bits of reduce_run().
-/// Requires a multiple of kWidth, at least 2 kWidth and at most 4 kWidth. The lanes of all runs are
-/// combined side by side.
+/// Requires n >= 2 kWidth. The lanes of all runs are combined side by side: one by one, as
+/// reduce_run() does, they take as long as 8 vectors of a run.
 template <class P>
-[[gnu::always_inline]] inline typename P::Sums reduce_short_runs(const typename P::Element* x,
-                                                                 std::int64_t n) {
+[[gnu::always_inline]] inline void reduce_runs(const typename P::Element* x, std::int64_t n,
+                                               typename P::Sum* results) {
   using Sums = typename P::Sums;
   constexpr int kWidth = P::kWidth;
   const Sums none(P::kNone);
   Sums rows[kWidth], turned[kWidth];
-#pragma GCC unroll 8
-  for (int r = 0; r < kWidth; ++r) {
-    const typename P::Element* const run = x + r * n;
-    if (n == 4 * kWidth) {
+  if (n == 4 * kWidth) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kWidth; ++r) {
+      const typename P::Element* const run = x + r * n;
       rows[r] = P::of(
           P::of(P::of(none, P::load(run)), P::of(none, P::load(run + kWidth))),
           P::of(P::of(none, P::load(run + 2 * kWidth)), P::of(none, P::load(run + 3 * kWidth))));
-      continue;
     }
-    rows[r] = P::of(P::of(none, P::load(run)), P::load(run + kWidth));
-    if (n > 2 * kWidth) rows[r] = P::of(rows[r], P::load(run + 2 * kWidth));
-    rows[r] = P::of(P::of(rows[r], none), P::of(none, none));
+  } else if (n < 4 * kWidth) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kWidth; ++r) {
+      const typename P::Element* const run = x + r * n;
+      rows[r] = P::of(P::of(none, P::load(run)), P::load(run + kWidth));
+      if (n >= 3 * kWidth) rows[r] = P::of(rows[r], P::load(run + 2 * kWidth));
+      rows[r] = P::of(P::of(rows[r], none), P::of(none, none));
+    }
+  } else {
+    for (int r = 0; r < kWidth; ++r) rows[r] = reduce_to_lanes<P>(x + r * n, n);
   }
   // Each round of a perfect shuffle turns the matrix of rows and lanes a bit further.
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int round = 1; round < kWidth; round *= 2) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < kWidth / 2; ++i) {
       constexpr auto kLanesOfP = std::make_index_sequence<kWidth>();
       turned[2 * i] = interleaved<false>(rows[i], rows[i + kWidth / 2], kLanesOfP);
       turned[2 * i + 1] = interleaved<true>(rows[i], rows[i + kWidth / 2], kLanesOfP);
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < kWidth; ++i) rows[i] = turned[i];
   }
   Sums result = none;
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int lane = 0; lane < kWidth; ++lane) result = P::of(result, rows[lane]);
-  return result;
+  result.store_aligned(results);
+  if (n % kWidth == 0) return;
+  for (int r = 0; r < kWidth; ++r)
+    for (std::int64_t i = n / kWidth * kWidth; i < n; ++i)
+      results[r] = P::of(results[r], static_cast<typename P::Sum>(x[r * n + i]));
 }
 
 /// Adds x[k·step + j] to sums[j] for k < n. j spans eight vectors, which stay in registers.

@@ -17,9 +17,9 @@ __attribute__((optimize("O3"))) void reduce(const void* from, void* to, const Re
     if constexpr (HasVectors<P>) {
       constexpr int kWidth = P::kWidth;
       alignas(64) Sum sums[kWidth];
-      if (s.n % kWidth == 0 && s.n >= 2 * kWidth && s.n <= 4 * kWidth)
+      if (s.n >= 2 * kWidth)
         for (; o + kWidth <= s.outer; o += kWidth) {
-          reduce_short_runs<P>(x + o * s.n, s.n).store_aligned(sums);
+          reduce_runs<P>(x + o * s.n, s.n, sums);
           for (int r = 0; r < kWidth; ++r) out[o + r] = static_cast<Element>(sums[r]);
         }
     }

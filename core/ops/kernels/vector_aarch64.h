@@ -39,6 +39,20 @@ inline float64x2_t fold(float64x2_t x) { return x; }
 inline void store_folded(float* to, float32x4_t x) { vst1q_f32(to, x); }
 inline void store_folded(double* to, float64x2_t x) { vst1q_f64(to, x); }
 
+template <class T>
+inline Vector<T> larger(const Vector<T>& a, const Vector<T>& b) {
+  return xsimd::select(b > a, b, a);
+}
+template <class T>
+inline Vector<T> smaller(const Vector<T>& a, const Vector<T>& b) {
+  return xsimd::select(b < a, b, a);
+}
+template <class T>
+inline bool has_nan(const Vector<T>& a, const Vector<T>& b, const Vector<T>& c,
+                    const Vector<T>& d) {
+  return xsimd::any((xsimd::isnan(a) | xsimd::isnan(b)) | (xsimd::isnan(c) | xsimd::isnan(d)));
+}
+
 using Words = uint64x2_t;
 inline Words product_of_words(Words a, Words b) { return vmull_u32(vmovn_u64(a), vmovn_u64(b)); }
 

@@ -26,6 +26,8 @@
 //     between registers, because these elements may just have been stored.
 // fold(x)            a vector of 16 bytes: the sum of a longer vector's halves, as often as needed
 // store_folded(to, x)               stores such a vector
+// larger(a, b), smaller(a, b)       of equal numbers, 0 and -0 too, a; require lanes without NaN
+// has_nan(a, b, c, d)      true if a lane of a vector is NaN
 // product_of_words(a, b)   of Words, lanes of 64 bits: the products of their lower halves
 #if defined(__x86_64__)
 #include "reel/core/ops/kernels/vector_x86_64.h"

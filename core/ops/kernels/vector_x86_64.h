@@ -166,6 +166,44 @@ inline __m128d fold(__m512d x) {
 inline void store_folded(float* to, __m128 x) { _mm_storeu_ps(to, x); }
 inline void store_folded(double* to, __m128d x) { _mm_storeu_pd(to, x); }
 
+// By intrinsics: of equal numbers they return the second one, and they compare with NaN silently.
+#if defined(__AVX512F__)
+inline Vector<float> larger(Vector<float> a, Vector<float> b) { return _mm512_max_ps(b, a); }
+inline Vector<double> larger(Vector<double> a, Vector<double> b) { return _mm512_max_pd(b, a); }
+inline Vector<float> smaller(Vector<float> a, Vector<float> b) { return _mm512_min_ps(b, a); }
+inline Vector<double> smaller(Vector<double> a, Vector<double> b) { return _mm512_min_pd(b, a); }
+inline bool has_nan(Vector<float> a, Vector<float> b, Vector<float> c, Vector<float> d) {
+  return (_mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q) | _mm512_cmp_ps_mask(c, d, _CMP_UNORD_Q)) != 0;
+}
+inline bool has_nan(Vector<double> a, Vector<double> b, Vector<double> c, Vector<double> d) {
+  return (_mm512_cmp_pd_mask(a, b, _CMP_UNORD_Q) | _mm512_cmp_pd_mask(c, d, _CMP_UNORD_Q)) != 0;
+}
+#elif defined(__AVX2__)
+inline Vector<float> larger(Vector<float> a, Vector<float> b) { return _mm256_max_ps(b, a); }
+inline Vector<double> larger(Vector<double> a, Vector<double> b) { return _mm256_max_pd(b, a); }
+inline Vector<float> smaller(Vector<float> a, Vector<float> b) { return _mm256_min_ps(b, a); }
+inline Vector<double> smaller(Vector<double> a, Vector<double> b) { return _mm256_min_pd(b, a); }
+inline bool has_nan(Vector<float> a, Vector<float> b, Vector<float> c, Vector<float> d) {
+  return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(a, b, _CMP_UNORD_Q),
+                                         _mm256_cmp_ps(c, d, _CMP_UNORD_Q))) != 0;
+}
+inline bool has_nan(Vector<double> a, Vector<double> b, Vector<double> c, Vector<double> d) {
+  return _mm256_movemask_pd(_mm256_or_pd(_mm256_cmp_pd(a, b, _CMP_UNORD_Q),
+                                         _mm256_cmp_pd(c, d, _CMP_UNORD_Q))) != 0;
+}
+#else
+inline Vector<float> larger(Vector<float> a, Vector<float> b) { return _mm_max_ps(b, a); }
+inline Vector<double> larger(Vector<double> a, Vector<double> b) { return _mm_max_pd(b, a); }
+inline Vector<float> smaller(Vector<float> a, Vector<float> b) { return _mm_min_ps(b, a); }
+inline Vector<double> smaller(Vector<double> a, Vector<double> b) { return _mm_min_pd(b, a); }
+inline bool has_nan(Vector<float> a, Vector<float> b, Vector<float> c, Vector<float> d) {
+  return _mm_movemask_ps(_mm_or_ps(_mm_cmpunord_ps(a, b), _mm_cmpunord_ps(c, d))) != 0;
+}
+inline bool has_nan(Vector<double> a, Vector<double> b, Vector<double> c, Vector<double> d) {
+  return _mm_movemask_pd(_mm_or_pd(_mm_cmpunord_pd(a, b), _mm_cmpunord_pd(c, d))) != 0;
+}
+#endif
+
 // The product of the lower halves of lanes of 64 bits. xsimd has no such product.
 #if defined(__AVX512F__)
 using Words = __m512i;

@@ -49,31 +49,44 @@ struct SumOf<double> {
   using Type = double;
 };
 
-/// Computes out = step(state, x, c) for the elements of an axis in the order of the walk. `state`
-/// is `first` where the axis begins. c: the last operand, which may be x.
+/// Computes out = step(state, x, c) along contiguous lines, kLines at a time: each is a chain of
+/// dependent steps. `state` is `first` where a line begins. c: the last operand, which may be x.
+template <std::int64_t kLines, class T, class Step>
+void walk_lines(const AxisView& view, bool is_reverse, int first, const T* __restrict x,
+                const T* __restrict c, T* __restrict out, const Step& step) {
+  using Sum = typename SumOf<T>::Type;
+  const std::int64_t begin = is_reverse ? view.size - 1 : 0, by = is_reverse ? -1 : 1;
+  for (std::int64_t line = 0; line < view.outer; line += kLines) {
+    const std::int64_t lines = std::min(kLines, view.outer - line);
+    Sum states[kLines];
+    std::fill_n(states, kLines, static_cast<Sum>(first));
+    const auto take = [&](std::int64_t l, std::int64_t k) {
+      const std::int64_t at = (line + l) * view.size + begin + by * k;
+      out[at] = step(states[l], x[at], c[at]);
+    };
+    if (lines == kLines) {
+      for (std::int64_t k = 0; k < view.size; ++k)
+        for (std::int64_t l = 0; l < kLines; ++l) take(l, k);
+    } else {
+      for (std::int64_t l = 0; l < lines; ++l)
+        for (std::int64_t k = 0; k < view.size; ++k) take(l, k);
+    }
+  }
+}
+
+/// walk_lines() along any axis, in the order of the walk.
 template <class T, class Step>
 void walk_axis(const AxisView& view, bool is_reverse, int first, const T* __restrict x,
                const T* __restrict c, T* __restrict out, const Step& step) {
   using Sum = typename SumOf<T>::Type;
   const std::int64_t begin = is_reverse ? view.size - 1 : 0, by = is_reverse ? -1 : 1;
-  if (view.inner == 1) {  // several lines at a time: each is a chain of dependent steps
-    constexpr std::int64_t kLines = 8;
-    for (std::int64_t line = 0; line < view.outer; line += kLines) {
-      const std::int64_t lines = std::min(kLines, view.outer - line);
-      Sum states[kLines];
-      std::fill_n(states, kLines, static_cast<Sum>(first));
-      const auto take = [&](std::int64_t l, std::int64_t k) {
-        const std::int64_t at = (line + l) * view.size + begin + by * k;
-        out[at] = step(states[l], x[at], c[at]);
-      };
-      if (lines == kLines) {
-        for (std::int64_t k = 0; k < view.size; ++k)
-          for (std::int64_t l = 0; l < kLines; ++l) take(l, k);
-      } else {
-        for (std::int64_t l = 0; l < lines; ++l)
-          for (std::int64_t k = 0; k < view.size; ++k) take(l, k);
-      }
-    }
+  if (view.inner == 1) {
+    // Lines a multiple of 4 KiB apart share a set of the first-level cache, which has eight places.
+    constexpr std::int64_t kSameSet = 4096 / sizeof(T);
+    if (view.size % kSameSet == 0)
+      walk_lines<4>(view, is_reverse, first, x, c, out, step);
+    else
+      walk_lines<8>(view, is_reverse, first, x, c, out, step);
     return;
   }
   std::vector<Sum> states(static_cast<std::size_t>(view.inner));

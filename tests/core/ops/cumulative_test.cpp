@@ -55,6 +55,20 @@ TEST(CumulativeKernelTest, AnyNumberOfLinesIsAddedLineByLine) {
   }
 }
 
+// Lines that are a multiple of 4 KiB apart are walked four at a time, others eight.
+TEST(CumulativeKernelTest, LinesHaveTheBitsOfOneLine) {
+  manual_seed(3);
+  for (const DType dtype : {f32, f64})
+    for (const std::int64_t size : {511, 512, 1023, 1024, 2048})
+      for (const std::int64_t lines : {1, 3, 4, 5, 8, 9}) {
+        SCOPED_TRACE(::testing::Message() << lines << " lines of " << size);
+        const Tensor x = random_normal({lines, size}, dtype);
+        const Tensor sums = cumsum(x, 1);
+        for (std::int64_t line = 0; line < lines; ++line)
+          expect_same_bits(slice(sums, 0, line, line + 1), cumsum(slice(x, 0, line, line + 1), 1));
+      }
+}
+
 TEST_P(CumulativeTest, AlongARaggedDimEachEntryIsWithinItsLength) {
   const Dim batch("batch", 3), time("time", tensor({3, 2, 0}, {batch}));
   const Tensor x = tensor({1., 2., 3., 4., 5., kNaN, kNaN, kNaN, kNaN}, {batch, time});

@@ -97,6 +97,25 @@ TEST(GatherTest, AnIndexOutOfRangeIsAnErrorThatSaysWhere) {
             "gather: index 0 is out of range for axis 0 of f32[0], which has size 0");
 }
 
+TEST(GatherTest, EachIndexIsCheckedWhereverItStands) {
+  const Tensor x = range(5);
+  for (const DType dtype : {i32, i64})
+    for (const std::int64_t count : {1, 3, 4, 5, 33})
+      for (std::int64_t at = 0; at < count; ++at)
+        for (const double index : {-2147483648., -6., -5., -1., 0., 4., 5., 2147483647.}) {
+          std::vector<double> indices(static_cast<std::size_t>(count), 3.);
+          indices[static_cast<std::size_t>(at)] = index;
+          const Tensor places = tensor(indices, {count}, dtype);
+          SCOPED_TRACE(::testing::Message() << index << " at " << at << " of " << count);
+          if (index < -5 || index > 4) {
+            EXPECT_THROW(gather(x, places, 0), IndexError);
+            continue;
+          }
+          indices[static_cast<std::size_t>(at)] = index < 0 ? index + 5 : index;
+          expect_values(gather(x, places, 0), indices);
+        }
+}
+
 TEST(GatherTest, IndicesInPaddingMayBeAnything) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})), classes("classes", 2);
   const Tensor table = tensor({5., 6.}, {classes});

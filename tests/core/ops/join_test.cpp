@@ -17,6 +17,19 @@ TEST(ConcatTest, JoinsAlongAnyAxis) {
   expect_values(concat({a, zeros({2, 0}, i32)}, 1), {1, 2, 3, 4});
 }
 
+// Short rows are joined some thousands at a time: 128 KiB of the result.
+TEST(ConcatTest, JoinsAnyNumberOfShortRows) {
+  for (const DType dtype : {f32, f64, i32, boolean})
+    for (const std::int64_t rows : {1, 8191, 8192, 8193, 20'000}) {
+      SCOPED_TRACE(::testing::Message() << rows << " rows");
+      const Tensor left = cast(reshape(range(rows * 3) % 7, {rows, 3}), dtype);
+      const Tensor right = cast(reshape(range(rows) % 5, {rows, 1}), dtype);
+      const Tensor joined = concat({left, right}, 1);
+      expect_same_bits(slice(joined, 1, 0, 3), left);
+      expect_same_bits(slice(joined, 1, 3, 4), right);
+    }
+}
+
 TEST(ConcatTest, NamedDimsMayComeInAnyOrder) {
   const Dim batch("batch", 2), left("feature", 1), right("feature", 2), all("feature", 3);
   const Tensor a = tensor({1, 2}, {batch, left}), b = tensor({3, 4, 5, 6}, {right, batch});

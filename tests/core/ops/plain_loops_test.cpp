@@ -121,6 +121,26 @@ void expect_saturation(UnaryLoop cast) {
   EXPECT_TRUE(std::all_of(y.begin(), y.begin() + 35, [](To v) { return v == 0; }));
 }
 
+// Blocks of 64 elements within range are converted as they are.
+TEST_P(PlainLoopsTest, OneElementOutOfRangeChangesNoOther) {
+  const UnaryLoop cast = table_->cast[column_of(f32)][column_of(i32)];
+  for (const std::int64_t count : {1, 15, 16, 17, 63, 64, 65, 128, 200})
+    for (const float odd : {-0x1p31f, 0x1p31f, HUGE_VALF, std::nanf(""), 0x1.fffffep30f, 7.75f})
+      for (const std::int64_t at : {std::int64_t{0}, count / 2, count - 1}) {
+        std::vector<float> x(static_cast<std::size_t>(count));
+        std::vector<std::int32_t> y(x.size() + 1, 77), expected(y);
+        for (std::size_t i = 0; i < x.size(); ++i)
+          expected[i] = static_cast<std::int32_t>(x[i] = 0.75f * static_cast<float>(i) - 20);
+        const auto place = static_cast<std::size_t>(at);
+        x[place] = odd;
+        expected[place] = std::isnan(odd)  ? 0
+                          : odd >= 0x1p31f ? std::numeric_limits<std::int32_t>::max()
+                                           : static_cast<std::int32_t>(odd);
+        cast(x.data(), y.data(), count);
+        ASSERT_EQ(y, expected) << odd << " at " << at << " of " << count;
+      }
+}
+
 // A vector converts all of its lanes, those out of range too.
 TEST_P(PlainLoopsTest, CastsToIntegersSaturateWithoutFloatingPointExceptions) {
   expect_saturation<float, std::int32_t>(table_->cast[column_of(f32)][column_of(i32)]);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -254,6 +255,32 @@ TEST_P(PointwiseKernelsTest, TanhAndSigmoidAtTheEnds) {
   EXPECT_LT(worst<float>(
                 unary(Unary::tanh, f32), [](long double x) { return std::tanh(x); }, -1, 1),
             2);
+}
+
+// The rest of a float by π/2 keeps all of its bits. It is smallest beside the multiples of π/2.
+TEST_P(PointwiseKernelsTest, SinesOfFloatsAreWithinTwoUnitsOfTheLastPlace) {
+  constexpr int kBeside = 8;
+  std::vector<float> x;
+  for (int quarters = 1; quarters < 63662; quarters += 7) {
+    float beside = static_cast<float>(quarters * (std::acos(-1.) / 2));
+    for (int i = 0; i < kBeside; ++i) beside = std::nextafter(beside, 0.f);
+    for (int i = 0; i < 2 * kBeside; ++i, beside = std::nextafter(beside, 1e6f))
+      x.push_back(quarters % 2 ? beside : -beside);
+  }
+  std::vector<float> y(x.size());
+  for (const Unary op : {Unary::sin, Unary::cos}) {
+    unary(op, f32)(x.data(), y.data(), static_cast<std::int64_t>(x.size()));
+    double most = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double wide = static_cast<double>(x[i]);
+      const double exact = op == Unary::sin ? std::sin(wide) : std::cos(wide);
+      int exponent;
+      std::frexp(exact, &exponent);
+      most = std::max(most, std::abs(static_cast<double>(y[i]) - exact) *
+                                std::ldexp(1., std::numeric_limits<float>::digits - exponent));
+    }
+    EXPECT_LT(most, 2) << (op == Unary::sin ? "sin" : "cos");
+  }
 }
 
 TEST_P(PointwiseKernelsTest, FunctionsAreAccurateNearZeroAndFarAway) {

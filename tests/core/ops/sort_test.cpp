@@ -125,6 +125,23 @@ TEST_P(TopKTest, ALongLineGivesTheBeginningOfTheSortedLine) {
     }
 }
 
+/// A few items are kept in order, more in a heap; elements are compared one by one, 16 together and
+/// 64 together.
+TEST_P(TopKTest, AnyNumberOfAnyLineIsTheBeginningOfTheSortedLine) {
+  for (const DType dtype : {f32, f64, i32, i64})
+    for (const std::int64_t size : {1, 15, 16, 17, 33, 63, 64, 65, 81, 200}) {
+      manual_seed(size);
+      const Tensor x = cast(random_normal({3, size}) * 8, dtype);
+      const Tensor sorted = argsort(x, 1, true);
+      for (const std::int64_t k : {1, 2, 15, 16, 17, 40}) {
+        if (k > size) continue;
+        SCOPED_TRACE(str(k, " of ", x.type()));
+        const TopK top = run([k](Tensor x) { return top_k(x, 1, k); })(x);
+        EXPECT_EQ(top.indices.to_vector<int>(), slice(sorted, 1, 0, k).to_vector<int>());
+      }
+    }
+}
+
 TEST_P(TopKTest, NamesTheNewDim) {
   const Dim batch("batch", 2), classes("classes", 3), beam("beam", 2);
   const Tensor x = tensor({1., 3., 2., 6., 5., 4.}, {batch, classes});
