@@ -18,7 +18,7 @@
 namespace reel::detail {
 namespace {
 
-std::string explain_graph(const Graph& graph, const JitOptions& options) {
+std::string explain_graph(const Graph& graph, const Graph& recorded, const JitOptions& options) {
   if (options.executor == Executor::interpreter)
     return "run op by op, by the interpreter\n" + explain_op_by_op(graph);
   if (options.executor == Executor::dataflow)
@@ -29,7 +29,7 @@ std::string explain_graph(const Graph& graph, const JitOptions& options) {
     if (text) result += title + *text;
   };
   add("", graph);
-  for (const auto& [what, part] : graphs_under_tapes(graph))
+  for (const auto& [what, part] : graphs_under_tapes(recorded))
     add(what.substr(std::string_view(", ").size()) + ":\n", *part);
   return result.empty() ? "no run has finished\n" : result;
 }
@@ -119,7 +119,7 @@ RunProfile profile_of(const TracedFunction& traced, const JitOptions& options) {
     parts.back().name = options.name + title;
   };
   add("", graph);
-  for (const auto& [what, part] : graphs_under_tapes(graph)) add(what, *part);
+  for (const auto& [what, part] : graphs_under_tapes(traced.recorded_graph())) add(what, *part);
   if (parts.empty()) parts.emplace_back().name = options.name;  // its only call failed
   return RunProfile(std::move(parts));
 }
@@ -155,8 +155,11 @@ std::shared_ptr<TracedFunction> make_traced_function(const JitOptions& options) 
       [runner](const GraphRef& graph, Tensors&& inputs) {
         return call_graph(graph, std::move(inputs), runner);
       },
-      [options](const Graph& graph) { return explain_graph(graph, options); },
-      TracedFunction::Form::simplified, static_cast<std::size_t>(options.max_traces));
+      [options](const Graph& graph, const Graph& recorded) {
+        return explain_graph(graph, recorded, options);
+      },
+      options.detect_nan ? TracedFunction::Form::simplified : TracedFunction::Form::folded,
+      static_cast<std::size_t>(options.max_traces));
 }
 
 void clear_traces(TracedFunction& traced) {

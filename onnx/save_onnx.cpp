@@ -20,7 +20,6 @@
 #include "reel/onnx/writer_registry.h"
 #include "reel/trace/executors/interpreter.h"
 #include "reel/trace/passes/cleanup/drop_dead.h"
-#include "reel/trace/passes/cleanup/fold_captures.h"
 #include "reel/trace/passes/cleanup/fold_constants.h"
 
 namespace reel {
@@ -239,7 +238,7 @@ imported::Graph graph_of(detail::FunctionToSave& function, const SaveOnnxOptions
     result = FunctionWriter(*simplified(graph, options.op_set), inputs, function, options).write();
     return interpret(graph, std::move(inputs));
   };
-  const auto explain = [](const Graph&) { return std::string(); };
+  const auto explain = [](const Graph&, const Graph&) { return std::string(); };
   TracedFunction traced(options.name, run, explain);
   // ONNX has no policies for memory. They change no values.
   const LoopPoliciesOff policies_off;
@@ -248,8 +247,6 @@ imported::Graph graph_of(detail::FunctionToSave& function, const SaveOnnxOptions
   if (options.op_set >= kFirstOpSetOfFunctions) whole_functions.emplace();
   // ONNX has no ops for alignments.
   const AlignmentOpsOff alignment_ops_off;
-  // Captures keep their values in the file.
-  const FoldCapturesOff fold_captures_off;
   traced(function.type, function.arguments, function.function, function.dynamic);
   return result;
 }

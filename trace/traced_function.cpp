@@ -201,7 +201,7 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(std::type_index typ
       if (symbols[i].node() == symbol.node()) entry->slices_of_outside.emplace_back(i, whole);
   entry->result_slices = ResultSlices(*graph, builder.captured(), symbols);
   Optimised optimised =
-      form_ == Form::simplified ? optimise(std::move(graph)) : as_it_is(std::move(graph));
+      form_ == Form::as_recorded ? as_it_is(std::move(graph)) : optimise(std::move(graph));
   for (const int i : optimised.kept_captures)
     entry->recorded.captured.push_back(builder.captured()[static_cast<std::size_t>(i)]);
   entry->recorded.graph = std::move(optimised.graph);
@@ -214,10 +214,10 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(std::type_index typ
 namespace {
 
 /// Returns true if a call in the current mode runs ops on captures once for all calls: nothing
-/// takes gradients of captures, or replaces them.
+/// takes gradients of captures, replaces them, or names the ops and elements of the recorded graph.
 bool may_fold() {
   return !thread_mode.tape && !thread_mode.builder && !thread_mode.entries &&
-         !FoldCapturesOff::is_active();
+         !thread_mode.nan_checks;
 }
 
 /// Returns the graph without ops on captures, and without transposes that undo each other; null if
@@ -324,10 +324,13 @@ TracedFunction::Traced TracedFunction::operator()(
   Traced result{entry->results, entry->prototype};
   if (before_run) before_run(result);
 
-  if (form_ == Form::simplified && !entry->is_folded && !entry->tensors.empty() && may_fold()) {
-    CapturedGraph made = folded(*entry->recorded.graph, entry->recorded.captured);
-    entry->folded = {std::move(made.graph), std::move(made.captured)};
+  if (form_ == Form::folded && !entry->is_folded && !entry->tensors.empty() && may_fold()) {
     entry->is_folded = true;
+    try {
+      CapturedGraph made = folded(*entry->recorded.graph, entry->recorded.captured);
+      entry->folded = {std::move(made.graph), std::move(made.captured)};
+    } catch (const MemoryError&) {  // calls run as recorded, which needs less
+    }
   }
   entry->last = entry->folded.graph && may_fold() ? &entry->folded : &entry->recorded;
   const Entry::Program& program = *entry->last;
@@ -370,8 +373,12 @@ const TracedFunction::Entry& TracedFunction::last_entry(const char* wanted) cons
   return *last_;
 }
 const Graph& TracedFunction::graph() const { return *last_entry("is no graph").last->graph; }
+const Graph& TracedFunction::recorded_graph() const {
+  return *last_entry("is no graph").recorded.graph;
+}
 std::string TracedFunction::explain() const {
-  const std::string text = explain_(*last_entry("is nothing to explain").last->graph);
+  const Entry& last = last_entry("is nothing to explain");
+  const std::string text = explain_(*last.last->graph, *last.recorded.graph);
   const std::size_t kinds = entries_.size();
   const auto times = static_cast<std::size_t>(trace_count_);
   return str("jit \"", name_, "\", recorded for ", kinds, kinds == 1 ? " kind" : " kinds",

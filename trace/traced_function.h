@@ -72,11 +72,13 @@ class TracedFunction {
   using Run = std::function<Tensors(const GraphRef& graph, Tensors&& inputs)>;
 
   /// Describes the graph as the executor runs it.
-  using Explain = std::function<std::string(const Graph& graph)>;
+  /// graph: of the last call. recorded: the graph that calls under a tape run.
+  using Explain = std::function<std::string(const Graph& graph, const Graph& recorded)>;
 
   /// Whether the graph is simplified before its gradient is derived. The gradient of a graph as
-  /// recorded adds up in the order of eager code.
-  enum class Form { simplified, as_recorded };
+  /// recorded adds up in the order of eager code. folded: simplified, and calls without a tape run
+  /// ops on captures once for all (fold_captures.h).
+  enum class Form { simplified, folded, as_recorded };
 
   /// max_traces: number of graphs kept, the most recently called; 0: all.
   TracedFunction(std::string name, Run run, Explain explain, Form form = Form::simplified,
@@ -112,6 +114,8 @@ class TracedFunction {
   /// Returns the graph of the last call. Throws ArgumentError before the first call, and after
   /// clear() until the next one.
   const Graph& graph() const;
+  /// Returns the graph that calls under a tape with these arguments run. Throws as graph().
+  const Graph& recorded_graph() const;
   /// Returns the executor's description of it, and which arguments make traces differ. Throws
   /// ArgumentError as graph() does.
   std::string explain() const;

@@ -19,7 +19,7 @@ TreeLeaves run_recorded(const std::string& what, TreeLeaves arguments,
       [](const GraphRef& graph, Tensors&& inputs) {
         return call_graph(graph, std::move(inputs), {interpret});
       },
-      [](const Graph&) { return std::string(); }, TracedFunction::Form::as_recorded);
+      [](const Graph&, const Graph&) { return std::string(); }, TracedFunction::Form::as_recorded);
   const auto traced = [&](const TreeLeaves& promises) {
     try {
       return TracedFunction::Recorded{{part(promises), {}}, {}, {}};

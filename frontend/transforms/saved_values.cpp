@@ -288,7 +288,7 @@ KeptValues find_residuals(TreeLeaves arguments,
             Finder(*reversible.reverse, back, std::move(numbers), forward.env()).recomputed();
         throw found;
       },
-      [](const Graph&) { return std::string(); });
+      [](const Graph&, const Graph&) { return std::string(); });
   try {
     traced(typeid(void), arguments, [&](const TreeLeaves& promises) {
       return TracedFunction::Recorded{{function(promises), {}}, {}, {}};

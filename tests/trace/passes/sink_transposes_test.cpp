@@ -81,6 +81,27 @@ TEST_F(SinkTransposesTest, SmallerOperandsAreRearranged) {
     for (const Function& f : {add, subtract}) expect_bits_of_eager({x, operand}, f);
 }
 
+TEST_F(SinkTransposesTest, CheckedSizesStayInTheirOrder) {
+  const Function f = [](const Tensors& in) {
+    return Tensors{channels_last(ensure_shape(channels_second(in[0]), {2, 3, 4, 5}) * 2)};
+  };
+  EXPECT_EQ(sunk({x}, f), "transpose ensure_shape full mul transpose");
+  expect_bits_of_eager({x}, f);
+}
+
+TEST_F(SinkTransposesTest, CastsMoveOnlyToFewerBytes) {
+  const Function to_float = [](const Tensors& in) {
+    return Tensors{cast(channels_second(in[0] > 0.F), f32)};
+  };
+  EXPECT_EQ(sunk({x}, to_float).find("transpose"), sunk({x}, to_float).find("cast") - 10);
+  expect_bits_of_eager({x}, to_float);
+  const Function both = [](const Tensors& in) {
+    return Tensors{channels_last(cast(channels_second(in[0]), i32))};
+  };
+  EXPECT_EQ(sunk({x}, both), "cast");
+  expect_bits_of_eager({x}, both);
+}
+
 TEST_F(SinkTransposesTest, LargeOperandsInAnotherOrderKeepTheTranspose) {
   const Function f = [](const Tensors& in) {
     return Tensors{channels_last(channels_second(in[0]) + in[1])};

@@ -15,8 +15,6 @@
 namespace reel {
 namespace {
 
-thread_local bool is_off = false;
-
 /// Returns true for types of which all calls have the same tensor.
 bool is_fixed(const TensorType& type) {
   return !type.is_list() && type.is_known() && !type.node()->has_symbols;
@@ -124,9 +122,5 @@ CapturedGraph fold_captures(const Graph& graph, const Tensors& captured) {
   const ModeScope plain({});
   return FoldingCaptures(graph, captured).run(captured);
 }
-
-FoldCapturesOff::FoldCapturesOff() : before_(std::exchange(is_off, true)) {}
-FoldCapturesOff::~FoldCapturesOff() { is_off = before_; }
-bool FoldCapturesOff::is_active() { return is_off; }
 
 }  // namespace reel

@@ -23,23 +23,9 @@ struct CapturedGraph {
 /// a NaN, it stays.
 /// Throws MemoryError if memory runs out while computing.
 /// Preserves: bits.   Runs: for calls of jit without a tape.
-/// Skips: results of the graph; products, loops and branches; results larger than every operand;
+/// Skips: results of the graph; products, loops and branches, and all ops that tell nothing about
+/// their axes (core/op/axes.h); results larger than every operand;
 /// types of unknown size or with a dim of the trace.
 REEL_API CapturedGraph fold_captures(const Graph& graph, const Tensors& captured);
-
-/// Leaves ops on captures in the graphs of this thread's calls of TracedFunction: they are saved,
-/// and not run.
-class FoldCapturesOff {
- public:
-  REEL_API FoldCapturesOff();
-  REEL_API ~FoldCapturesOff();
-  FoldCapturesOff(const FoldCapturesOff&) = delete;
-  FoldCapturesOff& operator=(const FoldCapturesOff&) = delete;
-  /// Returns true during the lifetime of an object on this thread.
-  static bool is_active();
-
- private:
-  bool before_;
-};
 
 }  // namespace reel

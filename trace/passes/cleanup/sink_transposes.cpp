@@ -9,7 +9,9 @@
 
 #include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/convolutions/window_max.h"
+#include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/shape/shape.h"
+#include "reel/trace/passes/cleanup/drop_dead.h"
 
 namespace reel {
 namespace {
@@ -38,6 +40,17 @@ TensorType before(const TensorType& type, const Order& order) {
 
 bool is_plain(const TensorType& type) {
   return !type.is_list() && !type.is_named() && type.is_known() && !type.node()->has_symbols;
+}
+
+/// Returns the bytes that the transposes of a graph make; a byte for one of unknown size.
+std::int64_t transposed_bytes(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const OpRecord& record : graph.records) {
+    if (record.op != &transpose_op) continue;
+    const TensorType& made = graph.types[graph.outputs_of(record)[0]];
+    bytes += made.numel() < 0 ? 1 : made.bytes() + 1;
+  }
+  return bytes;
 }
 
 /// A value that is the transpose of another one.
@@ -90,7 +103,9 @@ class SinkingTransposes {
 
   bool sink_elementwise(const OpRecord& record) {
     const auto outs = from_.outputs_of(record);
-    if (outs.size() != 1 || record.op->has_effect || !is_plain(type(outs[0]))) return false;
+    if (outs.size() != 1 || record.op->has_effect || !is_plain(type(outs[0])) ||
+        (record.attrs && record.op != &cast_op))  // attributes may name axes, as in ensure_shape
+      return false;
     const TensorType made = type(outs[0]);  // new values move the list of types
     std::vector<ValueId> in = to_.inputs_of(record);
     const Order* order = nullptr;
@@ -187,6 +202,10 @@ class SinkingTransposes {
 
 }  // namespace
 
-Ref<Graph> sink_transposes(const Graph& graph) { return SinkingTransposes(graph).run(); }
+Ref<Graph> sink_transposes(const Graph& graph) {
+  Ref<Graph> moved = SinkingTransposes(graph).run();
+  const bool pays = moved && transposed_bytes(*drop_dead(*moved)) < transposed_bytes(graph);
+  return pays ? std::move(moved) : Ref<Graph>();
+}
 
 }  // namespace reel

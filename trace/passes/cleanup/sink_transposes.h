@@ -15,7 +15,7 @@ namespace reel {
 ///
 /// Leaves transposes without readers behind, which drop_dead() removes. A smaller operand is
 /// rearranged to fit; it may have at most a quarter of the result's elements unless a reshape
-/// suffices. Returns null if no transpose moves.
+/// suffices. Returns null unless transposes then make fewer bytes.
 /// Preserves: bits.   Runs: behind optimise(), before ops on captures are computed.
 /// Skips: named dims and unknown sizes, but for transposes of transposes; bodies and branches;
 /// sums, whose order would change.

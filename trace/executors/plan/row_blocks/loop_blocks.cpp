@@ -284,6 +284,7 @@ void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
   const Tensors lengths = body_.row_body.lengths(body_env(whole_->loop(), whole_->input_types));
   given.insert(given.end(), lengths.begin(), lengths.end());
   if (runs_joined() && run_batches(given, out)) return;
+  is_joined_ = false;
   plan_all();
   const std::vector<BlockOfRows> blocks = cut_->rows_of_blocks(whole_->loop(), in);
   parallel_for(static_cast<int>(blocks.size()), [&](int i) {
