@@ -24,7 +24,8 @@ class Error : public std::runtime_error {
   explicit Error(const std::string& message);
   Error(const Error&) = default;  // and no move: an error always has its text
   Error& operator=(const Error&) = default;
-  /// Returns the message and, if where() knows the line, "at file:line" below it.
+  /// Returns the message and, if where() knows the line, "at file:line" below it; "in shift at
+  /// file:line" if the user called shift and the message does not name it.
   const char* what() const noexcept override;
   /// Returns the message alone.
   const std::string& message() const noexcept;

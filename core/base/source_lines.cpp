@@ -57,7 +57,8 @@ bool starts_threads(std::string_view function) {
 }
 
 /// Returns the name of a function of the library as users write it. Returns "" for operators,
-/// lambdas and functions that are not public.
+/// lambdas, functions that are not public, and constructors of errors: a program that throws an
+/// error itself called no function that failed. An inherited one is called ShapeError::Error.
 std::string public_name(std::string_view function) {
   constexpr std::string_view kNamespace = "reel::", kCall = "::operator()";
   if (function.starts_with(kNamespace)) function.remove_prefix(kNamespace.size());
@@ -68,7 +69,8 @@ std::string public_name(std::string_view function) {
     if (type == name || type.ends_with(str("::", name))) function = type;
   }
   const bool is_public = function.find("operator") == std::string_view::npos &&
-                         !function.starts_with("detail::") && !function.starts_with("std::");
+                         !function.ends_with("Error") && !function.starts_with("detail::") &&
+                         !function.starts_with("std::");
   return std::string(is_public ? function : "");
 }
 

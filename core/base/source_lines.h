@@ -24,7 +24,8 @@ REEL_API std::string source_text(SourceId source);
 /// Returns the innermost of these calls with a known line, as "file:line"; empty if there is none.
 REEL_API std::string place_text(SourceId source);
 /// Returns the function of the library that the user's program called to apply an op: "shift", or
-/// "Linear" for Linear::operator(). Empty if it is not known, and for operators such as +.
+/// "Linear" for Linear::operator(). Empty if it is not known, for operators such as +, and for
+/// constructors of errors.
 std::string called_function(SourceId source);
 /// Returns a demangled symbol without arguments and result: "float* loss<int>(Model const&)" ->
 /// "loss". Returns "" for a lambda, which has only its line.

@@ -24,10 +24,11 @@ namespace reel {
 ///
 /// Written in place if x is a temporary with a single reference, and if no dim of x is ragged and
 /// none is a dim of the index; also if the dims of the index are those of x in front of the axis,
-/// with known sizes. The state of a jitted loop is such a temporary if only this call reads it, and
-/// that of an eager loop if the body takes it by value and moves it. Gradients: of x without the
-/// replaced elements, of the values that stayed. Throws IndexError for an index out of range,
-/// ShapeError or DTypeError for other types. Source: jax.numpy's x.at[i].set(value).
+/// with known sizes, except in the body of a traced loop if x has fewer than 8,192 elements, and in
+/// loops with entries that finish. The state of a jitted loop is such a temporary if only this call
+/// reads it, and that of an eager loop if the body takes it by value and moves it. Gradients: of x
+/// without the replaced elements, of the values that stayed. Throws IndexError for an index out of
+/// range, ShapeError or DTypeError for other types. Source: jax.numpy's x.at[i].set(value).
 Tensor set_at(Tensor x, const Arg& index, const Arg& value, const Axis& axis = 0);
 
 /// Returns x with `value` at begin, begin + 1, ... along an axis, as many elements as value has

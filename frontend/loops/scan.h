@@ -122,11 +122,11 @@ constexpr bool takes_index() {
   return scan_body_form<Body, X, State>() >= ScanBodyForm::index_x_state;
 }
 
-/// Calls body(first..., state), and moves the state if the body takes it by value: the body then
-/// holds the only reference to a tensor in it.
+/// Calls body(first..., state), and moves the state if the body takes it by value: the loop then
+/// holds no reference to it. Body is const if the loop calls a const body, as scan does.
 template <class Body, class State, class... First>
-decltype(auto) call_with_last(const Body& body, State& state, const First&... first) {
-  if constexpr (std::is_invocable_v<const Body&, const First&..., State>)
+decltype(auto) call_with_last(Body& body, State& state, const First&... first) {
+  if constexpr (std::is_invocable_v<Body&, const First&..., State>)
     return body(first..., std::move(state));
   else
     return body(first..., std::as_const(state));
@@ -420,9 +420,10 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
 /// Index: a body that takes it gets the position of x along the scanned dim, an i32 scalar; along a
 /// ragged dim in reverse, one for each entry. Without a dim it is the number of the iteration.
 ///
-/// Memory of the state: if the body takes the state by value, it holds the only reference, also in
-/// eager mode: set_at(std::move(h), i, x, axis) then writes in place. A loop under a tape, and one
-/// with entries that have finished, holds further references.
+/// Memory of the state: if the body takes the state by value, it holds the only reference from the
+/// second iteration on, also in eager mode: set_at(std::move(h), i, x, axis) then writes in place.
+/// In the first iteration the caller holds `initial`. Further references: ys and other leaves of
+/// the state with the same tensor, a loop under a tape, a loop with entries that have finished.
 ///
 /// First step: if `initial` is a function, it is called once with the first slice of xs, and
 /// returns the state that the first iteration takes. With reverse this is the last slice of each

@@ -67,8 +67,8 @@ decltype(auto) call_with_state(Fn& fn, const State& state) {
     return std::apply(fn, state);
   }
 }
-/// Moves the state, or its members, into fn if fn takes those by value: fn then holds the only
-/// references.
+/// Moves the state, or its members, into fn if fn takes those by value: the loop then holds no
+/// reference to them.
 template <class Fn, class State>
 decltype(auto) call_with_own_state(Fn& fn, State state) {
   if constexpr (std::is_invocable_v<Fn&, const State&>) {
@@ -140,7 +140,8 @@ constexpr bool are_branches() {
 /// Dim of the state turns out to change) and become one node. The gradient of n iterations is a
 /// loop of n iterations.
 ///
-/// A body that takes the state, or its members, by value holds the only reference, as in scan.
+/// A body that takes the state, or its members, by value holds the only reference from the second
+/// iteration on, with the exceptions that scan has.
 ///
 /// Memory: reverse mode saves the residuals of each iteration, or those that `checkpoint` and
 /// `swap_memory` select. With either option, an eager tape records cond and body as a trace does,

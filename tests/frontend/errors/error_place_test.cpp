@@ -160,6 +160,13 @@ TEST(ErrorPlaceTest, FunctionThatTheMessageNamesIsNotRepeated) {
   EXPECT_EQ(error.what, error.message + "\nat " + error.where);
 }
 
+TEST(ErrorPlaceTest, ErrorThatTheUserThrowsNamesNoFunction) {
+  const Caught inherited = caught([]() -> Tensor { throw ShapeError("mine"); });
+  EXPECT_EQ(inherited.what, "mine\nat " + inherited.where);
+  const Caught base = caught([]() -> Tensor { throw Error("mine"); });
+  EXPECT_EQ(base.what, "mine\nat " + base.where);
+}
+
 TEST(ErrorPlaceTest, ProfilesHaveLinesOfCode) {
   const auto f = jit([](const Tensor& x) { return sin(x); }, {.profile = true});
   f(ones({2}));

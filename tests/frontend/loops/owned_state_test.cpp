@@ -93,6 +93,26 @@ TEST_F(OwnedStateTest, WhileLoopAndForiLoopAndFoldlWriteInPlace) {
                    xs_.at(time_, 3).at(batch_, 0));
 }
 
+TEST_F(OwnedStateTest, BodiesMayBeMutable) {
+  const Tensor after = fori_loop(
+      0, 4, [n = 0](const Tensor&, const Tensor& h) mutable { return h + ++n; }, scalar(0));
+  EXPECT_EQ(after.item<std::int32_t>(), 10);
+  const Tensor last = while_loop([](const Tensor& h) { return h < 6; },
+                                 [n = 0](Tensor h) mutable { return h + ++n; }, scalar(0));
+  EXPECT_EQ(last.item<std::int32_t>(), 6);
+  const Tensor folded =
+      foldl([n = 0](Tensor h, const Tensor&) mutable { return h + ++n; }, ones({4}), scalar(0));
+  EXPECT_EQ(folded.item<std::int32_t>(), 10);
+}
+
+TEST_F(OwnedStateTest, BodyThatIsNotConstIsCalledAsSuch) {
+  struct Body {
+    Tensor operator()(const Tensor&, const Tensor& h) { return h + 1; }
+    Tensor operator()(const Tensor&, const Tensor& h) const { return h - 1; }
+  };
+  EXPECT_EQ(fori_loop(0, 4, Body(), scalar(0)).item<std::int32_t>(), 4);
+}
+
 TEST_F(OwnedStateTest, StatesThatAreResultsTooKeepTheirValues) {
   const auto [ys, last, dim] = scan(Scan{.spatial_dim = time_,
                                          .initial = table_,
