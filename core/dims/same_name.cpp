@@ -30,26 +30,67 @@ DimPair find_pair(const Dims& a, const Dims& b, const Is& is_pair) {
   return {};
 }
 
+/// True if both dims are computed from one dim, such as time - 2 and time - 3.
+bool are_computed_from_one(const Dim& a, const Dim& b) {
+  const DimExpression* expression = expression_of(a);
+  if (!expression || !expression_of(b)) return false;
+  for (const Dim& operand : expression->operands)
+    if (is_computed_from(b, operand) || are_computed_from_one(operand, b)) return true;
+  return false;
+}
+
+/// True if one dim is computed from the other, or both from one dim.
+bool are_related(const Dim& a, const Dim& b) {
+  return is_computed_from(a, b) || is_computed_from(b, a) || are_computed_from_one(a, b);
+}
+
 /// Returns the first name that two different dims share; null if there is none. Names of computed
-/// dims are those of their operands, and tell nothing beside these.
+/// dims are those of their operands, and tell nothing if the dims have one operand.
 const std::string* shared_name(const Dims& a, const Dims& b) {
-  const DimPair found = find_pair(a, b, [](const Dim& x, const Dim& y) {
-    return x.name() == y.name() && !is_computed_from(x, y) && !is_computed_from(y, x);
-  });
+  const DimPair found = find_pair(
+      a, b, [](const Dim& x, const Dim& y) { return x.name() == y.name() && !are_related(x, y); });
   return found.of_a ? &found.of_a->name() : nullptr;
 }
 
-/// Returns the repair for dims such as time - 2 and time; otherwise "".
+/// Returns the dim to which numbers were added, or from which they were subtracted: time for
+/// time - 2 + 1, and the dim itself for other ones.
+Dim unshifted(Dim dim) {
+  for (const DimExpression* expression = expression_of(dim);
+       expression && expression->operation <= DimOperation::difference &&
+       expression->operands.size() == 1;
+       expression = expression_of(dim))
+    dim = Dim(expression->operands[0]);
+  return dim;
+}
+
+/// Returns how dims of two tensors such as time - 2 and time relate, and the repair; otherwise "".
 std::string computed_hint(const Dims& a, const Dims& b) {
-  const auto hint = [](const Dim& computed, const Dim& from) {
-    return str("; ", computed, " is computed from ", from,
-               ": pad or slice one tensor to the dim of the other");
+  // Padding repairs a few missing elements; nothing brings time / 2 back to time.
+  const auto repair = [](const Dim& x, const Dim& y) {
+    return unshifted(x) == unshifted(y) ? ": pad or slice one tensor to the dim of the other" : "";
+  };
+  const auto hint = [&](const Dim& computed, const Dim& from) {
+    return str("; ", computed, " is computed from ", from, repair(computed, from));
   };
   if (const DimPair found = find_pair(a, b, is_computed_from); found.of_a)
     return hint(*found.of_a, *found.of_b);
   if (const DimPair found = find_pair(b, a, is_computed_from); found.of_a)
     return hint(*found.of_a, *found.of_b);
+  if (const DimPair found = find_pair(a, b, are_computed_from_one); found.of_a)
+    return str("; ", *found.of_a, " and ", *found.of_b, " are computed from one Dim",
+               repair(*found.of_a, *found.of_b));
   return "";
+}
+
+/// Returns the only dim of this name; null if there are several or none.
+const Dim* only_dim_called(const Dims& dims, const std::string& name) {
+  const Dim* found = nullptr;
+  for (const Dim& dim : dims) {
+    if (!dim.is_named() || dim.name() != name) continue;
+    if (found) return nullptr;
+    found = &dim;
+  }
+  return found;
 }
 
 bool has_size_of(const Dim& dim, const Dim& other) {
@@ -70,10 +111,20 @@ std::string one_dim_hint(const Dims& a, const Dims& b) {
               : computed_hint(a, b);
 }
 
+std::string lacking_dim_hint(const Dim& dim, const Dims& dims) {
+  if (!dim.is_named()) return "";
+  if (shared_name({dim}, dims)) return one_dim_hint({dim}, dims);
+  // A conv or a pool made a new dim, of the same name.
+  const Dim* other = only_dim_called(dims, dim.name());
+  return other && are_related(*other, dim)
+             ? str("; pass x.dim(\"", other->name(), "\"), which is ", *other)
+             : "";
+}
+
 std::string missing_dim_hint(const TensorType& type, const Dim& dim) {
   if (type.rank() && !type.is_named())
     return "; its dims are plain sizes: name them, as in reshape(x, {dim, ...})";
-  const std::string hint = one_dim_hint({dim}, type.dims());
+  const std::string hint = lacking_dim_hint(dim, type.dims());
   if (!hint.empty() || !dim.has_size() || dim.is_ragged()) return hint;
   const Dim* same = nullptr;
   for (const Dim& of : type.dims()) {

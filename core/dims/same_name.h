@@ -13,13 +13,18 @@ namespace reel {
 std::string not_one_dim(const Dims& a, const Dims& b);
 
 /// Returns not_one_dim() with the repair, as the end of a message: "; the two called ...: use one
-/// Dim for both, ...". Tells if a dim of one list is computed from one of the other, as time - 2
-/// is. Otherwise "".
+/// Dim for both, ...". a, b: dims of two tensors. Tells if a dim of one list is computed from one
+/// of the other, as time - 2 is, or both from one dim. Otherwise "".
 std::string one_dim_hint(const Dims& a, const Dims& b);
 
-/// Returns the repair for a type that lacks a named dim, as the end of a message: one_dim_hint(),
-/// or that the type has plain sizes, or that its only dim of this size can be renamed; otherwise
-/// "".
+/// Returns the repair for a tensor x with `dims` but without `dim`, as the end of a message: if x
+/// has another Dim of the name, one Dim for both; if x has a dim computed from it, as after a conv,
+/// that dim: "; pass x.dim("time"), which is time-2=3". Otherwise "".
+std::string lacking_dim_hint(const Dim& dim, const Dims& dims);
+
+/// Returns the repair for a type that lacks a named dim, as the end of a message:
+/// lacking_dim_hint(), or that the type has plain sizes, or that its only dim of this size can be
+/// renamed; otherwise "".
 std::string missing_dim_hint(const TensorType& type, const Dim& dim);
 
 }  // namespace reel

@@ -25,7 +25,7 @@ bool is_differentiated(const Tensor& x) {
 
 [[noreturn]] void refuse_axis(const Tensors& tensors, const Dim& dim) {
   for (const Tensor& x : tensors)
-    if (const std::string hint = one_dim_hint({dim}, x.dims()); !hint.empty())
+    if (const std::string hint = lacking_dim_hint(dim, x.dims()); !hint.empty())
       throw ShapeError(
           str("Batches: no tensor has the dim of the rows, ", dim, "; one is ", x.type(), hint));
   throw ShapeError(str("Batches: no tensor has the dim of the rows, ", dim, "; the first one is ",

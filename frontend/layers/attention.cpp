@@ -66,8 +66,9 @@ void add_options(AttentionStream& call, const std::optional<Dim>& queries,
   if (options.mask) {
     check_option(*options.mask, "mask", products);
     if (options.mask->dtype() != boolean)
-      throw DTypeError(str("attention: mask must be boolean, got ", options.mask->type(),
-                           "; compare it, e.g. mask != 0"));
+      throw DTypeError(
+          str("attention: mask must be boolean, got ", options.mask->type(),
+              "; a mask of 0 and 1: mask != 0; numbers to add, as 0 and -inf: option bias"));
     call.mask = options.mask;
   }
   call.has_bias = options.bias.has_value();

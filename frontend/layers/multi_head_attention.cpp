@@ -60,7 +60,7 @@ void check_time(const Tensor& x, const Dim& time) {
   if (!contains(x.dims(), time))
     throw ShapeError(str(kLayerName, ": x ", x.type(), " has no dim ", time,
                          " to attend along; for one time step, call layer(x, state)",
-                         one_dim_hint({time}, x.dims())));
+                         lacking_dim_hint(time, x.dims())));
 }
 
 }  // namespace

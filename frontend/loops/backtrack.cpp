@@ -30,8 +30,8 @@ void check_places(const char* role, const Tensor& x) {
 
 void check_has(const std::string& role, const TensorType& type, const Dim& dim) {
   if (!contains(type.dims(), dim))
-    throw ShapeError(
-        str("backtrack: ", role, " ", type, " has no dim ", dim, one_dim_hint({dim}, type.dims())));
+    throw ShapeError(str("backtrack: ", role, " ", type, " has no dim ", dim,
+                         lacking_dim_hint(dim, type.dims())));
 }
 
 /// Throws for a tensor without beam, but with a dim of its name other than `steps`: the tensor
@@ -43,7 +43,7 @@ void check_beams(const std::string& role, const TensorType& type, const Dim& ste
     if (dim.is_named() && dim.name() == beam.name() && !(dim == steps))
       throw ShapeError(str("backtrack: ", role, " ", type, " has another dim called ", beam.name(),
                            " than the beam that is given, ", beam,
-                           one_dim_hint({beam}, type.dims())));
+                           lacking_dim_hint(beam, type.dims())));
 }
 
 void check_dims(const TreeLeaves& ys, const Tensor& backrefs, const Dim& steps, const Dim& beam,

@@ -44,12 +44,19 @@ void check_arguments(const Tensor& logits, const CtcBeamDims& dims, std::int64_t
   if (!is_float(logits.dtype()))
     throw DTypeError(
         str("ctc_beam_search: logits must be f32 or f64, got ", logits.type(), "; cast them"));
-  const std::string repair =
-      !logits.type().is_named()            ? "; name its dims, as in reshape(x, {dim, ...})"
-      : contains(logits.dims(), dims.beam) ? "; the dims are {time, vocab, beam} in this order"
-                                           : one_dim_hint({dims.time, dims.vocab}, logits.dims());
-  if (!logits.type().is_named() || !contains(logits.dims(), dims.time) ||
-      !contains(logits.dims(), dims.vocab) || contains(logits.dims(), dims.beam))
+  const bool has_both = contains(logits.dims(), dims.time) && contains(logits.dims(), dims.vocab);
+  const bool has_beam = contains(logits.dims(), dims.beam);
+  std::string repair;
+  if (!logits.type().is_named())
+    repair = "; name its dims, as in reshape(x, {dim, ...})";
+  else if (has_beam)
+    repair = has_both ? "; give another Dim as beam"
+                      : "; the dims are {time, vocab, beam} in this order";
+  else
+    for (const Dim& dim : {dims.time, dims.vocab})
+      if (repair.empty() && !contains(logits.dims(), dim))
+        repair = lacking_dim_hint(dim, logits.dims());
+  if (!logits.type().is_named() || !has_both || has_beam)
     throw ShapeError(str("ctc_beam_search: logits must have named dims [..., ", dims.time, ',',
                          dims.vocab, "] without ", dims.beam, ", got ", logits.type(), repair));
   if (!dims.beam.is_named() || !dims.beam.has_size() || dims.beam.is_ragged() ||

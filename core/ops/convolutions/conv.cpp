@@ -34,7 +34,7 @@ int axis_of(const TensorType& type, const Dim& dim, std::string_view role, std::
   const int axis = find_axis(type.dims(), dim);
   if (axis < 0)
     throw ShapeError(str(kName, ": ", role, ' ', type, " has no dim ", dim, ", which ", use,
-                         " names", one_dim_hint({dim}, type.dims())));
+                         " names", lacking_dim_hint(dim, type.dims())));
   return axis;
 }
 

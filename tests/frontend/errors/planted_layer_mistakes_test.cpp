@@ -94,7 +94,8 @@ TEST(PlantedLayerMistakes, MaskOfNumbers) {
                      {.mask = ones({query, key})});
   };
   EXPECT_EQ(message_of<DTypeError>(mistake),
-            "attention: mask must be boolean, got f32[query=2,key=3]; compare it, e.g. mask != 0");
+            "attention: mask must be boolean, got f32[query=2,key=3]; a mask of 0 and "
+            "1: mask != 0; numbers to add, as 0 and -inf: option bias");
 }
 
 TEST(PlantedLayerMistakes, RotaryOfAnOddSize) {

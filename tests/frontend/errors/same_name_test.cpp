@@ -112,5 +112,32 @@ TEST(SameNameTest, DimsOfOtherNamesGetNoHint) {
             "f32[time=2]");
 }
 
+// A conv makes a dim of the old one's name; programs then name the old one.
+TEST(SameNameTest, DimComputedFromTheOneThatATensorLacksIsTheOneToPass) {
+  const Dim time("time", 5), taps("taps", 3);
+  const Tensor y = conv(ones({time}), ones({taps}), time, {.taps = {taps}});
+  EXPECT_EQ(message_of<ShapeError>([&] { return sum(y, time); }),
+            "sum: f32[time-2=3] has no dim time=5; pass x.dim(\"time\"), which is time-2=3");
+  EXPECT_EQ(message_of<ShapeError>([&] { return sum(ones({time}), time - 2); }),
+            "sum: f32[time=5] has no dim time-2=3; pass x.dim(\"time\"), which is time=5");
+  const std::string of_conv =
+      message_of<ShapeError>([&] { return conv(y, ones({taps}), time, {.taps = {taps}}); });
+  EXPECT_TRUE(of_conv.ends_with("; pass x.dim(\"time\"), which is time-2=3")) << of_conv;
+}
+
+TEST(SameNameTest, TwoDimsOfOneAreNotTwoOfOneName) {
+  const Dim time("time", 5);
+  const auto hint_of = [&](const Dim& a, const Dim& b) {
+    const std::string message = message_of<ShapeError>([&] { return ones({a}) + ones({b}); });
+    return message.substr(message.rfind(';'));
+  };
+  EXPECT_EQ(hint_of(time - 2, time - 3),
+            "; time-3=2 and time-2=3 are computed from one Dim: pad or slice one tensor to the dim "
+            "of the other");
+  EXPECT_EQ(hint_of(time, time * 2), "; time*2=10 is computed from time=5");
+  EXPECT_EQ(hint_of(time, time - 2),
+            "; time-2=3 is computed from time=5: pad or slice one tensor to the dim of the other");
+}
+
 }  // namespace
 }  // namespace reel

@@ -268,7 +268,8 @@ TEST(AttentionOptionsErrorTest, NamesTheOption) {
   EXPECT_EQ(message_of<DTypeError>([&] {
               attention(q, k, k, s, f, {.mask = zeros({t, s})});
             }),
-            "attention: mask must be boolean, got f32[t=2,s=3]; compare it, e.g. mask != 0");
+            "attention: mask must be boolean, got f32[t=2,s=3]; a mask of 0 and "
+            "1: mask != 0; numbers to add, as 0 and -inf: option bias");
   EXPECT_EQ(message_of<DTypeError>([&] { attention(q, k, k, s, f, {.bias = zeros({t}, f64)}); }),
             "attention: bias must have the dtype of q, f32, got f64[t=2]");
   EXPECT_EQ(message_of<ArgumentError>([&] { attention(q, k, k, s, f, {.window = -1}); }),
