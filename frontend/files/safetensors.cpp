@@ -141,14 +141,17 @@ bool is_square(const TensorType& type) {
 }
 
 /// Returns true for weights of PyTorch's RNNs and attention, which no other library names so:
-/// weight_ih_l0, in_proj_weight.
+/// weight_ih_l0, in_proj_weight. Other names of projections are not PyTorch's alone.
 bool is_name_of_pytorch(std::string_view name) {
   const std::string_view leaf = name.substr(name.rfind('.') + 1);
   return leaf.starts_with("weight_ih_l") || leaf.starts_with("weight_hh_l") ||
-         leaf.ends_with("_proj_weight");
+         leaf == "in_proj_weight" || leaf == "q_proj_weight" || leaf == "k_proj_weight" ||
+         leaf == "v_proj_weight";
 }
-/// Returns true for a tensor that may be a matrix of PyTorch, by its name alone.
+/// Returns true for a tensor that may be a matrix of PyTorch, by its name alone. Tables of
+/// embeddings lie as here.
 bool may_be_transposed(std::string_view name) {
+  if (name.find("embed") != std::string_view::npos) return false;
   return name.ends_with("weight") || is_name_of_pytorch(name);
 }
 
@@ -179,16 +182,25 @@ std::string line_about_squares(const std::vector<std::string>& names,
                                join(squares), '.');
 }
 
-/// Prints a hint if a file of PyTorch has square matrices: they fit, and may be transposed.
+/// Returns true for the first call with this path. Thread-safe.
+bool is_first_of_path(const std::string& path) {
+  static auto& known = *new std::pair<std::mutex, std::set<std::string>>;  // never destroyed
+  const std::lock_guard lock(known.first);
+  return known.second.insert(path).second;
+}
+
+/// Prints a hint if a file of PyTorch has square matrices: they fit, and may be transposed. Prints
+/// it once for a path: programs load a file again and again, after they have transposed, too.
 void warn_about_squares(const SafetensorsContents& contents, const char* function,
                         const std::vector<std::string>& names,
                         const std::vector<const StoredTensor*>& found, const Tensors& like) {
   const std::vector<std::string> squares = square_weights(names, found, like);
-  if (squares.empty()) return;
+  if (squares.empty() || contents.metadata().contains("random_state")) return;  // save_checkpoint's
   const auto format = contents.metadata().find("format");  // transformers writes it
   if ((format == contents.metadata().end() || format->second != "pt") &&
       std::none_of(names.begin(), names.end(), is_name_of_pytorch))
     return;
+  if (!is_first_of_path(contents.file.path())) return;
   std::cerr << str("reel: ", function, ": ", contents.file.path(),
                    " seems to be PyTorch's, which has a Linear's weight as [out, in], Reel as ",
                    "[in, out]; square ones fit either way, so see that they are transposed: ",

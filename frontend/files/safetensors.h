@@ -112,8 +112,8 @@ void save_safetensors(const std::string& path, const Tree& tree, const Metadata&
 ///   load_safetensors("training.safetensors", model, {.prefix = "model"});
 ///
 /// Throws IoError if the file cannot be read, is damaged, or holds another model (the message lists
-/// differences); the tree is then unchanged. Prints a hint to stderr for square matrices of
-/// PyTorch.
+/// differences); the tree is then unchanged. Prints a hint to stderr, once for a path, if the file
+/// is PyTorch's and has square matrices.
 template <class Tree>
 void load_safetensors(const SafetensorsFile& file, Tree& tree, const LoadOptions& options = {}) {
   detail::load_tree(file, detail::TreeSlot(tree), options, "load_safetensors");

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "reel/core/ops.h"
+#include "reel/frontend/files/training_checkpoint.h"
 #include "reel/frontend/jit.h"
 #include "reel/frontend/optimisers/adam.h"
 #include "reel/tests/check.h"
@@ -286,25 +287,42 @@ TEST_F(SafetensorsTest, AWeightInTheLayoutOfPyTorchIsNamed) {
 // A square matrix fits whether it is transposed or not.
 TEST_F(SafetensorsTest, SquareWeightsOfPyTorchGetAHint) {
   using Named = std::map<std::string, Tensor>;
-  const auto printed = [&](const Named& tensors, const Metadata& metadata) {
-    save_safetensors(path, tensors, metadata);
-    Named tree = tensors;
+  int files = 0;
+  const auto loaded = [&](Named tree) {
     ::testing::internal::CaptureStderr();
-    load_safetensors(path, tree);
+    load_safetensors(path + std::to_string(files), tree);
     return ::testing::internal::GetCapturedStderr();
   };
+  const auto printed = [&](const Named& tensors, const Metadata& metadata) {
+    save_safetensors(path + std::to_string(++files), tensors, metadata);
+    return loaded(tensors);
+  };
   const auto hint = [&](const std::string& names) {
-    return "reel: load_safetensors: " + path +
+    return "reel: load_safetensors: " + path + std::to_string(files) +
            " seems to be PyTorch's, which has a Linear's weight as [out, in], Reel as [in, out]; "
            "square ones fit either way, so see that they are transposed: " +
            names + "\n";
   };
   const Named square{{"fc.weight", ones({2, 2})}, {"fc.bias", ones({2})}};
   EXPECT_EQ(printed(square, {}), "");  // a file of Reel
-  EXPECT_EQ(printed(square, {{"format", "pt"}}), hint("fc.weight"));
-  EXPECT_EQ(printed({{"rnn.weight_hh_l0", ones({3, 3})}, {"rnn.weight_ih_l0", ones({3, 2})}}, {}),
-            hint("rnn.weight_hh_l0"));
+  std::string text = printed(square, {{"format", "pt"}});
+  EXPECT_EQ(text, hint("fc.weight"));
+  EXPECT_EQ(loaded(square), "");  // once
+  text = printed({{"rnn.weight_hh_l0", ones({3, 3})}, {"rnn.weight_ih_l0", ones({3, 2})}}, {});
+  EXPECT_EQ(text, hint("rnn.weight_hh_l0"));
   EXPECT_EQ(printed({{"rnn.weight_ih_l0", ones({3, 2})}}, {{"format", "pt"}}), "");
+  EXPECT_EQ(printed({{"embedding.weight", ones({3, 3})}}, {{"format", "pt"}}), "");
+  EXPECT_EQ(printed({{"block.out_proj_weight", ones({3, 3})}}, {}), "");
+}
+
+TEST_F(SafetensorsTest, CheckpointsOfReelGetNoHint) {
+  const std::map<std::string, Tensor> tensors{{"attention.in_proj_weight", ones({3, 3})}};
+  save_checkpoint(path, tensors);
+  auto tree = tensors;
+  ::testing::internal::CaptureStderr();
+  load_safetensors(path, tree);
+  load_checkpoint(path, tree);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(SafetensorsTest, MissingAndExtraTensorsCanBeAllowed) {
