@@ -57,6 +57,10 @@ void check_ctc_arguments(const std::string& function, const TensorType& logits,
                          dims.vocab, "], and labels the same but with ", dims.label_time,
                          " in the place of these two: logits ", logits, ", labels ", labels,
                          one_dim_hint(logits.dims(), labels.dims())));
+  if (dims.time == dims.vocab)
+    throw ArgumentError(str(function, ": ", dims.time,
+                            " is named twice, as time and as vocab; the dims are {time, "
+                            "label_time, vocab}"));
   if (dims.vocab.has_size() && (blank < -dims.vocab.size() || blank >= dims.vocab.size()))
     throw ArgumentError(
         str(function, ": blank must be a position along ", dims.vocab, ", got ", blank));

@@ -52,6 +52,9 @@ void check_arguments(const std::string& function, const Tensor& logits, const Te
                          dims.prefix, ',', dims.vocab, "], and labels the same but with ",
                          dims.label_time, " in the place of these three: logits ", logits.type(),
                          ", labels ", labels.type(), one_dim_hint(of_logits, of_labels)));
+  if (dims.time == dims.prefix || dims.time == dims.vocab || dims.prefix == dims.vocab)
+    throw ArgumentError(str(function, ": ", dims.prefix == dims.vocab ? dims.vocab : dims.time,
+                            " is named twice; the dims are {time, label_time, prefix, vocab}"));
   // The size of a ragged dim is its largest length: 0 without entries, whatever was added.
   const auto has_no_entry = [](const Dim& dim) { return dim.has_size() && dim.size() == 0; };
   const bool is_empty = std::ranges::any_of(without(of_labels, {dims.label_time}), has_no_entry);

@@ -264,6 +264,12 @@ TEST_P(CtcBeamSearchTest, ErrorsNameTheArguments) {
             }),
             "ctc_beam_search: logits must have named dims [..., spelling[batch=6],vocab=3] without "
             "beam=2, got f64[batch=6,time[batch=6],vocab=3]");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              const Dim frames("frames", 5);
+              ctc_beam_search(zeros({frames, vocab, beam}), {frames, vocab, beam});
+            }),
+            "ctc_beam_search: logits must have named dims [..., frames=5,vocab=3] without beam=2, "
+            "got f32[frames=5,vocab=3,beam=2]; give another Dim as beam");
   EXPECT_EQ(message_of<ArgumentError>([&] {
               ctc_beam_search(logits, {time, vocab, 2});
             }),

@@ -267,6 +267,11 @@ TEST_P(CtcLossTest, ErrorsNameBothTypes) {
             "f64[batch=6,time[batch=6],vocab=3], labels i32[spelling[batch=6]]");
   EXPECT_EQ(message_of<ArgumentError>([&] { ctc_loss(logits, labels(0), dims, {.blank = 3}); }),
             "ctc_loss: blank must be a position along vocab=3, got 3");
+  EXPECT_EQ(message_of<ArgumentError>([&] {
+              ctc_loss(sum(logits, time), labels(0), {vocab, spelling, vocab});
+            }),
+            "ctc_loss: vocab=3 is named twice, as time and as vocab; the dims are {time, "
+            "label_time, vocab}");
   // A label must not be the blank, negative or out of range.
   for (const int wrong : {0, 3, -1, -2})
     EXPECT_THROW(f(logits, where(labels(0) == 2, wrong, labels(0))), IndexError);

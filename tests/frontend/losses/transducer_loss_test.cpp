@@ -388,6 +388,12 @@ TEST_P(TransducerLossTest, ErrorsNameBothTypes) {
                               {frames, some, more, vocab});
             }),
             "transducer_loss: prefix must have one element more than some=2, got more=4");
+  EXPECT_EQ(
+      message_of<ArgumentError>([&] {
+        transducer_loss(zeros({frames, vocab}), ones({some}, i32), {frames, some, frames, vocab});
+      }),
+      "transducer_loss: frames=3 is named twice; the dims are {time, label_time, prefix, "
+      "vocab}");
 }
 
 }  // namespace
