@@ -1,5 +1,6 @@
 #include "reel/core/types/tensor_type.h"
 
+#include <algorithm>
 #include <mutex>
 #include <ostream>
 #include <unordered_map>
@@ -65,7 +66,10 @@ std::int64_t count_elements(const Dims& dims, DType dtype) {
   if (is_too_large ||
       __builtin_mul_overflow(numel, static_cast<std::int64_t>(size_of(dtype)), &bytes))
     throw ShapeError(str(name_of(dtype), dims,
-                         ": too many elements; their bytes are more than 64 bits can count"));
+                         is_empty ? ": the product of its sizes other than 0, in bytes, is more "
+                                    "than 64 bits can count"
+                                  : ": too many elements; their bytes are more than 64 bits can "
+                                    "count"));
   return is_empty ? 0 : numel;
 }
 

@@ -35,6 +35,13 @@ void add_parts(Vjp& at, const Tensors& parts) {
     if (at.needs(i)) at.add(i, parts[i]);
 }
 
+/// True for rows along dims of one name, of different lengths.
+bool are_rows(const TensorType& a, const TensorType& b) {
+  return a.is_named() && b.is_named() && a.rank() == 1 && b.rank() == 1 &&
+         dim_at(a, 0).name() == dim_at(b, 0).name() && a.is_known() && b.is_known() &&
+         a.sizes() != b.sizes();
+}
+
 Dims shared_dims(const TypeArgs& a, int axis) {
   const TensorType& first = a.in[0];
   Dims dims = first.dims();
@@ -52,14 +59,13 @@ Dims shared_dims(const TypeArgs& a, int axis) {
       if (!dim.has_size()) dim = dim_at(x, i);
     }
     if (!agrees)
-      throw ShapeError(str(a.op.name, ": dims differ: tensor 0 is ", first, ", tensor ", k, " is ",
-                           x,
-                           axis < 0 ? std::string("; all must have the same dims")
-                                    : str("; all dims but ", axis_name(first, axis), " must agree"),
-                           axis < 0 && first.is_named() && first.sizes() != x.sizes()
-                               ? "; rows of different lengths make one ragged tensor: ragged(rows, "
-                                 "{batch, time})"
-                               : one_dim_hint(first.dims(), x.dims())));
+      throw ShapeError(str(
+          a.op.name, ": dims differ: tensor 0 is ", first, ", tensor ", k, " is ", x,
+          axis < 0 ? std::string("; all must have the same dims")
+                   : str("; all dims but ", axis_name(first, axis), " must agree"),
+          axis < 0 && are_rows(first, x) ? "; rows of different lengths make one ragged tensor: "
+                                           "unpack(concat(rows, 0), 0, {batch, time})"
+                                         : one_dim_hint(first.dims(), x.dims())));
   }
   return dims;
 }

@@ -290,13 +290,22 @@ TEST(PlantedLayerMistakes, HalfOfAnOddSize) {
 }
 
 TEST(PlantedLayerMistakes, StackOfOtherLengths) {
+  const Tensors rows{ones({Dim("time", 2)}), ones({Dim("time", 3)})};
+  const Dim batch("batch", 2), time("time", tensor({2, 3}, {batch}));
+  EXPECT_EQ(message_of<ShapeError>([&] { return stack(rows, batch); }),
+            "stack: dims differ: tensor 0 is f32[time=2], tensor 1 is f32[time=3]; all must have "
+            "the same dims; rows of different lengths make one ragged tensor: unpack(concat(rows, "
+            "0), 0, {batch, time})");
+  EXPECT_EQ(str(unpack(concat(rows, 0), 0, {batch, time}).type()), "f32[batch=2,time[batch=2]]");
+}
+
+TEST(PlantedLayerMistakes, StackOfOtherDims) {
   const auto mistake = []() -> Tensor {
-    return stack({ones({Dim("time", 2)}), ones({Dim("time", 3)})}, Dim("batch", 2));
+    return stack({ones({Dim("time", 2)}), ones({Dim("feature", 3)})}, Dim("batch", 2));
   };
-  EXPECT_EQ(
-      message_of<ShapeError>(mistake),
-      "stack: dims differ: tensor 0 is f32[time=2], tensor 1 is f32[time=3]; all must have the "
-      "same dims; rows of different lengths make one ragged tensor: ragged(rows, {batch, time})");
+  EXPECT_EQ(message_of<ShapeError>(mistake),
+            "stack: dims differ: tensor 0 is f32[time=2], tensor 1 is f32[feature=3]; all must "
+            "have the same dims");
 }
 
 TEST(PlantedLayerMistakes, RowsForAnotherBatch) {
