@@ -16,7 +16,16 @@ execute_process(
   COMMAND ${CMAKE_COMMAND} --build ${FOLDER} --target reel_core reel_eager reel_trace reel_autodiff reel_frontend
   RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 if(NOT result EQUAL 0)
+  string(REPLACE ";" "," output "${output}")  # would split the list of lines
   string(REGEX MATCHALL "[^\n]*(error|warning):[^\n]*" errors "${output}")
   list(JOIN errors "\n" errors)
+  if(NOT errors MATCHES "error:")  # a compiler that was killed, or a missing target
+    string(LENGTH "${output}" length)
+    if(length GREATER 2000)
+      math(EXPR begin "${length} - 2000")
+      string(SUBSTRING "${output}" ${begin} -1 output)
+    endif()
+    string(APPEND errors "\n${output}")
+  endif()
   message(FATAL_ERROR "a unity build compiles the files of a folder as one, and fails:\n${errors}")
 endif()

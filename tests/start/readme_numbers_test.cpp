@@ -1,4 +1,4 @@
-// README.md and docs/benchmarks.md repeat figures of docs/performance.md: those of its tables.
+// README.md repeats figures of docs/performance.md: those of its tables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,26 +53,6 @@ TEST(ReadmeNumbersTest, TimesOfTheLstmAreThoseOfThePage) {
     ++rows;
   }
   EXPECT_EQ(rows, 4);
-}
-
-TEST(BenchmarksPageTest, FiguresOfTheCurrentVersionAreThoseOfTheTables) {
-  const std::vector<std::string> tables = lines_of("docs/performance.md");
-  const std::regex row(R"(\| (\d+, \d+, \d+, \d+) \| .*)");
-  std::smatch found;
-  int rows = 0;
-  for (const std::string& line : lines_of("docs/benchmarks.md")) {
-    if (!std::regex_match(line, found, row)) continue;
-    const std::vector<std::string> cells = cells_of(line);
-    const auto is_row = [&](const std::string& other) {
-      return other.starts_with("| " + found[1].str() + " |");
-    };
-    const auto first = std::find_if(tables.begin(), tables.end(), is_row);
-    ASSERT_NE(first, tables.end()) << line;
-    const bool is_to_libtorch = rows++ >= 6;
-    EXPECT_EQ(first_number(cells[3]), first_number(cells_of(*first)[is_to_libtorch ? 5 : 1]))
-        << line;
-  }
-  EXPECT_EQ(rows, 12);
 }
 
 TEST(ReadmeNumbersTest, RangesOfBatchesOfOtherLengthsAreThoseOfThePage) {
