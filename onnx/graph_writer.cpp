@@ -236,6 +236,8 @@ Name GraphWriter::size_from_values(const Dim& dim) {
 
 Name GraphWriter::size(const Dim& dim) {
   if (known_size(dim) >= 0) return model_.integers({known_size(dim)});
+  for (const auto& [twin, of] : twins_)
+    if (twin == dim) return size(of);
   if (const auto found = sizes_.find(dim.node()); found != sizes_.end()) return found->second;
   Name result = size_from_values(dim);
   const DimExpression* const expression = expression_of(dim);
@@ -256,6 +258,12 @@ Name GraphWriter::size(const Dim& dim) {
   }
   sizes_.emplace(dim.node(), result);
   return result;
+}
+
+Dim GraphWriter::twin(const Dim& dim) {
+  const std::string name = dim.name() + "_twin";
+  if (known_size(dim) >= 0) return {name, known_size(dim)};
+  return twins_.emplace_back(Dim(name), dim).first;
 }
 
 Name GraphWriter::computed(const DimExpression& expression, bool is_size) {

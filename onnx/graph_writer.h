@@ -3,6 +3,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "reel/core/dims/dim_env.h"
@@ -82,6 +83,8 @@ class GraphWriter {
 
   /// Returns the size of a dim: i64[1]. Throws NotExpressible if no value shows it.
   Name size(const Dim& dim);
+  /// Returns a new dim with the size of another, for values that have both axes.
+  Dim twin(const Dim& dim);
   /// Returns the sizes of dims: i64[rank].
   Name shape(const Dims& dims);
   /// Returns the lengths of a dim: i32 over its length dims.
@@ -114,7 +117,8 @@ class GraphWriter {
   std::unordered_map<ValueId, Name> names_;
   std::vector<ValueId> named_;  ///< in the order in which they got their names
   std::unordered_map<const DimNode*, Name> sizes_, lengths_, masks_;
-  mutable std::vector<bool> reads_;  ///< by value; empty until is_read() is called
+  std::vector<std::pair<Dim, Dim>> twins_;  ///< twins of unknown size, and the dims that have it
+  mutable std::vector<bool> reads_;         ///< by value; empty until is_read() is called
 };
 
 /// Returns sizes that the type knows; -1 for others. Named dims with one size have it.

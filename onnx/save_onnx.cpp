@@ -230,12 +230,29 @@ void check_options(const detail::FunctionToSave& function, const SaveOnnxOptions
 /// Ops of functions of the frontend exist from here on.
 constexpr std::int64_t kFirstOpSetOfFunctions = 23;
 
+/// Returns the model of a recorded function. Throws OnnxError if ONNX cannot express it.
+imported::Graph written(const GraphRef& graph, const Tensors& inputs,
+                        const detail::FunctionToSave& function, const SaveOnnxOptions& options) {
+  const auto attempt = [&](std::int64_t op_set_of_calls) {
+    return FunctionWriter(*simplified(graph, op_set_of_calls), inputs, function, options).write();
+  };
+  if (options.op_set >= kFirstOpSetOfFunctions) {
+    try {
+      return attempt(options.op_set);
+    } catch (const OnnxError&) {
+      // A node of a function may need a size or lengths that its ops do not. The model is written
+      // anew, so that no half-written node stays. Errors then name ops.
+    }
+  }
+  return attempt(kFirstOpSetOfFunctions - 1);
+}
+
 /// Returns the model of a function.
 imported::Graph graph_of(detail::FunctionToSave& function, const SaveOnnxOptions& options) {
   check_options(function, options);
   imported::Graph result;
   const auto run = [&](const GraphRef& graph, Tensors&& inputs) {
-    result = FunctionWriter(*simplified(graph, options.op_set), inputs, function, options).write();
+    result = written(graph, inputs, function, options);
     return interpret(graph, std::move(inputs));
   };
   const auto explain = [](const Graph&, const Graph&) { return std::string(); };

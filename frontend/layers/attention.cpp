@@ -153,10 +153,15 @@ WholeFunction as_whole(const Tensor& q, const Tensor& k, const Tensor& v, const 
       options.scale ? *options.scale : 1 / std::sqrt(static_cast<double>(features.size()));
   const std::optional<Dim>& queries = options.queries ? options.queries : options.causal;
   const double window = options.window ? static_cast<double>(*options.window) : -1;
+  // Without `causal` and `window`, nothing reads the offset.
+  const bool reads_offset = options.causal || options.window;
+  const Dim counted = canonical(queries.value_or(keys));
+  const bool has_counted = queries || (q.is_defined() && contains(q.dims(), counted));
   return {"attention",
-          {q, k, v, given(options.bias), given(options.mask), given(options.offset)},
-          {canonical(keys), canonical(features), canonical(queries.value_or(keys))},
-          {scale, double(options.causal.has_value()), window, double(queries.has_value())}};
+          {q, k, v, given(options.bias), given(options.mask),
+           reads_offset ? given(options.offset) : Tensor()},
+          {canonical(keys), canonical(features), counted},
+          {scale, double(options.causal.has_value()), window, double(has_counted)}};
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
 #include "reel/frontend/loops/whole_function.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/bind.h"
@@ -13,14 +17,20 @@ namespace {
 
 constinit thread_local bool are_whole = false;
 
-/// Returns the positions of tensors among captures; -1 for empty ones.
-std::vector<std::int64_t> positions_in(const Tensors& captured, const Tensors& tensors) {
+/// Returns the positions of tensors among captures, -1 for empty ones; nothing if one is missing.
+std::optional<std::vector<std::int64_t>> positions_in(const Tensors& captured,
+                                                      const Tensors& tensors) {
   std::vector<std::int64_t> result;
   for (const Tensor& x : tensors) {
-    std::int64_t at = -1;
-    for (std::size_t i = 0; x.is_defined() && at < 0 && i < captured.size(); ++i)
-      if (captured[i].block()->id == x.block()->id) at = static_cast<std::int64_t>(i);
-    result.push_back(at);
+    const auto is_same = [&](const Tensor& of) { return of.block()->id == x.block()->id; };
+    if (!x.is_defined()) {
+      result.push_back(-1);
+    } else if (const auto at = std::find_if(captured.begin(), captured.end(), is_same);
+               at != captured.end()) {
+      result.push_back(at - captured.begin());
+    } else {
+      return std::nullopt;
+    }
   }
   return result;
 }
@@ -42,7 +52,9 @@ Tensors whole_function(const WholeFunction& call, const std::function<Tensors()>
   }
   graph->seal();
   CheckpointedAttrs attrs{.body = make_sub_graph(graph)};
-  attrs.label = {call.name, positions_in(captured, call.operands), call.dims, call.numbers};
+  // Without a label, formats write the ops. A node without an operand would compute other values.
+  if (auto operands = positions_in(captured, call.operands))
+    attrs.label = {call.name, std::move(*operands), call.dims, call.numbers};
   return bind_all(checkpointed_op, captured, make_attrs(std::move(attrs)));
 }
 

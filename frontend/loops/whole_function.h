@@ -36,8 +36,8 @@ struct WholeFunction {
 };
 
 /// Records `run`, which computes the results from the operands, as one op "checkpointed" with a
-/// label, and returns its results. Requires WholeFunctions::are_recorded(). Throws the exceptions
-/// of `run`.
+/// label, and returns its results. The op has no label if `run` does not read an operand. Requires
+/// WholeFunctions::are_recorded(). Throws the exceptions of `run`.
 ///
 /// The labels, with their roles:
 ///   attention      operands: q, k, v, bias, mask, offset. dims: keys, features, the dim of q whose

@@ -51,7 +51,10 @@ AttentionAxes axes_of(const LabelledCall& at) {
 class Masks {
  public:
   Masks(GraphWriter& to, const LabelledCall& at, const AttentionAxes& axes)
-      : to_(to), at_(at), axes_(axes) {
+      : to_(to),
+        at_(at),
+        axes_(axes),
+        queries_(axes.queries ? to.twin(*axes.queries) : Dim("queries", 1)) {
     for (const Dims* dims : {&axes.batch, &axes.heads, &axes.groups})
       all_.insert(all_.end(), dims->begin(), dims->end());
     all_.push_back(queries_);
@@ -132,6 +135,7 @@ class Masks {
     }
     if (of_query.empty()) of_query = to_.model().integer(0, i32);
     of_query = to_.unsqueeze(of_query, {static_cast<int>(dims.size())});
+    dims = named(dims);  // an offset may have the dim of q if no positions along it count
     dims.push_back(axes_.keys);
     if (is_causal) add(to_.add("LessOrEqual", {of_key, of_query}), dims);
     if (has_window) {
@@ -165,8 +169,8 @@ class Masks {
   GraphWriter& to_;
   const LabelledCall& at_;
   const AttentionAxes& axes_;
-  const Dim queries_{"queries", 1};  ///< the name of the dim of q in masks, of any size
-  Dims all_;                         ///< in the order of the node's axes
+  const Dim queries_;  ///< the name of the dim of q in masks, which may have the dim of keys too
+  Dims all_;           ///< in the order of the node's axes
   Name mask_;
   Dims mask_dims_;
   bool is_causal_ = false;
@@ -177,6 +181,8 @@ class Masks {
 bool fits_attention(const LabelledCall& at) {
   const Dim &keys = at.dim(0), &features = at.dim(1);
   const Dims& q = at.type(kQ)->dims();
+  // Runtimes multiply q and k by the root of the scale. NaN fails, too.
+  if (!(at.number(0) >= 0)) return false;
   const Dims of_k = dims_without(at.type(kK)->dims(), {keys, features});
   if (!dims_without(of_k, q).empty() || !dims_without(of_k, at.type(kV)->dims()).empty())
     return false;

@@ -47,7 +47,8 @@ bool fits_linear_attention(const LabelledCall& at) {
   const LinearAttentionDims dims = dims_of(at);
   const Dims sizes = joined(joined({at.dim(1)}, dims.heads), dims.groups, dims.values);
   const auto is_known = [](const Dim& dim) { return known_size(dim) > 0; };
-  if (at.dim(0).is_ragged() || !at.type(kState) ||
+  // The node takes a scale of 0, in f32, for its default.
+  if (static_cast<float>(at.number(0)) == 0 || at.dim(0).is_ragged() || !at.type(kState) ||
       !std::all_of(sizes.begin(), sizes.end(), is_known))
     return false;
   // The rate of a head is one for all its values.

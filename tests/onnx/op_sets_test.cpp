@@ -1,5 +1,6 @@
 // Models that save_onnx writes in each op set.
 #include "reel/frontend/layers/linear_attention.h"
+#include "reel/frontend/loops/whole_function.h"
 #include "reel/onnx/proto.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
@@ -121,6 +122,48 @@ TEST(OpSetsTest, AttentionIsWrittenByOpsWhereTheNodeDoesNotComputeIt) {
   EXPECT_EQ(count_of("Attention", 23, biased, q, k), 0);
 }
 
+/// Runtimes multiply q and k by the root of the scale.
+TEST(OpSetsTest, AttentionWithANegativeScaleIsWrittenByOps) {
+  const Dim time("time", 3), keys("keys", 4), feature("feature", 2);
+  const auto scaled = [](double scale) {
+    return [scale](const Tensor& q, const Tensor& k) {
+      return attention(q, k, k, k.dim("keys"), k.dim("feature"), {.scale = scale});
+    };
+  };
+  const Tensor q = ones({time, feature}), k = ones({keys, feature});
+  EXPECT_EQ(count_of("Attention", 23, scaled(0.5), q, k), 1);
+  EXPECT_EQ(count_of("Attention", 23, scaled(-0.5), q, k), 0);
+}
+
+/// The node would be one without a bias.
+TEST(OpSetsTest, AFunctionThatDoesNotReadAnOperandIsWrittenByOps) {
+  const Dim time("time", 3), keys("keys", 4), feature("feature", 2);
+  const auto f = [](bool reads_bias) {
+    return [reads_bias](const Tensor& q, const Tensor& k, const Tensor& bias) {
+      const Dim keys = k.dim("keys"), feature = k.dim("feature");
+      const WholeFunction call{
+          "attention", {q, k, k, bias, Tensor(), Tensor()}, {keys, feature, keys}, {1, 0, -1, 0}};
+      return whole_function(call, [&] {
+        AttentionOptions options{.scale = 1};
+        if (reads_bias) options.bias = bias;
+        return Tensors{attention(q, k, k, keys, feature, options)};
+      })[0];
+    };
+  };
+  const Tensor q = ones({time, feature}), k = ones({keys, feature}), bias = ones({time, keys});
+  EXPECT_EQ(count_of("Attention", 23, f(true), q, k, bias), 1);
+  EXPECT_EQ(count_of("Attention", 23, f(false), q, k, bias), 0);
+}
+
+TEST(OpSetsTest, AnOffsetWithoutPositionsIsNoOperandOfAttention) {
+  const Dim time("time", 3), keys("keys", 4), feature("feature", 2);
+  const auto f = [](const Tensor& q, const Tensor& k, const Tensor& offset) {
+    return attention(q, k, k, k.dim("keys"), k.dim("feature"), {.offset = offset});
+  };
+  EXPECT_EQ(count_of("Attention", 23, f, ones({time, feature}), ones({keys, feature}), scalar(2)),
+            1);
+}
+
 /// onnxruntime has no op set 27, so Reel alone runs the node.
 TEST(OpSetsTest, ADepthwiseCausalConvIsANodeIn27) {
   manual_seed(3);
@@ -174,6 +217,19 @@ TEST(OpSetsTest, LinearAttentionIsANodeIn27) {
     expect_all_close(outputs.at("y0"), reshape(y, y.shape()));
     expect_all_close(outputs.at("y1"), reshape(last, last.shape()));
   }
+}
+
+/// The node takes a scale of 0 for its default.
+TEST(OpSetsTest, LinearAttentionWithAScaleOfZeroIsWrittenByOps) {
+  const Dim time("time", 3), feature("feature", 2), value("value", 2);
+  const auto scaled = [](double scale) {
+    return [scale](const Tensor& k, const Tensor& v, const Tensor& state) {
+      return linear_attention(k, k, v, k.dim("time"), k.dim("feature"), state, {.scale = scale});
+    };
+  };
+  const Tensor k = ones({time, feature}), v = ones({time, value}), state = ones({feature, value});
+  EXPECT_EQ(count_of("LinearAttention", 27, scaled(0.5), k, v, state), 1);
+  EXPECT_EQ(count_of("LinearAttention", 27, scaled(0), k, v, state), 0);
 }
 
 /// Lengths end a state before the last element, and dilation is no attribute of the node.

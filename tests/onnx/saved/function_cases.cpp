@@ -1,4 +1,8 @@
 // Functions of the frontend that newer op sets have as one op, as models of each op set.
+#include <tuple>
+#include <utility>
+#include <vector>
+
 #include "reel/tests/onnx/saved/saved_case.h"
 
 namespace reel {
@@ -12,18 +16,22 @@ struct Sizes {
 
 class Cases {
  public:
-  Cases(std::vector<SavedCase>& cases, std::int64_t op_set) : cases_(cases), op_set_(op_set) {}
+  /// dynamic: dims that may have any size.
+  Cases(std::vector<SavedCase>& cases, std::int64_t op_set, Dims dynamic = {})
+      : cases_(cases), op_set_(op_set), dynamic_(std::move(dynamic)) {}
 
   template <class F, class... Args>
   void add(const char* what, const F& f, const Args&... arguments) {
-    SaveOnnxOptions options{.op_set = op_set_};
-    cases_.push_back(
-        saved_case(str("op set ", op_set_, ": ", what), f, std::tuple{arguments...}, options));
+    SaveOnnxOptions options{.dynamic = dynamic_, .op_set = op_set_};
+    cases_.push_back(saved_case(
+        str("op set ", op_set_, ": ", what, dynamic_.empty() ? "" : ", for sizes of any number"), f,
+        std::tuple{arguments...}, options));
   }
 
  private:
   std::vector<SavedCase>& cases_;
   std::int64_t op_set_;
+  Dims dynamic_;
 };
 
 /// Attention with these options, of queries over `time`.
@@ -114,6 +122,67 @@ void add_attention(Cases cases) {
       q, k);
 }
 
+/// Masks and biases with a dim of queries and some of several dims that are one axis of the node.
+void add_merged_axes(Cases cases, const Sizes& at) {
+  manual_seed(73);
+  const auto biased = [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias) {
+    return attention(q, k, v, k.dim("keys"), k.dim("feature"), {.bias = bias});
+  };
+  const Tensor shared_q = random_normal({at.batch, at.heads, at.groups, at.time, at.feature}),
+               k = random_normal({at.batch, at.heads, at.keys, at.feature}),
+               v = random_normal({at.batch, at.heads, at.keys, at.value});
+  cases.add("attention with shared heads and a bias of the heads", biased, shared_q, k, v,
+            random_normal({at.heads, at.time, at.keys}));
+  cases.add("attention with shared heads and a bias of the groups", biased, shared_q, k, v,
+            random_normal({at.keys, at.time, at.groups}));
+  cases.add("attention with shared heads and a bias of heads and groups", biased, shared_q, k, v,
+            random_normal({at.groups, at.time, at.heads, at.keys}));
+  const Dim beam("beam", 2);
+  const Tensor beam_q = random_normal({at.batch, beam, at.heads, at.time, at.feature}),
+               beam_k = random_normal({at.batch, beam, at.heads, at.keys, at.feature});
+  cases.add(
+      "attention of two batch dims with a bias of one",
+      [](const Tensor& q, const Tensor& k, const Tensor& bias) {
+        return attention(q, k, k, k.dim("keys"), k.dim("feature"),
+                         {.causal = q.dim("time"), .bias = bias});
+      },
+      beam_q, beam_k * 0.5, random_normal({beam, at.time, at.keys}));
+  cases.add(
+      "causal attention behind an offset for each entry of two batch dims",
+      [](const Tensor& q, const Tensor& k, const Tensor& offset) {
+        return attention(q, k, k, k.dim("keys"), k.dim("feature"),
+                         {.causal = q.dim("time"), .offset = offset});
+      },
+      beam_q, beam_k, tensor({0, 1, 4, 2, 3, 0}, {at.batch, beam}));
+  cases.add(
+      "causal attention of sequences in two batch dims to themselves",
+      [](const Tensor& x) {
+        const Dim time = x.dim("time");
+        return attention(x, x * 0.5, x, time, x.dim("feature"), {.causal = time, .window = 2});
+      },
+      random_normal({at.batch, beam, at.heads, at.time, at.feature}));
+}
+
+/// Positions of queries without `causal`.
+void add_windows(Cases cases) {
+  const Sizes at;
+  manual_seed(74);
+  const Tensor q = random_normal({at.batch, at.time, at.feature}),
+               k = random_normal({at.batch, at.keys, at.feature});
+  cases.add(
+      "attention in a window around a position for each query",
+      [](const Tensor& q, const Tensor& k, const Tensor& offset) {
+        return attention(q, k, k, k.dim("keys"), k.dim("feature"), {.offset = offset, .window = 2});
+      },
+      q, k, tensor({0, 1, 2, 3, 4, 5, 4, 3, 2, 1, 0, 9, 0, 9, 5}, {at.batch, at.time}));
+  cases.add(
+      "attention of a sequence to itself in a window",
+      [](const Tensor& x) {
+        return attention(x, x * 0.5, x, x.dim("time"), x.dim("feature"), {.window = 1});
+      },
+      q);
+}
+
 void add_others(Cases cases) {
   const Sizes at;
   manual_seed(72);
@@ -142,6 +211,10 @@ std::vector<SavedCase> function_cases() {
   std::vector<SavedCase> cases;
   for (const std::int64_t op_set : {17, 23, 26}) {
     add_attention({cases, op_set});
+    const Sizes at;
+    add_merged_axes({cases, op_set}, at);
+    add_merged_axes({cases, op_set, {at.batch, at.time}}, at);
+    add_windows({cases, op_set});
     add_others({cases, op_set});
   }
   return cases;
