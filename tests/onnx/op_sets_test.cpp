@@ -154,6 +154,20 @@ TEST(OpSetsTest, AFunctionThatDoesNotReadAnOperandIsWrittenByOps) {
   EXPECT_EQ(count_of("Attention", 23, f(false), q, k, bias), 0);
 }
 
+/// The window of the node needs the size of keys, which no value shows.
+TEST(OpSetsTest, AFunctionWhoseNodeCannotBeWrittenIsWrittenByOps) {
+  const Dim time("time", 3), feature("feature", 2), keys("keys");
+  const auto f = [keys](const Tensor& q, const Tensor& k) {
+    const Dim feature = q.dim("feature");
+    const WholeFunction call{
+        "attention", {q, k, k, Tensor(), Tensor(), Tensor()}, {keys, feature, keys}, {1, 0, 1, 0}};
+    return whole_function(call, [&] { return Tensors{q + k}; })[0];
+  };
+  const Tensor q = ones({time, feature});
+  EXPECT_EQ(count_of("Attention", 23, f, q, q * 2), 0);
+  EXPECT_EQ(count_of("Add", 23, f, q, q * 2), 1);
+}
+
 TEST(OpSetsTest, AnOffsetWithoutPositionsIsNoOperandOfAttention) {
   const Dim time("time", 3), keys("keys", 4), feature("feature", 2);
   const auto f = [](const Tensor& q, const Tensor& k, const Tensor& offset) {
