@@ -25,9 +25,9 @@ struct DropoutCell {
   const Dim& out_dim() const { return cell.out_dim(); }
   /// Returns the initial state of the cell.
   State initial_state(const Dims& dims) const { return cell.initial_state(dims); }
-  /// Runs one time step. Drops elements of y, not of the state.
-  std::pair<Tensor, State> operator()(const Tensor& x, const State& state) const {
-    auto [y, next] = cell(x, state);
+  /// Runs one time step. Drops elements of y, not of the state, which it moves into the cell.
+  std::pair<Tensor, State> operator()(const Tensor& x, State state) const {
+    auto [y, next] = cell(x, std::move(state));
     return {dropout(y), std::move(next)};
   }
 };

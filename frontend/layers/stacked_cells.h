@@ -29,12 +29,13 @@ struct StackedCells {
     return std::apply([&](const auto&... cell) { return State{cell.initial_state(dims)...}; },
                       cells);
   }
-  /// Runs one time step of each cell, on the outputs of the cell before.
-  std::pair<Tensor, State> operator()(const Tensor& x, const State& state) const {
-    std::pair<Tensor, State> result{x, state};
+  /// Runs one time step of each cell, on the outputs of the cell before. Moves the state into the
+  /// cells, which may write to it in place.
+  std::pair<Tensor, State> operator()(const Tensor& x, State state) const {
+    std::pair<Tensor, State> result{x, std::move(state)};
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((std::tie(result.first, std::get<I>(result.second)) =
-            std::get<I>(cells)(result.first, std::get<I>(state))),
+            std::get<I>(cells)(result.first, std::move(std::get<I>(result.second)))),
        ...);
     }
     (std::index_sequence_for<Cells...>{});
@@ -59,11 +60,13 @@ struct StackedCells<std::vector<Cell>> {
     for (const Cell& cell : cells) state.push_back(cell.initial_state(dims));
     return state;
   }
-  /// Runs one time step of each cell, on the outputs of the cell before.
-  std::pair<Tensor, State> operator()(const Tensor& x, const State& state) const {
-    std::pair<Tensor, State> result{x, state};
+  /// Runs one time step of each cell, on the outputs of the cell before. Moves the state into the
+  /// cells, which may write to it in place.
+  std::pair<Tensor, State> operator()(const Tensor& x, State state) const {
+    std::pair<Tensor, State> result{x, std::move(state)};
     for (std::size_t i = 0; i < cells.size(); ++i)
-      std::tie(result.first, result.second[i]) = cells[i](result.first, state[i]);
+      std::tie(result.first, result.second[i]) =
+          cells[i](result.first, std::move(result.second[i]));
     return result;
   }
 };

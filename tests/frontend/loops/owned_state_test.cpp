@@ -181,14 +181,53 @@ TEST_F(OwnedStateTest, ArraysOfStatesAreTakenToo) {
   expect_values(arrays.stack(), {0, 1, 2});
 }
 
+/// An attention cell that notes where its keys lie.
+struct NotingCell {
+  using State = MultiHeadAttention::State;
+
+  MultiHeadAttention cell;
+  std::vector<const void*>* addresses;
+
+  const Dim& in_dim() const { return cell.in_dim(); }
+  const Dim& out_dim() const { return cell.out_dim(); }
+  State initial_state(const Dims& dims) const { return cell.initial_state(dims); }
+  std::pair<Tensor, State> operator()(const Tensor& x, State state) const {
+    auto result = cell(x, std::move(state));
+    addresses->push_back(result.second.keys.data<float>());
+    return result;
+  }
+};
+
 TEST_F(OwnedStateTest, CellsOwnTheirCachesInRecur) {
   const Dim model("model", 4);
   const auto attention = MultiHeadAttention::init(model, 2, {.is_causal = true});
   const Tensor xs = random_normal({batch_, time_, model});
-  const auto [ys, state] =
-      recur(attention, xs, time_, {.initial = attention.initial_state({batch_}, positions_)});
+  const auto [ys, state] = recur(NotingCell{attention, &addresses_}, xs, time_,
+                                 {.initial = attention.initial_state({batch_}, positions_)});
+  EXPECT_EQ(addresses_.size(), 4u);
+  EXPECT_EQ(count_moves(), 0u);
   const auto whole = attention(xs, time_);
   expect_all_close(transpose(ys, Axes(whole.dims())), whole, 1e-5);
+}
+
+TEST_F(OwnedStateTest, StacksOfCellsMoveTheStatesIntoTheirCells) {
+  const Dim model("model", 4);
+  const auto attention = MultiHeadAttention::init(model, 2, {.is_causal = true});
+  const Tensor xs = random_normal({batch_, time_, model});
+  const auto initial = attention.initial_state({batch_}, positions_);
+  std::vector<const void*> others;
+  const NotingCell first{attention, &addresses_}, second{attention, &others};
+  recur(stack_cells(with_dropout(first, 0.), second), xs, time_,
+        {.initial = std::tuple{initial, initial}});
+  EXPECT_EQ(addresses_.size(), 4u);
+  EXPECT_EQ(count_moves(), 0u);
+  std::swap(addresses_, others);
+  EXPECT_EQ(count_moves(), 0u);
+  recur(stack_cells(std::vector{first, second}), xs, time_,
+        {.initial = std::vector{initial, initial}});
+  EXPECT_EQ(count_moves(), 0u);
+  std::swap(addresses_, others);
+  EXPECT_EQ(count_moves(), 0u);
 }
 
 }  // namespace
