@@ -163,6 +163,20 @@ void add_merged_axes(Cases cases, const Sizes& at) {
       random_normal({at.batch, beam, at.heads, at.time, at.feature}));
 }
 
+/// Lengths and positions of queries in two batch dims.
+void add_lengths_of_two_batch_dims(Cases cases) {
+  const Sizes at;
+  manual_seed(75);
+  const Dim beam("beam", 2);
+  cases.add(
+      "causal attention over lengths in two batch dims",
+      [](const Tensor& x) {
+        const Dim time = x.dim("uneven");
+        return attention(x, x * 0.5, x, time, x.dim("feature"), {.causal = time});
+      },
+      random_normal({at.batch, beam, at.uneven, at.feature}));
+}
+
 /// Positions of queries without `causal`.
 void add_windows(Cases cases) {
   const Sizes at;
@@ -214,6 +228,7 @@ std::vector<SavedCase> function_cases() {
     const Sizes at;
     add_merged_axes({cases, op_set}, at);
     add_merged_axes({cases, op_set, {at.batch, at.time}}, at);
+    add_lengths_of_two_batch_dims({cases, op_set});
     add_windows({cases, op_set});
     add_others({cases, op_set});
   }
