@@ -46,19 +46,6 @@ bool with_dim(Drafter& d, Instruction& in) {
   return a >= 0 && gives(d, in, {a}, {});
 }
 
-/// Operand a, and two dims for a computed one: the lengths of the second run over dims of the
-/// first's.
-bool with_two_dims(Drafter& d, Instruction& in) {
-  if (!with_dim(d, in)) return false;
-  const std::vector<int>& over = d.dim(in.dims[0]).over;
-  std::vector<int> fitting;
-  for (const int dim : d.visible_dims())
-    if (is_subset(d.dim(dim).over, over)) fitting.push_back(dim);
-  if (fitting.empty()) return false;
-  in.dims.push_back(fitting[d.random().below(fitting.size())]);
-  return true;
-}
-
 /// Operand a with plain axes, and an index of the first one.
 bool first_indexed(Drafter& d, Instruction& in) {
   const int a = d.is_named() ? -1 : pick_real(d, 1);
@@ -89,18 +76,6 @@ Rules resizing_rules() {
       expression(REEL_EXPRESSION(sum(a) * sum(full({ceildiv(to + 1, 2) * 3 - 1}, x, real))), 1,
                  with_dim),
       expression(REEL_EXPRESSION(sum(a) + sum(full({(to + to) / 3}, x, real))), 1, with_dim),
-      expression(REEL_EXPRESSION(sum(a) - 0.5 * sum(cast(range(to - Dims(dims)[1]), real))), 1,
-                 with_two_dims),
-      expression(REEL_EXPRESSION(
-                     sum(a) * sum(cos(cast(range(to + Dims(dims)[1] * 2 - Dims(dims)[1]), real)))),
-                 1, with_two_dims),
-      expression(
-          REEL_EXPRESSION(sum(a) + sum(sin(cast(range(ceildiv(to * Dims(dims)[1], 3)), real)))), 1,
-          with_two_dims),
-      expression(
-          REEL_EXPRESSION(
-              sum(a) * sum(full({(to - 1) * (Dims(dims)[1] + 1) / (Dims(dims)[1] + 1)}, x, real))),
-          1, with_two_dims),
       expression(REEL_EXPRESSION(a[n]), 2, first_indexed),
       expression(REEL_EXPRESSION(a.at(to, n)), 2, indexed_by_name),
       expression(REEL_EXPRESSION(broadcast_to(a, dims)), 2, expanded),
