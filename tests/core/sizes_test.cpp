@@ -70,7 +70,7 @@ TEST(SizesTest, ElementsBeyond64BitsAreRefused) {
 }
 
 TEST(SizesTest, ConcatenatedSizesDoNotWrapAround) {
-  const Tensor x = zeros({0, std::int64_t{1} << 62});
+  const Tensor x = zeros({0, std::int64_t{1} << 62}, boolean);
   EXPECT_THROW(concat({x, x, x, x}, 1), ShapeError);
   const Dim batch("batch", 1), none("none", 0), time("time", tensor({int{kLargestI32}}, {batch}));
   const Tensor long_one = zeros({none, batch, time});

@@ -21,10 +21,12 @@ constexpr const char* kHeaders[] = {"core/functions",      "frontend/layers",
                                     "frontend/transforms", "frontend/tree/state_select.h"};
 /// Headers there that are no part of the interface (docs/site/subjects.toml).
 constexpr const char* kInternal[] = {
-    "unranked.h",         "branch_cost.h",      "loop_leaves.h",         "loop_recording.h",
-    "loop_policy.h",      "scan_index.h",       "scan_leaves.h",         "scan_slices.h",
-    "row_batch.h",        "optimiser_leaves.h", "stack_pushed_arrays.h", "trace_subcomputation.h",
-    "attention_stream.h", "ctc_lattice.h",      "alignment_scans.h",     "varying_ys.h"};
+    "unranked.h",         "branch_cost.h",         "loop_leaves.h",
+    "loop_recording.h",   "loop_policy.h",         "scan_index.h",
+    "scan_leaves.h",      "scan_slices.h",         "row_batch.h",
+    "optimiser_leaves.h", "stack_pushed_arrays.h", "trace_subcomputation.h",
+    "attention_stream.h", "ctc_lattice.h",         "alignment_scans.h",
+    "varying_ys.h",       "whole_function.h",      "rotate.h"};
 
 /// Functions that no expression names, with the reason.
 const std::map<std::string, std::string>& not_in_expressions() {

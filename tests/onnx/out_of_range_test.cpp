@@ -157,10 +157,15 @@ TEST(OutOfRangeTest, LrnOverMoreChannelsThanThereAreIsExact) {
 }
 
 TEST(OutOfRangeTest, SizesWhoseProductIsOutOfRangeAreRefused) {
-  EXPECT_EQ(
-      error_of<OnnxError>("g (float[1] x, int64[3] n) => (float[a, b, c] y) { y = Expand(x, n) }",
-                          {{"x", ones({1})}, {"n", integers({0, std::int64_t{1} << 40, 1 << 30})}}),
-      "Expand: the sizes of f32[0,1099511627776,1073741824] are out of range");
+  const std::string graph = "g (float[1] x, int64[3] n) => (float[a, b, c] y) { y = Expand(x, n) }";
+  const auto sizes = [](std::int64_t last) {
+    return Inputs{{"x", ones({1})}, {"n", integers({0, std::int64_t{1} << 40, last})}};
+  };
+  EXPECT_EQ(error_of<OnnxError>(graph, sizes(1 << 20)),
+            "Expand: the sizes of f32[0,1099511627776,1048576] are out of range");
+  EXPECT_EQ(error_of<ShapeError>(graph, sizes(1 << 30)),
+            "expand: f32[0,1099511627776,1073741824]: the product of its sizes other than 0, in "
+            "bytes, is more than 64 bits can count");
 }
 
 }  // namespace

@@ -172,14 +172,14 @@ template <class T>
 __attribute__((optimize("O3"))) bool are_below(const T* numbers, std::int64_t count,
                                                std::int64_t size) {
   using U = std::make_unsigned_t<T>;
-  constexpr auto kMost = std::int64_t{std::numeric_limits<T>::max()};
-  const U last = static_cast<U>(std::min(size - 1, kMost));
+  constexpr auto kMaxIndex = std::int64_t{std::numeric_limits<T>::max()};
+  const U last = static_cast<U>(std::min(size - 1, kMaxIndex));
   U signs = 0;  // a negative number has the highest bit, as the difference of a larger one has
   for (std::int64_t i = 0; i < count; ++i) {
     const U number = static_cast<U>(numbers[i]);
     signs |= number | (last - number);
   }
-  return size > 0 && signs <= static_cast<U>(kMost);
+  return size > 0 && signs <= static_cast<U>(kMaxIndex);
 }
 
 /// Sets the least and the largest of `count` numbers.

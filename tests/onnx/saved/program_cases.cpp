@@ -107,7 +107,7 @@ void add_folders(std::vector<SavedCase>& cases) {
         return ctc_loss(logits, data.labels, ctc_dims(logits, data.labels));
       });
   const auto text_model = CharModel<GruCell>::random(6, 4, 2);
-  const Dim batch("batch", 2), piece("time", 5);
+  const Dim batch("batch", 2), text_time("time", 5);
   using Texts = std::pair<Tensor, Tensor>;
   const auto loss = [](const CharModel<GruCell>& m, const Texts& data) {
     const auto& [text, target] = data;
@@ -115,9 +115,10 @@ void add_folders(std::vector<SavedCase>& cases) {
                      text.dim("time"))
         .first;
   };
-  add_program(cases, "char_rnn", text_model,
-              Texts{random_integers({batch, piece}, 0, 6), random_integers({batch, piece}, 0, 6)},
-              loss, loss);
+  add_program(
+      cases, "char_rnn", text_model,
+      Texts{random_integers({batch, text_time}, 0, 6), random_integers({batch, text_time}, 0, 6)},
+      loss, loss);
 }
 
 }  // namespace
