@@ -6,11 +6,9 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/graph/graph_rewriter.h"
-#include "reel/core/op/bind.h"
-#include "reel/core/runtime/detect_nan.h"
 #include "reel/core/runtime/memory.h"
-#include "reel/core/types/mode.h"
 #include "reel/trace/passes/cleanup/drop_dead.h"
+#include "reel/trace/passes/support/compute_now.h"
 
 namespace reel {
 namespace {
@@ -64,10 +62,7 @@ class FoldingCaptures {
   void compute(const OpRecord& record) {
     std::vector<OpInput> inputs;
     for (const ValueId v : from_.inputs_of(record)) inputs.emplace_back(value_of(v));
-    // A NaN or an overflow stays in the graph, so that DetectNan finds it in the op that makes it.
-    constexpr DetectNanOptions kAll;
-    const detail::NanCheckScope checks(&kAll);
-    values_[from_.outputs_of(record)[0]] = reel::bind(*record.op, inputs, record.attrs);
+    values_[from_.outputs_of(record)[0]] = compute_now(record, inputs, record.attrs);
   }
   /// Returns true if the ops of this kind make the same value in every call, at the cost of a pass
   /// over it. An op tells what it does along its axes; loops, branches and calls do not.
@@ -119,7 +114,6 @@ class FoldingCaptures {
 
 CapturedGraph fold_captures(const Graph& graph, const Tensors& captured) {
   if (captured.empty()) return {};
-  const ModeScope plain({});
   return FoldingCaptures(graph, captured).run(captured);
 }
 

@@ -6,13 +6,11 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/graph/graph_rewriter.h"
-#include "reel/core/op/bind.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/loop/loop.h"
-#include "reel/core/runtime/detect_nan.h"
 #include "reel/core/runtime/memory.h"
-#include "reel/core/types/mode.h"
+#include "reel/trace/passes/support/compute_now.h"
 
 namespace reel {
 namespace {
@@ -79,12 +77,8 @@ class Folding {
     std::vector<OpInput> inputs;
     for (const ValueId v : from_.inputs_of(record)) inputs.emplace_back(value_of(v));
     const ValueId made = from_.outputs_of(record)[0];
-    const ModeScope plain({});
-    // A NaN or an overflow stays in the graph, so that DetectNan finds it in the op that makes it.
-    constexpr DetectNanOptions kAll;
-    const detail::NanCheckScope checks(&kAll);
     values_[made] =
-        reel::bind(*record.op, inputs, record.attrs ? record.attrs->resolve(dims_) : AttrsRef());
+        compute_now(record, inputs, record.attrs ? record.attrs->resolve(dims_) : AttrsRef());
     dims_.bind(from_.types[made], values_[made].type());
   }
   /// Returns true if the record's only output is a constant; its value is then in values_.
