@@ -10,7 +10,7 @@
 namespace reel {
 namespace {
 
-TEST(RecordingTapeTest, RecordsOnlyWhatDependsOnWatchedTensors) {
+TEST(RecordingTapeTest, RecordsOnlyOpsThatDependOnWatchedTensors) {
   RecordingTape tape;
   const Tensor x = scalar(2.0), other = scalar(3.0);
   tape.watch(x);
@@ -20,7 +20,7 @@ TEST(RecordingTapeTest, RecordsOnlyWhatDependsOnWatchedTensors) {
   EXPECT_EQ(tape.size(), 1u);
 }
 
-TEST(RecordingTapeTest, KeepsNoInputThatItsVjpDoesNotRead) {
+TEST(RecordingTapeTest, AnInputThatTheVjpDoesNotReadIsNoResidual) {
   RecordingTape tape;
   Tensor x = ones({1000});
   tape.watch(x);
@@ -29,7 +29,7 @@ TEST(RecordingTapeTest, KeepsNoInputThatItsVjpDoesNotRead) {
   EXPECT_FALSE(y.ref().unique());
 }
 
-TEST(RecordingTapeTest, KeepsNoInputThatOnlyTheGradientOfAnotherReads) {
+TEST(RecordingTapeTest, AnInputThatOnlyTheGradientOfAnotherReadsIsNoResidual) {
   RecordingTape tape;
   Tensor x = ones({1000}), scale = ones({1000});
   tape.watch(x);

@@ -20,7 +20,7 @@ TEST(FixedValueTest, EqualBitsAreEqual) {
   EXPECT_NE(FixedValue(std::string("a")), FixedValue(std::string("a\0", 2)));
 }
 
-TEST(FixedValueTest, KindsDiffer) {
+TEST(FixedValueTest, ValuesOfDifferentKindsDiffer) {
   EXPECT_NE(FixedValue(true), FixedValue(1));
   EXPECT_NE(FixedValue('a'), FixedValue(97));
   EXPECT_NE(FixedValue(std::string("a")), FixedValue('a'));

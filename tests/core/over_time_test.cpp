@@ -122,7 +122,7 @@ class OverTimeOfEveryOp : public ::testing::TestWithParam<const Op*> {
 INSTANTIATE_TEST_SUITE_P(Ops, OverTimeOfEveryOp, ::testing::ValuesIn(ops_with_rules()),
                          [](const auto& info) { return std::string(info.param->name); });
 
-TEST_P(OverTimeOfEveryOp, GivesWhatEachStepGives) {
+TEST_P(OverTimeOfEveryOp, BatchedOpHasTheResultOfEachIteration) {
   int taken = 0;
   each([&](const Steps& steps) {
     const Tensors made = steps.at_once(false);
@@ -143,7 +143,7 @@ TEST_P(OverTimeOfEveryOp, GivesWhatEachStepGives) {
   EXPECT_TRUE(taken > 0 || is_of_one_step(op()) || is_only_summed(op()));
 }
 
-TEST_P(OverTimeOfEveryOp, AddsUpWhatEachStepGives) {
+TEST_P(OverTimeOfEveryOp, BatchedOpAddsUpTheResultsOfIterations) {
   if (!op().gains_from_batching) return;
   int taken = 0;
   each([&](const Steps& steps) {

@@ -27,7 +27,7 @@ TEST(SizesTest, ALengthBeyond32BitsIsRefused) {
   EXPECT_EQ(Dim("time", kBeyond32).size(), kBeyond32);
 }
 
-TEST(SizesTest, PadRefusesWhatCannotBeCounted) {
+TEST(SizesTest, PadRefusesSizesBeyondSixtyFourBits) {
   const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
   EXPECT_EQ(message_of<ShapeError>([] { pad(ones({3}), 0, kHuge, kHuge); }),
             "pad: 9223372036854775807 and 9223372036854775807 elements are more than 64 bits can "

@@ -92,7 +92,7 @@ TEST_P(CollectivesTest, AllGatherOfANamedAxisKeepsItsName) {
   EXPECT_EQ(y.dim("batch").size(), 2);
 }
 
-TEST_P(CollectivesTest, ReduceScatterGivesEachRankItsPartOfTheSum) {
+TEST_P(CollectivesTest, ReduceScatterGivesEachRankItsShardOfTheSum) {
   const auto scatter = [](const Tensor& x) { return world().reduce_scatter(x, 1); };
   std::vector<double> numbers;
   for (int i = 0; i < 4 * size(); ++i) numbers.push_back(i * (1 + rank()));

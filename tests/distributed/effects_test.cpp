@@ -77,7 +77,7 @@ TEST_P(EffectsTest, DerivativesAreThoseOfDifferences) {
   EXPECT_NEAR(dx.to_vector<double>()[1], difference.item<double>(), 1e-7);
 }
 
-TEST_P(EffectsTest, ForwardDerivatives) {
+TEST_P(EffectsTest, ForwardDerivativesAreReducedOverRanks) {
   const auto f = [](const Tensor& x) { return world().all_reduce(x * x); };
   const auto tangent = [&](const Tensor& x, const Tensor& dx) { return jvp(f, x, dx).second; };
   const Tensor y = run(tangent)(tensor({1., 2. + rank()}, {}, f64), full({2}, 1. + rank(), f64));

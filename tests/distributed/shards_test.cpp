@@ -176,7 +176,7 @@ TEST(ShardTest, CutsLeavesWithDimsOfTheirOwnAlike) {
   EXPECT_EQ(part.x.dim(0).size(), part.y.dim(0).size());
 }
 
-TEST(ShardTest, RefusesWhatItCannotCut) {
+TEST(ShardTest, RefusesBatchesThatItCannotCut) {
   const Dim batch("batch", 3), time("time", tensor({4, 2, 3}, {batch}));
   EXPECT_EQ(
       error_of([] {
@@ -199,7 +199,7 @@ TEST(ShardTest, RefusesWhatItCannotCut) {
             "shard: a leaf is a TensorArray; stack() it first");
 }
 
-TEST(ShardTest, CutsNamedDimsAndKeepsWhatLacksThem) {
+TEST(ShardTest, CutsNamedDimsAndLeavesTensorsWithoutThem) {
   const Dim batch("batch", 9), time("time", 2);
   struct Data {
     Tensor x, shared;

@@ -54,7 +54,7 @@ class ParallelTest : public ::testing::Test {
 };
 
 // The row blocks that run longest come first, so they must not start last.
-TEST_F(ParallelTest, PartsBeginInTheirOrder) {
+TEST_F(ParallelTest, CallsBeginInTheirOrder) {
   set_threads(2);
   std::mutex mutex;
   std::vector<int> begun;
@@ -88,7 +88,7 @@ TEST_F(ParallelTest, TensorsOfAllThreadsAreCountedOnReturn) {
   EXPECT_EQ(memory().values.current - before, kParts * 40);
 }
 
-TEST_F(ParallelTest, EveryPartRunsOnce) {
+TEST_F(ParallelTest, EveryCallRunsOnce) {
   for (const int count : {0, 1, 2, 1000}) {
     std::vector<std::atomic<int>> runs(static_cast<std::size_t>(count));
     parallel_for(count, [&](int i) { ++runs[static_cast<std::size_t>(i)]; });
@@ -113,7 +113,7 @@ TEST_F(ParallelTest, RefusesANegativeCount) {
             "parallel_for: got a count of -1; give 0 or more");
 }
 
-TEST_F(ParallelTest, ThrowsWhatALoopWouldThrow) {
+TEST_F(ParallelTest, ThrowsTheErrorOfASerialLoop) {
   for (const int number : {1, 4}) {
     set_threads(number);
     for (int run = 0; run < 20; ++run) {
@@ -131,7 +131,7 @@ TEST_F(ParallelTest, ThrowsWhatALoopWouldThrow) {
   }
 }
 
-TEST_F(ParallelTest, PartsBehindAnErrorDoNotBegin) {
+TEST_F(ParallelTest, CallsBehindAnErrorDoNotBegin) {
   set_threads(1);
   int runs = 0;
   const auto part = [&](int) {
@@ -142,7 +142,7 @@ TEST_F(ParallelTest, PartsBehindAnErrorDoNotBegin) {
   EXPECT_EQ(runs, 1);
 }
 
-TEST_F(ParallelTest, PartsMayHavePartsAndSetThreads) {
+TEST_F(ParallelTest, CallsMayNestAndSetThreads) {
   std::atomic<int> runs = 0;
   parallel_for(8, [&](int i) {
     set_threads(1 + i % 4);
@@ -151,7 +151,7 @@ TEST_F(ParallelTest, PartsMayHavePartsAndSetThreads) {
   EXPECT_EQ(runs, 8 * 8 * 8);
 }
 
-TEST_F(ParallelTest, AnErrorOfAPartOfAPartComesThrough) {
+TEST_F(ParallelTest, AnErrorOfANestedCallComesThrough) {
   const auto part = [](int i) {
     parallel_for(4, [i](int j) {
       if (i == 2 && j >= 1) throw ShapeError(std::to_string(i) + ' ' + std::to_string(j));
@@ -160,7 +160,7 @@ TEST_F(ParallelTest, AnErrorOfAPartOfAPartComesThrough) {
   EXPECT_EQ(message_of<ShapeError>([&] { parallel_for(4, part); }), "2 1");
 }
 
-TEST_F(ParallelTest, TapesInPartsGiveTheGradientsOfASerialRun) {
+TEST_F(ParallelTest, TapesInCallsGiveTheGradientsOfASerialRun) {
   const auto gradient = [&](int i) { return grad([&](const Tensor& w) { return loss(w, i); })(w); };
   for (int run = 0; run < 5; ++run) {
     const std::vector<Tensor> gradients = in_parts(gradient);
@@ -168,7 +168,7 @@ TEST_F(ParallelTest, TapesInPartsGiveTheGradientsOfASerialRun) {
   }
 }
 
-TEST_F(ParallelTest, PartsRunTracedFunctionsOfTheirOwn) {
+TEST_F(ParallelTest, CallsRunTracedFunctionsOfTheirOwn) {
   const auto gradient_of_part = [&](int i) {
     return jit(grad([this, i](const Tensor& w) { return loss(w, i); }));
   };
@@ -186,7 +186,7 @@ TEST_F(ParallelTest, PartsRunTracedFunctionsOfTheirOwn) {
   for (const auto& function : functions) EXPECT_EQ(function.trace_count(), 1);
 }
 
-TEST_F(ParallelTest, TapesOfTheCallerDoNotSeeParts) {
+TEST_F(ParallelTest, TapesOfTheCallerDoNotSeeCalls) {
   const auto through_parts = [&](const Tensor& w) {
     Tensor squares;
     for (const Tensor& square_of_part : in_parts([&](int) { return square(w); }))
@@ -196,7 +196,7 @@ TEST_F(ParallelTest, TapesOfTheCallerDoNotSeeParts) {
   expect_same_bits(grad(through_parts)(w), ones({feature}));
 }
 
-TEST_F(ParallelTest, TracesOfTheCallerDoNotRecordParts) {
+TEST_F(ParallelTest, TracesOfTheCallerDoNotRecordCalls) {
   const auto f = jit([&](const Tensor& x) {
     const std::vector<Tensor> numbers = in_parts([](int i) {
       EXPECT_FALSE(is_tracing());
@@ -214,7 +214,7 @@ TEST_F(ParallelTest, TracesOfTheCallerDoNotRecordParts) {
       "only through its result");
 }
 
-TEST_F(ParallelTest, PartsDrawTheSameOnAnyNumberOfThreads) {
+TEST_F(ParallelTest, CallsDrawTheSameOnAnyNumberOfThreads) {
   const auto draw = [&] {
     manual_seed(7);
     std::vector<Tensor> all{random_normal({feature})};
@@ -236,7 +236,7 @@ TEST_F(ParallelTest, PartsDrawTheSameOnAnyNumberOfThreads) {
   }
 }
 
-TEST_F(ParallelTest, PartsThatDrawNothingTakeNoNumber) {
+TEST_F(ParallelTest, CallsThatDrawNothingTakeNoNumber) {
   manual_seed(7);
   const Tensor expected = random_normal({feature});
   manual_seed(7);
@@ -244,7 +244,7 @@ TEST_F(ParallelTest, PartsThatDrawNothingTakeNoNumber) {
   expect_same_bits(random_normal({feature}), expected);
 }
 
-TEST_F(ParallelTest, PartsInABodyDrawAnewInEveryIteration) {
+TEST_F(ParallelTest, CallsInABodyDrawAnewInEveryIteration) {
   manual_seed(7);
   std::vector<std::vector<float>> drawn;
   fori_loop(

@@ -202,7 +202,7 @@ TEST_F(CharRnnTest, DrawsACurveWithBothPhases) {
 
 class CharRnnErrorTest : public CharRnnTest {};
 
-TEST_F(CharRnnErrorTest, WrongFlags) {
+TEST_F(CharRnnErrorTest, WrongFlagsAreRefusedInOneLine) {
   const std::string hint = "; --help lists the options";
   expect_error(run({"--no-such-flag"}),
                "The following argument was not expected: --no-such-flag" + hint, 2);
@@ -282,7 +282,7 @@ TEST_F(CharRnnErrorTest, LossesOfAnotherTraining) {
                "the checkpoint is; name another file with --losses");
 }
 
-TEST_F(CharRnnErrorTest, AFullDisk) {
+TEST_F(CharRnnErrorTest, AFileThatCannotBeWrittenIsNamed) {
   expect_error(run(small({"--steps", "5", "--losses", "/dev/full"})),
                "cannot write /dev/full: No space left on device");
   expect_error(run(small({"--steps", "5", "--checkpoint", "/dev/full"})),

@@ -60,7 +60,7 @@ class PixelRnnTest : public ProgramTest {
   }
 };
 
-TEST_F(PixelRnnTest, LearnsAndDrawsWhatItLearnt) {
+TEST_F(PixelRnnTest, TrainingLearnsAndIsDrawn) {
   const std::string out = train("a", small("a", {"--steps", "300", "--cell", "gru"}));
   EXPECT_NE(out.find("100.00 % of 30 test pictures right"), std::string::npos) << out;
   const std::string rows = file("a/losses.csv");

@@ -194,7 +194,7 @@ TEST_P(SearchTest, BeamsOfEverySizeAgainstASearchInPlainCpp) {
       }
 }
 
-TEST_P(SearchTest, AWiderBeamMayFindWhatANarrowOneMisses) {
+TEST_P(SearchTest, AWiderBeamFindsALikelierSequence) {
   Trigrams model(1);
   const auto set = [&](int before, int last, std::vector<double> p) {
     for (int next = 0; next < kLabels; ++next)

@@ -146,7 +146,7 @@ TEST_F(GreedyTest, TextIsTheSameForEachModeAndWindowSize) {
   EXPECT_EQ(output({"--characters", "0", "--prompt", "line"}), "line\n");
 }
 
-TEST_F(GreedyTest, WritesWhatABeamOfOneFinds) {
+TEST_F(GreedyTest, WritesTheTextOfABeamOfOne) {
   train_model(kText);
   const std::string text = output({"--prompt", "line 10", "--characters", "40"});
   const auto lines = continuations(

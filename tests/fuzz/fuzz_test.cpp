@@ -200,7 +200,7 @@ class WrongSumOfSlices : public Rule {
   }
 };
 
-TEST(FuzzTest, FindsWhatIsWrongInSlicesAlone) {
+TEST(FuzzTest, FindsAFaultThatOnlySlicesHave) {
   static const WrongSumOfSlices rule;
   const auto found = find(&rule, "traced values differs", check_all);
   ASSERT_TRUE(found);
@@ -366,7 +366,7 @@ TEST(FuzzTest, PrintsProgramsThatCompile) {
             without_spaces(text.str()));
 }
 
-TEST(FuzzTest, PrintsWhatWasFound) {
+TEST(FuzzTest, PrintsTheFoundProgram) {
   const auto found = find(wrong_gradient(), "gradient and differences disagree", check_all);
   ASSERT_TRUE(found);
   const std::string source = to_source(*found);

@@ -87,7 +87,7 @@ TEST_P(OnnxNewerOpsTest, AttentionWithAMaskReadsTheKeysThatItAllows) {
   expect_values(y_of(tensor({{true, true}})), {2, 3});  // equal scores: the mean
 }
 
-TEST_P(OnnxNewerOpsTest, CausalConvolutionInTwoPartsIsThatOfTheWhole) {
+TEST_P(OnnxNewerOpsTest, CausalConvolutionInTwoWindowsIsThatOfTheWhole) {
   const OnnxModel model = model_of(
       R"(g (float[1, 1, n] x, float[1, 1, 2] past) => (float[1, 1, n] y, float[1, 1, 2] state)
            <float[1, 1, 3] w = {1, 10, 100}> {

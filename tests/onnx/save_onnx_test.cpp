@@ -342,7 +342,7 @@ class SaveOnnxFileTest : public InOwnFolder {
   SaveOnnxFileTest() : InOwnFolder("model.onnx") {}
 };
 
-TEST_F(SaveOnnxFileTest, WritesWhatLoadOnnxReads) {
+TEST_F(SaveOnnxFileTest, LoadOnnxReadsTheWrittenFile) {
   save_onnx(
       path, [](const Tensor& x) { return x * 2; }, some_input());
   expect_values(load_onnx(path)({{"x", some_input()}}).at("y"), {2, 4, 6, 8});

@@ -51,7 +51,7 @@ TEST_F(PageTest, ABoxFoldsAndUnfoldsInPlace) {
   EXPECT_EQ(ask(place), before);
 }
 
-TEST_F(PageTest, SearchUnfoldsWhatItFinds) {
+TEST_F(PageTest, SearchUnfoldsTheGroupsOfItsHits) {
   open(nested().graph());
   ask("page.foldAll(true)");
   settle();
@@ -96,7 +96,7 @@ TEST_F(PageTest, SearchKnowsAttributesAndLinesOfCode) {
   EXPECT_EQ(ask("page.search.found.length < page.model.nodes.length / 2"), true);
 }
 
-TEST_F(PageTest, AClickWhileAViewIsLaidOutIsOnWhatIsSeen) {
+TEST_F(PageTest, AClickDuringALayoutIsOnTheShownView) {
   open(training_step().graph());
   settle();
   ask(kHeldLayouts);
@@ -142,7 +142,7 @@ TEST_F(PageTest, ButtonsDoNoHarmWhileALayoutIsUnderWay) {
   EXPECT_EQ(ask("page.view === page.views[1] && page.drawing.model === page.model"), true);
 }
 
-TEST_F(PageTest, EdgesSayWhatTheyAre) {
+TEST_F(PageTest, EdgesShowTheirKindAndType) {
   open(nested().graph());
   // Two loops with a value each.
   EXPECT_EQ(ask("page.model.edges.filter((e) => e.kind === 'back').length"), 2);
@@ -170,7 +170,7 @@ TEST_F(PageTest, EdgesSayWhatTheyAre) {
       0);
 }
 
-TEST_F(PageTest, AClickShowsWhatIsKnown) {
+TEST_F(PageTest, AClickShowsTheDetailsOfANode) {
   open(training_step(true).graph());
   ask("page.goTo(page.model.nodes.find((n) => n.label === 'dot'))");
   settle();
@@ -197,7 +197,7 @@ TEST_F(PageTest, AProfiledPlanShowsTimesAndCounts) {
   EXPECT_EQ(ask("page.views[0].model.nodes.filter((n) => n.count).length"), 0);
 }
 
-TEST_F(PageTest, GradientsNameTheLineOfWhatTheyAreTheGradientOf) {
+TEST_F(PageTest, GradientsNameTheLineOfTheForwardOp) {
   open(training_step().graph());
   // The cotangent's product with the square in loss() must name the test's line, not the library's.
   EXPECT_EQ(ask("page.model.nodes.filter((n) => n.kind === 'op' && !n.source.includes("

@@ -34,7 +34,7 @@ TEST_F(RunDetailsTest, NodesThatPassTokensNameTheLineOfTheirLoop) {
   EXPECT_NE(details().find("3 iterations, at most 2 at once"), std::string::npos) << details();
 }
 
-TEST_F(RunDetailsTest, EveryNodeOfALoopSaysWhatItDoes) {
+TEST_F(RunDetailsTest, EveryNodeOfALoopHasAnExplanation) {
   // A ragged scan and its gradient: slices, stacks, sums, entries that finish.
   const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
   const auto loss = [](const Tensor& w, const Tensor& x) {
@@ -154,7 +154,7 @@ TEST_F(RunDetailsTest, AFailedRunShowsWhereAndWhy) {
   }
 }
 
-TEST_F(RunDetailsTest, AClickSaysHowOftenANodeHasFiredAndWhatItTook) {
+TEST_F(RunDetailsTest, AClickShowsRunsAndTimeOfANode) {
   const auto f = jit(
       [](const Tensor& x) {
         return fori_loop(

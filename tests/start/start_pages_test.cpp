@@ -62,7 +62,7 @@ TEST_F(StartPages, ReadsBothWays) {
   EXPECT_EQ(logits.dims(), (Dims{text.dim("time"), text.dim("batch"), tag}));
 }
 
-TEST_F(StartPages, FirstModel) {
+TEST_F(StartPages, TheFirstModelLearns) {
   Tagger tagger;
   Adam<Tagger> optimiser(tagger, {.learning_rate = 0.02});
   const Batch batch = vowels_of({"tensor", "reel", "loop", "a", "gradient", "bounded"});
@@ -175,7 +175,7 @@ TEST_F(StartPages, LoopsGiveTheNumbersOfThePage) {
   expect_values(second, {12});
 }
 
-TEST_F(StartPages, RaggedBatches) {
+TEST_F(StartPages, RaggedBatchesGiveTheNumbersOfThePage) {
   const std::vector<std::vector<float>> rows{{1, 2}, {}, {3, 4, 5}};
   const Tensor x = ragged(rows, {Dim("batch"), Dim("time")});
   const Dim time = x.dim("time");
@@ -207,7 +207,7 @@ TEST_F(StartPages, RaggedBatches) {
   expect_values(sum(named, steps), {3, 12});
 }
 
-TEST_F(StartPages, LongSequences) {
+TEST_F(StartPages, LongSequencesNeedLessMemoryWithCheckpoints) {
   const Dim time("time", 2000);
   const Tensor x = random_normal({time, feature});
   const auto loss = [&](const RecurOptions<Tensor>& options) {

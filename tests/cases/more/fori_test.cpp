@@ -18,7 +18,7 @@ TEST_P(MoreFori, J12_UnrollChangesNothing) {
   }
 }
 
-TEST_P(MoreFori, J13_NoIterations) {
+TEST_P(MoreFori, J13_ALoopWithoutIterationsReturnsItsInitialValue) {
   int calls = 0;
   const auto body = [&](const Tensor& i, const Tensor& c) {
     ++calls;

@@ -134,7 +134,7 @@ TEST_P(MoreGradients, D10_LanesDoubleAsOftenAsTheySay) {
   expect_values(forwards(by_condition), {30});
 }
 
-TEST_P(MoreGradients, D12_SumLoop) {
+TEST_P(MoreGradients, D12_ALoopThatSumsPowersHasItsDerivative) {
   const auto f = [](const Tensor& x) {
     return fori_loop(
         0, 10, [&](const Tensor& i, const Tensor& y) { return y + pow(x, cast(i, f64)); },

@@ -90,7 +90,7 @@ TEST(MoreGraphs, J26_SliceThatIsGivenIsNotStacked) {
   }
 }
 
-TEST(MoreGraphs, J26_WhereEntriesEndItIsStackedWithZerosBeyond) {
+TEST(MoreGraphs, J26_FinishedEntriesAreStackedWithZeros) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
   const auto f = jit([](const Tensor& x) {
     return scan(Scan{.spatial_dim = x.dim("time"),
@@ -149,7 +149,7 @@ TEST(MoreGraphs, J42_LoopInvariantValuesAreComputedOnce) {
   EXPECT_EQ(count(*run, "cos"), (Count{1, 0})) << *run;
 }
 
-TEST(MoreGraphs, J43_RecurrenceSavesItsStateAlone) {
+TEST(MoreGraphs, J43_TheStateIsTheOnlyResidualOfARecurrence) {
   const auto loss = [](const Tensor& a) {
     return sum(fori_loop(
         0, 10, [&](const Tensor&, const Tensor& x) { return matmul(a, x); },
@@ -200,7 +200,7 @@ TEST(MoreGraphs, D6_UnchangedStateIsTheArgument) {
   EXPECT_EQ(loops(f.graph()), Loops{"carries 1, slices 0, stacks 0, sums 0"});
 }
 
-TEST(MoreGraphs, D12_SumLoopSavesNothingForItsCounterIsNotState) {
+TEST(MoreGraphs, D12_ASumLoopHasNoResidualsForItsCounterIsNotState) {
   const auto f = jit(grad([](const Tensor& x) {
     return fori_loop(
         0, 10, [&](const Tensor& i, const Tensor& y) { return y + pow(x, cast(i, f64)); },
@@ -239,7 +239,7 @@ TEST(MoreGraphs, D16_UnreadStatesAndOutputsAreDropped) {
   EXPECT_EQ(loops(g.graph()), Loops{"carries 1, slices 1, stacks 1, sums 0"});
 }
 
-TEST(MoreGraphs, T3_ScanThatTakesWhatAnotherGivesStaysApart) {
+TEST(MoreGraphs, T3_AScanOverTheResultsOfAnotherStaysApart) {
   const auto sums = [](const Tensor& x, const Tensor& s) { return std::pair{s + x, s + x}; };
   const auto f = jit([=](const Tensor& x) {
     const auto a = scan(Scan{.initial = scalar(0.0), .xs = x, .body = sums});
@@ -266,7 +266,7 @@ TEST(MoreGraphs, T5_ChainOfDeadCarries) {
   EXPECT_EQ(count(f.graph(), "add"), Count{});
 }
 
-TEST(MoreGraphs, TangentOfAScanReadsBothXsAndSavesNothing) {
+TEST(MoreGraphs, TheTangentOfAScanReadsBothXsWithoutResiduals) {
   const auto f = jit([](const Tensor& x, const Tensor& v, const Tensor& w) {
     const auto products = [&](const Tensor& x) {
       return scan(Scan{.initial = w,
@@ -293,7 +293,7 @@ TEST(MoreGraphs, TangentOfAScanReadsBothXsAndSavesNothing) {
   EXPECT_EQ(loops(f.graph()), Loops{"carries 2, slices 2, stacks 2, sums 0"}) << f.graph();
 }
 
-TEST(MoreGraphs, TangentOfALoopRunsBesideItAndSavesNothing) {
+TEST(MoreGraphs, TheTangentOfALoopRunsBesideItWithoutResiduals) {
   const auto f = jit([](const Tensor& x) {
     return jvp(
         [](const Tensor& x) {

@@ -16,7 +16,7 @@ REEL_IN_EVERY_MODE(MoreLoops);
 /// The body of a cumulative sum.
 constexpr auto kSumUp = [](const Tensor& x, const Tensor& s) { return std::pair{s + x, s + x}; };
 
-TEST_P(MoreLoops, J1_CountsPositions) {
+TEST_P(MoreLoops, J1_AWhileLoopCountsFromItsStart) {
   const auto count = run([](const Tensor& start) {
     return std::get<1>(while_loop([](Tensor pos, Tensor) { return pos < 10; },
                                   [](Tensor pos, Tensor count) {
@@ -129,7 +129,7 @@ TEST_P(MoreLoops, J18_LengthWithoutYs) {
   expect_values(count(scalar(0)), {20});
 }
 
-TEST_P(MoreLoops, J19_J20_CumulativeSums) {
+TEST_P(MoreLoops, J19_J20_ScansSumUpInBothDirections) {
   const Tensor x = tensor({3, 1, 4, 1, 5, 9});
   for (const bool backwards : {false, true}) {
     const auto sums = run([=](const Tensor& x) {
@@ -142,7 +142,7 @@ TEST_P(MoreLoops, J19_J20_CumulativeSums) {
   }
 }
 
-TEST_P(MoreLoops, J24_NoIterations) {
+TEST_P(MoreLoops, J24_AScanOverNothingReturnsItsInitialState) {
   const auto sums = [](const Tensor& s, const Tensor& x) {
     const auto [ys, last, dim] = scan(Scan{.initial = s, .xs = x, .body = kSumUp});
     return std::pair{last, ys};
@@ -175,7 +175,7 @@ TEST_P(MoreLoops, J46_PrintsOncePerIterationUnderAGradient) {
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "v: f32[] 2.0\nv: f32[] 4.0\nv: f32[] 16.0\n");
 }
 
-TEST_P(MoreLoops, D1_EntriesEndOneByOne) {
+TEST_P(MoreLoops, D1_EntriesFinishOneByOne) {
   struct State {
     Tensor i, z;
   };

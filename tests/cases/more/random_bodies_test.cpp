@@ -209,7 +209,7 @@ TEST_P(MoreRandomBodies, J28_PermutedAndForwardedCarries) {
   }
 }
 
-TEST_P(MoreRandomBodies, J45_PlainTensors) {
+TEST_P(MoreRandomBodies, J45_DrawnBodiesOnPlainTensorsAgreeWithALoopInCpp) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(str("seed ", seed));
     Draws draws(seed);

@@ -69,7 +69,7 @@ TEST_P(MoreTransforms, J_VmapsOfWhileLoop) {
   expect_values(run(vmap(f))(tensor({0, 1, 2})), {0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5});
 }
 
-TEST_P(MoreTransforms, J_CondBatched) {
+TEST_P(MoreTransforms, J_VmapOfCondTakesTheBranchOfEachRow) {
   const auto f = [](const Tensor& x, const Tensor& y, const Tensor& z) {
     return cond(
         x < 3, [&] { return y; }, [&] { return -z; });
@@ -107,7 +107,7 @@ TEST_P(MoreTransforms, J_SwitchTakesTheBranchOfItsIndex) {
   }
 }
 
-TEST_P(MoreTransforms, J_SwitchBatched) {
+TEST_P(MoreTransforms, J_VmapOfSwitchTakesTheBranchOfEachRow) {
   const auto f = [](const Tensor& index, const Tensor& x, const Tensor& y) {
     return switch_case(
         index, [&] { return x; }, [&] { return -y; }, [] { return sign(scalar(9)); });
@@ -122,7 +122,7 @@ TEST_P(MoreTransforms, J_SwitchBatched) {
   expect_values(run(vmap(f))(tensor({0, 1}), x, y), {1, -4});
 }
 
-TEST_P(MoreTransforms, J_CondLinearize) {
+TEST_P(MoreTransforms, J_LinearizePushesThroughTheTakenBranchOfCond) {
   const auto f = [](const Tensor& x) -> Tensor {
     return cond(
         x < 2.0, [&] { return x * 3.0; }, [&] { return sin(x); });
@@ -139,7 +139,7 @@ TEST_P(MoreTransforms, J_CondLinearize) {
   }
 }
 
-TEST_P(MoreTransforms, J_SwitchLinearize) {
+TEST_P(MoreTransforms, J_LinearizePushesThroughTheTakenBranchOfSwitch) {
   const auto f = [](const Tensor& x) -> Tensor {
     return switch_case(
         cast(floor(x), i32), [&] { return x * 3.0; }, [&] { return sin(x); }, [&] { return -x; });

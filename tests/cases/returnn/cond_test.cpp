@@ -178,7 +178,7 @@ TEST_P(ReturnnCond, ADimFromOutsideMayMeetAnother) {
   }
 }
 
-TEST_P(ReturnnCond, ADimThatBothBranchesReturnStaysWhatItIs) {
+TEST_P(ReturnnCond, ADimThatBothBranchesReturnStaysTheSame) {
   const Dim batch("batch", 2), time("time", 3);
   const auto f = run([](const Tensor& pred, const Tensor& x) {
     const Dim time = x.dims()[1];

@@ -46,7 +46,7 @@ TEST_P(CouplingBodies, AsInEagerMode) {
   expect_as_eager([](const Tensor& x, const Tensor&) { return sum(x); });
   expect_as_eager([](const Tensor& x, const Tensor& s) { return sum(x * s) + s; });
 }
-TEST_P(CouplingBodies, LoopsInsideGiveWhatHasTheDimsThatAreShown) {
+TEST_P(CouplingBodies, LoopsInsideStackValuesOverDimsOfCaptures) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})),
       other("other", tensor({1, 2}, {batch})), k("k", 2);
   const Tensor x = tensor({.2, .3, .4, 0.}, {batch, time}, f64),
@@ -149,7 +149,7 @@ TEST_P(CouplingBodies, GradientsOfProductsOverEntries) {
                 {2 * a * at, 0, 2 * b * at, 4 * c * std::cos(2 * c * c)});
 }
 
-TEST_P(CouplingBodies, GradientsOfWhatAllStepsHaveInCommon) {
+TEST_P(CouplingBodies, AValueSharedByAllStepsHasTheGradientOfRunningEntries) {
   const Dim time("time", tensor({0, 1}, {batch}));
   const Tensor x = tensor({.5, .2}, {batch}, f64), steps = zeros({batch, time}, f64);
   const auto f = [&](const Tensor& x) {

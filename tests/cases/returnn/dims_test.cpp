@@ -196,7 +196,7 @@ struct Labels {
 
 /// cond ends the entries, which get a label only in every other step. Each history has its own
 /// length.
-TEST_P(ReturnnDims, P14_LabelHistoriesOfEntriesThatEndByCond) {
+TEST_P(ReturnnDims, P14_LabelHistoriesOfEntriesThatFinishByCond) {
   const Dim batch("batch", 3);
   const auto decode = [](const Tensor& steps, const Tensor& x) {
     const Dim batch = steps.dims()[0], count("labels", zeros({batch}, i32));

@@ -216,7 +216,7 @@ TEST_P(ReturnnEntries, UnknownLengthWithCapturesAndTrees) {
       {s0(), w, numbers({batch, enc}, 0.5, 1, 5)}, {batch});
 }
 
-TEST_P(ReturnnEntries, EarlyEndsOfAKnownLength) {
+TEST_P(ReturnnEntries, EntriesMayFinishBeforeTheirLength) {
   for (const bool before : {true, false})
     expect_entries_alone(
         [before](const In& in) {
@@ -358,7 +358,7 @@ TEST_P(ReturnnEntries, AnArrayOfRaggedElementsInTheState) {
       {numbers({batch, time}, 0.5, 1, 1), s0(), w, numbers({batch, enc}, -1, 1, 5)}, {batch});
 }
 
-TEST_P(ReturnnEntries, EmptyBatch) {
+TEST_P(ReturnnEntries, AnEmptyBatchRunsNoEntry) {
   const Dim nobody("batch", 0), time("time", zeros({nobody}, i32)),
       enc("enc", zeros({nobody}, i32));
   expect_entries_alone(

@@ -14,7 +14,7 @@ using Vector = std::vector<Tensor>;
 
 REEL_IN_EVERY_MODE(ReturnnErrors);
 
-TEST_P(ReturnnErrors, Case107_UnknownLength) {
+TEST_P(ReturnnErrors, Case107_AScanOfUnknownLengthIsRefused) {
   const auto body = [](const Tensor& s) { return std::pair{s, s + 1.0}; };
   const auto cond = [](const Tensor& s) { return s < 1.0; };
   EXPECT_EQ(error_of<ArgumentError>(

@@ -82,7 +82,7 @@ TEST_P(ReturnnStateErrors, ADimInPlaceOfAnotherOfItsSizeIsRenamed) {
   EXPECT_EQ(message(wide), begin + "wide=4] coming out (dims differ" + end);
 }
 
-TEST_P(ReturnnStateErrors, Case99_ScanToo) {
+TEST_P(ReturnnStateErrors, Case99_AScanRefusesAListThatGrows) {
   EXPECT_EQ(error_of<StructureError>(
                 [&](const Vector& s) {
                   return scan(Scan{.spatial_dim = time,
@@ -136,7 +136,7 @@ TEST_P(ReturnnStateErrors, Case101_TensorAndNothing) {
             "values, or let them be std::optional<Tensor>");
 }
 
-TEST_P(ReturnnStateErrors, Case102_D16_DimsChange) {
+TEST_P(ReturnnStateErrors, Case102_D16_ErrorsNameLeavesWhoseDimsChange) {
   EXPECT_EQ(
       error_of_body<ShapeError>(
           [&](const State& s) {
@@ -167,7 +167,7 @@ TEST_P(ReturnnStateErrors, Case102_D16_DimsChange) {
       "had on entry.");
 }
 
-TEST_P(ReturnnStateErrors, Case103_D8_DtypeChanges) {
+TEST_P(ReturnnStateErrors, Case103_D8_ErrorsNameLeavesWhoseDtypeChanges) {
   EXPECT_EQ(
       error_of_body<DTypeError>(
           [&](const State& s) {

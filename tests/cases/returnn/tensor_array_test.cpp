@@ -211,7 +211,7 @@ TEST_P(ReturnnTensorArray, Case115_StackOntoADimOfAnotherSize) {
             "TensorArray stack: dim three=3 has size 3, but the array has 0 elements");
 }
 
-TEST_P(ReturnnTensorArray, Case116_PushesOfWhatDoesNotFit) {
+TEST_P(ReturnnTensorArray, Case116_PushesThatDoNotFitAreRefused) {
   const Dim batch("batch", 2), other("other", 2);
   const auto push = run([&](Tensor x) { return TensorArray({f32, {batch}}).push_back(x).stack(); });
   EXPECT_EQ(

@@ -17,7 +17,7 @@ TEST_P(TensorFlowCutGradients, G11_BackPropFalseCutsTheLoopAlone) {
                      {.agrees_with_differences = false});
 }
 
-TEST_P(TensorFlowCutGradients, G11_BackPropFalseCutsCapturesAndWhatIsInside) {
+TEST_P(TensorFlowCutGradients, G11_BackPropFalseCutsCapturesAndGradientsInside) {
   const auto f = [](const Tensors& x) {
     const auto [i, y] = while_loop([](Tensor i, Tensor) { return i < 2; },
                                    [&](Tensor i, Tensor y) {

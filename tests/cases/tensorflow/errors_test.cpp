@@ -38,7 +38,7 @@ TEST_P(TensorFlowErrors, E02_NothingToCarry) {
             "while_loop \"while\": the state is empty; a loop needs at least one tensor to carry");
 }
 
-TEST_P(TensorFlowErrors, E03_ParallelIterations) {
+TEST_P(TensorFlowErrors, E03_ParallelIterationsMustBePositive) {
   const auto with = [](int iterations) {
     return [=](const Tensor& x) {
       return while_loop([](const Tensor& x) { return x < 3; },
@@ -86,7 +86,7 @@ TEST_P(TensorFlowErrors, E06_DtypesMustStay) {
             "with the type it had on entry.");
 }
 
-TEST_P(TensorFlowErrors, E07_MaximumIterations) {
+TEST_P(TensorFlowErrors, E07_MaximumIterationsMustBeAnIntegerScalar) {
   const auto with = [](const Tensor& most) {
     return [=](const Tensor& x) {
       return while_loop([](const Tensor& x) { return x < 3; },

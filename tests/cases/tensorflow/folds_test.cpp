@@ -80,7 +80,7 @@ TEST_P(TensorFlowFolds, G40_GradientsOfFoldScanAndMap) {
   }
 }
 
-TEST_P(TensorFlowFolds, Z05_NoElements) {
+TEST_P(TensorFlowFolds, Z05_LoopsOverNoElementsGiveEmptyResults) {
   const auto scanned = run([](const Tensor& x) {
     return scan(Scan{.initial = ones({2, 4}),
                      .xs = x,

@@ -341,7 +341,7 @@ TEST_P(TensorFlowGradients, G38_IdentitiesInABody) {
   expect_derivatives(f, {scalar(2.0)}, 16, {{32}});
 }
 
-TEST_P(TensorFlowGradients, G39_JittedBody) {
+TEST_P(TensorFlowGradients, G39_AJittedBodyHasItsDerivative) {
   const auto twice = jit([](const Tensor& x) { return x * 2.0; });
   const auto f = [=](const Tensors& x) { return while_loop(below(5), twice, x[0]); };
   expect_derivatives(f, {scalar(1.0)}, 8, {{8}});
@@ -405,7 +405,7 @@ TEST_P(TensorFlowGradients, TwoStatesThatAreOneTensor) {
   expect_derivatives(f, {scalar(1.5)}, 3 * std::pow(1.5, 8), {{24 * std::pow(1.5, 7)}});
 }
 
-TEST_P(TensorFlowGradients, G33_GatherOfWhatALoopGives) {
+TEST_P(TensorFlowGradients, G33_GatherOfALoopsResultHasItsDerivative) {
   const auto f = [](const Tensors& x) {
     const Tensor last = repeat(
         2, [](const Tensor& v) { return v * v; }, x[0]);

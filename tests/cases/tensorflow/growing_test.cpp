@@ -91,7 +91,7 @@ TEST_P(TensorFlowGrowing, AGrowingLoopInAScan) {
                      tensor({{0.7, -0.9}, {0.4, 0.8}, {-0.6, 0.5}}, {}, f64));
 }
 
-TEST_P(TensorFlowGrowing, AScanOverWhatGrewSoFar) {
+TEST_P(TensorFlowGrowing, AScanRunsOverTheStateGrownSoFar) {
   // Prefix sums of a matrix that gains a row in every iteration.
   const auto f = [](Tensor x) {
     const Tensor grown = grow(scalar(3), x, [](Tensor, Tensor m) {
@@ -134,7 +134,7 @@ TEST_P(TensorFlowGrowing, GrowsInOneBranchOnly) {
   expect_derivatives([this](auto g) { return run(g); }, f, tensor({{0.7, -0.9}}, {}, f64));
 }
 
-TEST_P(TensorFlowGrowing, ShrinksAgain) {
+TEST_P(TensorFlowGrowing, AStateThatGrewMayShrinkInALaterLoop) {
   const auto f = [](Tensor x) {
     const Tensor grown = grow(scalar(2), x, [](Tensor, Tensor m) { return concat({m, m * m}, 0); });
     const Tensor last = grow(scalar(2), grown, [](Tensor, Tensor m) {

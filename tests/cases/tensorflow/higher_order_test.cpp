@@ -7,7 +7,7 @@ namespace {
 using TensorFlowHigherOrder = DerivativesInEveryMode;
 REEL_IN_EVERY_MODE(TensorFlowHigherOrder);
 
-TEST_P(TensorFlowHigherOrder, S01_SquaringTwice) {
+TEST_P(TensorFlowHigherOrder, S01_RepeatedSquaringHasDerivativesToTheFifthOrder) {
   const auto f = [](Tensor v) {
     return while_loop([](Tensor v) { return v < 8.0; }, [](Tensor v) { return v * v; }, v);
   };

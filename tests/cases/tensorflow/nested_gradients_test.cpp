@@ -170,7 +170,7 @@ TEST_P(TensorFlowNestedGradients, InnerLoopsThatRunZeroTimesInSomeIterations) {
   expect_derivatives(f, {scalar(2.0), scalar(3.0)}, 18, {{9}, {12}});
 }
 
-TEST_P(TensorFlowNestedGradients, ThreeLoops) {
+TEST_P(TensorFlowNestedGradients, DerivativesPassThroughThreeNestedLoops) {
   const auto f = [](const Tensors& x) {
     return repeat(
         2,

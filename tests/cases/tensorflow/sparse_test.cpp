@@ -11,7 +11,7 @@ REEL_IN_EVERY_MODE(TensorFlowSparse);
 
 // ---- Gradients ----------------------------------------------------------------------------------
 
-TEST_P(TensorFlowSparse, G32_IndexedSlices) {
+TEST_P(TensorFlowSparse, G32_ALoopCarriesIndexedSlices) {
   const auto f = [](const Tensors& x) {
     const IndexedSlices start{x[0], tensor({0, 3}), tensor({10}, {}, i64)};
     const auto [i, slices] = while_loop(
@@ -38,7 +38,7 @@ TEST_P(TensorFlowSparse, G32_IndexedSlicesMadeWhole) {
   expect_derivatives(f, {tensor({0.5, 1.5})}, 2048. * 2048, {{2 * 2048 * 1024, 2 * 2048 * 1024}});
 }
 
-TEST_P(TensorFlowSparse, G32_SparseTensor) {
+TEST_P(TensorFlowSparse, G32_ALoopCarriesASparseTensor) {
   const auto f = [](const Tensors& x) {
     const SparseTensor start{tensor({{0}, {3}}, {}, i64), x[0], tensor({10}, {}, i64)};
     const auto [i, last] = while_loop(
@@ -52,7 +52,7 @@ TEST_P(TensorFlowSparse, G32_SparseTensor) {
   expect_derivatives(f, {tensor({2., 4.})}, 2048 + 4096, {{1024, 1024}});
 }
 
-TEST_P(TensorFlowSparse, G33_RowsOfWhatALoopGives) {
+TEST_P(TensorFlowSparse, G33_RowsOfALoopsResultHaveTheirDerivative) {
   const auto f = [](const Tensors& x) {
     const EmbeddingTable last(repeat(
         2, [](const Tensor& v) { return v * v; }, x[0]));

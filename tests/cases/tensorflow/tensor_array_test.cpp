@@ -86,7 +86,7 @@ TEST_P(TensorFlowTensorArray, T06_UnwrittenElementsAreZeros) {
   expect_values(named(tensor({1., 2.}, {batch})), {2, 4, 1, 2, 0, 0});
 }
 
-TEST_P(TensorFlowTensorArray, T07_ReadsWhatWasUnstackedOrSplit) {
+TEST_P(TensorFlowTensorArray, T07_UnstackedAndSplitElementsAreRead) {
   const auto unstacked = run([](Tensor x) {
     const TensorArray array = TensorArray::unstack(x, 0);
     return std::tuple{array[0], array[1], array[2], array.size()};
@@ -153,7 +153,7 @@ TEST_P(TensorFlowTensorArray, T10_ReadsAreRepeatable) {
   expect_values(f(tensor({1., -1.})), {2, -2});
 }
 
-TEST_P(TensorFlowTensorArray, T11_ConcatAndSplitOfWhatDoesNotFit) {
+TEST_P(TensorFlowTensorArray, T11_ConcatAndSplitRefuseSizesThatDoNotFit) {
   const auto concat = run([](Tensor x, Tensor y) {
     const TensorArray array(TensorType(f32, Dims(x.rank(), unknown)));
     return array.push_back(x).push_back(y).concat();
@@ -280,7 +280,7 @@ TEST_P(TensorFlowTensorArray, T20_GradientsTakenTogetherDoNotCountTwice) {
   expect_values(run(grad([&](Tensor b) { return f({a, b}); }))(b), {1, 2, 3, 4, 5, 6});
 }
 
-TEST_P(TensorFlowTensorArray, T21_WritesBeyondWhatWasUnstackedOrSplit) {
+TEST_P(TensorFlowTensorArray, T21_WritesGoBeyondUnstackedAndSplitElements) {
   const auto unstacked = [](Tensor x) {
     const TensorArray array({f32, {}}, {.size = 3, .dynamic_size = true});
     return array.scatter(range(3), x).write(3, scalar(4.0)).stack();

@@ -145,7 +145,7 @@ TEST(BroadcastTest, KnownSizesDecideUnknownOnes) {
 
 // ---- The reverse --------------------------------------------------------------------------------
 
-TEST(BroadcastTest, UnbroadcastSumsWhatWasRepeated) {
+TEST(BroadcastTest, UnbroadcastSumsRepeatedElements) {
   const Tensor g = counted({2, 3});
   expect_values(unbroadcast(g, {f32, {3}}), {3, 5, 7});
   expect_values(unbroadcast(g, {f32, {2, 1}}), {3, 12});

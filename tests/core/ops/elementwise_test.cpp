@@ -365,7 +365,7 @@ TEST(ElementwiseTest, ATemporaryThatIsSharedKeepsItsValues) {
   expect_values(y, {2, 3, 4});
 }
 
-TEST(ElementwiseTest, ATemporaryTwice) {
+TEST(ElementwiseTest, ATemporaryMayBeBothOperands) {
   Tensor x = f32s({1, 2, 3});
   expect_values(mul(std::move(x), std::move(x)), {1, 4, 9});
 }

@@ -186,7 +186,7 @@ TEST(FunctionCodeTest, GivesTheBitsOfItsLoopNearAndFar) {
   }
 }
 
-TYPED_TEST(PointwiseCodeTest, DrawnChains) {
+TYPED_TEST(PointwiseCodeTest, DrawnChainsGiveTheBitsOfTheirLoops) {
   std::mt19937 engine(11);
   int tried = 0;
   while (tried < 300) {

@@ -190,7 +190,7 @@ TEST_P(ProductsTest, GradientsOfBroadcastOperandsAreSummed) {
   expect_all_close(g, expected, 1e-12);
 }
 
-TEST_P(ProductsTest, SecondDerivative) {
+TEST_P(ProductsTest, SecondDerivativeOfAProductIsItsFormula) {
   const Tensor a = numbers({3, 4}, 1, f64), b = numbers({4, 2}, 2, f64);
   // f(a) = |a b|². Its gradient is 2 a b bᵀ, and the gradient of the squared gradient's sum is 8 a
   // (b bᵀ)².
@@ -231,7 +231,7 @@ TEST(ProductsTypeTest, PlainSizesThatATraceDoesNotKnow) {
 
 // ---- Errors -------------------------------------------------------------------------------------
 
-TEST(ProductsErrorTest, InnerSizes) {
+TEST(ProductsErrorTest, ErrorsNameTheInnerSizes) {
   EXPECT_EQ(message_of<ShapeError>([] {
               return matmul(zeros({8, 3}), zeros({4, 5}));
             }),
@@ -282,7 +282,7 @@ TEST(ProductsErrorTest, DimsToContract) {
             "both, as in reshape(x, {dim, ...}), and say which to contract: matmul(a, b, dim)");
 }
 
-TEST(ProductsErrorTest, DTypes) {
+TEST(ProductsErrorTest, ErrorsNameTheDTypes) {
   EXPECT_EQ(message_of<DTypeError>([] {
               return matmul(zeros({2, 3}), zeros({3, 4}, f64));
             }),

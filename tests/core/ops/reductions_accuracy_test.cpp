@@ -12,7 +12,7 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-TEST(ReductionsAccuracyTest, AMillionFloats) {
+TEST(ReductionsAccuracyTest, SumsOfAMillionFloatsAreAccurate) {
   const std::int64_t count = 1'000'000;
   std::vector<float> values(count);
   double exact = 0;

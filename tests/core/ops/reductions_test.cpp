@@ -168,7 +168,7 @@ TEST_P(ReductionsTest, NaNInTheCotangentOfPaddingStaysThere) {
 
 // ---- Nothing to reduce --------------------------------------------------------------------------
 
-TEST_P(ReductionsTest, EmptyEntries) {
+TEST_P(ReductionsTest, EmptyEntriesGiveNeutralValues) {
   const WithEmpty e;
   const auto of = [&](auto f) { return run([f](Tensor x) { return f(x, time_of(x)); })(e.x); };
   expect_values(of([](Tensor x, Axes t) { return sum(x, t); }), {3, 0});
@@ -224,7 +224,7 @@ TEST_P(ReductionsTest, AxesWithoutElements) {
 
 // ---- Axes ---------------------------------------------------------------------------------------
 
-TEST_P(ReductionsTest, AnyAxes) {
+TEST_P(ReductionsTest, ReductionsTakeAnyAxes) {
   const Tensor x = reshape(range(24, f32), {2, 3, 4});
   expect_values(run([](Tensor x) { return sum(x, {0, 2}); })(x), {60, 92, 124});
   expect_values(run([](Tensor x) { return sum(x, {-1, 0}); })(x), {60, 92, 124});
@@ -268,7 +268,7 @@ TEST_P(ReductionsTest, GradientsOfPlainAxes) {
                 {1.5, 2.5, 3, 1.5, 2.5, 3});
 }
 
-TEST_P(ReductionsTest, SecondDerivatives) {
+TEST_P(ReductionsTest, SecondDerivativesAreTheirFormulas) {
   const Tensor x = tensor({{1., 2.}, {3., 5.}}, {}, f64);
   const auto twice = [&](auto f) {
     return run(grad([f](Tensor x) {

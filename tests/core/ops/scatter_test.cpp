@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-TEST(ScatterAddTest, AddsUpWhatMeets) {
+TEST(ScatterAddTest, UpdatesOfOneElementAddUp) {
   const Tensor y = scatter_add(ones({3}), tensor({0, 2, 0, -1}), tensor({1., 2., 3., 4.}), 0);
   expect_values(y, {5, 1, 7});
   expect_values(scatter_add(zeros({2, 3}, i32), tensor({1}), tensor({{5}, {6}}), 1),
@@ -45,7 +45,7 @@ TEST(ScatterAddTest, PaddingIsNotAdded) {
                 {1, 4, 2, 0});
 }
 
-TEST(ScatterAddTest, ErrorsSayWhatIsExpected) {
+TEST(ScatterAddTest, ErrorsNameTheExpectedTypes) {
   EXPECT_EQ(
       message_of<ShapeError>([] {
         scatter_add(zeros({3, 2}), tensor({0, 1}), zeros({2}), 0);
@@ -89,7 +89,7 @@ TEST_P(ScatterTest, NegativeIndicesCountFromTheEndOfTheEntry) {
   expect_values(add(zeros({batch, time}), tensor({5., 6.}, {batch})), {0, 0, 5, 6, 0, 0});
 }
 
-TEST_P(ScatterTest, MaxKeepsTheLargestOfAllThatMeets) {
+TEST_P(ScatterTest, MaxTakesTheLargestUpdateOfAnElement) {
   const auto largest = run([](Tensor like, Tensor indices, Tensor updates) {
     return scatter_max(like, indices, updates, 0);
   });
@@ -156,7 +156,7 @@ TEST_P(ScatterTest, MaxTakesNoPadding) {
   expect_values(mask_padding(g.updates), {0, 1, 1, 0});
 }
 
-TEST(ScatterMaxTest, ErrorsSayWhatIsExpected) {
+TEST(ScatterMaxTest, ErrorsNameTypesAndIndices) {
   EXPECT_EQ(
       message_of<DTypeError>([] { scatter_max(zeros({3}), tensor({0}), zeros({1}, f64), 0); }),
       "scatter_max: dtypes differ: f64[1] cannot be compared with f32[3]; cast one of them");

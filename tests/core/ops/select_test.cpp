@@ -55,7 +55,7 @@ TEST(WhereTest, LongRowsOfEveryForm) {
       }
 }
 
-TEST(WhereTest, LiteralBranches) {
+TEST(WhereTest, LiteralsTakeTheDtypeOfTheOtherBranch) {
   const Tensor condition = tensor({true, false});
   EXPECT_EQ(where(condition, 1, 0).dtype(), i32);
   EXPECT_EQ(where(condition, 1, 0.5).dtype(), f32);

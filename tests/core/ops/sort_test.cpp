@@ -219,7 +219,7 @@ TEST_P(TopKTest, PaddingIsNeverChosen) {
       "f32[batch=3,k=5]");
 }
 
-TEST_P(TopKTest, GradientGoesToWhatWasChosen) {
+TEST_P(TopKTest, GradientGoesToTheChosenElements) {
   const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
   const Tensor x = tensor({3., 1., 2., 5., kNan, kNan}, {batch, time}, f64);
   const auto loss = [&](Tensor x) -> Tensor {
@@ -254,7 +254,7 @@ TEST_P(TopKTest, BeamSearchFollowsItsBackReferences) {
   expect_values(labels, {111, 112});
 }
 
-TEST(TopKErrorTest, SayWhatK) {
+TEST(TopKErrorTest, ErrorsNameKAndTheNumberOfElements) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})), classes("classes", 3);
   EXPECT_EQ(message_of<ShapeError>([] {
               top_k(zeros({2, 3}), 1, 4);

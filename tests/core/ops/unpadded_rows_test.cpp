@@ -115,7 +115,7 @@ TEST(UnpaddedRowsTest, ManyThreadsCopyRows) {
   for (const int count : {2, 3, 8}) expect_same_bits(product(count), one);
 }
 
-TEST(UnpaddedRowsTest, ASumOfNoRowsIsWhatItIsAddedTo) {
+TEST(UnpaddedRowsTest, ASumOfNoRowsAddsNothing) {
   const std::vector<double> a(6, 1.0), b(8, 1.0);
   const MatrixSizes sizes{.m = 3,
                           .n = 4,

@@ -414,7 +414,7 @@ TEST(BatchesErrorsTest, NoGradientReachesTheData) {
   expect_values(grad([&](const Tensor& w) { return w * loss(ones({3})); })(scalar(2.0)), {3});
 }
 
-TEST(BatchesErrorsTest, SayWhatToChange) {
+TEST(BatchesErrorsTest, ErrorsNameTheOptionToChange) {
   EXPECT_EQ(message_of<ArgumentError>([] { numbers(3, {}); }),
             "Batches: give the size of a batch: {.rows = 32}, or {.tokens = 4096}");
   EXPECT_EQ(message_of<ArgumentError>([] { numbers(3, {.rows = -1}); }),

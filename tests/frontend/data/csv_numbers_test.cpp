@@ -141,7 +141,7 @@ TEST_F(CsvNumbersTest, ErrorsOfEmptyFieldsNameTheOption) {
             "is no f32; CsvOptions{.missing = {\"\"}} makes it a missing number");
 }
 
-TEST_F(CsvNumbersTest, DecimalCommas) {
+TEST_F(CsvNumbersTest, NumbersMayHaveDecimalCommas) {
   const CsvOptions commas{.separator = ';', .decimal = ','};
   EXPECT_EQ(read<float>({"1,5", "-2,5e3", "7"}, commas), (std::vector<float>{1.5, -2500, 7}));
   EXPECT_EQ(refusal("1.5", f32, commas), "is no f32; CsvOptions{.decimal = '.'} reads it");

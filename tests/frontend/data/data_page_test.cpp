@@ -81,7 +81,7 @@ TEST_F(DataPage, BatchesOfLines) {
   EXPECT_GT(loaded.data.batch.item<int>(), 0);
 }
 
-TEST_F(DataPage, MicroBatches) {
+TEST_F(DataPage, MicroBatchesGiveTheGradientOfTheBatch) {
   const Tensor w = scalar(2.0, f64);
   const Tensors parts{tensor({1., 2.}, f64), tensor({3.}, f64)};
   const auto loss_of = [](const Tensor& w, const Tensor& x) {

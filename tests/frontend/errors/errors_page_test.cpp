@@ -211,7 +211,7 @@ TEST(ErrorsPage, LoopUnderAPolicyRefusesItemInEagerMode) {
   expect_values(gradient, {0.875, 0.875});
 }
 
-TEST(ErrorsPage, NoRoomForWhatALoopKeeps) {
+TEST(ErrorsPage, AFullDiskStopsALoopThatSpills) {
   const auto gradient_in = [](const std::string& folder) {
     return grad([&](const Tensor& w) {
       const auto body = [&](const Tensor& x, const Tensor& h) {

@@ -74,7 +74,7 @@ TEST_P(KernelErrorsTest, AnErrorThatNamesNothingIsGivenItsOp) {
             "there is nothing\nin fails\nin iteration 4 of while_loop \"decode\"");
 }
 
-TEST_P(KernelErrorsTest, NoMemoryForWhatAKernelWorksIn) {
+TEST_P(KernelErrorsTest, MissingMemoryForTemporaryDataIsAnError) {
   const auto f = run(loop<run_out>);
   EXPECT_EQ(
       message_of<MemoryError>([&] { f(scalar(9)); }),

@@ -316,7 +316,7 @@ TEST(PlantedMistakes, ConditionInATrace) {
       "steer C++; use cond, while_loop, scan or where, or return it from the traced function");
 }
 
-TEST(PlantedMistakes, LeakedPromise) {
+TEST(PlantedMistakes, ALeakedPromiseIsRefused) {
   const auto mistake = []() -> Tensor {
     Tensor kept;
     jit([&](const Tensor& x) { return kept = x * 2.0; })(scalar(1.0));
@@ -328,7 +328,7 @@ TEST(PlantedMistakes, LeakedPromise) {
             "through its result");
 }
 
-TEST(PlantedMistakes, NoTensor) {
+TEST(PlantedMistakes, AnEmptyTensorIsRefused) {
   const auto mistake = []() -> Tensor {
     struct Model {
       Tensor w;
@@ -450,7 +450,7 @@ TEST(PlantedMistakes, OtherFileThanTensors) {
   EXPECT_EQ(message_of<IoError>(mistake), "load_npy: /dev/null is no regular file");
 }
 
-TEST(PlantedMistakes, NegativeSize) {
+TEST(PlantedMistakes, ANegativeSizeIsRefused) {
   const auto mistake = []() -> Tensor { return ones({Dim("time", -1)}); };
   EXPECT_EQ(message_of<ArgumentError>(mistake),
             "Dim time: a size must not be negative, got -1; Dim(name) without a size makes a dim "

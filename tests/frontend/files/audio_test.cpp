@@ -75,7 +75,7 @@ TEST_F(AudioTest, FlacFilesAreRead) {
   expect_values(audio.samples, {0, 0.25, -0.5, 32767. / 32768, -1, 100. / 32768}, 0);
 }
 
-TEST_F(AudioTest, WindowsOfALongFileAreItsParts) {
+TEST_F(AudioTest, WindowsOfALongFileAreItsSlices) {
   std::vector<std::int16_t> samples;
   for (int i = 0; i < 50'000; ++i) samples.push_back(static_cast<std::int16_t>(i * 7919 % 30'000));
   write(wav(samples, 1, 16000));

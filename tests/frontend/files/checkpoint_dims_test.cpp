@@ -205,7 +205,7 @@ TEST_P(CheckpointDimsTest, GradientsAreTheSameIfResidualsAreSpilled) {
   }
 }
 
-TEST_P(CheckpointDimsTest, WhereEntriesEnd) {
+TEST_P(CheckpointDimsTest, DimsOfFinishedEntriesKeepTheirGradients) {
   const Dim batch("batch", 3), time("time", tensor({5, 2, 4}, {batch}));
   const auto make = [&](const Checkpoint& policy) {
     return [&, policy](const Tensor& w) {

@@ -37,7 +37,7 @@ const std::pair<std::string, std::string> kFiles[] = {
     {std::string(257, '\1') + "ustar", "a tar archive"},
 };
 
-TEST_F(FileKindTest, EveryReaderSaysWhatAnotherFileLooksLike) {
+TEST_F(FileKindTest, EveryReaderNamesTheKindOfAnotherFile) {
   for (const auto& [bytes, kind] : kFiles) {
     write(path, bytes + std::string(bytes[0] == '\1' ? 9 : 0, '\1'));
     const std::string safetensors = path + " is not a safetensors file: it looks like " + kind;
@@ -60,7 +60,7 @@ TEST_F(FileKindTest, TheLibrarysOwnFormatsAreToldApart) {
             "load_npy: " + path + " is not an .npy file: it looks like a safetensors file");
 }
 
-TEST_F(FileKindTest, UnknownBytesAreNamedByWhatIsMissing) {
+TEST_F(FileKindTest, ErrorsOfUnknownBytesNameTheMissingStart) {
   write(path, "\1\2\3\4\5\6\7\0\1\2\3"s);
   EXPECT_EQ(
       message_of<IoError>([&] { return SafetensorsFile(path); }),

@@ -27,7 +27,7 @@ std::string text_of(std::string_view string) {
   return JsonReader(string, 0, fail).string().text();
 }
 
-TEST(JsonReaderTest, TakesAndRefusesWhatAnotherReaderDoes) {
+TEST(JsonReaderTest, AgreesWithAnotherReader) {
   for (const char* text : {"{}",
                            "[]",
                            " [ ] ",

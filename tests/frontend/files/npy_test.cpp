@@ -46,7 +46,7 @@ class NpyTest : public InOwnFolder {
   }
 };
 
-TEST_F(NpyTest, WritesWhatNumPyWrites) {
+TEST_F(NpyTest, WritesTheBytesOfNumPy) {
   save_npy(path, tensor({{1.0, 2.0, 3.0}}, {Dim("batch", 1), Dim("feature", 3)}));
   const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), }";
   EXPECT_EQ(bytes(), "\x93NUMPY\1\0\x76\0"s + header + std::string(117 - header.size(), ' ') +

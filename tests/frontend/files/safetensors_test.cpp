@@ -142,7 +142,7 @@ TEST_F(SafetensorsTest, AFileGivesTheTensorsThatAreAskedFor) {
   expect_values(copy.tensor("a"), {5});
 }
 
-TEST_F(SafetensorsTest, AFileSaysWhatItHasNot) {
+TEST_F(SafetensorsTest, ErrorsNameMissingTensorsAndTheirTypes) {
   save_safetensors(path, std::map<std::string, Tensor>{{"a", ones({2, 3})}});
   const SafetensorsFile file(path);
   const std::string start = "SafetensorsFile: " + path;

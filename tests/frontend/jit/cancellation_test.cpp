@@ -83,9 +83,9 @@ Tensor squash(const Tensor& n, const Tensor& x, const WhileOptions& options = {}
 }
 const auto squash_plainly = [](const Tensor& n, const Tensor& x) { return squash(n, x); };
 
-TEST_P(CancellationTest, ALoopThatHasBegun) { expect_cancelled(squash_plainly, 20); }
+TEST_P(CancellationTest, ALoopThatHasBegunIsCancelled) { expect_cancelled(squash_plainly, 20); }
 
-TEST_P(CancellationTest, ALoopInALoop) {
+TEST_P(CancellationTest, ALoopInALoopIsCancelled) {
   expect_cancelled(
       [](const Tensor& n, const Tensor& x) {
         return fori_loop(
@@ -94,7 +94,7 @@ TEST_P(CancellationTest, ALoopInALoop) {
       20);
 }
 
-TEST_P(CancellationTest, ALoopInABranch) {
+TEST_P(CancellationTest, ALoopInABranchIsCancelled) {
   expect_cancelled(
       [](const Tensor& n, const Tensor& x) {
         return cond(
@@ -116,7 +116,7 @@ TEST_P(CancellationTest, OpsBeforeACancelledLoopRunOnce) {
   EXPECT_EQ(runs, 1);
 }
 
-TEST_P(CancellationTest, AScan) {
+TEST_P(CancellationTest, AScanIsCancelled) {
   expect_cancelled(
       [](const Tensor& n, const Tensor& x) {
         return fori_loop(
@@ -125,7 +125,7 @@ TEST_P(CancellationTest, AScan) {
       20);
 }
 
-TEST_P(CancellationTest, LoopsUnderAPolicy) {
+TEST_P(CancellationTest, LoopsUnderAPolicyAreCancelled) {
   for (const WhileOptions& options :
        {WhileOptions{.checkpoint = Checkpoint::every(4)}, WhileOptions{.swap_memory = true}})
     expect_cancelled(

@@ -142,7 +142,7 @@ TEST_P(ComputedDimsTest, InBodiesBranchesRowsAndRecomputedFunctions) {
   expect_as_eager([=](const Tensor& x) { return checkpoint(of_row)(x); }, x);
 }
 
-TEST_P(ComputedDimsTest, InGradients) {
+TEST_P(ComputedDimsTest, GradientsComputeDimsAsEagerModeDoes) {
   const Tensor x = cast(counts(label + 1), f64);
   const auto loss = [](const Tensor& x) {
     const Tensor longer = pad(x, label + 1, 0, 1, 1., label + 2);

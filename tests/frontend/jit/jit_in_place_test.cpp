@@ -124,7 +124,7 @@ TEST_P(JitInPlaceTest, UnderATapeTheArgumentStaysAsItWas) {
   expect_values(slope, mapped(100, [](double v) { return 8 * v; }));
 }
 
-TEST_P(JitInPlaceTest, ACallThatFailsSaysWhereAndLeavesWhatIsHeld) {
+TEST_P(JitInPlaceTest, AFailingCallNamesItsPlaceAndLeavesHeldValues) {
   Tensor x = numbers(4), index = tensor({0, 1, 9}, {3}, i32);
   const Tensor held = x;
   const auto f = [](const Tensor& x, const Tensor& index) {
@@ -212,7 +212,7 @@ Everything updated(Everything all, const Tensor& label) {
   return all;
 }
 
-TEST_P(FailedCallTest, GivesBackWhatWasMovedIn) {
+TEST_P(FailedCallTest, MovedArgumentsAreGivenBack) {
   const auto step = jitted(updated);
   Everything all = Everything::some();
   const std::vector<float> before = all.values();
@@ -227,7 +227,7 @@ TEST_P(FailedCallTest, GivesBackWhatWasMovedIn) {
   EXPECT_EQ(all.values(), expected);
 }
 
-TEST_P(FailedCallTest, GivesBackWhatWasMovedInBesideOthers) {
+TEST_P(FailedCallTest, MovedArgumentsAreGivenBackBesideOthers) {
   const auto f = jitted([](const Tensor& a, Tensor b, std::vector<Tensor> c, const Tensor& at) {
     return std::tuple{a + 1.0, b * 2.0, c[0] * gather(b, at, 0)};
   });
@@ -301,7 +301,7 @@ TEST_P(FailedCallTest, SparseTensorsOfOtherNumbersOfElementsMayBeMovedIn) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
-TEST_P(FailedCallTest, GivesBackWhatWasMovedInWhereRecordingFails) {
+TEST_P(FailedCallTest, MovedArgumentsAreGivenBackIfRecordingFails) {
   const auto f = jitted([](Tensor x) -> Tensor {
     if (x.rank() == 1) throw std::runtime_error("mine");
     return x + ones({7, 7});
@@ -313,7 +313,7 @@ TEST_P(FailedCallTest, GivesBackWhatWasMovedInWhereRecordingFails) {
   expect_values(y, {0, 1, 2, 3});
 }
 
-TEST_P(FailedCallTest, GivesBackWhatWasMovedInWhereADimIsAnother) {
+TEST_P(FailedCallTest, MovedArgumentsAreGivenBackIfADimDiffers) {
   const Dim time("time", 3), later("time", 3);
   const auto f = jitted([&](Tensor x) { return sum(x, time); });
   f(ones({time}));
@@ -322,7 +322,7 @@ TEST_P(FailedCallTest, GivesBackWhatWasMovedInWhereADimIsAnother) {
   expect_values(x, {1, 1, 1});
 }
 
-TEST_P(FailedCallTest, GivesBackWhatWasMovedInWhereItIsCancelled) {
+TEST_P(FailedCallTest, MovedArgumentsAreGivenBackByACancelledCall) {
   const auto f = jitted([](Tensor x, const Tensor& count) {
     return fori_loop(
         0, count, [](const Tensor&, const Tensor& x) { return x * 1.5; }, x);
@@ -338,7 +338,7 @@ TEST_P(FailedCallTest, GivesBackWhatWasMovedInWhereItIsCancelled) {
   expect_values(x, {0, 1, 2, 3});
 }
 
-TEST_P(FailedCallTest, GivesBackWhatWasMovedInUnderATape) {
+TEST_P(FailedCallTest, MovedArgumentsAreGivenBackUnderATape) {
   const auto f = jitted([](Tensor x, const Tensor& at) { return x * gather(x, at, 0); });
   Tensor x = numbers(4);
   {

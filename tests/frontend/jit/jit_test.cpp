@@ -112,7 +112,7 @@ TEST(JitTest, WarnsAtTheNinthTraceWhichSizeChanges) {
   EXPECT_EQ(said([&](int steps) { return ones({Dim("time", scalar(steps)), batch}); }), "");
 }
 
-TEST(JitTest, ListsWhatItCaptured) {
+TEST(JitTest, ListsItsCaptures) {
   const Tensor w = ones({3});
   auto f = jit([&](Tensor x) { return x * w + scalar(1.0); });
   f(ones({3}));

@@ -101,7 +101,7 @@ TEST_P(JitTracesTest, MemoryOfPlansGoesWithThem) {
   EXPECT_LE(memory().buffers.current, before);
 }
 
-TEST_P(JitTracesTest, TapesKeepWhatTheyNeed) {
+TEST_P(JitTracesTest, PullbacksOutliveClearedTraces) {
   const auto f = jit([](const Tensor& x) { return x * x; }, options(1));
   const auto [value, pullback] = vjp(f, scalar(3.));
   f.clear_traces();

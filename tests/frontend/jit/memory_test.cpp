@@ -469,7 +469,7 @@ TEST_P(PolicyMemoryTest, ArgumentsOfALoopCountAsBeforeItsGradient) {
   }
 }
 
-TEST(MemoryTest, IsTold) {
+TEST(MemoryTest, MemoryIsPrintedByClass) {
   const Memory told{{0, 2048}, {1, 1}, {}, {}, {}, {1 << 20, 3 << 20}};
   EXPECT_EQ(str(told),
             "values: 0 B, at most 2.0 KiB\n"

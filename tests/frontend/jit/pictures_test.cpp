@@ -323,7 +323,7 @@ TEST_F(WriteHtmlTest, AFolderThatIsNotThereIsAnError) {
       "write_html: cannot write no/such/folder/graph.html: No such file or directory");
 }
 
-TEST_F(WriteHtmlTest, APageNamesTheLicenceOfWhatItCarries) {
+TEST_F(WriteHtmlTest, APageNamesTheLicenceOfItsLibrary) {
   count_to_ten().graph().write_html(path);
   const std::string page = bytes_of(path);
   EXPECT_NE(page.find("Eclipse Public License 2.0"), std::string::npos);
@@ -356,7 +356,7 @@ TEST(SourceTest, EagerCodeKeepsNone) {
   EXPECT_EQ(detail::open_source, kNoSource);
 }
 
-TEST(SourceTest, AScopeSaysWhereWhatIsRecordedComesFrom) {
+TEST(SourceTest, AScopeNamesTheSourceOfRecords) {
   const SourceId here = source_here();
   EXPECT_NE(here, kNoSource);
   EXPECT_FALSE(addresses_of(here).empty());

@@ -187,7 +187,7 @@ TEST_F(RunProfileTest, ALoopInABranchThatIsNotTakenHasNotRun) {
   EXPECT_EQ(spans(written(f.profile()), "iteration").size(), 3u);  // the last: condition only
 }
 
-TEST_F(RunProfileTest, TheSummarySaysWhatTheTimeLineLeavesOut) {
+TEST_F(RunProfileTest, TheSummaryCountsSpansThatTheTimeLineLeavesOut) {
   const auto run = [](Executor executor, int steps) {
     const auto f = jit(
         [=](const Tensor& x) {
@@ -273,7 +273,7 @@ TEST_F(RunProfileTest, ALoopInsideOfAnotherCountsItsIterationsAnew) {
   EXPECT_EQ(names, expected);
 }
 
-TEST_F(RunProfileTest, ALongLoopLeavesOutWhatComesLate) {
+TEST_F(RunProfileTest, ALongLoopLeavesOutLateSpans) {
   const Threads one(1);
   auto f = jit(
       [](const Tensor& x) {

@@ -303,7 +303,7 @@ TEST_P(SameBitsTest, ValuesHaveTheBitsOfEagerMode) {
   compare_with_eager([loss = GetParam().loss](const In& p) { return In{loss(p)}; }, GetParam(),
                      same_bits);
 }
-TEST_P(SameBitsTest, FirstDerivatives) {
+TEST_P(SameBitsTest, FirstDerivativesHaveTheBitsOfEagerMode) {
   compare_with_eager(grad(GetParam().loss), GetParam(), same_bits);
 }
 

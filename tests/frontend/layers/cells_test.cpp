@@ -339,7 +339,7 @@ TEST_P(CellsTest, OneTraceServesAllLengths) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
-TEST_P(CellsTest, EndsByLengthsOfEntriesThatXLacks) {
+TEST_P(CellsTest, FinishesByLengthsOfEntriesThatXLacks) {
   const RnnCell cell = RnnCell::init(in, hidden, {.dtype = f64});
   const Tensor shared = random_normal({time, in}, f64);  // one sequence, used up to three ends
   const auto f =

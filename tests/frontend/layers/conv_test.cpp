@@ -116,7 +116,7 @@ TEST_P(CausalConvTest, StepsGiveTheNumbersOfTheWholeSequence) {
     }
 }
 
-TEST_P(CausalConvTest, PartsOfASequenceContinueEachOther) {
+TEST_P(CausalConvTest, WindowsOfASequenceContinueEachOther) {
   manual_seed(6);
   const Dim batch("batch", 2), time("time", 7), first("first", 3), rest("rest", 4), in("in", 2);
   const CausalConv layer = CausalConv::init(4, in, in, {.dtype = f64});

@@ -99,7 +99,7 @@ TEST_P(LinearAttentionTest, StepsHaveTheNumbersOfTheSequence) {
   expect_all_close(state, last, 1e-12);
 }
 
-TEST_P(LinearAttentionTest, EntriesEndApartAndPaddingDoesNotCount) {
+TEST_P(LinearAttentionTest, EntriesFinishApartAndPaddingDoesNotCount) {
   const Sizes at;
   const Dim time("time", tensor({4, 2}, {at.batch}));
   const Inputs plain = make_inputs(at, at.time);

@@ -119,7 +119,7 @@ TEST_P(BacktrackTest, ArraysAsAWhileLoopPushesThem) {
   expect_values(best.second, {3});
 }
 
-TEST_P(BacktrackTest, GradientsGoToWhatWasTaken) {
+TEST_P(BacktrackTest, GradientsGoToTheTakenElements) {
   const Dim ragged("steps", tensor({3, 1, 2}, {batch}));
   const Tensor from =
       tensor({0, 0, 1, 0, 1, 1, 1, 0, 9, 9, 9, 9, 1, 1, 0, 1, 9, 9}, {batch, ragged, beam});

@@ -347,7 +347,7 @@ TEST_P(LengthsOfSlicesTest, GradientsOfEveryOrder) {
 }
 
 /// Three nested ragged dims: texts, sentences and words, with a map along each.
-TEST_P(LengthsOfSlicesTest, ThreeLevels) {
+TEST_P(LengthsOfSlicesTest, MapsAlongThreeNestedRaggedDimsSeeTheLengths) {
   const Dim texts("texts", 2), sentences("sentences", tensor({2, 1}, {texts})),
       words("words", tensor({{2, 1}, {3, 0}}, {texts, sentences})),
       letters("letters",

@@ -122,7 +122,7 @@ struct WithFeature {
   Dim feature;
 };
 
-TEST_P(LoopDimsTest, ADimThatNeverChangesStaysWhatItWas) {
+TEST_P(LoopDimsTest, ADimThatNeverChangesStaysTheSame) {
   const Dim batch("batch", 2), feature("feature", 3);
   const Tensor w = tensor({1., 2., 3.}, {feature});
   const auto f = run([&](const Tensor& h) {

@@ -128,10 +128,10 @@ class RaggedCapturesTest : public InEveryMode {
 
 const std::vector<Step> kSteps{attends, divides, counts, folds};
 
-TEST_P(RaggedCapturesTest, ShortestFirst) {
+TEST_P(RaggedCapturesTest, EntriesMayComeShortestFirst) {
   for (const Step& step : kSteps) expect_as_alone(step, {{1, 2, 3, 5}, {4, 1, 3, 2}});
 }
-TEST_P(RaggedCapturesTest, LongestFirst) {
+TEST_P(RaggedCapturesTest, EntriesMayComeLongestFirst) {
   for (const Step& step : kSteps) expect_as_alone(step, {{5, 3, 2, 1}, {1, 4, 3, 2}});
 }
 TEST_P(RaggedCapturesTest, InAnyOrderWithEntriesThatNeverRun) {
@@ -141,7 +141,7 @@ TEST_P(RaggedCapturesTest, InAnyOrderWithEntriesThatNeverRun) {
 TEST_P(RaggedCapturesTest, WithEntriesBehindTheSource) {
   for (const Step& step : kSteps) expect_as_alone(step, {{2, 0, 4, 1}, {4, 3, 1, 2}}, false);
 }
-TEST_P(RaggedCapturesTest, UnderPolicies) {
+TEST_P(RaggedCapturesTest, PoliciesLeaveEntriesAsTheyAreAlone) {
   for (const Step& step : kSteps) {
     expect_as_alone(step, {{2, 0, 4, 1}, {4, 3, 1, 2}}, true, Checkpoint::every(2));
     expect_as_alone(step, {{2, 5, 0, 1}, {1, 3, 4, 2}}, true, Checkpoint::budget(1));

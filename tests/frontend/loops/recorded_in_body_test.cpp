@@ -58,7 +58,7 @@ TEST_P(RecordedInBodyTest, ALoopMayNameADimOfTheEntries) {
       });
 }
 
-TEST_P(RecordedInBodyTest, ALoopMayEndEntryByEntry) {
+TEST_P(RecordedInBodyTest, EntriesOfALoopMayFinishOneByOne) {
   const Dim unit("unit", 2);
   expect_policies_change_nothing(
       [&](const Tensor&, const Tensor& frame, const Tensor& h, const Checkpoint& policy) {

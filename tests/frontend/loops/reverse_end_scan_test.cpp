@@ -218,7 +218,7 @@ TEST_P(ReverseEndScanTest, SharedYsArraysAndNoXs) {
   expect_values(no_xs, {4, 2, 1});
 }
 
-TEST_P(ReverseEndScanTest, UnderPolicies) {
+TEST_P(ReverseEndScanTest, PoliciesLeaveTheGradientAsItIs) {
   const auto loss = [](const Tensor& x, const Checkpoint& checkpoint, bool swaps) {
     const Dim batch = x.dim("batch");
     return sum(scan(Scan{.spatial_dim = x.dim("time"),

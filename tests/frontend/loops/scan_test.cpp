@@ -183,7 +183,7 @@ TEST_P(ScanTest, NamedStateOverPlainSteps) {
   expect_values(gradient(x), {24 + 2 + 6, 16 + 4, 12});
 }
 
-TEST_P(ScanTest, YsAreNamedAsWhatTheyAreStackedAlong) {
+TEST_P(ScanTest, YsAreNamedAsTheDimTheyAreStackedAlong) {
   const Dim b("b", 2), time("time", 3);
   EXPECT_EQ(message_of<ShapeError>([&] {
               run([&](const Tensor& x) {

@@ -149,7 +149,7 @@ TEST_P(TracedLoopsTest, ElementsOfListsMayHaveDimsOfTheirOwn) {
   EXPECT_EQ(grad(slope)(x).type(), x.type());
 }
 
-TEST_P(TracedLoopsTest, AViewHoldsOnToWhatItIsAViewOf) {
+TEST_P(TracedLoopsTest, AViewHoldsItsMemory) {
   // The gradient of a planned function: the sum over one step is a view of the terms of all steps,
   // and an output is another sum of these.
   const auto loss = run([](const Tensors& x) {

@@ -179,7 +179,7 @@ TEST_P(VaryingYsTest, TheyAreMadeInsideOtherLoops) {
   expect_values(run(slope)(tensor({2, 0, 3}, {time}), scalar(2.)), {2. * 2 * 30 * 30});
 }
 
-TEST_P(VaryingYsTest, AHistoryOfEachEntryEndsWithIt) {
+TEST_P(VaryingYsTest, AHistoryOfEachEntryFinishesWithIt) {
   const auto f = run([](const Tensor& x) {
     const Dim batch = x.dim("batch"), start("hist", zeros({batch}, i32));
     const Tensor ys = histories(x, start).ys;
@@ -280,7 +280,7 @@ TEST_P(VaryingYsTest, VmapRunsThemForEachRow) {
   expect_values(f(tensor({1., 2., 3., 4., 5., 6.}, {batch, time})), {10, 28});
 }
 
-TEST_P(VaryingYsTest, ErrorsSayWhatCannotBeStacked) {
+TEST_P(VaryingYsTest, ErrorsNameYsThatCannotBeStacked) {
   const auto nested = run([](const Tensor& counts) {
     return scan(Scan{.spatial_dim = counts.dim("time"),
                      .xs = counts,

@@ -92,7 +92,7 @@ TEST_P(CtcLossTest, GradientAlsoWhereNoAlignmentFits) {
   expect_same_bits(run(grad(infinite))(logits), gradient);
 }
 
-TEST_P(CtcLossTest, SecondDerivatives) {
+TEST_P(CtcLossTest, SecondDerivativesAgreeWithDifferences) {
   const Tensor direction = random_normal({batch, time, vocab}, f64);
   const auto along = [&](const Tensor& x) -> Tensor {
     const auto loss = [&](const Tensor& x) -> Tensor { return ctc_loss(x, labels(0), dims); };

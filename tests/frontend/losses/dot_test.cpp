@@ -73,7 +73,7 @@ TEST_F(DotTest, EveryNodeAndEdgeIsDrawn) {
   expect_all_drawn(step.graph());
 }
 
-TEST_F(DotTest, NamesAreWhatTheyAre) {
+TEST_F(DotTest, NamesOfAnyCharactersAreDrawn) {
   using namespace std::string_literals;
   for (const std::string& name :
        {"\"quotes\" and \\backslashes\\"s, "ends in \\"s, "two\nlines"s,

@@ -165,7 +165,7 @@ TEST_P(TransducerLossTest, GradientMatchesDifferences) {
   expect_same_bits(run(grad(finite_loss()))(dirty()), gradient);
 }
 
-TEST_P(TransducerLossTest, SecondDerivatives) {
+TEST_P(TransducerLossTest, SecondDerivativesAgreeWithDifferences) {
   const Tensor direction = random_normal(logits.dims(), f64);
   const auto along = [&](const Tensor& x) -> Tensor {
     return sum(grad(finite_loss())(x) * direction);

@@ -64,7 +64,7 @@ TEST_P(WeightedLossesTest, AbsoluteAndHuberLosses) {
   expect_values(run(grad(huber))(x), {0.5 / 3, -1.0 / 3, -0.5 / 3}, 1e-12);
 }
 
-TEST_P(WeightedLossesTest, KlDivergence) {
+TEST_P(WeightedLossesTest, KlDivergenceAgreesWithItsFormula) {
   const Tensor p = log(tensor({{0.25, 0.75}, {0.5, 0.5}}, f64)),
                q = log(tensor({{0.5, 0.5}, {0.5, 0.5}}, f64));
   const double first = 0.25 * std::log(0.5) + 0.75 * std::log(1.5);

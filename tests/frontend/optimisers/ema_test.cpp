@@ -67,7 +67,7 @@ TEST(EmaTest, BeforeTheFirstUpdateItIsTheParameters) {
   expect_same_bits(Ema(p).average(), p);
 }
 
-TEST(EmaTest, ErrorsNameWhatDiffers) {
+TEST(EmaTest, ErrorsNameTheLeavesThatDiffer) {
   Ema ema(Model{ones({2}), ones({1}, i32), {ones({3})}, {}});
   EXPECT_EQ(message_of<ShapeError>([&] {
               ema.update({ones({3}), ones({1}, i32), {ones({3})}, {}});

@@ -89,7 +89,7 @@ TEST_F(FreezingPage, ALossWithoutTheGradient) {
   EXPECT_EQ(norm.item<float>(), global_norm(all.head).item<float>());
 }
 
-TEST_F(FreezingPage, MicroBatches) {
+TEST_F(FreezingPage, MicroBatchesHaveNoGradientOfTheFrozenPart) {
   AdamW<Model> adam(model, {.groups = {encoder}});
   const auto add = jit(
       [](GradientSum<Model> sum, const Model& model, const AdamW<Model>& adam, const Batch& batch) {
@@ -128,7 +128,7 @@ TEST_F(FreezingPage, LaterAllLearn) {
             values_of(model.encoder.letters.weight));
 }
 
-TEST_F(FreezingPage, AnOptimiserOfThePart) {
+TEST_F(FreezingPage, AnOptimiserOfTheHeadTrainsTheHead) {
   const Model pretrained = model;
   const double before = loss_at(model, batch);
 

@@ -60,7 +60,7 @@ TEST_P(ParameterGroupsTest, DecayOfSgdAndLionNotOnBiases) {
   });
 }
 
-TEST_P(ParameterGroupsTest, OtherRates) {
+TEST_P(ParameterGroupsTest, GroupsHaveRatesOfTheirOwn) {
   const auto expect_rates = [&](auto make) {
     const Model whole = trained(make(0.1, {}), start), half = trained(make(0.05, {}), start);
     const Model mixed =

@@ -269,7 +269,7 @@ TEST_P(SparseOptimisersTest, NoReadNoChange) {
   expect_same_bits(step(model(), zeros({0}, i32)).words.dense(), table());
 }
 
-TEST_P(SparseOptimisersTest, NamedDims) {
+TEST_P(SparseOptimisersTest, TablesMayHaveNamedDims) {
   const Dim vocab("vocab", 5), feature("feature", 2), batch("batch", 2);
   const Dim time("time", tensor({3, 1}, {batch}));
   const EmbeddingTable words(reshape(table(), {vocab, feature}));

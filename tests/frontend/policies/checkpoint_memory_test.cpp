@@ -58,7 +58,7 @@ TEST_P(CheckpointMemoryTest, EverySoManySteps) {
     }
 }
 
-TEST_P(CheckpointMemoryTest, ABudget) {
+TEST_P(CheckpointMemoryTest, ABudgetBoundsCheckpointsAndResiduals) {
   for (const int steps : {1, 7, 64, 200})
     for (const std::int64_t slots : {1, 2, 3, 4, 7, 8, 13, 40}) {
       SCOPED_TRACE(str(steps, " steps, ", slots, " slots"));
@@ -81,7 +81,7 @@ TEST_P(CheckpointMemoryTest, ABudget) {
 
 // A file also holds checkpoints that are dropped later, and its memory is in blocks of a MiB. If
 // that is more than half of the budget, checkpoints stay in memory.
-TEST_P(CheckpointMemoryTest, ABudgetBesideAFile) {
+TEST_P(CheckpointMemoryTest, ABudgetBesideAFileBoundsTheCheckpoints) {
   constexpr int kSteps = 6000;
   for (const std::int64_t budget : {1 << 17, 1 << 20, 8 << 20, 16 << 20, 64 << 20}) {
     SCOPED_TRACE(budget);

@@ -99,7 +99,7 @@ TEST_P(CheckpointPolicyTest, LoopsOfUnknownLengthHaveTheSameGradients) {
   expect_same_gradients(make, tensor({1.01, 1.02, 1.03}, {}, f64));
 }
 
-TEST_P(CheckpointPolicyTest, ScansThatEndByAConditionHaveTheSameGradients) {
+TEST_P(CheckpointPolicyTest, ScansThatFinishByAConditionHaveTheSameGradients) {
   const Dim batch("batch", 3);
   const auto make = [&](const Checkpoint& policy) {
     return [&batch, policy](const Tensor& w) {
@@ -201,7 +201,7 @@ TEST_P(CheckpointPolicyTest, GrowingArraysHaveTheSameGradients) {
   expect_same_gradients(make, tensor({0.3, -0.2, 0.7, 0.1, 0.4}, {}, f64));
 }
 
-TEST_P(CheckpointPolicyTest, SecondGradients) {
+TEST_P(CheckpointPolicyTest, SecondGradientsAreThoseWithoutAPolicy) {
   const auto make = [](const Checkpoint& policy) {
     return [policy](const Problem& p) {
       const auto f = [&](const Tensor& w) {
@@ -337,7 +337,7 @@ TEST_P(CheckpointPolicyTest, ABodyThatReadsACapturedDimOverTheBatch) {
 }
 
 // The dim of a captured tensor, with lengths over the entries, is an attribute of ops in the body.
-TEST_P(CheckpointPolicyTest, ShiftsOfACapturedTensorWhereEntriesEnd) {
+TEST_P(CheckpointPolicyTest, ShiftsOfACapturedTensorMayMeetFinishedEntries) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch}));
   const Tensor history = tensor({1, 2, 3, 4}, {time, batch}, f64);
   const auto make = [&](const Checkpoint& policy) {
@@ -426,7 +426,7 @@ std::vector<std::string> saved_under(const SavingRule& rule) {
   return result;
 }
 
-TEST(CheckpointRuleTest, SaysWhatIsStacked) {
+TEST(CheckpointRuleTest, ARuleChoosesTheStackedValues) {
   using Names = std::vector<std::string>;
   // Two ops read the gates; by default a result computed from the gates is saved instead.
   EXPECT_EQ(saved_under([](const StepValue& v) {

@@ -105,7 +105,7 @@ TEST_P(PoliciesInPoliciesTest, ALoopInsideThatMakesADim) {
 }
 
 // Entries finish one after the other in a nest, with all residuals in small blocks of files.
-TEST_P(PoliciesInPoliciesTest, ALoopInsideWhoseEntriesEndOneByOne) {
+TEST_P(PoliciesInPoliciesTest, EntriesOfALoopInsideMayFinishOneByOne) {
   const Tensor x = tensor({1.1, 4.0, 9.5}, {Dim("batch", 3)}, f64),
                v = tensor({2., -1., .5}, x.dims(), f64);
   expect_same_derivatives(doubling, x, v, true);

@@ -80,7 +80,7 @@ auto wide_loss(const LoopPolicy& policy) {
   };
 }
 
-TEST(PoliciesOfFinishedChunksTest, RowsOfEntriesThatEndAndPlainLengthsWithoutADivisorHaveThemToo) {
+TEST(PoliciesOfFinishedChunksTest, FinishedRowsAndPlainLengthsWithoutADivisorHaveThemToo) {
   SmallSpillBlocks blocks;
   for (const bool is_named : {true, false}) {
     manual_seed(4);
@@ -172,7 +172,7 @@ auto mixed_loss(const MixingStep& step, const LoopPolicy& policy) {
 
 // If a body mixes entries, recomputed values are slices for later ops, as saved residuals are. The
 // product that makes the gradient of `out` leaves the loop in both cases.
-TEST(PoliciesOfFinishedChunksTest, StepsThatMixEntriesHaveThemToo) {
+TEST(PoliciesOfFinishedChunksTest, StepsThatMixEntriesHaveTheBitsToo) {
   manual_seed(5);
   const Dim batch("batch", 5), unit("unit", 6), to("to", 6);
   const Dim time("time", tensor({21, 0, 13, 21, 4}, {batch}));

@@ -224,7 +224,7 @@ TEST(PoliciesWithoutSlicesTest, FewRowsAndAMatrixThatIsReadTheOtherWay) {
 }
 
 // The residuals are in lists, from which nothing is batched across iterations.
-TEST(PoliciesWithoutSlicesTest, TermsOfEntriesThatEnd) {
+TEST(PoliciesWithoutSlicesTest, TermsOfEntriesThatFinishHaveTheBitsOfKeepingAll) {
   const Step step = [](const Model& m, const Tensor&, const Tensor& h) {
     const Tensor next = tanh(times(h, m.w));
     return std::pair{next * m.c, next};

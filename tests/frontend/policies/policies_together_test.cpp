@@ -60,7 +60,7 @@ class PoliciesTogetherTest : public UnderPolicies {
 
 // Finished entries must not contribute to the gradient, although running entries have read them.
 // Recomputed iterations must respect this as well.
-TEST_P(PoliciesTogetherTest, SecondGradientsWhereStepsMixEntriesThatEnd) {
+TEST_P(PoliciesTogetherTest, SecondGradientsTakeNothingFromFinishedEntries) {
   const Dim batch("batch", 3), time("time", tensor({6, 1, 4}, {batch}));
   const Tensor x = cast(ones({batch, time}), f64) * 0.4, w = scalar(0.7, f64);
   const auto make = [&](const Checkpoint& policy) {

@@ -53,7 +53,7 @@ TEST(SavedValuesTest, CountsCheckpointsOfEachPolicy) {
   EXPECT_EQ(states(kept(Checkpoint::budget(8 * (kState + 16)))), 3 * kState);
 }
 
-TEST(SavedValuesTest, SaysWhatALoopUnderACheckpointTakesUntilItsGradientIsDone) {
+TEST(SavedValuesTest, PrintsTheBytesOfALoopUnderACheckpoint) {
   EXPECT_TRUE(str(kept(Checkpoint::every(4)))
                   .ends_with("scan \"scan\", until its gradient is done: at most 240 B of "
                              "checkpoints, and 512 B of 4 iterations recomputed at a time; each "
@@ -64,7 +64,7 @@ TEST(SavedValuesTest, SaysWhatALoopUnderACheckpointTakesUntilItsGradientIsDone) 
 }
 
 // If the length is known only at run time, the policy itself gives the bound.
-TEST(SavedValuesTest, SaysWhatALoopOfUnknownLengthTakesAtMost) {
+TEST(SavedValuesTest, BoundsTheBytesOfALoopOfUnknownLength) {
   const auto loop = [](const Checkpoint& policy) {
     const auto until = [policy](const Tensor& w) {
       return sum(while_loop([](const Tensor& h) { return sum(h) < 9.0; },
@@ -166,7 +166,7 @@ TEST(SavedValuesTest, CountsTheStepsOfLoopsInsideAndNamesTheirValues) {
   EXPECT_EQ(all.loops.at(0).checkpoints, 10 * (kState + 16)) << all;
 }
 
-TEST(SavedValuesTest, TheSumSaysWhatOnlyARunTells) {
+TEST(SavedValuesTest, TheSumNamesValuesOfUnknownSize) {
   const auto f = [](const Tensor& w) {
     return while_loop([](const Tensor& h) { return h < 9.0; },
                       [&](const Tensor& h) { return h + tanh(h * w); }, scalar(1.0, f64));
@@ -193,12 +193,12 @@ TEST(SavedValuesTest, SaysHowManyCheckpointsGoToAFile) {
   EXPECT_TRUE(std::ranges::none_of(in_memory.values, &KeptValue::is_spilled)) << in_memory;
 }
 
-TEST(SavedValuesTest, SaysWhatLiesInAFile) {
+TEST(SavedValuesTest, MarksSpilledValues) {
   for (const KeptValue& value : kept({}, true).values)
     EXPECT_EQ(value.is_spilled, value.type.rank() > 0) << value.op;
 }
 
-TEST(SavedValuesTest, SaysWhatOfThatIsInMemory) {
+TEST(SavedValuesTest, CountsTheWindowsOfSpilledValues) {
   const auto f = loss({}, Spill{.bytes_in_memory = 8 << 20});
   const std::int64_t steps = 200'000;
   const KeptValues all = saved_values(f)(ones({4, 4}, f64), ones({steps, 2, 4}, f64));

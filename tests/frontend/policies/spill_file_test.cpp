@@ -24,7 +24,7 @@ class SpillFileTest : public InOwnFolder {
   }
 };
 
-TEST_F(SpillFileTest, GivesBackWhatWasWrittenAndLeavesNothingBehind) {
+TEST_F(SpillFileTest, ReadsWrittenBytesAndLeavesNoFile) {
   SpillFile file(folder().string(), "scan \"a\"");
   const Tensor a = random_normal({100}), b = random_normal({100});
   file.wait(file.write(file.take(400), a));
@@ -132,7 +132,7 @@ TEST_F(SpillFileTest, AFileThatHasBecomeShorterIsAnError) {
                 " has 100 bytes, fewer than were written to it"));
 }
 
-TEST(SwapMemoryOfSmallLoopsTest, TakesWhatTheirStepsTake) {
+TEST(SwapMemoryOfSmallLoopsTest, MemoryIsThatOfTheIterations) {
   const auto f = [](const Tensor& w, bool in_while) {
     const SwapMemory swap = true;
     const auto body = [&](const Tensor& h) { return tanh(h * w); };

@@ -42,7 +42,7 @@ TEST(SpeechPageTest, SignalIsRestored) {
   expect_all_close(mask_padding(quiet), mask_padding(x) * 0.5, 1e-5);
 }
 
-TEST(SpeechPageTest, AugmentedFeatures) {
+TEST(SpeechPageTest, AugmentationMasksFeatures) {
   const Dim batch("batch", 2), frames("frames", tensor({50, 30}, {batch})), mel("mel", 80);
   const Tensor features = ones({batch, frames, mel});
   const auto augmented = [&](const Tensor& features) {

@@ -367,7 +367,7 @@ TEST_P(EmbeddingTableTest, ATapeByHandAndAPullbackGiveRows) {
   expect_values(by_pullback.words.slices().indices, {1, 3});
 }
 
-TEST_P(EmbeddingTableTest, SecondGradients) {
+TEST_P(EmbeddingTableTest, SecondGradientsOfATableAreThoseOfATensor) {
   // The squared norm of the first gradient, in which each row counts once per read.
   const auto norm = [](const Model& m, const Tensor& ids) {
     const Model g = grad(scanned)(m, ids);
@@ -427,7 +427,7 @@ TEST_P(EmbeddingTableTest, OnATapeATableMayBeAskedForAsAPlainTensor) {
   for (const Tensor& gradient : {alone, table_too, beside_it}) expect_values(gradient, expected);
 }
 
-TEST(EmbeddingTableErrors, SayWhatToDo) {
+TEST(EmbeddingTableErrors, ErrorsNameTheFunctionToCall) {
   EXPECT_EQ(message_of<DTypeError>([] {
               EmbeddingTable(tensor({1, 2}));
             }),
@@ -448,7 +448,7 @@ TEST(EmbeddingTableTree, HasThePathOfTheWhole) {
   EXPECT_EQ(tree_paths(model()), (std::vector<std::string>{"words", "output"}));
 }
 
-TEST(EmbeddingTableSums, GradientsOfTwoPartsOfABatch) {
+TEST(EmbeddingTableSums, GradientsOfTwoShardsOfABatchAddUp) {
   const EmbeddingTable table(tensor({1., 2., 3., 4., 5., 6., 7., 8.}, {Dim(4), Dim(2)}));
   const auto gradient = [&](std::vector<int> ids) {
     return grad([&](const EmbeddingTable& t) {

@@ -21,7 +21,7 @@ SparseTensor matrix(const Tensor& values) {
 }
 Tensor three() { return tensor({1., 2., 4.}, {}, f64); }
 
-TEST_P(SparseTensorTest, ToDenseAddsWhatHasEqualIndices) {
+TEST_P(SparseTensorTest, ToDenseAddsValuesOfEqualIndices) {
   const auto f = run([](const Tensor& values) { return to_dense(matrix(values)); });
   expect_values(f(three()), {2, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0});
   EXPECT_EQ(f(three()).shape(), (std::vector<std::int64_t>{3, 4}));
@@ -41,7 +41,7 @@ TEST_P(SparseTensorTest, NegativeIndicesCountNowhere) {
       {0, 0, 0, 5});
 }
 
-TEST_P(SparseTensorTest, GradientsAreWhatIsAtTheIndices) {
+TEST_P(SparseTensorTest, GradientsAreTheElementsAtTheIndices) {
   const auto f = [](const Tensor& values) {
     const Tensor whole = to_dense(matrix(values));
     return sum(whole * whole * whole);
@@ -256,7 +256,7 @@ TEST_P(SparseTensorTest, TheNumberOfElementsMayChangeInEveryLoop) {
 }
 
 // The ys do not depend on the state. Without the growing state, the loop would run in chunks.
-TEST_P(SparseTensorTest, AStateThatGainsElementsBesideWhatLeavesTheLoop) {
+TEST_P(SparseTensorTest, AStateMayGainElementsBesideHoistedYs) {
   const Tensor xs = cast(range(7), f64) * 0.1 + 0.3, start = tensor({1., 2., 3.}, {}, f64);
   for (const Checkpoint& checkpoint : {Checkpoint(), Checkpoint::every(2)}) {
     const auto f = [&](const Tensor& v, const Tensor& xs) {
@@ -357,7 +357,7 @@ TEST_P(SparseTensorTest, AStateOfALoopNeedsADenseShape) {
             "sizes of the whole tensor: tensor({rows, columns})");
 }
 
-TEST_P(SparseTensorTest, ErrorsNameWhatDoesNotFit) {
+TEST_P(SparseTensorTest, ErrorsNameIndicesAndSizesThatDoNotFit) {
   const auto dense = run([](const SparseTensor& s) { return to_dense(s); });
   const auto rows = run([](const IndexedSlices& s) { return to_dense(s); });
   const auto product = run([](const SparseTensor& s, const Tensor& b) { return matmul(s, b); });
@@ -453,7 +453,7 @@ TEST_P(SparseTensorTest, ValuesAreAsManyAsIndicesWhereOnlyARunKnows) {
             "indices [2,2]");
 }
 
-TEST_P(SparseTensorTest, ErrorsOfSlicesSpeakOfWhatWasGiven) {
+TEST_P(SparseTensorTest, ErrorsOfSlicesNameTheirArguments) {
   const auto to_dims = [&](const Dims& dims) {
     return run([=](const IndexedSlices& s) { return to_dense(s, dims); });
   };

@@ -156,7 +156,7 @@ TEST_P(CheckpointedTest, InABodyAndInABranch) {
   expect_all_close(a.second, b.second, 1e-12);
 }
 
-TEST_P(CheckpointedTest, ARuleKeepsWhatItSays) {
+TEST_P(CheckpointedTest, ARuleChoosesTheResiduals) {
   manual_seed(5);
   const Tensor w = random_normal({3, 3}, f64), x = random_normal({2, 3}, f64);
   const SavingRule rules[] = {
@@ -288,7 +288,7 @@ TEST_P(CheckpointedTest, DimsThatItMakes) {
 
 /// A plan inlines the records of f, where one plain size is known only at run time. It must stay
 /// the same size in all of them.
-TEST_P(CheckpointedTest, ARuleKeepsWhatAScanOfUnknownLengthGives) {
+TEST_P(CheckpointedTest, ARuleSavesTheYsOfAScanOfUnknownLength) {
   const auto loss = [](const SavingRule& rule) {
     return [rule](const Tensor& x) {
       const auto f = [](const Tensor& x) {
@@ -373,7 +373,7 @@ TEST(CheckpointedPlanTest, AnArrayThatItStacksAndReturns) {
 
 REEL_IN_EVERY_MODE(CheckpointedTest);
 
-TEST(CheckpointedByTokensTest, KeepsNothingUntilItIsRecomputed) {
+TEST(CheckpointedByTokensTest, ACheckpointedFunctionHasNoResidualsUntilItIsRecomputed) {
   const auto f = [](bool is_checkpointed) {
     return [=](const Tensor& x) {
       Tensor h = x;

@@ -170,7 +170,7 @@ TEST_P(CustomVjpTest, TakesACapturedTensorAlongADimOfAnArgument) {
   expect_values(gradient, {8, 27});
 }
 
-TEST(CustomVjpTape, KeepsResidualsOnly) {
+TEST(CustomVjpTape, TheTapeHoldsResidualsOnly) {
   const auto f = custom_vjp(
       [](const Tensor& x) {
         return std::pair{exp(x), None{}};

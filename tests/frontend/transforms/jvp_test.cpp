@@ -149,7 +149,7 @@ TEST_P(JvpTest, IntegersGatherAndBranches) {
       {tensor({.5, -1.2, 2.5, .1}, {}, f64), w});
 }
 
-TEST_P(JvpTest, RaggedScans) {
+TEST_P(JvpTest, RaggedScansHaveTheirTangents) {
   for (const bool backwards : {false, true})
     expect_tangents(
         [backwards](const In& in) {
@@ -167,7 +167,7 @@ TEST_P(JvpTest, RaggedScans) {
         {x, s0, w});
 }
 
-TEST_P(JvpTest, EntriesThatEndByACondition) {
+TEST_P(JvpTest, EntriesThatFinishByAConditionHaveTangents) {
   expect_tangents(
       [](const In& in) {
         auto [ys, last, dim] = scan(Scan{.cond_dims = in[0].dims(),

@@ -10,7 +10,7 @@ namespace {
 
 class TapeInsideTest : public InEveryMode {};
 
-TEST_P(TapeInsideTest, GivesGradientsOfWhatItHasRecorded) {
+TEST_P(TapeInsideTest, GivesGradientsInsideABody) {
   const auto f = [](const Tensor& x) {
     Tape tape({.persistent = true});
     tape.watch(x);
@@ -58,7 +58,7 @@ TEST_P(TapeInsideTest, TapeOfABodyKnowsAWatchedTensorFromOutside) {
   expect_values(run(f)(scalar(3.)), {1, 2});
 }
 
-TEST_P(TapeInsideTest, WatchesInABodyForWhatIsDoneOutside) {
+TEST_P(TapeInsideTest, AWatchInABodyHoldsForOpsOutside) {
   const auto f = [](const Tensor& x) {
     Tape tape;
     const auto watch = [&](const Tensor& s) {

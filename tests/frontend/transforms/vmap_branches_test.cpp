@@ -391,7 +391,7 @@ TEST_P(VmapBranchesTest, InBodiesOfLoopsWhoseRowsFinish) {
       rows(3), batch_);
 }
 
-TEST_P(VmapBranchesTest, NoRows) {
+TEST_P(VmapBranchesTest, BranchesOverNoRowsGiveEmptyResults) {
   const Dim none("none", 0);
   const Tensor x = zeros({none, in_}, f64);
   const auto row = [&](const Tensor& x) {

@@ -111,7 +111,7 @@ TEST_P(VmapTest, ALoopIsOneLoopOverAllRows) {
             1);
 }
 
-TEST_P(VmapTest, RowsOfALoopEndOneByOne) {
+TEST_P(VmapTest, RowsOfALoopFinishOneByOne) {
   const Tensor x = random_normal({4, 3}, f64), named = reshape(x, Dims{batch_, in_});
   const auto shrink = [](const Tensor& x) {
     return while_loop([](const Tensor& s) { return sum(square(s)) > 0.1; },
@@ -136,7 +136,7 @@ TEST_P(VmapTest, RowsOfALoopEndOneByOne) {
   expect_as_map(as_often, x);
 }
 
-TEST_P(VmapTest, ARowThatEndsEarlyCausesNoNan) {
+TEST_P(VmapTest, ARowThatFinishesEarlyCausesNoNan) {
   // Beyond its end, row 0 would take the root of a negative number.
   const Tensor x = tensor({1.0, 5.0, 2.5}, f64);
   const auto f = [](const Tensor& x) {

@@ -47,7 +47,7 @@ TEST_P(ElementAccessTest, AlongADimAndWithinTheLengthsOfEntries) {
   expect_gradient([&](const Tensor& x) { return x.at(time, -1); }, mask_padding(x));
 }
 
-TEST_P(ElementAccessTest, CompoundAssignment) {
+TEST_P(ElementAccessTest, CompoundAssignmentLeavesOtherReferences) {
   const auto f = [](Tensor x, const Tensor& y) {
     x += y;
     x *= 3;

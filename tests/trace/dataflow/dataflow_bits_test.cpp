@@ -70,7 +70,7 @@ TEST(DataflowBitsTest, GradientsOfRaggedSequencesForwardsAndBackwards) {
   }
 }
 
-TEST(DataflowBitsTest, EntriesThatEndByACondition) {
+TEST(DataflowBitsTest, EntriesThatFinishByAConditionHaveTheBitsOfThePlan) {
   const auto f = [](const Tensor& limit) {
     return value_and_grad([&](const Tensor& start) {
       const auto [ys, state, dim] = scan(Scan{.cond_dims = Dims{batch},

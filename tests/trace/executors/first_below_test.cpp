@@ -8,7 +8,7 @@
 namespace reel {
 namespace {
 
-TEST(FirstBelowTest, FindsWhatASearchFromTheFrontFinds) {
+TEST(FirstBelowTest, AgreesWithASearchFromTheFront) {
   std::mt19937 random(7);
   for (const std::size_t count : {0, 1, 2, 3, 8, 9, 33, 100}) {
     std::vector<int> numbers(count);

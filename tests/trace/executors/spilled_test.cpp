@@ -94,7 +94,7 @@ TEST_F(SpilledTest, DroppedCheckpointsOfOtherSizesGo) {
 }
 
 // If the size is known to be small, no more memory is reserved, although values are put one by one.
-TEST_F(SpilledTest, TakesWhatIsToBePut) {
+TEST_F(SpilledTest, TakesMemoryForItsIterationsOnly) {
   const std::int64_t step_bytes = step(0).type().bytes();
   for (const std::int64_t steps : {1, 5, 16, 20}) {
     reset_peak_memory();

@@ -60,7 +60,7 @@ TEST(BatchOverTimeTest, LinearOpsOnASumAreAppliedOnce) {
   expect_same_results(value_and_grad(f), w, x);
 }
 
-TEST(BatchOverTimeTest, AGradientOfEachEntrysOwnWeightsEndsWithTheEntry) {
+TEST(BatchOverTimeTest, AGradientOfEachEntrysOwnWeightsFinishesWithTheEntry) {
   const Dim batch("batch", 2), in("in", 3), out("out", 2), time("time", tensor({4, 2}, {batch}));
   manual_seed(5);
   const Tensor w = random_normal({batch, in, out}, f64), x = random_normal({batch, time, in}, f64);
@@ -196,7 +196,7 @@ TEST(BatchOverTimeTest, WorksOnNamedDims) {
   expect_same_results(grad(loss), lstm);
 }
 
-TEST(BatchOverTimeTest, ProductsOfWhatGotOtherDimsLeaveTheLoop) {
+TEST(BatchOverTimeTest, ProductsOfReshapedSlicesLeaveTheLoop) {
   manual_seed(5);
   const Dim time("time", 4), batch("batch", 2), in("in", 6), row("row", 2), column("column", 3),
       feature("feature", 6), out("out", 5);
@@ -264,7 +264,7 @@ TEST(BatchOverTimeTest, HoistedOpNamesTheIterationThatFailed) {
   expect_values(planned(tensor({0, 1, 2, 0})), {1, 2, 3, 1});
 }
 
-TEST(BatchOverTimeTest, HoistsWhatIsElementWiseInXs) {  // case T1
+TEST(BatchOverTimeTest, HoistsElementWiseOpsOnXs) {  // case T1
   const auto f = [](Tensor x, Tensor w) {
     auto [ys, last, dim] =
         scan(Scan{.initial = zeros({3}), .xs = x, .body = [&](Tensor x, Tensor s) {
@@ -294,7 +294,7 @@ TEST(BatchOverTimeTest, GradientKeepsElementwiseOpsOfResidualsInside) {
   EXPECT_EQ(count(*after, "less"), (Count{0, 1}));
 }
 
-TEST(BatchOverTimeTest, SumsOfPartsAreProductsOverAllSteps) {
+TEST(BatchOverTimeTest, SumsOfJoinedHalvesAreProductsOverAllIterations) {
   // Each half of the weights is multiplied by another operand; the gradient joins the two halves.
   const auto f = [](Tensor x, Tensor w) {
     const auto body = [&](Tensor x, Tensor s) {
@@ -316,7 +316,7 @@ TEST(BatchOverTimeTest, SumsOfPartsAreProductsOverAllSteps) {
   expect_all_close(jit(gradient)(x, w), gradient(x, w), 1e-5);
 }
 
-TEST(BatchOverTimeTest, ComputesOnceWhatDependsOnCapturesAlone) {  // case R12
+TEST(BatchOverTimeTest, ComputesOpsOnCapturesOnce) {  // case R12
   const auto f = [](Tensor a, Tensor b, Tensor x) {
     auto [ys, last, dim] =
         scan(Scan{.initial = zeros({2, 2}), .xs = x, .body = [&](Tensor x, Tensor s) {
@@ -361,7 +361,7 @@ TEST(HoistInvariantsTest, ProductsOfCapturesLeaveLoopsOfAnyLength) {
 
 // Finished entries read another entry's elements of a capture, which would count in a sum over
 // entries.
-TEST(HoistInvariantsTest, SumsOverEntriesStayWhereTheseEndOneByOne) {
+TEST(HoistInvariantsTest, SumsOverEntriesStayInsideIfTheseFinishOneByOne) {
   const Dim batch("batch", 3);
   const auto f = [&](Tensor c, Tensor n) {
     const auto made = scan(Scan{.cond_dims = {batch},

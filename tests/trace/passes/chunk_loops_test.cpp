@@ -207,7 +207,7 @@ TEST_F(ChunkLoopsTest, AroundLoopsWithNamesToo) {
   EXPECT_EQ(chunks_in(jitted.graph()).size(), 1u);
 }
 
-TEST_F(ChunkLoopsTest, GiveWhatTheWholeLoopGives) {
+TEST_F(ChunkLoopsTest, GiveTheResultsOfTheWholeLoop) {
   for (const int steps : {1, 2, 3, 4, 6, 7}) {
     for (const bool reverse : {false, true})
       expect_same_in_chunks(steps, value_and_grad(named_rnn(reverse)),
@@ -244,7 +244,7 @@ TEST_F(ChunkLoopsTest, OneTraceForAllLengthsAndNone) {
   EXPECT_EQ(over_chunks.trace_count(), 1);
 }
 
-TEST_F(ChunkLoopsTest, EntriesThatEndOneByOneEndInTheLoopInside) {
+TEST_F(ChunkLoopsTest, EntriesThatFinishOneByOneFinishInTheLoopInside) {
   const Problem ragged = named_problem(Dim("time", tensor({7, 2}, {batch})));
   EXPECT_EQ(
       ops_in_chunks(3, named_rnn(), ragged),
@@ -271,7 +271,7 @@ TEST_F(ChunkLoopsTest, EntriesThatEndOneByOneEndInTheLoopInside) {
   EXPECT_EQ(str(body.types[body.inputs[2]]), "f64[time[batch=2],batch=2,in=3]") << str(*graph);
 }
 
-TEST_F(ChunkLoopsTest, EntriesThatEndOneByOneGiveWhatTheWholeLoopGives) {
+TEST_F(ChunkLoopsTest, EntriesThatFinishOneByOneHaveTheResultsOfTheWholeLoop) {
   for (const std::vector<int>& lengths :
        std::vector<std::vector<int>>{{7, 2}, {3, 6}, {1, 5}, {0, 4}, {5, 5}})
     for (const int steps : {1, 2, 3, 4, 7})

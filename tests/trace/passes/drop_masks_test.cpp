@@ -113,7 +113,7 @@ TEST_F(DropMasksTest, AttentionHasTheSameBitsWithFewerMasks) {
 }
 
 // Bodies of loops and branches are graphs of their own.
-TEST_F(DropMasksTest, InBodies) {
+TEST_F(DropMasksTest, MasksInBodiesAreDropped) {
   const auto f = [&](const Tensor& x, const Tensor& m) {
     return fori_loop(
         0, 2, [&](const Tensor&, const Tensor& h) { return where(m, where(m, h + x, 0), 0); }, x);

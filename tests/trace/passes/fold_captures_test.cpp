@@ -125,7 +125,7 @@ TEST_P(FoldCapturesTest, DetectNanRunsTheRecordedOps) {
 }
 
 // The gradient of the captured tensor needs tanh(w), which a call without a tape computes once.
-TEST(FoldedCapturesTest, SavedValuesAreThoseOfTheRecordedGraph) {
+TEST(FoldedCapturesTest, ResidualsAreThoseOfTheRecordedGraph) {
   const Tensor w = random_normal({4, 3}), x = random_normal({3, 4});
   const KeptValues kept = saved_values([&](const Tensor& x) {
     return sum(x * tanh(transpose(w, {1, 0})));

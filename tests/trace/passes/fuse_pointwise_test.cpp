@@ -31,7 +31,7 @@ TEST_F(FusePointwiseTest, LeavesOneOpAlone) {
   EXPECT_EQ(fused_ops([](Tensor x) { return tanh(x); }, zeros({3})), "tanh");
 }
 
-TEST_F(FusePointwiseTest, OneOpReadsWhatIsRepeatedForIt) {
+TEST_F(FusePointwiseTest, OneOpReadsRepeatedOperands) {
   const auto f = grad([](Tensor x, Tensor y) { return sum(square(sum(tanh(x), 1)) * y); });
   EXPECT_EQ(fused_ops(f, zeros({2, 3}), zeros({2})),
             "full fused[tanh sum spread mul add mul spread tanh_grad]");
@@ -39,7 +39,7 @@ TEST_F(FusePointwiseTest, OneOpReadsWhatIsRepeatedForIt) {
     expect_same(f, random_normal({5, columns}), random_normal({5}));
 }
 
-TEST_F(FusePointwiseTest, StopsAtWhatIsNotElementWise) {
+TEST_F(FusePointwiseTest, StopsAtOpsThatAreNotElementWise) {
   // The product stands between: its reader cannot be fused with its operand.
   const auto f = [](Tensor x, Tensor w) {
     const Tensor y = tanh(x + 1.);
@@ -85,7 +85,7 @@ TEST_F(FusePointwiseTest, TakesConcatsIn) {
     expect_same(f, random_normal({3, 4 * hidden}, f64), random_normal({3, hidden}, f64));
 }
 
-TEST_F(FusePointwiseTest, ConcatsOfWhatIsNotComputedHereAreCopied) {
+TEST_F(FusePointwiseTest, ConcatsOfValuesFromOutsideAreCopied) {
   const auto f = [](Tensor x, Tensor y) {
     const Tensor z = exp(x) + x;
     return std::tuple{concat({z, y, z}, 1) * 2., concat({y, z}, 0), z};
@@ -94,7 +94,7 @@ TEST_F(FusePointwiseTest, ConcatsOfWhatIsNotComputedHereAreCopied) {
   expect_same(f, random_normal({3, 4}), random_normal({3, 4}));
 }
 
-TEST_F(FusePointwiseTest, PartsThatAreReadOutside) {
+TEST_F(FusePointwiseTest, SplitPartsMayBeReadOutside) {
   const auto f = [](Tensor x, Tensor w) {
     auto [a, b] = split<2>(x * 2. + 1., 1);
     return std::tuple{matmul(a, w), a, tanh(b) * a, concat({b * b, a}, 1) - x};
@@ -104,7 +104,7 @@ TEST_F(FusePointwiseTest, PartsThatAreReadOutside) {
   expect_same(f, random_normal({3, 8}), random_normal({4, 4}));
 }
 
-TEST_F(FusePointwiseTest, JoinsPartsToSeveralSizes) {
+TEST_F(FusePointwiseTest, SplitPartsAreJoinedToSeveralSizes) {
   // A GRU's gradient concatenates two gates for one product, and all three for another.
   const auto f = [](Tensor gates, Tensor x) {
     auto [r, z, n] = split<3>(gates, 1);
@@ -141,7 +141,7 @@ TEST_F(FusePointwiseTest, ReadersOfTheSameElementsAreOne) {
   EXPECT_EQ(fused_ops(differ, zeros({4}), zeros({3, 4})), "exp add");
 }
 
-TEST_F(FusePointwiseTest, PartsOfOneElementThatRepeatAlongTheWhole) {
+TEST_F(FusePointwiseTest, SplitPartsOfOneElementRepeatAlongTheWhole) {
   // A part meets the tensor that it is a part of, and values computed from that tensor.
   const auto f = [](Tensor x) {
     const Tensor y = exp(x) + 1.;
@@ -193,7 +193,7 @@ TEST_F(FusePointwiseTest, DimsInAnotherOrderStayApart) {
   expect_same(f, random_normal({a, b}), random_normal({b, a}));
 }
 
-TEST_F(FusePointwiseTest, OtherDTypes) {
+TEST_F(FusePointwiseTest, OpsOnOtherDTypesAreFused) {
   const auto f = [](Tensor x, Tensor n) {
     const Tensor big = n > 2, rounded = cast(x * 10., i32);
     const Tensor less = n - 1, product = rounded * n, both = big && rounded > 0;
@@ -265,7 +265,7 @@ TEST_F(FusePointwiseTest, FusesOpsOnSumsOverRows) {
 }
 
 // Rows of few elements, with an operand that repeats after two rows: tiles would be that small.
-TEST_F(FusePointwiseTest, SumsBesideWhatRepeatsAfterFewRows) {
+TEST_F(FusePointwiseTest, SumsMayStandBesideOperandsThatRepeatAfterFewRows) {
   const Dim batch("batch", 7), hidden("hidden", 8);
   const auto f = [&](Tensor x, Tensor scale) { return sum(tanh(x) * scale, hidden); };
   const auto fused = [&](std::int64_t rows, const Dims& of_scale) {
@@ -296,7 +296,7 @@ TEST_F(FusePointwiseTest, ManyStepsOnANumberForEachRow) {
   expect_same(grad([&](Tensor x) { return sum(f(x)); }), random_normal({batch, hidden}));
 }
 
-TEST_F(FusePointwiseTest, SumsOverRowsOfParts) {
+TEST_F(FusePointwiseTest, SumsOverRowsOfSplitPartsAreFused) {
   const auto f = [](Tensor gates, Tensor c) {
     auto [a, b, d] = split<3>(gates, 1);
     const Tensor next = sigmoid(a) * c + b;
@@ -445,7 +445,7 @@ TEST_F(FusePointwiseTest, UnrolledLoopIsFusedWindowByWindow) {
               random_normal({4, 6}), random_normal({6, 6}) * 0.1f);
 }
 
-TEST_F(FusePointwiseTest, TheInterpreterRunsWhatWasFused) {
+TEST_F(FusePointwiseTest, TheInterpreterRunsFusedOps) {
   const auto f = [](const Tensor& x, const Tensor& y) { return sigmoid(x + y) * y; };
   const TensorType type(f32, {3});
   const RecordedGraph recorded =

@@ -127,7 +127,7 @@ TEST_P(FusedRecurrencesTest, GradientsAgreeWithDifferences) {
   }
 }
 
-TEST_P(FusedRecurrencesTest, SecondDerivatives) {
+TEST_P(FusedRecurrencesTest, SecondDerivativesHaveTheBitsOfUnfusedOps) {
   const auto loss = [](const std::pair<Tensor, Tensor>& at) {
     const auto g = grad([](const std::pair<Tensor, Tensor>& at) {
       return sum(sin(gated(at.first, at.second, 1)));
@@ -157,7 +157,7 @@ TEST_P(FusedRecurrencesTest, RaggedTimeAndBodiesOfLoops) {
 }
 
 // Recurrences in both directions read the same values, and one reads the other's result.
-TEST_P(FusedRecurrencesTest, BothDirections) {
+TEST_P(FusedRecurrencesTest, RecurrencesMayRunInBothDirections) {
   const auto f = [](Tensor x, Tensor y) {
     const Tensor there = linear_scan(sigmoid(x), tanh(y), 1);
     const Tensor back = linear_scan(sigmoid(x), there * y, 1, {.reverse = true});

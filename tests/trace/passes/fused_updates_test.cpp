@@ -74,14 +74,16 @@ class FusedUpdatesTest : public ::testing::Test {
 };
 
 TEST_F(FusedUpdatesTest, AdamUpdatesInOneFusedOp) { expect_one_pass(Adam(model_), model_, in_, 2); }
-TEST_F(FusedUpdatesTest, AdamW) { expect_one_pass(AdamW(model_), model_, in_, 2); }
-TEST_F(FusedUpdatesTest, SgdWithMomentum) {
+TEST_F(FusedUpdatesTest, AdamWUpdatesInOneFusedOp) {
+  expect_one_pass(AdamW(model_), model_, in_, 2);
+}
+TEST_F(FusedUpdatesTest, SgdWithMomentumUpdatesInOneFusedOp) {
   expect_one_pass(Sgd(model_, {.momentum = 0.9}), model_, in_, 1);
 }
-TEST_F(FusedUpdatesTest, SgdWithNesterovsMomentum) {
+TEST_F(FusedUpdatesTest, SgdWithNesterovsMomentumUpdatesInOneFusedOp) {
   expect_one_pass(Sgd(model_, {.momentum = 0.9, .nesterov = true}), model_, in_, 1);
 }
-TEST_F(FusedUpdatesTest, SgdWithDecay) {
+TEST_F(FusedUpdatesTest, SgdWithDecayUpdatesInOneFusedOp) {
   expect_one_pass(Sgd(model_, {.momentum = 0.9, .weight_decay = 0.1}), model_, in_, 1);
 }
 TEST_F(FusedUpdatesTest, AdagradUpdatesInOneFusedOp) {
@@ -90,8 +92,10 @@ TEST_F(FusedUpdatesTest, AdagradUpdatesInOneFusedOp) {
 TEST_F(FusedUpdatesTest, LionUpdatesInOneFusedOp) {
   expect_one_pass(Lion(model_, {.weight_decay = 0.1}), model_, in_, 1);
 }
-TEST_F(FusedUpdatesTest, RmsProp) { expect_one_pass(RmsProp(model_), model_, in_, 1); }
-TEST_F(FusedUpdatesTest, RmsPropCenteredWithMomentum) {
+TEST_F(FusedUpdatesTest, RmsPropUpdatesInOneFusedOp) {
+  expect_one_pass(RmsProp(model_), model_, in_, 1);
+}
+TEST_F(FusedUpdatesTest, CenteredRmsPropUpdatesInOneFusedOp) {
   expect_one_pass(RmsProp(model_, {.momentum = 0.9, .centered = true}), model_, in_, 3);
 }
 

@@ -165,7 +165,7 @@ TEST_F(AdjoinLoopsTest, OpsStayBehindTheMakerOfTheirDim) {
   expect_all_close(jitted(x, w), f(x, w), 1e-12);
 }
 
-TEST_F(AdjoinLoopsTest, ALoopThatMentionsADimStaysBehindWhatMakesIt) {
+TEST_F(AdjoinLoopsTest, ALoopThatMentionsADimStaysBehindItsMaker) {
   const auto f = [](const Tensor& x, const Layers& w) {
     const auto first = layer(x, w[0], start());
     const Dim n("n", cast(sum(abs(first.ys)) * 0.0 + 3.0, i32));

@@ -314,7 +314,7 @@ TEST(MultiplyTablesTest, IndicesThatTheLoopMakes) {
   expect_same(1e-12, f, random_normal({12, 6, 5}, f64), random_normal({5, 16}, f64));
 }
 
-TEST(MultiplyTablesTest, PrintsBetweenALoopAndWhatLooksUpKeepTheirPlace) {
+TEST(MultiplyTablesTest, PrintsBetweenALoopAndItsLookupsStayInPlace) {
   const TextRnn rnn;
   const auto output_of = [](const auto& f, const auto&... args) {
     testing::internal::CaptureStdout();

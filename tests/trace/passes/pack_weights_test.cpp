@@ -66,7 +66,7 @@ TEST(PackWeightsTest, NotForAnAxisBetweenOthers) {
 
 // A matrix that an inner loop multiplies by may have the state's rows. Row blocks slice it, which
 // is impossible once it is packed.
-TEST(PackWeightsTest, NotWhatHasTheRowsOfTheState) {
+TEST(PackWeightsTest, MatricesWithTheRowsOfTheStateAreNotPacked) {
   const Dim time("time", 2), batch("batch", 32), in("in", 65), hidden("hidden", 128);
   manual_seed(3);
   const Tensor x = random_normal({time, batch, in}, f64);
@@ -168,7 +168,7 @@ TEST(PackWeightsTest, BothWaysOfAGradient) {
                                  random_normal({hidden, hidden}, dtype) * 0.1});
 }
 
-TEST(PackWeightsTest, NamedDims) {
+TEST(PackWeightsTest, PackedWeightsMayHaveNamedDims) {
   manual_seed(3);
   const Dim time("time", 4), batch("batch", 3), in("in", 200), out("out", 130);
   const Tensor x = random_normal({time, batch, in}), w = random_normal({in, out}) * 0.1;

@@ -137,7 +137,7 @@ class PassSwitchesTest : public ::testing::Test {
   }
 };
 
-TEST_F(PassSwitchesTest, ATrainingStep) {
+TEST_F(PassSwitchesTest, PassesMayBeOffInATrainingStep) {
   expect_same_training(Dim("batch", 16), Dim("time", 6),
                        "simplify (with others) batch_across_iterations split_loops pack_weights "
                        "fuse_pointwise cut_rows "
@@ -147,7 +147,7 @@ TEST_F(PassSwitchesTest, ATrainingStep) {
                        "pack_weights fuse_pointwise cut_rows reuse_memory");
 }
 
-TEST_F(PassSwitchesTest, ATrainingStepOverEntriesThatEndOneByOne) {
+TEST_F(PassSwitchesTest, PassesMayBeOffIfEntriesFinishOneByOne) {
   const Dim batch("batch", 9);
   expect_same_training(batch, Dim("time", tensor({6, 1, 4, 2, 6, 3, 5, 1, 2}, {batch})),
                        "batch_across_iterations chunk_loops pack_weights "

@@ -40,12 +40,12 @@ TEST(MergeEqualTest, ComputesEqualThingsOnce) {
             "f(%0: f32[]) {\n  %1: f32[] = mul(%0, %0)\n  return %1, %1\n}\n");
 }
 
-TEST(MergeEqualTest, KeepsWhatPrints) {
+TEST(MergeEqualTest, EqualPrintsStayTwo) {
   const auto graph = record(1, [](const Tensors& x) { return Tensors{print(x[0]), print(x[0])}; });
   EXPECT_EQ(count(*merge_equal(*graph), "= print("), 2);
 }
 
-TEST(FoldConstantsTest, ComputesWhatIsOfConstantsAlone) {
+TEST(FoldConstantsTest, OpsOnConstantsAreComputed) {
   const auto graph = record(1, [](const Tensors& x) {
     return Tensors{x[0] * (scalar(2.0f) * scalar(3.0f) + 1.0f),
                    x[0] * sum(square(cast(range(4), f32))), matmul(tensor({1., 2.}), ones({2}))};
@@ -80,7 +80,7 @@ TEST(FoldConstantsTest, InBodiesAndBranches) {
     EXPECT_EQ(count(*folded, number), 1) << number;
 }
 
-TEST(FoldConstantsTest, LeavesWhatIsLargeOrThrowsOrIsNamedByARun) {
+TEST(FoldConstantsTest, LargeAndThrowingAndNamedOpsStay) {
   const auto large = [](const Tensors&) { return Tensors{ones({4096}) * 2.0f}; };
   EXPECT_EQ(count(*fold_constants(*record(0, large)), "= mul("), 1);
   const auto throws = [](const Tensors& x) {
@@ -142,7 +142,7 @@ TEST(DropDeadTest, DropsUnreadRecords) {
   EXPECT_EQ(str(*drop_dead(*graph)), "f(%0: f32[]) {\n  %1: f32[] = mul(%0, %0)\n  return %1\n}\n");
 }
 
-TEST(DropDeadTest, KeepsWhatPrints) {
+TEST(DropDeadTest, UnreadPrintsStay) {
   const auto graph = record(1, [](const Tensors& x) {
     print(x[0]);
     return Tensors{x[0]};
@@ -173,7 +173,7 @@ TEST(DropDeadTest, DropsRecordsOfBranches) {
   EXPECT_EQ(branches(*drop_dead(*after)).on_true.graph, branches(*after).on_true.graph);
 }
 
-TEST(DropDeadTest, KeepsAResultThatAloneSaysWhatASizeIs) {
+TEST(DropDeadTest, AResultThatDefinesASizeStays) {
   const auto grown = [](const Tensor& x) {
     return std::get<1>(while_loop([](Tensor i, Tensor) { return i < 2; },
                                   [&](Tensor i, Tensor h) {
@@ -214,7 +214,7 @@ TEST(InvariantCarriesTest, CarryThatComesBackUnchangedIsACapture) {
   EXPECT_EQ(count(*after, "body_captures=[0]"), 1);
 }
 
-TEST(ForwardedOutputsTest, StackOfSlicesIsWhatTheyAreSlicesOf) {
+TEST(ForwardedOutputsTest, AStackOfSlicesIsTheSlicedTensor) {
   const auto recorded = [](bool until) {
     return record_graph(
                "f", {TensorType(f32, {4}), TensorType(f32)},
@@ -294,7 +294,7 @@ TEST(HoistInvariantsTest, TakesElementWiseOpsOfCapturesOut) {
   verify(*after, "hoist_invariants");
 }
 
-TEST(HoistInvariantsTest, LeavesWhatIsMuchLargerThanWhatItIsMadeOf) {
+TEST(HoistInvariantsTest, ValuesMuchLargerThanTheirOperandsStayInside) {
   const auto adds_in_loop = [](std::int64_t rows, auto&& pass) {
     const auto f = [&](const Tensors& x) {
       const auto body = [&](Tensor step, Tensor s) {
@@ -317,7 +317,7 @@ TEST(HoistInvariantsTest, LeavesWhatIsMuchLargerThanWhatItIsMadeOf) {
   }
 }
 
-TEST(HoistInvariantsTest, LeavesWhatPrintsOrMayFailInside) {
+TEST(HoistInvariantsTest, PrintsAndOpsThatMayFailStayInside) {
   const auto graph = record(2, [](const Tensors& x) {
     return Tensors{while_loop(
         [](Tensor s) { return s < 3.0; },

@@ -58,7 +58,7 @@ TEST_F(RecomputeBroadcastsTest, SmallValuesAndOutputsStay) {
 }
 
 // 1 - z is computed from z, which the product behind reads anyway; sigmoid is no simple op.
-TEST_F(RecomputeBroadcastsTest, SimpleOpsOnOperandsThatAreKept) {
+TEST_F(RecomputeBroadcastsTest, SimpleOpsOnRetainedOperandsAreRecomputed) {
   const auto f = [&](const Tensor& x) {
     const Tensor z = sigmoid(x);
     const Tensor rest = 1. - z;

@@ -180,7 +180,7 @@ class RowsOfOpsTest : public ::testing::Test {
   }
 };
 
-TEST_F(RowsOfOpsTest, OverNames) {
+TEST_F(RowsOfOpsTest, OpsOverNamedAxesAreCut) {
   const Tensor x = random_normal({full, batch, hidden});
   for (const auto& [name, next, has_indices] : over_names()) {
     SCOPED_TRACE(name);
@@ -188,7 +188,7 @@ TEST_F(RowsOfOpsTest, OverNames) {
   }
 }
 
-TEST_F(RowsOfOpsTest, OverNamesWhereEntriesEndOneByOne) {
+TEST_F(RowsOfOpsTest, OpsOverNamedAxesAreCutIfEntriesFinishOneByOne) {
   const Tensor x = mask_padding(random_normal({ragged, batch, hidden}), NAN);
   for (const auto& [name, next, has_indices] : over_names()) {
     SCOPED_TRACE(name);

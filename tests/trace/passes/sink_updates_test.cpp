@@ -17,7 +17,7 @@ std::pair<std::string, std::string> before_and_after(const F& f, const Args&... 
 }
 Tensor x() { return ones({3}); }
 
-TEST(SinkUpdatesTest, AnUpdateGoesBehindWhatReadsItsArgument) {
+TEST(SinkUpdatesTest, AnUpdateGoesBehindReadersOfItsArgument) {
   const auto [before, after] = before_and_after(
       [](const Tensor& w, const Tensor& g) {
         const Tensor next = w - g;
@@ -28,7 +28,7 @@ TEST(SinkUpdatesTest, AnUpdateGoesBehindWhatReadsItsArgument) {
   EXPECT_EQ(after, "sum sub tanh");
 }
 
-TEST(SinkUpdatesTest, AnUpdateGoesBehindWhatMayFail) {
+TEST(SinkUpdatesTest, AnUpdateGoesBehindOpsThatMayFail) {
   const auto [before, after] = before_and_after(
       [](const Tensor& w, const Tensor& index) {
         return std::pair{w * 2.0, gather(range(7), index, 0)};

@@ -11,7 +11,7 @@
 namespace reel {
 namespace {
 
-TEST_F(ExplainTest, ATrainingStepSaysWhatBecameOfItsLoops) {
+TEST_F(ExplainTest, ATrainingStepReportsTheFateOfItsLoops) {
   const Threads two(2);
   const std::string text = explained(value_and_grad(loss), model, x);
   for (const char* sentence :
@@ -109,7 +109,7 @@ std::string explained_ragged(F next) {
   return explained(f, ones({batch, time}));
 }
 
-TEST_F(ExplainTest, EntriesThatEndOneByOne) {
+TEST_F(ExplainTest, ARaggedLoopIsCutUntilItsLongestEntryHasFinished) {
   const auto next = [](const Tensor& h, const Tensor& x) { return tanh(h + x); };
   EXPECT_EQ(from(explained_ragged(next), "loop 1"),
             R"(loop 1: scan "scan", 3 iterations, 1 instruction each
@@ -122,7 +122,7 @@ TEST_F(ExplainTest, EntriesThatEndOneByOne) {
 )");
 }
 
-TEST_F(ExplainTest, EntriesThatAreMixedWhileTheyEnd) {
+TEST_F(ExplainTest, OpsThatMixFinishedEntriesAreNotMoved) {
   const auto next = [](const Tensor& h, const Tensor& x) {
     return tanh(h + x - sum(x, x.dim("batch")));
   };

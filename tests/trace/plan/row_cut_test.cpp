@@ -123,7 +123,7 @@ TEST_F(RowCutTest, RowsThatMeetAreNotCut) {
   }
 }
 
-TEST_F(RowCutTest, SquareStates) {
+TEST_F(RowCutTest, SquareStatesAreNotCut) {
   // The state has as many rows as columns.
   const auto f = [](const Rnn& p) {
     const auto body = [&](const Tensor& x, const Tensor& h) {

@@ -99,7 +99,7 @@ TEST_F(ShrinkingSizesTest, ASizeWithoutAPlanIsLeftOut) {
   EXPECT_FALSE(choose({9, 6, 5, 2}, 0)) << "all rows have to run";
 }
 
-TEST_F(ShrinkingSizesTest, RowsThatAllEndAtOnceRunTogether) {
+TEST_F(ShrinkingSizesTest, RowsThatFinishTogetherRunTogether) {
   plan({1, 2});
   EXPECT_TRUE(choose({0, 0}, 0));
   EXPECT_EQ(planned, (Sizes{2}));

@@ -173,7 +173,7 @@ TEST_F(SortedRowsTest, ArgumentsWithSortedRowsAreNotUpdatedInPlace) {
   }
 }
 
-TEST_F(SortedRowsTest, EqualElementsEndWithTheirRow) {
+TEST_F(SortedRowsTest, EqualElementsFinishWithTheirRow) {
   const Parameters p = parameters();
   const auto f = [this](const Parameters& p) {
     const Parameters slope = grad([this](const Parameters& p) { return loss(p); })(p);

@@ -50,7 +50,7 @@ TEST_P(TileShardsTest, SplitsConcatsAndBroadcastOperands) {
 }
 
 // The operands' axes are not adjacent, so that parts begin in the middle of outer axes.
-TEST_P(TileShardsTest, OuterAxes) {
+TEST_P(TileShardsTest, ShardsMayBeginInTheMiddleOfOuterAxes) {
   const Dim a("a", 7), b("b", 5), c("c", 11), d("d", 130);
   const auto f = [](Tensor x, Tensor y, Tensor z) { return exp(tanh(x * y) + z) * y - z; };
   for (const Dims& dims : {Dims{a, c}, Dims{b, d}, Dims{a, d}})
@@ -70,7 +70,7 @@ TEST_P(TileShardsTest, SumsOverRows) {
 }
 
 // Results are written into the memory of arguments that were moved in.
-TEST_P(TileShardsTest, InPlace) {
+TEST_P(TileShardsTest, ShardsWriteInPlace) {
   const auto step = [](Tensor p, Tensor m, Tensor g) {
     const Tensor next = m * 0.9 + g * g * 0.1;
     return std::pair{p - g / (sqrt(next) + 1e-3) * 0.01, next};
@@ -86,7 +86,7 @@ TEST_P(TileShardsTest, InPlace) {
   expect_same_bits(run({}), run({.fuse_pointwise = false}));
 }
 
-TEST_P(TileShardsTest, InStepsOfALoop) {
+TEST_P(TileShardsTest, ShardsRunInIterationsOfALoop) {
   const Dim time("time", 5), batch("batch", 48), hidden("hidden", 300);
   const auto f = grad([&](Tensor x) {
     const auto body = [](const Tensor& x, const Tensor& h) {
@@ -102,7 +102,7 @@ TEST_P(TileShardsTest, InStepsOfALoop) {
 
 INSTANTIATE_TEST_SUITE_P(OnThreads, TileShardsTest, ::testing::Values(1, 2, 3));
 
-TEST(PartsTest, AreAsManyAsWorkIsWorth) {
+TEST(WorkShardsTest, AreAsManyAsWorkIsWorth) {
   EXPECT_EQ(shards_for(0, 100), 1);
   EXPECT_EQ(shards_for((1 << 17) - 1, 100), 1);
   EXPECT_EQ(shards_for(1 << 17, 100), 2);
@@ -112,7 +112,7 @@ TEST(PartsTest, AreAsManyAsWorkIsWorth) {
 }
 
 // The time that a second thread saves depends on other load; its taking a share does not.
-TEST(PartsTest, OtherThreadsHelp) {
+TEST(WorkShardsTest, OtherThreadsHelp) {
   if (threads() < 2) GTEST_SKIP() << "one processor";
   const Threads two(2);
   const auto f = jit([](Tensor x) { return tanh(x * x + 1.) - x; });
@@ -141,7 +141,7 @@ TEST(PartsTest, OtherThreadsHelp) {
 }
 
 // Row blocks, one behind the other.
-TEST(PartsTest, SoftmaxesHaveTheirBitsOnAnyNumberOfThreads) {
+TEST(WorkShardsTest, SoftmaxesHaveTheirBitsOnAnyNumberOfThreads) {
   manual_seed(5);
   for (const DType dtype : {f32, f64})
     for (const int axis : {0, 1, 2}) {
