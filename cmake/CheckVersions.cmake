@@ -1,5 +1,6 @@
 # cmake -D ROOT=... -P CheckVersions.cmake: checks that core/base/version.h, CHANGELOG.md, the pages of versions, CITATION.cff and
-# the pages that name the library's file and package have one version, and that a released version gets no further changes.
+# the pages that name the library's file and package have one version, that a released version gets no further changes, and that
+# those of a version to come are in CHANGELOG.md alone.
 cmake_minimum_required(VERSION 3.25)
 
 file(STRINGS ${ROOT}/core/base/version.h numbers REGEX "REEL_VERSION_(MAJOR|MINOR|PATCH) [0-9]")
@@ -46,6 +47,10 @@ endif()
 file(STRINGS ${ROOT}/CITATION.cff citation REGEX "^(version|date-released):")
 set(expected "version: ${version}")
 if(date MATCHES "^Not released yet")
+  file(STRINGS ${ROOT}/docs/changes/${version}.md changes REGEX "^- ")
+  if(changes)
+    message(SEND_ERROR "docs/changes/${version}.md has changes, but ${version} is not released; until then they are in CHANGELOG.md")
+  endif()
 elseif(date MATCHES "^(20[0-9][0-9]-[0-9][0-9]-[0-9][0-9])\\.$")
   list(APPEND expected "date-released: ${CMAKE_MATCH_1}")
   file(STRINGS ${ROOT}/CHANGELOG.md changes REGEX "^- ")
