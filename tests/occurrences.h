@@ -1,4 +1,4 @@
-// tests/occurrences.h — occurrences, how often a word stands in what was printed.
+// tests/occurrences.h — occurrences, which counts a word in a printed text.
 #pragma once
 
 #include <string>

@@ -139,8 +139,8 @@ std::vector<const Op*> ops_with_axes() {
   return result;
 }
 
-/// Expects equal elements over result axes of Role::repeated, and different ones over those that
-/// the op draws. Returns the number of such axes that no operand has.
+/// Expects equal elements over result axes of Role::repeated, and different ones over axes that
+/// the op draws. Returns the number of repeated and drawn axes that no operand has.
 int made(const Op& op) {
   int result = 0;
   for (const OpSample& sample : op.samples()) {

@@ -29,8 +29,8 @@ Weighted loss_of(const Model& model, const Batch& batch) {
   const Tensor h = tanh(matmul(gather(model.words, batch.ids), model.encoder));
   return {sum(square(matmul(h, model.head)) * batch.weight), sum(batch.weight)};
 }
-/// The same loss, with a gradient of NaN for the frozen parameters: the root of 0 has an infinite
-/// derivative, and infinity times 0 is NaN.
+/// Returns loss_of(), with a gradient of NaN for the frozen parameters: the root of 0 has an
+/// infinite derivative, and infinity times 0 is NaN.
 Weighted nan_loss_of(const Model& model, const Batch& batch) {
   const Tensor zero = (sum(model.encoder) + sum(gather(model.words, batch.ids))) * 0.;
   const Weighted loss = loss_of(model, batch);

@@ -39,8 +39,8 @@ class ProgramsTest : public ::testing::Test {
     folder_ = fs::current_path() / "distributed_programs" / name;
     fs::create_directories(folder_);
   }
-  /// Runs a program on so many ranks; 0: without mpirun. Returns when mpirun and all ranks of
-  /// rank_program are gone; a rank that is left behind makes the test hang.
+  /// Runs a program on `ranks` ranks, without mpirun if there are 0. Returns when mpirun and all
+  /// ranks of rank_program are gone; a rank that is left behind makes the test hang.
   Outcome run(int ranks, std::vector<std::string> words, std::vector<std::string> options = {},
               const std::string& program = REEL_RANK_PROGRAM) {
     std::vector<std::string> all;
@@ -170,9 +170,9 @@ TEST_F(CharRnnOnRanksTest, RefusesShardsThatDoNotFit) {
 
 // ---- Faults ------------------------------------------------------------------------------
 
-// Collectives of these programs have a time limit of 600 s, more than ctest gives a test. So a test
-// ends only if the fault itself ends all ranks, and leaves none behind. How soon they end is not
-// tested, since a busy machine may take any time: `scripts/bench distributed --case faults`
+// Collectives of these programs have a time limit of 600 s, more than ctest gives a test. A test
+// therefore ends only if the fault itself ends all ranks, and leaves none behind. How soon they end
+// is not tested, since a busy machine may take any time: `scripts/bench distributed --case faults`
 // measures it. Two tests need a limit that is reached: expect_late().
 
 class KilledTest : public ProgramsTest, public ::testing::WithParamInterface<int> {};
@@ -190,10 +190,10 @@ class FaultsTest : public ProgramsTest {
     EXPECT_NE(outcome.code, 0);
     EXPECT_TRUE(has(outcome.error, line)) << outcome.error;
   }
-  /// Expects that three ranks name what is missing of call 3, which one of them never makes. They
-  /// must come to the calls before in time, and how long a busy machine takes for that is unknown.
-  /// So the World's limit, and with it the time for answers, is doubled until they do. error: the
-  /// text behind the limit.
+  /// Expects that three ranks name the missing ranks of call 3, which one rank never makes. They
+  /// must reach the calls before it in time; a busy machine takes an unknown time for that. The
+  /// World's limit, and with it the time for answers, is doubled until they do. error: the text
+  /// behind the limit.
   void expect_late(const std::string& name, const std::string& option,
                    const std::vector<std::string>& error) {
     Outcome outcome;

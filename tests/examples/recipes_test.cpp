@@ -6,7 +6,7 @@ namespace {
 struct Recipe {
   std::string name;
   int steps;
-  std::string figure;  // the words in front of what is printed along the training
+  std::string figure;  // the words in front of the figure that training prints
   double at_most;      // the last figure relative to the first one
 };
 

@@ -172,7 +172,7 @@ class Check {
   }
 
   /// Compares plans with and without policies: their gradients add up in another order than eager
-  /// ones. A loop that only one of the two cuts into row blocks or chunks adds up in another order.
+  /// gradients. A loop that only one plan cuts into row blocks or chunks adds up in another order.
   void check_checkpoints_of_plans(const Function& f) const {
     if (!has_policies(program_)) return;
     const Tensors x = passed(arguments_);

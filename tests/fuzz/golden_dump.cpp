@@ -13,8 +13,8 @@
 namespace reel::fuzz {
 namespace {
 
-/// Calls the program and its gradient in the modes with one thread. Appends what explain() says, or
-/// the error.
+/// Calls the program and its gradient in the modes with one thread. Appends the text of explain(),
+/// or the error.
 void explain_all(std::uint64_t seed, std::ostream& out) {
   const Program program = generate(seed, all_rules());
   const Arguments arguments = make_arguments(program, {});

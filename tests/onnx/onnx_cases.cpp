@@ -123,7 +123,7 @@ constexpr const char* kHead = R"(
 /// The data, and the words about it on the page.
 struct CaseSource {
   std::string folder = REEL_ONNX_DATA, words = kOfDebian;
-  std::int64_t op_set = 17;  ///< the newest one of the data that has a page
+  std::int64_t op_set = 17;  ///< the newest op set of the data that has a page
 };
 
 std::string make_page(const CaseSource& source) {

@@ -1,4 +1,4 @@
-// The page of a training step with an optimiser: what it shows at once.
+// The page of a training step with an optimiser: the parts that it shows at once.
 #include <cstdio>
 
 #include "reel/tests/pages/page.h"

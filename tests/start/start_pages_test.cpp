@@ -194,7 +194,7 @@ TEST_F(StartPages, RaggedBatchesGiveTheNumbersOfThePage) {
   };
   const Tensor stacked = pairs_of(x, 0);                           // {{1, 2}}, {}, {{3, 4}, {5, 0}}
   const Tensor largest = max(pairs_of(x, -1e9), pair);             // {2}, {}, {4, 5}
-  const Tensor counts = pairs_of(ones_like(x), 0);                 // 0 for what an entry lacks
+  const Tensor counts = pairs_of(ones_like(x), 0);                 // 0 if an entry lacks it
   const Tensor averages = sum(stacked, pair) / sum(counts, pair);  // {1.5}, {}, {3.5, 5}
   const Tensor elements = pack(x, x.dims());                       // {1, 2, 3, 4, 5}
   EXPECT_EQ(rows_of(largest), (std::vector<std::vector<float>>{{2}, {}, {4, 5}}));

@@ -48,7 +48,7 @@ TEST(CumulativeKernelTest, AnyNumberOfLinesIsAddedLineByLine) {
         expect_same_bits(slice(sums, 0, line, line + 1), cumsum(of, 1, how));
         expect_same_bits(slice(products, 0, line, line + 1), cumprod(of, 1, how));
       }
-      // The same elements along the first axis.
+      // Sums and products along the first axis have the same bits.
       expect_same_bits(cumsum(transpose(x, {1, 0}), 0, how), transpose(sums, {1, 0}));
       expect_same_bits(cumprod(transpose(x, {1, 0}), 0, how), transpose(products, {1, 0}));
     }

@@ -52,7 +52,7 @@ Tensor counted(const std::vector<std::int64_t>& sizes, DType dtype) {
 }
 
 TEST(GatherTest, RunsOfAnyLengthAreTaken) {
-  // Runs of 4 to 256 bytes, of which some have a copy of their own.
+  // Runs of 4 to 256 bytes; the kernel copies some sizes by code of their own.
   for (const DType dtype : {f32, f64})
     for (const DType of_indices : {i32, i64})
       for (const std::int64_t width : {1, 2, 3, 4, 8, 16, 32, 33}) {
@@ -70,7 +70,7 @@ TEST(GatherTest, EachLineHasItsOwnIndices) {
   for (const DType dtype : {f32, f64})
     for (const DType of_indices : {i32, i64}) {
       const Tensor x = counted({3, 5, 2}, dtype);
-      // Of each row: x[b, index[b, k]].
+      // Each row has indices of its own: x[b, index[b, k]].
       const Tensor index = tensor({{0, -1}, {4, 1}, {-5, 2}}, of_indices);
       expect_values(gather(x, index, 1, {.batch_dims = 1}),
                     {0, 1, 8, 9, 18, 19, 12, 13, 20, 21, 24, 25});

@@ -56,7 +56,7 @@ TEST_P(UnpaddedProductsTest, PaddingAddsNothingToSums) {
     // Runs of memory.
     expect_unpadded(draw({batch, out, keys}, dtype), draw({batch, in, keys}, dtype),
                     {{2}, {2}, {0}, {0}});
-    // Two dims are summed, of which one has lengths.
+    // Two dims are summed; one has lengths.
     expect_unpadded(draw({batch, keys, out}, dtype), draw({batch, keys, out, in}, dtype),
                     {{1, 2}, {1, 2}, {0}, {0}});
   }

@@ -14,7 +14,7 @@ std::vector<std::pair<std::int64_t, BatchOptions>> options_without_batches() {
   const BatchOptions full{.rows = 4, .drop_last = true},
       few{.rows = 3, .tokens = 10, .drop_last = true};
   std::vector<std::pair<std::int64_t, BatchOptions>> result{{0, {.rows = 2}}, {3, full}};
-  // The three shortest rows have a longest one of four elements.
+  // The longest of the three shortest rows has four elements.
   for (const Numbers& lengths : {Numbers{9, 4, 4, 0}, Numbers{4, 4, 4, 4}})
     for (const std::int64_t bucket : {0, 4}) {
       result.emplace_back(4, few);

@@ -109,7 +109,7 @@ TEST_P(CheckNumericsTest, PaddingMayHoldAnything) {
             "check_numerics \"x\": f32[batch=2,time[batch=2]] is inf at [batch=1, time=1]");
 }
 
-/// Entry 0 has finished when entry 1, whose values it then computes on, overflows.
+/// Entry 0 has finished and computes on the values of entry 1 when entry 1 overflows.
 TEST_P(CheckNumericsTest, FinishedEntriesAreNeverNamed) {
   const Dim batch("batch", 3), time("time", tensor({1, 4, 2}, {batch}));
   const Tensor x = tensor({{1., 0., 0., 0.}, {1., 2., 0., 4.}, {5., 6., 0., 0.}}, {batch, time});

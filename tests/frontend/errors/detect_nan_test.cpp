@@ -245,7 +245,7 @@ TEST(DetectNanOptionTest, JitOptionNamesTheOpInAllExecutors) {
   }
 }
 
-/// A step that throws leaves the model that was moved into it as it was.
+/// A step that throws leaves a model that was moved into it unchanged.
 TEST(DetectNanOptionTest, LeavesMovedArgumentsAlone) {
   const auto step =
       jit([](Tensor w, const Tensor& x) { return w * 2.0 + log(x); }, {.detect_nan = true});

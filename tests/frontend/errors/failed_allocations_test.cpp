@@ -277,8 +277,8 @@ struct Tables {
   Tensor scale;
 };
 
-/// An eager step of two tables and their moments in place. is_held: of one table by somebody else,
-/// so that it is copied.
+/// An eager step of two tables and their moments in place. is_held: one table has a second
+/// reference, so that it is copied.
 Attempt step_of_tables(bool is_held) {
   struct State {
     Tables tables{EmbeddingTable(weight()), EmbeddingTable(weight() * 3.f), scalar(0.9)};

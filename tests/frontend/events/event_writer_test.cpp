@@ -221,7 +221,7 @@ TEST_F(EventWriterTest, AGraphHasItsLoopsAsScopes) {
     }
 }
 
-/// TensorBoard drops what files before have from the step of a START on.
+/// From the step of a START on, TensorBoard drops the values of earlier files.
 TEST_F(EventWriterTest, AResumedRunPurgesTheStepsThatItRepeats) {
   EventWriter events(path, {.clock = [] { return 1700000000.5; }, .purge_step = 41});
   events.scalar("loss", 41, 0.25);

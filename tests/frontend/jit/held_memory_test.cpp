@@ -73,7 +73,7 @@ TEST(HeldMemoryTest, StaysForFunctionsThatExist) {
     const auto small = gradient_of_steps(100);
     small(w);
     const std::int64_t needed = buffers() - before;
-    // The memory of 150 steps would serve 100 steps, and that of 2000 would not.
+    // 100 steps can use the memory of 150 steps, but not the memory of 2000.
     for (const std::int64_t steps : {20, 100, 150, 2000}) {
       {
         const auto other = gradient_of_steps(steps);
@@ -224,7 +224,7 @@ TEST(HeldMemoryTest, IsOfTheThreadOfTheLastCall) {
         gradient(w);
         EXPECT_GT(buffers() - before, needed);
       }).join();
-      gradient_of_steps(20)(w);  // frees what the gradient left here
+      gradient_of_steps(20)(w);  // frees buffers that the gradient left here
       EXPECT_LT(buffers() - before, needed);
       gradient(w);
     }

@@ -74,7 +74,7 @@ TEST_P(ActivationsTest, LogAddExpHasItsDerivativesAtTiesAndInfinities) {
                   return grad([&](const Tensor& a) { return f(a, b); })(a);
                 })(a, b),
                 {0.5, 0, 0.5});
-  // The second derivative at a tie is that of the sigmoid, 1/4.
+  // The second derivative at a tie equals the sigmoid's, 1/4.
   expect_values(run(grad([&](const Tensor& a) {
                   return sum(grad([&](const Tensor& a) { return f(a, tensor({1.0}, f64)); })(a));
                 }))(tensor({1.0}, f64)),

@@ -24,8 +24,8 @@ class SecondDerivativesTest : public InEveryMode {
                  std::numeric_limits<double>::quiet_NaN());
   }
 
-  /// Expects that a gradient of a function of f's gradient is that of central differences, with
-  /// respect to each parameter of the layer. f: (layer, x) -> Tensor.
+  /// Expects that the gradient of a function of f's gradient agrees with central differences in
+  /// each parameter of the layer. f: (layer, x) -> Tensor.
   template <class Layer, class F>
   void expect_second_derivatives(const Layer& layer, const F& f) const {
     const Tensor x = noisy();

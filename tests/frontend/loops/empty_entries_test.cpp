@@ -58,7 +58,7 @@ TEST_P(EmptyEntriesTest, ADimOfOneLengthGivesZerosToo) {
         run([](const Tensor& x) { return gather(x, scalar(2), x.dim("time"), {.clip = true}); });
     expect_values(last(x), {length ? 1. : 0., length ? 1. : 0.});
   }
-  // So rows of a map are those of vmap.
+  // map therefore gives the rows of vmap.
   const Tensor x = ones({batch, time_of({0, 2})});
   const auto of_row = [](const Tensor& row) {
     return foldl(add, row, {.spatial_dim = row.dim("time")});
@@ -67,7 +67,7 @@ TEST_P(EmptyEntriesTest, ADimOfOneLengthGivesZerosToo) {
                 {0, 3});
 }
 
-/// The scans whose first state is made of the first slice.
+/// Returns the last state of a scan that makes its first state of the first slice.
 Tensor last_state(const Tensor& x, bool is_reverse) {
   return scan(Scan{.spatial_dim = x.dim("time"),
                    .initial = [](const Tensor& first) { return first * 3. + 1.; },

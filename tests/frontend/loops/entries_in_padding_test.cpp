@@ -15,8 +15,8 @@ const Dim batch("batch", 3);
 Dim words_of(const std::vector<int>& lengths) { return Dim("words", tensor(lengths, {batch})); }
 Tensor ones_along(const Dim& words) { return ones({batch, words}, f64); }
 
-/// Doubles a state of the sentences as long as one of their words runs, at most `trips` times. The
-/// condition is true in padding.
+/// Doubles a state of the sentences while a word of them runs, at most `trips` times. The condition
+/// is true in padding.
 Tensor doubled(const Tensor& state, const Dim& words, int trips, bool cond_before_body) {
   return scan(Scan{.spatial_dim = Dim("steps"),
                    .cond_dims = {batch, words},
@@ -100,8 +100,8 @@ TEST_P(EntriesInPaddingTest, FinishedWordsReadNoPadding) {
   expect_values(mask_padding(gradient), {0, 0, -3., -0.125, -1. / 32, 0});
 }
 
-// Cotangents of finished entries are added to the running entry whose values they read. An entry in
-// padding reads none.
+// Finished entries read the values of a running entry, and their cotangents are added to it. An
+// entry in padding reads none.
 TEST_P(EntriesInPaddingTest, CapturesTakeNoCotangentsFromPadding) {
   const auto loss = [](const Tensor& weights, const Tensor& x) {
     return sum(square(scan(Scan{.spatial_dim = x.dim("letters"),

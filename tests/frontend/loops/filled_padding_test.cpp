@@ -1,6 +1,6 @@
-// Reductions in the body of a scan whose entries end one by one, of tensors with another ragged
-// dim. A plan computes their operands outside of the loop, or saves them: masked ones have -inf or
-// 1 in their padding, which the reduction needs.
+// Reductions in a scan with entries that finish one by one, over tensors with another ragged dim. A
+// plan computes their operands outside of the loop, or saves them. The reduction needs the padding
+// of masked operands: -inf or 1.
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 
@@ -26,8 +26,8 @@ class FilledPaddingTest : public ::testing::TestWithParam<std::vector<int>> {
   };
   const std::vector<Axes> axes{Axes(batch), Axes(width), Axes{batch, width}};
 
-  /// Compares values, gradients and second gradients of plans with those of eager mode, and these
-  /// with differences.
+  /// Compares values, gradients and second gradients of plans with eager mode, and eager mode with
+  /// differences.
   template <class Body>
   void expect_planned(const Body& body) {
     const auto loss = [&](const Tensor& x) {

@@ -1,6 +1,6 @@
-// Tensors that lack a dim over which the lengths of another of their dims run: that axis counts as
-// full. In a loop whose entries have ended it is as long as the longest running entry, so ops on it
-// stay in the loop, and rows are not cut into blocks.
+// Tensors that lack a dim over which the lengths of another of their dims run: the other axis
+// counts as full. Once entries of a loop have finished, it is as long as the longest running entry.
+// Ops on it therefore stay in the loop, and rows are not cut into blocks.
 #include "reel/tests/modes.h"
 
 namespace reel {

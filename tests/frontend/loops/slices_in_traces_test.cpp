@@ -86,9 +86,9 @@ TEST_P(SlicesInTracesTest, InBodiesWhoseEntriesFinish) {
 }
 
 /// The entries are words, and their Dim has lengths itself. Finished entries see that Dim
-/// unchanged, so its lengths are not those of a running entry either. The body mixes entries: the
-/// first sentence reads the second, whose words sum to 24, then to 20 as [7] has finished and is a
-/// copy of [1 2], then to 30 for two copies of [4 5 6].
+/// unchanged, without the lengths of a running entry. The body mixes entries: the first sentence
+/// reads the second. Its words sum to 24, then to 20, as [7] has finished and is a copy of [1 2],
+/// then to 30 for two copies of [4 5 6].
 TEST_P(SlicesInTracesTest, SentencesMoveInABodyWhoseWordsFinish) {
   const auto f = [&](const Tensor& x) {
     return foldl(
@@ -142,7 +142,7 @@ TEST(SlicesInJitTest, AnArgumentOfAnotherDimIsRefused) {
   EXPECT_THROW(g(gather(full({batch, words, other}, 2., f64), scalar(1), words)), ShapeError);
 }
 
-/// Such a trace is not bound to a Dim that it does not use so.
+/// A trace is not bound to the Dim of a captured slice that none of its ops meets.
 TEST(SlicesInJitTest, AnArgumentIsNotBoundToACapturedSliceThatItDoesNotMeet) {
   const Dim batch("batch", 2), words("words", 2);
   const auto letters_of = [&] { return Dim("letters", tensor({{1, 2}, {2, 3}}, {batch, words})); };

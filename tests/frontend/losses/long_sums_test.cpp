@@ -110,7 +110,7 @@ constexpr double kLarge = 1 << 24;
 constexpr int kReads = 320;
 void expect_ones_count(const Tensor& got) { expect_values(got, {kLarge + kReads}, 40 / kLarge); }
 
-/// Reads w many times, once with a large factor: what reads it last gives the first cotangent.
+/// Reads w many times, once with a large factor. The last reader gives the first cotangent.
 Tensor read_often(const Tensor& w) {
   Tensor result = w * 1.0;
   for (int i = 1; i < kReads; ++i) result = result + w * 1.0;

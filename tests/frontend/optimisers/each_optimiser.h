@@ -1,5 +1,5 @@
-// tests/frontend/optimisers/each_optimiser.h — for_each_optimiser, for tests of what all of them
-// do.
+// tests/frontend/optimisers/each_optimiser.h — for_each_optimiser, for tests that hold for all
+// optimisers.
 #pragma once
 
 #include "reel/reel.h"

@@ -70,7 +70,7 @@ TEST_F(FrozenGradientsTest, AreNotComputedByATracedStep) {
     EXPECT_GE(gradient_loops(all), 1) << all;
     EXPECT_EQ(occurrences("residuals: ", frozen), 0) << frozen;
     EXPECT_EQ(gradient_loops(frozen), 0) << frozen;
-    // Of a part of the cell, only this part's gradient is missing.
+    // If a part of the cell is frozen, only its gradient is missing.
     const std::string part =
         report_of({{.contains = [](const std::string& path,
                                    const Tensor&) { return path == "encoder.recurrent_weight"; },

@@ -311,8 +311,8 @@ struct History {
   Dim hist;
   Tensor last;
 };
-/// A pullback called in a body: of a loop whose state grows, slices over hist + 1 and over hist
-/// stand beside each other in its gradient.
+/// A pullback of a loop with a growing state, called in a body. Its gradient has slices over
+/// hist + 1 beside slices over hist.
 Function pullback_of_a_history(const LoopPolicy& outer, const LoopPolicy& inner) {
   return [=](const Tensor& x) -> Tensor {
     const Dim& batch = x.dims()[0];

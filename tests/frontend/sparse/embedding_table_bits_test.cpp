@@ -28,7 +28,8 @@ TEST_P(EmbeddingTableBitsTest, RowsHaveTheBitsOfEagerMode) {
   expect_same_bits(here.words.to_dense(), eager.words.to_dense());
 }
 
-/// Rows are added to what other reads gave in the end. A body added its rows in each iteration.
+/// Gradients of rows are added behind the gradients of other reads. A body once added them in each
+/// iteration.
 TEST_P(EmbeddingTableBitsTest, ATableReadWholeAndByRowsHasTheBitsOfEagerMode) {
   if (!is_exact()) return;
   const Model at{EmbeddingTable(random_normal({6, 3})), random_normal({3})};

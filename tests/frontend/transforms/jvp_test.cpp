@@ -87,7 +87,7 @@ struct Params {
 };
 
 /// The state of the while loop has as many elements as the scan had iterations, and never changes.
-/// A pass then dropped the loop's result, whose size other ops mention.
+/// A pass then dropped the loop's result, although other ops mention its size.
 TEST_P(JvpTest, UnchangedStateOfUnknownSizeHasTangentsOfTangents) {
   const auto f = [](const In& x) {
     const auto step = [&](const Tensor& at) { return sin(at) * x[0]; };

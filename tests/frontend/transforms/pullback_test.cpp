@@ -170,9 +170,9 @@ class PullbackTest : public InEveryMode {
     for (std::size_t i = 0; i < expected.size(); ++i)
       expect_all_close(actual[i], expected[i], 1e-11);
   }
-  /// Most of the time goes into passes over graphs of second gradients. Each place has its second
-  /// gradient taken inside of what is jitted in every other mode, and around it in the rest; a
-  /// number of iterations in flight changes no graph, and is held inside alone.
+  /// Most of the time goes into passes over graphs of second gradients. At each place, every other
+  /// mode takes the second gradient inside of the jitted function, and the rest around it. A number
+  /// of iterations in flight changes no graph, and is tested inside alone.
   bool is_inside(std::size_t place) const {
     const auto mode = static_cast<std::size_t>(GetParam());
     return (place + mode) % 2 == 0;

@@ -30,7 +30,7 @@ inline const Derivative kDerivatives[] = {
 
 class RowsAlone : public InEveryMode {
  protected:
-  /// Expects the derivatives of f for all rows of x, along plain axes, to be those of each row.
+  /// Expects that derivatives of f for all rows of x, along plain axes, equal each row's own.
   void expect_as_alone(const Function& f, const Tensor& x) {
     for (const Derivative& derivative : kDerivatives) {
       const Function of_row = derivative(f);

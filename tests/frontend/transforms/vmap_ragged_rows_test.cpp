@@ -120,8 +120,8 @@ TEST_P(VmapRaggedRowsTest, EntriesThatABodyCouplesAreThoseOfOneRow) {
     expect_as_map(f, random_normal({rows_, batch, time}, f64), rows_);
 }
 
-// Its loops keep lists of values that have the words' dim; the second gradient adds a sum of such a
-// loop to a value from outside.
+// The loops keep lists of values that have the words' dim; the second gradient adds a sum of a loop
+// to a value from outside.
 TEST_P(VmapRaggedRowsTest, ElementsOfListsHaveTheDimsOfTensorsOutside) {
   const Dim batch("batch", 2), time("time", tensor({1, 2}, {batch}));
   const Function f = [&](const Tensor& x) -> Tensor {
@@ -273,9 +273,8 @@ TEST_P(VmapRaggedRowsTest, AsManyRowsAsWords) {
   }
 }
 
-// The rows run in a loop, since one of them makes a value of a Dim outside of its arguments. Its
-// gradient recomputes a Jacobian along a slice of that Dim and a copy of it, which are equally
-// long.
+// The rows run in a loop, since a row makes a value of a Dim outside of its arguments. The gradient
+// recomputes a Jacobian along a slice of this Dim and a copy of the slice; both are equally long.
 TEST_P(VmapRaggedRowsTest, AJacobianAlongASliceThatIsRecomputed) {
   const Dim batch("batch", 2), time("time", tensor({{1, 2}, {2, 0}, {1, 3}}, {rows_, batch}));
   const Function f = [&](const Tensor& x) -> Tensor {

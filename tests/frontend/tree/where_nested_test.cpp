@@ -177,7 +177,7 @@ TEST_P(WhereNestedTest, SelectsGradientsThatAreRowsOfATable) {
       "dims");
 }
 
-/// One side is NaN, or the derivative of what it was computed from.
+/// One side is NaN, or the derivative of its operand is.
 Tensor with_nan(const Tensor& mask, const Tensor& x) {
   const auto [a, b] =
       where_nested(mask, std::pair{sqrt(x), x * 2.0}, std::pair{x * x, 1.0 / (x + 4.0) + x * 3.0});

@@ -2,7 +2,7 @@
 // no result, and no gradient of the other arguments.
 // Domain: programs with an argument, or a captured tensor, whose dims do not come with arguments;
 // or with a dim that does. A gradient needs one more real argument. Tolerance: rounding: a trace
-// computes with the values of what it captures.
+// computes with the values of its captures.
 #include "reel/tests/fuzz/relations/trial.h"
 
 namespace reel::fuzz {

@@ -1,4 +1,4 @@
-// Relation: a loop equals two loops, the second of which begins with the state of the first.
+// Relation: a loop equals two loops; the second one begins with the last state of the first.
 // Domain: programs with a scan along a dim, without condition, bound, truncate and slices of other
 // dims; or with a while_loop. They draw no random numbers: these depend on the loops before.
 // Entries of a reverse scan share no state, and their body does not couple them. The state may hold

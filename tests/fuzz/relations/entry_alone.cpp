@@ -1,4 +1,4 @@
-// Relation: an entry alone gives what it gives in a batch, and in a part of the batch.
+// Relation: an entry has the same results alone, in a batch, and in a part of the batch.
 // Domain: functions of one row that are applied to a batch as they are (riding.h). Bodies that
 // couple rows, random numbers and carries that rows share are no functions of one row.
 // Orders: as for vmap and map; derivatives are taken of all rows at once.

@@ -20,7 +20,7 @@ Order draw_order(const Program& program, Random& random);
 /// True if arguments are followed by as many directions.
 bool takes_directions(Order order);
 
-/// Returns f, or a derivative of f. Gradients are those of the sum of the first result, so a
+/// Returns f, or a derivative of f. A gradient is taken of the sum of the first result, so that a
 /// derivative of all rows at once equals the derivatives of each row.
 Function of_order(Order order, const Function& f);
 

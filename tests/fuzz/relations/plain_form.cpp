@@ -82,7 +82,7 @@ std::vector<int> sorted(std::vector<int> dims) {
   return dims;
 }
 
-/// Returns x, whose axes are these dims, with the axes in order.
+/// Returns x with its axes in order. dims: of its axes.
 Tensor in_order(const Tensor& x, const std::vector<int>& dims) {
   if (std::is_sorted(dims.begin(), dims.end())) return x;
   std::vector<Axis> order;
@@ -90,7 +90,7 @@ Tensor in_order(const Tensor& x, const std::vector<int>& dims) {
   return transpose(x, Axes(order));
 }
 
-/// Returns x, whose axes are in order, with axes of size 1 for the dims that it lacks.
+/// Returns x with axes of size 1 for the dims that it lacks. Requires axes in order.
 Tensor aligned(const Tensor& x, const std::vector<int>& own, const std::vector<int>& all) {
   if (own.size() == all.size()) return x;
   Dims dims;
@@ -105,8 +105,8 @@ Dims plain_dims(const Program& program, const std::vector<int>& dims) {
   return result;
 }
 
-/// A product by NumPy's rules: common dims in front, then those of one operand, then the summed
-/// one.
+/// A product by NumPy's rules: common dims in front, then dims of one operand, then the summed
+/// dim.
 Tensor product(const Instruction& in, Machine& machine) {
   const Program& program = machine.program();
   const int inner = in.dims.at(0);

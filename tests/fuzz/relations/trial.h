@@ -11,7 +11,7 @@
 
 namespace reel::fuzz {
 
-/// The reference of a comparison: what its result depends on.
+/// The expected result of a comparison: how it moves with its arguments, and if it is finite.
 struct Reference {
   /// Returns the expected results at arguments that have moved by a few roundings. A result that
   /// moves as far as it differs is a matter of rounding: a tie, or a sum that cancels.

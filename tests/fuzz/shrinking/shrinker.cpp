@@ -34,7 +34,7 @@ struct Place {
   Instruction& instruction() const { return block->body[position]; }
 };
 
-/// Searches a block and its inner blocks. found: has what is visible before the block.
+/// Searches a block and its inner blocks. found: has the values that are visible before the block.
 bool find_place(Block& block, int& place, Place& found) {
   found.block = &block;
   found.visible.insert(found.visible.end(), block.params.begin(), block.params.end());

@@ -111,7 +111,7 @@ void add_step(std::vector<SavedCase>& cases, const std::string& name, const Tran
       {.arguments = {"training", "text", "next"}, .results = {"loss", "norm", "training"}}));
 }
 
-/// The bias of the keys has no gradient but rounding errors, which a small epsilon would enlarge.
+/// The gradient of the keys' bias consists of rounding errors. A small epsilon would enlarge them.
 constexpr double kEpsilon = 0.01;
 
 void add_transformer(std::vector<SavedCase>& cases) {

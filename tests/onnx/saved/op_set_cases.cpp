@@ -1,10 +1,11 @@
-// Functions whose nodes have other forms in newer op sets, as models of each.
+// Functions with nodes that have other forms in newer op sets, as models of each op set.
 #include "reel/tests/onnx/saved/saved_case.h"
 
 namespace reel {
 namespace {
 
-/// Ops whose nodes take attributes as inputs in newer op sets, and ops with sizes that a run knows.
+/// Ops that take attributes as inputs of their nodes in newer op sets, and ops with sizes that a
+/// run knows.
 std::vector<Tensor> ops_of(const Tensor& x, const Tensor& w) {
   const Complex spectrum = rfft(x, 1);
   return {prod(x, {0}),

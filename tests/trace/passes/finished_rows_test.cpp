@@ -309,8 +309,8 @@ TEST_F(FinishedRowsTest, OtherLengthsInTheSamePlan) {
   }
 }
 
-// Blocks keep their plans if nothing but lengths changes; other extents, other numbers of rows and
-// dims in other roles need other plans.
+// Blocks keep their plans if only lengths change. Other extents, other numbers of rows and dims in
+// other roles need other plans.
 TEST_F(FinishedRowsTest, OtherKeysInTheSamePlan) {
   const auto loss = [&](const Parameters& p, const Tensor& keys) {
     const Dim source = keys.dims()[1];

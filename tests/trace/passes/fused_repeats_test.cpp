@@ -64,7 +64,7 @@ TEST_F(FusedRepeatsTest, LeavesOtherExpandsAlone) {
   expect_same(adds_ones, random_normal({3}));
 }
 
-// What is made in the same op and repeated along a last axis is one number per row.
+// A value that the same op makes and repeats along a last axis is one number per row.
 TEST_F(FusedRepeatsTest, ExpandsOfSumsOverRows) {
   const Dim batch("batch", 6), hidden("hidden", 40);
   const auto f = [&](Tensor x) {

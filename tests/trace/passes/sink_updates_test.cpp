@@ -1,4 +1,4 @@
-// Updates of arguments behind what reads these: graphs before and after the pass.
+// Updates of arguments go behind readers of the arguments: graphs before and after the pass.
 #include "reel/trace/passes/residuals/sink_updates.h"
 
 #include <gtest/gtest.h>

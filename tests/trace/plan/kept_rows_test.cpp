@@ -138,7 +138,7 @@ TEST_F(KeptRowsTest, RowsKeepTheirPlacesIfFinishedOnesReadTheFirstThatRuns) {
     return std::pair{ys, last.second};
   };
   expect_kept(with([&](const Parameters& p) { return sums(p.h, p.x); }), p);
-  // Cotangents of such copies belong to the row that was copied.
+  // Cotangents of copies belong to the row that was copied.
   expect_kept(with([&](const Parameters& p) {
                 return mask_padding(
                     grad([&](const Tensor& x) { return sum(sums(p.h, x).first * scale); })(p.x));

@@ -12,7 +12,7 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// A block of these sizes. plan() counts what is planned, and fails for `refused` rows.
+/// A block of these sizes. plan() counts planned sizes, and fails for `refused` rows.
 class ShrinkingSizesTest : public ::testing::Test {
  protected:
   void plan(const Sizes& sizes) {

@@ -1,5 +1,5 @@
-// tests/trace/plan/sorted_rows.h — SortedRowsTest, the fixture of tests of ragged batches whose
-// rows a plan may sort.
+// tests/trace/plan/sorted_rows.h — SortedRowsTest, the fixture of tests of plans that may sort the
+// rows of a ragged batch.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ class SortedRowsTest : public ::testing::Test {
       return std::tuple{value, mask_padding(slope.x), slope.w, slope.h, mask_padding(ys), last};
     };
   }
-  /// Returns a function that computes a gradient, whose loops may sort rows, and `of`.
+  /// Returns a function that computes `of` and a gradient with loops that may sort rows.
   template <class F>
   auto with(F of) const {
     return [this, of](const Parameters& p) {
