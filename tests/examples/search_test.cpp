@@ -234,7 +234,7 @@ TEST_P(SearchTest, NaNOfOneEntryStaysThere) {
   EXPECT_TRUE(std::isnan(scores[3]));
 }
 
-TEST_P(SearchTest, WithoutABatchOrWithoutEntries) {
+TEST_P(SearchTest, ASearchRunsWithoutABatchOrWithoutEntries) {
   Trigrams model(8);
   const BeamSearch options{Dim("beam", 27), kEnd, 1};
   const auto search = run([&](const Tensor& table, const Tensor& limits) {
@@ -263,7 +263,7 @@ TEST_P(SearchTest, OneTraceServesAllLimits) {
 }
 
 /// A recurrent model: the scores of hypotheses equal the scores of their texts, read at once.
-TEST_P(SearchTest, WithTheStateOfANetwork) {
+TEST_P(SearchTest, ScoresAreThoseOfTheTextsReadAtOnce) {
   manual_seed(3);
   const auto random = CharModel<LstmCell>::random(kLabels, 5, 2);
   const auto model = tree_map([](const Tensor& w) { return w * 3.; }, random);

@@ -289,7 +289,7 @@ TEST_P(CouplingBodies, AScanAlongACapturedDimOverTheDimOfAnArgument) {
 }
 
 // Another dim of the outside with a length per entry must not let padding show.
-TEST_P(CouplingBodies, BesideAnotherDimWithLengthsOverTheBatch) {
+TEST_P(CouplingBodies, PaddingOfAnotherDimOfTheBatchDoesNotShow) {
   const Dim batch("batch", 2), time("time", tensor({2, 1}, {batch})),
       inner("inner", tensor({2, 1}, {batch}));
   const Tensor x =

@@ -25,7 +25,7 @@ class ReturnnEntries : public EntriesAlone {
 };
 REEL_IN_EVERY_MODE(ReturnnEntries);
 
-TEST_P(ReturnnEntries, InBothDirections) {
+TEST_P(ReturnnEntries, ScansInBothDirectionsTreatEntriesAlone) {
   for (const bool reverse : {false, true})
     expect_entries_alone(
         [reverse](const In& in) {

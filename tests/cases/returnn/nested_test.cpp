@@ -111,7 +111,7 @@ TEST_P(ReturnnNested, WhereMakesADimOfOneSizeRaggedWhereBothSidesDiffer) {
   expect_values(mask_padding(labels), {1, 0, 20, 20});
 }
 
-TEST_P(ReturnnNested, WhereOfPlainTensors) {
+TEST_P(ReturnnNested, WhereTakesPlainTensors) {
   const auto f = run([](const Tensor& mask, const Search& a, const Search& b) {
     return where_nested(mask, a, b);
   });

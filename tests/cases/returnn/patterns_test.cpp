@@ -116,7 +116,7 @@ TEST_P(ReturnnPatterns, P7_AFinalStateThatGoesOn) {
   }
 }
 
-TEST_P(ReturnnPatterns, P8_AlongAnExtendedDim) {
+TEST_P(ReturnnPatterns, P8_AScanRunsAlongAnExtendedDim) {
   const auto loss = [&](const Tensor& x) {
     const Dim longer = x.dim("time") + 1;
     const auto [ys, last, dim] = scan(Scan{

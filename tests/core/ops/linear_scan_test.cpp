@@ -251,7 +251,7 @@ Tensor loss_of_loop(const std::pair<Tensor, Tensor>& operands, const Checkpoint&
                         .ys));
 }
 
-TEST_P(LinearScanTest, InBodiesOfLoopsAndUnderPolicies) {
+TEST_P(LinearScanTest, LoopsUnderPoliciesHaveTheGradientOfAScan) {
   const Dim batch("batch", 3), time("time", tensor({3, 1, 2}, {batch})), width("width", 9);
   manual_seed(8);
   const std::pair operands{cast(random_uniform({batch, width}, -1, 1), f64),

@@ -256,7 +256,7 @@ TEST(BatchesTest, WithoutThreadsTheCallerMakesThem) {
   EXPECT_EQ(all_of(5, {.rows = 2, .shuffle = 1}), all_of(5, {.rows = 2, .shuffle = 1, .ahead = 0}));
 }
 
-TEST(BatchesTest, AtMostSoManyAreMadeAhead) {
+TEST(BatchesTest, OptionAheadBoundsTheBatchesThatAreMade) {
   std::atomic<int> made = 0;
   Batches batches(100,
                   [&](const Numbers& rows) {

@@ -17,7 +17,7 @@ class LinesTest : public InOwnFolder {
   }
 };
 
-TEST_F(LinesTest, WithAllEnds) {
+TEST_F(LinesTest, LinesMayEndInEveryWay) {
   EXPECT_EQ(of("a\nbc\n"), (Texts{"a", "bc"}));
   EXPECT_EQ(of("a\r\nbc"), (Texts{"a", "bc"}));
   EXPECT_EQ(of("\n\na"), (Texts{"", "", "a"}));

@@ -82,7 +82,7 @@ TEST(RaggedTest, PaddingIsNoElement) {
   EXPECT_EQ(rows_of(transpose(x, {batch, time}) * 2), (Rows<float>{{2}, {4, 6, 8}}));
 }
 
-TEST_P(RaggedTest, InTracesAndGradients) {
+TEST_P(RaggedTest, OneTraceAndItsGradientServeAllRows) {
   const auto f = [](const Tensor& x) { return sum(square(x), x.dim("time")); };
   const auto step = run(f);
   const Dims dims{Dim("batch"), Dim("time")};

@@ -44,7 +44,7 @@ TEST_P(AssertThatTest, ErrorNamesLoopAndIteration) {
             "assert_that: i is small\nvalue 0: i32[] 3\nin iteration 3 of while_loop \"count\"");
 }
 
-TEST_P(AssertThatTest, UnderAGradientOfALoop) {
+TEST_P(AssertThatTest, AGradientOfALoopChecksEveryIteration) {
   const auto f = [](const Tensor& x) {
     return sum(scan(Scan{.initial = scalar(1.0),
                          .xs = x,

@@ -129,7 +129,7 @@ TEST_P(DetectNanTest, AGradientInALoop) {
       << message;
 }
 
-TEST_P(DetectNanTest, UnderAPolicy) {
+TEST_P(DetectNanTest, APolicyLeavesTheErrorAsItIs) {
   for (const LoopPolicy& policy : {LoopPolicy{}, LoopPolicy{.checkpoint = Checkpoint::every(2)}}) {
     const auto f = [&](const Tensor& x) {
       return sum(scan(Scan{.initial = scalar(0.0),

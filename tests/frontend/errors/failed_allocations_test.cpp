@@ -145,24 +145,26 @@ INSTANTIATE_TEST_SUITE_P(All, FailedAllocationsTest, testing::ValuesIn(kFunction
 TEST_P(FailedAllocationsTest, EagerCallsSurviveOneFailedAllocation) {
   expect_no_harm_in(RunMode::eager, 1, false);
 }
-TEST_P(FailedAllocationsTest, EagerlyWithoutAnyMemoryFromThenOn) {
+TEST_P(FailedAllocationsTest, EagerCallsSurviveTheEndOfMemory) {
   expect_no_harm_in(RunMode::eager, 1, false, Fails::for_good);
 }
-TEST_P(FailedAllocationsTest, InTheFirstCallOfAPlan) { expect_no_harm_in(RunMode::plan, 1, false); }
-TEST_P(FailedAllocationsTest, InACallOfAPlan) {
+TEST_P(FailedAllocationsTest, TheFirstCallOfAPlanSurvivesOneFailedAllocation) {
+  expect_no_harm_in(RunMode::plan, 1, false);
+}
+TEST_P(FailedAllocationsTest, CallsOfAPlanSurviveOneFailedAllocation) {
   for (const int threads : {1, 2}) expect_no_harm_in(RunMode::plan, threads, true);
 }
-TEST_P(FailedAllocationsTest, InCallsWithoutAnyMemoryFromThenOn) {
+TEST_P(FailedAllocationsTest, TracedCallsSurviveTheEndOfMemory) {
   for (const RunMode mode : {RunMode::plan, RunMode::interpreter, RunMode::dataflow10})
     expect_no_harm_in(mode, 1, true, Fails::for_good);
 }
-TEST_P(FailedAllocationsTest, InACallOfTheInterpreter) {
+TEST_P(FailedAllocationsTest, TheInterpreterSurvivesOneFailedAllocation) {
   expect_no_harm_in(RunMode::interpreter, 1, true);
 }
-TEST_P(FailedAllocationsTest, InACallOfTheDataflowExecutor) {
+TEST_P(FailedAllocationsTest, TheDataflowExecutorSurvivesOneFailedAllocation) {
   expect_no_harm_in(RunMode::dataflow10, 1, true);
 }
-TEST_P(FailedAllocationsTest, InACallOfTheDataflowExecutorOnManyThreads) {
+TEST_P(FailedAllocationsTest, TheDataflowExecutorOnManyThreadsSurvivesOneFailedAllocation) {
   const OnManyThreads many;
   expect_no_harm_in(RunMode::dataflow_threads, 3, true);
 }

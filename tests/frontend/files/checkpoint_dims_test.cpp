@@ -101,7 +101,7 @@ TEST_P(CheckpointDimsTest, ComputedFromOthersAndOfSeveralTensors) {
                           !is_eager());
 }
 
-TEST_P(CheckpointDimsTest, InLoopsInside) {
+TEST_P(CheckpointDimsTest, LoopsInsideMayMakeDims) {
   const auto make = [](const Checkpoint& policy) {
     const auto inner = [policy](const Tensor& k, const Tensor& h, const Tensor& w) {
       const auto step = [&](const Tensor& j, const Tensor& s) {

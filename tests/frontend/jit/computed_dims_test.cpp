@@ -100,7 +100,7 @@ TEST_P(ComputedDimsTest, CapturedTensorsOfTheOperandMeetArgumentsOfTheExpression
   expect_values(beside(counts(label + 1), counts(label)), {9, 4});
 }
 
-TEST_P(ComputedDimsTest, InBodiesBranchesRowsAndRecomputedFunctions) {
+TEST_P(ComputedDimsTest, BodiesBranchesRowsAndRecomputedFunctionsComputeDims) {
   const Tensor x = counts(label + 1);
   expect_as_eager(
       [](const Tensor& x) {
@@ -157,7 +157,7 @@ TEST_P(ComputedDimsTest, GradientsComputeDimsAsEagerModeDoes) {
                   x);
 }
 
-TEST_P(ComputedDimsTest, BesideDimsThatGrow) {
+TEST_P(ComputedDimsTest, ComputedDimsMayStandBesideDimsThatGrow) {
   struct Grown {
     Tensor x;
     Dim dim;

@@ -112,7 +112,7 @@ TEST(MemoryTest, APlansMemoryIsCountedOnceAndHeldForTheNext) {
 
 class PolicyMemoryTest : public InEveryMode {};
 
-TEST_P(PolicyMemoryTest, ACheckpointEverySoManySteps) {
+TEST_P(PolicyMemoryTest, CheckpointsAtIntervalsBoundTheMemory) {
   const std::int64_t every = 256, steps = 8 * every;  // several chunks of a plan
   const Rnn loss{Checkpoint::every(every)};
   const Tensor x = steps_of(steps), w = weights();

@@ -182,7 +182,7 @@ TEST(PictureTest, ALoopOfABoundSaysHowLongItIs) {
   EXPECT_EQ(boxes, 1);
 }
 
-TEST(PictureTest, ALoopInChunksSaysItsStepsAndNotSoManyChunks) {
+TEST(PictureTest, ALoopInChunksShowsItsStepsInsteadOfItsChunks) {
   const Tensor x = ones({200, 2, 4}), w = full({4, 4}, 0.1);
   const auto f =
       jit(grad([&](const Tensor& w) {

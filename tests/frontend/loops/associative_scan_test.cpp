@@ -138,7 +138,7 @@ TEST_P(AssociativeScanTest, AnotherCallHasAnotherNumberOfElements) {
   }
 }
 
-TEST_P(AssociativeScanTest, InTheBodyOfALoopAndUnderPolicies) {
+TEST_P(AssociativeScanTest, PoliciesLeaveGradientsInABodyAsTheyAre) {
   const Dim batch("batch", 2), time("time", tensor({3, 2}, {batch})), width("width", 5);
   manual_seed(2);
   const Tensor x = mask_padding(cast(random_normal({batch, time, width}), f64));

@@ -58,7 +58,7 @@ TEST_P(PrintedEntriesTest, FinishedEntriesPrintAsPadding) {
   expect_lines([&] { run([&](const Tensor& x) { return sums(x); })(sums.x); }, kSums);
 }
 
-TEST_P(PrintedEntriesTest, UnderAGradientAndAPolicy) {
+TEST_P(PrintedEntriesTest, GradientsAndPoliciesPrintEachLineOnce) {
   const Sums sums;
   for (const LoopPolicy& policy : {LoopPolicy{}, LoopPolicy{.checkpoint = Checkpoint::every(2)}}) {
     const auto loss = [&](const Tensor& x) { return sum(square(sums(x, policy))); };
@@ -89,7 +89,7 @@ TEST_P(PrintedEntriesTest, EntriesFinishedByAConditionPrintAsPadding) {
 }
 
 /// Letters beyond a word's end and words beyond a sentence's end print nothing.
-TEST_P(PrintedEntriesTest, InALoopInALoop) {
+TEST_P(PrintedEntriesTest, PaddingOfWordsAndLettersPrintsNothing) {
   const Dim batch("batch", 2), words("words", tensor({2, 1}, {batch})),
       letters("letters", tensor({{1, 2}, {2, 0}}, {batch, words}));
   const Tensor x = tensor({{{1., 0.}, {2., 3.}}, {{4., 5.}, {0., 0.}}}, {batch, words, letters});

@@ -134,11 +134,11 @@ TEST_P(RaggedCapturesTest, EntriesMayComeShortestFirst) {
 TEST_P(RaggedCapturesTest, EntriesMayComeLongestFirst) {
   for (const Step& step : kSteps) expect_as_alone(step, {{5, 3, 2, 1}, {1, 4, 3, 2}});
 }
-TEST_P(RaggedCapturesTest, InAnyOrderWithEntriesThatNeverRun) {
+TEST_P(RaggedCapturesTest, EntriesMayComeInAnyOrderOrNeverRun) {
   for (const Step& step : kSteps)
     expect_as_alone(step, {{0, 3, 1, 0, 4, 2, 3, 0}, {2, 1, 4, 3, 2, 3, 1, 1}});
 }
-TEST_P(RaggedCapturesTest, WithEntriesBehindTheSource) {
+TEST_P(RaggedCapturesTest, EntriesMayStandBehindTheSource) {
   for (const Step& step : kSteps) expect_as_alone(step, {{2, 0, 4, 1}, {4, 3, 1, 2}}, false);
 }
 TEST_P(RaggedCapturesTest, PoliciesLeaveEntriesAsTheyAreAlone) {

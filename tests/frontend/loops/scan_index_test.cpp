@@ -28,7 +28,7 @@ TEST_P(ScanIndexTest, IsThePositionOfX) {
   expect_gradient_of(loss, x, run(grad(loss))(x));
 }
 
-TEST_P(ScanIndexTest, AlsoInReverseWithinEachEntry) {
+TEST_P(ScanIndexTest, ReverseScansCountWithinEachEntry) {
   const auto f = [&](const Tensor& x, bool reverse) {
     const auto [ys, state, dim] =
         scan(Scan{.spatial_dim = time,
@@ -54,7 +54,7 @@ TEST_P(ScanIndexTest, AlsoInReverseWithinEachEntry) {
   expect_values(mask_padding(positions), {0, 1, 0, 0, 0, 0, 0, 1, 2});
 }
 
-TEST_P(ScanIndexTest, WithCondAndWithoutXs) {
+TEST_P(ScanIndexTest, ScansWithCondOrWithoutXsCountToo) {
   const auto with_xs = run([&](const Tensor& x) {
     const auto [ys, state, dim] =
         scan(Scan{.spatial_dim = time,

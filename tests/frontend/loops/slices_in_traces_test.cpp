@@ -69,7 +69,7 @@ TEST_P(SlicesInTracesTest, ACapturedSliceIsTheStateOfALoopThatCapturesTheWholeDi
   }
 }
 
-TEST_P(SlicesInTracesTest, InBodiesWhoseEntriesFinish) {
+TEST_P(SlicesInTracesTest, BodiesReadSlicesOnceEntriesHaveFinished) {
   const auto f = [&](const Tensor& x) {
     const Tensor outside = word(x), numbers = places();
     const Dim time("time", tensor({2, 1}, {batch}));

@@ -16,7 +16,7 @@ TEST_P(LogSumExpTest, TheGradientAddsUpToOne) {
   expect_values(f(tensor({1e7, 1e7 + 1})), {1 / (1 + M_E), M_E / (1 + M_E)});
 }
 
-TEST_P(LogSumExpTest, OverSeveralAxesAndRaggedOnes) {
+TEST_P(LogSumExpTest, SeveralAxesAndRaggedOnesAreReduced) {
   const auto far = run(grad([](const Tensor& x) { return sum(logsumexp(x, {0, 2})); }));
   expect_values(sum(far(full({5, 2, 7}, -4e6)), {0, 2}), {1, 1}, 1e-6);
   const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));

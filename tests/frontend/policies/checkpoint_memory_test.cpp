@@ -43,7 +43,7 @@ class CheckpointMemoryTest : public ::testing::TestWithParam<RunMode> {
 INSTANTIATE_TEST_SUITE_P(StepByStep, CheckpointMemoryTest,
                          ::testing::Values(RunMode::eager, RunMode::interpreter), name_of_mode);
 
-TEST_P(CheckpointMemoryTest, EverySoManySteps) {
+TEST_P(CheckpointMemoryTest, CheckpointsAtIntervalsTakeThePredictedMemory) {
   for (const int steps : {1, 7, 64, 200})
     for (const int every : {1, 5, 16, 64, 1000}) {
       SCOPED_TRACE(str(steps, " steps, every ", every));
@@ -97,7 +97,7 @@ TEST_P(CheckpointMemoryTest, ABudgetBesideAFileBoundsTheCheckpoints) {
   }
 }
 
-TEST_P(CheckpointMemoryTest, EverySoManyStepsBesideAFile) {
+TEST_P(CheckpointMemoryTest, CheckpointsAtIntervalsBesideAFileTakeThePredictedMemory) {
   for (const int steps : {7, 600, 1500, 6000})
     for (const int every : {1, 4}) {
       SCOPED_TRACE(str(steps, " steps, every ", every));

@@ -155,7 +155,7 @@ TEST_P(CheckpointStepsTest, UnknownLengthRunsTheBodyAsOftenAsPredicted) {
     }
 }
 
-TEST_P(CheckpointStepsTest, EverySoManySteps) {
+TEST_P(CheckpointStepsTest, CheckpointsAtIntervalsRunEachIterationTwice) {
   for (const int steps : lengths())
     for (const std::int64_t every : {0, 1, 4, 50, 1000}) {
       const auto f = [&](const Tensor& w) {

@@ -27,7 +27,7 @@ TEST_P(SparseTensorTest, ToDenseAddsValuesOfEqualIndices) {
   EXPECT_EQ(f(three()).shape(), (std::vector<std::int64_t>{3, 4}));
 }
 
-TEST_P(SparseTensorTest, ToDenseOfNothingAndOfAScalar) {
+TEST_P(SparseTensorTest, ToDenseTakesNoIndicesAndScalars) {
   const auto f = run([](const SparseTensor& s) { return to_dense(s); });
   expect_values(f(SparseTensor{zeros({0, 2}, i64), zeros({0}), tensor({2, 2})}), {0, 0, 0, 0});
   expect_values(f(SparseTensor{zeros({2, 0}, i64), tensor({3., 4.}), zeros({0}, i64)}), {7});

@@ -133,7 +133,7 @@ TEST(CheckpointedRuleTest, ACheckpointWithARuleAloneIsTaken) {
             "Checkpoint().where(rule), or leave the policy out to save only the arguments");
 }
 
-TEST_P(CheckpointedTest, InABodyAndInABranch) {
+TEST_P(CheckpointedTest, CheckpointedFunctionsInBodiesAndBranchesHaveThePlainGradient) {
   manual_seed(6);
   const Tensor w = random_normal({3, 3}, f64) * 0.5, x = random_normal({5, 2, 3}, f64);
   const auto f = [&](bool is_checkpointed) {

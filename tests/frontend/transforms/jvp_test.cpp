@@ -258,7 +258,7 @@ TEST_P(JvpTest, PrintsOnceAndInOrder) {
           is_dataflow() ? "" : "last: f32[] 16.0\n"));
 }
 
-TEST_P(JvpTest, InsideABody) {
+TEST_P(JvpTest, ABodyMayTakeTangents) {
   // Newton's method: x - f(x) / f'(x).
   const auto root = run([](const Tensor& x) {
     return fori_loop(

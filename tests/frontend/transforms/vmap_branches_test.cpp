@@ -356,7 +356,7 @@ TEST_P(VmapBranchesTest, RowsThatDoNotTakeABranchCauseNoNan) {
                   .item<bool>());
 }
 
-TEST_P(VmapBranchesTest, InBodiesOfLoopsWhoseRowsFinish) {
+TEST_P(VmapBranchesTest, BranchesInLoopsWithFinishedRowsAgreeWithMap) {
   const Dim time("time", tensor({3, 1, 0, 2, 3}, {batch_}));
   const Tensor x = random_normal({batch_, time, in_}, f64);
   expect_as_map(

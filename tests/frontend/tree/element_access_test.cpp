@@ -26,7 +26,7 @@ TEST_P(ElementAccessTest, IndexSelectsAlongTheFirstAxis) {
   expect_gradient([](const Tensor& x) { return x[1] * x[-1]; }, x);
 }
 
-TEST_P(ElementAccessTest, ByOneIndexForEachAxis) {
+TEST_P(ElementAccessTest, ElementsAreReadByOneIndexForEachAxis) {
   const Tensor x = tensor({{{1., 2.}, {3., 4.}}, {{5., 6.}, {7., 8.}}}, f64);
   expect_values(run([](const Tensor& x) { return x.at(1, 0); })(x), {5, 6});
   expect_values(run([](const Tensor& x) { return x.at(1, -1, 0); })(x), {7});
@@ -35,7 +35,7 @@ TEST_P(ElementAccessTest, ByOneIndexForEachAxis) {
   expect_gradient([](const Tensor& x) { return x.at(1, 0) + x.at(0, 1); }, x);
 }
 
-TEST_P(ElementAccessTest, AlongADimAndWithinTheLengthsOfEntries) {
+TEST_P(ElementAccessTest, IndicesAlongADimCountWithinTheLengthsOfEntries) {
   const Dim batch("batch", 3), time("time", tensor({2, 1, 3}, {batch}));
   const Tensor x = tensor({{1., 2., NAN}, {3., NAN, NAN}, {4., 5., 6.}}, {batch, time}, f64);
   expect_values(run([&](const Tensor& x) { return x.at(time, -1); })(x), {2, 3, 6});

@@ -101,7 +101,7 @@ TEST(CheckpointScheduleTest, AStateThatGrowsLeavesFewerSlots) {
   }
 }
 
-TEST(CheckpointScheduleTest, EverySoManySteps) {
+TEST(CheckpointScheduleTest, CheckpointsAreTakenAtIntervals) {
   CheckpointSchedule kept(5, 0);
   std::vector<std::int64_t> taken;
   for (std::int64_t k = 0; k < 17; ++k)

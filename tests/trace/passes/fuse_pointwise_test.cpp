@@ -381,7 +381,7 @@ TEST_F(FusePointwiseTest, SumsThatStayAlone) {
   EXPECT_EQ(fused_ops(over(one), zeros({batch, one})), "exp sum tanh");
 }
 
-TEST_F(FusePointwiseTest, NothingAtAll) {
+TEST_F(FusePointwiseTest, EmptyTensorsAreFused) {
   const auto f = [](Tensor x, Tensor c) { return lstm_cell(split<4>(x + 1., 1), c); };
   expect_same(f, zeros({0, 12}), zeros({0, 3}));
   expect_same(f, zeros({3, 0}), zeros({3, 0}));
@@ -405,7 +405,7 @@ TEST_F(FusePointwiseTest, DimsAreKnownBeforeTheyAreRead) {
   expect_same(f, scalar(1., f64));
 }
 
-TEST_F(FusePointwiseTest, InsideOfLoopsAndBranches) {
+TEST_F(FusePointwiseTest, OpsInLoopsAndBranchesAreFused) {
   const auto f = [](Tensor x) {
     const auto body = [](Tensor x, Tensor s) {
       const Tensor next = cond(

@@ -199,7 +199,7 @@ TEST(MultiplyTablesTest, TwoLoopsOverOneText) {
   expect_same(1e-12, value_and_grad(shared), std::pair{rnn.model, other.input}, rnn.text);
 }
 
-TEST(MultiplyTablesTest, InALoopAround) {
+TEST(MultiplyTablesTest, ALoopAroundLeavesGradientsAsTheyAre) {
   const TextRnn rnn;
   const auto f = [&](const Model& m, const Tensor& texts) {
     const auto body = [&](const Tensor& text, const Tensor& total) {

@@ -19,7 +19,7 @@ class NumberDrawsTest : public ::testing::Test {
   }
 };
 
-TEST_F(NumberDrawsTest, InLoopsToo) {
+TEST_F(NumberDrawsTest, DrawsInLoopsAreNumbered) {
   const auto f = [&](const Tensor& h) {
     const Dim rows = h.dims()[0];
     const auto body = [&](const Tensor& s) {
@@ -37,7 +37,7 @@ TEST_F(NumberDrawsTest, InLoopsToo) {
             "draw_rows sum mul}} draw_rows truncated_normal");
 }
 
-TEST_F(NumberDrawsTest, NothingWithoutRows) {
+TEST_F(NumberDrawsTest, DrawsWithoutRowsAreNotNumbered) {
   const auto traced = jit([&](const Tensor& h) { return h * sum(random_uniform({hidden})); });
   traced(h);
   EXPECT_FALSE(with_numbers(traced.graph()));

@@ -65,7 +65,7 @@ TEST(FoldConstantsTest, OpsOnConstantsAreComputed) {
             "  return %0\n}\n");
 }
 
-TEST(FoldConstantsTest, InBodiesAndBranches) {
+TEST(FoldConstantsTest, ConstantsInBodiesAndBranchesAreFolded) {
   const auto graph = record(1, [](const Tensors& x) {
     const Tensor half = cond(
         x[0] > 0.0f, [&] { return x[0] * exp(scalar(0.0f)); }, [&] { return scalar(2.0f) * 4.0f; });

@@ -198,7 +198,7 @@ TEST_F(RowsOfOpsTest, OpsOverNamedAxesAreCutIfEntriesFinishOneByOne) {
   }
 }
 
-TEST_F(RowsOfOpsTest, OverPlainAxes) {
+TEST_F(RowsOfOpsTest, OpsOverPlainAxesAreCut) {
   const Tensor x = random_normal({4, 7, 8}), table = random_normal({8, 8});
   const std::vector<Named> all{
       {"slice, concat",

@@ -62,7 +62,7 @@ TEST_F(ShareMaskedOperandsTest, ScoresReadTheKeysThatTheWeightsSum) {
   expect_same_bits(jit(attend)(k, h), attend(k, h));
 }
 
-TEST_F(ShareMaskedOperandsTest, OnlyIfTheSameMaskHidesTheProduct) {
+TEST_F(ShareMaskedOperandsTest, OperandsAreSharedOnlyIfTheSameMaskHidesTheProduct) {
   const auto of = [&](const std::function<std::pair<Tensor, Tensor>(const Tensor&)>& f) {
     return reads(f, k);
   };
@@ -99,7 +99,7 @@ TEST_F(ShareMaskedOperandsTest, OnlyIfTheSameMaskHidesTheProduct) {
             kept);
 }
 
-TEST_F(ShareMaskedOperandsTest, OnlyIfTheProductKeepsTheDimsOfTheMask) {
+TEST_F(ShareMaskedOperandsTest, OperandsAreSharedOnlyIfTheProductKeepsTheDimsOfTheMask) {
   const Tensor row_mask = tensor({true, false, true}, {batch});
   const auto f = [&](const Tensor& h) {
     const Tensor sums = matmul(h, random_normal({batch}, f64), batch);  // {unit}
@@ -109,7 +109,7 @@ TEST_F(ShareMaskedOperandsTest, OnlyIfTheProductKeepsTheDimsOfTheMask) {
 }
 
 // A mask that is computed from the product comes too late.
-TEST_F(ShareMaskedOperandsTest, NotIfTheMaskNeedsTheProduct) {
+TEST_F(ShareMaskedOperandsTest, OperandsAreNotSharedIfTheMaskNeedsTheProduct) {
   const auto f = [&](const Tensor& k, const Tensor& h) {
     const Tensor s = scores(k, h), is_large = s > 0;
     return std::pair{where(is_large, s, 0), where(is_large, k, 0)};

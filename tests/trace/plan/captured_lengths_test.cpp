@@ -57,7 +57,7 @@ class CapturedLengthsTest : public ::testing::Test {
   }
 };
 
-TEST_F(CapturedLengthsTest, InEveryOrderOfLengths) {
+TEST_F(CapturedLengthsTest, BitsDoNotDependOnTheOrderOfLengths) {
   std::vector<int> times{3, 9, 1, 7, 0, 2, 5, 8, 4, 6, 9, 3};
   const std::vector<int> sources{2, 6, 0, 1, 4, 5, 1, 6, 3, 2, 2, 4};
   expect_same_on_threads(everything(), parameters(times, sources));

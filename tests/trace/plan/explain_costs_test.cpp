@@ -129,7 +129,7 @@ TEST_F(ExplainCostsTest, TellsCheckpointsAndResidualsOfAPolicy) {
   EXPECT_FALSE(has(explain({}, false), "checkpoints: "));
 }
 
-TEST_F(ExplainCostsTest, WhereSwapMemoryHasNoEffect) {
+TEST_F(ExplainCostsTest, RemarksTellWhereSwapMemoryHasNoEffect) {
   const auto inner = [](Tensor w, const SwapMemory& swaps) {
     return [w, swaps](Tensor h) {
       return fori_loop(0, 4, [&](Tensor, Tensor h) { return tanh(matmul(h, w)); }, h,

@@ -377,7 +377,7 @@ TEST_F(ExplainTest, ALoopInChunksIsALoopInALoop) {
   EXPECT_TRUE(has(named.explain(), ", 6 iterations, in 1 chunk of 4 iterations and one of 2\n"));
 }
 
-TEST_F(ExplainTest, UnderATape) {
+TEST_F(ExplainTest, TracesUnderATapeAreExplained) {
   const auto jitted = jit(loss);
   grad([&](const Model& m) { return jitted(m, x); })(model);
   const std::string text = jitted.explain();

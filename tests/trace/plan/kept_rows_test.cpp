@@ -223,7 +223,7 @@ TEST_F(KeptRowsTest, RowsKeepTheirPlacesIfAnArrayHasElementsAlongTheirLengths) {
   EXPECT_FALSE(is_sorted(with_result.explain()));
 }
 
-TEST_F(KeptRowsTest, NotIfAsMuchGoesInAndOutAsThroughLoops) {
+TEST_F(KeptRowsTest, RowsKeepTheirPlacesIfSortingCostsAsMuchAsItSaves) {
   const auto forward = [this](const Parameters& p) { return run(p); };
   const auto planned = jit(forward);
   planned(parameters());
