@@ -1,9 +1,12 @@
-// The public functions and operators of element-wise ops, and their number arguments.
+// The public functions and operators of element-wise ops on two operands, and their number
+// arguments; the list of element-wise ops.
 #include "reel/core/ops/elementwise/elementwise.h"
 
 #include <array>
+#include <iterator>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
@@ -26,24 +29,6 @@ std::string text(const Arg& number) {
   return result;
 }
 
-const Tensor& tensor_of(std::string_view op, const Arg& x) {
-  if (x.is_number())
-    throw ArgumentError(str(op, ": takes a tensor, but was given the number ", text(x),
-                            "; write scalar(", text(x), ')'));
-  check_defined(op, x.tensor());
-  return x.tensor();
-}
-const Tensor& float_tensor(std::string_view op, const Arg& x) {
-  const Tensor& result = tensor_of(op, x);
-  if (!is_float(result.dtype())) refuse_dtype(op, Takes::floats, "x", result.type());
-  return result;
-}
-
-Tensor apply(const Op& op, const Arg& x) {
-  tensor_of(op.name, x);
-  return bind(op, {x.input()});
-}
-
 [[gnu::noinline]] Tensor apply_to_number(const Op& op, const Arg& a, const Arg& b) {
   if (a.is_number() && b.is_number())
     throw ArgumentError(str(op.name, ": both operands are numbers, ", text(a), " and ", text(b),
@@ -64,6 +49,11 @@ Tensor apply(const Op& op, const Arg& a, const Arg& b) {
 }
 
 }  // namespace
+
+void refuse_number(std::string_view op, const Arg& x) {
+  throw ArgumentError(str(op, ": takes a tensor, but was given the number ", text(x),
+                          "; write scalar(", text(x), ')'));
+}
 
 Tensor literal(std::string_view op, const Arg& number, std::string_view role,
                const TensorType& met) {
@@ -101,40 +91,6 @@ Tensor literal(const Arg& number, DType dtype) {
   });
   return result;
 }
-
-Tensor neg(const Arg& x) { return apply(neg_op, x); }
-Tensor abs(const Arg& x) { return apply(abs_op, x); }
-Tensor sign(const Arg& x) { return apply(sign_op, x); }
-Tensor floor(const Arg& x) { return apply(floor_op, x); }
-Tensor ceil(const Arg& x) { return apply(ceil_op, x); }
-Tensor round(const Arg& x) { return apply(round_op, x); }
-Tensor square(const Arg& x) { return apply(square_op, x); }
-Tensor sqrt(const Arg& x) { return apply(sqrt_op, x); }
-Tensor rsqrt(const Arg& x) { return 1 / sqrt(float_tensor("rsqrt", x)); }
-Tensor reciprocal(const Arg& x) { return 1 / float_tensor("reciprocal", x); }
-Tensor exp(const Arg& x) { return apply(exp_op, x); }
-Tensor expm1(const Arg& x) { return apply(expm1_op, x); }
-Tensor log(const Arg& x) { return apply(log_op, x); }
-Tensor log1p(const Arg& x) { return apply(log1p_op, x); }
-Tensor sin(const Arg& x) { return apply(sin_op, x); }
-Tensor cos(const Arg& x) { return apply(cos_op, x); }
-Tensor tanh(const Arg& x) { return apply(tanh_op, x); }
-Tensor sigmoid(const Arg& x) { return apply(sigmoid_op, x); }
-Tensor softplus(const Arg& x) { return apply(softplus_op, x); }
-Tensor erf(const Arg& x) { return apply(erf_op, x); }
-Tensor gelu(const Arg& x, GeluForm form) {
-  if (form == GeluForm::exact) return apply(gelu_op, x);
-  // (1 + tanh z) / 2 is sigmoid(2 z), here for z = √(2/π) (x + 0.044715 x³).
-  constexpr double kScale = 1.59576912160573071176;
-  // Beyond 10 it is x or 0 to the last bit, and x³ must not overflow in its gradient.
-  constexpr double kFar = 10;
-  const Tensor& t = float_tensor("gelu", x);
-  const Tensor near = clip(t, -kFar, kFar);
-  const Tensor curve = near * sigmoid(near * (square(near) * (kScale * 0.044715) + kScale));
-  return where(abs(t) > kFar, relu(t), curve);
-}
-Tensor relu(const Arg& x) { return apply(relu_op, x); }
-Tensor logical_not(const Arg& x) { return apply(logical_not_op, x); }
 
 Tensor isnan(const Arg& x) {
   const Tensor& t = tensor_of("isnan", x);
@@ -205,19 +161,22 @@ Tensor operator&&(const Arg& a, const Arg& b) { return apply(logical_and_op, a, 
 Tensor operator||(const Arg& a, const Arg& b) { return apply(logical_or_op, a, b); }
 
 namespace {
-const Op* const kElementwiseOps[] = {
-    &neg_op,         &abs_op,           &sign_op,        &floor_op,      &ceil_op,
-    &round_op,       &square_op,        &sqrt_op,        &exp_op,        &expm1_op,
-    &log_op,         &log1p_op,         &sin_op,         &cos_op,        &tanh_op,
-    &sigmoid_op,     &softplus_op,      &erf_op,         &gelu_op,       &relu_op,
-    &logical_not_op, &add_op,           &sub_op,         &mul_op,        &div_op,
-    &remainder_op,   &floor_divide_op,  &mod_op,         &pow_op,        &maximum_op,
-    &minimum_op,     &clip_low_op,      &clip_high_op,   &tanh_grad_op,  &sigmoid_grad_op,
-    &gelu_grad_op,   &equal_op,         &not_equal_op,   &less_op,       &less_equal_op,
-    &greater_op,     &greater_equal_op, &logical_and_op, &logical_or_op, &logical_xor_op,
-    &sum_to_op,
+const Op* const kBinaryOps[] = {
+    &add_op,           &sub_op,         &mul_op,        &div_op,          &remainder_op,
+    &floor_divide_op,  &mod_op,         &pow_op,        &maximum_op,      &minimum_op,
+    &clip_low_op,      &clip_high_op,   &tanh_grad_op,  &sigmoid_grad_op, &gelu_grad_op,
+    &equal_op,         &not_equal_op,   &less_op,       &less_equal_op,   &greater_op,
+    &greater_equal_op, &logical_and_op, &logical_or_op, &logical_xor_op,  &sum_to_op,
 };
 }  // namespace
-std::span<const Op* const> elementwise_ops() { return kElementwiseOps; }
+std::span<const Op* const> elementwise_ops() {
+  static const auto& ops = []() -> const std::vector<const Op*>& {
+    const std::span<const Op* const> unary = unary_ops();
+    auto* list = new std::vector<const Op*>(unary.begin(), unary.end());
+    list->insert(list->end(), std::begin(kBinaryOps), std::end(kBinaryOps));
+    return *list;
+  }();
+  return ops;
+}
 
 }  // namespace reel

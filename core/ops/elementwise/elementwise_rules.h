@@ -1,6 +1,10 @@
-// core/ops/elementwise/elementwise_rules.h — type rules and samples that element-wise ops share.
+// core/ops/elementwise/elementwise_rules.h — type rules, checks and samples that element-wise ops
+// share.
 #pragma once
 
+#include <span>
+
+#include "reel/core/functions/operands.h"
 #include "reel/core/op/op.h"
 #include "reel/core/ops/elementwise/broadcast.h"
 
@@ -26,6 +30,19 @@ constexpr bool takes(Takes what, DType dtype) {
 
 [[noreturn]] void refuse_dtype(std::string_view op, Takes what, std::string_view role,
                                const TensorType& type);
+
+/// Throws ArgumentError: the function takes a tensor, but x is a number.
+[[noreturn]] void refuse_number(std::string_view op, const Arg& x);
+
+/// Returns the tensor of an argument. Throws ArgumentError for a number or an empty tensor.
+inline const Tensor& tensor_of(std::string_view op, const Arg& x) {
+  if (x.is_number()) refuse_number(op, x);
+  check_defined(op, x.tensor());
+  return x.tensor();
+}
+
+/// The ops on one operand, the first ones of elementwise_ops().
+std::span<const Op* const> unary_ops();
 
 /// Gives the result the type of the operand. Throws DTypeError for a dtype outside kTakes.
 template <Takes kTakes>

@@ -1,4 +1,4 @@
-// Element-wise ops on one operand.
+// Element-wise ops on one operand, and their public functions.
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
 #include "reel/core/ops/elementwise/elementwise.h"
@@ -204,5 +204,59 @@ constinit const Op logical_not_op{
     .samples = [] { return unary_samples(0, 1, boolean); },
     .pointwise = true,
 };
+
+namespace {
+const Op* const kUnaryOps[] = {
+    &neg_op,  &abs_op,     &sign_op,     &floor_op, &ceil_op,  &round_op, &square_op,
+    &sqrt_op, &exp_op,     &expm1_op,    &log_op,   &log1p_op, &sin_op,   &cos_op,
+    &tanh_op, &sigmoid_op, &softplus_op, &erf_op,   &gelu_op,  &relu_op,  &logical_not_op,
+};
+
+const Tensor& float_tensor(std::string_view op, const Arg& x) {
+  const Tensor& result = tensor_of(op, x);
+  if (!is_float(result.dtype())) refuse_dtype(op, Takes::floats, "x", result.type());
+  return result;
+}
+
+Tensor apply(const Op& op, const Arg& x) {
+  tensor_of(op.name, x);
+  return bind(op, {x.input()});
+}
+}  // namespace
+std::span<const Op* const> unary_ops() { return kUnaryOps; }
+
+Tensor neg(const Arg& x) { return apply(neg_op, x); }
+Tensor abs(const Arg& x) { return apply(abs_op, x); }
+Tensor sign(const Arg& x) { return apply(sign_op, x); }
+Tensor floor(const Arg& x) { return apply(floor_op, x); }
+Tensor ceil(const Arg& x) { return apply(ceil_op, x); }
+Tensor round(const Arg& x) { return apply(round_op, x); }
+Tensor square(const Arg& x) { return apply(square_op, x); }
+Tensor sqrt(const Arg& x) { return apply(sqrt_op, x); }
+Tensor rsqrt(const Arg& x) { return 1 / sqrt(float_tensor("rsqrt", x)); }
+Tensor reciprocal(const Arg& x) { return 1 / float_tensor("reciprocal", x); }
+Tensor exp(const Arg& x) { return apply(exp_op, x); }
+Tensor expm1(const Arg& x) { return apply(expm1_op, x); }
+Tensor log(const Arg& x) { return apply(log_op, x); }
+Tensor log1p(const Arg& x) { return apply(log1p_op, x); }
+Tensor sin(const Arg& x) { return apply(sin_op, x); }
+Tensor cos(const Arg& x) { return apply(cos_op, x); }
+Tensor tanh(const Arg& x) { return apply(tanh_op, x); }
+Tensor sigmoid(const Arg& x) { return apply(sigmoid_op, x); }
+Tensor softplus(const Arg& x) { return apply(softplus_op, x); }
+Tensor erf(const Arg& x) { return apply(erf_op, x); }
+Tensor gelu(const Arg& x, GeluForm form) {
+  if (form == GeluForm::exact) return apply(gelu_op, x);
+  // (1 + tanh z) / 2 is sigmoid(2 z), here for z = √(2/π) (x + 0.044715 x³).
+  constexpr double kScale = 1.59576912160573071176;
+  // Beyond 10 it is x or 0 to the last bit, and x³ must not overflow in its gradient.
+  constexpr double kFar = 10;
+  const Tensor& t = float_tensor("gelu", x);
+  const Tensor near = clip(t, -kFar, kFar);
+  const Tensor curve = near * sigmoid(near * (square(near) * (kScale * 0.044715) + kScale));
+  return where(abs(t) > kFar, relu(t), curve);
+}
+Tensor relu(const Arg& x) { return apply(relu_op, x); }
+Tensor logical_not(const Arg& x) { return apply(logical_not_op, x); }
 
 }  // namespace reel
