@@ -1,6 +1,8 @@
-// core/graph/graph_rewriter.h — GraphRewriter, which copies a graph with changes.
+// core/graph/graph_rewriter.h — GraphRewriter, which copies a graph with changes; graphs inlined in
+// others, and some records as a graph of their own.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -8,6 +10,28 @@
 #include "reel/core/graph/graph.h"
 
 namespace reel {
+
+/// Stands for a value that is yet to be made.
+inline constexpr ValueId kNoValue = ~ValueId{0};
+
+/// Appends the records of a graph to another one, with their source lines.
+///
+/// place: by value of `part`, the value of `to` that stands for it. Gets a new value in the place
+/// of each kNoValue that a record makes.
+void inline_graph(Graph& to, const Graph& part, std::vector<ValueId>& place);
+/// As above, with a value of `to` for each input. Returns the values that the outputs became.
+std::vector<ValueId> inline_graph(Graph& to, const Graph& part, std::span<const ValueId> inputs);
+
+/// Records of a graph as one of their own, whose values have other numbers.
+struct PartOfGraph {
+  Ref<Graph> graph;
+  std::vector<ValueId> outside;  ///< by value of the part, the value of the whole graph
+};
+/// Returns some records of a graph, in this order. Their operands that none of them makes are the
+/// inputs, in the order of the first readers; the values for which is_output() is true are the
+/// outputs.
+PartOfGraph part_of_graph(const Graph& whole, std::span<const std::size_t> records,
+                          const std::function<bool(ValueId)>& is_output);
 
 /// Copies the records of a graph, in any order that makes values before they are read, and changes
 /// some of them. Values keep their numbers. The graph must outlive the rewriter.
@@ -34,7 +58,16 @@ class GraphRewriter {
     keep(record, std::move(attrs), inputs_of(record));
   }
   void keep(const OpRecord& record, AttrsRef attrs, std::span<const ValueId> in) {
-    to_->append(record, std::move(attrs), in, from_.outputs_of(record));
+    keep(record, std::move(attrs), in, from_.outputs_of(record));
+  }
+  /// Appends a record, of this graph or another, that reads and makes these values of the copy.
+  void keep(const OpRecord& record, AttrsRef attrs, std::span<const ValueId> in,
+            std::span<const ValueId> out) {
+    to_->append(record, std::move(attrs), in, out);
+  }
+  /// Appends the records of another graph. Returns the values that its outputs became.
+  std::vector<ValueId> inline_graph(const Graph& part, std::span<const ValueId> inputs) {
+    return reel::inline_graph(*to_, part, inputs);
   }
 
   /// Ends the copy and returns it. Must be called once.

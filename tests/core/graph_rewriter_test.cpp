@@ -74,5 +74,45 @@ TEST(GraphRewriterTest, NewValuesStandForThemselves) {
             str("sin(0)=2, tanh(2)=", made, ", add(2 ", made, ")=4 ->4 ->2"));
 }
 
+TEST(GraphRewriterTest, RecordsMayMakeOtherValues) {
+  const Ref<Graph> graph = recorded();
+  GraphRewriter to(*graph);
+  const ValueId made = to.to().add_value(TensorType(f32, {2}));
+  to.keep(graph->records[0], {}, std::vector<ValueId>{1}, std::vector<ValueId>{made});
+  to.keep(graph->records[1]);
+  to.keep(graph->records[2], {}, std::vector<ValueId>{made, 3});
+  to.replace(2, made);
+  EXPECT_EQ(text_of(*to.finish()),
+            str("sin(1)=", made, ", cos(1)=3, add(", made, " 3)=4 ->4 ->", made));
+}
+
+TEST(GraphRewriterTest, InlinedRecordsMakeNewValues) {
+  const Ref<Graph> graph = recorded();
+  GraphRewriter to(*graph);
+  const std::vector<ValueId> made = to.inline_graph(*graph, std::vector<ValueId>{1, 0});
+  EXPECT_EQ(made, (std::vector<ValueId>{7, 5}));
+  to.replace(4, made[0]);
+  EXPECT_EQ(text_of(*to.finish()), "sin(1)=5, cos(0)=6, add(5 6)=7 ->7 ->2");
+}
+
+TEST(GraphRewriterTest, InlinedValuesMayHaveAPlace) {
+  const Ref<Graph> graph = recorded();
+  Graph to(*graph);
+  std::vector<ValueId> place{0, 1, 2, kNoValue, kNoValue};
+  inline_graph(to, *graph, place);
+  EXPECT_EQ(place, (std::vector<ValueId>{0, 1, 2, 5, 6}));
+  EXPECT_EQ(text_of(to), "sin(0)=2, cos(1)=3, add(2 3)=4, sin(0)=2, cos(1)=5, add(2 5)=6 ->4 ->2");
+}
+
+TEST(PartOfGraphTest, UnmadeOperandsAreInputs) {
+  const Ref<Graph> graph = recorded();
+  const std::size_t records[] = {0, 2};
+  const PartOfGraph part = part_of_graph(*graph, records, [](ValueId v) { return v == 4; });
+  EXPECT_EQ(text_of(*part.graph), "sin(0)=2, add(2 1)=3 ->3");
+  EXPECT_EQ(part.graph->inputs, (std::vector<ValueId>{0, 1}));
+  EXPECT_EQ(part.graph->capture_count(), 0u);
+  EXPECT_EQ(part.outside, (std::vector<ValueId>{0, 3, 2, 4}));
+}
+
 }  // namespace
 }  // namespace reel
