@@ -29,6 +29,21 @@ Role AxisFactors::role(int factor) const {
   return factor >= 0 ? Role::mapped : added_[static_cast<std::size_t>(kWhole - 1 - factor)];
 }
 
+void AxisFactors::set_alike(int factor, AreAlike rule) {
+  const auto known = std::ranges::find(alike_, factor, &std::pair<int, AreAlike>::first);
+  if (known == alike_.end())
+    alike_.emplace_back(factor, rule);
+  else
+    known->second = rule;
+}
+
+bool AxisFactors::are_alike(const OpCall& call, int factor, std::int64_t count) const {
+  const auto known = std::ranges::find(alike_, factor, &std::pair<int, AreAlike>::first);
+  return known == alike_.end() || known->second(call, count);
+}
+
+bool never_alike(const OpCall&, std::int64_t) { return false; }
+
 int AxisFactors::axis_of(std::size_t value, int factor) const {
   const auto begin = factors_.begin() + static_cast<std::ptrdiff_t>(first(value)),
              end = factors_.begin() + static_cast<std::ptrdiff_t>(first(value + 1)),

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <utility>
 
 #include "reel/core/base/visibility.h"
 #include "reel/core/op/attrs.h"
@@ -56,6 +58,15 @@ class AxisFactors {
   int add(Role role);
   Role role(int factor) const;
 
+  /// Tells if an element of the results has the same bits, whether a mapped factor has `count`
+  /// elements or as many as in the call. Requires known sizes.
+  using AreAlike = bool (*)(const OpCall& call, std::int64_t count);
+  /// Sets the rule of a factor, for kernels that choose the order of a sum by sizes, or compute
+  /// adjacent elements together. Without a rule, all elements are alike in any number.
+  void set_alike(int factor, AreAlike rule);
+  /// Returns what the rule of the factor tells. call: the one that has these factors.
+  bool are_alike(const OpCall& call, int factor, std::int64_t count) const;
+
   /// Returns true if an axis of an operand has a factor of this role.
   bool has(Role role) const { return std::ranges::count(added_, role) != 0; }
 
@@ -72,7 +83,8 @@ class AxisFactors {
   // no memory for ops of a few operands.
   boost::container::small_vector<std::size_t, 8> first_;  ///< by operand, then by result, the end
   boost::container::small_vector<int, 24> factors_;
-  boost::container::small_vector<Role, 4> added_;  ///< of factors -2, -3, …
+  boost::container::small_vector<Role, 4> added_;                      ///< of factors -2, -3, …
+  boost::container::small_vector<std::pair<int, AreAlike>, 4> alike_;  ///< by factor
 };
 
 /// Returns what the op does along its axes. An op without `axes` has kWhole for all of its operands
@@ -93,6 +105,8 @@ void axes_beside_worked(const OpCall& call, AxisFactors& f) {
   for (std::size_t i = 0; i < call.in.size(); ++i)
     if (call.in[i].rank() == call.in[0].rank()) axes_beside(call.attr<Attrs>().axis, i, call, f);
 }
+/// A rule of AxisFactors::set_alike(): the number of elements may change the bits of each.
+bool never_alike(const OpCall& call, std::int64_t count);
 /// `count` axes of the first operand from `axis` on become `made` axes, which depend on all of
 /// them. The other axes stay, in their order.
 void axes_around(int axis, int count, int made, const OpCall& call, AxisFactors& f);

@@ -33,6 +33,14 @@ inline bool makes_zeros(const Op& op, const Attrs* attrs) {
   return op.zero_if && op.zero_if(attrs, 0);
 }
 
+/// Returns true if the results are linear in the operands `in` together (operand_bits()), whatever
+/// the others are, of which those of `zeros` are zero: the gradient reads neither these operands
+/// nor results, and zeros give zeros.
+///
+/// operands: their number.
+bool is_linear_in(const Op& op, const Attrs* attrs, std::uint32_t in, std::uint32_t zeros,
+                  std::size_t operands);
+
 /// Returns what can make a call fail. Pointwise ops never do. Other ops without `fails`, and those
 /// with effects, may fail for values of any operand.
 Failures failures_of(const Op& op, const Attrs* attrs);
@@ -45,9 +53,8 @@ inline bool fails_for_values(const Op& op, const Attrs* attrs) {
 inline Padding padding_of(const Op& op) {
   return op.pointwise && op.padding == Padding::shown ? Padding::apart : op.padding;
 }
-/// Returns true for ops that combine the elements along some axes to numbers: reductions, products,
-/// softmax and its relatives.
-inline bool reduces(const Op& op) { return op.padding == Padding::dropped; }
+/// Returns true if elements of operands are repeated along axes of the results that no operand has.
+bool repeats_elements(const OpCall& call);
 /// Returns true if the op neither combines elements along an axis nor takes or moves some of them.
 inline bool keeps_elements_apart(const Op& op) {
   return padding_of(op) == Padding::apart || padding_of(op) == Padding::selected;

@@ -68,7 +68,8 @@ class Applied {
     for (const Tensor& x : in_) in_types_.push_back(x.type());
     for (const Tensor& y : out_) out_types_.push_back(y.type());
   }
-  AxisFactors factors() const { return axis_factors({op_, attrs_.get(), in_types_, out_types_}); }
+  OpCall call() const { return {op_, attrs_.get(), in_types_, out_types_}; }
+  AxisFactors factors() const { return axis_factors(call()); }
   const Tensors& in() const { return in_; }
   const Tensors& out() const { return out_; }
 
@@ -192,6 +193,75 @@ TEST_P(AxesOfEveryOp, FactorsAreIndices) {
       }
   }
   EXPECT_GT(moved + made(*GetParam()), 0);
+}
+
+/// Returns the operands with the first `count` elements of a factor.
+Tensors first_of_factor(const Tensors& in, const AxisFactors& factors, int factor,
+                        std::int64_t count) {
+  Tensors result = in;
+  for (std::size_t i = 0; i < in.size(); ++i)
+    if (const int axis = factors.axis_in(i, factor); axis >= 0)
+      result[i] = slice(in[i], axis, 0, count);
+  return result;
+}
+
+// Row blocks may run as one if their bits do not depend on the number of rows.
+TEST_P(AxesOfEveryOp, AlikeElementsHaveTheSameBitsInAnyNumber) {
+  const Op& op = *GetParam();
+  for (const OpSample& sample : op.samples()) {
+    const Applied applied(op, sample);
+    const Tensors &in = applied.in(), &out = applied.out();
+    const auto is_plain = [](const Tensor& x) {
+      return !x.type().is_list() && !x.type().is_named();
+    };
+    if (!std::ranges::all_of(in, is_plain) || !std::ranges::all_of(out, is_plain)) continue;
+    const AxisFactors factors = applied.factors();
+    for (int axis = 0; axis < out[0].rank(); ++axis) {
+      const int factor = factors.out(0, axis);
+      const std::int64_t size = out[0].shape()[static_cast<std::size_t>(axis)];
+      if (factors.role(factor) != Role::mapped) continue;
+      for (std::int64_t count = 1; count < size; ++count) {
+        if (!factors.are_alike(applied.call(), factor, count)) continue;
+        SCOPED_TRACE(str(op.name, ": ", count, " of axis ", axis, " of ", out[0].type()));
+        Tensors some;
+        try {
+          some = bind_all(op, first_of_factor(in, factors, factor, count), sample.attrs);
+        } catch (const Error&) {
+          break;  // the attributes name the size
+        }
+        for (std::size_t k = 0; k < out.size(); ++k)
+          if (const int at = factors.axis_out(k, factor);
+              at >= 0 && some[k].shape()[static_cast<std::size_t>(at)] == count)
+            expect_same_bits(some[k], slice(out[k], at, 0, count));
+      }
+    }
+  }
+}
+
+TEST(AlikeElementsTest, AreToldByProductsAndReductions) {
+  const auto alike = [](const Op& op, const AttrsRef& attrs, const std::vector<TensorType>& in,
+                        int axis, std::int64_t count) {
+    TypeList out;
+    TypeArgs args{op, attrs.get(), in, out};
+    op.type(args);
+    const OpCall call{op, attrs.get(), in, out.span()};
+    const AxisFactors factors = axis_factors(call);
+    return factors.are_alike(call, factors.in(0, axis), count);
+  };
+  const TensorType matrix(f32, {64, 512}), other(f32, {512, 128}), batch(f32, {4, 8, 16}),
+      others(f32, {4, 16, 8});
+  const AttrsRef dot = make_attrs(DotAttrs{{1}, {0}, {}, {}}),
+                 dots = make_attrs(DotAttrs{{2}, {1}, {0}, {0}});
+  EXPECT_EQ(alike(dot_op, dot, {matrix, other}, 0, 16),
+            dot_rows_are_alike(get<DotAttrs>(dot.get()), matrix, other, 16));
+  EXPECT_FALSE(alike(dot_op, make_attrs(DotAttrs{{0}, {1}, {}, {}}), {other, matrix}, 1, 16));
+  EXPECT_TRUE(alike(dot_op, dots, {batch, others}, 0, 2));
+  EXPECT_FALSE(alike(dot_op, dots, {batch, others}, 1, 2));
+  for (const Op* op : {&sum_op, &max_op, &softmax_op}) {
+    EXPECT_TRUE(alike(*op, reduce_attrs({1}), {batch}, 0, 2));
+    EXPECT_FALSE(alike(*op, reduce_attrs({1}), {batch}, 2, 8));
+  }
+  EXPECT_TRUE(alike(exp_op, {}, {batch}, 2, 8));
 }
 
 /// A letter for each axis, as in einsum: "ij,jk->ik". Axes that are whole have the letter *, sums

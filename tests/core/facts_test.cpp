@@ -10,6 +10,7 @@
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/core/ops/reductions/reduce.h"
+#include "reel/core/ops/shape/element_order.h"
 #include "reel/tests/check.h"
 #include "reel/tests/core/sample_values.h"
 
@@ -80,6 +81,60 @@ TEST(ZerosTest, AreToldForTheOperandsThatMakeThem) {
   EXPECT_FALSE(gives(exp_op, 0b1, 1));
   EXPECT_TRUE(gives(sum_op, 0b1, 1, reduce_attrs({0})));
   EXPECT_FALSE(gives(prod_op, 0b1, 1, reduce_attrs({0})));
+}
+
+// ---- Linear operands ----------------------------------------------------------------------------
+
+/// Returns true if the operands are floats, and the op tells that its results are linear in them.
+bool is_told_linear(const Op& op, const Attrs* attrs, const Tensors& in, std::uint32_t subset) {
+  for (std::size_t i = 0; i < in.size(); ++i)
+    if ((subset >> i & 1) && (in[i].type().is_list() || !is_float(in[i].dtype()))) return false;
+  const auto is_in = [&](std::size_t i) { return (subset >> i & 1) != 0; };
+  const auto is_none = [](std::size_t) { return false; };
+  return is_linear_in(op, attrs, operand_bits(in.size(), is_in), operand_bits(in.size(), is_none),
+                      in.size());
+}
+
+TEST_P(ZerosOfEveryOp, ResultsAreLinearInTheToldOperands) {
+  const Op& op = *GetParam();
+  for (const OpSample& sample : op.samples()) {
+    const Tensors x = draw_sample(sample, false), y = draw_sample(sample, false, 11);
+    for (std::uint32_t subset = 1; subset < 1u << x.size(); ++subset) {
+      if (!is_told_linear(op, sample.attrs.get(), x, subset)) continue;
+      Tensors of_y = x, of_both = x;
+      for (std::size_t i = 0; i < x.size(); ++i)
+        if (subset >> i & 1) of_y[i] = y[i], of_both[i] = x[i] + 2 * y[i];
+      const Tensors at_x = bind_all(op, x, sample.attrs), at_y = bind_all(op, of_y, sample.attrs),
+                    at_both = bind_all(op, of_both, sample.attrs);
+      for (std::size_t k = 0; k < at_x.size(); ++k) {
+        if (at_x[k].type().is_list() || !is_float(at_x[k].dtype())) continue;
+        SCOPED_TRACE(str(op.name, " of operands ", subset, ", ", at_x[k].type()));
+        expect_all_close(mask_padding(at_both[k]), mask_padding(at_x[k] + 2 * at_y[k]), 1e-4);
+      }
+    }
+  }
+}
+
+TEST(LinearOperandsTest, AreToldByGradientsThatReadOtherOperands) {
+  const auto is_linear = [](const Op& op, std::uint32_t in, std::uint32_t zeros,
+                            std::size_t operands) {
+    const auto bits = [&](std::uint32_t of) {
+      return operand_bits(operands, [&](std::size_t i) { return (of >> i & 1) != 0; });
+    };
+    return is_linear_in(op, nullptr, bits(in), bits(zeros), operands);
+  };
+  EXPECT_TRUE(is_linear(neg_op, 0b1, 0, 1));
+  EXPECT_FALSE(is_linear(exp_op, 0b1, 0, 1));
+  EXPECT_TRUE(is_linear(add_op, 0b11, 0, 2));
+  EXPECT_FALSE(is_linear(add_op, 0b01, 0, 2));  // x + 1
+  EXPECT_TRUE(is_linear(add_op, 0b01, 0b10, 2));
+  EXPECT_TRUE(is_linear(mul_op, 0b01, 0, 2));
+  EXPECT_FALSE(is_linear(mul_op, 0b11, 0, 2));
+  EXPECT_TRUE(is_linear(div_op, 0b01, 0, 2));
+  EXPECT_FALSE(is_linear(div_op, 0b10, 0, 2));
+  EXPECT_FALSE(is_linear(where_op, 0b010, 0, 3));
+  EXPECT_TRUE(is_linear(where_op, 0b010, 0b100, 3));
+  EXPECT_TRUE(is_linear(where_op, 0b110, 0, 3));
 }
 
 // ---- Failures -----------------------------------------------------------------------------------
@@ -191,6 +246,37 @@ TEST(ReturnsInputTest, HoldsForOpsWhoseResultIsTheirOperand) {
         const Tensors in = draw_sample(sample, false);
         expect_same_bits(bind_all(*op, in, sample.attrs)[0], in[0]);
       }
+}
+
+TEST(KeepsElementsTest, HoldsForOpsWhoseResultHasTheElementsInTheirOrder) {
+  int tried = 0;
+  for (const Op* op : all_ops())
+    if (keeps_elements(*op))
+      for (const OpSample& sample : op->samples()) {
+        const Tensors in = draw_sample(sample, false);
+        const Tensor made = bind_all(*op, in, sample.attrs)[0];
+        ASSERT_EQ(made.type().bytes(), in[0].type().bytes());
+        EXPECT_EQ(std::memcmp(made.data<char>(), in[0].data<char>(),
+                              static_cast<std::size_t>(made.type().bytes())),
+                  0)
+            << op->name;
+        ++tried;
+      }
+  EXPECT_GT(tried, 5);
+}
+
+TEST(RepeatsElementsTest, HoldsForNewAxes) {
+  const auto repeats = [](const Op& op, const AttrsRef& attrs, const TensorType& in) {
+    TypeList out;
+    TypeArgs args{op, attrs.get(), {&in, 1}, out};
+    op.type(args);
+    return repeats_elements({op, attrs.get(), {&in, 1}, out.span()});
+  };
+  const TensorType x(f32, {2, 3});
+  EXPECT_TRUE(repeats(expand_op, make_attrs(ExpandAttrs{{-1, 0, 1}, {Dim(7)}}), x));
+  EXPECT_FALSE(repeats(expand_op, make_attrs(ExpandAttrs{{1, 0}, {}}), x));
+  EXPECT_TRUE(repeats(spread_op, make_attrs(SpreadAttrs{{0}, Dims{Dim(4)}}), x));
+  EXPECT_FALSE(repeats(neg_op, {}, x));
 }
 
 // ---- Lengths ------------------------------------------------------------------------------------

@@ -190,6 +190,10 @@ void packed_product_axes(const OpCall& call, AxisFactors& f) {
   product_axes(call, f);
   f.in(0, call.attr<DotAttrs>().a_contract[0]) = AxisFactors::kWhole;
   for (int axis = 0; axis < call.in[1].rank(); ++axis) f.in(1, axis) = AxisFactors::kWhole;
+  if (const int rows = call.in[0].rank() ? f.in(0, 0) : AxisFactors::kWhole; rows >= 0)
+    f.set_alike(rows, [](const OpCall& of, std::int64_t count) {
+      return packed_rows_are_alike(of.op, of.attr<DotAttrs>(), of.in[0], of.in[1], count);
+    });
 }
 }  // namespace
 

@@ -364,6 +364,22 @@ OpSamples dot_samples() {
 
 }  // namespace
 
+namespace {
+/// Tells which axes have elements whose bits do not depend on their number: the first axis of a
+/// that is not contracted, as far as the order of the sums is the same, and a batch in the first
+/// axis of both operands, which has a product for each element.
+void rows_of_product(const DotAttrs& dot, AxisFactors& f, int factors) {
+  const bool has_batch = !dot.a_batch.empty() && dot.a_batch[0] == 0 && dot.b_batch[0] == 0;
+  for (int factor = has_batch ? 1 : 0; factor < factors; ++factor)
+    f.set_alike(factor, f.axis_in(0, factor) == 0 && f.axis_in(1, factor) < 0
+                            ? [](const OpCall& call, std::int64_t rows) {
+                                return dot_rows_are_alike(call.attr<DotAttrs>(), call.in[0],
+                                                          call.in[1], rows);
+                              }
+                            : never_alike);
+}
+}  // namespace
+
 void product_axes(const OpCall& call, AxisFactors& f) {
   const auto& dot = call.attr<DotAttrs>();
   int next = 0;
@@ -374,6 +390,7 @@ void product_axes(const OpCall& call, AxisFactors& f) {
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
     for (int axis = 0; axis < call.in[i].rank(); ++axis)
       if (f.in(i, axis) == AxisFactors::kWhole) f.in(i, axis) = next++;
+  rows_of_product(dot, f, next);
 }
 
 bool product_reads_lengths(const OpCall& call, std::size_t in, int axis) {

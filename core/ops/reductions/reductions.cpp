@@ -164,15 +164,27 @@ Tensors axes_across_iterations(const IterationBatch& at) {
   return {bind(at.op, {at.in[0]}, reduce_attrs(behind_time(at.attr<ReduceAttrs>().axes)))};
 }
 
+namespace {
+/// Elements behind a reduced axis are adjacent, and the kernel walks several beside each other: how
+/// many there are may change their bits.
+void set_alike_beside(const std::vector<int>& reduced, AxisFactors& f, int rank) {
+  for (int axis = reduced.empty() ? rank : reduced[0] + 1; axis < rank; ++axis)
+    if (f.in(0, axis) >= 0) f.set_alike(f.in(0, axis), never_alike);
+}
+}  // namespace
+
 void reduced_axes(const OpCall& call, AxisFactors& f) {
   const std::vector<int>& reduced = call.attr<ReduceAttrs>().axes;
   int next = 0;
   for (int axis = 0; axis < call.in[0].rank(); ++axis)
     if (!has(reduced, axis)) f.in(0, axis) = next++;
+  set_alike_beside(reduced, f, call.in[0].rank());
 }
 void axes_beside_reduced(const OpCall& call, AxisFactors& f) {
+  const std::vector<int>& worked = call.attr<ReduceAttrs>().axes;
   same_axes(call, f);
-  for (const int axis : call.attr<ReduceAttrs>().axes) f.in(0, axis) = AxisFactors::kWhole;
+  for (const int axis : worked) f.in(0, axis) = AxisFactors::kWhole;
+  set_alike_beside(worked, f, call.in[0].rank());
 }
 
 Failures reduction_fails(const Attrs* attrs) {

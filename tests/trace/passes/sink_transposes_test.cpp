@@ -54,6 +54,23 @@ TEST_F(SinkTransposesTest, TransposesThatUndoEachOtherVanish) {
   expect_bits_of_eager({x}, f);
 }
 
+// The type rule tells whether attributes name axes or sizes.
+TEST_F(SinkTransposesTest, AttributesMayNotNameOtherAxes) {
+  const auto with = [](const std::function<Tensor(const Tensor&)>& op) {
+    return Function(
+        [op](const Tensors& in) { return Tensors{channels_last(op(channels_second(in[0])))}; });
+  };
+  EXPECT_EQ(sunk({x}, with([](const Tensor& y) { return cast(y, f64); })), "cast");
+  const Function named = with([](const Tensor& y) { return checkpoint_name(y, "y"); });
+  EXPECT_EQ(sunk({x}, named), "checkpoint_name");
+  expect_bits_of_eager({x}, named);
+  const Function ensured = with([](const Tensor& y) {
+    return ensure_shape(y, {unknown, 3, 4, 5});
+  });
+  EXPECT_EQ(sunk({x}, ensured), "transpose ensure_shape transpose");
+  expect_bits_of_eager({x}, ensured);
+}
+
 TEST_F(SinkTransposesTest, TransposesOfTransposesAreOne) {
   const Function f = [](const Tensors& in) {
     return Tensors{transpose(transpose(in[0], {1, 0, 3, 2}), {2, 0, 3, 1})};

@@ -15,7 +15,8 @@ std::vector<std::uint8_t> find_filled_padding(const LoopAttrs& attrs) {
   for (const OpRecord& record : body.records) {
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     const auto is_filled = [&](ValueId v) { return result[v] != 0; };
-    bool fills = !reduces(*record.op) && std::any_of(in.begin(), in.end(), is_filled);
+    bool fills =
+        record.op->padding != Padding::dropped && std::any_of(in.begin(), in.end(), is_filled);
     if (record.op->padding == Padding::selected) {  // where(mask, x, number)
       const ValueId other = in[2];
       fills =

@@ -1,42 +1,36 @@
 #include "reel/trace/passes/cleanup/drop_masks.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/elementwise/elementwise.h"
-#include "reel/core/ops/reductions/reduce.h"
+#include "reel/trace/passes/analysis/results_of_numbers.h"
 #include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {
 namespace {
 
-/// Sorted masks.
-using Masks = std::vector<ValueId>;
-
-Masks of_both(const Masks& a, const Masks& b) {
-  Masks result;
-  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(result));
-  return result;
-}
-void add(Masks& masks, ValueId mask) {
-  const auto place = std::lower_bound(masks.begin(), masks.end(), mask);
-  if (place == masks.end() || *place != mask) masks.insert(place, mask);
-}
-bool has(const Masks& masks, ValueId mask) {
-  return std::binary_search(masks.begin(), masks.end(), mask);
-}
-
-/// Facts about a value: the number of all its elements, if it is one and no NaN, and the masks
-/// under which it is 0 (not -0) or -inf, where these are false.
+/// Facts about a value of floats: the number of all its elements, if it is one and no NaN, and the
+/// numbers +0 and -inf that it has where a mask is false, by mask.
 struct Known {
   std::optional<double> number;
-  Masks zero, nothing;
+  std::map<ValueId, double> masked;
+
+  std::optional<double> under(ValueId mask) const {
+    const auto found = masked.find(mask);
+    return found == masked.end() ? number : std::optional(found->second);
+  }
 };
+
+bool is_same(std::optional<double> a, std::optional<double> b) {
+  return a && b && *a == *b && std::signbit(*a) == std::signbit(*b);
+}
 
 class DroppingMasks {
  public:
@@ -61,43 +55,52 @@ class DroppingMasks {
   /// True if where(mask, x, number) is x.
   bool is_masked(const std::vector<ValueId>& in, ValueId out) const {
     if (from_.types[in[1]] != from_.types[out]) return false;
-    const Known &x = known_[in[1]], &other = known_[in[2]];
-    return (is_zero(other) && has(x.zero, in[0])) || (is_nothing(other) && has(x.nothing, in[0]));
-  }
-
-  static bool is_zero(const Known& of) { return of.number == 0 && !std::signbit(*of.number); }
-  static bool is_nothing(const Known& of) {
-    return of.number == -std::numeric_limits<double>::infinity();
-  }
-  static bool is_positive(const Known& of) {
-    return of.number && *of.number > 0 && std::isfinite(*of.number);
+    const auto& masked = known_[in[1]].masked;
+    const auto found = masked.find(in[0]);
+    return found != masked.end() && is_same(found->second, known_[in[2]].number);
   }
 
   Known known_of(const OpRecord& record, const std::vector<ValueId>& in) const {
-    Known result;
-    const Op* const op = record.op;
-    const auto operand = [&](std::size_t i) -> const Known& { return known_[in[i]]; };
-    if (op == &full_op) {
-      const auto& full = get<FullAttrs>(record.attrs.get());
-      if (is_float(full.type.dtype()) && !std::isnan(full.number)) result.number = full.number;
-    } else if (op == &where_op) {
-      const Known &x = operand(1), &other = operand(2);
-      result.zero = is_zero(other) ? x.zero : of_both(x.zero, other.zero);
-      result.nothing = is_nothing(other) ? x.nothing : of_both(x.nothing, other.nothing);
-      if (is_zero(other)) add(result.zero, in[0]);
-      if (is_nothing(other)) add(result.nothing, in[0]);
-    } else if (op == &add_op || op == &sub_op) {
-      result.zero = of_both(operand(0).zero, operand(1).zero);
-    } else if (op == &mul_op) {
-      result.zero = is_positive(operand(0))   ? operand(1).zero
-                    : is_positive(operand(1)) ? operand(0).zero
-                                              : of_both(operand(0).zero, operand(1).zero);
-    } else if (op == &div_op) {
-      if (is_positive(operand(1))) result.zero = operand(0).zero;
-    } else if (op == &softmax_op) {
-      result.zero = operand(0).nothing;  // also in rows of nothing else
+    const TensorType& made = from_.types[from_.outputs_of(record)[0]];
+    if (made.is_list() || !is_float(made.dtype())) return {};
+    if (record.op == &full_op) {
+      const double number = get<FullAttrs>(record.attrs.get()).number;
+      return {std::isnan(number) ? std::nullopt : std::optional(number), {}};
     }
+    Known result;
+    std::set<ValueId> masks;
+    for (const ValueId v : in)
+      for (const auto& [mask, number] : known_[v].masked) masks.insert(mask);
+    if (record.op == &where_op) masks.insert(in[0]);
+    for (const ValueId mask : masks)
+      if (const auto number = number_under(mask, record, in); number && is_noted(*number))
+        result.masked.emplace(mask, *number);
     return result;
+  }
+
+  /// True for +0 and -inf: numbers that masks have, and that all kernels make exactly.
+  static bool is_noted(double number) {
+    return is_same(number, 0.) || number == -std::numeric_limits<double>::infinity();
+  }
+
+  /// Returns the number that a result has where a mask is false.
+  std::optional<double> number_under(ValueId mask, const OpRecord& record,
+                                     const std::vector<ValueId>& in) const {
+    if (record.op == &where_op) {
+      const auto x = known_[in[1]].under(mask), other = known_[in[2]].under(mask);
+      return mask == in[0] || is_same(x, other) ? other : std::nullopt;
+    }
+    std::vector<double> numbers;
+    std::vector<TensorType> types;
+    for (const ValueId v : in) {
+      const auto number = known_[v].under(mask);
+      if (!number) return std::nullopt;
+      numbers.push_back(*number);
+      types.push_back(from_.types[v]);
+    }
+    if (record.op->pointwise) return result_of_numbers(record, types, numbers);
+    const bool is_nothing = numbers[0] == -std::numeric_limits<double>::infinity();
+    return is_nothing && drops_minus_infinity(record, types[0]) ? std::optional(0.) : std::nullopt;
   }
 
   const Graph& from_;

@@ -5,7 +5,8 @@
 
 namespace reel {
 
-/// Drops where(mask, x, number) if x has that number wherever the mask is false: 0, or -inf.
+/// Drops where(mask, x, number) if x has that number wherever the mask is false: 0, or -inf. The
+/// kernel of an element-wise op tells the number that it makes of others.
 ///
 ///   Before: a = where(m, x, 0); b = where(m, y, 0); c = where(m, mul(a, b), 0)
 ///   After:  a = where(m, x, 0); b = where(m, y, 0); c = mul(a, b)

@@ -11,6 +11,7 @@
 #include "reel/core/ops/convolutions/window_max.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/shape/shape.h"
+#include "reel/core/types/type_list.h"
 #include "reel/trace/passes/cleanup/drop_dead.h"
 
 namespace reel {
@@ -103,9 +104,7 @@ class SinkingTransposes {
 
   bool sink_elementwise(const OpRecord& record) {
     const auto outs = from_.outputs_of(record);
-    if (outs.size() != 1 || record.op->has_effect || !is_plain(type(outs[0])) ||
-        (record.attrs && record.op != &cast_op))  // attributes may name axes, as in ensure_shape
-      return false;
+    if (outs.size() != 1 || record.op->has_effect || !is_plain(type(outs[0]))) return false;
     const TensorType made = type(outs[0]);  // new values move the list of types
     std::vector<ValueId> in = to_.inputs_of(record);
     const Order* order = nullptr;
@@ -116,9 +115,10 @@ class SinkingTransposes {
     const Order kept = *order;  // new transposes move the elements of the map
     for (const ValueId v : in)
       if (!fits(v, made, kept)) return false;
+    if (record.attrs && !moves_with_axes(record, in, made, kept)) return false;
     for (ValueId& v : in) v = rearranged(record, v, made, kept);
     const ValueId value = to_.to().add_value(before(made, kept));
-    to_.to().append(record, record.attrs, in, std::array{value});
+    to_.keep(record, record.attrs, in, std::array{value});
     append_transpose(record, value, kept, outs[0]);
     return changes_ = true;
   }
@@ -166,6 +166,29 @@ class SinkingTransposes {
     const ValueId value = to_.to().add_value(before(type(full), order));
     append_transpose(record, full, inverse(order), value);
     return value;
+  }
+  /// Returns the type of rearranged().
+  TensorType rearranged_type(ValueId v, const TensorType& made, const Order& order) const {
+    if (type(v).numel() == 1) return type(v);
+    if (is_in_order(v, made, order)) return type(transposed(v)->of);
+    if (const std::optional<Dims> dims = reshaped(v, made, order)) return type(v).with(*dims);
+    const std::vector<std::int64_t> sizes = full_sizes(v, made);
+    return before(type(v).with(Dims(sizes.begin(), sizes.end())), order);
+  }
+  /// Returns true if the type rule of the op accepts operands in the order before the transpose.
+  /// Attributes may name axes or sizes, as those of ensure_shape do.
+  bool moves_with_axes(const OpRecord& record, const std::vector<ValueId>& in,
+                       const TensorType& made, const Order& order) const {
+    std::vector<TensorType> types;
+    for (const ValueId v : in) types.push_back(rearranged_type(v, made, order));
+    TypeList out;
+    TypeArgs args{*record.op, record.attrs.get(), types, out};
+    try {
+      record.op->type(args);
+    } catch (const Error&) {
+      return false;
+    }
+    return out.span()[0] == before(made, order);
   }
   ValueId reshape(const OpRecord& record, ValueId v, const Dims& dims) {
     if (type(v).dims() == dims) return v;

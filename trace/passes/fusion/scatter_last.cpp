@@ -56,10 +56,10 @@ class ScatteringLast {
 
   const TensorType& type(ValueId v) const { return from_.types[v]; }
 
-  static bool makes_zeros(const OpRecord& record) {
-    if (record.op != &full_op) return false;
-    const double number = get<FullAttrs>(record.attrs.get()).number;
-    return number == 0 && !std::signbit(number);
+  /// Returns true for full(+0): g + 0 is not g + -0 if g is -0.
+  static bool is_full_of_plus_zero(const OpRecord& record) {
+    return record.op == &full_op && makes_zeros(full_op, record.attrs.get()) &&
+           !std::signbit(get<FullAttrs>(record.attrs.get()).number);
   }
 
   /// Returns true if a scatter_add gives zeros exactly one number for each position along the axes
@@ -71,7 +71,7 @@ class ScatteringLast {
     const TensorType& of = type(in[0]);
     if (maker_[in[0]] == kNone || attrs.rule == IndexRule::optional || !is_float(of.dtype()))
       return false;
-    if (!makes_zeros(from_.records[maker_[in[0]]])) return false;
+    if (!is_full_of_plus_zero(from_.records[maker_[in[0]]])) return false;
     for (int axis = attrs.axis; axis < attrs.axis + attrs.count; ++axis)
       if (of.dims()[static_cast<std::size_t>(axis)].is_ragged()) return false;
     return std::ranges::all_of(attrs.matched, [](int axis) { return axis >= 0; });
@@ -161,10 +161,10 @@ class ScatteringLast {
     const ValueId e = from_.inputs_of(sub)[1];
     const ValueId difference = to_.to().add_value(type(e));
     const std::array of_sub{zero(type(e).dtype(), sub), to_[e]};
-    to_.to().append(sub, sub.attrs, of_sub, std::array{difference});
+    to_.keep(sub, sub.attrs, of_sub, std::array{difference});
     const auto of_scatter = from_.inputs_of(scatter);
     const std::array in{difference, to_[of_scatter[1]], to_[of_scatter[2]]};
-    to_.to().append(scatter, scatter.attrs, in, from_.outputs_of(sub));
+    to_.keep(scatter, scatter.attrs, in, from_.outputs_of(sub));
   }
 
   const Graph& from_;

@@ -127,18 +127,19 @@ std::vector<std::uint8_t> LoopFission::find_terms_inside() const {
 
 bool LoopFission::is_linear(const OpRecord& record) const {
   const auto in = body_.inputs_of(record), out = body_.outputs_of(record);
-  if (!record.op->vjp || out.size() != 1 || !is_float(body_.types[out[0]].dtype())) return false;
-  const auto is_once = [&](ValueId v) { return placement_[v] == Placement::invariant; };
-  if (record.op == &where_op)
-    return is_once(in[0]) && !is_once(in[1]) && is_once(in[2]) && is_zero(in[2]);
-  if (!std::all_of(in.begin(), in.end(),
-                   [&](ValueId v) { return is_float(body_.types[v].dtype()); }))
-    return false;
-  const auto constants = std::count_if(in.begin(), in.end(), is_once);
-  if (record.op == &mul_op) return constants == 1;
-  if (record.op == &div_op) return constants == 1 && is_once(in[1]);
-  const OpReads reads = reads_of(*record.op, record.attrs.get(), ~0u);
-  return constants == 0 && !reads.inputs && !reads.outputs;
+  if (out.size() != 1 || !is_float(body_.types[out[0]].dtype())) return false;
+  const auto is_term = [&](std::size_t i) { return placement_[in[i]] != Placement::invariant; };
+  std::size_t terms = 0;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (is_term(i) && !is_float(body_.types[in[i]].dtype())) return false;
+    terms += is_term(i);
+  }
+  // Products with an invariant factor are hoisted whole.
+  if (terms != in.size() && !(terms == 1 && record.op->pointwise)) return false;
+  return is_linear_in(
+      *record.op, record.attrs.get(), operand_bits(in.size(), is_term),
+      operand_bits(in.size(), [&](std::size_t i) { return !is_term(i) && is_zero(in[i]); }),
+      in.size());
 }
 
 /// Returns true for zeros that the body makes.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "reel/core/graph/record_call.h"
 #include "reel/core/op/facts.h"
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/elementwise/element_loop.h"
@@ -26,10 +27,10 @@ double fused_elements(const Graph& body, std::span<const TensorType> in, const D
   const PlannedTypes types = plan_types(body, in, env);
   double elements = 0;
   for (const OpRecord& record : body.records)
-    if (reduces(*record.op))
-      elements += numel_of(types.types[body.inputs_of(record)[0]]);
-    else if (element_loop(*record.op))
+    if (element_loop(*record.op))
       elements += numel_of(types.types[body.outputs_of(record)[0]]);
+    else if (axis_factors(*RecordCall(body, record)).has(Role::summed))
+      elements += numel_of(types.types[body.inputs_of(record)[0]]);
   return elements;
 }
 

@@ -8,8 +8,6 @@
 #include "reel/core/op/facts.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/list/list_data.h"
-#include "reel/core/ops/products/packed.h"
-#include "reel/core/ops/products/products.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/trace/executors/loop/iterations.h"
 #include "reel/trace/executors/plan/base/infer_types.h"
@@ -71,22 +69,21 @@ bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axe
   for (const OpRecord& record : body.records) {
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     if (record.op == &loop_op || record.op == &cond_op) return false;
-    // Rows that a reduction walks beside its elements are adjacent elements.
-    if (reduces(*record.op) && axes[in[0]] > 0) return false;
-    const bool is_packed = is_packed_dot(*record.op);
-    if ((record.op != &dot_op && !is_packed) || axes[out[0]] == RowAxes::kNone) continue;
-    const auto& dot = get<DotAttrs>(record.attrs.get());
-    // A product for each row: its sizes do not depend on the number of rows.
-    const bool is_by_row = attrs.has_entries() && axes[in[0]] == 0 && axes[in[1]] == 0 &&
-                           !dot.a_batch.empty() && dot.a_batch[0] == 0 && dot.b_batch[0] == 0;
-    if (is_by_row) continue;
-    if (axes[in[0]] != 0 || axes[in[1]] != RowAxes::kNone) return false;
-    const TensorType &a = types.types[in[0]], &b = types.types[in[1]];
-    const auto are_alike = [&](std::int64_t rows) {
-      return is_packed ? packed_rows_are_alike(*record.op, dot, a, b, rows)
-                       : dot_rows_are_alike(dot, a, b, rows);
-    };
-    if (!std::all_of(runs.begin(), runs.end(), are_alike)) return false;
+    // A product for each row runs as often as there are rows: joined blocks gain nothing.
+    if (!attrs.has_entries() && is_product(*record.op) && axes[in[1]] >= 0) return false;
+    std::vector<TensorType> read, made;
+    for (const ValueId v : in) read.push_back(types.types[v]);
+    for (const ValueId v : out) made.push_back(types.types[v]);
+    const OpCall call{*record.op, record.attrs.get(), read, made};
+    const AxisFactors factors = axis_factors(call);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      if (axes[in[i]] < 0) continue;
+      const int factor = factors.in(i, axes[in[i]]);
+      const auto are_alike = [&](std::int64_t count) {
+        return factors.are_alike(call, factor, count);
+      };
+      if (!std::ranges::all_of(runs, are_alike)) return false;
+    }
   }
   for (std::size_t i = 0; i < attrs.sums.size(); ++i) {
     if (cut.sums[i] != RowCut::Sum::over_rows) continue;
