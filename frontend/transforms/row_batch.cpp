@@ -13,6 +13,7 @@
 #include "reel/core/ops/loop/loop_types.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/element_order.h"
 #include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/known_dims.h"
 #include "reel/core/ops/shape/new_dims.h"
@@ -288,8 +289,8 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
   if (is_named && is_plain) {
     // Only ops that keep all elements in their order take plain axes and return named ones, or the
     // reverse.
-    const bool keeps_elements = record.op->kernel == same_elements;
-    if (!keeps_elements || !rows_.plain || runs_over(in[0].value.type(), rows_.named)) return false;
+    if (!keeps_elements(*record.op) || !rows_.plain || runs_over(in[0].value.type(), rows_.named))
+      return false;
     out.push_back({from_named_form(in[0].value, step_out[0], rows_), true});
     return true;
   }

@@ -30,13 +30,29 @@ struct DimAttrs {
     f("dim", &DimAttrs::dim);
   }
 };
-struct NameAttrs {
+/// Attributes of an op whose results are made of the lengths of a dim; they tell dim_read_by().
+struct ReadDimAttrs {
+  Dim dim{0};
+  template <class F>
+  static void fields(F&& f) {
+    f("dim", &ReadDimAttrs::dim);
+  }
+};
+/// Attributes of an op that makes a dim of lengths; they tell name_of_defined_dim().
+struct DefinedDimAttrs {
   std::string name;
   template <class F>
   static void fields(F&& f) {
-    f("name", &NameAttrs::name);
+    f("name", &DefinedDimAttrs::name);
   }
 };
+
+/// Returns attributes of this type; null for others.
+template <class T>
+const T* attributes_as(const Attrs* attrs) {
+  const auto* const found = dynamic_cast<const AttrsOf<T>*>(attrs);
+  return found ? &found->value : nullptr;
+}
 
 template <class Fn>
 void each_length(const Tensor& lengths, Fn&& fn) {
@@ -45,21 +61,24 @@ void each_length(const Tensor& lengths, Fn&& fn) {
     fn(lengths.dtype() == i64 ? lengths.data<std::int64_t>()[i] : lengths.data<std::int32_t>()[i]);
 }
 
+template <class Attributes>
 OpSamples dim_samples() {
   static const Dim& time = *new Dim("time", tensor({3, 1}, {Dim("batch", 2)}));
   static const Dim& empty = *new Dim("time", tensor({0, 0}, {Dim("batch", 2)}));
-  return {{{}, make_attrs(DimAttrs{time})},
-          {{}, make_attrs(DimAttrs{empty})},
-          {{}, make_attrs(DimAttrs{Dim("width", 3)})}};
+  return {{{}, make_attrs(Attributes{time})},
+          {{}, make_attrs(Attributes{empty})},
+          {{}, make_attrs(Attributes{Dim("width", 3)})}};
 }
 
 const Op dim_lengths_op{
     .name = "dim_lengths",
     .type =
-        [](TypeArgs& a) { a.out.push_back(TensorType(i32, a.attr<DimAttrs>().dim.length_dims())); },
+        [](TypeArgs& a) {
+          a.out.push_back(TensorType(i32, a.attr<ReadDimAttrs>().dim.length_dims()));
+        },
     .kernel =
         [](KernelArgs& a) {
-          const Dim& dim = a.attr<DimAttrs>().dim;
+          const Dim& dim = a.attr<ReadDimAttrs>().dim;
           if (dim.node() && dim.node()->lengths)
             a.out[0] = Tensor(dim.node()->lengths);
           else
@@ -68,25 +87,25 @@ const Op dim_lengths_op{
         },
     .storage = OpStorage::any,
     .no_vjp = "lengths are integers",
-    .samples = dim_samples,
+    .samples = dim_samples<ReadDimAttrs>,
 };
 
 const Op define_dim_op{
     .name = "define_dim",
     .type =
         [](TypeArgs& a) {
-          a.out.push_back(token_type(dim_symbol(a.attr<NameAttrs>().name, a.in[0].dims())));
+          a.out.push_back(token_type(dim_symbol(a.attr<DefinedDimAttrs>().name, a.in[0].dims())));
         },
     .kernel =
         [](KernelArgs& a) {
-          const Dim dim(a.attr<NameAttrs>().name, a.input(0));
+          const Dim dim(a.attr<DefinedDimAttrs>().name, a.input(0));
           a.decided->push_back(Tensor(allocate_block(token_type(dim))));
         },
     .no_vjp = "lengths are integers",
     .samples =
         [] {
-          return OpSamples{
-              {{{TensorType(i32, {Dim("batch", 2)}), 0, 4, false}}, make_attrs(NameAttrs{"time"})}};
+          return OpSamples{{{{TensorType(i32, {Dim("batch", 2)}), 0, 4, false}},
+                            make_attrs(DefinedDimAttrs{"time"})}};
         },
     .kernel_decides_types = true,
 };
@@ -96,21 +115,21 @@ const Op dim_token_op{
     .type = [](TypeArgs& a) { a.out.push_back(token_type(a.attr<DimAttrs>().dim)); },
     .kernel = [](KernelArgs& a) { a.make(); },
     .no_vjp = "has no elements",
-    .samples = dim_samples,
+    .samples = dim_samples<DimAttrs>,
 };
 
 const Op mask_op{
     .name = "mask",
     .type =
         [](TypeArgs& a) {
-          const Dim& dim = a.attr<DimAttrs>().dim;
+          const Dim& dim = a.attr<ReadDimAttrs>().dim;
           Dims dims = dim.length_dims();
           dims.push_back(dim);
           a.out.push_back(TensorType(boolean, dims));
         },
     .kernel =
         [](KernelArgs& a) {
-          const Dim& dim = a.attr<DimAttrs>().dim;
+          const Dim& dim = a.attr<ReadDimAttrs>().dim;
           const std::int64_t extent = dim.size();
           bool* out = a.make().data<bool>();
           if (!dim.is_ragged()) {
@@ -124,24 +143,25 @@ const Op mask_op{
           });
         },
     .no_vjp = "a mask is boolean",
-    .samples = dim_samples,
+    .samples = dim_samples<ReadDimAttrs>,
 };
 
 }  // namespace
 
 const Dim* dim_of_lengths(const OpRecord& record) {
-  return record.op == &dim_lengths_op ? &get<DimAttrs>(record.attrs.get()).dim : nullptr;
+  return record.op == &dim_lengths_op ? &get<ReadDimAttrs>(record.attrs.get()).dim : nullptr;
 }
 const std::string* name_of_defined_dim(const OpRecord& record) {
-  return record.op == &define_dim_op ? &get<NameAttrs>(record.attrs.get()).name : nullptr;
+  const auto* const defined = attributes_as<DefinedDimAttrs>(record.attrs.get());
+  return defined ? &defined->name : nullptr;
 }
-std::optional<Dim> dim_read_by(const Op& op, const Attrs* attrs) {
-  const bool reads = &op == &mask_op || &op == &dim_lengths_op;
-  return reads ? std::optional(get<DimAttrs>(attrs).dim) : std::nullopt;
+std::optional<Dim> dim_read_by(const Op&, const Attrs* attrs) {
+  const auto* const read = attributes_as<ReadDimAttrs>(attrs);
+  return read ? std::optional(read->dim) : std::nullopt;
 }
 
 std::pair<const Op*, AttrsRef> op_of_lengths(const Dim& dim) {
-  return {&dim_lengths_op, make_attrs(DimAttrs{dim})};
+  return {&dim_lengths_op, make_attrs(ReadDimAttrs{dim})};
 }
 
 ValueId append_dim_token(Graph& graph, const Dim& dim) {
@@ -225,10 +245,10 @@ Tensor Dim::lengths() const {
 }
 
 Dim define_dim(const std::string& name, const Tensor& lengths) {
-  return bind(define_dim_op, {lengths}, make_attrs(NameAttrs{name})).dims()[1];
+  return bind(define_dim_op, {lengths}, make_attrs(DefinedDimAttrs{name})).dims()[1];
 }
 Tensor dim_lengths(const Dim& dim) {
-  return bind(dim_lengths_op, {}, make_attrs(DimAttrs{canonical(dim)}));
+  return bind(dim_lengths_op, {}, make_attrs(ReadDimAttrs{canonical(dim)}));
 }
 std::vector<std::size_t> capture_lengths(Graph& body, Tensors& captured, DimEnv outside,
                                          const Dims& kept_dims) {
@@ -245,7 +265,7 @@ std::vector<std::size_t> capture_lengths(Graph& body, Tensors& captured, DimEnv 
   std::vector<OpRecord> kept;
   for (OpRecord& record : body.records) {
     if (record.op == &dim_lengths_op) {
-      const Dim& dim = get<DimAttrs>(record.attrs.get()).dim;
+      const Dim& dim = get<ReadDimAttrs>(record.attrs.get()).dim;
       if (dim.is_ragged() && is_known(dim)) {
         const Dim actual = names.resolve(dim);
         if (contains(kept_dims, actual)) unchanged.push_back(captured.size());
@@ -305,7 +325,7 @@ bool reduces_padding(const TensorType& type, const std::vector<int>& axes) {
 Tensor mask(const Dim& dim) {
   if (dim.is_undefined())
     throw ArgumentError(str("mask: dim ", dim, " is undefined: it has no lengths"));
-  return bind(mask_op, {}, make_attrs(DimAttrs{canonical(dim)}));
+  return bind(mask_op, {}, make_attrs(ReadDimAttrs{canonical(dim)}));
 }
 
 Tensor apart_from(const Tensor& x, const std::vector<int>& axes, Tensor masked) {

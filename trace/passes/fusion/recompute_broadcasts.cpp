@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "reel/core/graph/graph_rewriter.h"
+#include "reel/core/graph/record_call.h"
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/elementwise/element_loop.h"
 #include "reel/trace/passes/fusion/tile_ops.h"
 #include "reel/trace/passes/support/sub_graphs.h"
@@ -93,7 +95,7 @@ class Recomputing {
     if (std::ranges::find(ops.records, r) != ops.records.end()) return true;
     if (r == kNone || from_.records[r].output_count != 1) return false;
     const OpRecord& record = from_.records[r];
-    if (!element_loop(*record.op) && !repeats_elements(tile_op(*record.op))) return false;
+    if (!element_loop(*record.op) && !repeats(record)) return false;
     for (const ValueId in : from_.inputs_of(record)) {
       if (bytes_of(from_.types[in]) * kTimesSmaller <= bytes) continue;
       Ops more = ops;
@@ -110,13 +112,15 @@ class Recomputing {
     ops.records.push_back(r);
     return ops.records.size() <= 2 * kMaxOps;
   }
+  bool repeats(const OpRecord& record) const {
+    return repeats_elements(*RecordCall(from_, record));
+  }
   bool are_cheap(const Ops& ops) const {
     const auto count = [&](auto is) {
       return static_cast<std::size_t>(
           std::ranges::count_if(ops.records, [&](std::size_t r) { return is(from_.records[r]); }));
     };
-    const std::size_t computing =
-        count([](const OpRecord& r) { return !repeats_elements(tile_op(*r.op)); });
+    const std::size_t computing = count([&](const OpRecord& record) { return !repeats(record); });
     if (!ops.has_large) return computing <= kMaxOps;
     return computing <= kMaxOpsOnLarge && computing == count(is_simple);
   }
@@ -127,7 +131,7 @@ class Recomputing {
     const ValueId v = outputs[0];
     const std::int64_t bytes = bytes_of(from_.types[v]);
     if (readers_[v].size() < 2 || bytes == 0 ||
-        (bytes < kLargeBytes && !repeats_elements(tile_op(*from_.records[made_by_[v]].op))) ||
+        (bytes < kLargeBytes && !repeats(from_.records[made_by_[v]])) ||
         std::ranges::find(from_.outputs, v) != from_.outputs.end())
       return;
     std::vector<std::size_t> left = readers_apart(readers_[v].front(), readers_[v]);
@@ -186,7 +190,7 @@ class Recomputing {
           in[i] = copy->second;
       const ValueId out = from_.outputs_of(record)[0];
       here[out] = to_.to().add_value(from_.types[out]);
-      to_.to().append(record, record.attrs, in, std::array{here[out]});
+      to_.keep(record, record.attrs, in, std::array{here[out]});
     }
     return made_[{v, first}] = here.at(v);
   }

@@ -20,6 +20,9 @@ TileOp tile_op(const Op& op) {
   return TileOp::none;
 }
 
+bool is_scan(TileOp op) { return op == TileOp::scan || op == TileOp::scan_gradient; }
+bool repeats_elements(TileOp op) { return op == TileOp::spread || op == TileOp::expand; }
+
 bool is_fusable(const OpRecord& record) {
   const TileOp op = tile_op(*record.op);
   return op == TileOp::element || is_scan(op) || repeats_elements(op);

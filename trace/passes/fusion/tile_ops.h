@@ -23,9 +23,10 @@ enum class TileOp : std::uint8_t {
 };
 TileOp tile_op(const Op& op);
 
-inline bool is_scan(TileOp op) { return op == TileOp::scan || op == TileOp::scan_gradient; }
+/// Returns true for a recurrence and for its gradient.
+bool is_scan(TileOp op);
 /// Returns true for an op that repeats elements along new axes, which costs nothing in a fused op.
-inline bool repeats_elements(TileOp op) { return op == TileOp::spread || op == TileOp::expand; }
+bool repeats_elements(TileOp op);
 
 /// Returns true for element-wise ops, recurrences, and ops that repeat elements along new axes.
 bool is_fusable(const OpRecord& record);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "reel/core/graph/record_call.h"
 #include "reel/core/op/facts.h"
-#include "reel/core/ops/shape/shape.h"
-#include "reel/trace/passes/fusion/tile_ops.h"
+#include "reel/core/ops/shape/element_order.h"
 #include "reel/trace/passes/hoisting/loop_fission.h"
 
 namespace reel {
@@ -44,7 +44,7 @@ void LoopFission::keep_cheap_inside() {
     const OpRecord& record = body_.records[r];
     const auto out = body_.outputs_of(record);
     if (!is_hoisted_[r]) continue;
-    const bool is_cheap = record.op->pointwise || record.op->kernel == same_elements;
+    const bool is_cheap = record.op->pointwise || keeps_elements(*record.op);
     const bool is_outside_term = is_term_[out[0]] && record.recompute == Recompute::no;
     if (is_cheap && placement_[out[0]] == Placement::batched && !is_read_outside[out[0]] &&
         !is_outside_term) {
@@ -62,7 +62,7 @@ bool LoopFission::grows_in_step(const OpRecord& record,
                                 const std::vector<std::uint8_t>& is_grown) const {
   constexpr std::int64_t kTimes = 4;
   const TensorType& made = body_.types[body_.outputs_of(record)[0]];
-  if (!(record.op->pointwise || repeats_elements(tile_op(*record.op))) || !made.is_known() ||
+  if (!(record.op->pointwise || repeats_elements(*RecordCall(body_, record))) || !made.is_known() ||
       made.numel() < kLargeStep)
     return false;
   const auto in = body_.inputs_of(record);

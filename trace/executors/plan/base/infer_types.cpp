@@ -6,6 +6,7 @@
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/shape/known_dims.h"
+#include "reel/core/ops/shape/lengths_read.h"
 #include "reel/core/types/mode.h"
 #include "reel/trace/executors/plan/base/plan_views.h"
 
@@ -35,7 +36,7 @@ class DefinedDims {
   /// Must be called for each record, in order. Returns the type of its output if it defines a dim
   /// of known lengths. Each call makes a new dim.
   std::optional<TensorType> type_of(const OpRecord& record) {
-    if (const Dim* const dim = dim_of_lengths(record))
+    if (const auto dim = dim_read_by(*record.op, record.attrs.get()))
       lengths_of_.emplace(graph_.outputs_of(record)[0], *dim);
     const std::string* const name = name_of_defined_dim(record);
     if (!name) return std::nullopt;

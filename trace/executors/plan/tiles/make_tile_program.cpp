@@ -12,7 +12,6 @@
 #include "reel/trace/executors/plan/tiles/tile_body.h"
 #include "reel/trace/executors/plan/tiles/tile_chains.h"
 #include "reel/trace/executors/plan/tiles/tile_steps.h"
-#include "reel/trace/passes/fusion/tile_ops.h"
 
 namespace reel {
 namespace {
@@ -231,8 +230,7 @@ class TileProgram::Builder : TileBody {
     const bool makes_rows = cell(raw.out[0]).is_of_rows;
     if (raw.code) return chain_step(raw, makes_rows, to);
     step.operands = static_cast<int>(raw.in.size());
-    const bool is_sum = raw.op && tile_op(*raw.op) == TileOp::sum;
-    step.is_of_rows = makes_rows && !is_sum;
+    step.is_of_rows = makes_rows && !raw.is_sum;
     for (std::size_t i = 0; i < raw.in.size(); ++i)
       step.in[i] = place(raw.in[i], step.is_of_rows, to);
     step.out = place(raw.out[0], makes_rows, to);
@@ -246,7 +244,7 @@ class TileProgram::Builder : TileBody {
       if (raw.walk != TileWalk::lag) step.state = states_at_ + placed_walks_++ * to.tile_bytes_;
       return step;
     }
-    if (is_sum) {
+    if (raw.is_sum) {
       step.kind = Kind::sum;
       step.sum = reduction_table().sum[column_of(raw.from)];
       return step;

@@ -150,9 +150,9 @@ void TileBody::add(std::size_t r) {
       continue;
     }
     TileStep step{.op = record.op, .from = type(in[0]).dtype, .to = result.dtype};
-    const bool is_sum = op == TileOp::sum;
-    for (const ValueId v : in) step.in.push_back(operand(v, is_sum ? type(v) : result, part));
-    repeat_one_less(step, is_of_rows(result) && !is_sum);
+    step.is_sum = op == TileOp::sum;
+    for (const ValueId v : in) step.in.push_back(operand(v, step.is_sum ? type(v) : result, part));
+    repeat_one_less(step, is_of_rows(result) && !step.is_sum);
     cells.push_back(add_cell({.is_of_rows = is_of_rows(result), .item = item_of(result)}));
     step.out = {cells.back()};
     steps_.push_back(std::move(step));

@@ -47,6 +47,7 @@ struct TileStep {
   DType from = f32, to = f32;
   std::vector<int> in = {}, out = {};                   ///< cells
   std::shared_ptr<const PointwiseCode> code = nullptr;  ///< of a chain, which has no op
+  bool is_sum = false;                                  ///< of a row, to one number
 };
 
 }  // namespace reel
