@@ -6,6 +6,7 @@
 
 #include "reel/core/dims/dim_slices.h"
 #include "reel/core/graph/passes/dim_meetings.h"
+#include "reel/core/graph/passes/unite_loops.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/types/dim_symbol.h"
@@ -197,71 +198,21 @@ class Merger {
     return result;
   }
 
-  /// Makes the first loop compute the second one's outputs too: concatenates both bodies over the
-  /// same inputs and merges equal records.
+  /// Makes the first loop compute the second one's outputs too.
   void unite(Emitted& first, const OpRecord& record, const LoopAttrs a, const LoopAttrs& b) {
-    const Graph &left = *a.body.graph, &right = *b.body.graph;
-    Graph both(left);
-    std::vector<ValueId> place(right.types.size(), ~0u);
-    for (std::size_t i = 0; i < right.inputs.size(); ++i) place[right.inputs[i]] = left.inputs[i];
-    for (const OpRecord& r : right.records) {
-      std::vector<ValueId> in, out;
-      for (const ValueId v : right.inputs_of(r)) in.push_back(place[v]);
-      for (const ValueId v : right.outputs_of(r))
-        out.push_back(place[v] = both.add_value(right.types[v]));
-      both.append(r, r.attrs, in, out);
-    }
-    for (const ValueId v : right.outputs) both.outputs.push_back(place[v]);
-    both.seal();
-    const Ref<Graph> merged = merge_equal(both, nullptr, nullptr, left.records.size());
-    const std::vector<ValueId> outs = merged->outputs;  // of the left body, then of the right one
-    const auto all = std::span(outs);
-    const auto of_a = body_outputs_of(a, all.first(left.outputs.size())),
-               of_b = body_outputs_of(b, all.subspan(left.outputs.size()));
+    UnitedLoops united = unite_loops(a, b, [](const Graph& both, std::size_t left) {
+      return merge_equal(both, nullptr, nullptr, left);
+    });
+    united.attrs.debug.origin = Ref<const Graph>(origin(a));
+    first.out = united_results(first.out, a, record, b, united);
+    first.attrs = make_attrs(std::move(united.attrs));
+  }
 
-    LoopAttrs united = a;
-    united.debug.origin = Ref<const Graph>(origin(a));
-    std::vector<ValueId> stacks(of_a.stacks.begin(), of_a.stacks.end()),
-        sums(of_a.sums.begin(), of_a.sums.end());
-    std::vector<std::size_t> stack_place, sum_place;  // places of b's outputs among the united ones
-    for (std::size_t j = 0; j < b.stacks.size(); ++j) {
-      // One value may be stacked along two dims: the dim of xs, and a shorter one that the loop
-      // makes.
-      LoopStack stack = b.stacks[j];
-      if (united.trips.makes_dim) stack.dim = Dim();
-      std::size_t at = 0;
-      while (at < stacks.size() &&
-             (stacks[at] != of_b.stacks[j] || !attr::same(united.stacks[at], stack)))
-        ++at;
-      if (at == stacks.size()) {
-        stacks.push_back(of_b.stacks[j]);
-        united.stacks.push_back(std::move(stack));
-      }
-      stack_place.push_back(at);
-    }
-    for (std::size_t j = 0; j < b.sums.size(); ++j) {
-      std::size_t at = 0;
-      while (at < sums.size() &&
-             (sums[at] != of_b.sums[j] || !attr::same(united.sums[at], b.sums[j])))
-        ++at;
-      if (at == sums.size()) {
-        sums.push_back(of_b.sums[j]);
-        united.sums.push_back(b.sums[j]);
-      }
-      sum_place.push_back(at);
-    }
-    merged->outputs.assign(of_a.carries.begin(), of_a.carries.end());
-    merged->outputs.insert(merged->outputs.end(), stacks.begin(), stacks.end());
-    merged->outputs.insert(merged->outputs.end(), sums.begin(), sums.end());
-    merged->name = left.name;
-    merged->seal();
-    DimEnv names = a.body.env();
-    for (const auto& [symbol, actual] : b.body.bindings) names.bind(symbol, actual);
-    united.body = make_sub_graph(merged, names);
-
-    // Results of the first loop keep their values; new values are added for the second loop's
-    // others.
-    const std::vector<ValueId> had = first.out;
+  /// Returns the results of two united loops: those of the first one, `had`, keep their values, and
+  /// new values are added for the second one's others. Results of the second loop stand for them.
+  std::vector<ValueId> united_results(const std::vector<ValueId>& had, const LoopAttrs& a,
+                                      const OpRecord& record, const LoopAttrs& b,
+                                      const UnitedLoops& united) {
     const auto kept = results_of(a, had);
     const auto second = results_of(b, from_.outputs_of(record));
     const auto with_new = [&](std::span<const ValueId> old, std::span<const ValueId> more,
@@ -275,19 +226,19 @@ class Merger {
       return result;
     };
     for (std::size_t i = 0; i < kept.carries.size(); ++i) alias(second.carries[i], kept.carries[i]);
-    first.out.assign(kept.carries.begin(), kept.carries.end());
-    for (const auto& more : {with_new(kept.stacks, second.stacks, stack_place),
-                             with_new(kept.sums, second.sums, sum_place)})
-      first.out.insert(first.out.end(), more.begin(), more.end());
-    first.out.push_back(kept.trips);
+    std::vector<ValueId> out(kept.carries.begin(), kept.carries.end());
+    for (const auto& more : {with_new(kept.stacks, second.stacks, united.stack_places),
+                             with_new(kept.sums, second.sums, united.sum_places)})
+      out.insert(out.end(), more.begin(), more.end());
+    out.push_back(kept.trips);
     alias(second.trips, kept.trips);
     for (const auto& [mine, other] :
          {std::pair{kept.lengths, second.lengths}, {kept.token, second.token}}) {
       if (!mine) continue;
-      first.out.push_back(*mine);
+      out.push_back(*mine);
       if (other) alias(*other, *mine);  // a loop that saves along a made dim has no token
     }
-    first.attrs = make_attrs(std::move(united));
+    return out;
   }
 
   const Graph& from_;

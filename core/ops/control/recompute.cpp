@@ -2,16 +2,14 @@
 
 #include "reel/core/functions/creation.h"
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/graph/graph_rewriter.h"
 
 namespace reel {
 
 ValueId append_steps(Graph& body) {
   const RecordedGraph zero =
       record_graph("steps", {}, [](const Tensors&) { return Tensors{zeros({2}, i64)}; });
-  const ValueId steps = body.add_value(TensorType(i64, {2}));
-  const OpRecord& record = zero.graph->records[0];
-  body.append(record, record.attrs, {}, {&steps, 1});
-  return steps;
+  return inline_graph(body, *zero.graph, std::span<const ValueId>())[0];
 }
 
 const Op recompute_op{

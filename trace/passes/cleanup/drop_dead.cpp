@@ -189,29 +189,24 @@ Ref<Graph> without_dead(const Graph& graph, std::vector<int>* kept_captures, con
 
   keep_binding_captures(graph, whole.symbols, live);
 
-  Ref<Graph> result(new Graph);
-  result->name = graph.name;
-  result->types = graph.types;
-  result->formal_count = graph.formal_count;
+  GraphRewriter to(graph);
+  to.to().inputs.clear();
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     if (i >= graph.formal_count && kept_captures) {
       if (!live[graph.inputs[i]]) continue;
       kept_captures->push_back(static_cast<int>(i - graph.formal_count));
     }
-    result->inputs.push_back(graph.inputs[i]);
+    to.to().inputs.push_back(graph.inputs[i]);
   }
-  result->outputs = graph.outputs;
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
     if (!keeps[r]) continue;
     const OpRecord& record = graph.records[r];
     if (const auto loop = loops.find(r); loop != loops.end())
-      result->append(record, loop->second.attrs, loop->second.inputs, loop->second.outputs);
+      to.keep(record, loop->second.attrs, loop->second.inputs, loop->second.outputs);
     else
-      result->append(record, with_live_branches(record), graph.inputs_of(record),
-                     graph.outputs_of(record));
+      to.keep(record, with_live_branches(record));
   }
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 }  // namespace

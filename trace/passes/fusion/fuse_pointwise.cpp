@@ -1,8 +1,6 @@
 #include "reel/trace/passes/fusion/fuse_pointwise.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/fused.h"
@@ -73,41 +71,18 @@ class Fusion {
       return;
     }
     const std::vector<std::size_t>& records = groups_.records(u);
-    std::unordered_set<ValueId> is_inside;
-    for (const std::size_t r : records)
-      for (const ValueId v : graph_.outputs_of(graph_.records[r])) is_inside.insert(v);
-    Ref<Graph> body(new Graph);
-    body->name = "fused";
-    std::vector<ValueId> in, out;
-    std::unordered_map<ValueId, ValueId> place;
-    const auto here = [&](ValueId v) {
-      const auto [found, is_new] = place.try_emplace(v);
-      if (is_new) found->second = body->add_value(graph_.types[v]);
-      return found->second;
+    PartOfGraph body =
+        part_of_graph(graph_, records, [&](ValueId v) { return is_read_outside(v, u); });
+    if (body.graph->outputs.empty()) return;  // no reader
+    body.graph->name = "fused";
+    const auto outside = [&](const std::vector<ValueId>& values) {
+      std::vector<ValueId> result;
+      for (const ValueId v : values) result.push_back(body.outside[v]);
+      return result;
     };
-    for (const std::size_t r : records)
-      for (const ValueId v : graph_.inputs_of(graph_.records[r]))
-        if (!is_inside.contains(v) && !place.contains(v)) {
-          in.push_back(v);
-          body->inputs.push_back(here(v));
-        }
-    body->formal_count = body->inputs.size();
-    for (const std::size_t r : records) {
-      const OpRecord& record = graph_.records[r];
-      std::vector<ValueId> reads, makes;
-      for (const ValueId v : graph_.inputs_of(record)) reads.push_back(here(v));
-      for (const ValueId v : graph_.outputs_of(record)) makes.push_back(here(v));
-      body->append(record, record.attrs, reads, makes);
-      for (const ValueId v : graph_.outputs_of(record)) {
-        if (!is_read_outside(v, u)) continue;
-        out.push_back(v);
-        body->outputs.push_back(here(v));
-      }
-    }
-    if (out.empty()) return;  // no reader
-    body->seal();
-    to_.to().append(fused_op, make_attrs(FusedAttrs{make_sub_graph(std::move(body))}), in, out,
-                    graph_.records[records.front()].source);
+    const std::vector<ValueId> in = outside(body.graph->inputs), out = outside(body.graph->outputs);
+    to_.to().append(fused_op, make_attrs(FusedAttrs{make_sub_graph(std::move(body.graph))}), in,
+                    out, graph_.records[records.front()].source);
   }
 
   bool is_read_outside(ValueId v, std::size_t u) const {

@@ -1,13 +1,14 @@
 #include "reel/trace/passes/hoisting/batch_across_iterations.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/core/ops/loop/entries.h"
 #include "reel/core/ops/loop/loop.h"
@@ -19,56 +20,15 @@
 #include "reel/trace/passes/hoisting/loop_motion_uses.h"
 #include "reel/trace/passes/support/loop_leaves.h"
 #include "reel/trace/passes/support/remarks.h"
+#include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {
 namespace {
 
-/// A graph under construction, copied from another one, with replacements for some of its values.
-class Rebuilt {
- public:
-  explicit Rebuilt(const Graph& from) : graph_(new Graph) {
-    graph_->name = from.name;
-    graph_->types = from.types;
-    graph_->inputs = from.inputs;
-    graph_->formal_count = from.formal_count;
-    for (ValueId v = 0; v < from.types.size(); ++v) value_.push_back(v);
-  }
-  ValueId now(ValueId v) const { return value_[v]; }
-  void replace(ValueId v, ValueId by) { value_[v] = by; }
-  Graph& graph() { return *graph_; }
-
-  /// Appends the records of a graph without captures. Returns the values that its outputs became.
-  std::vector<ValueId> inline_graph(const Graph& part, const std::vector<ValueId>& inputs) {
-    std::vector<ValueId> value(part.types.size());
-    for (std::size_t i = 0; i < inputs.size(); ++i) value[part.inputs[i]] = inputs[i];
-    const auto here = [&](std::span<const ValueId> values) {
-      std::vector<ValueId> result;
-      for (const ValueId v : values) result.push_back(value[v]);
-      return result;
-    };
-    for (const OpRecord& record : part.records) {
-      for (const ValueId v : part.outputs_of(record)) value[v] = graph_->add_value(part.types[v]);
-      graph_->append(record, record.attrs, here(part.inputs_of(record)),
-                     here(part.outputs_of(record)));
-    }
-    return here(part.outputs);
-  }
-
-  Ref<Graph> finish(const std::vector<ValueId>& outputs) {
-    for (const ValueId v : outputs) graph_->outputs.push_back(value_[v]);
-    graph_->seal();
-    return std::move(graph_);
-  }
-
- private:
-  Ref<Graph> graph_;
-  std::vector<ValueId> value_;
-};
-
 /// Splits one loop into the ops before it, the remaining loop, and the ops behind it.
 class LoopSplitter {
  public:
-  LoopSplitter(Rebuilt& to, const LoopAttrs& attrs, std::vector<ValueId> in,
+  LoopSplitter(GraphRewriter& to, const LoopAttrs& attrs, std::vector<ValueId> in,
                std::span<const ValueId> out, LoopFission& split, bool is_in_steps)
       : to_(to),
         attrs_(attrs),
@@ -119,7 +79,7 @@ class LoopSplitter {
     std::vector<ValueId> inputs;
     for (const ValueId v : body_.inputs_of(record)) {
       inputs.push_back(outside_.at(v));
-      types.push_back(to_.graph().types[inputs.back()]);
+      types.push_back(to_.to().types[inputs.back()]);
     }
     const RecordedGraph part = split_.record_part(types, [&](const Tensors& given) {
       return split_.apply(record, is_summed ? without_finished(record, given) : given,
@@ -166,7 +126,7 @@ class LoopSplitter {
     const RecordedGraph part =
         split_.record_part({split_.outside(term, true)},
                            [&](const Tensors& given) { return Tensors{mask_padding(given[0])}; });
-    return to_.inline_graph(*part.graph, {outside_.at(term)})[0];
+    return to_.inline_graph(*part.graph, std::array{outside_.at(term)})[0];
   }
 
   ValueId sum_across_iterations(ValueId term) {
@@ -182,7 +142,7 @@ class LoopSplitter {
     const RecordedGraph part =
         split_.record_part({split_.outside(term, true)},
                            [&](const Tensors& given) { return Tensors{sum(given[0], 0)}; });
-    return to_.inline_graph(*part.graph, {outside_.at(term)})[0];
+    return to_.inline_graph(*part.graph, std::array{outside_.at(term)})[0];
   }
 
   ValueId apply_to_sums(const OpRecord& record) {
@@ -191,7 +151,7 @@ class LoopSplitter {
     std::vector<TensorType> types;
     for (const ValueId v : body_.inputs_of(record)) {
       inputs.push_back(is_many(v) ? sum_across_iterations(v) : outside_.at(v));
-      types.push_back(to_.graph().types[inputs.back()]);
+      types.push_back(to_.to().types[inputs.back()]);
     }
     const std::vector<std::uint8_t> once(inputs.size(), 0);
     const bool scales = record.op == &mul_op || record.op == &div_op,
@@ -212,13 +172,11 @@ class LoopSplitter {
   /// Builds the remaining loop. It takes slices of hoisted values, and gives the values that sunk
   /// ops read as stacks and sums.
   void make_loop() {
-    Ref<Graph> graph(new Graph);
-    graph->name = body_.name;
-    graph->types = body_.types;
+    GraphRewriter body(body_);
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
       const OpRecord& record = body_.records[r];
       if (split_.is_sunk(r) || split_.is_hoisted(r)) continue;
-      graph->append(record, record.attrs, body_.inputs_of(record), body_.outputs_of(record));
+      body.keep(record);
       for (const ValueId v : body_.inputs_of(record)) is_read_[v] = 1;
     }
     keep_inputs();
@@ -228,13 +186,12 @@ class LoopSplitter {
     sum_for_outside();
     results_.push_back(results_of(attrs_, out_).trips);
     take_hoisted();
-    rest_.connect_body(*graph, body_inputs(attrs_).position);
-    graph->seal();
+    rest_.connect_body(body.to(), body_inputs(attrs_).position);
     LoopAttrs& next = rest_.attrs();
     next.cond_captures = attrs_.cond_captures;  // captures keep their indices
     DimEnv names = attrs_.body.env();
-    next.body = make_sub_graph(std::move(graph), names);
-    to_.graph().append(loop_op, make_attrs(std::move(next)), rest_.operands(), results_);
+    next.body = make_sub_graph(body.finish(), names);
+    to_.to().append(loop_op, make_attrs(std::move(next)), rest_.operands(), results_);
   }
 
   /// Keeps all inputs of the body, and all carries.
@@ -293,7 +250,7 @@ class LoopSplitter {
         auto [it, is_new] = stacked_.try_emplace(v, 0);
         if (is_new) {
           const TensorType type = split_.outside(v, true);
-          it->second = to_.graph().add_value(type);
+          it->second = to_.to().add_value(type);
           add_stack(v, it->second, {.dim = type.dims()[0]});
           is_zero_if_finished_.insert(v);
         }
@@ -316,7 +273,7 @@ class LoopSplitter {
     for (ValueId v = 0; v < body_.types.size(); ++v) {
       if (!needed_.sum_of(v) || needed_.leaves(v) || split_.placement(v) != Placement::in_loop)
         continue;
-      sums_inside_[v] = to_.graph().add_value(split_.outside(v, false));
+      sums_inside_[v] = to_.to().add_value(split_.outside(v, false));
       add_sum(v, sums_inside_[v], {});
     }
   }
@@ -336,7 +293,7 @@ class LoopSplitter {
     }
   }
 
-  Rebuilt& to_;
+  GraphRewriter& to_;
   const LoopAttrs& attrs_;
   const Graph& body_;
   std::vector<ValueId> in_, out_;
@@ -361,32 +318,23 @@ class LoopSplitter {
 /// is_in_steps: the graph is part of the body of a loop that may be split afterwards.
 Ref<Graph> batched(const Graph& graph, const DimChanges& renames, LoopFission::Leaves leaves,
                    Packs packs, bool is_in_steps) {
-  Rebuilt to(graph);
+  GraphRewriter to(graph);
   for (const OpRecord& record : graph.records) {
     const InheritProvenance scope(record);
-    std::vector<ValueId> in;
-    for (const ValueId v : graph.inputs_of(record)) in.push_back(to.now(v));
-    if (record.op == &cond_op) {
-      CondAttrs attrs = get<CondAttrs>(record.attrs.get());
-      for (SubGraph* branch : {&attrs.on_true, &attrs.on_false}) {
-        DimEnv names = branch->env();
-        *branch =
-            make_sub_graph(batched(*branch->graph, renames, leaves, packs, is_in_steps), names);
-      }
-      to.graph().append(cond_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
-      continue;
-    }
+    const std::vector<ValueId> in = to.inputs_of(record);
     if (record.op != &loop_op) {
-      to.graph().append(record, record.attrs, in, graph.outputs_of(record));
+      to.keep(record, with_all_sub_graphs(record, [&](const Graph& branch) {
+                return batched(branch, renames, leaves, packs, is_in_steps);
+              }));
       continue;
     }
     LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
     DimEnv names = attrs.body.env();
     attrs.body = make_sub_graph(
         batched(*attrs.body.graph, renames, leaves, packs, !attrs.chunking.over_chunks), names);
-    const std::vector<TensorType> types = to.graph().types_of(in);
+    const std::vector<TensorType> types = to.to().types_of(in);
     if (attrs.chunking.over_chunks) {  // the loop inside has been split
-      to.graph().append(loop_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
+      to.keep(record, make_attrs(std::move(attrs)), in);
       continue;
     }
     LoopRemarks remarks(attrs.debug.remarks);
@@ -405,9 +353,9 @@ Ref<Graph> batched(const Graph& graph, const DimChanges& renames, LoopFission::L
                       ", because ", why));
     }
     attrs.debug.remarks = remarks.finish();
-    to.graph().append(loop_op, make_attrs(std::move(attrs)), in, graph.outputs_of(record));
+    to.keep(record, make_attrs(std::move(attrs)), in);
   }
-  return to.finish(graph.outputs);
+  return to.finish();
 }
 
 }  // namespace

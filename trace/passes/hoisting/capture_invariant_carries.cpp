@@ -1,7 +1,9 @@
 #include "reel/trace/passes/hoisting/capture_invariant_carries.h"
 
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/trace/passes/support/loop_leaves.h"
+#include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {
 namespace {
@@ -64,30 +66,20 @@ std::vector<std::pair<ValueId, ValueId>> capture_carries(Loop& loop,
 }  // namespace
 
 Ref<Graph> capture_invariant_carries(const Graph& graph) {
-  Ref<Graph> result(new Graph);
-  result->name = graph.name;
-  result->types = graph.types;
-  result->inputs = graph.inputs;
-  result->formal_count = graph.formal_count;
-  std::vector<ValueId> value(graph.types.size());
-  for (ValueId v = 0; v < value.size(); ++v) value[v] = v;
+  GraphRewriter to(graph);
   for (const OpRecord& record : graph.records) {
-    std::vector<ValueId> in;
-    for (const ValueId v : graph.inputs_of(record)) in.push_back(value[v]);
+    const AttrsRef attrs = with_sub_graphs(record, capture_invariant_carries);
     if (record.op != &loop_op) {
-      result->append(record, record.attrs, in, graph.outputs_of(record));
+      to.keep(record, attrs);
       continue;
     }
     const auto out = graph.outputs_of(record);
-    Loop loop{get<LoopAttrs>(record.attrs.get()), std::move(in), {out.begin(), out.end()}};
-    DimEnv names = loop.attrs.body.env();
-    loop.attrs.body = make_sub_graph(capture_invariant_carries(*loop.attrs.body.graph), names);
-    for (const auto& [output, input] : capture_carries(loop, graph.types)) value[output] = input;
-    result->append(record, make_attrs(std::move(loop.attrs)), loop.inputs, loop.outputs);
+    Loop loop{get<LoopAttrs>(attrs.get()), to.inputs_of(record), {out.begin(), out.end()}};
+    for (const auto& [output, input] : capture_carries(loop, graph.types))
+      to.replace(output, input);
+    to.keep(record, make_attrs(std::move(loop.attrs)), loop.inputs, loop.outputs);
   }
-  for (const ValueId v : graph.outputs) result->outputs.push_back(value[v]);
-  result->seal();
-  return result;
+  return to.finish();
 }
 
 }  // namespace reel

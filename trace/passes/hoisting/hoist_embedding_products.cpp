@@ -154,16 +154,7 @@ class Multiplying {
     const RecordedGraph part = record_graph(
         "part", to.types_of(inputs), [&](const Tensors& given) { return Tensors{fn(given)}; });
     assert(part.captured.empty());
-    std::vector<ValueId> value(part.graph->types.size());
-    for (std::size_t i = 0; i < inputs.size(); ++i) value[part.graph->inputs[i]] = inputs[i];
-    for (const OpRecord& record : part.graph->records) {
-      std::vector<ValueId> in, out;
-      for (const ValueId v : part.graph->inputs_of(record)) in.push_back(value[v]);
-      for (const ValueId v : part.graph->outputs_of(record))
-        out.push_back(value[v] = to.add_value(part.graph->types[v]));
-      to.append(record, record.attrs, in, out);
-    }
-    return value[part.graph->outputs[0]];
+    return inline_graph(to, *part.graph, inputs)[0];
   }
   /// t·w, or t·wᵀ, summed in the order that an iteration uses.
   ValueId product(ValueId table, ValueId matrix, int contract, SumOrder order) {

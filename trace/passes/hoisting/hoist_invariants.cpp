@@ -48,8 +48,8 @@ class Hoist {
 
   /// Appends the hoisted records to `outside` and their results to `inputs`, the loop's inputs.
   /// Returns the remaining loop.
-  LoopAttrs apply(Graph& outside, std::vector<ValueId>& inputs) const {
-    DimEnv names = body_env(attrs_, outside.types_of(inputs));
+  LoopAttrs apply(GraphRewriter& outside, std::vector<ValueId>& inputs) const {
+    DimEnv names = body_env(attrs_, outside.to().types_of(inputs));
     std::vector<ValueId> place(body_.types.size(), ~0u);
     const auto captures = body_inputs(attrs_).captures;
     for (std::size_t i = 0; i < captures.size(); ++i)
@@ -62,8 +62,8 @@ class Hoist {
       std::vector<ValueId> in, out;
       for (const ValueId v : body_.inputs_of(record)) in.push_back(place[v]);
       const ValueId made = body_.outputs_of(record)[0];
-      out.push_back(place[made] = outside.add_value(names.resolve(body_.types[made])));
-      outside.append(record, record.attrs, in, out);
+      out.push_back(place[made] = outside.to().add_value(names.resolve(body_.types[made])));
+      outside.keep(record, record.attrs, in, out);
     };
     std::vector<const OpRecord*> constants(body_.types.size(), nullptr);
     for (std::size_t r = 0; r < body_.records.size(); ++r) {
@@ -104,7 +104,7 @@ Ref<Graph> hoist(const Graph& graph) {
     if (record.op == &loop_op) {
       const auto& loop = get<LoopAttrs>(attrs.get());
       const Hoist moved(loop, takes_all);
-      if (moved.any()) attrs = make_attrs(moved.apply(to.to(), inputs));
+      if (moved.any()) attrs = make_attrs(moved.apply(to, inputs));
     }
     to.keep(record, attrs, inputs);
   }

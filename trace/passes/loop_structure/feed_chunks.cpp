@@ -192,8 +192,7 @@ class Feeding {
     body.formal_count = body.inputs.size();
     body.inputs.insert(body.inputs.end(), fed.captures_inside.begin(), fed.captures_inside.end());
     for (std::size_t i = fed.moved.size(); i-- > 0;)
-      body.append(*fed.moved[i].record, fed.moved[i].attrs, fed.moved[i].in,
-                  {&fed.moved[i].out, 1});
+      to.keep(*fed.moved[i].record, fed.moved[i].attrs, fed.moved[i].in, {&fed.moved[i].out, 1});
     for (const OpRecord& of : fed.body->records) to.keep(of);
     fed.attrs.body_captures.resize(fed.captures.size());
     std::iota(fed.attrs.body_captures.begin(), fed.attrs.body_captures.end(), 0);

@@ -161,7 +161,7 @@ class Joining {
         b_(loop_of(graph.records[pair.second])),
         right_(*b_.body.graph),
         body_(new Graph(*a_.body.graph)),
-        place_(right_.types.size(), kNone),
+        place_(right_.types.size(), kNoValue),
         next_(a_) {}
 
   void append_to(Graph& to) {
@@ -169,7 +169,7 @@ class Joining {
     const auto in_a = operands_of(a_, graph_.inputs_of(first)),
                in_b = operands_of(b_, graph_.inputs_of(second));
     place_inputs(in_a.slices, in_b.slices);
-    append_records();
+    inline_graph(*body_, right_, place_);
     next_.set_trip_operands(in_a);
     if (a_.cond) cond_ = Ref<Graph>(new Graph(*a_.cond.graph));
     add_inputs(false, in_a);
@@ -182,8 +182,6 @@ class Joining {
   }
 
  private:
-  static constexpr ValueId kNone = ~ValueId{0};
-
   /// Finds the values of the first body that the second body's inputs stand for, and adds the other
   /// inputs.
   void place_inputs(std::span<const ValueId> slices_a, std::span<const ValueId> slices_b) {
@@ -198,18 +196,9 @@ class Joining {
             right_.types[theirs.slices[i]] == left.types[ours.slices[k]])
           place_[theirs.slices[i]] = ours.slices[k];
     }
-    for (const ValueId v : theirs.slices) is_shared_.push_back(place_[v] != kNone);
+    for (const ValueId v : theirs.slices) is_shared_.push_back(place_[v] != kNoValue);
     for (const ValueId v : right_.inputs)
-      if (place_[v] == kNone) place_[v] = body_->add_value(right_.types[v]);
-  }
-  void append_records() {
-    for (const OpRecord& record : right_.records) {
-      std::vector<ValueId> in, out;
-      for (const ValueId v : right_.inputs_of(record)) in.push_back(place_[v]);
-      for (const ValueId v : right_.outputs_of(record))
-        out.push_back(place_[v] = body_->add_value(right_.types[v]));
-      body_->append(record, record.attrs, in, out);
-    }
+      if (place_[v] == kNoValue) place_[v] = body_->add_value(right_.types[v]);
   }
   /// Returns the number that a value of the first or second body has in the new body.
   ValueId placed(bool is_second, ValueId v) const { return is_second ? place_[v] : v; }

@@ -237,16 +237,11 @@ class LoopsOfLayers {
   }
   /// Returns the layer's records, with the inputs and outputs that `next` has.
   Ref<Graph> body_of(const LoopBuilder<ValueId>& next, int layer) const {
-    Ref<Graph> graph(new Graph);
-    graph->name = body_.name;
-    graph->types = body_.types;
+    GraphRewriter body(body_);
     for (std::size_t r = 0; r < body_.records.size(); ++r)
-      if (layers_.of_record(r) == layer || layers_.of_record(r) < 0)
-        graph->append(body_.records[r], body_.records[r].attrs, body_.inputs_of(body_.records[r]),
-                      body_.outputs_of(body_.records[r]));
-    next.connect_body(*graph, body_inputs(attrs_).position);
-    graph->seal();
-    return graph;
+      if (layers_.of_record(r) == layer || layers_.of_record(r) < 0) body.keep(body_.records[r]);
+    next.connect_body(body.to(), body_inputs(attrs_).position);
+    return body.finish();
   }
 
   Graph& to_;
