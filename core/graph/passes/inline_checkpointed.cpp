@@ -12,12 +12,14 @@
 namespace reel {
 namespace {
 
-/// Returns true if the graph has the op, also in bodies and branches.
+/// Returns true if the graph has the op, also in bodies, conditions and branches.
 bool has_record(const Graph& graph, const Op& op) {
   return std::any_of(graph.records.begin(), graph.records.end(), [&](const OpRecord& record) {
     if (record.op == &op) return true;
-    if (record.op == &loop_op)
-      return has_record(*get<LoopAttrs>(record.attrs.get()).body.graph, op);
+    if (record.op == &loop_op) {
+      const auto& loop = get<LoopAttrs>(record.attrs.get());
+      return has_record(*loop.body.graph, op) || (loop.cond && has_record(*loop.cond.graph, op));
+    }
     if (record.op != &cond_op) return false;
     const auto& attrs = get<CondAttrs>(record.attrs.get());
     return has_record(*attrs.on_true.graph, op) || has_record(*attrs.on_false.graph, op);
@@ -122,6 +124,7 @@ class Inlining {
     if (record.op == &loop_op) {
       LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
       inside(attrs.body, attrs.is_gradient_loop);
+      inside(attrs.cond, false);
       return make_attrs(std::move(attrs));
     }
     if (record.op != &cond_op) return record.attrs;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "reel/core/graph/graph_builder.h"
+#include "reel/core/graph/passes/inline_checkpointed.h"
 #include "reel/core/graph/passes/merge_equal.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/loop/loop.h"
@@ -212,6 +213,41 @@ TEST(InvariantCarriesTest, CarryThatComesBackUnchangedIsACapture) {
   const auto after = capture_invariant_carries(*graph);
   EXPECT_EQ(count(*after, "carries=1"), 1);
   EXPECT_EQ(count(*after, "body_captures=[0]"), 1);
+}
+
+// A loop in a branch, and one in the condition of another loop.
+TEST(InvariantCarriesTest, LoopsInBranchesAndConditionsLoseCarriesToo) {
+  const auto counted = [](const Tensor& limit) {
+    return std::get<0>(while_loop([](Tensor i, Tensor n) { return i < n; },
+                                  [](Tensor i, Tensor n) {
+                                    return std::tuple{i + 1.0, n};
+                                  },
+                                  std::tuple{limit * 0.0, limit}));
+  };
+  const auto in_branch = record(2, [&](const Tensors& x) {
+    return Tensors{cond(
+        x[0] < 1.0, [&] { return counted(x[1]); }, [&] { return x[1]; })};
+  });
+  EXPECT_EQ(count(*in_branch, "carries=2"), 1);
+  EXPECT_EQ(count(*capture_invariant_carries(*in_branch), "carries=2"), 0);
+  const auto in_condition = record(2, [&](const Tensors& x) {
+    return Tensors{while_loop([&](Tensor i) { return i < counted(x[1]); },
+                              [](Tensor i) { return i + 1.0; }, x[0])};
+  });
+  EXPECT_EQ(count(*in_condition, "carries=2"), 1);
+  EXPECT_EQ(count(*capture_invariant_carries(*in_condition), "carries=2"), 0);
+}
+
+TEST(InlineCheckpointedTest, CallsInConditionsBecomeRecords) {
+  const auto square_of = checkpoint([](const Tensor& x) { return x * x; });
+  const auto graph = record(2, [&](const Tensors& x) {
+    return Tensors{while_loop([&](Tensor i) { return square_of(i) < x[1]; },
+                              [](Tensor i) { return i + 1.0; }, x[0])};
+  });
+  EXPECT_EQ(count(*graph, "checkpointed("), 1);
+  const auto inlined = inline_checkpointed(*graph);
+  EXPECT_EQ(count(*inlined, "checkpointed("), 0);
+  EXPECT_EQ(count(*inlined, "mul("), 1);
 }
 
 TEST(ForwardedOutputsTest, AStackOfSlicesIsTheSlicedTensor) {

@@ -332,6 +332,11 @@ Ref<Graph> batched(const Graph& graph, const DimChanges& renames, LoopFission::L
     DimEnv names = attrs.body.env();
     attrs.body = make_sub_graph(
         batched(*attrs.body.graph, renames, leaves, packs, !attrs.chunking.over_chunks), names);
+    if (attrs.cond) {
+      DimEnv in_cond = attrs.cond.env();
+      attrs.cond =
+          make_sub_graph(batched(*attrs.cond.graph, renames, leaves, packs, true), in_cond);
+    }
     const std::vector<TensorType> types = to.to().types_of(in);
     if (attrs.chunking.over_chunks) {  // the loop inside has been split
       to.keep(record, make_attrs(std::move(attrs)), in);

@@ -5,12 +5,12 @@
 #include <tuple>
 
 #include "reel/core/graph/graph_rewriter.h"
-#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/products.h"
 #include "reel/trace/passes/analysis/row_axes.h"
 #include "reel/trace/passes/support/loop_leaves.h"
+#include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {
 namespace {
@@ -113,12 +113,6 @@ class Packing {
   std::map<std::tuple<const Op*, ValueId, int>, ValueId> packed_;
 };
 
-SubGraph packed_inside(const SubGraph& sub, Packs packs) {
-  if (!sub) return sub;
-  DimEnv names = sub.env();
-  return make_sub_graph(pack_weights(*sub.graph, packs), names);
-}
-
 }  // namespace
 
 Packs packs_of(const Passes& passes) {
@@ -136,17 +130,10 @@ Ref<Graph> pack_weights(const Graph& graph, Packs packs) {
   GraphRewriter to(graph);
   for (const OpRecord& record : graph.records) {
     std::vector<ValueId> inputs = to.inputs_of(record);
-    AttrsRef attrs = record.attrs;
-    if (record.op == &cond_op) {
-      CondAttrs cond = get<CondAttrs>(attrs.get());
-      cond.on_true = packed_inside(cond.on_true, packs);
-      cond.on_false = packed_inside(cond.on_false, packs);
-      attrs = make_attrs(std::move(cond));
-    } else if (record.op == &loop_op) {
-      LoopAttrs loop = get<LoopAttrs>(attrs.get());
-      loop.body = packed_inside(loop.body, packs);
-      attrs = make_attrs(Packing(to.to(), std::move(loop), inputs, packs).run());
-    }
+    AttrsRef attrs = with_all_sub_graphs(
+        record, [&](const Graph& inside) { return pack_weights(inside, packs); });
+    if (record.op == &loop_op)
+      attrs = make_attrs(Packing(to.to(), get<LoopAttrs>(attrs.get()), inputs, packs).run());
     to.keep(record, attrs, inputs);
   }
   return to.finish();

@@ -267,6 +267,7 @@ Ref<Graph> over_chunks(const Graph& graph, int steps, bool is_inside, const DimC
         if (around.chunking.cost_types.empty())
           around.chunking.cost_types = nested_step_types(around, graph.types_of(in));
         in_part(around.body, true);
+        if (around.cond) in_part(around.cond, true);
         attrs = make_attrs(std::move(around));
       }
       const auto& loop = get<LoopAttrs>(attrs.get());

@@ -15,6 +15,8 @@ namespace reel {
 /// The whole value, such as the cotangent of a loss over all time steps, is never in memory. Named
 /// operands may lack dims; operands that lack the loop's dim become captures.
 /// Preserves: bits.   Runs: behind chunk_loops.
+/// Skips: bodies and branches. A value along the dim of an inner loop is as large as a step of the
+/// outer one, and stays in the cache.
 Ref<Graph> feed_chunks(const Graph& graph);
 
 }  // namespace reel

@@ -8,6 +8,7 @@
 #include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/loop/loop.h"
+#include "reel/trace/passes/support/sub_graphs.h"
 
 namespace reel {
 namespace {
@@ -120,7 +121,8 @@ Ref<Graph> group_pipelined_loops(const Graph& graph) {
     begin = end - 1;
   }
   GraphRewriter to(graph);
-  for (const std::size_t r : order) to.keep(graph.records[r]);
+  for (const std::size_t r : order)
+    to.keep(graph.records[r], with_sub_graphs(graph.records[r], group_pipelined_loops));
   return to.finish();
 }
 

@@ -8,14 +8,13 @@ namespace reel {
 
 namespace {
 
-/// Changes the body or branches of a record, with `and_conditions` also the condition of a loop.
-AttrsRef with_changed(const OpRecord& record, bool and_conditions,
-                      const std::function<void(SubGraph&)>& change) {
+/// Changes the body and condition of a loop, or the branches of a cond.
+AttrsRef with_changed(const OpRecord& record, const std::function<void(SubGraph&)>& change) {
   if (record.op == &loop_op) {
     LoopAttrs attrs = get<LoopAttrs>(record.attrs.get());
     if (!attrs.debug.origin) attrs.debug.origin = attrs.body.graph;
     change(attrs.body);
-    if (attrs.cond && and_conditions) change(attrs.cond);
+    if (attrs.cond) change(attrs.cond);
     return make_attrs(std::move(attrs));
   }
   if (record.op == &cond_op) {
@@ -30,14 +29,14 @@ AttrsRef with_changed(const OpRecord& record, bool and_conditions,
 }  // namespace
 
 AttrsRef with_all_sub_graphs(const OpRecord& record, const Pass& pass) {
-  return with_changed(record, true, [&](SubGraph& part) {
+  return with_changed(record, [&](SubGraph& part) {
     DimEnv names = part.env();
     part = make_sub_graph(pass(*part.graph), names);
   });
 }
 
 AttrsRef with_sub_graphs(const OpRecord& record, const Pass& pass) {
-  return with_changed(record, false, [&](SubGraph& part) {
+  return with_changed(record, [&](SubGraph& part) {
     if (!has_loops(*part.graph)) return;
     DimEnv names = part.env();
     part = make_sub_graph(pass(*part.graph), names);
