@@ -10,8 +10,9 @@ library nor the program needs debug information about the types behind a Tensor.
 """
 
 import struct
+import sys
 
-MAX_WORDS = 1000   # elements; larger tensors show the edges of their axes only, as std::cout does
+MAX_WORDS = 200    # elements; larger tensors show the edges of their axes only. gdb: `set print elements`
 MAX_RECORDS = 100  # lines of a graph
 MAX_ITEMS = 10     # elements of a TensorArray
 MAX_RANK = 64
@@ -28,10 +29,11 @@ class Damaged(Exception):
 
 
 class Reader:
-    """Reads values of Reel. read(address, size) returns bytes or throws Damaged."""
+    """Reads values of Reel. read(address, size) returns bytes or throws Damaged. max_words: elements of a tensor that is shown in full."""
 
-    def __init__(self, read, table_address):
+    def __init__(self, read, table_address, max_words):
         self.read = read
+        self.max_words = max_words
         self.offsets = {}
         while True:
             name, value = struct.unpack("<28si", read(table_address + 32 * len(self.offsets), 32))
@@ -198,7 +200,7 @@ class Reader:
             raise Damaged("a type with %d elements" % count)
         if count == 0:
             return "[]"
-        edge = self.edge_of(sizes) if count > MAX_WORDS else None
+        edge = self.edge_of(sizes) if count > self.max_words else None
         data = self.member(block, "TensorBlock.data")
         width = struct.calcsize(code)
         whole = self.read(data, count * width) if edge is None else None
@@ -227,13 +229,12 @@ class Reader:
         collect(0, 0, ())
         return nested_text(shown, words, max(len(w) for w in words.values()))
 
-    @staticmethod
-    def edge_of(sizes):
+    def edge_of(self, sizes):
         for edge in (3, 2, 1):
             shown = 1
             for size in sizes:
                 shown *= min(size, 2 * edge)
-            if shown <= MAX_WORDS:
+            if shown <= self.max_words:
                 break
         return edge
 
@@ -440,13 +441,13 @@ def kind_of(name):
     return name if name in KINDS else None
 
 
-def text_of(kind, read, table_address, address, words=None):
+def text_of(kind, read, table_address, address, words=None, max_words=MAX_WORDS):
     """Returns the text of an object, by its address or by its words if it is in registers."""
     count, text = KINDS[kind]
     if not table_address:
         return "(%s: the program has no reel_debugger_offsets: is libreel loaded?)" % kind
     try:
-        reader = Reader(read, table_address)
+        reader = Reader(read, table_address, max_words)
         if not count:
             return text(reader, address)
         if words is None:
@@ -487,11 +488,17 @@ def gdb_words(value):
 
 
 def gdb_text(kind, value):
+    """Returns the text of a value; its first line for an argument of a frame, as in a backtrace."""
+    limit = gdb.parameter("print elements") or sys.maxsize
     if value.address is not None:
-        return text_of(kind, gdb_read, gdb_table(), int(value.address))
-    if KINDS[kind][0] != 1:
+        text = text_of(kind, gdb_read, gdb_table(), int(value.address), None, limit)
+    elif KINDS[kind][0] != 1:
         return "(a %s that is not in memory)" % kind
-    return text_of(kind, gdb_read, gdb_table(), None, gdb_words(value))
+    else:
+        text = text_of(kind, gdb_read, gdb_table(), None, gdb_words(value), limit)
+    first, end, _ = text.partition("\n")
+    is_argument = getattr(gdb, "print_options", dict)().get("summary")
+    return first + " ..." if is_argument and end else text
 
 
 class GdbPrinter:

@@ -5,6 +5,7 @@ python3 check_debugger.py MODE DEBUGGER PROGRAM SOURCE PRINTERS
     //= NAME TEXT      print NAME shows the text
     //~ NAME PATTERN   ... text that matches a regular expression
     //| TEXT           its next line
+    //~ frame PATTERN  gdb's line of the frame has text that matches
 
 MODE: gdb or lldb; core: gdb on a core file; stripped: gdb on a program without debug information.
 """
@@ -54,7 +55,7 @@ def gdb_run(debugger, program, source, printers, stops):
     commands += ["break %s:%d" % (os.path.basename(source), line) for line, _ in stops] + ["run"]
     for line, values in stops:
         for name, _, _ in values:
-            commands += ["echo \\n%s%d %s\\n" % (MARK, line, name), "print " + name]
+            commands += ["echo \\n%s%d %s\\n" % (MARK, line, name), "frame" if name == "frame" else "print " + name]
         commands += ["continue"]
     return run(debugger, "-ex", commands, [program])
 
@@ -118,6 +119,8 @@ def main():
         print(done.stdout[-2000:], done.stderr[-2000:])
         return 1
     stops = read_stops(source)
+    if mode != "gdb":
+        stops = [(line, [value for value in values if value[0] != "frame"]) for line, values in stops]
     done = {"gdb": gdb_run, "lldb": lldb_run, "core": core_run}[mode](debugger, program, source, printers, stops)
     texts = printed(done.stdout)
     failures = removed = 0

@@ -21,7 +21,7 @@ void tensors() {
                flags = tensor({true, false});
   const Tensor table = reshape(range(6), {2, 3}), nothing = zeros({0, 3}),
                precise = cast(scalar(1.), f64) / 3.0;
-  const Tensor many = range(2000), view = table[1];
+  const Tensor many = range(201), view = table[1];
   const Tensor odd = tensor({0., 1.}) / tensor({0., 0.});
   //= scalar_value f32[] 2.5
   //= row f32[3] [   1.  -0.5 3e+10]
@@ -32,7 +32,7 @@ void tensors() {
   //= nothing f32[0,3]
   //| []
   //= precise f64[] 0.3333333333333333
-  //= many i32[2000] [   0    1    2 ... 1997 1998 1999]
+  //= many i32[201] [  0   1   2 ... 198 199 200]
   //= view i32[3] [3 4 5]
   //= odd f32[2] [nan inf]
   stop(scalar_value, row, flags, table, nothing, precise, many, view, odd);
@@ -130,6 +130,12 @@ void bad() {
   new (&freed) Tensor;
 }
 
+// A frame has the first line of each argument.
+[[gnu::noinline]] void called(const Tensor& table, const Tensor& row) {
+  //~ frame #0 .*called \(table=f32\[2,3\] \.\.\., row=f32\[3\] \[0\. 1\. 2\.\]\) .*
+  stop(table, row);
+}
+
 struct Cell {
   Tensor w;
 };
@@ -184,6 +190,7 @@ int main() {
   computed();
   arrays();
   bad();
+  called(ones({2, 3}), cast(range(3), f32));
   bodies();
   const Tensor x = tensor({7., 8.});
   stop_at(&x);
