@@ -37,14 +37,26 @@ bool mentions(std::string_view message, std::string_view function) {
   return false;
 }
 
+/// Returns true if a line that was added to the message names the function: "in Adam::update of w".
+/// Debug information may call an inlined function "update".
+bool has_line_of(std::string_view message, const std::string& function) {
+  if (message.find(" of " + function + " at ") != std::string_view::npos) return true;
+  constexpr std::string_view kIn = "\nin ";
+  for (std::size_t at = 0; (at = message.find(kIn, at)) != std::string_view::npos;) {
+    at += kIn.size();
+    const std::string_view named = message.substr(at, message.find_first_of(" \n", at) - at);
+    if (named == function || named.ends_with("::" + function)) return true;
+  }
+  return false;
+}
+
 /// Returns a last line of the message: the user's line, and the function called there if the
 /// message names another one.
 std::string place_line(std::string_view message, SourceId source) {
   const std::string place = place_text(source);
   if (place.empty()) return {};
   const std::string function = called_function(source);
-  const bool is_named = mentions(message, function) ||
-                        message.find(" of " + function + " at ") != std::string_view::npos;
+  const bool is_named = mentions(message, function) || has_line_of(message, function);
   return function.empty() || is_named ? "\nat " + place : "\nin " + function + " at " + place;
 }
 

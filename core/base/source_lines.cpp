@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "reel/core/base/str.h"
+#include "reel/core/base/update_mark.h"
 
 namespace reel {
 namespace {
@@ -202,6 +203,9 @@ std::string place_text(SourceId source) {
 }
 
 std::string called_function(SourceId source) {
+  // Updates of several optimisers are one function of their base class.
+  if (const std::string_view optimiser = update_of(source); !optimiser.empty())
+    return str(optimiser, "::update");
   const std::lock_guard lock(resolving);
   std::string function;
   for (const std::uintptr_t address : addresses_of(source))

@@ -6,6 +6,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/dims/dim_slices.h"
 #include "reel/core/dims/same_name.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/ops.h"
@@ -39,6 +40,17 @@ void check_same_dims(std::string_view loss, std::string_view what, const TensorT
   if (!fit(x.dims(), targets.dims()))
     throw ShapeError(str(loss, ": targets must have the dims of ", what, ": ", x, ", targets ",
                          targets, one_dim_hint(x.dims(), targets.dims())));
+}
+
+/// Returns the position of the classes among the axes of `logits`. Throws as Axis::in, naming the
+/// role of the tensor.
+int axis_of_classes(std::string_view function, std::string_view role, const Tensor& logits,
+                    const Axis& classes) {
+  const Dim* dim = classes.dim();
+  if (dim && dim->is_named() && find_axis(logits.dims(), *dim) < 0)
+    throw ShapeError(str(function, ": ", role, ' ', logits.type(), " have no dim ", *dim,
+                         ", the classes", missing_dim_hint(logits.type(), *dim)));
+  return classes.in(logits, function);
 }
 
 /// Throws ShapeError unless probabilities of classes have the dims of logits.
@@ -175,7 +187,7 @@ Tensor detail::cross_entropy_as(const std::string& function, const Tensor& logit
                          ": targets must be i32 or i64, the positions of the right "
                          "classes, or probabilities of logits' dtype: logits ",
                          logits.type(), ", targets ", targets.type()));
-  const int axis = classes.in(logits, function);
+  const int axis = axis_of_classes(function, "logits", logits, classes);
   const bool has_positions = is_integer(targets.dtype());
   if (has_positions)
     check_positions(function, logits.type(), targets.type(), axis);
@@ -211,7 +223,7 @@ Tensor detail::logits_of_targets(const std::string& function, const Tensor& logi
   check_float(function, "logits", logits);
   if (!is_integer(targets.dtype()))
     throw DTypeError(str(function, ": targets must be class indices, got ", targets.type()));
-  const int axis = classes.in(logits, function);
+  const int axis = axis_of_classes(function, "logits", logits, classes);
   check_positions(function, logits.type(), targets.type(), axis);
   return at_positions(function, logits, ignore ? where(targets != *ignore, targets, 0) : targets,
                       axis);
@@ -300,7 +312,7 @@ Tensor kl_divergence(const Tensor& p_logits, const Tensor& q_logits, const Axis&
     throw DTypeError(str(kName, ": dtypes differ: p_logits ", p_logits.type(), ", q_logits ",
                          q_logits.type(), "; cast one of them"));
   check_same_dims(kName, "p_logits", p_logits.type(), q_logits.type());
-  const int axis = classes.in(p_logits, kName);
+  const int axis = axis_of_classes(kName, "p_logits", p_logits, classes);
   const Tensor same = p_logits.type().is_named() && q_logits.dims() != p_logits.dims()
                           ? transpose(q_logits, Axes(p_logits.dims()))
                           : q_logits;

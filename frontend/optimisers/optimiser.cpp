@@ -7,6 +7,7 @@
 #include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/rows.h"
+#include "reel/core/runtime/detect_nan.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/frontend/optimisers/optimiser_leaves.h"
 
@@ -149,10 +150,22 @@ std::vector<LeafGradient> trained_gradients(const char* optimiser, OptimiserLeav
   return result;
 }
 
-void clip(std::vector<LeafGradient>& gradients, double max_norm) {
+/// Calls fn. If DetectNan throws, adds the optimiser and `part` to its error.
+template <class Fn, class Part>
+void run_named(const char* optimiser, Fn fn, Part part) {
+  try {
+    fn();
+  } catch (NumericsError& error) {
+    error.add_line(str("in ", optimiser, "::update", part()));
+    throw;
+  }
+}
+
+void clip(const char* optimiser, std::vector<LeafGradient>& gradients, double max_norm) {
   std::vector<Tensor*> tensors;
   for (LeafGradient& of : gradients) tensors.push_back(&of.values);
-  clip_tensors(tensors, max_norm);
+  run_named(
+      optimiser, [&] { clip_tensors(tensors, max_norm); }, [] { return " by clip_norm"; });
 }
 
 }  // namespace
@@ -183,7 +196,7 @@ std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
   check_groups(optimiser, leaves.parameters, options);
   check_types(optimiser, leaves);
   std::vector<LeafGradient> gradients = trained_gradients(optimiser, leaves, options);
-  if (clip_norm > 0) clip(gradients, clip_norm);
+  if (clip_norm > 0) clip(optimiser, gradients, clip_norm);
   std::vector<NewValues> result;
   result.reserve(gradients.size());
   for (const LeafGradient& of : gradients) {
@@ -195,7 +208,12 @@ std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
       made.parameter = take_rows(made.parameter, of.numbers);
       for (Tensor& moment : made.moments) moment = take_rows(moment, of.numbers);
     }
-    rule(made.parameter, of.values, made.moments, *of.options);
+    run_named(
+        optimiser, [&] { rule(made.parameter, of.values, made.moments, *of.options); },
+        [&] {
+          const std::string path = leaves.parameter_paths()[of.leaf];
+          return path.empty() ? path : " of " + path;
+        });
     if (!made.are_rows()) {
       count_as(made.parameter, MemoryClass::parameters);
       for (const Tensor& moment : made.moments) count_as(moment, MemoryClass::parameters);

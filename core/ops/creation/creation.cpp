@@ -219,8 +219,11 @@ namespace {
 
 void check_count(std::int64_t count, const TensorType& type) {
   if (type.is_known() && type.numel() != count)
-    throw ShapeError(str("tensor: ", count, " values given for ", type, ", which has ",
-                         type.numel(), " elements"));
+    throw ShapeError(str(
+        "tensor: ", count, " values given for ", type, ", which has ", type.numel(), " elements",
+        type.is_ragged() ? ", padding included; rows without padding: ragged(rows, "
+                           "dims)"
+                         : ""));
 }
 
 std::string_view bits_of(const Tensor& data) {

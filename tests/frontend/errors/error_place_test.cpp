@@ -155,9 +155,50 @@ TEST_P(ErrorPlaceOfGraphTest, NaNInALayerNamesTheLayer) {
 }
 
 TEST(ErrorPlaceTest, FunctionThatTheMessageNamesIsNotRepeated) {
-  const Caught error = caught([] { return sum(ones({2}), 3); });
-  EXPECT_TRUE(error.message.starts_with("sum: ")) << error.message;
-  EXPECT_EQ(error.what, error.message + "\nat " + error.where);
+  for (const Caught& error :
+       {caught([] { return sum(ones({2}), 3); }), caught([] { return random_normal({unknown}); })})
+    EXPECT_EQ(error.what, error.message + "\nat " + error.where);
+}
+
+struct Net {
+  Linear in;
+};
+
+// Adam and AdamW have one update(), of their base class.
+TEST(ErrorPlaceTest, NaNInAnUpdateNamesOptimiserAndParameter) {
+  const Dim feature("feature", 2), hidden("hidden", 3);
+  Net net{Linear::init(feature, hidden)}, gradient = net;
+  gradient.in.weight = log(zeros({feature, hidden}) - 1.0);
+  const auto update = [&](auto optimiser) {
+    return caught([&] {
+      const DetectNan guard;
+      optimiser.update(net, gradient);
+      return net.in.weight;
+    });
+  };
+  const Caught adam = update(Adam(net)), sgd = update(Sgd(net)),
+               clipped = update(AdamW(net, {.clip_norm = 1}));
+  EXPECT_TRUE(adam.message.ends_with("already\nin Adam::update of in.weight")) << adam.message;
+  EXPECT_TRUE(sgd.message.ends_with("already\nin Sgd::update of in.weight")) << sgd.message;
+  EXPECT_TRUE(clipped.message.ends_with("\nin AdamW::update by clip_norm")) << clipped.message;
+  for (const Caught& error : {adam, sgd, clipped})
+    EXPECT_EQ(error.what, error.message + "\nat " + error.where);
+}
+
+TEST_P(ErrorPlaceOfGraphTest, NaNInATracedUpdateNamesTheOptimiser) {
+  const auto step = jit(
+      [](Tensor w, const Tensor& gradient) {
+        Adam adam(w);
+        adam.update(w, gradient);
+        return w;
+      },
+      {.executor = GetParam()});
+  const Tensor gradient = log(zeros({2}) - 1.0);
+  const Caught error = caught([&] {
+    const DetectNan guard;
+    return step(ones({2}), gradient);
+  });
+  EXPECT_EQ(error.what, error.message + "\nin Adam::update at " + error.where);
 }
 
 TEST(ErrorPlaceTest, ErrorThatTheUserThrowsNamesNoFunction) {
