@@ -1,7 +1,7 @@
 # cmake -D NM=... -D LIBRARY=libreel.so -D USES=object;archive... -D OBJDUMP=... -D SONAME=... -P CheckExports.cmake
 #
-# Checks that the shared library has its SONAME, that it exports the names that USES take from it, and no names of other libraries, of
-# instruction sets, or of most of its own functions.
+# Checks that the shared library has its SONAME, that it exports the names that USES take from it, the variables that both define, and no
+# names of other libraries, of instruction sets, or of most of its own functions.
 cmake_minimum_required(VERSION 3.25)
 
 # symbols(VARIABLE argument...): the names that nm prints.
@@ -56,6 +56,25 @@ foreach(file IN LISTS USES)
     endif()
   endforeach()
 endforeach()
+# An inline variable of a header is in the library and in programs. If it is not exported, each has a copy.
+set(shared_variables 0)
+foreach(file IN LISTS USES)
+  execute_process(COMMAND ${NM} --format=posix --defined-only ${file} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "_ZZ?N[A-Za-z0-9_]+ [uVBD] " names "${output}")
+  list(TRANSFORM names REPLACE " . $" "")
+  list(REMOVE_DUPLICATES names)
+  list(REMOVE_ITEM names _ZN4reel14PersistentList8kNothingE)  # a constant
+  foreach(name IN LISTS names)
+    if(is_exported_${name})
+      math(EXPR shared_variables "${shared_variables} + 1")
+    elseif(is_defined_${name})
+      message(SEND_ERROR "${file} has a copy of the variable ${name} of ${LIBRARY}: REEL_API in its header (core/base/visibility.h)")
+    endif()
+  endforeach()
+endforeach()
+if(shared_variables LESS 2)
+  message(SEND_ERROR "the programs share ${shared_variables} variables with ${LIBRARY} only")
+endif()
 if(used LESS 100)
   message(SEND_ERROR "the programs use ${used} names of ${LIBRARY} only")
 endif()

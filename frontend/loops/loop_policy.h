@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "reel/core/base/visibility.h"
 #include "reel/core/ops/loop/loop_attrs.h"
 #include "reel/core/options/checkpoint_policy.h"
 
@@ -20,7 +21,8 @@ class LoopPoliciesOff {
   static bool holds() { return are_off; }
 
  private:
-  static inline constinit thread_local bool are_off = false;
+  // libreel.so and libreel_onnx.so must share it.
+  REEL_API static inline constinit thread_local bool are_off = false;
   const bool before_;
 };
 
