@@ -1,9 +1,11 @@
 // load_onnx and describe_onnx: parse, check and read a model.
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 
+#include "reel/core/base/reason_of.h"
 #include "reel/core/base/str.h"
 #include "reel/core/runtime/no_memory.h"
 #include "reel/frontend/files/file_kind.h"
@@ -82,7 +84,7 @@ std::string kind_text(const std::string& path) {
 
 ModelProto parsed(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw IoError(str("load_onnx: ", path, " cannot be opened"));
+  if (!stream) throw IoError(str("load_onnx: cannot open ", path, ": ", reason_of(errno)));
   ModelProto model;
   if (!model.ParseFromIstream(&stream))
     throw OnnxError(str("load_onnx: ", path, " is damaged, or no ONNX model", kind_text(path)));

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <typeindex>
 #include <typeinfo>
 #include <utility>
@@ -44,22 +45,43 @@ std::string bytes_of_function(FunctionToSave function, const SaveOnnxOptions& op
 void save_function(const std::string& path, FunctionToSave function,
                    const SaveOnnxOptions& options);
 
+/// True if a function takes arguments of these types and returns its results.
+template <class F, class... Args>
+constexpr bool can_be_saved() {
+  constexpr bool kTakesExamples = std::is_invocable_v<const F&, const Args&...>;
+  static_assert(kTakesExamples,
+                "save_onnx and onnx_bytes take an example for each argument of f, a std::tuple of "
+                "them or the only one; f takes them by value or by const reference");
+  if constexpr (kTakesExamples) {
+    constexpr bool kReturns = !std::is_void_v<std::invoke_result_t<const F&, const Args&...>>;
+    static_assert(kReturns,
+                  "save_onnx and onnx_bytes write what f returns, a tree of tensors, not void");
+    return kReturns;
+  } else {
+    return false;
+  }
+}
+
 template <class F, class... Args>
 FunctionToSave function_to_save(const F& f, const std::tuple<Args...>& arguments,
                                 const SaveOnnxOptions& options) {
   using Tuple = std::tuple<std::decay_t<Args>...>;
-  using R = std::decay_t<std::invoke_result_t<const F&, const std::decay_t<Args>&...>>;
-  const auto function = [&f, &arguments](const TreeLeaves& promises) {
-    const R result = std::apply(f, unflatten(Tuple(arguments), promises));
-    return TracedFunction::Recorded{
-        {flatten(result), prototype_of(result)}, leaf_paths(arguments), leaf_paths(result)};
-  };
-  const auto dynamic = [&](const Args&... each) {
-    const std::array<Argument, sizeof...(Args)> examples{Argument{TreeRef(each)}...};
-    return dynamic_sizes(TakenLeaves(examples, 0), options.any_length, options.dynamic);
-  };
-  return {typeid(Tuple), flatten(arguments), sizeof...(Args),
-          kIsTuple<R>,   function,           std::apply(dynamic, arguments)};
+  if constexpr (can_be_saved<F, std::decay_t<Args>...>()) {
+    using R = std::decay_t<std::invoke_result_t<const F&, const std::decay_t<Args>&...>>;
+    const auto function = [&f, &arguments](const TreeLeaves& promises) {
+      const R result = std::apply(f, unflatten(Tuple(arguments), promises));
+      return TracedFunction::Recorded{
+          {flatten(result), prototype_of(result)}, leaf_paths(arguments), leaf_paths(result)};
+    };
+    const auto dynamic = [&](const Args&... each) {
+      const std::array<Argument, sizeof...(Args)> examples{Argument{TreeRef(each)}...};
+      return dynamic_sizes(TakenLeaves(examples, 0), options.any_length, options.dynamic);
+    };
+    return {typeid(Tuple), flatten(arguments), sizeof...(Args),
+            kIsTuple<R>,   function,           std::apply(dynamic, arguments)};
+  } else {
+    return {typeid(Tuple), {}, 0, false, {}, {}};  // does not compile
+  }
 }
 
 }  // namespace detail

@@ -52,7 +52,7 @@ TEST(LoadOnnxTest, WrongRanksAreErrorsOfTheCall) {
 
 TEST(LoadOnnxTest, TheFileMayBeMissing) {
   EXPECT_EQ(message_of<IoError>([] { load_onnx("nowhere.onnx"); }),
-            "load_onnx: nowhere.onnx cannot be opened");
+            "load_onnx: cannot open nowhere.onnx: No such file or directory");
 }
 
 TEST(LoadOnnxTest, FilesOfOtherKindsAreNamed) {
