@@ -1,4 +1,4 @@
-"""Checks a built site: links lead somewhere, and nothing is loaded from a network."""
+"""Checks a built site: links lead somewhere, nothing is loaded from a network, and the search finds what newcomers look for."""
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -30,13 +30,31 @@ def drop_links_to_private_classes(html: Path) -> None:
             file.write_text(re.sub(r'<a href="#nested-classes">[^<]*</a>( &#124;\n?)?', "", text))
 
 
+# What newcomers look for, and a result that they must get.
+SEARCHES = {
+    "padding": "mask_padding", "paddin": "Ragged batches", "ragged b": "Ragged batches", "freez": "Recipes: How to freeze",
+    "learning rate": "Recipes: A learning rate that changes, and one trace", "missing": "Recipes: Missing values",
+    "gdb": "Debugging: Values at a breakpoint", "gpu": "Reel: Not included", "gradient acc":
+    "Training data: Batches that are too large for memory", "optimizer": "Optimiser", "dataload": "Training data: Batches",
+    "my loss is": "My loss is NaN", "export": "Models in the format of ONNX: Saving a function",
+}
+
+
+def missed_searches(html: Path) -> list[str]:
+    """Returns a sentence for each search without its result."""
+    entries = [entry for file in sorted((html / "search").glob("all_*.js"))
+               for entry in re.findall(r"\['(\w+)_\w?\d+',\['((?:[^'\\]|\\.)*)'", file.read_text())]
+    return [f"the search for {typed} does not find {label}" for typed, label in SEARCHES.items()
+            if not any(key.startswith(typed.replace(" ", "_20")) and label == shown for key, shown in entries)]
+
+
 def faults(html: Path) -> list[str]:
     """Returns a sentence for each link without a target, and for each file from a network."""
     pages: dict[str, _Page] = {}
     for file in sorted(html.glob("*.html")):
         page = pages[file.name] = _Page()
         page.feed(file.read_text())
-    found: list[str] = []
+    found = missed_searches(html)
     for name, page in pages.items():
         for url in page.loaded:
             if url.startswith("javascript:"):

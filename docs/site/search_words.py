@@ -1,7 +1,7 @@
 """Adds words of pages to the search of the site. Doxygen's finds the beginnings of names and titles only.
 
-Words are those of titles and headings, words that a page has often and few other pages have, the names of other libraries in
-the tables of docs/coming_from, and the parts of names: "padding" finds `mask_padding`.
+Words are those of titles, headings and bold beginnings of paragraphs, words that a page has often and few other pages have, the
+names of other libraries in the tables of docs/coming_from, later parts of names ("padding" finds `mask_padding`), and OTHER_WORDS.
 """
 import html
 import json
@@ -13,6 +13,20 @@ import pages
 # Words that say nothing about a page.
 COMMON = {"and", "are", "for", "from", "how", "its", "not", "one", "the", "them", "they", "this", "that", "what", "when",
           "which", "with", "you", "your"}
+
+
+# Words that newcomers look for, and the headings that answer them.
+OTHER_WORDS = {
+    "README.md": {"Not included": ["cuda", "device", "gpu", "half precision", "macos", "python", "windows"]},
+    "docs/data.md": {"Batches": ["collate", "dataloader", "minibatch", "shuffle"],
+                     "Batches that are too large for memory": ["accumulate gradients", "gradient accumulation"]},
+    "docs/features.md": {"Models and training": ["tensorboard"]},
+    "docs/onnx.md": {"Saving a function": ["export a model", "deploy"]},
+    "docs/recipes.md": {"Short answers": ["lr schedule", "scheduler"]},
+    "docs/start/debugging.md": {"Values at a breakpoint": ["gdb", "lldb", "pretty printers"]},
+    "docs/start/first_model.md": {"A first model": ["tutorial", "training loop"]},
+    "docs/start/saving.md": {"Saving": ["load a model", "resume"]},
+}
 
 
 def search_id(text: str) -> str:
@@ -34,6 +48,25 @@ def words_of(text: str) -> set[str]:
     return {spelling for word in found if word not in COMMON for spelling in spellings(word)}
 
 
+def phrases_of(text: str) -> set[str]:
+    """Returns the end of the text from each of its words on, so that "learning rate" finds "A learning rate that changes"."""
+    words = re.findall(r"\w+", text.lower())
+    rests = {" ".join(words[i:]) for i, word in enumerate(words) if len(word) > 2 and word not in COMMON}
+    return {" ".join(spelling) for rest in rests for spelling in
+            (rest.split(), [max(spellings(word) - {word}, default=word) for word in rest.split()])}
+
+
+def headings_of(root: Path, page: str, stager: pages.Stager) -> list[tuple[str, str]]:
+    """Returns each heading with itself, and each bold beginning of a paragraph with the heading above."""
+    text = re.sub(r"^```.*?^```", "", (root / page).read_text(), flags=re.M | re.S)
+    result, above = [], ""
+    for heading, bold in re.findall(r"^#+ (.*)$|^\*\*([^*]+)\*\*", text, re.M):
+        above = heading or above
+        result.append((heading or bold.rstrip(".:"), above))
+    assert [text for text, above in result if text == above] == stager.headings(page)
+    return result
+
+
 def frequent_words(root: Path, names: list[str]) -> dict[str, set[str]]:
     """Returns the words of each page that it has often, and that tell it from most others."""
     often: dict[str, set[str]] = {}
@@ -49,11 +82,13 @@ def frequent_words(root: Path, names: list[str]) -> dict[str, set[str]]:
 
 
 def parts_of_names(folder: Path) -> list[tuple[str, str, str]]:
-    """Returns an entry for each later part of a public name, as in mask_padding."""
+    """Returns an entry for each later part of a public name, as in mask_padding, and for its American spelling."""
     result = []
     for file in sorted(folder.glob("all_*.js")):
         for label, link in re.findall(r"\['\w+',\['([a-z0-9]+(?:_[a-z0-9]+)+)',\['\.\./([^']*)'", file.read_text()):
             result += [(part, label, link) for part in label.split("_")[1:] if len(part) > 2]
+        for label, link in re.findall(r"\['\w+',\['(\w+)',\['\.\./([^']*)'", file.read_text()):
+            result += [(word, label, link) for word in sorted(spellings(label.lower()) - {label.lower()})]
     return result
 
 
@@ -72,15 +107,19 @@ def entries(root: Path, stager: pages.Stager) -> list[tuple[str, str, str]]:
                                      and not page.startswith(("docs/changes/", "docs/decisions/"))])
     for page in order:
         place = "index.html" if page == "README.md" else f"{pages.page_id(page)}.html"
-        plain = [re.sub(r"\[([^]]*)\]\([^)]*\)|`", r"\1", heading) for heading in stager.headings(page)]
-        if page == "CHANGELOG.md" or page.startswith("docs/changes/") or not plain:
+        found = headings_of(root, page, stager)
+        if page == "CHANGELOG.md" or page.startswith("docs/changes/") or not found:
             continue
+        plain = [re.sub(r"\[([^]]*)\]\([^)]*\)|`", r"\1", text) for text, _ in found]
         title = plain[0]
         result += [(word, title, place) for word in sorted(frequent.get(page, set()) - words_of(title))]
-        for i, heading in enumerate(plain):
-            label = title if i == 0 else f"{title}: {heading}"
-            link = place if i == 0 else f"{place}#{pages.page_id(page)}-{pages.slug(stager.headings(page)[i])}"
-            result += [(word, label, link) for word in sorted(words_of(heading))]
+        others = dict(OTHER_WORDS.get(page, {}))
+        for i, (text, above) in enumerate(found):
+            label = title if i == 0 else f"{title}: {plain[i]}"
+            link = place if above == found[0][1] else f"{place}#{pages.page_id(page)}-{pages.slug(above)}"
+            result += [(words, label, link) for words in sorted(phrases_of(plain[i]) | set(others.pop(text, [])))]
+        if others:
+            raise SystemExit(f"search_words.py: {page} has no heading {', '.join(others)}")
         if page.startswith("docs/coming_from/") and not page.endswith("README.md"):
             for name in foreign_names(root, page):
                 keys = {name, name.rpartition(".")[2]}
