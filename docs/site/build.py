@@ -85,8 +85,8 @@ def main() -> None:
     if lacking := reference.without_contract(names):
         raise SystemExit("\n".join(["public names without a contract (a comment in the header):",
                                     *(f"  {n.kind} {n.name}{n.arguments}, {n.subject}" for n in lacking)]))
-    if unknown := tables.unknown_names(site.root, names):
-        raise SystemExit("\n".join(unknown))
+    if wrong := tables.unknown_names(site.root, names) + tables.repeated_rows(site.root):
+        raise SystemExit("\n".join(wrong))
     links = {n.name: n.link() for n in names if n.text}
     site.stage_headers(links)
     inputs += site.stage_pages(names, links)

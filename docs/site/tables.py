@@ -1,4 +1,4 @@
-"""The tables of docs/coming_from: every name of Reel in the second column is a public name."""
+"""The tables of docs/coming_from: every name of Reel in the second column is a public name, and no row repeats another."""
 import re
 from pathlib import Path
 
@@ -21,6 +21,18 @@ def unknown_names(root: Path, names: list[Name]) -> list[str]:
             for code in re.findall(r"`([^`]+)`", ours):
                 found += [f"{page.relative_to(root)}: {name} in `{code}` is no public name"
                           for name in _names_in(code) if name not in known and name not in members]
+    return found
+
+
+def repeated_rows(root: Path) -> list[str]:
+    """Returns a sentence for each row whose names another row of the page has too. Merges of two changes make such rows."""
+    found: list[str] = []
+    for page in sorted((root / "docs/coming_from").glob("*.md")):
+        rows = [line for line in page.read_text().splitlines() if line.startswith("| `")]
+        names = [[set(re.findall(r"`([^`]+)`", cell)) for cell in row.split(" | ")[:2]] for row in rows]
+        found += [f"{page.relative_to(root)}: another row has all names of {row}"
+                  for i, row in enumerate(rows) for k in range(len(rows))
+                  if k != i and all(mine <= other for mine, other in zip(names[i], names[k]))]
     return found
 
 
