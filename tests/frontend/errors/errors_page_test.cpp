@@ -1,5 +1,6 @@
 // The programs of docs/errors.md: each runs here, throws the message that the page shows, and works
 // after the page's repair.
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -38,6 +39,23 @@ void expect_on_page(const Fn& program, const char* file = __builtin_FILE(),
   const std::string message = message_of<E>(program, file, line);
   if (page().find("``` " + squeezed(message) + " ```") == std::string::npos)
     ADD_FAILURE_AT(file, line) << "not a block of docs/errors.md:\n" << message;
+}
+
+// The programs of tests/compile_errors have the mistakes.
+TEST(ErrorsPage, RepairsOfErrorsOfTheCompilerCompile) {
+  const Dim in("in", 2), out("out", 3);
+  Linear net = Linear::init(in, out);
+  const Adam<Linear> adam(net, {.learning_rate = 0.01});
+  EXPECT_DOUBLE_EQ(adam.learning_rate().item<double>(), 0.01);
+  const Tensor x = ones({2, 2}), scores = ones({in, out}), labels = zeros({in}, i32);
+  EXPECT_TRUE((sum(x) > 0).item<bool>());
+  for (const Tensor& row : unstack(x, 0)) EXPECT_EQ(item<float>(sum(row)), 2);
+  expect_values(concat({x, zeros({2, 3})}, 1), {1, 1, 0, 0, 0, 1, 1, 0, 0, 0});
+  EXPECT_NEAR(cross_entropy(scores, labels, out).item<float>(), std::log(3.0), 1e-6);
+  expect_values(pow(x, 2) + square(x), {2, 2, 2, 2});
+  const std::vector<float> values{1, 2};
+  expect_values(x + tensor(values), {2, 3, 2, 3});
+  EXPECT_NE(str(summary(net)).find("weight"), std::string::npos);
 }
 
 TEST(ErrorsPage, DtypesNeverMixSilently) {
