@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string_view>
@@ -263,6 +264,21 @@ std::string root_in_file(const SafetensorsHeader& header, const std::vector<std:
              "\" in the file; use load_safetensors with {.prefix = \"", *fitting.begin(), "\"}.");
 }
 
+/// Returns a line about the member to load into if the file has the tensors of one member only.
+std::string member_in_file(const SafetensorsHeader& header, const std::vector<std::string>& names) {
+  std::map<std::string_view, std::size_t> below;  // by member: how many tensors of the file it has
+  for (const std::string& name : names) {
+    const std::string_view root = root_of(name);
+    if (header.find(name)) return {};
+    if (root.size() < name.size() && header.find(name.substr(root.size() + 1))) ++below[root];
+  }
+  for (const auto& [member, count] : below)
+    if (count == header.tensors.size())
+      return str("\nThe file has what stands under \"", member,
+                 "\" here: load it into that member alone.");
+  return {};
+}
+
 // ---- Both ways ----------------------------------------------------------------------
 
 void check_tensors(const char* what, const std::vector<std::string>& names,
@@ -324,8 +340,9 @@ Tensors load_tensors(const SafetensorsFile& file, const std::vector<std::string>
   if (!wrong.empty())
     throw IoError(str(function, ": ", file.path(), " holds another model:", wrong,
                       line_about_squares(names, found, like),
-                      options.prefix.empty() ? root_in_file(header, names)
-                                             : roots_in_file(header, options.prefix)));
+                      options.prefix.empty()
+                          ? root_in_file(header, names) + member_in_file(header, names)
+                          : roots_in_file(header, options.prefix)));
   warn_about_squares(contents, function, names, found, like);
 
   Tensors result;

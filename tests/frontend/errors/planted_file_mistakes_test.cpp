@@ -98,6 +98,29 @@ TEST(PlantedFileMistakes, CheckpointOfOtherNames) {
                 "file, not expected\n  b.weight: f32[4,2] in the file, not expected");
 }
 
+TEST(PlantedFileMistakes, CheckpointOfTheModelAloneForAWholeTraining) {
+  struct Training {
+    Net model;
+    Tensor step = scalar(0);
+  };
+  const auto mistake = []() -> Tensor {
+    save_checkpoint(in_folder("alone"), a_net());
+    Training now{a_net()};
+    load_checkpoint(in_folder("alone"), now);
+    return now.step;
+  };
+  EXPECT_EQ(message_of<IoError>(mistake),
+            "load_checkpoint: " + in_folder("alone") +
+                " holds another model:\n  model.a.weight: not in the file, f32[in=3,hidden=4] "
+                "expected\n  model.a.bias: not in the file, f32[hidden=4] expected\n  "
+                "model.b.weight: not in the file, f32[hidden=4,out=2] expected\n  model.b.bias: "
+                "not in the file, f32[out=2] expected\n  step: not in the file, i32[] expected\n  "
+                "a.bias: f32[4] in the file, not expected\n  a.weight: f32[3,4] in the file, not "
+                "expected\n  b.bias: f32[2] in the file, not expected\n  b.weight: f32[4,2] in "
+                "the file, not expected\nThe file has what stands under \"model\" here: load it "
+                "into that member alone.");
+}
+
 TEST(PlantedFileMistakes, CheckpointOfAnotherSize) {
   const auto mistake = []() -> Tensor {
     save_checkpoint(in_folder("sizes"), a_net());
