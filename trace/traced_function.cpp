@@ -11,17 +11,15 @@
 #include "reel/core/functions/unranked.h"
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/ops/shape/dims.h"
-#include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/core/runtime/random.h"
-#include "reel/core/types/dim_expression.h"
 #include "reel/core/types/mode.h"
-#include "reel/trace/passes/cleanup/fold_captures.h"
-#include "reel/trace/passes/cleanup/sink_transposes.h"
+#include "reel/trace/fold_trace.h"
 #include "reel/trace/passes/pipeline.h"
 #include "reel/trace/result_slices.h"
 #include "reel/trace/signature.h"
 #include "reel/trace/trace_causes.h"
+#include "reel/trace/trace_symbols.h"
 
 namespace reel {
 namespace {
@@ -35,7 +33,10 @@ void TracedFunction::Prototype::refuse(const std::type_info& wanted) const {
                           " where the call returns ", wanted.name()));
 }
 
+/// A trace: the graphs that serve calls of one signature.
 struct TracedFunction::Entry {
+  class Call;
+
   std::uint64_t last_call = 0;
   std::type_index type = typeid(void);  ///< of the arguments
   KnownLeaves known;                    ///< of the last call
@@ -60,25 +61,18 @@ struct TracedFunction::Entry {
   Prototype prototype;
   std::int64_t random_numbers = 0;
   ResultSlices result_slices;
+
+  /// Notes the function's result, and returns the outputs of the graph: the result's tensors, and a
+  /// token for each dim of the trace.
+  Tensors take_results(Recorded& traced);
+  /// Notes the dims of arguments that the function names itself: later calls must have them.
+  void note_named_dims(const GraphBuilder& builder, const Dims& symbols, const SliceUses& uses);
 };
 
 namespace {
 
-/// Makes symbols slices of one another as the dims are that they stand for.
-void note_slices(const Dims& dims, const Dims& symbols) {
-  if (!has_slices()) return;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (expression_of(symbols[i])) continue;  // its operands are slices
-    std::optional<std::size_t> nearest;
-    for (std::size_t j = 0; j < dims.size(); ++j)
-      if (j != i && is_slice_of(dims[i], dims[j]) &&
-          (!nearest || is_slice_of(dims[j], dims[*nearest])))
-        nearest = j;
-    if (nearest)
-      note_slice(symbols[i], symbols[*nearest], symbols[*nearest], {});
-    else
-      copy_slice(dims[i], symbols[i]);
-  }
+bool is_tensor(const TreeLeaf& leaf) {
+  return leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined();
 }
 
 /// "argument 0.cell.w", "result"
@@ -93,15 +87,10 @@ std::vector<std::string> names_of_inputs(const Dims& dims, const TreeLeaves& arg
   for (const Dim& dim : dims)
     if (!dim.is_undefined()) names.push_back(str("dim ", dim.name()));
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i].kind == TreeLeaf::Kind::tensor && arguments[i].tensor.is_defined())
-      names.push_back(name_of_leaf("argument", paths[i]));
+    if (is_tensor(arguments[i])) names.push_back(name_of_leaf("argument", paths[i]));
   names.push_back("random stream");
   return names;
 }
-
-}  // namespace
-
-namespace {
 
 /// Throws ArgumentError unless the arguments have a dim of each name.
 void check_names(const std::string& jit, const DynamicSizes& dynamic, const Dims& dims) {
@@ -112,7 +101,46 @@ void check_names(const std::string& jit, const DynamicSizes& dynamic, const Dims
                               dims));
 }
 
+/// Lets the function's own Dims, which are those of the first call's arguments, mean the symbols.
+/// In loops with finished entries, bodies see these dims under canonical() ones.
+void rename_dims(GraphBuilder& builder, const Dims& dims, const Dims& canonical_dims,
+                 const Dims& symbols) {
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    builder.rename(dims[i], symbols[i]);
+    if (canonical_dims[i].node() != dims[i].node()) builder.rename(canonical_dims[i], symbols[i]);
+  }
+}
+
 }  // namespace
+
+Tensors TracedFunction::Entry::take_results(Recorded& traced) {
+  Tensors graph_outputs;
+  for (TreeLeaf& leaf : traced.leaves) {
+    outputs.push_back(-1);
+    classes.push_back(MemoryClass::values);
+    if (is_tensor(leaf)) {
+      classes.back() = leaf.tensor.block()->memory_class;
+      outputs.back() = static_cast<int>(graph_outputs.size());
+      graph_outputs.push_back(leaf.tensor);
+      leaf.tensor = Tensor();
+    } else if (leaf.kind == TreeLeaf::Kind::dim && leaf.dim.is_symbol() &&
+               !leaf.dim.is_undefined()) {
+      outputs.back() = static_cast<int>(graph_outputs.size());
+      graph_outputs.push_back(dim_token(leaf.dim));
+    }
+  }
+  results = std::move(traced.leaves);
+  prototype = std::move(traced.prototype);
+  return graph_outputs;
+}
+
+void TracedFunction::Entry::note_named_dims(const GraphBuilder& builder, const Dims& symbols,
+                                            const SliceUses& uses) {
+  for (const Dim& symbol : symbols) guarded.push_back(builder.is_guarded(symbol));
+  for (const auto& [symbol, whole] : uses.uses())
+    for (std::size_t i = 0; i < symbols.size(); ++i)
+      if (symbols[i].node() == symbol.node()) slices_of_outside.emplace_back(i, whole);
+}
 
 std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(std::type_index type,
                                                              const TreeLeaves& arguments,
@@ -123,83 +151,33 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(std::type_index typ
   signature_of(arguments, table, dynamic);
   check_names(name_, dynamic, table.dims());
   entry->dims = table.dims();
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (is_tensor(arguments[i])) entry->tensors.push_back(i);
+  const Dims canonical_dims = canonical(entry->dims);
 
-  const Dims shown = canonical(entry->dims);  // for finished entries, the dims in the body
   GraphBuilder builder(name_, form_ == Form::as_recorded ? name_ : str("jit \"", name_, '"'));
   ModeScope scope(builder.scope());
-  Dims symbols;
-  const auto symbol_of = [&](const Dim& dim) -> Dim {
-    return dim.is_named() ? symbols[table.place(dim)] : dim;
-  };
-  for (const Dim& dim : entry->dims) {
-    if (const DimExpression* expression = table.visible_expression(dim)) {
-      Dims operands;
-      for (const Dim& of : expression->operands) operands.push_back(symbol_of(of));
-      symbols.push_back(recompute(*expression, operands));
-      continue;
-    }
-    Ref<DimNode> node(new DimNode);
-    node->name = dim.name();
-    node->kind = dynamic.has(dim) ? DimKind::dynamic : dim.node()->kind;
-    node->is_symbol = true;
-    node->size = node->kind == DimKind::fixed ? dim.size() : -1;
-    for (const Dim& of : dim.length_dims()) node->length_dims.push_back(symbol_of(of));
-    symbols.push_back(Dim::of_node(node));
-  }
-  note_slices(entry->dims, symbols);
-  for (const Dim& symbol : symbols)
-    if (!symbol.is_undefined()) builder.add_input(token_type(symbol));
-  TreeLeaves promises = arguments;
-  for (std::size_t i = 0; i < promises.size(); ++i) {
-    TreeLeaf& leaf = promises[i];
-    if (leaf.kind == TreeLeaf::Kind::dim) leaf.dim = symbol_of(leaf.dim);
-    if (leaf.kind != TreeLeaf::Kind::tensor || !leaf.tensor.is_defined()) continue;
-    Dims dims;
-    entry->tensors.push_back(i);
-    for (const Dim& dim : dims_in_trace(promises, i, dynamic)) dims.push_back(symbol_of(dim));
-    leaf.tensor = builder.add_input(leaf.tensor.type().with(dims));
-  }
+  const TraceSymbols symbols(table, dynamic);
+  const TreeLeaves promises = symbols.add_inputs(builder, arguments, dynamic);
   const Tensor stream = builder.add_input(TensorType(i64, {2}));
-  for (std::size_t i = 0; i < symbols.size(); ++i) {
-    builder.rename(entry->dims[i], symbols[i]);
-    if (shown[i].node() != entry->dims[i].node()) builder.rename(shown[i], symbols[i]);
-  }
-
+  rename_dims(builder, entry->dims, canonical_dims, symbols.all());
   // Loops with finished entries run the graph, or its gradient, with other dims than were captured.
   builder.capture_ragged_dims();
 
   RandomScope random(stream);
   SliceUses slice_uses;
   Recorded traced = function(promises);
-  Tensors outputs;
-  for (TreeLeaf& leaf : traced.leaves) {
-    entry->outputs.push_back(-1);
-    entry->classes.push_back(MemoryClass::values);
-    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined()) {
-      entry->classes.back() = leaf.tensor.block()->memory_class;
-      entry->outputs.back() = static_cast<int>(outputs.size());
-      outputs.push_back(leaf.tensor);
-      leaf.tensor = Tensor();
-    } else if (leaf.kind == TreeLeaf::Kind::dim && leaf.dim.is_symbol() &&
-               !leaf.dim.is_undefined()) {
-      entry->outputs.back() = static_cast<int>(outputs.size());
-      outputs.push_back(dim_token(leaf.dim));
-    }
-  }
+  const Tensors outputs = entry->take_results(traced);
   entry->random_numbers = random.taken();
-  entry->results = std::move(traced.leaves);
-  entry->prototype = std::move(traced.prototype);
   Ref<Graph> graph = builder.finish(outputs);
   if (traced.argument_paths.size() == promises.size())
-    graph->input_names = names_of_inputs(symbols, promises, traced.argument_paths);
+    graph->input_names = names_of_inputs(symbols.all(), promises, traced.argument_paths);
   for (std::size_t i = 0; i < traced.result_paths.size(); ++i)
     if (entry->outputs[i] >= 0)
       graph->output_names.push_back(name_of_leaf("result", traced.result_paths[i]));
-  for (const Dim& symbol : symbols) entry->guarded.push_back(builder.is_guarded(symbol));
-  for (const auto& [symbol, whole] : slice_uses.uses())
-    for (std::size_t i = 0; i < symbols.size(); ++i)
-      if (symbols[i].node() == symbol.node()) entry->slices_of_outside.emplace_back(i, whole);
-  entry->result_slices = ResultSlices(*graph, builder.captured(), symbols);
+  entry->note_named_dims(builder, symbols.all(), slice_uses);
+  entry->result_slices = ResultSlices(*graph, builder.captured(), symbols.all());
+
   Optimised optimised =
       form_ == Form::as_recorded ? as_it_is(std::move(graph)) : optimise(std::move(graph));
   for (const int i : optimised.kept_captures)
@@ -210,41 +188,6 @@ std::shared_ptr<TracedFunction::Entry> TracedFunction::trace(std::type_index typ
   ++trace_count_;
   return entry;
 }
-
-namespace {
-
-/// Returns true if a call in the current mode runs ops on captures once for all calls: nothing
-/// takes gradients of captures, replaces them, or names the ops and elements of the recorded graph.
-bool may_fold() {
-  return !thread_mode.tape && !thread_mode.builder && !thread_mode.entries &&
-         !thread_mode.nan_checks;
-}
-
-/// Returns the graph without ops on captures, and without transposes that undo each other; null if
-/// that changes nothing.
-CapturedGraph folded(const Graph& graph, const Tensors& captured) {
-  const auto with_names = [&](Ref<Graph> result) {
-    result->renames = graph.renames;
-    result->input_names = graph.input_names;
-    result->output_names = graph.output_names;
-    return result;
-  };
-  Ref<Graph> moved = sink_transposes(graph);
-  if (!moved) {
-    CapturedGraph result = fold_captures(graph, captured);
-    if (result.graph) result.graph = with_names(std::move(result.graph));
-    return result;
-  }
-  Optimised sunk = optimise(with_names(std::move(moved)));
-  Tensors read;
-  for (const int i : sunk.kept_captures) read.push_back(captured[static_cast<std::size_t>(i)]);
-  CapturedGraph result = fold_captures(*sunk.graph, read);
-  if (!result.graph) result = {std::move(sunk.graph), std::move(read)};
-  result.graph = with_names(std::move(result.graph));
-  return result;
-}
-
-}  // namespace
 
 void TracedFunction::note_causes(TracedArguments arguments) {
   if (!causes_) causes_ = std::make_shared<TraceCauses>();
@@ -282,86 +225,144 @@ void count_result(const Tensor& result, MemoryClass what) {
 
 }  // namespace
 
-TracedFunction::Traced TracedFunction::operator()(
-    std::type_index type, TreeLeaves& arguments, const Function& function,
-    const DynamicSizes& dynamic, const std::function<void(const Traced&)>& before_run) {
-  leaf_count_ = arguments.size();
-  DimTable table;
-  bool is_known = true;
-  if (!last_ || last_->type != type || !last_->known.are_like(arguments, dynamic)) {
-    table = DimTable(arguments);
-    Signature signature{type, signature_of(arguments, table, dynamic)};
-    auto found = entries_.find(signature);
-    if (found == entries_.end()) {
-      std::shared_ptr<Entry> made = trace(type, arguments, function, dynamic);
-      make_room();
-      found = entries_.emplace(std::move(signature), std::move(made)).first;
+/// One call of a TracedFunction, which must outlive it.
+class TracedFunction::Entry::Call {
+ public:
+  /// Finds the trace for these arguments. Records the function if there is none.
+  Call(TracedFunction& owner, std::type_index type, const TreeLeaves& arguments,
+       const Function& function, const DynamicSizes& dynamic)
+      : owner_(owner) {
+    if (!owner.last_ || owner.last_->type != type ||
+        !owner.last_->known.are_like(arguments, dynamic)) {
+      find_or_trace(type, arguments, function, dynamic);
+      is_known_ = false;
     }
-    last_ = found->second;
-    last_->type = type;
-    last_->known = KnownLeaves(arguments, dynamic, table.dims());
-    is_known = false;
+    entry_ = owner.last_;
+    entry_->last_call = ++owner.call_count_;
   }
-  const std::shared_ptr<Entry> entry = last_;
-  const Dims& dims = is_known ? entry->known.dims() : table.dims();
-  entry->last_call = ++call_count_;
 
-  Tensors inputs;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    const Dim& dim = dims[i];
-    if (entry->guarded[i] && !(dim == entry->dims[i]))
-      throw ShapeError(str("jit \"", name_, "\": the function names dim ", entry->dims[i],
+  /// Throws ShapeError if the function names a dim of an argument itself, and this call's argument
+  /// has another dim there.
+  void check_dims() const;
+  /// Returns the first inputs of the graph: a token of each dim.
+  Tensors dim_tokens() const;
+  /// Returns the result without its tensors and dims.
+  Traced prepared_result() const { return {entry_->results, entry_->prototype}; }
+  /// Chooses the graph that this call runs. Folds captures at the first call that may.
+  void choose_program();
+  /// Runs the graph. Moves the arguments' tensors to `inputs`, behind the tokens of dims. If the
+  /// run throws, moves them back.
+  Tensors run_moving(TreeLeaves& arguments, Tensors inputs, const Tensor& stream) const;
+  /// Moves the graph's outputs to the result's leaves. Allocates nothing.
+  void unpack(Tensors outputs, Traced& result) const;
+
+ private:
+  void find_or_trace(std::type_index type, const TreeLeaves& arguments, const Function& function,
+                     const DynamicSizes& dynamic);
+  const Dims& dims() const { return is_known_ ? entry_->known.dims() : table_.dims(); }
+
+  TracedFunction& owner_;
+  std::shared_ptr<Entry> entry_;
+  bool is_known_ = true;  ///< the arguments are like those of the last call
+  DimTable table_;        ///< of the arguments if they are not
+};
+
+void TracedFunction::Entry::Call::find_or_trace(std::type_index type, const TreeLeaves& arguments,
+                                                const Function& function,
+                                                const DynamicSizes& dynamic) {
+  table_ = DimTable(arguments);
+  Signature signature{type, signature_of(arguments, table_, dynamic)};
+  auto found = owner_.entries_.find(signature);
+  if (found == owner_.entries_.end()) {
+    std::shared_ptr<Entry> made = owner_.trace(type, arguments, function, dynamic);
+    owner_.make_room();
+    found = owner_.entries_.emplace(std::move(signature), std::move(made)).first;
+  }
+  owner_.last_ = found->second;
+  owner_.last_->type = type;
+  owner_.last_->known = KnownLeaves(arguments, dynamic, table_.dims());
+}
+
+void TracedFunction::Entry::Call::check_dims() const {
+  const std::string& name = owner_.name_;
+  for (std::size_t i = 0; i < dims().size(); ++i)
+    if (const Dim& dim = dims()[i], &named = entry_->dims[i]; entry_->guarded[i] && !(dim == named))
+      throw ShapeError(str("jit \"", name, "\": the function names dim ", named,
                            " itself, but this call's argument has ", dim,
-                           one_dim_hint({entry->dims[i]}, {dim})));
-    if (!dim.is_undefined()) inputs.push_back(is_known ? entry->known.tokens()[i] : token_of(dim));
-  }
-  for (const auto& [place, whole] : entry->slices_of_outside)
-    if (const Dim& dim = dims[place]; !is_slice_of(dim, whole))
-      throw ShapeError(str("jit \"", name_, "\": the function names dim ", whole,
+                           one_dim_hint({named}, {dim})));
+  for (const auto& [place, whole] : entry_->slices_of_outside)
+    if (const Dim& dim = dims()[place]; !is_slice_of(dim, whole))
+      throw ShapeError(str("jit \"", name, "\": the function names dim ", whole,
                            " itself, of which ", dim, " of this call's argument is no slice"));
-  const std::size_t first_tensor = inputs.size();
-  const Tensor stream = current_random_stream();
-  Traced result{entry->results, entry->prototype};
-  if (before_run) before_run(result);
+}
 
-  if (form_ == Form::folded && !entry->is_folded && !entry->tensors.empty() && may_fold()) {
-    entry->is_folded = true;
+Tensors TracedFunction::Entry::Call::dim_tokens() const {
+  Tensors tokens;
+  for (std::size_t i = 0; i < dims().size(); ++i)
+    if (const Dim& dim = dims()[i]; !dim.is_undefined())
+      tokens.push_back(is_known_ ? entry_->known.tokens()[i] : token_of(dim));
+  return tokens;
+}
+
+void TracedFunction::Entry::Call::choose_program() {
+  Entry& entry = *entry_;
+  if (owner_.form_ == Form::folded && !entry.is_folded && !entry.tensors.empty() && may_fold()) {
+    entry.is_folded = true;
     try {
-      CapturedGraph made = folded(*entry->recorded.graph, entry->recorded.captured);
-      entry->folded = {std::move(made.graph), std::move(made.captured)};
+      CapturedGraph folded = fold_trace(*entry.recorded.graph, entry.recorded.captured);
+      entry.folded = {std::move(folded.graph), std::move(folded.captured)};
     } catch (const MemoryError&) {  // calls run as recorded, which needs less
     }
   }
-  entry->last = entry->folded.graph && may_fold() ? &entry->folded : &entry->recorded;
-  const Entry::Program& program = *entry->last;
+  entry.last = entry.folded.graph && may_fold() ? &entry.folded : &entry.recorded;
+}
 
-  // Reserve memory before moving tensors, so that only the run can fail behind this. If it throws,
-  // the tensors are moved back; its results are returned without allocations.
-  inputs.reserve(first_tensor + entry->tensors.size() + 1 + program.captured.size());
-  for (const std::size_t i : entry->tensors) inputs.push_back(std::move(arguments[i].tensor));
+Tensors TracedFunction::Entry::Call::run_moving(TreeLeaves& arguments, Tensors inputs,
+                                                const Tensor& stream) const {
+  const std::vector<std::size_t>& tensors = entry_->tensors;
+  const Program& program = *entry_->last;
+  const std::size_t first_tensor = inputs.size();
+  // Reserve memory before moving tensors, so that only the run can fail behind this.
+  inputs.reserve(first_tensor + tensors.size() + 1 + program.captured.size());
+  for (const std::size_t i : tensors) inputs.push_back(std::move(arguments[i].tensor));
   inputs.push_back(stream);
   inputs.insert(inputs.end(), program.captured.begin(), program.captured.end());
-  Tensors outputs = [&] {
-    try {
-      return run_(program.graph, std::move(inputs));
-    } catch (...) {
-      for (std::size_t i = 0; i < entry->tensors.size(); ++i)
-        arguments[entry->tensors[i]].tensor = std::move(inputs[first_tensor + i]);
-      throw;
-    }
-  }();
-  advance_random_stream(entry->random_numbers);
-  entry->result_slices.note(outputs, dims);
+  try {
+    return owner_.run_(program.graph, std::move(inputs));
+  } catch (...) {
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      arguments[tensors[i]].tensor = std::move(inputs[first_tensor + i]);
+    throw;
+  }
+}
+
+void TracedFunction::Entry::Call::unpack(Tensors outputs, Traced& result) const {
+  advance_random_stream(entry_->random_numbers);
+  entry_->result_slices.note(outputs, dims());
   for (std::size_t i = 0; i < result.leaves.size(); ++i) {
-    if (entry->outputs[i] < 0) continue;
-    Tensor& output = outputs[entry->outputs[i]];  // of this leaf only
-    if (entry->classes[i] != MemoryClass::values) count_result(output, entry->classes[i]);
+    if (entry_->outputs[i] < 0) continue;
+    Tensor& output = outputs[entry_->outputs[i]];  // of this leaf only
+    if (entry_->classes[i] != MemoryClass::values) count_result(output, entry_->classes[i]);
     if (result.leaves[i].kind == TreeLeaf::Kind::dim)
       result.leaves[i].dim = output.dims()[1];
     else
       result.leaves[i].tensor =
           is_unranked(output) ? as_ranked(output, PartialShape::unknown_rank()) : std::move(output);
   }
+}
+
+TracedFunction::Traced TracedFunction::operator()(
+    std::type_index type, TreeLeaves& arguments, const Function& function,
+    const DynamicSizes& dynamic, const std::function<void(const Traced&)>& before_run) {
+  leaf_count_ = arguments.size();
+  Entry::Call call(*this, type, arguments, function, dynamic);
+  call.check_dims();
+  Tensors tokens = call.dim_tokens();
+  const Tensor stream = current_random_stream();
+  Traced result = call.prepared_result();
+  if (before_run) before_run(result);
+  call.choose_program();
+  call.unpack(call.run_moving(arguments, std::move(tokens), stream), result);
   return result;
 }
 
