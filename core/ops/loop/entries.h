@@ -20,20 +20,21 @@ struct Attrs;  // core/op/attrs.h
 std::optional<Tensor> leaf_mask(const TensorType& type, const Tensor& running);
 /// Returns x with the values of the first running entry in all finished entries.
 Tensor fill_running(const Tensor& x, const Tensor& running);
-/// Returns fill_running(x, running) with the padding of x; finished entries have the running one's.
+/// Returns fill_running(x, running) without setting padding to zero: running entries keep theirs,
+/// and finished ones have the first running entry's.
 Tensor fill_running_with_padding(const Tensor& x, const Tensor& running);
 /// A filled tensor, and the mask of the entries that ran.
 struct FilledEntries {
   Tensor value, mask;
 };
 /// Returns fill_running(x, running) with other dims of x's sizes: along them finished entries have
-/// the lengths of the first running one. Returns nullopt if they have not, if sizes differ, or if x
-/// has no entries.
+/// the lengths of the first running one. Returns nullopt if `dims` gives them other lengths, if
+/// sizes differ, or if x has no entries.
 ///
-/// kept: receives the result if it is not null. A later call for the same x and an equal mask then
+/// cache: receives the result if it is not null. A later call for the same x and an equal mask then
 /// shares its elements.
 std::optional<Tensor> fill_running_as(const Tensor& x, const Tensor& running, const Dims& dims,
-                                      std::shared_ptr<FilledEntries> kept = {});
+                                      std::shared_ptr<FilledEntries> cache = {});
 /// Adds the values of finished entries to the first running entry: the transpose of fill_running.
 Tensor collect_running(const Tensor& x, const Tensor& running);
 /// Returns x with zeros in finished entries.
@@ -41,7 +42,7 @@ Tensor zero_finished(const Tensor& x, const Tensor& running);
 /// Returns `next` for running entries, `before` for finished ones.
 Tensor keep_finished(const Tensor& next, const Tensor& before, const Tensor& running);
 /// Returns the number of dims in front of the mask that are rows of vmap: each row has a first
-/// running entry of its own. attrs: of the ops fill_running and collect_running; may be null.
+/// running entry of its own. attrs: of the ops in entry_ops.h; may be null.
 REEL_API int rows_of_entry_op(const Attrs* attrs);
 /// Return whether the mask is true everywhere, or anywhere. Require eager values.
 bool all_running(const Tensor& running);

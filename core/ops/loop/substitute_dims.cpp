@@ -99,9 +99,9 @@ Dim SubstituteDims::shown_as(const Dim& dim, const Tensor& lengths) const {
 }
 
 // The elements of a list are shared: a finished entry gets zeros if its own elements are too few.
-Tensor SubstituteDims::filled(const Tensor& x, std::shared_ptr<FilledEntries> kept) const {
+Tensor SubstituteDims::filled(const Tensor& x, std::shared_ptr<FilledEntries> cache) const {
   if (x.type().is_list()) return affects(x.type()) ? list_resized(x, to_(x.dims()), true) : x;
-  if (const auto shown = fill_running_as(x, running_, to_(x.dims()), std::move(kept)))
+  if (const auto shown = fill_running_as(x, running_, to_(x.dims()), std::move(cache)))
     return *shown;
   return fill_running(renamed(x), running_);
 }

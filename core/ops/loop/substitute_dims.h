@@ -41,8 +41,8 @@ class SubstituteDims {
   bool is_shown(const Dim& dim) const { return back_.affects(dim); }
 
   /// Returns x as a body reads it: finished entries have the values of a running entry.
-  /// kept: null, or where the values are kept for the next call for x (fill_running_as).
-  Tensor filled(const Tensor& x, std::shared_ptr<FilledEntries> kept = {}) const;
+  /// cache: null, or holds the values for the next call for x (fill_running_as).
+  Tensor filled(const Tensor& x, std::shared_ptr<FilledEntries> cache = {}) const;
   /// Returns x with replaced dims and its own values.
   Tensor renamed(const Tensor& x) const { return with(x, to_); }
   /// Returns a value or Dim that a body made with its dims outside the body.

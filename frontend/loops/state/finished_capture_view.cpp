@@ -26,13 +26,13 @@ Tensor FinishedCaptureView::visible(const Tensor& input) {
   if (!seen.type().is_named() || (is_made_inside(id) && !dims_.affects(seen.type()))) return seen;
   for (const Known& known : cache_)
     if (known.id == id && known.tape == thread_mode.tape) return known.filled;
-  std::shared_ptr<FilledEntries> kept;
+  std::shared_ptr<FilledEntries> shared;
   if (!is_made_inside(id)) {
     std::shared_ptr<FilledEntries>& known = filled_[id];
     if (!known) known = std::make_shared<FilledEntries>();
-    kept = known;
+    shared = known;
   }
-  cache_.push_back({id, thread_mode.tape, dims_.filled(seen, std::move(kept))});
+  cache_.push_back({id, thread_mode.tape, dims_.filled(seen, std::move(shared))});
   return cache_.back().filled;
 }
 
