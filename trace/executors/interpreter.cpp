@@ -36,10 +36,10 @@
 namespace reel {
 namespace {
 
-/// One run of a loop op.
-class LoopRun {
+/// One run of a loop op. A plan has LoopRun instead, with buffers for the values of iterations.
+class InterpretedLoop {
  public:
-  LoopRun(KernelArgs& args)
+  explicit InterpretedLoop(KernelArgs& args)
       : args_(args),
         attrs_(args.attr<LoopAttrs>()),
         body_(*attrs_.body.graph),
@@ -257,7 +257,7 @@ Tensors interpret(const GraphRef& graph, Tensors&& inputs, const RunOptions&) {
   return replay(*form->graph, given, env);
 }
 
-void run_loop(KernelArgs& args) { LoopRun(args).run(); }
+void run_loop(KernelArgs& args) { InterpretedLoop(args).run(); }
 
 void run_cond(KernelArgs& args) {
   const CondAttrs& attrs = args.attr<CondAttrs>();

@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "reel/core/ops.h"
 #include "reel/core/ops/control/cond.h"
@@ -12,6 +13,8 @@
 #include "reel/core/runtime/residual_source.h"
 #include "reel/core/types/sizes.h"
 #include "reel/trace/executors/checkpoints/stack_list.h"
+#include "reel/trace/executors/leaves/residual_slices.h"
+#include "reel/trace/executors/loop/chunks.h"
 #include "reel/trace/executors/loop/finished_entries.h"
 #include "reel/trace/executors/loop/iterations.h"
 #include "reel/trace/executors/loop/loop_types.h"
@@ -39,9 +42,10 @@ struct Begun final : Handle {
   const LoopAttrs& attrs;
   Tensors given;  ///< the op's inputs; after construction only the slices
   Iterations iterations;
-  std::vector<Tensors> slices;
-  std::vector<const ResidualValue*> saved;  ///< by slice; null if all its elements are in memory
-  std::vector<TensorType> types;            ///< of the op's inputs, if entries finish one by one
+  std::vector<Tensors> slices;                  ///< elements; none for residuals in a file
+  std::vector<const ResidualValue*> residuals;  ///< by slice; null if all elements are in memory
+  std::vector<TensorType> types;  ///< of the op's inputs, if entries finish one by one
+  const Chunks chunks;            ///< empty, since chunked loops stay one node
 
   Begun(const AttrsRef& attrs_ref, std::span<Tensor> inputs)
       : held(attrs_ref),
@@ -52,9 +56,9 @@ struct Begun final : Handle {
     const auto all_slices = operands_of(attrs, given).slices;
     for (std::size_t j = 0; j < formals.size(); ++j) {
       const Tensor& all = all_slices[j];
-      saved.push_back(residual_value(all));
+      residuals.push_back(residual_value(all));
       const TensorType& slice = body.types[formals[j]];
-      slices.push_back(saved.back()           ? Tensors()
+      slices.push_back(residuals.back()       ? Tensors()
                        : all.type().is_list() ? slices_of_list(all, slice, iterations.limit)
                                               : unstack_shown(all, 0));
     }
@@ -185,12 +189,12 @@ Tensor finish_sum(const Begun& begun, const std::vector<TensorType>& types, std:
   return type.is_list() ? empty_list(type) : zeros(type);
 }
 
-Tensor slice_at(Begun& begun, std::size_t j, std::int64_t position) {
-  const ResidualValue* saved = begun.saved[j];
-  if (!saved) return begun.slices[j][static_cast<std::size_t>(position)];
-  const std::lock_guard lock(saved->steps->mutex);
-  saved->steps->need(position, 1);
-  return step_of_residual(begun.given[j], position);
+Tensor slice_at(const Begun& begun, std::size_t j, std::int64_t position) {
+  const ResidualValue* residual = begun.residuals[j];
+  if (!residual) return begun.slices[j][static_cast<std::size_t>(position)];
+  const LeafContext leaves{begun.attrs, begun.types, begun.chunks, begun.iterations};
+  const std::lock_guard lock(residual->steps->mutex);
+  return ResidualSlices(leaves, begun.given[j]).slice(position);
 }
 
 Tensor end_entries(const Tensor& begun, const Tensor& before, const Tensor& running) {
@@ -211,6 +215,117 @@ Tensor end_entries(const Tensor& begun, const Tensor& before, const Tensor& runn
   return result;
 }
 
+/// A node to run.
+struct LoopNode {
+  const LoweredNode& node;
+  const AttrsRef& attrs;
+  std::span<Tensor> in;  ///< may be moved from
+
+  std::size_t index() const { return static_cast<std::size_t>(node.index); }
+  std::int64_t number(std::size_t input) const { return *in[input].data<std::int64_t>(); }
+  const Begun& begun() const { return handle_of<Begun>(in[0]); }
+  std::int64_t position(std::int64_t iteration) const { return begun().position(iteration); }
+  /// Returns whether iteration k is within the loop's bound. k: the second input.
+  bool is_in_bound() const { return number(1) < begun().iterations.limit; }
+  const std::vector<TensorType>& types() const { return handle_of<Types>(in[1]).types; }
+  /// Returns the entries of the handle in the last input; null if none have finished.
+  const FinishedEntries* finished() const {
+    const Finished& handle = handle_of<Finished>(in.back());
+    return handle.is_active ? handle.entries.get() : nullptr;
+  }
+  /// Returns output `index` of the body as it is outside of the body.
+  Tensor made() const { return finished()->made(in[0], index()); }
+};
+
+Tensor input_types(const LoopNode& at) {
+  auto* const types = new Types;
+  Tensor result = token(types);
+  for (const Tensor& input : at.in) types->types.push_back(input.type());
+  return result;
+}
+
+Tensor running_entries(const LoopNode& at) {
+  const Tensor running = at.begun().iterations.running_at(at.position(at.number(1)));
+  if (at.in.size() <= 2) return running;
+  return running.is_defined() ? logical_and(running, at.in[2]) : at.in[2];
+}
+
+Tensor made_dim(const LoopNode& at) {
+  const Iterations ran =
+      at.begun().iterations.behind(at.number(1), at.in.size() > 2 ? at.in[2] : Tensor());
+  return ran.token(ran.made_dim());
+}
+
+/// Computes the first output of a node.
+using RunNode = Tensor (*)(const LoopNode& at);
+
+// Inputs and outputs are those of LoweredRole.
+constexpr std::pair<LoweredRole, RunNode> kRoles[] = {
+    {LoweredRole::begin, [](const LoopNode& at) { return token(new Begun(at.attrs, at.in)); }},
+    {LoweredRole::types, input_types},
+    {LoweredRole::bindings, [](const LoopNode& at) { return token(new Bindings(at.attrs)); }},
+    {LoweredRole::in_bound, [](const LoopNode& at) { return truth(at.is_in_bound()); }},
+    {LoweredRole::every_entry,
+     [](const LoopNode& at) { return mask_padding(ones(at.begun().attrs.entries.dims, boolean)); }},
+    {LoweredRole::no_steps,
+     [](const LoopNode& at) { return zeros(at.begun().attrs.entries.dims, i32); }},
+    {LoweredRole::running, running_entries},
+    {LoweredRole::any_running,
+     [](const LoopNode& at) { return truth(at.is_in_bound() && any_running(at.in[2])); }},
+    {LoweredRole::both, [](const LoopNode& at) { return logical_and(at.in[0], at.in[1]); }},
+    {LoweredRole::finished,
+     [](const LoopNode& at) { return end_entries(at.in[0], at.in[1], at.in[2]); }},
+    {LoweredRole::seen,
+     [](const LoopNode& at) {
+       return at.finished() ? at.finished()->seen(at.in[0], at.index()) : at.in[0];
+     }},
+    {LoweredRole::next,
+     [](const LoopNode& at) {
+       return at.finished() ? at.finished()->next(at.made(), at.in[1], at.index()) : at.in[0];
+     }},
+    {LoweredRole::term,
+     [](const LoopNode& at) {
+       return at.finished() ? at.finished()->term(at.made(), at.index()) : at.in[0];
+     }},
+    {LoweredRole::count_running, [](const LoopNode& at) { return at.in[0] + cast(at.in[1], i32); }},
+    {LoweredRole::position,
+     [](const LoopNode& at) {
+       return scalar(at.begun().iterations.step_at(at.position(at.number(1))), i64);
+     }},
+    {LoweredRole::slice,
+     [](const LoopNode& at) {
+       return slice_at(at.begun(), at.index(), at.position(at.number(1)));
+     }},
+    {LoweredRole::put,
+     [](const LoopNode& at) {
+       return put(at.begun(), at.index(), at.number(1), std::move(at.in[2]), std::move(at.in[3]));
+     }},
+    {LoweredRole::add_term,
+     [](const LoopNode& at) { return add_term(std::move(at.in[0]), std::move(at.in[1])); }},
+    {LoweredRole::increment, [](const LoopNode& at) { return scalar(at.number(0) + 1, i64); }},
+    {LoweredRole::made_dim, made_dim},
+    {LoweredRole::stack,
+     [](const LoopNode& at) {
+       return finish_stack(at.begun(), at.types(), at.index(), at.number(2), at.in[3],
+                           at.in.size() > 4 ? &at.in[4] : nullptr);
+     }},
+    {LoweredRole::sum,
+     [](const LoopNode& at) {
+       return finish_sum(at.begun(), at.types(), at.index(), std::move(at.in[2]));
+     }},
+    {LoweredRole::trips,
+     [](const LoopNode& at) {
+       return scalar(checked_i32(at.number(0), "loop", "the number of iterations"), i32);
+     }},
+};
+
+/// By role; null for roles that belong to no loop.
+constexpr auto kRunOf = [] {
+  std::array<RunNode, static_cast<std::size_t>(LoweredRole::trips) + 1> table{};
+  for (const auto& [role, run] : kRoles) table[static_cast<std::size_t>(role)] = run;
+  return table;
+}();
+
 }  // namespace
 
 DimEnv dims_of_handle(const Tensor& handle, int part) {
@@ -223,96 +338,10 @@ std::int64_t iteration_number(const Tensor& begin, std::int64_t count) {
 
 void run_loop_node(const LoweredNode& node, const AttrsRef& attrs, std::span<Tensor> in,
                    std::span<Tensor> out) {
-  const auto begun = [&]() -> Begun& { return handle_of<Begun>(in[0]); };
-  const auto number = [&](std::size_t i) { return *in[i].data<std::int64_t>(); };
-  const auto index = static_cast<std::size_t>(node.index);
-  // Finished entries, by the handle in the last input; null if none have finished.
-  const auto finished = [&]() -> const FinishedEntries* {
-    const Finished& handle = handle_of<Finished>(in.back());
-    return handle.is_active ? handle.entries.get() : nullptr;
-  };
-  switch (node.role) {
-    case LoweredRole::begin:
-      out[0] = token(new Begun(attrs, in));
-      out[1] = scalar(0, i64);
-      break;
-    case LoweredRole::types: {
-      auto* const types = new Types;
-      out[0] = token(types);
-      for (const Tensor& input : in) types->types.push_back(input.type());
-      break;
-    }
-    case LoweredRole::bindings:
-      out[0] = token(new Bindings(attrs));
-      break;
-    case LoweredRole::in_bound:
-      out[0] = truth(number(1) < begun().iterations.limit);
-      break;
-    case LoweredRole::every_entry:
-      out[0] = mask_padding(ones(begun().attrs.entries.dims, boolean));
-      break;
-    case LoweredRole::no_steps:
-      out[0] = zeros(begun().attrs.entries.dims, i32);
-      break;
-    case LoweredRole::running: {
-      out[0] = begun().iterations.running_at(begun().position(number(1)));
-      if (in.size() > 2) out[0] = out[0].is_defined() ? logical_and(out[0], in[2]) : in[2];
-      break;
-    }
-    case LoweredRole::any_running:
-      out[0] = truth(number(1) < begun().iterations.limit && any_running(in[2]));
-      break;
-    case LoweredRole::both:
-      out[0] = logical_and(in[0], in[1]);
-      break;
-    case LoweredRole::finished:
-      out[0] = end_entries(in[0], in[1], in[2]);
-      break;
-    case LoweredRole::seen:
-      out[0] = finished() ? finished()->seen(in[0], index) : in[0];
-      break;
-    case LoweredRole::next:
-      out[0] = finished() ? finished()->next(finished()->made(in[0], index), in[1], index) : in[0];
-      break;
-    case LoweredRole::term:
-      out[0] = finished() ? finished()->term(finished()->made(in[0], index), index) : in[0];
-      break;
-    case LoweredRole::count_running:
-      out[0] = in[0] + cast(in[1], i32);
-      break;
-    case LoweredRole::position:
-      out[0] = scalar(begun().iterations.step_at(begun().position(number(1))), i64);
-      break;
-    case LoweredRole::slice:
-      out[0] = slice_at(begun(), index, begun().position(number(1)));
-      break;
-    case LoweredRole::put:
-      out[0] = put(begun(), index, number(1), std::move(in[2]), std::move(in[3]));
-      break;
-    case LoweredRole::add_term:
-      out[0] = add_term(std::move(in[0]), std::move(in[1]));
-      break;
-    case LoweredRole::increment:
-      out[0] = scalar(number(0) + 1, i64);
-      break;
-    case LoweredRole::made_dim: {
-      const Iterations ran = begun().iterations.behind(number(1), in.size() > 2 ? in[2] : Tensor());
-      out[0] = ran.token(ran.made_dim());
-      break;
-    }
-    case LoweredRole::stack:
-      out[0] = finish_stack(begun(), handle_of<Types>(in[1]).types, index, number(2), in[3],
-                            in.size() > 4 ? &in[4] : nullptr);
-      break;
-    case LoweredRole::sum:
-      out[0] = finish_sum(begun(), handle_of<Types>(in[1]).types, index, std::move(in[2]));
-      break;
-    case LoweredRole::trips:
-      out[0] = scalar(checked_i32(number(0), "loop", "the number of iterations"), i32);
-      break;
-    default:
-      throw InternalError("a node that is none of a loop");
-  }
+  const RunNode run = kRunOf[static_cast<std::size_t>(node.role)];
+  if (!run) throw InternalError("a node that is none of a loop");
+  out[0] = run({node, attrs, in});
+  if (node.role == LoweredRole::begin) out[1] = scalar(0, i64);  // the number of iterations so far
 }
 
 }  // namespace reel
