@@ -10,6 +10,7 @@
 #include "reel/core/functions/indices.h"
 #include "reel/core/functions/shape.h"
 #include "reel/onnx/ops/convert.h"
+#include "reel/onnx/ops/reshape.h"
 #include "reel/onnx/ops/rows.h"
 #include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
@@ -60,92 +61,6 @@ Values run_size(const Call& call) {
   Tensor product = scalar(1, i64);
   for (const Dim& dim : x.dims()) product = product * value_of_size(dim).tensor;
   return {Value::of(product)};
-}
-
-/// A 0 in the new shape stands for the size of the same axis of x, unless allowzero says otherwise;
-/// one -1 for the size that follows from the others.
-Values run_reshape(const Call& call) {
-  const Tensor& x = call.tensor(0);
-  Dims sizes;
-  std::vector<bool> is_open;
-  std::optional<Tensor> given;  // the number that only a run knows
-  const auto add = [&](std::int64_t size) {
-    const std::size_t at = sizes.size();
-    if (size == 0 && !call.flag("allowzero", false)) {
-      if (at >= x.dims().size())
-        call.refuse(str("axis ", at, " of the shape is 0, but x lacks it"));
-      sizes.push_back(x.dims()[at]);
-    } else {
-      sizes.push_back(size < 0 ? Dim(1) : Dim(size));
-    }
-    is_open.push_back(size == -1);
-    if (size < -1) call.refuse(str("the shape has the size ", size));
-  };
-  if (call.version() < 5) {
-    const std::vector<std::int64_t> shape = call.integers("shape");
-    check_rank(call.node(), shape.size());
-    for (const std::int64_t size : shape) add(size);
-  } else if (call.in(1).sizes) {
-    sizes = *call.in(1).sizes;
-    is_open.resize(sizes.size());
-  } else if (call.is_known(1)) {
-    const std::vector<std::int64_t> shape = call.known_integers(1);
-    check_rank(call.node(), shape.size());
-    for (const std::int64_t size : shape) add(size);
-  } else {  // one number that only a run knows follows from the others
-    for (const Number& size : elements_of(call, 1)) {
-      add(size.known.value_or(-1));
-      if (!size.known) given = size.traced;
-    }
-    if (std::count(is_open.begin(), is_open.end(), true) > 1) call.known_integers(1);  // throws
-  }
-  const auto open = std::count(is_open.begin(), is_open.end(), true);
-  if (open > 1) call.refuse("the shape has more than one -1");
-  if (open == 0) return {call.like(0, reshape_to(x, sizes))};
-  const auto at =
-      static_cast<std::size_t>(std::find(is_open.begin(), is_open.end(), true) - is_open.begin());
-  if (is_known(x.dims()) && is_known(sizes)) {
-    const std::int64_t others = [&] {
-      std::int64_t product = 1;
-      for (const std::int64_t size : numbers_of(sizes))
-        if (__builtin_mul_overflow(product, size, &product))
-          call.refuse("the sizes of the shape are out of range");
-      return product;
-    }();
-    if (others == 0 || x.numel() % others)
-      throw ShapeError(str("Reshape: ", x.type(), " has ", x.numel(),
-                           " elements, which are no multiple of the given sizes' ", others));
-    sizes[at] = x.numel() / others;
-    return {call.like(0, reshape_to(x, sizes))};
-  }
-  // Axes that both shapes share cancel each other.
-  Dims rest = x.dims();
-  std::int64_t divisor = 1;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (i == at) continue;
-    const auto same = std::find(rest.begin(), rest.end(), sizes[i]);
-    if (same != rest.end()) {
-      rest.erase(same);
-    } else if (sizes[i].has_size()) {
-      if (__builtin_mul_overflow(divisor, sizes[i].size(), &divisor))
-        call.refuse("the sizes of the shape are out of range");
-    } else {
-      sizes[at] = Dim::unknown();
-      return {call.like(0, reshape_to(x, sizes))};  // throws: two sizes that only a run knows
-    }
-  }
-  if (is_known(rest)) {
-    std::int64_t product = 1;
-    for (const std::int64_t size : numbers_of(rest)) product *= size;
-    if (divisor > 0 && product % divisor == 0) sizes[at] = product / divisor;
-  } else {
-    sizes[at] = rest.size() == 1 && divisor == 1 ? rest[0] : Dim::unknown();
-    const bool is_empty = contains(sizes, Dim(0));
-    if (given && is_empty && rest.size() == 1)  // the number does not follow from the others
-      assert_that(equal(*given, value_of_size(rest[0]).tensor), "Reshape: the size is that of x",
-                  *given);
-  }
-  return {call.like(0, reshape_to(x, sizes))};
 }
 
 Values run_flatten(const Call& call) {
@@ -259,8 +174,8 @@ Values run_unsqueeze(const Call& call) {
   return {result};
 }
 
-/// Returns the sizes that Expand gets as numbers of which only a run knows some. An axis of x that
-/// has not size 1 keeps its size: the run throws AssertionError for another one than this or 1.
+/// Returns the sizes of Expand if a trace knows only some of them. An axis of x keeps its size
+/// unless it is 1: the run throws AssertionError for a size other than 1 and that of the axis.
 Dims sizes_of_a_run(const Call& call) {
   const Dims& dims = call.tensor(0).dims();
   const std::vector<Number> numbers = elements_of(call, 1);
