@@ -9,6 +9,7 @@
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/custom_vjp_parts.h"
+#include "reel/core/ops/control/graphs_of_record.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/loop/loop_types.h"
 #include "reel/core/ops/reductions/reduce.h"
@@ -174,11 +175,6 @@ RowValues RowBatch::run(RowValues inputs) {
 
 namespace {
 
-/// True for ops whose attributes hold a graph.
-bool has_body(const Op& op) {
-  return &op == &loop_op || &op == &cond_op || &op == &checkpointed_op || is_custom_vjp(op);
-}
-
 /// Returns how many dims of the type have lengths of rows.
 std::ptrdiff_t dims_with_lengths(const TensorType& type, const Dim& rows) {
   return std::count_if(type.dims().begin(), type.dims().end(),
@@ -200,7 +196,7 @@ bool RowBatch::reads_lengths_of_rows(const OpRecord& record) {
 RowValues RowBatch::apply(const OpRecord& record, const RowValues& in) {
   const bool is_many =
       std::any_of(in.begin(), in.end(), [](const RowValue& value) { return value.is_many; }) ||
-      (has_body(*record.op) && reads_lengths_of_rows(record));
+      (has_sub_graphs(*record.op) && reads_lengths_of_rows(record));
   if (!is_many) return apply_once(record, in);
   // Without the words, letters count as full: in one row up to its own longest word.
   if (!keeps_elements_apart(*record.op) && !record.op->returns_input)
@@ -332,7 +328,7 @@ bool RowBatch::apply_own_rule(const OpRecord& record, const RowValues& in, RowVa
     out.push_back({dim_token(env_.knows(symbol) ? env_.resolve(symbol) : define())});
     return true;
   }
-  if (record.op->name == "axes_size") {  // of dims whose lengths differ between rows
+  if (record.op->name == "axes_size") {  // of dims with other lengths in each row
     const AttrsRef attrs = attrs_of(record);
     const Tensor& x = in[0].value;
     Tensor count = scalar(1, i64);

@@ -5,9 +5,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_slices.h"
 #include "reel/core/ops.h"
-#include "reel/core/ops/control/checkpointed.h"
-#include "reel/core/ops/control/cond.h"
-#include "reel/core/ops/control/custom_vjp_parts.h"
+#include "reel/core/ops/control/graphs_of_record.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/loop/loop_types.h"
 #include "reel/core/ops/shape/shape.h"
@@ -43,12 +41,6 @@ Dim dim_of_arguments(const VmapSpec& spec, const Dim& given) {
     if (axis >= 0) return canonical(leaf.tensor.dims()[static_cast<std::size_t>(axis)]);
   }
   return dim;
-}
-
-/// True for a record with a graph of its own: a loop, a branch, or a recorded function.
-bool has_graph(const OpRecord& record) {
-  return record.op == &loop_op || record.op == &cond_op || record.op == &checkpointed_op ||
-         is_custom_vjp(*record.op);
 }
 
 /// One call of a function under vmap, in a trace.
@@ -169,7 +161,8 @@ class VmapCall {
                             [&](const TensorType& type) {
                               return contains(type.dims(), rows_) || runs_over(type, rows_);
                             }) ||
-        std::ranges::any_of(graph.records, has_graph);
+        std::ranges::any_of(graph.records,
+                            [](const OpRecord& record) { return has_sub_graphs(*record.op); });
     if (!may_meet) return rows_;
     return rows_.has_size() ? Dim(rows_.name(), rows_.size()) : Dim(rows_.name(), rows_.lengths());
   }
@@ -244,7 +237,7 @@ class VmapCall {
   bool is_named_ = false;
   Dim rows_{0};
   Tensors xs_;       ///< the mapped arguments, with the rows in front
-  Tensors lengths_;  ///< of their ragged dims whose lengths run over the rows
+  Tensors lengths_;  ///< of their ragged dims with a length for each row
 };
 
 /// vmap over the entries of several dims: these are merged in the arguments, and split in the

@@ -3,28 +3,10 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "reel/core/ops/control/checkpointed.h"
-#include "reel/core/ops/control/cond.h"
-#include "reel/core/ops/control/custom_vjp_parts.h"
-#include "reel/core/ops/control/fused.h"
-#include "reel/core/ops/control/recompute.h"
-#include "reel/core/ops/loop/loop.h"
+#include "reel/core/ops/control/graphs_of_record.h"
 
 namespace reel {
 namespace {
-
-/// Returns the bodies, branches and functions that a record holds.
-std::vector<SubGraph> sub_graphs_of(const OpRecord& record) {
-  const Attrs* const attrs = record.attrs.get();
-  const auto of_loop = [](const LoopAttrs& loop) { return std::vector{loop.body, loop.cond}; };
-  if (record.op == &loop_op) return of_loop(get<LoopAttrs>(attrs));
-  if (record.op == &recompute_op) return of_loop(get<RecomputeAttrs>(attrs).saving());
-  if (record.op == &cond_op) return {get<CondAttrs>(attrs).on_true, get<CondAttrs>(attrs).on_false};
-  if (record.op == &checkpointed_op) return {get<CheckpointedAttrs>(attrs).body};
-  if (record.op == &fused_op) return {get<FusedAttrs>(attrs).body};
-  if (is_custom_vjp(*record.op)) return {custom_vjp_parts(record.attrs).graph};
-  return {};
-}
 
 /// Returns true if two ascending lists have a number in common.
 bool have_common(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {

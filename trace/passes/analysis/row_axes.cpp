@@ -5,11 +5,9 @@
 
 #include "reel/core/dims/dim_env.h"
 #include "reel/core/graph/record_call.h"
-#include "reel/core/ops/control/checkpointed.h"
-#include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/fused.h"
-#include "reel/core/ops/control/recompute.h"
+#include "reel/core/ops/control/graphs_of_record.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/known_dims.h"
 #include "reel/core/ops/shape/lengths_read.h"
@@ -174,9 +172,7 @@ namespace {
 /// Returns true if the op runs a graph that mentions the dim, or lengths over it: the graph may
 /// count, number or draw rows without a value that has them.
 bool runs_graph_on(const OpRecord& record, const Dim& rows) {
-  if (record.op != &cond_op && record.op != &loop_op && record.op != &checkpointed_op &&
-      record.op != &recompute_op)
-    return false;
+  if (!runs_sub_graphs(*record.op)) return false;
   bool result = false;
   record.attrs->each_symbol([&](const Dim& dim) {
     for_each_symbol(dim, [&](const Dim& symbol) { result = result || symbol == rows; });
