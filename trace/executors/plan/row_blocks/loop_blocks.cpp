@@ -16,17 +16,10 @@ void LoopBlocks::make(const PlannedLoop& whole) {
   whole_ = &whole;
   const std::optional<RowCut> before =
       std::exchange(cut_, find_row_cut(whole.loop(), whole.input_types, whole.context.passes));
-  if (cut_) {
-    const std::uint64_t kept = binding_++;  // another number, also if memory runs out
-    const bool is_same_body = find_body(before), are_same_dims = find_dims();
-    if (is_same_body && are_same_dims)
-      binding_ = kept;
-    else
-      runs_ = 0;
-  }
+  if (cut_) bind(before);
   blocks_.resize(cut_ ? cut_->blocks.size() : 0);
   for (std::size_t number = 0; number < blocks_.size(); ++number)
-    if (is_first_of_its_size(number) && !plan(blocks_[number], cut_->blocks[number], number))
+    if (is_first_of_its_size(number) && !try_plan(blocks_[number], cut_->blocks[number], number))
       blocks_.clear();
   are_all_planned_ = false;
   joined_threads_ = 0;
@@ -41,7 +34,7 @@ bool LoopBlocks::is_first_of_its_size(std::size_t number) const {
 void LoopBlocks::plan_all() {
   if (are_all_planned_) return;
   for (std::size_t number = 0; number < blocks_.size(); ++number)
-    if (!is_first_of_its_size(number) && !plan(blocks_[number], cut_->blocks[number], number))
+    if (!is_first_of_its_size(number) && !try_plan(blocks_[number], cut_->blocks[number], number))
       throw InternalError("only some row blocks of one size can be planned");
   make_partial_sums();
   are_all_planned_ = true;
@@ -57,7 +50,8 @@ std::ptrdiff_t replaced_number(const RowCut& cut, const Dim& dim) {
   return found == cut.ragged.end() ? -1 : 1 + (found - cut.ragged.begin());
 }
 
-/// True if blocks have the same type in place of both behind the first axes, given the same dims.
+/// Returns true if `a` and `b` give blocks the same type behind the first axes, given the same
+/// dims.
 bool are_like_in_blocks(const TensorType& a, const RowCut& cut_of_a, const TensorType& b,
                         const RowCut& cut_of_b, int first_axes) {
   return a.dtype() == b.dtype() && a.is_list() == b.is_list() &&
@@ -69,64 +63,87 @@ bool are_like_in_blocks(const TensorType& a, const RowCut& cut_of_a, const Tenso
                     });
 }
 
+/// Returns a type with rows along `axis` as a block has it. Slices keep the loop's dim in front.
+TensorType in_block(const TensorType& type, std::size_t axis, const Dim& block_dim,
+                    const DimChanges& changes) {
+  Dims dims = type.dims();
+  for (std::size_t i = axis; i < dims.size(); ++i)
+    if (dims[i].is_named()) dims[i] = changes(dims[i]);
+  dims[axis] = block_dim;
+  return type.with(dims);
+}
+
 }  // namespace
 
-/// Returns true if blocks have the body and, but for dims that find_dims() chooses, the types of
-/// the call before.
-bool LoopBlocks::find_body(const std::optional<RowCut>& before) {
-  const GraphRef& whole = whole_->loop().body.graph;
-  bool is_same = before && body_.whole == whole && body_.axes == cut_->axes;
-  if (!is_same) {
-    body_ = {whole, cut_->axes, body_on_rows(*whole, cut_->axes), {}, {}};
-    batches_.clear();
-  }
-  body_.loop = on_body(whole_->loop(), body_.row_body);
-  std::vector<TensorType> types = whole_->input_types;
-  for (const TensorType& type :
-       body_.row_body.length_types(body_env(whole_->loop(), whole_->input_types)))
-    types.push_back(type);
-  cut_->has_rows.resize(types.size(), 1);
-  is_same = is_same && cut_->has_rows == before->has_rows && cut_->sums == before->sums &&
-            cut_->ragged.size() == before->ragged.size() && types.size() == body_.types.size() &&
-            // The file of a stack takes its type from the attributes.
-            std::none_of(body_.loop.stacks.begin(), body_.loop.stacks.end(),
-                         [](const LoopStack& stack) { return stack.is_in_file(); });
-  for (std::size_t i = 0; is_same && i < types.size(); ++i)
+/// Binds blocks to the body and dims of the loop. Plans of the call before stay bound if blocks get
+/// the same types. before: the row cut of that call.
+void LoopBlocks::bind(const std::optional<RowCut>& before) {
+  const std::uint64_t former = binding_++;  // stays another number if memory runs out
+  const GraphRef& graph = whole_->loop().body.graph;
+  Body old = std::exchange(body_, {});
+  const bool is_same_graph = before && old.whole == graph && old.axes == cut_->axes;
+  if (!is_same_graph) batches_.clear();
+  body_ = compute_body(is_same_graph ? std::move(old.row_body) : body_on_rows(*graph, cut_->axes));
+  cut_->has_rows.resize(body_.types.size(), 1);
+  const bool are_same_types = is_same_graph && has_types_of(old, *before);
+
+  const bool keeps_block_dims = can_keep_block_dims();
+  if (!keeps_block_dims) block_dims_.clear();
+  const Dims old_extents = std::exchange(extents_, compute_extents());
+  if (are_same_types && keeps_block_dims && extents_ == old_extents)
+    binding_ = former;
+  else
+    runs_ = 0;
+}
+
+LoopBlocks::Body LoopBlocks::compute_body(BodyOnRows row_body) const {
+  const LoopAttrs& loop = whole_->loop();
+  Body body{loop.body.graph, cut_->axes, std::move(row_body), {}, whole_->input_types};
+  body.loop = on_body(loop, body.row_body);
+  for (const TensorType& type : body.row_body.length_types(body_env(loop, whole_->input_types)))
+    body.types.push_back(type);
+  return body;
+}
+
+/// Returns true if blocks of body_ have the types that blocks of `old` had, given the same dims.
+/// Requires bodies on the same graph.
+bool LoopBlocks::has_types_of(const Body& old, const RowCut& cut_of_old) const {
+  const LoopAttrs& loop = body_.loop;
+  if (cut_->has_rows != cut_of_old.has_rows || cut_->sums != cut_of_old.sums ||
+      cut_->ragged.size() != cut_of_old.ragged.size() || body_.types.size() != old.types.size())
+    return false;
+  // The file of a stack takes its type from the attributes.
+  if (std::any_of(loop.stacks.begin(), loop.stacks.end(),
+                  [](const LoopStack& stack) { return stack.is_in_file(); }))
+    return false;
+  for (std::size_t i = 0; i < body_.types.size(); ++i)
     // A block knows the loop's dim, in front of slices, from its inputs.
-    is_same = are_like_in_blocks(types[i], *cut_, body_.types[i], *before,
-                                 operand_at(body_.loop, i).is(LeafKind::slice) ? 1 : 0);
-  body_.types = std::move(types);
-  return is_same;
+    if (!are_like_in_blocks(body_.types[i], *cut_, old.types[i], cut_of_old,
+                            operand_at(loop, i).is(LeafKind::slice) ? 1 : 0))
+      return false;
+  return true;
 }
 
-namespace {
-
-/// True for static dims, or plain sizes, that are the same but for their identity.
-bool is_static_like(const Dim& static_dim, const std::string& name, std::int64_t size) {
-  return static_dim.has_size() && static_dim.size() == size && static_dim.name() == name;
+/// Returns true if dims that stand for the rows in earlier calls may do so again.
+bool LoopBlocks::can_keep_block_dims() const {
+  constexpr std::size_t kMaxBlockDims = 128;  // batches of other sizes have other blocks
+  if (block_dims_.empty()) return true;
+  const Dim &rows = cut_->dim, &known = block_dims_[0];
+  return block_dims_.size() <= kMaxBlockDims && known.is_named() == rows.is_named() &&
+         known.name() == rows.name();
 }
 
-}  // namespace
-
-/// Returns true if all dims in blocks are those of the call before.
-bool LoopBlocks::find_dims() {
-  constexpr std::size_t kMaxBlockDims = 128;  // batches of other sizes have other parts
-  const Dim& rows = cut_->dim;
-  bool is_same = true;
-  if (block_dims_.size() > kMaxBlockDims ||
-      (!block_dims_.empty() &&
-       (block_dims_[0].is_named() != rows.is_named() || block_dims_[0].name() != rows.name()))) {
-    block_dims_.clear();
-    is_same = false;
+/// Returns static dims in place of the ragged ones: those of the call before if names and sizes are
+/// the same.
+Dims LoopBlocks::compute_extents() const {
+  Dims extents;
+  for (std::size_t i = 0; i < cut_->ragged.size(); ++i) {
+    const Dim& dim = cut_->ragged[i];
+    const bool is_known = i < extents_.size() && extents_[i].has_size() &&
+                          extents_[i].size() == dim.size() && extents_[i].name() == dim.name();
+    extents.push_back(is_known ? extents_[i] : Dim(dim.name(), dim.size()));
   }
-  is_same = is_same && extents_.size() == cut_->ragged.size();
-  extents_.resize(cut_->ragged.size());
-  for (std::size_t i = 0; i < extents_.size(); ++i)
-    if (const Dim& dim = cut_->ragged[i]; !is_static_like(extents_[i], dim.name(), dim.size())) {
-      extents_[i] = Dim(dim.name(), dim.size());
-      is_same = false;
-    }
-  return is_same;
+  return extents;
 }
 
 const Dim& LoopBlocks::block_dim_of(std::int64_t rows) {
@@ -146,46 +163,57 @@ void LoopBlocks::make_partial_sums() {
   }
 }
 
-bool LoopBlocks::plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile) {
-  const LoopAttrs& loop = body_.loop;
+bool LoopBlocks::try_plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows,
+                          std::size_t profile) {
   const Dim block_dim = block_dim_of(rows);
   const DimChanges changes = cut_->changes_to(block_dim, extents_);
   if (block && is_bound(*block, block_dim, changes)) return true;
-  const auto on_block = [&](const TensorType& type, std::size_t axis) {
-    Dims dims = type.dims();
-    for (std::size_t i = axis; i < dims.size(); ++i)  // slices keep the loop's dim
-      if (dims[i].is_named()) dims[i] = changes(dims[i]);
-    dims[axis] = block_dim;
-    return type.with(dims);
-  };
-  std::vector<TensorType> types = body_.types;
-  for (std::size_t i = 0; i < types.size(); ++i)
-    if (cut_->has_rows[i])
-      types[i] = on_block(types[i], operand_at(loop, i).is(LeafKind::slice) ? 1 : 0);
-  if (body_.row_body.takes_numbers)
-    types.insert(types.end(), {TensorType(i64, {Dim(rows)}), TensorType(i64)});
   if (!block)  // otherwise rebound to other dims
     block =
         std::make_unique<PlannedLoop>(whole_->context.child(LoopProfile::kFirstBlock + profile));
   block->binding = 0;  // until it is planned
+  const LoopAttrs& loop = body_.loop;
   try {
-    if (!block->try_plan(make_attrs(restrict_to_rows(loop, changes)), types, !loop.has_entries()))
+    if (!block->try_plan(make_attrs(restrict_to_rows(loop, changes)),
+                         input_types_of_block(block_dim, changes), !loop.has_entries()))
       return false;
   } catch (const MemoryError&) {
     throw;  // with more memory it would be cut: results must not depend on free memory
   } catch (const Error&) {  // an op depends on the number of rows
     return false;
   }
-  for (std::size_t k = 0; k < loop.body.graph->outputs.size(); ++k) {
-    const LoopLeaf leaf = body_output_at(loop, k);
+  if (!has_outputs_of_rows(*block, block_dim, changes)) return false;
+  block->binding = binding_;
+  return true;
+}
+
+std::vector<TensorType> LoopBlocks::input_types_of_block(const Dim& block_dim,
+                                                         const DimChanges& changes) const {
+  std::vector<TensorType> types = body_.types;
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (cut_->has_rows[i]) {
+      const std::size_t axis = operand_at(body_.loop, i).is(LeafKind::slice) ? 1 : 0;
+      types[i] = in_block(types[i], axis, block_dim, changes);
+    }
+  if (body_.row_body.takes_numbers)
+    types.insert(types.end(), {TensorType(i64, {Dim(block_dim.size())}), TensorType(i64)});
+  return types;
+}
+
+/// Returns true if the stacks and sums of a planned block have the types that its rows have in the
+/// whole loop.
+bool LoopBlocks::has_outputs_of_rows(const PlannedLoop& block, const Dim& block_dim,
+                                     const DimChanges& changes) const {
+  for (std::size_t k = 0; k < body_.loop.body.graph->outputs.size(); ++k) {
+    const LoopLeaf leaf = body_output_at(body_.loop, k);
     if (leaf.is(LeafKind::carry)) continue;
-    const TensorType &of_block = block->body->output_type(k),
-                     &of_all = whole_->body->output_type(k);
+    const TensorType& whole = whole_->body->output_type(k);
     const bool has_rows =
         leaf.is(LeafKind::stack) || cut_->sums[leaf.index] == RowCut::Sum::has_rows;
-    if (!(of_block == (has_rows ? on_block(of_all, 0) : of_all))) return false;
+    if (!(block.body->output_type(k) ==
+          (has_rows ? in_block(whole, 0, block_dim, changes) : whole)))
+      return false;
   }
-  block->binding = binding_;
   return true;
 }
 
@@ -214,7 +242,8 @@ bool LoopBlocks::can_run(std::span<const Tensor> out) const {
   return are_defined(results.carries) && are_defined(results.stacks) && are_defined(results.sums);
 }
 
-/// Plans one block or batches, unless they are planned for as many threads and such rows.
+/// Plans one block, or batches, unless they are planned for this number of threads and order of
+/// rows.
 void LoopBlocks::plan_joined(OpInputs in) {
   const bool in_order =
       threads() > 1 && cut_->can_join && ends() && cut_->is_in_order(whole_->loop(), in);
@@ -222,7 +251,7 @@ void LoopBlocks::plan_joined(OpInputs in) {
   joined_threads_ = 0;  // in case planning runs out of memory
   in_order_ = in_order;
   is_joined_ = cut_->can_join &&
-               (ends() ? plan_batches() : threads() == 1 && joined_.try_plan(*whole_, *cut_));
+               (ends() ? try_plan_batches() : threads() == 1 && joined_.try_plan(*whole_, *cut_));
   joined_threads_ = threads();
 }
 
@@ -245,11 +274,11 @@ std::int64_t LoopBlocks::batch_count() const {
 ShrinkingBlock::PlanRows LoopBlocks::planner(std::size_t batch) {
   // Profiles count the sizes of a batch as one: an iteration covers all rows that run in it.
   return [this, batch](std::unique_ptr<PlannedLoop>& loop, std::int64_t rows) {
-    return plan(loop, rows, batch);
+    return try_plan(loop, rows, batch);
   };
 }
 
-bool LoopBlocks::plan_batches() {
+bool LoopBlocks::try_plan_batches() {
   const std::vector<std::int64_t> rows = rows_of_batches(cut_->dim.size(), batch_count());
   batches_.resize(rows.size());
   for (std::size_t b = 0; b < batches_.size(); ++b) {
@@ -264,12 +293,12 @@ namespace {
 /// Nanoseconds: for each op of a body to plan it again for other sizes, and to run it on a row; of
 /// a multiplication in a small product. Measured on the decoder of `scripts/bench stream`.
 constexpr double kPlanOfOp = 1500, kRowOfOp = 15, kMultiplication = 1.0 / 32;
-constexpr int kMaxRuns = 60;  ///< a price halved so often is none
+constexpr int kMaxRuns = 60;  ///< a price halved as many times is none
 
 }  // namespace
 
 /// Returns the price of planning a block for the dims at hand, in iterations of one row. Each run
-/// with the same dims halves it: a plan that is used again and again pays at last.
+/// with the same dims halves it, since a plan that is used often is worth its price.
 double LoopBlocks::price_of_plan(const PlannedLoop& block, std::int64_t rows) {
   if (is_bound(block, block_dim_of(rows), cut_->changes_to(block_dim_of(rows), extents_))) return 0;
   const auto ops = static_cast<double>(body_.loop.body.graph->records.size());
@@ -283,7 +312,7 @@ void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
   std::vector<OpInput> given(in.begin(), in.end());
   const Tensors lengths = body_.row_body.lengths(body_env(whole_->loop(), whole_->input_types));
   given.insert(given.end(), lengths.begin(), lengths.end());
-  if (runs_joined() && run_batches(given, out)) return;
+  if (runs_joined() && try_run_batches(given, out)) return;
   is_joined_ = false;
   plan_all();
   const std::vector<BlockOfRows> blocks = cut_->rows_of_blocks(whole_->loop(), in);
@@ -302,7 +331,7 @@ void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
       if (of_block[i].is_defined()) add_to(sums[i], of_block[i]);
 }
 
-bool LoopBlocks::run_batches(OpInputs in, std::span<Tensor> out) {
+bool LoopBlocks::try_run_batches(OpInputs in, std::span<Tensor> out) {
   // With several batches per thread, any of them may take the next one.
   const std::int64_t count = std::ssize(batches_);
   const std::vector<BlockOfRows> rows =

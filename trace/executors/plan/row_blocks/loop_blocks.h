@@ -31,53 +31,66 @@ class LoopBlocks {
 
  private:
   friend class PlanView;
+  /// The body of the loop as blocks run it.
+  struct Body {
+    GraphRef whole;
+    std::vector<int> axes;          ///< the row axes of its values
+    BodyOnRows row_body;            ///< shared by all blocks
+    LoopAttrs loop;                 ///< on row_body
+    std::vector<TensorType> types;  ///< of the inputs of `loop`, with all rows
+  };
+
+  // The body and dims of blocks.
+  void bind(const std::optional<RowCut>& before);
+  Body compute_body(BodyOnRows row_body) const;
+  bool has_types_of(const Body& old, const RowCut& cut_of_old) const;
+  bool can_keep_block_dims() const;
+  Dims compute_extents() const;
+
   /// Plans the loop for `rows` rows. block: null, or planned for other dims. Returns false if it
   /// cannot be planned.
-  bool plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile);
+  bool try_plan(std::unique_ptr<PlannedLoop>& block, std::int64_t rows, std::size_t profile);
+  std::vector<TensorType> input_types_of_block(const Dim& block_dim,
+                                               const DimChanges& changes) const;
+  bool has_outputs_of_rows(const PlannedLoop& block, const Dim& block_dim,
+                           const DimChanges& changes) const;
   const Dim& block_dim_of(std::int64_t rows);
   bool ends() const { return whole_->loop().has_entries(); }
   /// Returns true if each thread runs one block or batch; these are planned at the first such run.
   bool runs_joined() const { return is_joined_ && joined_threads_ == threads(); }
   void plan_joined(OpInputs in);
-  /// Returns plan() for the sizes of a batch.
+  /// Returns try_plan() for the sizes of a batch.
   ShrinkingBlock::PlanRows planner(std::size_t batch);
-  bool plan_batches();
+  /// Returns false if a batch cannot be planned.
+  bool try_plan_batches();
   double price_of_plan(const PlannedLoop& block, std::int64_t rows);
   std::int64_t batch_count() const;
   /// Returns false, and runs nothing, if planning fails.
-  bool run_batches(OpInputs in, std::span<Tensor> out);
+  bool try_run_batches(OpInputs in, std::span<Tensor> out);
   bool is_first_of_its_size(std::size_t block) const;
   /// Plans the blocks that make() left out, as they were not needed to see that a plan exists.
   void plan_all();
-  bool find_body(const std::optional<RowCut>& before);
-  bool find_dims();
   bool is_bound(const PlannedLoop& block, const Dim& block_dim, const DimChanges& changes) const;
   void make_partial_sums();
 
   const PlannedLoop* whole_ = nullptr;
   std::optional<RowCut> cut_;
-  // Dims in blocks. Those of an earlier call stay if names and sizes do, although the loop's own
-  // have other lengths: plans are then bound to them already.
+  // Dims in blocks. Dims of an earlier call stay if their names and sizes do, even if the loop's
+  // own dims have other lengths: plans are then bound to them already.
   Dims block_dims_;  ///< stand for the rows, one for each number of rows
   Dims extents_;     ///< stand for cut_->ragged
-  struct Body {
-    GraphRef whole;
-    std::vector<int> axes;          // the row axes of its values
-    BodyOnRows row_body;            // shared by all blocks
-    LoopAttrs loop;                 // on row_body
-    std::vector<TensorType> types;  // of the inputs of `loop`, with all rows
-  } body_;
+  Body body_;
   std::vector<std::unique_ptr<PlannedLoop>> blocks_;  ///< the first of each size; null: not needed
   bool are_all_planned_ = false;
   std::uint64_t binding_ = 0;  ///< another number whenever blocks get other types than before
   int runs_ = 0;               ///< of batches since then
   std::vector<Tensors> partial_sums_;  ///< by block; the first uses the outputs
   JoinedBlocks joined_;                ///< all rows, planned when first needed
-  /// The same by thread, if rows finish one by one. A run plans the sizes that it uses.
+  /// Batches of rows, if rows finish one by one. A run plans the sizes that it uses.
   std::vector<ShrinkingBlock> batches_;
-  int joined_threads_ = 0;  ///< number of threads for which they were planned; 0: not yet
+  int joined_threads_ = 0;  ///< number of threads for which joined_ or batches_ are planned; or 0
   bool in_order_ = false;   ///< batches were planned for rows in the order of their lengths
-  bool is_joined_ = false;  ///< that succeeded
+  bool is_joined_ = false;  ///< one block, or batches, could be planned
 };
 
 }  // namespace reel
