@@ -34,13 +34,13 @@ void recompute_vjp(Vjp& at) {
     places.push_back(i);
   }
   const Tensors outputs = bind_all(loop_op, inputs, attrs.loop);
-  const auto residuals =
+  const auto stacks =
       results_of(attrs.saving(), outputs).stacks.subspan(attrs.first_residual, at.output_count());
-  const Tensors saved(residuals.begin(), residuals.end());
-  Tensors cotangents(saved.size());
-  for (std::size_t k = 0; k < saved.size(); ++k)
-    if (at.has_cotangent(k)) cotangents[k] = as_list_of(saved[k].type(), at.cotangent(k));
-  add_cotangents_of(at, tape, saved, cotangents, sources, places);
+  const Tensors residuals(stacks.begin(), stacks.end());
+  Tensors cotangents(residuals.size());
+  for (std::size_t k = 0; k < residuals.size(); ++k)
+    if (at.has_cotangent(k)) cotangents[k] = as_list_of(residuals[k].type(), at.cotangent(k));
+  add_cotangents_of(at, tape, residuals, cotangents, sources, places);
 }
 
 }  // namespace reel

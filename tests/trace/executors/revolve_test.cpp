@@ -15,14 +15,15 @@ struct Count {
   std::int64_t advanced = 0;
   std::size_t most_kept = 0;
 };
-/// Reverses `steps` iterations in segments of `leaf` with `slots` checkpoints, and counts the work.
-Count go_back(std::int64_t steps, std::int64_t leaf, std::int64_t slots) {
-  Revolve revolve(0, leaf, slots);
+/// Reverses `steps` iterations in windows of `window` with `slots` checkpoints, and counts the
+/// work.
+Count sweep(std::int64_t steps, std::int64_t window, std::int64_t slots) {
+  Revolve revolve(0, window, slots);
   Count count;
   std::int64_t end = steps;
   while (end > 0) {
     std::int64_t at = -1;
-    for (const Revolve::Advance& advance : revolve.way_to(end)) {
+    for (const Revolve::Advance& advance : revolve.advances_to(end)) {
       if (at >= 0) {
         EXPECT_EQ(advance.from, at);
       }
@@ -31,7 +32,7 @@ Count go_back(std::int64_t steps, std::int64_t leaf, std::int64_t slots) {
     }
     if (at < 0) at = revolve.last_checkpoint();
     EXPECT_LT(at, end);
-    EXPECT_LE(end - at, leaf);
+    EXPECT_LE(end - at, window);
     count.most_kept = std::max(count.most_kept, revolve.checkpoints());
     end = at;
   }
@@ -41,7 +42,7 @@ Count go_back(std::int64_t steps, std::int64_t leaf, std::int64_t slots) {
 TEST(RevolveTest, RunsAsManyStepsAgainAsTheFormulaHasIt) {
   for (std::int64_t slots = 1; slots <= 6; ++slots)
     for (std::int64_t steps = 1; steps <= 150; ++steps) {
-      const Count count = go_back(steps, 1, slots);
+      const Count count = sweep(steps, 1, slots);
       EXPECT_EQ(count.advanced, least_advances(steps, slots))
           << steps << " steps, " << slots << " slots";
       EXPECT_LE(count.most_kept, static_cast<std::size_t>(slots));
@@ -64,13 +65,13 @@ std::int64_t least(std::int64_t steps, std::int64_t slots) {
 TEST(RevolveTest, NoOtherWayRunsFewer) {
   for (std::int64_t slots = 1; slots <= 5; ++slots)
     for (std::int64_t steps = 1; steps <= 60; ++steps)
-      EXPECT_EQ(go_back(steps, 1, slots).advanced, least(steps, slots));
+      EXPECT_EQ(sweep(steps, 1, slots).advanced, least(steps, slots));
 }
 
-TEST(RevolveTest, LeavesOfManySteps) {
-  EXPECT_EQ(go_back(64, 64, 3).advanced, 0);
-  EXPECT_EQ(go_back(100, 64, 3).advanced, 64);
-  EXPECT_EQ(go_back(128 + 64 + 1, 64, 1).advanced, 3 * 64 + 2 * 64 + 64);
+TEST(RevolveTest, WindowsOfManyStepsAreRunWhole) {
+  EXPECT_EQ(sweep(64, 64, 3).advanced, 0);
+  EXPECT_EQ(sweep(100, 64, 3).advanced, 64);
+  EXPECT_EQ(sweep(128 + 64 + 1, 64, 1).advanced, 3 * 64 + 2 * 64 + 64);
 }
 
 void thin(std::vector<std::int64_t>& taken) {

@@ -71,10 +71,10 @@ inline constexpr std::int64_t kBytesOfWhich = 16;
 /// Returns how many checkpoints a loop takes, including those that it drops later.
 ///
 /// slots: checkpoint slots of its budget; not read for Checkpoint::every.
-/// units: the number of iterations, or of chunks of a chunked loop.
-/// unit: time steps of each.
-std::int64_t checkpoints_taken(const LoopAttrs& attrs, std::int64_t slots, std::int64_t units,
-                               std::int64_t unit);
+/// chunks: the number of chunks of a chunked loop; otherwise of iterations.
+/// chunk_size: time steps of each.
+std::int64_t checkpoints_taken(const LoopAttrs& attrs, std::int64_t slots, std::int64_t chunks,
+                               std::int64_t chunk_size);
 
 /// Returns the number of checkpoint slots of a loop under a budget; at least 1. state_bytes: size
 /// of its state. Half of the budget is for checkpoints, the other half for recomputed residuals.

@@ -49,11 +49,11 @@ class CheckpointTimes {
   bool opens_file() const { return opens_file_; }
   /// Returns how many checkpoints are written to the file; nothing if the trip count is unknown.
   ///
-  /// units: iterations of the loop, if known. unit: time steps of one.
-  std::optional<std::int64_t> puts(const std::optional<std::int64_t>& units,
-                                   std::int64_t unit) const {
-    if (!units) return std::nullopt;
-    return checkpoints_taken(attrs_, first_slots_, *units, unit);
+  /// chunks: chunks, or iterations, of the loop, if known. chunk_size: time steps of one.
+  std::optional<std::int64_t> puts(const std::optional<std::int64_t>& chunks,
+                                   std::int64_t chunk_size) const {
+    if (!chunks) return std::nullopt;
+    return checkpoints_taken(attrs_, first_slots_, *chunks, chunk_size);
   }
 
  private:

@@ -17,11 +17,11 @@ namespace {
 
 /// Returns the maximum bytes in memory of a stack in a file. window: its share of the window.
 std::int64_t blocks_in_memory(std::int64_t window, std::int64_t step_bytes, std::int64_t count,
-                              std::int64_t together, std::int64_t asked, bool is_expected) {
+                              std::int64_t together, std::int64_t requested, bool is_expected) {
   const std::int64_t run = std::max<std::int64_t>(step_bytes * together, 1),
                      runs = ((std::int64_t{1} << 20) + run - 1) / run, block = runs * run,
                      most = std::max<std::int64_t>(window / block, 2) * block,
-                     copy = runs * together % asked ? asked * step_bytes : 0,
+                     copy = runs * together % requested ? requested * step_bytes : 0,
                      in_memory = std::max(most, copy + 2 * block) + 3 * block;
   if (count < 0) return std::max(in_memory, most + copy);
   const std::int64_t room = is_expected ? 0 : std::min(2 * count * step_bytes, block),
@@ -32,16 +32,16 @@ std::int64_t blocks_in_memory(std::int64_t window, std::int64_t step_bytes, std:
 
 /// Simulates one run of a loop and its reverse sweep as RecomputedResiduals does it, without
 /// tensors.
-class ForetoldLoop {
+class SimulatedLoop {
  public:
-  ForetoldLoop(const LoopAttrs& loop, std::int64_t steps, std::int64_t unit,
-               std::span<const TensorType> state, std::int64_t unit_bytes, bool measures)
+  SimulatedLoop(const LoopAttrs& loop, std::int64_t steps, std::int64_t chunk_size,
+                std::span<const TensorType> state, std::int64_t chunk_bytes, bool measures)
       : loop_(loop),
         steps_(steps),
-        unit_(unit),
-        units_((steps + unit - 1) / unit),
+        chunk_size_(chunk_size),
+        chunk_count_((steps + chunk_size - 1) / chunk_size),
         state_bytes_(*bytes_of(state)),
-        unit_bytes_(unit_bytes),
+        chunk_bytes_(chunk_bytes),
         measures_(measures && loop.policy.bytes) {
     if (!loop.policy.swaps || !loop.spills()) return;
     std::vector<std::int64_t> carries;
@@ -50,18 +50,19 @@ class ForetoldLoop {
     if (file.is_used()) file_.emplace(std::move(file));
   }
 
-  PolicyCosts costs(std::int64_t asked) {
+  PolicyCosts costs(std::int64_t requested) {
     forwards();
-    const std::int64_t chunks = (steps_ + asked - 1) / asked;
+    const std::int64_t chunks = (steps_ + requested - 1) / requested;
     for (std::int64_t k = 0; k < chunks; ++k) {
-      const std::int64_t first = (loop_.trips.is_reverse ? k : chunks - 1 - k) * asked;
-      need(first, std::min(asked, steps_ - first));
+      const std::int64_t first = (loop_.trips.is_reverse ? k : chunks - 1 - k) * requested;
+      need(first, std::min(requested, steps_ - first));
     }
     PolicyCosts result;
     result.checkpoints = checkpoints_;
-    result.steps = most_;
+    result.steps = max_steps_;
     result.runs = 2;
-    if (units_) result.runs += static_cast<double>(advanced_) / static_cast<double>(units_);
+    if (chunk_count_)
+      result.runs += static_cast<double>(advanced_) / static_cast<double>(chunk_count_);
     if (steps_) result.runs += static_cast<double>(measured_) / static_cast<double>(steps_);
     return result;
   }
@@ -74,27 +75,28 @@ class ForetoldLoop {
   void forwards() {
     CheckpointSchedule times(loop_.policy.steps,
                              loop_.policy.bytes ? slots_of(loop_, state_bytes_) : 0);
-    std::vector<std::int64_t> kept;
-    for (std::int64_t k = 0; k < units_; ++k) {
+    std::vector<std::int64_t> checkpoints;
+    for (std::int64_t k = 0; k < chunk_count_; ++k) {
       const CheckpointSchedule::Decision now = times.before(step_of(k));
-      for (int i = 0; i < now.drops; ++i) thin(kept);
-      if (now.takes) kept.push_back(k);
+      for (int i = 0; i < now.drops; ++i) thin(checkpoints);
+      if (now.takes) checkpoints.push_back(k);
       put_ += now.takes;
-      checkpoints_ = std::max(checkpoints_, in_memory(std::ssize(kept)));
+      checkpoints_ = std::max(checkpoints_, in_memory(std::ssize(checkpoints)));
     }
-    way_.emplace(loop_, std::move(kept), units_, unit_ != 1);
+    schedule_.emplace(loop_, std::move(checkpoints), chunk_count_, chunk_size_ != 1);
   }
 
   /// Returns the bytes of checkpoints in memory, with their step numbers.
-  std::int64_t in_memory(std::int64_t kept) const {
-    return kept * kBytesOfWhich + (file_ ? file_->in_memory(put_) : kept * state_bytes_);
+  std::int64_t in_memory(std::int64_t checkpoints) const {
+    return checkpoints * kBytesOfWhich +
+           (file_ ? file_->in_memory(put_) : checkpoints * state_bytes_);
   }
 
   void need(std::int64_t first, std::int64_t count) {
-    std::int64_t begin = first / unit_, end = (first + count + unit_ - 1) / unit_;
+    std::int64_t begin = first / chunk_size_, end = (first + count + chunk_size_ - 1) / chunk_size_;
     if (loop_.trips.is_reverse) {
-      begin = units_ - begin;
-      end = units_ - end;
+      begin = chunk_count_ - begin;
+      end = chunk_count_ - end;
       std::swap(begin, end);
     }
     count_ = count;
@@ -103,7 +105,7 @@ class ForetoldLoop {
     const bool are_in_one = !window_.empty() && window_.back().begin <= begin;
     std::int64_t left = are_in_one ? begin : end;
     while (left > begin && !window_.empty()) {
-      put_together(0);
+      copy_to_request(0);
       left = std::max(begin, window_.back().begin);
       if (window_.back().begin >= begin) window_.pop_back();
     }
@@ -111,56 +113,56 @@ class ForetoldLoop {
   }
 
   std::int64_t run_before(std::int64_t begin, std::int64_t end, std::int64_t together) {
-    way_->find(begin, end, together, [&](std::size_t) {
+    schedule_->find(begin, end, together, [&](std::size_t) {
       measured_ += measures_;
-      return ReverseSchedule::Bytes{state_bytes_, unit_bytes_};
+      return ReverseSchedule::Bytes{state_bytes_, chunk_bytes_};
     });
-    const std::vector<Revolve::Advance> advances = way_->way_to(end);
+    const std::vector<Revolve::Advance> advances = schedule_->advances_to(end);
     for (const Revolve::Advance& advance : advances) advanced_ += advance.to - advance.from;
-    checkpoints_ =
-        std::max(checkpoints_, in_memory(std::ssize(way_->kept())) +
-                                   (static_cast<std::int64_t>(way_->states()) - 1) * state_bytes_);
-    const std::int64_t first = way_->begin_behind(advances);
-    for (std::int64_t unit = first; unit < end;) {
-      const Segment segment{unit, unit_ == 1 ? end : unit + 1};
+    checkpoints_ = std::max(
+        checkpoints_, in_memory(std::ssize(schedule_->checkpoints())) +
+                          (static_cast<std::int64_t>(schedule_->states()) - 1) * state_bytes_);
+    const std::int64_t first = schedule_->begin_behind(advances);
+    for (std::int64_t chunk = first; chunk < end;) {
+      const Segment segment{chunk, chunk_size_ == 1 ? end : chunk + 1};
       const std::int64_t steps = steps_of(segment);
-      const bool has_all = !joined_ && unit <= begin && segment.end == end;
+      const bool has_all = !joined_ && chunk <= begin && segment.end == end;
       count_memory(steps);
-      if (!has_all && segment.end > begin) put_together(steps);
-      if (has_all || unit < begin) window_.push_back(segment);
-      unit = segment.end;
+      if (!has_all && segment.end > begin) copy_to_request(steps);
+      if (has_all || chunk < begin) window_.push_back(segment);
+      chunk = segment.end;
     }
     return first;
   }
 
-  /// besides: time steps of the parts that are copied into the request.
-  void put_together(std::int64_t besides) {
+  /// besides: time steps of the segments that are copied into the request.
+  void copy_to_request(std::int64_t besides) {
     joined_ = count_;
     count_memory(besides);
   }
   void count_memory(std::int64_t besides) {
     std::int64_t in_memory = joined_ + besides;
     for (const Segment& segment : window_) in_memory += steps_of(segment);
-    most_ = std::max(most_, in_memory);
+    max_steps_ = std::max(max_steps_, in_memory);
   }
   std::int64_t steps_of(const Segment& segment) const {
     return step_of(segment.end) - step_of(segment.begin);
   }
-  std::int64_t step_of(std::int64_t unit) const {
-    if (!loop_.trips.is_reverse) return std::min(unit * unit_, steps_);
-    return unit ? steps_ - (units_ - unit) * unit_ : 0;
+  std::int64_t step_of(std::int64_t chunk) const {
+    if (!loop_.trips.is_reverse) return std::min(chunk * chunk_size_, steps_);
+    return chunk ? steps_ - (chunk_count_ - chunk) * chunk_size_ : 0;
   }
 
   const LoopAttrs& loop_;
-  std::int64_t steps_, unit_, units_, state_bytes_, unit_bytes_;
+  std::int64_t steps_, chunk_size_, chunk_count_, state_bytes_, chunk_bytes_;
   bool measures_;  ///< a step behind each checkpoint is run to measure its residuals
   std::optional<FileOfCheckpoints> file_;
   std::int64_t put_ = 0;  ///< checkpoints taken, including dropped ones
-  std::optional<ReverseSchedule> way_;
+  std::optional<ReverseSchedule> schedule_;
   std::deque<Segment> window_;  ///< in memory
   std::int64_t count_ = 0;      ///< time steps of the last request
   std::int64_t joined_ = 0;     ///< the same, if they were copied into one buffer
-  std::int64_t checkpoints_ = 0, advanced_ = 0, measured_ = 0, most_ = 0;
+  std::int64_t checkpoints_ = 0, advanced_ = 0, measured_ = 0, max_steps_ = 0;
 };
 
 /// Residual bytes of one step.
@@ -223,17 +225,18 @@ std::optional<std::int64_t> bytes_of(std::span<const TensorType> types) {
 
 PolicyCosts policy_costs(const RecomputeAttrs& attrs, std::span<const TensorType> inputs,
                          std::span<const TensorType> outputs, std::optional<std::int64_t> steps,
-                         std::int64_t unit, std::int64_t asked) {
+                         std::int64_t chunk_size, std::int64_t requested) {
   const LoopAttrs& loop = attrs.saving();
   const auto carries = operands_of(loop, inputs).carries;
   const auto state = bytes_of(carries);
   const StepCosts of_step = step_costs(attrs, inputs, outputs);
   const std::optional<std::int64_t>& step = of_step.bytes;
   // For chunks, a plan stores residuals in one buffer from the start.
-  const std::int64_t inside = unit == 1 ? of_step.inside : 0;
+  const std::int64_t inside = chunk_size == 1 ? of_step.inside : 0;
   if (steps && state && step) {
     PolicyCosts result =
-        ForetoldLoop(loop, *steps, unit, carries, *step * unit, of_step.is_measured).costs(asked);
+        SimulatedLoop(loop, *steps, chunk_size, carries, *step * chunk_size, of_step.is_measured)
+            .costs(requested);
     result.bytes = result.steps * *step + inside;
     return result;
   }
@@ -244,10 +247,11 @@ PolicyCosts policy_costs(const RecomputeAttrs& attrs, std::span<const TensorType
   if (loop.policy.bytes) {
     const std::int64_t half = loop.policy.bytes / 2;
     result.checkpoints = std::max(half, state ? *state + kBytesOfWhich : 0);
-    result.bytes = std::max(half, step ? *step * unit : 0) + inside;
+    result.bytes = std::max(half, step ? *step * chunk_size : 0) + inside;
     if (step)
       result.steps =
-          std::max(half / std::max<std::int64_t>(*step * unit, 1), std::int64_t{1}) * unit;
+          std::max(half / std::max<std::int64_t>(*step * chunk_size, 1), std::int64_t{1}) *
+          chunk_size;
   } else if (step && result.steps >= 0) {
     result.bytes = result.steps * *step + inside;
   }
@@ -275,9 +279,10 @@ std::int64_t FileOfCheckpoints::in_memory(std::int64_t puts) const {
 }
 
 std::int64_t spilled_bytes_in_memory(const LoopAttrs& loop, std::int64_t step_bytes,
-                                     std::int64_t count, std::int64_t together, std::int64_t asked,
-                                     bool is_expected) {
-  return blocks_in_memory(window_of_stack(loop), step_bytes, count, together, asked, is_expected);
+                                     std::int64_t count, std::int64_t together,
+                                     std::int64_t requested, bool is_expected) {
+  return blocks_in_memory(window_of_stack(loop), step_bytes, count, together, requested,
+                          is_expected);
 }
 
 }  // namespace reel

@@ -30,11 +30,11 @@ struct PolicyCosts {
 ///
 /// inputs, outputs: types of the recompute op's inputs and outputs.
 /// steps: time steps of the loop, if known.
-/// unit: time steps that are recomputed together.
-/// asked: time steps that the gradient requests at once; a chunked gradient requests chunks.
+/// chunk_size: time steps of a chunk; 1 if the loop ran step by step.
+/// requested: time steps that the gradient requests at once; a chunked gradient requests chunks.
 PolicyCosts policy_costs(const RecomputeAttrs& attrs, std::span<const TensorType> inputs,
                          std::span<const TensorType> outputs, std::optional<std::int64_t> steps,
-                         std::int64_t unit, std::int64_t asked);
+                         std::int64_t chunk_size, std::int64_t requested);
 
 /// Decides whether a loop that swaps puts its checkpoints into a file. Under a budget it does so
 /// only if this lowers the memory: a file keeps the space of dropped checkpoints.
@@ -62,11 +62,11 @@ class FileOfCheckpoints {
 /// step_bytes: bytes of a step or checkpoint.
 /// count: their number; -1 if only a run tells.
 /// together: steps that are written at once.
-/// asked: steps that are requested at once; the window holds a copy of them if they span blocks.
+/// requested: steps of one request; the window holds a copy of them if they span blocks.
 /// is_expected: the loop knows `count` when it begins, and allocates that much. Otherwise a block
 /// grows to up to twice its contents, and while it is copied the old memory exists as well.
 std::int64_t spilled_bytes_in_memory(const LoopAttrs& loop, std::int64_t step_bytes,
-                                     std::int64_t count, std::int64_t together, std::int64_t asked,
-                                     bool is_expected = true);
+                                     std::int64_t count, std::int64_t together,
+                                     std::int64_t requested, bool is_expected = true);
 
 }  // namespace reel

@@ -23,12 +23,13 @@ RecomputedResiduals::RecomputedResiduals(const RecomputeAttrs& attrs, Tensors in
                                          std::vector<TensorType> types)
     : attrs_(attrs), types_(std::move(types)), segments_(attrs, inputs) {
   const std::size_t lists = inputs.size() - loop().carries.size();
-  const Tensors kept = list_elements(inputs[lists - 1]);
-  if (!kept.empty()) unit_ = kept[0].data<std::int64_t>()[1];
-  units_ = (segments_.steps() + unit_ - 1) / unit_;
-  std::vector<std::int64_t> units;
-  for (const Tensor& steps : kept) units.push_back(unit_at(steps.data<std::int64_t>()[0]));
-  way_.emplace(loop(), std::move(units), units_, unit_ != 1);
+  const Tensors checkpoints = list_elements(inputs[lists - 1]);  // [time step, chunk size] of each
+  if (!checkpoints.empty()) chunk_size_ = checkpoints[0].data<std::int64_t>()[1];
+  chunk_count_ = (segments_.steps() + chunk_size_ - 1) / chunk_size_;
+  std::vector<std::int64_t> chunks;
+  for (const Tensor& checkpoint : checkpoints)
+    chunks.push_back(chunk_at(checkpoint.data<std::int64_t>()[0]));
+  schedule_.emplace(loop(), std::move(chunks), chunk_count_, chunk_size_ != 1);
   for (std::size_t i = lists; i < inputs.size(); ++i) {
     checkpoints_.push_back(inputs[i]);
     in_memory_.push_back(residual_value(inputs[i]) ? Tensors() : list_elements(inputs[i]));
@@ -37,30 +38,30 @@ RecomputedResiduals::RecomputedResiduals(const RecomputeAttrs& attrs, Tensors in
 
 /// Returns the value of a carry at a checkpoint.
 Tensor RecomputedResiduals::carry_at(std::size_t carry, std::size_t checkpoint) const {
-  const ResidualValue* const saved = residual_value(checkpoints_[carry]);
-  if (!saved) return in_memory_[carry][checkpoint];
+  const ResidualValue* const in_file = residual_value(checkpoints_[carry]);
+  if (!in_file) return in_memory_[carry][checkpoint];
   const auto position = static_cast<std::int64_t>(checkpoint);
-  const std::lock_guard lock(saved->steps->mutex);
-  saved->steps->need(position, 1);
-  return saved->steps->tensor(saved->index, position);
+  const std::lock_guard lock(in_file->steps->mutex);
+  in_file->steps->need(position, 1);
+  return in_file->steps->tensor(in_file->index, position);
 }
 
 /// All chunks have the same size except the last one by position, which a reverse loop runs first.
-std::int64_t RecomputedResiduals::step_of(std::int64_t unit) const {
-  if (!loop().trips.is_reverse) return std::min(unit * unit_, segments_.steps());
-  return unit ? segments_.steps() - (units_ - unit) * unit_ : 0;
+std::int64_t RecomputedResiduals::step_of(std::int64_t chunk) const {
+  if (!loop().trips.is_reverse) return std::min(chunk * chunk_size_, segments_.steps());
+  return chunk ? segments_.steps() - (chunk_count_ - chunk) * chunk_size_ : 0;
 }
-std::int64_t RecomputedResiduals::unit_at(std::int64_t step) const {
-  if (!loop().trips.is_reverse) return step / unit_;
-  return step ? units_ - (segments_.steps() - step) / unit_ : 0;
+std::int64_t RecomputedResiduals::chunk_at(std::int64_t step) const {
+  if (!loop().trips.is_reverse) return step / chunk_size_;
+  return step ? chunk_count_ - (segments_.steps() - step) / chunk_size_ : 0;
 }
 
 void RecomputedResiduals::need(std::int64_t first, std::int64_t count) {
   if (is_there_ && first == first_ && count == count_) return;
-  std::int64_t begin = first / unit_, end = (first + count + unit_ - 1) / unit_;
+  std::int64_t begin = first / chunk_size_, end = (first + count + chunk_size_ - 1) / chunk_size_;
   if (loop().trips.is_reverse) {
-    begin = units_ - begin;
-    end = units_ - end;
+    begin = chunk_count_ - begin;
+    end = chunk_count_ - end;
     std::swap(begin, end);
   }
   is_there_ = false;
@@ -72,7 +73,7 @@ void RecomputedResiduals::need(std::int64_t first, std::int64_t count) {
   const bool are_in_one = !window_.empty() && window_.back().begin <= begin;
   std::int64_t left = are_in_one ? begin : end;
   while (left > begin && !window_.empty()) {
-    put_together(window_.back());
+    copy_to_request(window_.back());
     left = std::max(begin, window_.back().begin);
     if (window_.back().begin >= begin) window_.pop_back();
   }
@@ -80,32 +81,31 @@ void RecomputedResiduals::need(std::int64_t first, std::int64_t count) {
   is_there_ = true;
 }
 
-/// Runs units [begin, end) from the state before them. A chunked loop computes residuals one unit
-/// at a time.
+/// Runs chunks [begin, end) from the state before them, a chunked loop one chunk at a time.
 ReplaySegments::Ran RecomputedResiduals::run(std::int64_t begin, std::int64_t end,
                                              const Tensors& carries, bool saves) {
   (saves ? steps_saved : steps_advanced) += step_of(end) - step_of(begin);
-  if (unit_ == 1) return segments_.run(begin, end, carries, saves);
+  if (chunk_size_ == 1) return segments_.run(begin, end, carries, saves);
   ReplaySegments::Ran last{carries, {}};
-  for (std::int64_t unit = begin; unit < end; ++unit)
-    last = segments_.run(step_of(unit), step_of(unit + 1), last.carries, saves);
+  for (std::int64_t chunk = begin; chunk < end; ++chunk)
+    last = segments_.run(step_of(chunk), step_of(chunk + 1), last.carries, saves);
   return last;
 }
 
 RecomputedResiduals::State RecomputedResiduals::state_at(std::size_t checkpoint) const {
-  State state{way_->kept()[checkpoint], {}};
+  State state{schedule_->checkpoints()[checkpoint], {}};
   for (std::size_t i = 0; i < checkpoints_.size(); ++i)
     state.carries.push_back(carry_at(i, checkpoint));
   return state;
 }
 
-/// Returns the state at the next checkpoint or, behind the last checkpoint, before the last unit.
-/// The latter is computed by running the units up to there.
+/// Returns the state at the next checkpoint. Behind the last checkpoint, runs all chunks but the
+/// last one, and returns the state before that.
 RecomputedResiduals::State RecomputedResiduals::last_state_behind(std::size_t checkpoint) {
-  if (checkpoint + 1 < way_->kept().size()) return state_at(checkpoint + 1);
+  if (checkpoint + 1 < schedule_->checkpoints().size()) return state_at(checkpoint + 1);
   State state = state_at(checkpoint);
-  const std::int64_t last = std::max(state.unit, units_ - 1);
-  return {last, run(state.unit, last, state.carries, false).carries};
+  const std::int64_t last = std::max(state.chunk, chunk_count_ - 1);
+  return {last, run(state.chunk, last, state.carries, false).carries};
 }
 
 /// Returns true if sizes of the state may change from iteration to iteration.
@@ -124,11 +124,11 @@ ReverseSchedule::Bytes RecomputedResiduals::bytes_behind(std::size_t checkpoint)
   const ReverseSchedule::Bytes first = bytes_at(state_at(checkpoint));
   if (!state_has_any_size()) return first;
   const ReverseSchedule::Bytes last = bytes_at(last_state_behind(checkpoint));
-  return {std::max(first.state, last.state), std::max(first.unit, last.unit)};
+  return {std::max(first.state, last.state), std::max(first.chunk, last.chunk)};
 }
 
 ReverseSchedule::Bytes RecomputedResiduals::bytes_at(const State& state) {
-  ReverseSchedule::Bytes result{0, bytes_of_step(state) * unit_};
+  ReverseSchedule::Bytes result{0, bytes_of_step(state) * chunk_size_};
   for (const Tensor& carry : state.carries) result.state += bytes_of(carry);
   return result;
 }
@@ -151,65 +151,65 @@ std::int64_t RecomputedResiduals::bytes_of_step(const State& state) {
   if (are_known) {
     for (std::size_t i = 0; i < types_.size(); ++i) add(i, slice_type(types_[i]).bytes());
   } else {
-    const Tensors saved =
-        segments_.run(step_of(state.unit), step_of(state.unit) + 1, state.carries, true).saved;
-    for (std::size_t i = 0; i < saved.size(); ++i) add(i, bytes_of(saved[i]));
+    const std::int64_t step = step_of(state.chunk);
+    const Tensors residuals = segments_.run(step, step + 1, state.carries, true).residuals;
+    for (std::size_t i = 0; i < residuals.size(); ++i) add(i, bytes_of(residuals[i]));
   }
   return segments_.is_dense() ? all : all + most;  // values are copied one after the other
 }
 
-/// Recomputes the run of units that ends at `end`. Units from `begin` on are the remainder of a
-/// request of `together` units. Returns the first unit of the run.
+/// Recomputes the run of chunks that ends at `end`, and returns its first chunk. Chunks [begin,
+/// end) are the rest of a request of `together` chunks.
 std::int64_t RecomputedResiduals::run_before(std::int64_t begin, std::int64_t end,
                                              std::int64_t together) {
-  if (way_->find(begin, end, together, [&](std::size_t at) { return bytes_behind(at); }))
-    states_.assign(1, state_at(way_->checkpoint()));
-  while (states_.size() > 1 && states_.back().unit >= end) states_.pop_back();
+  if (schedule_->find(begin, end, together, [&](std::size_t at) { return bytes_behind(at); }))
+    states_.assign(1, state_at(schedule_->checkpoint()));
+  while (states_.size() > 1 && states_.back().chunk >= end) states_.pop_back();
   State state = states_.back();
-  for (const Revolve::Advance& advance : way_->way_to(end)) {
+  for (const Revolve::Advance& advance : schedule_->advances_to(end)) {
     state.carries = run(advance.from, advance.to, state.carries, false).carries;
-    state.unit = advance.to;
-    if (!advance.keeps) continue;
+    state.chunk = advance.to;
+    if (!advance.takes_checkpoint) continue;
     for (const Tensor& carry : state.carries)
       count_as_made_since(begin_, carry, MemoryClass::checkpoints);
     states_.push_back(state);
   }
-  const std::int64_t first = state.unit;
-  while (state.unit < end) {
-    const std::int64_t to = unit_ == 1 ? end : state.unit + 1;
-    ReplaySegments::Ran ran = run(state.unit, to, state.carries, true);
-    Segment segment = as_segment(state.unit, to, std::move(ran.saved));
-    const bool has_all = !joined_ && state.unit <= begin && to == end;
-    if (!has_all && to > begin) put_together(segment);
-    if (has_all || state.unit < begin) window_.push_back(std::move(segment));
+  const std::int64_t first = state.chunk;
+  while (state.chunk < end) {
+    const std::int64_t to = chunk_size_ == 1 ? end : state.chunk + 1;
+    ReplaySegments::Ran ran = run(state.chunk, to, state.carries, true);
+    Segment segment = as_segment(state.chunk, to, std::move(ran.residuals));
+    const bool has_all = !joined_ && state.chunk <= begin && to == end;
+    if (!has_all && to > begin) copy_to_request(segment);
+    if (has_all || state.chunk < begin) window_.push_back(std::move(segment));
     state = {to, std::move(ran.carries)};
   }
   return first;
 }
 
 RecomputedResiduals::Segment RecomputedResiduals::as_segment(std::int64_t begin, std::int64_t end,
-                                                             Tensors saved) const {
+                                                             Tensors residuals) const {
   Segment segment{begin, end, Tensors(types_.size()), std::vector<Tensors>(types_.size())};
   for (std::size_t i = 0; i < types_.size(); ++i) {
-    Tensor of_value = std::move(saved[i]);
+    Tensor residual = std::move(residuals[i]);
     if (is_dense(i) && segments_.is_dense()) {
-      segment.whole[i] = std::move(of_value);
+      segment.whole[i] = std::move(residual);
       count_as(segment.whole[i], MemoryClass::saved);
       continue;
     }
     Tensors& steps = segment.elements[i];
-    steps = list_elements(of_value);
+    steps = list_elements(residual);
     const MemoryClass what = loop().stacks[stack_of(i)].memory_class();
     for (const Tensor& step : steps) count_as_made_since(begin_, step, what);
     if (!is_dense(i)) continue;
-    of_value = Tensor();
+    residual = Tensor();
     segment.whole[i] = in_one_buffer(std::exchange(steps, {}));
   }
   return segment;
 }
 
-/// Copies the requested time steps of a part into the buffer of the request.
-void RecomputedResiduals::put_together(const Segment& segment) {
+/// Copies the requested time steps of a segment into the buffer of the request.
+void RecomputedResiduals::copy_to_request(const Segment& segment) {
   const std::int64_t first = first_position(segment.begin, segment.end),
                      begin = std::max(first, first_),
                      end = std::min(first + step_of(segment.end) - step_of(segment.begin),

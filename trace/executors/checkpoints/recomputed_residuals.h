@@ -26,14 +26,14 @@ RecomputedSteps recomputed_steps();
 ///
 /// Under Checkpoint::every the window is all iterations between two checkpoints. Under a budget it
 /// has as many iterations as half of the budget holds. If more lie between two checkpoints, Revolve
-/// decides which are run again to reach the window. A unit is one iteration, or one chunk of a loop
-/// that ran in chunks, as the same chunks give the same bits. Units are numbered in the order in
-/// which the loop ran.
+/// decides which are run again to reach the window. A loop that ran in chunks is run again in the
+/// same chunks, as these give the same bits. Otherwise a chunk is one iteration. Chunks are
+/// numbered in the order in which the loop ran.
 ///
 /// A chunked gradient requests many time steps at once. Under a budget, if the loop ran step by
 /// step, a request is recomputed in one run, across checkpoints if necessary. If a request spans
 /// several runs, their residuals are copied into one buffer as each run finishes. The run is then
-/// freed, unless it has units before the request. Peak memory: the request plus one run.
+/// freed, unless it has chunks before the request. Peak memory: the request plus one run.
 class RecomputedResiduals final : public ResidualSource {
  public:
   /// inputs: the recompute op's inputs. types: types of the residuals, for all time steps.
@@ -45,12 +45,12 @@ class RecomputedResiduals final : public ResidualSource {
   std::int64_t bytes_held() const override;
 
  private:
-  /// The loop's state before a unit.
+  /// The loop's state before a chunk.
   struct State {
-    std::int64_t unit;
+    std::int64_t chunk;
     Tensors carries;
   };
-  /// Residuals of consecutive units, in memory.
+  /// Residuals of consecutive chunks, in memory.
   struct Segment {
     std::int64_t begin, end;
     Tensors whole;                  ///< by value: if dense, all time steps by position
@@ -58,8 +58,8 @@ class RecomputedResiduals final : public ResidualSource {
   };
   const LoopAttrs& loop() const { return attrs_.saving(); }
   Tensor carry_at(std::size_t carry, std::size_t checkpoint) const;
-  std::int64_t step_of(std::int64_t unit) const;
-  std::int64_t unit_at(std::int64_t step) const;
+  std::int64_t step_of(std::int64_t chunk) const;
+  std::int64_t chunk_at(std::int64_t step) const;
   std::int64_t first_position(std::int64_t begin, std::int64_t end) const {
     return loop().trips.is_reverse ? segments_.steps() - step_of(end) : step_of(begin);
   }
@@ -71,13 +71,13 @@ class RecomputedResiduals final : public ResidualSource {
   ReverseSchedule::Bytes bytes_at(const State& state);
   std::int64_t bytes_of_step(const State& state);
   std::int64_t run_before(std::int64_t begin, std::int64_t end, std::int64_t together);
-  void put_together(const Segment& segment);
+  void copy_to_request(const Segment& segment);
   bool is_dense(std::size_t i) const { return !types_[i].is_list(); }
-  /// Returns the loop's stack that value i is.
+  /// Returns the loop's stack of residual i.
   std::size_t stack_of(std::size_t i) const { return attrs_.first_residual + i; }
-  Segment as_segment(std::int64_t begin, std::int64_t end, Tensors saved) const;
+  Segment as_segment(std::int64_t begin, std::int64_t end, Tensors residuals) const;
   static Tensor in_one_buffer(Tensors steps);
-  /// The part that holds the requested time steps, and the position of its first one.
+  /// The segment with the requested time steps, and the position of its first one.
   struct Place {
     const Segment& segment;
     std::int64_t first;
@@ -91,14 +91,14 @@ class RecomputedResiduals final : public ResidualSource {
   RecomputeAttrs attrs_;
   std::vector<TensorType> types_;
   ReplaySegments segments_;
-  std::int64_t unit_ = 1, units_ = 0;  ///< time steps of a unit; number of units
-  Tensors checkpoints_;                ///< by carry, the list of its values at the checkpoints
-  std::vector<Tensors> in_memory_;     ///< by carry, the list's elements unless it is in a file
-  std::optional<ReverseSchedule> way_;
-  std::vector<State> states_;            ///< checkpoints to run units from
+  std::int64_t chunk_size_ = 1, chunk_count_ = 0;  ///< time steps of a chunk; number of chunks
+  Tensors checkpoints_;             ///< by carry, the list of its values at the checkpoints
+  std::vector<Tensors> in_memory_;  ///< by carry, the list's elements unless it is in a file
+  std::optional<ReverseSchedule> schedule_;
+  std::vector<State> states_;            ///< checkpoints to run chunks from
   std::deque<Segment> window_;           ///< the window, consecutive
   std::int64_t first_ = -1, count_ = 0;  ///< the last request
-  bool is_there_ = false;                ///< its steps are in memory; false after an exception
+  bool is_there_ = false;                ///< its time steps are in memory; false after an exception
   std::optional<Segment> joined_;        ///< the last request, if it was copied into one buffer
 };
 

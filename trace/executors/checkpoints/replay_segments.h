@@ -61,8 +61,8 @@ class ReplaySegments {
   ReplaySegments(const RecomputeAttrs& attrs, Tensors inputs);
 
   struct Ran {
-    Tensors carries;  ///< the state behind the iterations
-    Tensors saved;    ///< residuals if `saves`: one tensor each if is_dense(), otherwise lists
+    Tensors carries;    ///< the state behind the iterations
+    Tensors residuals;  ///< if `saves`: one tensor each if is_dense(), otherwise lists
   };
   /// Runs iterations [begin, end), in the order of the loop.
   ///

@@ -18,27 +18,28 @@ std::int64_t reach(std::int64_t s, std::int64_t r, std::int64_t most) {
 
 }  // namespace
 
-std::int64_t Revolve::split(std::int64_t leaves, std::int64_t slots) {
+std::int64_t Revolve::split(std::int64_t windows, std::int64_t slots) {
   std::int64_t r = 0;
-  while (reach(slots, r, leaves) < leaves) ++r;
-  // The leaves before the next checkpoint are swept with all slots, the leaves behind it with one
+  while (reach(slots, r, windows) < windows) ++r;
+  // The windows before the next checkpoint are swept with all slots, the windows behind it with one
   // slot less: each costs at most r runs.
-  const std::int64_t least = leaves - reach(slots - 1, r, leaves);
-  return std::max({least, reach(slots, r - 2, leaves), std::int64_t{1}});
+  const std::int64_t least = windows - reach(slots - 1, r, windows);
+  return std::max({least, reach(slots, r - 2, windows), std::int64_t{1}});
 }
 
-std::vector<Revolve::Advance> Revolve::way_to(std::int64_t end) {
-  while (kept_.size() > 1 && kept_.back() >= end) kept_.pop_back();
+std::vector<Revolve::Advance> Revolve::advances_to(std::int64_t end) {
+  while (checkpoints_.size() > 1 && checkpoints_.back() >= end) checkpoints_.pop_back();
   std::vector<Advance> result;
   for (;;) {
-    const std::int64_t from = kept_.back(), leaves = (end - from + leaf_ - 1) / leaf_,
-                       slots = slots_ - static_cast<std::int64_t>(kept_.size()) + 1;
-    if (leaves <= 1) return result;
-    const bool keeps = slots > 1;
-    const std::int64_t to = from + leaf_ * (keeps ? split(leaves, slots) : leaves - 1);
-    result.push_back({from, to, keeps});
-    if (!keeps) return result;
-    kept_.push_back(to);
+    const std::int64_t from = checkpoints_.back(), windows = (end - from + window_ - 1) / window_,
+                       slots = slots_ - static_cast<std::int64_t>(checkpoints_.size()) + 1;
+    if (windows <= 1) return result;
+    const bool takes_checkpoint = slots > 1;
+    const std::int64_t to =
+        from + window_ * (takes_checkpoint ? split(windows, slots) : windows - 1);
+    result.push_back({from, to, takes_checkpoint});
+    if (!takes_checkpoint) return result;
+    checkpoints_.push_back(to);
   }
 }
 

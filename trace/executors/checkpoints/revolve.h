@@ -7,44 +7,45 @@
 
 namespace reel {
 
-/// Plans the reverse sweep over the iterations behind a checkpoint. It visits one leaf (iterations
-/// recomputed together) after the other, the last one first. Few slots for further checkpoints mean
-/// that iterations are run several times. If all slots are used, the number of runs is minimal.
+/// Plans the reverse sweep over the iterations behind a checkpoint. A window is the iterations that
+/// are recomputed together: the leaf of Algorithm 799. The sweep visits the last window first. Few
+/// slots for further checkpoints mean that iterations are run several times. If all slots are used,
+/// the number of runs is minimal.
 ///
-/// Let s be the number of slots, including the first checkpoint, and l the number of leaves. Let r
-/// be the least number with C(s + r, s) >= l. Then r·l - C(s + r, r - 1) leaves are run only to
+/// Let s be the number of slots, including the first checkpoint, and w the number of windows. Let r
+/// be the least number with C(s + r, s) >= w. Then r·w - C(s + r, r - 1) windows are run only to
 /// reach later ones.
 /// Source: Griewank & Walther (2000), "Algorithm 799: revolve".
 class Revolve {
  public:
-  /// begin: the iteration behind the checkpoint. leaf: iterations of a leaf. slots: number of
-  /// checkpoints in memory, including this one.
-  Revolve(std::int64_t begin, std::int64_t leaf, std::int64_t slots)
-      : leaf_(leaf), slots_(slots), kept_{begin} {}
+  /// begin: the iteration behind the checkpoint. window: the number of its iterations. slots:
+  /// number of checkpoints in memory, including this one.
+  Revolve(std::int64_t begin, std::int64_t window, std::int64_t slots)
+      : window_(window), slots_(slots), checkpoints_{begin} {}
 
-  /// Iterations [from, to) that are run to reach later ones. keeps: a checkpoint is taken behind
-  /// them.
+  /// Iterations [from, to) that are run to reach later ones, and whether a checkpoint is taken
+  /// behind them.
   struct Advance {
     std::int64_t from, to;
-    bool keeps;
+    bool takes_checkpoint;
   };
-  /// Returns the runs that are needed before the leaf that ends at `end`. The leaf begins where the
-  /// last run ends or, without runs, at the last checkpoint. Drops checkpoints that are not before
-  /// `end`: checkpoints() tells how many are left before the first run.
+  /// Returns the runs that are needed before the window that ends at `end`. The window begins where
+  /// the last run ends or, without runs, at the last checkpoint. Drops checkpoints that are not
+  /// before `end`. Afterwards checkpoints() counts those that are left, and the new ones.
   ///
   /// Requires: `end` is behind `begin`, and calls come with decreasing `end`.
-  std::vector<Advance> way_to(std::int64_t end);
-  std::size_t checkpoints() const { return kept_.size(); }
-  std::int64_t last_checkpoint() const { return kept_.back(); }
+  std::vector<Advance> advances_to(std::int64_t end);
+  std::size_t checkpoints() const { return checkpoints_.size(); }
+  std::int64_t last_checkpoint() const { return checkpoints_.back(); }
 
-  /// Returns how many of `leaves` leaves to run before the next checkpoint.
+  /// Returns how many of these windows to run before the next checkpoint.
   ///
-  /// slots: at least 2, including the checkpoint that the leaves lie behind.
-  static std::int64_t split(std::int64_t leaves, std::int64_t slots);
+  /// slots: at least 2, including the checkpoint before the windows.
+  static std::int64_t split(std::int64_t windows, std::int64_t slots);
 
  private:
-  std::int64_t leaf_, slots_;
-  std::vector<std::int64_t> kept_;  ///< the iteration behind each checkpoint
+  std::int64_t window_, slots_;
+  std::vector<std::int64_t> checkpoints_;  ///< the iteration behind each checkpoint
 };
 
 }  // namespace reel
