@@ -56,7 +56,7 @@ std::string padded(const std::string& text, std::size_t width) {
 
 std::string percent(double share) { return fixed_text(100 * share, 1) + " %"; }
 
-/// A line of the table: the total time of a node or of what runs beside the nodes.
+/// A line of the table: the total time of a node, or of work beside the nodes.
 struct Row {
   double nanoseconds, calls;
   std::string what;

@@ -17,7 +17,7 @@ bool is_token(const TensorType& type);
 
 /// Returns the name under which a value leaves its graph.
 Name leaving(GraphWriter& from, ValueId value);
-/// Returns the type of such a value in ONNX.
+/// Returns the type in ONNX of a value that leaves a graph.
 TensorType leaving_type(const TensorType& type);
 /// Makes `name` stand for a value that enters a graph.
 void enter(GraphWriter& to, ValueId value, const Name& name);

@@ -33,7 +33,7 @@ void find_types(const ::onnx::GraphProto& graph, Missing& missing) {
   const auto note = [&](const ::onnx::ValueInfoProto& info) {
     if (!info.has_type()) return;
     const ElementType type = element_type(info.type());
-    // Of the outputs of optional and untyped values nothing is known.
+    // Optional and untyped outputs remain unknown.
     if (type != ElementType::undefined && !dtype_of(type)) types[info.name()] = type;
     if (info.type().has_map_type() || info.type().has_sparse_tensor_type())
       missing["maps and sparse tensors"].push_back(info.name());

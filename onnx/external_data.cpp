@@ -31,7 +31,7 @@ std::uint64_t aligned(std::uint64_t offset) {
   return (offset + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Returns what precedes the number in names of files with tensors.
+/// Returns the prefix of names of files with tensors. A number follows.
 std::string prefix_of(const fs::path& model) { return model.filename().string() + ".data-"; }
 
 /// Returns the model's file, behind links.
@@ -44,7 +44,7 @@ fs::path target_of(const std::string& path) {
   return target.path;
 }
 
-/// Creates an empty file whose name no other file has, so that no other program takes it.
+/// Creates an empty file of a new name, so that no other program takes the name.
 fs::path reserved_beside(const fs::path& model) {
   for (int number = 1;; ++number) {
     const fs::path file = model.parent_path() / str(prefix_of(model), number);

@@ -15,7 +15,7 @@ namespace {
 
 /// A value: the graph that defines it, and its name there.
 using Place = std::pair<const Graph*, std::string>;
-/// A graph and those around it, whose values it reads; the innermost one is last.
+/// A graph behind the graphs around it: it reads their values.
 using Around = std::vector<const Graph*>;
 
 /// Finds the constants that only give sizes, positions and scales.
@@ -29,7 +29,7 @@ class NumberSearch {
   explicit NumberSearch(const Graph& graph) {
     define(graph);
     std::size_t before = 0;
-    do {  // again for what loops carry
+    do {  // again: a carry that is a number makes further values numbers
       before = numbers_.size();
       visit(graph, {&graph});
     } while (numbers_.size() > before);
@@ -108,8 +108,8 @@ class NumberSearch {
       for (const std::string& input : node.inputs) mark(around, input);
   }
 
-  /// first: the graph's output number `first` is the node's output 0. outer: the graphs whose
-  /// values the graph reads.
+  /// first: the graph's output number `first` is the node's output 0. outer: the graphs around the
+  /// graph: it reads their values.
   void find_numbers_of_graph(const Node& node, const Graph& graph, std::size_t first,
                              const Around& around, Around outer) {
     outer.push_back(&graph);
@@ -136,7 +136,7 @@ Value value_of_constant(const Node& node) {
   return {};
 }
 
-/// Collects the parameters of a graph and of those inside of it, and takes them out.
+/// Moves the parameters out of a graph and out of its inner graphs.
 class ParameterTaker {
   static constexpr std::size_t kMaxNames = std::size_t{1} << 26;
 

@@ -11,11 +11,12 @@ namespace reel::imported {
 /// Takes the parameters out of all graphs of the program, and returns them by name.
 ///
 /// Parameters are the floating-point initializers and Constant nodes with more than one element,
-/// those of branches, bodies and functions included. Not so: constants that only give numbers to
+/// also in branches, bodies and functions. Exceptions: constants that only give numbers to
 /// inputs that a rule names (Rule::numbers), through other ops too; types of 8 bits or fewer; and
 /// Constant nodes that save_onnx marked. Initializers that save_onnx wrote are parameters of any
-/// size. A parameter has the name of its value. If several in the model have it, those of inner
-/// graphs have the names of the nodes and branches around them in front, as in `if/then_branch/w`.
+/// size. A parameter has the name of its value. If several in the model have it, parameters of
+/// inner graphs have the names of the nodes and branches around them in front:
+/// `if/then_branch/w`.
 std::map<std::string, Tensor> take_parameters(Program& program);
 
 }  // namespace reel::imported

@@ -20,7 +20,7 @@ struct AttributeForm {
   bool is_required = false;
 };
 
-/// An op in one of its versions.
+/// A version of an op.
 struct OpForm {
   std::int64_t since = 0;   ///< the op set that defined this version
   bool is_removed = false;  ///< from this version on

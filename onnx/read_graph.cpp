@@ -106,7 +106,7 @@ class Reader {
     if (result.shape) check_rank(result.name, result.shape->size());
     return result;
   }
-  /// what: names the tensor in errors.
+  /// Errors name the tensor as `what`.
   Value tensor(const ::onnx::TensorProto& proto, const std::string& what) const {
     check_rank(what, static_cast<std::size_t>(proto.dims_size()));
     return read_tensor(proto, file_);

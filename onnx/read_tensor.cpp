@@ -156,7 +156,7 @@ std::vector<To> elements_of(const TensorProto& proto, const Field& field, std::u
   return std::vector<To>(field.begin(), field.end());
 }
 
-/// Returns the tensor whose elements are in the field for its type.
+/// Returns a tensor with its elements in the field for its type.
 Tensor of_field(const TensorProto& proto, ElementType type, std::uint64_t count) {
   switch (type) {
     case ElementType::float32:

@@ -40,8 +40,8 @@ std::int64_t bytes_made_since(std::uint64_t begin, const Values& values);
 
 /// Throws OnnxError if a tensor has more axes than the call allows.
 void check_rank(const Node& node, std::size_t axes);
-/// Throws OnnxError if a value has more axes than the call allows, or sizes whose product, without
-/// those that are 0, does not fit into 58 bits: rules multiply sizes.
+/// Throws OnnxError if a value has more axes than the call allows. Throws too if the product of the
+/// sizes other than 0 does not fit into 58 bits: rules multiply sizes.
 void check_sizes(const Node& node, const Value& value);
 /// Throws OnnxError if the values of the call would take too much with `bytes` more. For rules that
 /// fill lists.

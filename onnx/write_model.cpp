@@ -28,7 +28,7 @@ void write_tensor(::onnx::TensorProto& to, const imported::Value& value) {
   to.set_raw_data(value.tensor.data<char>(), static_cast<std::size_t>(value.tensor.type().bytes()));
 }
 
-/// Writes a tensor whose elements are in another file.
+/// Writes a tensor, with its elements in another file.
 void write_external(::onnx::TensorProto& to, const imported::Value& value, ExternalData& data) {
   to.set_data_type(static_cast<int>(value.type));
   for (const std::int64_t size : value.tensor.type().sizes()) to.add_dims(size);

@@ -8,7 +8,7 @@
 
 namespace reel {
 
-/// Returns the place `source`, marked as one of a gradient of the op `name`. The lines are the
+/// Returns the place `source`, marked as part of a gradient of the op `name`. The lines are the
 /// same. Returns kNoSource unchanged. name: must live as long as the process.
 SourceId in_gradient_of(SourceId source, std::string_view name);
 /// Returns the names of these marks, the innermost first: for the gradient of tanh's gradient,

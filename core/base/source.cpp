@@ -23,7 +23,7 @@ struct Frame {
 };
 
 /// Lists of addresses and marks, each stored as its first address or mark and the remaining list.
-/// Lists with equal ends, such as those of one function, share them.
+/// Lists with equal ends share them, for example all places in one function.
 class Sources {
  public:
   SourceId add(std::uintptr_t address, SourceId outer, std::string_view forward_op = {},

@@ -8,10 +8,11 @@
 
 namespace reel {
 
-/// Returns the place `source`, marked as one of an update of the optimiser `name`. The lines are
+/// Returns the place `source`, marked as part of an update of the optimiser `name`. The lines are
 /// the same. name: must live as long as the process.
 SourceId in_update_of(SourceId source, std::string_view name);
-/// Returns the name of the optimiser; empty for an op of no update, and for one of its gradient.
+/// Returns the name of the optimiser; empty for ops outside of updates, and in gradients of
+/// updates.
 std::string_view update_of(SourceId source);
 
 }  // namespace reel

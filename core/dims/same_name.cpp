@@ -15,7 +15,7 @@ bool is_computed_from(const Dim& dim, const Dim& from) {
   return false;
 }
 
-/// Two dims, each of which one list has and the other lacks.
+/// A dim that only the first list has, and a dim that only the second list has.
 struct DimPair {
   const Dim *of_a = nullptr, *of_b = nullptr;
 };
@@ -44,8 +44,8 @@ bool are_related(const Dim& a, const Dim& b) {
   return is_computed_from(a, b) || is_computed_from(b, a) || are_computed_from_one(a, b);
 }
 
-/// Returns the first name that two different dims share; null if there is none. Names of computed
-/// dims are those of their operands, and tell nothing if the dims have one operand.
+/// Returns the first name that two different dims share; null if there is none. A computed
+/// dim has the names of its operands, which tell nothing if the dims have the same operand.
 const std::string* shared_name(const Dims& a, const Dims& b) {
   const DimPair found = find_pair(
       a, b, [](const Dim& x, const Dim& y) { return x.name() == y.name() && !are_related(x, y); });

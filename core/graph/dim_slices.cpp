@@ -34,7 +34,7 @@ Table& table() {
   return instance;
 }
 
-/// Requires the table's mutex. The slice of this key, unless its last owner has let go of it.
+/// Returns the slice of this key if it still has an owner. Requires the table's mutex.
 std::optional<Dim> find_again(const Table& t, const Key& key) {
   const auto found = t.slices.find(key);
   if (found == t.slices.end()) return std::nullopt;
@@ -45,7 +45,7 @@ std::optional<Dim> find_again(const Table& t, const Key& key) {
   return Dim::of_node(Ref<const DimNode>::adopt(found->second));
 }
 
-/// Returns true if `whole`, the whole dim of a slice as it was noted, is `dim` where the code runs
+/// Returns true if `whole`, the noted whole dim of a slice, is `dim` where the code runs
 /// now: a trace has a symbol for it, and a loop with finished entries shows it with other lengths.
 bool is_seen_as(const Dim& whole, const Dim& dim) {
   if (whole == dim) return true;
@@ -155,8 +155,8 @@ bool knows_slices(const Dim& dim, const Dim& whole) {
   return false;
 }
 
-/// is_slice_of() in a trace with arguments whose dims are computed from slices that the trace does
-/// not know: compares the dims from outside.
+/// is_slice_of() in a trace that does not know the slices from which dims of its arguments are
+/// computed: compares the dims from outside.
 bool is_slice_outside(const Dim& dim, const Dim& whole) {
   const GraphBuilder& builder = *thread_mode.builder;
   const std::optional<Dim> slice = builder.outside(dim), all = builder.outside(whole);

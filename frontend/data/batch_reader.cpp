@@ -129,11 +129,11 @@ struct BatchReader::State {
     changed.notify_all();
     return next;
   }
-  /// Goes to the next epoch behind one of whose batches all were handed out; if no epoch has a
-  /// batch, to the end of the loop.
+  /// Goes to the next epoch; if no epoch has a batch, to the end of the loop. Requires that all
+  /// batches of the epoch were handed out.
   void end_epoch_of_place() {
     const bool skips_all = place.batch == 0 && place.epoch + 1 < end_epoch && order.is_empty();
-    if (skips_all) stop();  // its epochs would not be those of the place
+    if (skips_all) stop();  // otherwise its epochs would differ from the place's
     place = {skips_all ? end_epoch : place.epoch + 1, 0};
   }
   std::int64_t size_of(std::int64_t epoch) const {

@@ -23,7 +23,7 @@ constexpr int kName = 1, kOp = 2, kInput = 3, kAttr = 5;
 namespace attr {
 constexpr int kKey = 1, kValue = 2, kBytes = 2;
 }
-/// The oldest version of GraphDef that TensorBoard reads as it is.
+/// The oldest version of GraphDef that TensorBoard reads without conversion.
 constexpr int kProducer = 22;
 
 /// Returns the label with the characters that names of nodes may have.

@@ -56,7 +56,7 @@ struct detail::AudioReader {
       throw TraceError(str(name,
                            ": files are read outside of a trace; pass the samples as an "
                            "argument"));
-    // A missing file is a system error, whose text libsndfile takes from the program's locale.
+    // A missing file is a system error. libsndfile takes its text from the program's locale.
     const StoredFile checked(path, function);
     file = sf_open(path.c_str(), SFM_READ, &info);
     if (!file) throw IoError(str(name, ": ", reason()));

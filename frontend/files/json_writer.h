@@ -46,7 +46,7 @@ class JsonWriter {
     key(name);
     value(of_member);
   }
-  /// Writes an array of such values.
+  /// Writes an array of these values.
   template <class... Ts>
   void array(const Ts&... items) {
     begin_array();
@@ -64,7 +64,7 @@ class JsonWriter {
   void raw(std::string_view text);
 
   std::string text_;
-  bool has_item_ = false;  ///< in front of the next one in what is open
+  bool has_item_ = false;  ///< the open array or object has an item: a comma comes first
 };
 
 }  // namespace reel

@@ -35,7 +35,7 @@ struct SafetensorsContents {
                            ", which this library does not know"));
     return stored_type(*stored.dtype, stored.sizes(), dims, subject);
   }
-  /// Requires the type from type(), or one of the same dtype and sizes.
+  /// Requires the type from type(), or another type with its dtype and sizes.
   Tensor read(const StoredTensor& stored, const TensorType& type) const {
     const Tensor result(allocate_block(type));
     read_elements(file, header.data_begin + stored.begin, static_cast<std::uint64_t>(type.numel()),

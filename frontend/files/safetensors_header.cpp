@@ -26,7 +26,7 @@ constexpr std::uint64_t kLengthBytes = 8;  // the length of the header, in front
 constexpr std::size_t kMaxAxes = 64;       // of a tensor
 constexpr int kMaxDepth = 8;  // {"name": {"shape": [...]}} has 3; other values are ignored
 
-/// Returns the number if the text is one of 64 bits without sign, fraction and exponent.
+/// Returns the number if the text is a 64-bit number without sign, fraction and exponent.
 std::optional<std::uint64_t> size_in(std::string_view text) {
   std::uint64_t result = 0;
   const char* const end = text.data() + text.size();

@@ -41,7 +41,7 @@ struct SafetensorsHeader {
   SafetensorsHeader(const SafetensorsHeader&) = delete;
   SafetensorsHeader& operator=(const SafetensorsHeader&) = delete;
 
-  /// Returns null if there is no tensor of that name. Cost: O(log n) comparisons.
+  /// Returns null if no tensor has this name. Cost: O(log n) comparisons.
   const StoredTensor* find(std::string_view name) const;
   std::map<std::string, std::string> metadata() const;
 };

@@ -13,7 +13,7 @@ REEL_API_BEGIN
 namespace reel {
 
 /// Returns the type of a stored array with the axes `dims`, or plain axes if dims are empty. An
-/// undefined dim gives a name only: it is replaced by a dim of that name with the stored size.
+/// undefined dim gives a name only: it is replaced by a dim of the same name with the stored size.
 ///
 /// Throws DTypeError for elements without a counterpart, ShapeError if dims do not fit; messages
 /// begin with `name`.

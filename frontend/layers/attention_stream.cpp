@@ -65,7 +65,7 @@ std::pair<IterationCount, IterationCount> AttentionStream::blocks() const {
   const Tensor all = cast((extent_of(keys) + (block.size() - 1)) / block.size(), i32);
   if (!skips_blocks) return {0, all};
   const std::int64_t beyond = window ? *window : 0;
-  // Without queries the extremes are those of i32, which clip removes.
+  // Without queries the extremes are the limits of i32, which clip removes.
   IterationCount first = 0, last = all;
   const auto block_of = [&](const Tensor& position) {
     return clip(floor_divide(position, block.size()), 0, all);

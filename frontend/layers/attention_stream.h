@@ -37,7 +37,7 @@ struct AttentionStream {
   std::function<Tensor(const Tensors& inputs, const AttentionBlock& at)> bias_of{};
   bool has_bias = false;            ///< among the inputs
   std::size_t function_inputs = 0;  ///< number of AttentionBias::inputs
-  bool skips_blocks = false;        ///< true: blocks outside of what queries see are not computed
+  bool skips_blocks = false;        ///< true: blocks that no query sees are not computed
 
   /// Returns the result, and the logarithm of the denominator of each row.
   std::pair<Tensor, Tensor> forward(const Inputs& in) const;

@@ -57,7 +57,7 @@ Tensor moved_to_one(const Tensor& start, std::int64_t columns, double tolerance)
 
 /// Returns the orthogonal factor of the polar decomposition of a normal random matrix with at
 /// least as many rows as columns; the matrix is f64. The distribution does not change if a rotation
-/// is applied to the matrix, so neither does that of the factor. Most iterations are in f32, which
+/// is applied to the matrix, so the factor's does not either. Most iterations are in f32, which
 /// takes half the time; the last ones in f64 remove its errors.
 Tensor orthogonal_factor(const Tensor& drawn, std::int64_t rows, std::int64_t columns) {
   // The largest singular value is near √rows + √columns; that it is above √3 (√rows + √columns + 6)

@@ -37,8 +37,9 @@ Tensor distances(const AttentionBlock& at) {
   return expanded(at.keys, dims) - expanded(at.queries, dims);
 }
 
-/// Returns queries whose product with the sinusoids of a key's position is their product with the
-/// sinusoids of the distance query - key: sin(i - j) and cos(i - j) by their addition theorems.
+/// Returns turned queries. Their product with the sinusoids of a key's position equals the product
+/// of the queries with the sinusoids of the distance query - key. This follows from the addition
+/// theorems of sin(i - j) and cos(i - j).
 /// x: [..., sinusoid].
 Tensor turned(const Tensor& x, const Dim& sinusoid, const Tensor& positions) {
   const Dim pair("pair", sinusoid.size() / 2), two("two", 2);

@@ -71,7 +71,7 @@ class Doubling {
       throw DTypeError(str(kName, ": xs hold a TensorArray; give it as a tensor, with stack()"));
   }
 
-  /// Takes the dim of the first leaf, and requires that of the others to be equal.
+  /// Takes the dim of the first leaf, and requires the same dim in all others.
   void take_dim(const TensorType& type, int axis) {
     const Dim& dim = dim_at(type, axis);
     const std::size_t leaf = axes_.size() - 1;

@@ -71,8 +71,8 @@ Branch record_branch(const char* label, const std::string& function, const std::
   return result;
 }
 
-/// Returns true if a Dim of the results has a fixed size in one branch, and another size or one of
-/// the run in the other branch: the cond then has a Dim that only a run knows.
+/// Returns true if a Dim of the results has a fixed size in one branch, and in the other branch
+/// another size, or one that only a run knows. The cond then has a Dim that only a run knows.
 bool sizes_differ(const TreeLeaves& yes, const TreeLeaves& no) {
   const auto differ = [](const Dim& a, const Dim& b) {
     return a.is_named() && b.is_named() && a.raw_size() != b.raw_size();

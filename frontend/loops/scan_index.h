@@ -1,4 +1,4 @@
-// frontend/loops/scan_index.h — scans whose body takes the index of x, made of plain scans.
+// frontend/loops/scan_index.h — scans with a body that takes the index of x, made of plain scans.
 #pragma once
 
 #include "reel/frontend/loops/loop_leaves.h"

@@ -49,7 +49,8 @@ struct VaryingY {
 using VaryingYs = std::vector<VaryingY>;
 
 /// Returns the types of y if no iteration ran: the template's, or the types of a body that is
-/// recorded and discarded. varying: receives the leaves whose dims an iteration makes, unless null.
+/// recorded and discarded. varying: receives the leaves with dims that an iteration makes, unless
+/// null.
 TreeLeaves abstract_ys(const ScanSpec& spec, const ScanPlan& plan, const StateRule& rule,
                        VaryingYs* varying = nullptr);
 /// Throws because ys have a dim that differs between iterations and cannot be stacked.

@@ -177,7 +177,7 @@ class EagerScan {
         changing_.push_back(i);
     if (changing_.size() != known) frozen_ = GrowingDimState(rule_, changing_, plan_.entry_dims);
   }
-  /// Notes dims of y whose size may differ between iterations: a dim that the body makes, or a
+  /// Notes dims of y that may differ in size between iterations: a dim that the body makes, or a
   /// changing Dim of the state. A dim from outside that the state passes on is the same in every
   /// iteration.
   void note_varying(const TreeLeaves& ys) {
@@ -203,7 +203,7 @@ class EagerScan {
                        [&](std::size_t i) { return state_[i].dim == dim; });
   }
   /// Returns y of the first iteration with dims of this iteration in the place of varying ones.
-  /// Puts the axes of such ys into the order of the first iteration.
+  /// Puts the axes of these ys into the order of the first iteration.
   TreeLeaves first_for(TreeLeaves& ys) const {
     TreeLeaves first = first_y_;
     for (const VaryingY& varying : varying_) {

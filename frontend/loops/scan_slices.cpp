@@ -165,8 +165,8 @@ Tensor reversed_entries(const Tensor& x, int axis) {
   return bind(reverse_op, {x}, make_attrs(ReverseAttrs{axis, false}));
 }
 
-/// Applies a function along the first axis to all tensors. If several have a dim whose lengths run
-/// over the axis, they get one slice of it, also those that lack dims of its lengths.
+/// Applies a function along the first axis to all tensors. If several have a dim with lengths over
+/// the axis, they get the same slice of it, even if they lack dims of its lengths.
 void move_together(AlongAxis& along, Tensors& all) {
   for (const Tensor& x : all) along.slices_of(x.type());
   for (Tensor& x : all) x = along(x, 0);

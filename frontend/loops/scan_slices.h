@@ -6,8 +6,8 @@
 
 namespace reel {
 
-/// Returns the dims of xs whose lengths run over the first axis, or over another such dim, which is
-/// listed first.
+/// Returns the dims of xs with lengths over the first axis, or over another dim of the result,
+/// which is listed first.
 Dims dims_with_lengths_along(const Tensors& xs);
 /// Returns the lengths of a dim, with the dim `along` in front if they run over it.
 Tensor lengths_along(const Dim& dim, const Dim& along);

@@ -36,15 +36,15 @@ Tensor stack_varying(const ScanPlan& plan, const Tensors& ys, const Tensors& run
 
 // ---- Traces -------------------------------------------------------------------------------------
 
-// The body returns the elements of y as a plain vector, of which the loop makes a list, and the
-// lengths and extents of its dims, which the loop stacks. Behind the loop, the vectors are joined
-// and their elements gathered:
+// The body returns the elements of y as a plain vector, and the lengths and extents of its dims.
+// The loop makes a list of the vectors, and stacks the lengths. Behind the loop, the vectors are
+// joined and their elements gathered:
 //
 //   y: [batch, hist]       becomes  %1 = reshape(y, {-1}), %2 = lengths of hist, %3 = size of hist
 //   behind the loop: gather(concat(%1), (begin of the iteration) + (place in the iteration))
 
-/// Returns what the body returns instead of y: the vector, then i32 tensors over `entry_dims` and
-/// more. Requires check_varying.
+/// Returns the leaves that the body returns instead of y: the vector, then i32 tensors over
+/// `entry_dims` and more. Requires check_varying.
 Tensors body_terms(const Tensor& y, const VaryingY& varying, const Dims& entry_dims);
 /// Returns their number.
 std::size_t term_count(const TensorType& y, const VaryingY& varying);

@@ -181,8 +181,8 @@ RecordedParts record_parts(const WhileSpec& spec, const StateRule& rule, FormalS
   return parts;
 }
 
-/// Records a loop whose body may fail as long as ranks are known, as a cond does with branches of
-/// other ranks. Then records it with unknown ranks. If that fails too, the first error is thrown.
+/// Records a loop. Its body may fail if ranks are known, as a cond does with branches of different
+/// ranks: the loop is then recorded with unknown ranks. If that fails too, throws the first error.
 RecordedParts record_with_any_ranks(const WhileSpec& spec, const StateRule& rule,
                                     FormalState& formal, RandomScope& random) try {
   return record_parts(spec, rule, formal, random);

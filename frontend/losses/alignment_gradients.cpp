@@ -40,8 +40,8 @@ std::pair<Tensor, Tensor> gradient_vjp(const AlignmentGradient& at, const F& by_
     };
     return sum(cotangent * gradient_of(value, {x[0]})[0]);
   };
-  // A traced gradient runs the loops, an eager one of a traced gradient does not: no mode takes
-  // numbers of the caller's stream.
+  // A traced gradient runs the loops; an eager gradient of it does not. No mode takes numbers of
+  // the caller's stream.
   const SeededStream none(0);
   const Tensors made = gradient_of(along, {at.logits, at.g});
   return {made[0], made[1]};

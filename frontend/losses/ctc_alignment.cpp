@@ -23,13 +23,13 @@ struct BackReferences {
 
 /// A state of the alignment that is read back.
 struct Place {
-  Tensor place;      // i32, over entries: of the label, or of the one before the blank; -1: none
+  Tensor place;      // i32, over entries: of the label, or of the label before a blank; -1: none
   Tensor is_blank;   // over entries
   Tensor durations;  // so far, i32, over entries and label_time
   auto members() { return std::tie(place, is_blank, durations); }
 };
 
-/// What the alignment has at a frame.
+/// The symbol and label of an alignment at a frame.
 struct Frame {
   Tensor symbol, place;  // i32, over entries
   auto members() { return std::tie(symbol, place); }

@@ -232,7 +232,7 @@ class PrefixBeamSearch {
     return {{symbol, from}, in_order(next, at)};
   }
 
-  /// Returns the hypotheses with the dims in the order of those before.
+  /// Returns the hypotheses with their dims in the order of `before`.
   static Hypotheses in_order(Hypotheses next, const Hypotheses& before) {
     const auto order = [](Tensor& x, const Tensor& like) { x = transpose(x, like.dims()); };
     order(next.by_blank, before.by_blank);

@@ -148,7 +148,7 @@ Tensor quotient_or_zero(const Tensor& total, const Tensor& weight) {
   return where(is_empty, 0, total / where(is_empty, 1, weight));
 }
 
-/// The cross entropy of class indices, of which some do not count, or count more than others.
+/// Returns the cross entropy of class indices with weights: some may not count.
 Tensor weighted_by_index(const std::string& function, const Tensor& log_p, const Tensor& targets,
                          int axis, const CrossEntropyOptions& options) {
   const double smoothing = options.label_smoothing;

@@ -85,7 +85,7 @@ void check_rows(const char* optimiser, const OptimiserLeaves& leaves, const Leaf
   throw ArgumentError(str(optimiser, ": ", option, " must be ", rule, ", got ", value));
 }
 
-/// One tensor of a leaf, a parameter or a moment, and what becomes of it.
+/// One tensor of a leaf, a parameter or a moment, and its value after the step.
 struct NewValue {
   Tensor* leaf;
   const Tensor& numbers;

@@ -23,7 +23,7 @@ double where(bool condition, double a, double b) { return condition ? a : b; }
 
 }  // namespace
 
-/// Returns the number of steps since the last restart as a share of that run's steps.
+/// Returns which share of the steps between two restarts is done.
 template <class T>
 T Schedule::Phase::since_restart(const T& step) const {
   const auto length = static_cast<double>(steps), times = static_cast<double>(growth);

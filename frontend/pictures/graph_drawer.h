@@ -37,7 +37,7 @@ class GraphDrawer {
   };
   using Profiles = std::vector<Counted>;
 
-  /// Counts the iterations of one loop, or of one of its row blocks, which run one after the other.
+  /// Counts the iterations of one loop, or of a row block. They run one after the other.
   struct IterationCounter {
     std::vector<std::int64_t> runs;  ///< begin times of the loop's runs
     std::vector<std::size_t> spans;  ///< spans of iterations

@@ -35,7 +35,7 @@ struct Iteration {
 /// iterations. Other lanes: iterations that overlap with those.
 struct Lane {
   std::int64_t begin = 0, end = 0;
-  bool is_inside = false;  ///< inside an iteration of the outer loop, on the row of that iteration
+  bool is_inside = false;  ///< drawn on the row of an iteration of the outer loop, inside it
   unsigned row = 0;
 };
 

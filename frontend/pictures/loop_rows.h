@@ -11,7 +11,7 @@
 
 namespace reel {
 
-/// An execution of a loop, or one of its iterations.
+/// An execution of a loop, or an iteration.
 struct LoopSpan {
   int frame = 0;
   std::optional<std::int64_t> iteration = {};

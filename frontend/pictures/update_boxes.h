@@ -12,8 +12,8 @@ namespace reel {
 /// Puts the records of each update of an optimiser into a box, and knows where values are in each
 /// box.
 ///
-/// A box gets no more ops as soon as an op outside of it reads one of its values: the next ones
-/// begin another box, so that no box waits for itself.
+/// A box is complete as soon as an op outside of it reads a value of it. Later ops begin another
+/// box, so that no box waits for itself.
 class GraphDrawer::UpdateBoxes {
  public:
   /// around: the box of the graph.

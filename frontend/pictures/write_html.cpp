@@ -169,8 +169,8 @@ void write_view(JsonWriter& json, const std::string& title, const Picture& pictu
   json.end_object();
 }
 
-/// Writes a view of the graph's plan and one of its recorded run, if they exist. of: the title's
-/// suffix.
+/// Writes a view of the graph's plan, and a view of its recorded run, if they exist. of: the
+/// title's suffix.
 void write_views(JsonWriter& json, const Graph& graph, const RecordedRun* run,
                  const std::string& of) {
   const Planned planned = planned_graph(graph);

@@ -27,7 +27,7 @@ enum class TakenRowsRule : std::uint8_t { by_cost, always, never };
 
 /// Replaces the rule during its lifetime, on this thread. A function under vmap is recorded with
 /// `never`: the rows of a vmap inside would else have another number of taken rows in every row of
-/// the vmap around it. Tests, whose rows are few, use `always`.
+/// the vmap around it. Tests have few rows and use `always`.
 class TakenRowsScope {
  public:
   explicit TakenRowsScope(TakenRowsRule rule);

@@ -48,7 +48,7 @@ class RowsRefused : public TraceError {
 ///   become entries that finish one by one.
 /// - A cond with a predicate for each row computes a branch if some row takes it. Either the rows
 ///   that take it are packed (computes_taken_rows() in branch_cost.h), or other rows read the
-///   values of one that takes it. So these cause neither NaN nor errors.
+///   values of a row that takes it. The other rows then cause neither NaN nor errors.
 /// - Any other op runs in a loop over the rows.
 ///
 /// Requires an active trace.
@@ -130,7 +130,7 @@ RecordedRows record_for_rows(const SubGraph& of, const RowValues& inputs, const 
 /// Returns the results of a loop over all rows. outside: of the graph with the record.
 RowValues loop_over_rows(const AttrsRef& attrs, const RowValues& in, RowBatch& outside,
                          const Rows& rows);
-/// Returns the results of a cond, the predicate of which may differ between rows.
+/// Returns the results of a cond. Its predicate may differ between rows.
 RowValues cond_over_rows(const AttrsRef& attrs, const RowValues& in, const Rows& rows);
 RowValues checkpointed_over_rows(const AttrsRef& attrs, const RowValues& in, const Rows& rows);
 RowValues custom_vjp_over_rows(const AttrsRef& attrs, const RowValues& in, const Rows& rows);

@@ -39,7 +39,7 @@ RowValues checkpointed_over_rows(const AttrsRef& ref, const RowValues& in, const
 
 RowValues custom_vjp_over_rows(const AttrsRef& ref, const RowValues& in, const Rows& rows) {
   const CustomVjpParts parts = custom_vjp_parts(ref);
-  // A value of all rows becomes one of many: its cotangent is then the sum over rows.
+  // A value that all rows share is repeated for each row: its cotangent is then the sum over rows.
   const auto take = [&](std::size_t first, std::size_t count) {
     Tensors result;
     for (std::size_t i = first; i < first + count; ++i) result.push_back(as_many(in[i], rows));

@@ -44,8 +44,8 @@ Tensors bind_cond(const Tensor& pred, const RecordedRows& yes, const RecordedRow
   return bind_all(cond_op, inputs, make_attrs(std::move(attrs)));
 }
 
-/// Both branches take the same captures, so that results which only one of them makes for many
-/// rows are made so by the other one, too.
+/// Both branches take the same captures. If one branch makes a result for each row, the other
+/// branch then does so too.
 RowValues cond_for_all(const CondAttrs& attrs, const RowValues& in, const Rows& rows) {
   const RowValues on_true = captures_of(in, attrs.true_captures),
                   on_false = captures_of(in, attrs.false_captures);

@@ -1,4 +1,4 @@
-// Loops, applied to all rows: one loop of which the rows are entries.
+// Loops, applied to all rows: one loop with the rows as entries.
 #include <algorithm>
 #include <limits>
 
@@ -19,7 +19,7 @@
 namespace reel {
 namespace {
 
-/// One loop as it is recorded again for all rows.
+/// Records one loop again, for all rows.
 ///
 /// Before: (carries of a row, slices of a row) -> ...   After: the same with the rows behind the
 /// loop's own dim in slices and stacks, and in front of carries and sums.
@@ -58,8 +58,8 @@ class LoopOverRows {
       throw RowsRefused("a loop whose state changes its dims, or whose residuals are not kept");
   }
 
-  /// Finished entries read the first running entry of all rows. If a body couples entries, this has
-  /// to be one of the same row.
+  /// Finished entries read the first running entry of all rows. If a body couples entries, they
+  /// must read an entry of their own row.
   void refuse_coupled_entries() const {
     if (!ends_alone_ || !attrs_.has_entries() || attrs_.entries.are_independent) return;
     std::vector<TensorType> row_types;
@@ -207,10 +207,9 @@ class LoopOverRows {
       bind(formal.captures[i],
            type_of_row(given_.captures[static_cast<std::size_t>(attrs_.body_captures[i])]));
   }
-  /// Returns the dim of a list's element as the body takes it. row: in the body of one row; given:
-  /// as the list knows it, which may be a dim of the loop that made the list, or one of several
-  /// dims for what is one dim in the body. So one that the graph outside does not name becomes a
-  /// symbol of this body.
+  /// Returns the dim of a list's element as the body takes it. row: in the body of one row. given:
+  /// in the list. The list may have a dim of the loop that made it, or several dims where the body
+  /// has one. Therefore a dim that the graph outside does not name becomes a symbol of this body.
   Dim element_dim(const Dim& row, const Dim& given, RowBatch& batch) const {
     if (batch.knows(row)) return batch.resolve(row);
     if (const std::optional<Dim> outside = outside_.of_tensors(row)) {

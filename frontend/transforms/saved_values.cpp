@@ -85,8 +85,8 @@ class Finder {
       : numbers_(std::move(numbers)),
         graph_(graph),
         types_(plan_types(graph, inputs, std::move(env))) {
-    // A type that only a run knows, such as of a loop whose trip count is a tensor, names the known
-    // dims as all other types do: a tensor has one Dim in both graphs.
+    // A type that only a run knows names the known dims as all other types do, since a tensor has
+    // one Dim in both graphs. An example is a loop with a tensor as trip count.
     for (ValueId v = 0; v < types_.types.size(); ++v)
       if (!types_.is_known[v]) types_.types[v] = with_known_dims(graph.types[v]);
   }

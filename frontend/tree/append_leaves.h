@@ -11,7 +11,7 @@ namespace reel::detail {
 struct AppendedLeaves {
   TreeLeaves& all;
   std::size_t empty = 0;  ///< tensors
-  /// Leaves whose first size is a SparseTensor's number of elements: its values and indices.
+  /// The values and indices of SparseTensors: their first size is the number of elements.
   std::vector<std::size_t> any_length = {};
 };
 

@@ -76,8 +76,8 @@ TakenLeaves::TakenLeaves(Arguments arguments, std::size_t expected) : arguments_
   }
   any_length = std::move(appended.any_length);
   if (!may_overlap) return;
-  // Arguments may overlap, as v and v[1] or one object twice: a tensor that one of them has given
-  // seems empty in the other. Both pass a reference to it instead.
+  // Arguments may overlap, as v and v[1] or one object twice: a tensor that was moved out of one
+  // argument seems empty in the other. Both pass a reference to it instead.
   put_back();
   leaves.clear();
   for (const Argument& argument : arguments) append_leaves(appended, argument.tree);

@@ -163,7 +163,7 @@ class Choice {
     }
   }
 
-  /// True for values that a cond selects: where needs operands whose sizes are equal.
+  /// Returns true for values that a cond selects: where needs operands of equal sizes.
   static bool needs_cond(const Tensor& x) {
     return x.type().is_list() || std::any_of(x.dims().begin(), x.dims().end(), is_unknown);
   }

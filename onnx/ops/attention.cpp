@@ -106,7 +106,7 @@ class StreamedAttention {
         features_("features", q.dim(3).size()),
         values_("values", v.dim(3).size()) {}
 
-  /// True for a node that names no matrix of products and whose scores no function bounds.
+  /// Returns true if the node does not return the matrix of products and does not bound scores.
   static bool fits(const Call& call, const Tensor& q, const Tensor& k) {
     const std::int64_t heads = k.dim(1).size();
     const auto precision = static_cast<ElementType>(call.integer("softmax_precision", 1));
@@ -226,7 +226,7 @@ Values run_attention(const Call& call) {
           call.stored_like(0, shown[mode])};
 }
 
-/// Attention whose scores and probabilities graphs of the node change.
+/// Attention with graphs of the node that change scores and probabilities.
 Values run_flex_attention(const Call& call) {
   const Tensor& q = call.tensor(0);
   const Tensor &k = call.tensor(1), &v = call.tensor(2);

@@ -84,7 +84,7 @@ Tensor bits_of_floats(const Tensor& x, const FloatFields& fields) {
   const std::int64_t last = (std::int64_t{1} << fields.exponent) - 1;
   const std::int64_t unit = std::int64_t{1} << fields.fraction;
   const Tensor size = where(isfinite(x), abs(x), 0.);
-  // The exponent field, by bisection: the largest one whose power is not above x.
+  // The exponent field, by bisection: the largest field with a power of at most `size`.
   Tensor exponent = zeros(x.dims(), i64);
   for (std::int64_t step = (last + 1) / 2; step > 0; step /= 2) {
     const Tensor next = minimum(exponent + step, last - 1);

@@ -17,7 +17,7 @@ Tensor converted(const Tensor& x, ElementType from, ElementType to, const StoreO
   const auto dtype = dtype_of(to);
   if (!dtype) throw DTypeError(str("Cast: there is no conversion to ", to));
   if (from == to) return x;
-  // Fractions and wide integers take the way over i64, whose lower bits the type keeps.
+  // Fractions and wide integers are converted to i64 first: the type keeps its lower bits.
   if (is_integer(to) && *dtype == i32 && to != ElementType::int32 && x.dtype() != boolean)
     return cast(stored_as(cast(x, i64), to), i32);
   if (to == ElementType::int32 && x.dtype() == i64) return cast(x, i32);

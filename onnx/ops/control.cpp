@@ -39,7 +39,7 @@ PathsFn paths_of(std::size_t count, const std::string& what) {
 
 // ---- If ---------------------------------------------------------------------------------------
 
-/// An If whose condition only a run knows: both branches are recorded.
+/// An If with a condition that only a run knows: both branches are recorded.
 ///
 /// A branch may be impossible for the sizes of the trace, such as a branch for another sample rate.
 /// Its error belongs to the run that takes it: an assertion and NaN are recorded in its place. A
@@ -160,8 +160,9 @@ class RecordedIf {
   const Call& call_;
   const std::array<const Graph*, 2> graphs_;
   const Tensor condition_;
-  std::optional<Layout> layout_;  // of the branch that is recorded first
-  Values results_;                // of that branch
+  // Of the branch that is recorded first.
+  std::optional<Layout> layout_;
+  Values results_;
   bool sizes_differ_ = false, needs_unknown_sizes_ = false;
   std::optional<std::size_t> failing_;  // the branch that cannot run
   std::string reason_;

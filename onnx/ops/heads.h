@@ -1,11 +1,11 @@
-// onnx/ops/heads.h — tensors whose last axis holds several heads.
+// onnx/ops/heads.h — tensors with several heads along the last axis.
 #pragma once
 
 #include "reel/onnx/call.h"
 
 namespace reel::imported {
 
-/// [N, L, heads D] -> [N, heads, L, D]. Returns a tensor of four axes as it is.
+/// [N, L, heads D] -> [N, heads, L, D]. Leaves a tensor of four axes unchanged.
 Tensor heads_apart(const Call& call, const Tensor& x, std::int64_t heads);
 /// [N, heads, L, D] -> [N, L, heads D]
 Tensor heads_together(const Tensor& x);

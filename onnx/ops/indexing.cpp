@@ -1,4 +1,4 @@
-// Reads and writes of elements by index, and ops whose results have as many elements as values say.
+// Reads and writes of elements by index, and ops that read the number of results from values.
 #include <algorithm>
 
 #include "reel/core/base/str.h"

@@ -7,7 +7,7 @@
 
 namespace reel::imported {
 
-/// The kinds and element types of values whose tensors are leaves of a loop or branch.
+/// The kinds and element types of the values that a loop or branch has as leaves.
 class Layout {
  public:
   Layout() = default;
@@ -30,10 +30,10 @@ class Layout {
 };
 
 /// Returns the type of all elements of a sequence. Sizes in which elements differ are unknown.
-/// Throws TraceError for an empty sequence, whose elements have no known rank, and for elements of
-/// different rank.
+/// Throws TraceError if the sequence is empty, as the rank of its elements is not known, and if
+/// elements have different ranks.
 TensorType element_type(const Value& sequence);
-/// Returns a sequence as an array, whose length may change in a loop. Throws as element_type does.
+/// Returns a sequence as an array: its length may change in a loop. Throws as element_type does.
 TensorArray array_of(const Value& sequence);
 /// Returns an array with elements of this type.
 TensorArray array_of(const TensorType& type, const std::vector<Value>& elements);

@@ -82,7 +82,7 @@ Tensor padded(const Call& call, Tensor x, const PadSpec& spec) {
   return is_traced ? where(equal(inside, 1), x, spec.traced_value) : x;
 }
 
-/// Returns the pads of all axes, given those of the axes that input 3 names (from version 18 on).
+/// Returns the pads of all axes. given: pads of the axes that input 3 names (from version 18 on).
 template <class T>
 std::vector<T> pads_of_all_axes(const Call& call, const std::vector<T>& given, const T& none) {
   if (!call.has(3)) return given;

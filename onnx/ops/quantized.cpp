@@ -42,7 +42,7 @@ Tensor quantized(const Tensor& number, const Tensor& zero_point, ElementType typ
   return cast(saturated(shifted, type), *dtype_of(type));
 }
 
-/// The type of the result: that of the zero point, or of an attribute, or uint8.
+/// Returns the type of the result: the zero point's type, or that in an attribute, or uint8.
 ElementType quantized_type(const Call& call) {
   if (call.has(2)) return call.type(2);
   const std::int64_t given = call.integer("output_dtype", 0);
@@ -105,7 +105,7 @@ Tensor centred(const Call& call, std::size_t x, std::size_t zero_point, int axis
   return given - reshape(zero, dims);
 }
 
-/// Returns a scale such that it broadcasts to a result, along one of its axes.
+/// Returns the scale with the axes of size 1 that it needs to broadcast along `axis` of a result.
 Tensor scale_along(const Call& call, const Tensor& scale, const Tensor& result, int axis) {
   if (scale.numel() == 1) return scalar_of(scale);
   if (scale.rank() != 1) return scale;

@@ -39,7 +39,7 @@ struct Activation {
 };
 
 /// The numbers that an activation takes from activation_alpha and activation_beta, and their
-/// defaults, equal to the defaults of the op of that name.
+/// defaults: they equal the defaults of the op with the same name.
 struct ActivationNumbers {
   const char* name;
   bool has_alpha, has_beta;

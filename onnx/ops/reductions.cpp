@@ -33,7 +33,7 @@ Values run_reduce(const Call& call) {
   return reduced(call,
                  [](const Tensor& x, const Axes& axes, Keep keep) { return fn(x, axes, keep); });
 }
-/// The extreme one of booleans: true is above false.
+/// Extremes of booleans: true is above false.
 template <Reduce fn, Reduce of_booleans>
 Values run_extreme(const Call& call) {
   return reduced(call, [](const Tensor& x, const Axes& axes, Keep keep) {

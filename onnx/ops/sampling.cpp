@@ -318,7 +318,7 @@ Values run_roi_align(const Call& call) {
 
 // ---- Deformed windows -------------------------------------------------------------------------
 
-/// A convolution whose windows read at places that offsets move. Source: arXiv 1811.11168.
+/// A convolution with offsets that move the places in its windows. Source: arXiv 1811.11168.
 Values run_deform_conv(const Call& call) {
   const Tensor &x = call.tensor(0), &weight = call.tensor(1), &offset = call.tensor(2);
   const Sizes sizes = x.shape(), kernel_sizes = weight.shape(), places = offset.shape();

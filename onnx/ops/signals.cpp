@@ -97,7 +97,7 @@ Tensor with_size(const Tensor& x, int axis, std::int64_t size) {
   return there >= size ? slice(x, axis, 0, size) : pad(x, axis, 0, size - there);
 }
 
-/// Returns the real signal of `size` samples whose first frequencies are given along the last axis;
+/// Returns the real signal of `size` samples. Its first frequencies are given along the last axis;
 /// the others are their complex conjugates.
 Tensor real_signal(const Call& call, const Complex& x, std::int64_t size) {
   check_samples(call, size);

@@ -75,7 +75,7 @@ Tensor reshape_to(const Tensor& x, const Dims& sizes) {
   const bool is_empty = std::any_of(sizes.begin(), sizes.end(), [](const Dim& size) {
     return size.has_size() && size.size() == 0;
   });
-  // An unknown size does not follow from the others if one of them is 0.
+  // An unknown size does not follow from the others if the tensor is empty.
   if (are_axes && (unknown > 1 || is_empty)) return reshape(x, sizes);
   if (unknown > 1)
     throw TraceError(str("Reshape: ", x.type(), " gets more than one size that only a run knows, ",

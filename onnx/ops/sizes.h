@@ -1,4 +1,4 @@
-// onnx/ops/sizes.h — sizes as values: known numbers, or axes whose size only a run knows.
+// onnx/ops/sizes.h — sizes as values: known numbers, or axes with sizes that only a run knows.
 #pragma once
 
 #include "reel/onnx/call.h"

@@ -112,7 +112,7 @@ void check_lengths(const Call& call, std::size_t starts,
     if (count != starts) call.refuse("starts, ends, axes and steps differ in length");
 }
 
-/// Returns the elements of x between two bounds along an axis, one of which only a run knows.
+/// Returns the elements of x between two bounds along an axis, if a trace does not know both.
 Tensor sliced_in_a_run(const Tensor& x, int axis, const Number& begin, const Number& end) {
   const Tensor size = value_of_size(x.dim(axis)).tensor;
   const auto bound = [&](const Number& number) {

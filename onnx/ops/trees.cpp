@@ -27,7 +27,7 @@ std::vector<double> numbers_of_attribute(const Call& call, const std::string& na
   return cast(call.tensor_attribute(name).tensor, f64).to_vector<double>();
 }
 
-/// Trees whose nodes, and behind them whose leaves, have one numbering.
+/// All trees. One numbering counts the nodes of all trees, then their leaves.
 struct Trees {
   Integers features, when_true, when_false, modes, missing, roots;
   std::vector<double> splits, weights;

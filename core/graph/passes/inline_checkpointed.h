@@ -20,7 +20,7 @@ namespace reel {
 REEL_API Ref<Graph> inline_checkpointed(const Graph& graph);
 /// Returns true for a call that remains a call. graph: the one that has the record.
 using KeepsCall = std::function<bool(const Graph& graph, const OpRecord& call)>;
-/// Inlines the calls for which `keeps` is false. Those inside a call that remains are not visited.
+/// Inlines the calls for which `keeps` is false. Calls inside a call that remains are not visited.
 REEL_API Ref<Graph> inline_checkpointed_unless(const Graph& graph, const KeepsCall& keeps);
 /// Returns true if the graph has checkpointed functions, also in bodies and branches.
 REEL_API bool has_checkpointed(const Graph& graph);

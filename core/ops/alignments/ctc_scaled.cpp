@@ -8,7 +8,7 @@
 namespace reel {
 namespace {
 
-/// Numbers below 1e-308 are lost before a row is scaled, so those of frame t still have the scale
+/// Numbers below 1e-308 are lost before a row is scaled: numbers of frame t still have the scale
 /// of the row that they come from. Each is a share of at most
 /// 1e-308 · exp(forward scale of t - 1 + backward scale of t - log p) of all paths. This bound on
 /// the exponent makes it less than 1e-47.
@@ -42,7 +42,7 @@ void step_forward(std::int64_t count, const double* __restrict before, const dou
     next[s] = (labels[s] + before[s] + skips[s] * labels[s - 1]) * p[s];
 }
 
-/// after: the row of backward sums of the later frame. p: of that frame. arrivals: scratch.
+/// after: the row of backward sums of the later frame. p: of the later frame. arrivals: scratch.
 void step_back(std::int64_t count, const double* __restrict after, const double* __restrict p,
                const double* __restrict skips, double* __restrict arrivals,
                double* __restrict before) {

@@ -10,7 +10,7 @@
 namespace reel {
 
 /// The sums of one entry without logarithms: a tenth of the time in log space. Numbers far below
-/// the largest one of a frame are lost, so run() says whether they matter.
+/// the largest number in a frame are lost, so run() says whether they matter.
 class ScaledCtc {
  public:
   /// Returns true if log_p() and shares() are as in log space up to rounding. False if the paths

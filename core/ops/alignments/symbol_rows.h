@@ -59,7 +59,7 @@ double log_share(const T* logits, std::int64_t vocab, double normaliser, std::in
   return logit == kNoPath ? kNoPath : logit - normaliser;
 }
 
-/// A symbol of a row that alignments use, perhaps one of several equal ones.
+/// A symbol of a row that alignments use. The row may have equal symbols.
 struct SymbolShare {
   std::int64_t symbol;  ///< in range
   double p;             ///< its probability

@@ -21,8 +21,8 @@
 namespace reel {
 namespace {
 
-/// Returns the masks of entries that run, for a value in the body of scans whose entries finish one
-/// by one.
+/// Returns the masks of running entries for a value in the body of scans. Entries of these scans
+/// finish one by one.
 Tensors running_entries(const TensorType& type) {
   Tensors result = PrintedEntries::inputs_for(type);
   if (!result.empty()) result.erase(result.begin());  // the iteration

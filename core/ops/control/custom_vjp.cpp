@@ -95,8 +95,8 @@ const Op custom_vjp_op{
 
 Tensors with_custom_vjp(const Tensors& arguments, const Tensors& results, const Tensors& residuals,
                         const CustomBackward& backward) {
-  // In eager mode `backward` runs later, if at all, and in a trace here. So that its draws and
-  // loops are the same and move no other draws, it has a scope of its own, at this place.
+  // In eager mode `backward` runs later, if at all, and in a trace here. It has a scope of its own,
+  // at this place: its draws and loops are then the same, and move no other draws.
   RandomScope random;
   CustomVjpAttrs attrs;
   attrs.residuals = residuals.size();

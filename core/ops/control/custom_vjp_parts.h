@@ -12,11 +12,11 @@ namespace reel {
 /// arguments and results. The graph takes residuals, cotangents and captures.
 struct CustomVjpParts {
   std::size_t residuals, captures, arguments;
-  std::vector<int> given;  ///< by output of the graph: the argument whose cotangent it is
+  std::vector<int> given;  ///< by output of the graph: it is the cotangent of this argument
   SubGraph graph;
 };
 bool is_custom_vjp(const Op& op);
-/// Requires attributes of such a record.
+/// Requires attributes of a record of custom_vjp.
 CustomVjpParts custom_vjp_parts(const AttrsRef& attrs);
 
 }  // namespace reel

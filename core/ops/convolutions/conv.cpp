@@ -185,7 +185,7 @@ Tensor conv(const Tensor& given, const Tensor& filter, const Axes& over,
   append(x_order, axes.ins);
   append(f_order, axes.f_groups);
   if (options.transposed) {
-    // The filter of the convolution whose gradient this is: x has its outs.
+    // The filter of a convolution with this gradient: x has its outs.
     append(f_order, axes.f_outs);
     append(f_order, axes.f_ins);
     std::swap(attrs.ins, attrs.outs);

@@ -29,7 +29,7 @@ struct Pair {
                              a, ", ", role_of(second), ' ', args.in[1], " has ", b));
     }
   }
-  /// Checks what all three ops require of their operands.
+  /// Checks the operands as all three ops do.
   void check() const {
     const TensorType &a = args.in[0], &b = args.in[1];
     if (a.dtype() != b.dtype())

@@ -106,7 +106,7 @@ class DepthwiseSum {
     std::fill_n(total_.get(), elements_, 0.);
   }
   T* partial() const { return partial_.get(); }
-  /// Counts rows whose products were added to partial().
+  /// Counts the rows that were added to partial().
   void count(std::int64_t rows) {
     if ((rows_ += rows) >= kSummedRows) drain();
   }

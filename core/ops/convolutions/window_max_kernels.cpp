@@ -71,7 +71,7 @@ void for_each_window(const WindowTaps& at, std::int64_t work, Fn&& fn) {
   });
 }
 
-/// Replaces elements by larger ones of this tap, and by its NaN unless they are NaN. Written
+/// Replaces an element by that of this tap if that is larger, or if only that is NaN. Written
 /// without branches, so that compilers use vectors.
 template <class T>
 void take_larger(const T* __restrict from, std::int32_t tap, std::int64_t count,

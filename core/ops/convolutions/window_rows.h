@@ -112,7 +112,7 @@ class WindowPlaces {
     step_.resize(axes.size());
     for (std::size_t i = axes.size(); i-- > 0; pitch *= sizes[i]) step_[i] = pitch;
   }
-  /// Returns the place of the first row whose axes but the last are at `rows`.
+  /// Returns the place of the first row with all axes but the last at `rows`.
   std::int64_t line(const std::int64_t* rows) const {
     std::int64_t place = 0;
     for (std::size_t i = 0; i < axes_.size(); ++i)

@@ -50,14 +50,13 @@ Tensor log_add_exp(const Arg& given_a, const Arg& given_b) {
   };
   const Arg a = lasting(given_a, "a"), b = lasting(given_b, "b");
   const Tensor difference = a - b;
-  // The difference of equal infinities is NaN, also that of NaN, which stays.
+  // The difference of equal infinities is NaN, and is replaced. The difference of NaN stays NaN.
   const Tensor is_equal = a == b;
   const Tensor is_infinite =
       is_equal && !(abs(a.is_number() ? b : a) < std::numeric_limits<double>::infinity());
   const Tensor d = where(is_infinite, 0, difference);
   const Tensor is_first = d >= 0;
-  // With the derivative -1 or 1 also at d = 0, the results' derivatives of any order are those of
-  // the formula.
+  // The derivative is -1 or 1 also at d = 0: derivatives of any order then follow the formula.
   const Tensor below = where(is_first, -d, d);
   const Tensor larger = where(is_infinite, (a + b) * 0.5, where(is_first, a, b));
   return larger + softplus(below);

@@ -174,7 +174,7 @@ Tensor unbroadcast_plain(Tensor cotangent, const TensorType& to) {
   throw ShapeError(str("sum_to: the value ", to, " does not broadcast to its cotangent ", from));
 }
 
-/// Throws ShapeError unless a tensor of type `to` can be repeated to one of type `from`.
+/// Throws ShapeError unless a tensor of type `to` can be repeated to the type `from`.
 void check_can_be_summed(const TensorType& from, const TensorType& to) {
   const auto is_missing = [&](const Dim& dim) { return !contains(from.dims(), dim); };
   if (from.rank() < to.rank() || (to.is_named() && std::ranges::any_of(to.dims(), is_missing)))

@@ -15,8 +15,8 @@ constexpr const PointwiseTable* kTables[] = REEL_TABLES(table);
 // ---- Walking over broadcast operands ------------------------------------------------------------
 
 /// Strides of operands relative to a contiguous result. Axes are ordered from the outermost to the
-/// innermost, without those of size 1, and merged if every operand allows it. Strides are in
-/// elements, 0 where an operand repeats.
+/// innermost. Axes of size 1 are dropped, and others are merged if every operand allows it. Strides
+/// are in elements, 0 where an operand repeats.
 struct Layout {
   int rank = 0;
   int operands;

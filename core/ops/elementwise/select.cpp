@@ -26,7 +26,7 @@ struct CastAttrs {
   }
 };
 
-/// Of where; it has none if elements are selected.
+/// Attributes of where. A where of elements has none.
 struct WhereAttrs {
   bool selects_whole = false;  ///< select_whole
   template <class F>

@@ -246,7 +246,7 @@ void gather_runs_at(const GatherWalk& walk, const Index* indices, std::int64_t o
   });
 }
 
-/// Gathers if each index is the place of an element, as it is or counted from the end. Returns
+/// Gathers if each index is the place of an element, counted from the front or the end. Returns
 /// false if padding, lengths or a rule need places_of(), or if an index is out of range.
 template <class Index>
 bool gather_directly(KernelArgs& a, const Index* indices) {

@@ -138,7 +138,7 @@ Tensors gather_across_iterations(const IterationBatch& at) {
   return {bind(at.op, {at.in[0], at.in[1]}, make_attrs(std::move(attrs)))};
 }
 
-/// True if gather reads whole rows of a table whose cotangent may be rows.
+/// Returns true if gather reads whole rows of a table, and its cotangent may be rows.
 bool gives_rows(const Vjp& at) {
   const GatherAttrs& attrs = at.attr<GatherAttrs>();
   const TensorType& x = at.input_type(0);

@@ -33,13 +33,13 @@ struct RowCountAttrs {
 
 /// Attributes of put_rows, if rows are not slices along the first axis alone.
 struct PutRowsAttrs {
-  int axes = 1;  ///< first axes of the table whose places are its rows, in row-major order
+  int axes = 1;  ///< first axes of the table: its rows are their places, in row-major order
   template <class F>
   static void fields(F&& f) {
     f("axes", &PutRowsAttrs::axes);
   }
 };
-/// Returns the number of first axes whose places are the rows of an op's table.
+/// Returns the number of first axes of an op's table that make its rows.
 inline int axes_of_rows(const Attrs* put_rows) {
   return put_rows ? get<PutRowsAttrs>(put_rows).axes : 1;
 }

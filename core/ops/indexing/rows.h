@@ -37,8 +37,8 @@ Tensor take_rows(const Tensor& table, const Tensor& numbers);
 /// Returns the table with these rows replaced; of equal numbers the last one is written. Runs in
 /// place if the table is a temporary with a single reference.
 ///
-/// axes: rows are the places of the table along so many first axes, in row-major order. If more
-/// than 1, the sizes of the other axes must be known.
+/// axes: a number of first axes. Rows are the places of the table along them, in row-major order.
+/// If more than 1, the sizes of the other axes must be known.
 Tensor put_rows(Tensor table, const Tensor& numbers, const Tensor& values, int axes = 1);
 /// Returns true if overwrite_rows may be called: in eager mode, if no tape records the operands,
 /// the handle is the only reference to the table, and the rows have the table's dtype and sizes.

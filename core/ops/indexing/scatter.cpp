@@ -180,7 +180,7 @@ Tensors scatter_add_across_iterations(const IterationBatch& at) {
   return {bind(at.op, {at.in[0] * steps, at.many(1), at.in[2]}, make_attrs(std::move(attrs)))};
 }
 
-/// The updates have the axes that gather would return. Those that x lacks are added up.
+/// The updates have the axes that gather would return. Axes that x lacks are added up.
 void scattered_axes(const OpCall& call, AxisFactors& f) {
   const auto& attrs = call.attr<GatherAttrs>();
   for (std::size_t i = 0; i < attrs.matched.size(); ++i)

@@ -19,7 +19,8 @@ struct IndexedElements {
   Dims over;
   Dim to;
 
-  /// Returns the dims with `to` in the place of the first one of `over`, without the others.
+  /// Returns the dims with `to` in the place of the first dim of `over`, without the other dims of
+  /// it.
   Dims replaced(const Dims& dims) const {
     Dims result;
     for (const Dim& dim : dims) {

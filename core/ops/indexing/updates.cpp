@@ -48,7 +48,7 @@ Tensor spread(const Tensor& x, const Dims& dims) {
 }
 
 /// Returns the dims of x that have places of their own along `dim`: the dims of its lengths, and
-/// those of the index.
+/// the dims of the index.
 Dims entries_of(const Tensor& x, const Dim& dim, const Dims& of_index) {
   Dims result;
   for (const Dims& dims : {dim.length_dims(), of_index})
@@ -81,7 +81,7 @@ Tensor set_in_entries(const std::string& function, const Tensor& x, const Tensor
                       const Tensor& value, int axis) {
   const Dim dim = x.dims()[static_cast<std::size_t>(axis)];
   Tensor along = value;
-  if (!dim.is_named() && value.rank()) {  // plain axes: one of size 1 for the place
+  if (!dim.is_named() && value.rank()) {  // plain axes: an axis of size 1 for the place
     Dims dims = value.dims();
     dims.insert(dims.begin() + axis, Dim(1));
     along = reshape(value, dims);
@@ -138,7 +138,7 @@ Tensor set_rows(const std::string& function, Tensor x, const Tensor& index, cons
   const std::vector<std::int64_t> sizes = x.type().sizes();
   const std::int64_t rows = sizes[static_cast<std::size_t>(axis)];
   const std::int64_t count = index.type().numel();
-  std::int64_t before = 1;  // places of the axes before this one, of which each has the rows
+  std::int64_t before = 1;  // places of the axes before this one; each place has the rows
   for (int i = 0; i < axis; ++i) before *= sizes[static_cast<std::size_t>(i)];
   Tensor numbers = row_numbers(index, rows, {.function = function});
   if (before != 1)

@@ -431,7 +431,7 @@ const Op list_split_op{
 
 }  // namespace
 
-// Checks what the type rules cannot: kernels that decide types trust these checks.
+// Type rules cannot check these conditions, and kernels that decide types trust them.
 Tensor list_gather(const Tensor& list, const Tensor& indices) {
   check_vector(indices.type(), "gather", "indices");
   const TensorType element = list.type().element();

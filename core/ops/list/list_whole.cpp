@@ -72,7 +72,7 @@ const Op list_retype_op{
 struct ResizeAttrs {
   ListType list;
   bool clears_padding = false;
-  std::vector<int> axes;  ///< axes whose dims change
+  std::vector<int> axes;  ///< axes with other dims in the result
   template <class F>
   static void fields(F&& f) {
     f("list", &ResizeAttrs::list);

@@ -7,7 +7,7 @@ namespace reel {
 
 namespace {
 
-/// Adds one to a binary number whose digits are sums.
+/// Adds one to a binary number. Its digits are sums.
 void carry(Tensors& digits, Tensor block) {
   std::size_t i = 0;
   for (; i < digits.size() && digits[i].is_defined(); ++i)

@@ -7,7 +7,7 @@
 namespace reel {
 
 /// Computes a dot as a product of matrices for each entry of the batch; entries are the first
-/// operand's. Leaves out padding of dims whose lengths run over the batch.
+/// operand's. Leaves out padding of dims with a length for each entry.
 ///
 /// lengths: if given, by group of axes (DotLengths), an input of the op: the lengths of the group's
 /// first axis, one for each element of the first axis of the batch; -1: none.

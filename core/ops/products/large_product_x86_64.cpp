@@ -33,7 +33,7 @@ void slice_by_onednn(const MatrixSizes& s, const float* a, const float* b, float
     throw InternalError(str("dnnl_sgemm failed with status ", static_cast<int>(status)));
 }
 
-/// True if oneDNN's product of such matrices has the bits of our chains.
+/// Returns true if oneDNN's product has the bits of our chains for these sizes.
 bool has_chains(std::int64_t m, std::int64_t n, std::int64_t k, bool is_transposed) {
   std::vector<float> a(m * k), b(k * n), ours(m * n), theirs(m * n);
   const auto fill = [](std::vector<float>& all, std::uint32_t seed) {

@@ -6,7 +6,7 @@
 
 namespace reel {
 
-/// Returns true unless the call is a product whose kernel allocates no memory besides its output,
+/// Returns true unless the call is a product with a kernel that allocates only its output,
 /// for operands of these types. Products of few rows read both operands in place. Requires known
 /// sizes of products.
 bool product_takes_memory(const OpCall& call);

@@ -1,4 +1,4 @@
-// core/ops/reductions/in_place.h — ops whose result may lie where their first operand does.
+// core/ops/reductions/in_place.h — ops with a result that may lie where their first operand does.
 #pragma once
 
 #include "reel/core/op/op.h"

@@ -1,4 +1,4 @@
-// Linear recurrences: the op, its gradient, and the gradient of that.
+// Linear recurrences: the op, its gradient, and the second gradient.
 #include "reel/core/ops/scans/linear_scan.h"
 
 #include <algorithm>

@@ -38,7 +38,7 @@ Tensor lacking_axis(const Tensor& x, const TensorType& full, int axis) {
   return is_repeated ? squeeze(x, at) : Tensor();
 }
 
-/// Broadcasts x to dims; a tensor with these dims stays as it is.
+/// Broadcasts x to dims; a tensor with these dims stays unchanged.
 Tensor with_dims(const Tensor& x, const Dims& dims) {
   return x.dims() == dims ? x : broadcast_to(x, dims);
 }

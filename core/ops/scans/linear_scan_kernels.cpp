@@ -21,13 +21,13 @@ const LinearScanTable& linear_scan_table() {
   return table;
 }
 
-/// Channels in a row below which each is walked by itself: a vector would be mostly empty.
+/// Rows with fewer channels are walked channel by channel: a vector would be mostly empty.
 constexpr std::int64_t kLeastColumns = 8;
-/// Channels in a row below which time is cut into segments. Plans cut the rows of a loop's body
+/// For rows with fewer channels, time is cut into segments. Plans cut the rows of a loop's body
 /// into blocks of at least four, so this does not depend on such a cut.
 constexpr std::int64_t kColumnsToCutTime = 4;
-/// Channels that one thread takes at least, if there are more: pieces of rows of 512 bytes and more
-/// are read at the full bandwidth of memory.
+/// The minimum of channels that a thread takes, if there are more: 512 adjacent bytes are read at
+/// the full bandwidth of memory.
 constexpr std::int64_t kUnitColumns = 128;
 constexpr double kZeros[kScanColumns] = {};
 

@@ -180,7 +180,7 @@ Ref<DimNode> make_node(DimExpression expression) {
   return node;
 }
 
-/// Returns the dim of an expression whose operands are dims of one mode.
+/// Returns the dim of an expression. Requires operands of one mode.
 Dim found_or_made(DimExpression expression) {
   Table& t = table();
   const Key key = key_of(expression);
@@ -230,14 +230,14 @@ struct Terms {
   std::int64_t number;
 };
 
-/// Returns the terms of a dim: those of a sum, or the dim itself.
+/// Returns the terms of a dim that is a sum; otherwise the dim itself.
 Terms terms_of(const Dim& dim) {
   if (!dim.is_named()) return {{}, dim.size()};
   const DimExpression* sum = as(dim, DimOperation::sum);
   return sum ? Terms{sum->operands, sum->number} : Terms{{dim}, 0};
 }
 
-/// Returns the factors of a dim: those of a product, or the dim itself.
+/// Returns the factors of a dim that is a product; otherwise the dim itself.
 Terms factors_of(const Dim& dim) {
   if (!dim.is_named()) return {{}, dim.size()};
   const DimExpression* product = as(dim, DimOperation::product);

@@ -328,7 +328,7 @@ bool is_product(const Dim& dim, const Dim& first, std::int64_t others) {
   return whole.of == part.of && whole.times % others == 0 && whole.times / others == part.times;
 }
 
-/// Returns the open one of the parts; parts.size() if there is none.
+/// Returns the index of the open part; parts.size() if no part is open.
 std::size_t open_part(const Tensor& x, int axis, const Dims& parts) {
   std::size_t open = parts.size();
   for (std::size_t i = 0; i < parts.size(); ++i) {

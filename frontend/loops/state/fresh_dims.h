@@ -12,10 +12,10 @@ namespace reel {
 /// A Dim of a fixed size is one Dim for all runs of the graph in which it was made. In eager mode,
 /// each iteration makes another one. The next iteration may therefore make the Dim again, beside
 /// the one that it was given. That is needed only for Dims that the code outside sees as a size of
-/// the run: those of a state, and those for which the branches of a cond return different ones.
+/// the run: dims of a state, and dims that differ between the branches of a cond.
 ///
 /// A Dim that is computed from Dims of the body is replaced too: a gradient knows its lengths, but
-/// not those of its operands.
+/// not its operands' lengths.
 class FreshDims {
  public:
   /// builder: records the body. It must be the innermost one while add() and operator() run.
@@ -26,7 +26,7 @@ class FreshDims {
   void add(const Dim& dim);
   /// Calls add() with the dims of a tensor.
   void add_all(const Tensor& x);
-  /// Returns the leaves with the new Dims. Leaves out TensorArrays, whose elements keep their type.
+  /// Returns the leaves with the new Dims. Leaves out TensorArrays: their elements keep their type.
   TreeLeaves operator()(TreeLeaves leaves) const;
 
  private:

@@ -22,7 +22,7 @@ class GrowingDimState {
   GrowingDimState(const StateRule& rule, const std::vector<std::size_t>& changing,
                   const Dims& entry_dims);
 
-  /// True for a tensor with one of the changing Dims.
+  /// True for a tensor with a changing Dim.
   bool follows(std::size_t leaf) const { return follows_[leaf]; }
   bool is_empty() const { return !any_; }
   /// True if finished entries continue with their own state and slices.

@@ -15,8 +15,8 @@ namespace reel {
 /// for each Dim that iterations change. Tensors with such a Dim have the formal Dim too.
 ///
 /// Only the returned state shows which Dims and ranks change. Therefore the body is first recorded
-/// with those of the initial state, and again with formal Dims and unknown ranks if some have
-/// changed.
+/// with Dims and ranks of the initial state. If some have changed, it is recorded again with formal
+/// Dims and unknown ranks.
 class FormalState {
  public:
   /// Requires a trace.

@@ -55,8 +55,8 @@ bool computes_again(const Graph& body) {
                      [](const OpRecord& record) { return record.recompute != Recompute::no; });
 }
 
-/// Returns true if a policy keeps residuals of few iterations in memory. Ops that are moved out in
-/// one piece would need values of all iterations.
+/// Returns true if a policy keeps residuals of few iterations in memory. Ops that run once for all
+/// iterations would need values of all of them.
 bool has_few_steps(const LoopAttrs& attrs) {
   return attrs.has_windows() || attrs.keeps_few_steps();
 }

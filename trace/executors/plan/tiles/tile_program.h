@@ -242,7 +242,7 @@ const std::vector<int>& TileProgram::choose_inputs(const Wanted& is_wanted, cons
     const auto i = static_cast<std::size_t>(updated);
     if (updated < 0 || is_chosen_[i] || !is_wanted(k)) continue;
     if (gives(i, k)) chosen_[k] = updated;
-    is_chosen_[i] = 1;  // what refuses one output refuses all of its type
+    is_chosen_[i] = 1;  // whether gives() refuses depends on the type alone
   }
   for (std::size_t k = 0; k < output_places_.size(); ++k)
     if (chosen_[k] < 0 && is_wanted(k)) chosen_[k] = choose_input(k, gives);
