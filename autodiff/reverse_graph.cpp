@@ -107,7 +107,7 @@ class ReversalBuilder {
   using Source = ReversalCut::Source;
 
   std::size_t first_cotangent() const { return forward_.inputs.size(); }
-  std::size_t first_capture() const { return first_cotangent() + both_.cotangents.size(); }
+  std::size_t captures_begin() const { return first_cotangent() + both_.cotangents.size(); }
 
   void bind_inputs();
   void find_tokens();
@@ -133,7 +133,7 @@ class ReversalBuilder {
 
 /// Notes the dims that the values which the reversed graph reads determine.
 void ReversalBuilder::bind_inputs() {
-  for (std::size_t i = first_cotangent(); i < first_capture(); ++i)
+  for (std::size_t i = first_cotangent(); i < captures_begin(); ++i)
     dims_.add_value(from_.types[from_.inputs[i]]);
   for (std::size_t i = 0; i < forward_.inputs.size(); ++i)
     if (cut_.uses(from_.inputs[i], Source::input)) dims_.take_input(i);
@@ -162,7 +162,7 @@ void ReversalBuilder::find_tokens() {
 
 /// Adds the inputs in the order of ReversedGraph's lists.
 void ReversalBuilder::add_inputs() {
-  for (std::size_t i = first_cotangent(); i < first_capture(); ++i) add_input(from_.inputs[i]);
+  for (std::size_t i = first_cotangent(); i < captures_begin(); ++i) add_input(from_.inputs[i]);
   for (std::size_t i = 0; i < forward_.inputs.size(); ++i)
     if (dims_.takes_input(i)) {
       result_.inputs.push_back(i);
@@ -176,10 +176,10 @@ void ReversalBuilder::add_inputs() {
     }
   add_residuals();
   result_.graph->formal_count = result_.graph->inputs.size();
-  for (std::size_t i = first_capture(); i < from_.inputs.size(); ++i)
+  for (std::size_t i = captures_begin(); i < from_.inputs.size(); ++i)
     if (cut_.is_used(from_.inputs[i])) {
       add_input(from_.inputs[i]);
-      result_.captured.push_back(both_.captured[i - first_capture()]);
+      result_.captured.push_back(both_.captured[i - captures_begin()]);
     }
 }
 

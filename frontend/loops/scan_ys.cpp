@@ -53,6 +53,13 @@ class Objections {
 
 std::string print(const std::optional<TensorType>& type) { return type ? str(*type) : "None"; }
 
+[[noreturn]] void refuse_array(const ScanPlan& plan, const std::string& path,
+                               const TensorType& type) {
+  throw StructureError(str(plan.what, ": ", path, " is a TensorArray (", type,
+                           "), which cannot be stacked; return its stack(), or keep the array in "
+                           "the state"));
+}
+
 /// Returns y with the dims of the first iteration in place of static dims that the body makes each
 /// time.
 Tensor with_dims_of_first(const ScanPlan& plan, Tensor y, const TensorType& first) {
@@ -175,6 +182,7 @@ TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
       objections.add(paths()[i], detail::print(ys[i]), print(wanted), Difference::structure);
       continue;
     }
+    if (y.type().is_list()) refuse_array(plan, paths()[i], y.type());
     if (!wanted || y.type() == *wanted) continue;
     if (before && y.dtype() == wanted->dtype()) y = with_dims_of_first(plan, y, *wanted);
     const Difference how = difference(y.type(), *wanted);

@@ -29,6 +29,9 @@ void check_rows(const char* function, const Tensor& y) {
 }
 
 UnitTensors unit_tensors(const char* function, const Tensor& like) {
+  if (like.type().is_list())
+    throw StructureError(
+        str(function, ": an argument is a TensorArray (", like.type(), "); pass its stack()"));
   UnitTensors result;
   const Dims dims = like.dims();
   if (!like.type().is_named()) {

@@ -176,6 +176,7 @@ class VmapCall {
     // As in map, the call takes one number of the stream; if it is refused, it takes none.
     RandomScope random;
     const RecordedRow row = record(random);
+    refuse_arrays(row.result);
     check_names(row.result);
     const Dim inside = rows_inside(*row.graph);
     const auto many = [&](const Tensor& x) {
@@ -203,6 +204,18 @@ class VmapCall {
     return with_outputs(row.result, outputs);
   }
   DimEnv dims_outside() const { return DimEnv::renaming(); }
+
+  /// Throws StructureError if a result is a TensorArray: its elements would need the rows, and its
+  /// size may differ between rows.
+  void refuse_arrays(const TreeLeaves& results) const {
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const Tensor& x = results[i].tensor;
+      if (results[i].kind == TreeLeaf::Kind::tensor && x.is_defined() && x.type().is_list())
+        throw StructureError(str("vmap: ", spec_.result_paths()[i], " is a TensorArray (", x.type(),
+                                 "), which has no axis for the rows; return its stack(), or "
+                                 "differentiate with respect to a stacked tensor"));
+    }
+  }
 
   /// Throws ShapeError if the rows have a name and a result has plain axes: map refuses these, too.
   void check_names(const TreeLeaves& results) const {
