@@ -11,6 +11,7 @@ set(allowed
   trace/executors/plan/base/rates.cpp                       # builds: calls whose times it takes
   trace/executors/plan/explain/explain.cpp                  # matches: packed products
   trace/executors/plan/loop/iteration_series.cpp            # builds: sums over iterations
+  trace/executors/plan/loop/loop_work.cpp                   # matches: softmax and its relatives, by their costs
   trace/executors/plan/loop/row_cut.cpp                     # matches: products, and sums over rows
   trace/executors/plan/plan_donation.cpp                    # matches: updates of some rows, undone if a run fails
   trace/executors/plan/plan_memory.cpp                      # matches: softmax over its operand
@@ -122,7 +123,7 @@ endforeach()
 list(FILTER named INCLUDE REGEX "^trace/")
 list(LENGTH named count)
 message(STATUS "${count} files of trace/ name ops; with frontend/transforms/, in ${uses} lines")
-if(count GREATER 26)
-  message(SEND_ERROR "${count} files of trace/ name ops, and 26 are allowed: let an op tell a fact instead, or join two "
+if(count GREATER 27)
+  message(SEND_ERROR "${count} files of trace/ name ops, and 27 are allowed: let an op tell a fact instead, or join two "
     "files of one pattern. If neither is possible, raise the number here, and say why in the commit")
 endif()

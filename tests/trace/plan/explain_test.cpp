@@ -59,7 +59,7 @@ loop 1: scan "scan", 5 iterations, 1 instruction each
   hoisted, sunk: none
   fused: 2 ops in 1 tile program
   series: one call of the tile program runs many iterations
-  not cut: the rows, 2, are fewer than two blocks of 8
+  not cut: too little work: 600 multiplications in all iterations, or elements that take as long; 2097152 pay for row blocks
 )");
 }
 
@@ -87,8 +87,8 @@ TEST_F(ExplainTest, WhyALoopIsNotCut) {
             "not cut: op sum may mix the rows, 16");
   const auto [small, xs] = small_scan(16);
   EXPECT_EQ(line_with(explained(small, xs, ones({16, 3})), "not cut"),
-            "not cut: too little work: 0 multiplications per row and iteration, 131072 "
-            "pay for a row block");
+            "not cut: too little work: 4800 multiplications in all iterations, or elements that "
+            "take as long; 2097152 pay for row blocks");
 }
 
 /// Explains a scan over entries of 3 and 2 steps. next: (state, x) -> next state.

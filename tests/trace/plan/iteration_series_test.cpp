@@ -173,6 +173,70 @@ TEST(IterationSeriesTest, BodiesOfSeveralSteps) {
   expect_all_close(jit(second)(at).x, second(at).x);
 }
 
+constexpr const char* kShares = "cut: 4 shares of its elements, on 3 threads\n";
+
+/// Tiles of the states do not depend on each other: each takes part in all iterations on its own.
+TEST(IterationSeriesTest, ThreadsShareTheTilesOfStates) {
+  for (const std::int64_t channels : {4100, 4096, 1500}) {
+    const Recurrence at = recurrence(70, channels);
+    const auto f = [](const Recurrence& at) {
+      const auto step = [&](const Tensor& x, const Tensor& h) {
+        const Tensor next = sin(at.a * h + x) + log1p(square(h));
+        return std::pair{next * x, next};
+      };
+      const auto result =
+          scan(Scan{.spatial_dim = at.x.dim("time"), .initial = at.h, .xs = at.x, .body = step});
+      return sum(result.ys) + sum(result.state);
+    };
+    const std::string text = expect_bits_of_single_iterations(f, at);
+    EXPECT_TRUE(has(text, kSeries)) << text;
+    EXPECT_EQ(has(text, kShares), channels > 3 * 1024) << text;
+    expect_bits_of_single_iterations(value_and_grad(f), at);
+  }
+}
+
+/// A number per row is a state, too: each tile has whole rows.
+TEST(IterationSeriesTest, ThreadsShareRowsWithTheirSums) {
+  struct State {
+    Tensor h, level;
+  };
+  const Dim batch("batch", 40), channel("channel", 130), time("time", 50);
+  manual_seed(4);
+  const Tensor x = random_normal({time, batch, channel});
+  const auto f = [&](const Tensor& x) {
+    const auto step = [&](const Tensor& x, const State& s) {
+      const Tensor level = s.level * 0.5f + sum(sin(s.h), channel) * 0.01f;
+      const Tensor h = x + s.h * 0.5f - level;
+      return std::pair{None{}, State{h, level}};
+    };
+    const State last = scan(Scan{.spatial_dim = time,
+                                 .initial = State{zeros({batch, channel}), zeros({batch})},
+                                 .xs = x,
+                                 .body = step})
+                           .state;
+    return std::pair{last.h, last.level};
+  };
+  const std::string text = expect_bits_of_single_iterations(f, x);
+  EXPECT_TRUE(has(text, kShares)) << text;
+}
+
+/// The halves of a state change places: a tile reads what another one wrote, unless both are
+/// together.
+TEST(IterationSeriesTest, TilesThatReadEachOtherHaveTheBitsOfSingleIterations) {
+  const Dim half("half", 2600), time("time", 40);
+  manual_seed(4);
+  const Tensor start = random_normal({5200}), x = random_normal({40, 2600});
+  const auto f = [&](const Tensor& start, const Tensor& x) {
+    const auto step = [](const Tensor& x, const Tensor& h) {
+      const auto [a, b] = split<2>(h, 0);
+      const Tensor next = concat({sin(b) + x, a * 0.5f}, 0);
+      return std::pair{None{}, next};
+    };
+    return scan(Scan{.initial = start, .xs = x, .body = step}).state;
+  };
+  expect_bits_of_single_iterations(f, start, x);
+}
+
 TEST(IterationSeriesTest, PoliciesAndOtherLengthsHaveTheSameBits) {
   const auto gradient = [](const Checkpoint& policy) {
     return jit(value_and_grad([=](const Recurrence& at) {

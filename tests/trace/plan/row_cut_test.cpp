@@ -194,6 +194,91 @@ TEST_F(RowCutTest, EqualBlocksRunAsOneOnOneThread) {
   EXPECT_EQ(joined_loops(33, 1), 0);  // blocks of 16 and of 17 rows
 }
 
+/// Element-wise bodies: a lattice of states in log space, and a memory that is a matrix per row.
+class ElementsOfRowsTest : public ::testing::Test {
+ protected:
+  void SetUp() override { manual_seed(12); }
+
+  /// Returns the logarithm of a sum over paths. x: {time, batch, state}.
+  static Tensor paths(const Tensor& x) {
+    const Dim state = x.dims()[2];
+    const auto body = [&](const Tensor& x, const Tensor& alpha) {
+      const Tensor next = shift(alpha, state, 1, -1e30);
+      const Tensor most = maximum(alpha, next);
+      return std::pair{None{}, most + log(exp(alpha - most) + exp(next - most)) + x};
+    };
+    const Tensor start = zeros({x.dims()[1], state});
+    return mean(logsumexp(
+        scan(Scan{.spatial_dim = x.dims()[0], .initial = start, .xs = x, .body = body}).state,
+        state));
+  }
+  static Tensor scores(std::int64_t steps, std::int64_t rows, std::int64_t states) {
+    return random_normal({Dim("time", steps), Dim("batch", rows), Dim("state", states)});
+  }
+
+  struct Memory {
+    Tensor key, value, gate;  // {time, batch, key}, {time, batch, value}, {key}
+  };
+  static Memory memory(std::int64_t steps, std::int64_t rows, std::int64_t width) {
+    const Dim time("time", steps), batch("batch", rows), key("key", width), value("value", width);
+    return {random_normal({time, batch, key}), random_normal({time, batch, value}),
+            random_uniform({key}, 0.5, 0.9)};
+  }
+  /// Returns the mean square of what keys read from a decaying sum of their products with values.
+  static Tensor recalled(const Memory& at) {
+    const Dim time = at.key.dims()[0], batch = at.key.dims()[1], key = at.key.dims()[2],
+              value = at.value.dims()[2];
+    const Dims dims{batch, value, key};
+    struct Element {
+      Tensor key, value;
+    };
+    const auto body = [&](const Element& now, const Tensor& sum) {
+      const Tensor next = at.gate * sum + expand(now.value, dims) * expand(now.key, dims);
+      return std::pair{matmul(next, now.key, key), next};
+    };
+    return mean(square(scan(Scan{.spatial_dim = time,
+                                 .initial = zeros(dims),
+                                 .xs = Element{at.key, at.value},
+                                 .body = body})
+                           .ys));
+  }
+};
+
+TEST_F(ElementsOfRowsTest, BodiesWithoutProductsAreCut) {
+  EXPECT_EQ(cuts(paths, scores(50, 32, 101)), (std::vector<Blocks>{{16, 16}}));
+  EXPECT_EQ(cuts(paths, scores(50, 32, 16)), (std::vector<Blocks>{{}}));  // a microsecond each
+  EXPECT_EQ(cuts(paths, scores(5, 32, 101)), (std::vector<Blocks>{{}}));  // five iterations
+  EXPECT_EQ(cuts(paths, scores(50, 31, 101)), (std::vector<Blocks>{{15, 16}}));
+  for (const std::int64_t rows : {31, 32})
+    expect_same_on_threads(value_and_grad(paths), scores(50, rows, 101));
+}
+
+TEST_F(ElementsOfRowsTest, BatchesOfFewRowsAreCutIfRowsShareNoMatrix) {
+  const auto blocks = [&](std::int64_t rows) { return cuts(recalled, memory(20, rows, 128)); };
+  EXPECT_EQ(blocks(2), (std::vector<Blocks>{{1, 1}}));
+  EXPECT_EQ(blocks(4), (std::vector<Blocks>{{2, 2}}));
+  EXPECT_EQ(blocks(5), (std::vector<Blocks>{{2, 3}}));
+  for (const std::int64_t rows : {2, 4, 5})
+    expect_same_on_threads(value_and_grad(recalled), memory(20, rows, 128));
+}
+
+TEST_F(ElementsOfRowsTest, BatchesOfFewRowsRunAsOneOnOneThread) {
+  const Threads one(1);
+  const auto planned = jit(value_and_grad(recalled));
+  planned(memory(20, 4, 128));
+  EXPECT_EQ(times_said(planned.explain(), ", as one batch\n"), 2) << planned.explain();
+}
+
+/// The gradient of the gate is a sum over rows, which has the order of the blocks. A policy runs
+/// some iterations at a time.
+TEST_F(ElementsOfRowsTest, NumbersOfIterationsDoNotChangeTheOrderOfSums) {
+  const auto blocks_of_gradient = [](std::int64_t steps) {
+    return cuts(grad(recalled), memory(steps, 4, 128)).back();
+  };
+  EXPECT_EQ(blocks_of_gradient(2).size(), 4u);
+  EXPECT_EQ(blocks_of_gradient(40).size(), 4u);
+}
+
 /// A value without rows that a branch or an inner loop computes from all rows of the batch.
 TEST_F(RowCutTest, GraphsInTheBodyCountAllRows) {
   using OfRows = std::function<Tensor(const Tensor&, const Dim&)>;

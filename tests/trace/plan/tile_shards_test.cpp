@@ -26,7 +26,7 @@ class TileShardsTest : public ::testing::TestWithParam<int> {
 
 TEST_P(TileShardsTest, ElementsSideBySide) {
   const auto f = [](Tensor x, Tensor y) { return tanh(x * y + x) * sigmoid(y) - x; };
-  for (const std::int64_t count : {100'003, 65'536, 13'108})  // in 4 parts, 4 parts, 1 part
+  for (const std::int64_t count : {100'003, 65'536, 13'108})  // in 4, 3, and 1 shards
     expect_same(f, random_normal({count}), random_normal({count}));
 }
 

@@ -358,6 +358,9 @@ class PlanText {
     std::string why = "an op depends on the number of rows";
     const std::optional<RowCut> cut =
         find_row_cut(PlanView::whole(loop).loop(), PlanView::input_types(loop), passes_, &why);
+    if (const int shares = PlanView::whole(loop).shares_of_series(); shares > 1)
+      return line(indent, "cut: ", shares, " shares of its elements, on ",
+                  counted(std::min(threads(), shares), "thread"));
     if (blocks.empty()) return line(indent, "not cut: ", why);
     const bool ends = PlanView::whole(loop).loop().has_entries();
     const char* which = !ends                ? ""

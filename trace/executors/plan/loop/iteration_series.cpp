@@ -21,6 +21,7 @@ class IterationSeries::Builder {
     if (!is_plain || !find_fused() || !find_operands() || !find_results()) return std::nullopt;
     made_.record_ = static_cast<std::size_t>(fused_ - body_.records.data());
     made_.program_ = std::make_unique<TileProgram>(*program(), operand_types(), sub().env());
+    made_.program_->set_carried(carried());
     return std::move(made_);
   }
 
@@ -125,6 +126,21 @@ class IterationSeries::Builder {
     graph->formal_count = graph->inputs.size();
     graph->seal();
     return graph;
+  }
+
+  /// Returns the operands that an iteration reads from results of the one before.
+  std::vector<TileProgram::Carried> carried() const {
+    std::vector<TileProgram::Carried> result;
+    for (std::size_t i = 0; i < made_.operands_.size(); ++i)
+      for (std::size_t k = 0; k < made_.results_.size(); ++k) {
+        const Operand& read = made_.operands_[i];
+        const LoopLeaf& made = made_.results_[k];
+        const bool is_carried = made.is(LeafKind::carry) || made.is(LeafKind::sum);
+        if (!read.constant && is_carried && read.leaf.is(made.kind) &&
+            read.leaf.index == made.index)
+          result.push_back({i, k});
+      }
+    return result;
   }
 
   std::vector<TensorType> operand_types() const {

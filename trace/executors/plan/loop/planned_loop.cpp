@@ -6,6 +6,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/runtime/memory.h"
+#include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/passes/analysis/state_stacks.h"
 
 namespace reel {
@@ -24,6 +25,11 @@ bool PlannedLoop::try_plan(const AttrsRef& of, const std::vector<TensorType>& ty
   }
   is_new_ = false;
   return true;
+}
+
+int PlannedLoop::shares_of_series() const {
+  if (!series || context.passes.block_rows) return 1;
+  return series->program().shares_of_series(steps_of(loop(), input_types).value_or(1));
 }
 
 bool PlannedLoop::find_types(std::string* why) {

@@ -65,6 +65,9 @@ struct PlannedLoop {
   std::uint64_t binding = 0;  ///< of a row block: the number of its types in LoopBlocks; 0: none
   Tensor memory;
   std::optional<IterationSeries> series;  ///< nothing if the body is more than one fused op
+  /// Returns the number of shares of elements in which threads run the iterations; 1 if there is no
+  /// series, or if elements depend on each other.
+  int shares_of_series() const;
 
   // Return the numbers of leaves among the inputs and outputs of a plan. Valid until the next
   // try_plan().

@@ -10,7 +10,9 @@
 #include "reel/core/ops/list/list_data.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/trace/executors/loop/iterations.h"
+#include "reel/trace/executors/loop/loop_types.h"
 #include "reel/trace/executors/plan/base/infer_types.h"
+#include "reel/trace/executors/plan/loop/loop_work.h"
 #include "reel/trace/passes/analysis/row_axes.h"
 
 namespace reel {
@@ -20,28 +22,14 @@ namespace {
 /// which pays if there would be one block otherwise. A quarter pays if rows of similar lengths are
 /// to run together.
 constexpr std::int64_t kManyRows = 16, kRows = kManyRows / 2, kRowsThatEnd = kManyRows / 4;
-/// Multiplications per row and iteration from which on a block pays for its own pass over the body.
+/// Multiplications per row and iteration from which on a block of so many rows pays for its own
+/// pass over the body.
 constexpr std::int64_t kWork = 16 * 1024;
-
-/// Multiplications that take as long as an element of softmax, about half a nanosecond.
-constexpr std::int64_t kWorkOfSoftmax = 64;
-
-/// Returns the multiplications of one iteration, without recomputed ops: blocks must not depend on
-/// the residuals that a policy keeps. An element of softmax and its relatives counts as several;
-/// cheaper ops are not counted.
-std::int64_t work_of(const Graph& body, const PlannedTypes& types) {
-  std::int64_t work = 0;
-  for (const OpRecord& record : body.records) {
-    if (record.recompute != Recompute::no) continue;
-    const auto in = body.inputs_of(record);
-    if (in.empty() || record.output_count == 0) continue;
-    if (record.op == &softmax_op || record.op == &log_softmax_op || record.op == &logsumexp_op)
-      work += kWorkOfSoftmax * types.types[in[0]].numel();
-    const TensorType &a = types.types[in[0]], &out = types.types[body.outputs_of(record)[0]];
-    work += multiplications({*record.op, record.attrs.get(), {&a, 1}, {&out, 1}});
-  }
-  return work;
-}
+/// Without products that share a matrix, blocks of any number of rows do that have the work of
+/// kManyRows rows, or two with that of kRows rows, four microseconds. All iterations have to repay
+/// the tasks, by 65 microseconds' work, unless blocks decide the order of sums: it must not depend
+/// on the number of iterations, since policies run some at a time.
+constexpr std::int64_t kWorkOfRun = 1 << 21;
 
 /// Returns the numbers of rows that runs of the cut may have.
 std::vector<std::int64_t> rows_of_runs(const RowCut& cut, bool ends) {
@@ -69,8 +57,6 @@ bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axe
   for (const OpRecord& record : body.records) {
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
     if (record.op == &loop_op || record.op == &cond_op) return false;
-    // A product for each row runs as often as there are rows: joined blocks gain nothing.
-    if (!attrs.has_entries() && is_product(*record.op) && axes[in[1]] >= 0) return false;
     std::vector<TensorType> read, made;
     for (const ValueId v : in) read.push_back(types.types[v]);
     for (const ValueId v : out) made.push_back(types.types[v]);
@@ -134,22 +120,46 @@ bool find_ragged(const Dims& dims, const Dim& rows, Dims& ragged) {
   return true;
 }
 
-/// Returns the rows of each block: passes.block_rows, or enough to pay for a pass over the body.
-/// work: multiplications of an iteration for all rows.
-std::vector<std::int64_t> blocks_of(std::int64_t rows, std::int64_t work, bool ends,
-                                    const Passes& passes) {
-  const auto blocks_from = [&](std::int64_t least) {
-    const std::int64_t worth = least * kWork / std::max<std::int64_t>(work / rows, 1);
-    return std::max<std::int64_t>(rows / std::max(least, worth), 1);
-  };
-  const std::int64_t count =
-      passes.block_rows ? std::max<std::int64_t>(rows / passes.block_rows, 1)
-      : ends            ? blocks_from(kRowsThatEnd)
-             : std::max(blocks_from(kManyRows), std::min<std::int64_t>(blocks_from(kRows), 2));
+std::vector<std::int64_t> blocks_of(std::int64_t rows, std::int64_t count) {
   std::vector<std::int64_t> blocks;
   for (std::int64_t i = 0; i < count; ++i)
     blocks.push_back(rows * (i + 1) / count - rows * i / count);
   return blocks;
+}
+
+/// Returns true if a product multiplies rows by a matrix that all of them share. The matrix is read
+/// once for each block.
+bool shares_matrices(const Graph& body, const RowAxes& axes) {
+  return std::ranges::any_of(body.records, [&](const OpRecord& record) {
+    if (!is_product(*record.op)) return false;
+    const auto in = body.inputs_of(record);
+    return (axes[in[0]] == RowAxes::kNone) != (axes[in[1]] == RowAxes::kNone);
+  });
+}
+
+/// Returns the number of blocks: by passes.block_rows, or blocks that pay for a pass over the body.
+/// work: multiplications of an iteration for all rows. iterations: as many as must repay the tasks.
+std::int64_t count_of_blocks(std::int64_t rows, std::int64_t work, std::int64_t iterations,
+                             bool shares_matrices, bool ends, const Passes& passes) {
+  const auto most = [](std::int64_t blocks) { return std::max<std::int64_t>(blocks, 1); };
+  if (passes.block_rows) return most(rows / passes.block_rows);
+  const std::int64_t work_of_row = most(work / rows);
+  const auto blocks_from = [&](std::int64_t least) {
+    return most(rows / std::max(least, least * kWork / work_of_row));
+  };
+  if (ends) return blocks_from(kRowsThatEnd);
+  if (shares_matrices)
+    return std::max(blocks_from(kManyRows), std::min<std::int64_t>(blocks_from(kRows), 2));
+  if (work < kWorkOfRun / iterations) return 1;
+  const auto blocks_of = [&](std::int64_t least) {
+    return most(rows / ((least + work_of_row - 1) / work_of_row));
+  };
+  const std::int64_t count =
+      std::max(blocks_of(kManyRows * kWork), std::min<std::int64_t>(blocks_of(kRows * kWork), 2));
+  // Equal blocks can run as one on one thread.
+  for (std::int64_t equal = count; equal > 1; --equal)
+    if (rows % equal == 0) return equal;
+  return count;
 }
 
 /// Returns true if the sum is over leading axes.
@@ -278,15 +288,23 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   }
   for (ValueId v = 0; v < body.types.size(); ++v) cut.axes.push_back(axes[v]);
   const PlannedTypes planned = plan_types(body, types, attrs.body.env());
-  const std::int64_t work = work_of(body, planned);
-  cut.blocks = blocks_of(rows->size(), work, ends, passes);
+  const std::int64_t work = work_of(body, planned).all();
+  const bool shares = shares_matrices(body, axes);
+  const bool orders_sums = std::ranges::count(cut.sums, RowCut::Sum::over_rows) > 0;
+  const std::int64_t iterations = std::max<std::int64_t>(
+      orders_sums ? kWorkOfRun : steps_of(attrs, inputs).value_or(kWorkOfRun), 1);
+  cut.blocks = blocks_of(rows->size(),
+                         count_of_blocks(rows->size(), work, iterations, shares, ends, passes));
   cut.work_of_row = work / rows->size();
   if (cut.blocks.size() == 1 && !ends) {
-    const std::int64_t least = passes.block_rows ? passes.block_rows : kRows;
+    const std::int64_t least = passes.block_rows ? passes.block_rows : shares ? kRows : 1;
     if (rows->size() < 2 * least)
       return no("the rows, ", *rows, ", are fewer than two blocks of ", least);
-    return no("too little work: ", work / rows->size(), " multiplications per row and iteration, ",
-              kRows * kWork, " pay for a row block");
+    if (!shares && !passes.block_rows && work < kWorkOfRun / iterations)
+      return no("too little work: ", work * iterations, " multiplications in all iterations, or ",
+                "elements that take as long; ", kWorkOfRun, " pay for row blocks");
+    return no("too little work: ", cut.work_of_row, " multiplications per row and iteration, or ",
+              "elements that take as long; ", kRows * kWork, " pay for a row block");
   }
   cut.can_join = cut.blocks.size() > 1 && can_be_joined(attrs, cut, axes, planned);
   return cut;

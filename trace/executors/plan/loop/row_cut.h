@@ -33,7 +33,7 @@ struct RowCut {
   std::vector<Sum> sums;
   /// Rows of each block. They depend on sizes only, so that results do not depend on threads.
   std::vector<std::int64_t> blocks;
-  std::int64_t work_of_row = 0;  ///< multiplications of an iteration of one row
+  std::int64_t work_of_row = 0;  ///< of an iteration of one row, as LoopWork counts it
   /// True if all rows can run as one block with the bits of separate blocks (joined_blocks.h), or,
   /// if rows finish one by one, in any batches (shrinking_block.h). This is faster, as products
   /// have more rows.

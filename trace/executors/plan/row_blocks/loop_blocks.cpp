@@ -14,8 +14,10 @@ namespace reel {
 
 void LoopBlocks::make(const PlannedLoop& whole) {
   whole_ = &whole;
-  const std::optional<RowCut> before =
-      std::exchange(cut_, find_row_cut(whole.loop(), whole.input_types, whole.context.passes));
+  const std::optional<RowCut> before = std::exchange(
+      cut_, whole.shares_of_series() > 1
+                ? std::nullopt
+                : find_row_cut(whole.loop(), whole.input_types, whole.context.passes));
   if (cut_) bind(before);
   blocks_.resize(cut_ ? cut_->blocks.size() : 0);
   for (std::size_t number = 0; number < blocks_.size(); ++number)

@@ -19,8 +19,8 @@ namespace reel {
 /// each thread runs a batch of rows that shrinks, if possible, also with the same bits.
 class LoopBlocks {
  public:
-  /// Plans the row blocks of a loop if it can be cut. If sizes did not change since the last call,
-  /// only dims are bound anew.
+  /// Plans the row blocks of a loop if it can be cut, unless threads share the elements of its
+  /// series. If sizes did not change since the last call, only dims are bound anew.
   void make(const PlannedLoop& whole);
   std::size_t count() const { return blocks_.size(); }
   /// Returns true if there are blocks and all outputs are defined.

@@ -30,9 +30,13 @@ class TileProgram::Builder : TileBody {
   void build(TileProgram& to) {
     if (space_->numel == 0) return find_replaced_inputs(to);
     merge_axes(to);
-    work_ = static_cast<std::int64_t>(steps_.size());
+    const auto ops = static_cast<std::int64_t>(steps_.size());
     steps_ = with_chains(std::move(steps_), cells_,
                          [&](int c, bool on_rows) { return repeats(c, on_rows, to); });
+    // Ops of a chain keep their values in registers.
+    const auto alone =
+        std::ranges::count_if(steps_, [](const TileStep& step) { return !step.code; });
+    work_ = alone + (ops - alone) / 2;
     note_reads();
     const int tiles = assign_tiles();
     std::int64_t item = 1;
@@ -41,10 +45,9 @@ class TileProgram::Builder : TileBody {
     to.tile_bytes_ = (to.tile_bytes_ + 63) / 64 * 64;
     states_at_ = tiles * to.tile_bytes_;
     to.shard_bytes_ = states_at_ + walks_ * to.tile_bytes_;
-    to.shards_ = shards_for(space_->numel * work_, to.tiles_in_all() / to.tiles_of_walk());
-    to.memory_.reset(new char[static_cast<std::size_t>(to.shards_ * to.shard_bytes_ + 64)]);
-    const auto start = reinterpret_cast<std::uintptr_t>(to.memory_.get());
-    to.tiles_ = to.memory_.get() + (64 - start % 64);
+    to.work_ = space_->numel * work_;
+    to.shards_ = shards_for(to.work_, to.tiles_in_all() / to.tiles_of_walk());
+    to.make_memory(to.shards_);
     to.is_one_tile_ =
         to.outer_.empty() && to.rows_ == to.tile_rows_ && to.columns_ == to.tile_columns_;
     for (const TileStep& raw : steps_) to.steps_.push_back(step(raw, to));
@@ -277,9 +280,16 @@ class TileProgram::Builder : TileBody {
 
   std::int64_t placed_walks_ = 0;  ///< of steps with states between tiles
   std::int64_t states_at_ = 0;     ///< bytes before these states
-  std::int64_t work_ = 0;          ///< steps on each element, before chains are formed
+  std::int64_t work_ = 0;          ///< of each element, for shards_for()
   std::vector<int> axes_;          ///< by merged group, from the innermost: its innermost axis
 };
+
+void TileProgram::make_memory(int shards) {
+  memory_.reset(new char[static_cast<std::size_t>(shards * shard_bytes_ + 64)]);
+  const auto start = reinterpret_cast<std::uintptr_t>(memory_.get());
+  tiles_ = memory_.get() + (64 - start % 64);
+  shards_with_memory_ = shards;
+}
 
 TileProgram::TileProgram(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env)
     : inputs_(body.inputs.size()), outputs_(body.outputs.size()) {

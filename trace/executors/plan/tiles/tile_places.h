@@ -9,7 +9,8 @@ namespace reel {
 
 inline char* TileProgram::at(const Place& place, const Tile& tile) const {
   if (place.location == Location::tile) return tile.tiles + place.offset;
-  char* data = (place.location == Location::input ? inputs_ : outputs_)[place.index] + place.offset;
+  char* data =
+      (place.location == Location::input ? tile.inputs : tile.outputs)[place.index] + place.offset;
   if (is_one_tile_) return data;
   std::int64_t elements = tile.row * place.row + (place.repeats ? 0 : tile.column);
   for (std::size_t i = 0; i < place.outer.size(); ++i)

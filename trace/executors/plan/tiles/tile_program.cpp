@@ -145,12 +145,16 @@ void TileProgram::run(OpInputs in, std::span<const TensorType> types, std::span<
 }
 
 void TileProgram::run_tiles() {
-  if (is_one_tile_)
-    run_tile(Tile{.rows = rows_, .columns = columns_, .tiles = tiles_});
-  else if (shards_ == 1)
+  if (is_one_tile_) {
+    Tile tile = tile_of_shard(0);
+    tile.rows = rows_;
+    tile.columns = columns_;
+    run_tile(tile);
+  } else if (shards_ == 1) {
     run_shard(0);
-  else
+  } else {
     parallel_for(shards_, [this](int shard) { run_shard(shard); });
+  }
 }
 
 bool TileProgram::is_same(const TileProgram& other) const {
@@ -173,7 +177,7 @@ void TileProgram::run_shard(int shard) const {
   if (walk_.axis != Walk::kNone) return run_walks(shard);
   const std::int64_t all = tiles_in_all(), begin = all * shard / shards_;
   const std::int64_t end = all * (shard + 1) / shards_;
-  Tile tile = tile_at(begin, tiles_ + shard * shard_bytes_);
+  Tile tile = tile_at(begin, shard);
   for (std::int64_t number = begin;;) {
     tile.rows = std::min(tile_rows_, rows_ - tile.row);
     tile.columns = std::min(tile_columns_, columns_ - tile.column);
@@ -183,9 +187,14 @@ void TileProgram::run_shard(int shard) const {
   }
 }
 
-TileProgram::Tile TileProgram::tile_at(std::int64_t number, char* tiles) const {
-  Tile tile{};
-  tile.tiles = tiles;
+/// Returns a tile without a place, for the operands of a run.
+TileProgram::Tile TileProgram::tile_of_shard(int shard) const {
+  return {
+      .tiles = tiles_ + shard * shard_bytes_, .inputs = inputs_.data(), .outputs = outputs_.data()};
+}
+
+TileProgram::Tile TileProgram::tile_at(std::int64_t number, int shard) const {
+  Tile tile = tile_of_shard(shard);
   if (number == 0) return tile;
   const auto take = [&](std::int64_t count) {
     const std::int64_t index = number % count;

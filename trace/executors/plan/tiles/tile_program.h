@@ -55,6 +55,16 @@ class TileProgram {
   /// except that it may be an input of its type if is_one_chain(), or if only element-wise ops
   /// read that input, and the last of them makes the output.
   void run_series(std::int64_t count, std::span<Strided> in, std::span<Strided> out);
+  /// An input that a run of a series reads from an output of the run before.
+  struct Carried {
+    std::size_t input, output;
+  };
+  /// Declares all such inputs, before the first series. If each tile reads them where it wrote
+  /// them, tiles do not depend on each other: a series runs tile by tile, on several threads.
+  void set_carried(std::span<const Carried> carried);
+  /// Returns the number of shares in which threads run a series of `count` runs; 1 if its tiles
+  /// depend on each other, or if it is too short.
+  int shares_of_series(std::int64_t count) const;
   /// Returns true if all ops are one chain. A series calls the chain's code once for all runs then,
   /// or once for each thousand elements.
   bool is_one_chain() const;
@@ -63,7 +73,7 @@ class TileProgram {
   bool is_same(const TileProgram& other) const;
   std::int64_t held_bytes() const {
     return static_cast<std::int64_t>(steps_.size() * sizeof(Step)) +
-           (memory_ ? shards_ * shard_bytes_ : 0);
+           (memory_ ? shards_with_memory_ * shard_bytes_ : 0);
   }
   /// Chooses the inputs that outputs of a run replace. Returns, by output, the input or -1. No
   /// input is chosen twice.
@@ -133,8 +143,10 @@ class TileProgram {
   struct Tile {
     std::int64_t outer_index[kMaxBroadcastAxes] = {};
     std::int64_t row = 0, column = 0, rows = 0, columns = 0;
-    char* tiles = nullptr;  ///< memory of its shard
-    bool is_first = true;   ///< of its walk
+    char* tiles = nullptr;          ///< memory of its shard
+    char* const* inputs = nullptr;  ///< of the program, by number
+    char* const* outputs = nullptr;
+    bool is_first = true;  ///< of its walk
   };
   /// The axis of recurrences, along which tiles run in order.
   struct Walk {
@@ -171,6 +183,10 @@ class TileProgram {
                          bool updates);
   void run_chain_series(std::int64_t count, std::span<const Strided> in,
                         std::span<const Strided> out) const;
+  void run_tiles_apart(std::int64_t count, std::span<const Strided> in,
+                       std::span<const Strided> out) const;
+  bool is_written_where_read(const Carried& carried) const;
+  void make_memory(int shards);
   void make_outputs(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out,
                     bool updates);
   std::int64_t row_tiles() const { return (rows_ + tile_rows_ - 1) / tile_rows_; }
@@ -182,7 +198,8 @@ class TileProgram {
   void run_walk_step(const Step& step, const Tile& tile) const;
   void begin_states(const Step& step, const Tile& tile, char* states) const;
   void run_lag(const Step& step, const Tile& tile) const;
-  Tile tile_at(std::int64_t number, char* tiles) const;
+  Tile tile_of_shard(int shard) const;
+  Tile tile_at(std::int64_t number, int shard) const;
   void advance(Tile& tile) const;
   char* at(const Place& place, const Tile& tile) const;
   static std::int64_t row_of(const Place& place, const Tile& tile);
@@ -197,6 +214,9 @@ class TileProgram {
   Walk walk_;
   std::int64_t rows_ = 1, columns_ = 0, tile_rows_ = 1, tile_columns_ = 1;
   int shards_ = 1;
+  std::int64_t work_ = 0;   ///< of a run, for shards_for()
+  bool are_apart_ = false;  ///< tiles of a series do not depend on each other
+  int shards_with_memory_ = 1;
   std::int64_t tile_bytes_ = 0, shard_bytes_ = 0;
   std::unique_ptr<char[]> memory_;
   char* tiles_ = nullptr;  ///< in memory_, aligned; of the first shard

@@ -30,8 +30,7 @@ void TileProgram::run_walks(int shard) const {
   const std::int64_t steps = tiles_of_walk(), all = tiles_in_all() / steps;
   const bool has_rows = walk_.axis == Walk::kRows;
   for (std::int64_t walk = all * shard / shards_; walk < all * (shard + 1) / shards_; ++walk) {
-    Tile tile{};
-    tile.tiles = tiles_ + shard * shard_bytes_;
+    Tile tile = tile_of_shard(shard);
     std::int64_t number = walk;
     const auto take = [&](std::int64_t count) {
       const std::int64_t index = number % count;
