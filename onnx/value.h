@@ -21,7 +21,7 @@ struct Value {
   /// elements can be read while tracing, and no gradient flows through it.
   bool is_constant = false;
   /// Of a vector of integers, or of one integer: the sizes that it holds, in a trace that does not
-  /// know all of them.
+  /// know all of them. A number computed from sizes is a computed_size() (ops/sizes.h).
   std::optional<Dims> sizes;
   std::vector<Value> elements;  ///< of a sequence whose length is known
   TensorArray array;            ///< a sequence in a traced loop: its length is known to runs only

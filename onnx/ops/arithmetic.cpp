@@ -4,6 +4,7 @@
 #include "reel/core/functions/indices.h"
 #include "reel/core/functions/shape.h"
 #include "reel/onnx/ops/broadcast.h"
+#include "reel/onnx/ops/sizes.h"
 #include "reel/onnx/registry.h"
 
 namespace reel::imported {
@@ -72,7 +73,7 @@ Values run_binary(const Call& call) {
   Values results = binary(call, [](const Tensor& a, const Tensor& b) { return fn(a, b); });
   const Tensor& y = results[0].tensor;
   if ((call.in(0).sizes || call.in(1).sizes) && y.type().is_known() && y.numel() == 1)
-    results[0].sizes = Dims{Dim::unknown()};
+    results[0].sizes = Dims{computed_size()};
   return results;
 }
 

@@ -65,7 +65,7 @@ Values run_constant_of_shape(const Call& call) {
   const Value value =
       call.has_attribute("value") ? call.tensor_attribute("value") : Value::of(tensor({0.}, f32));
   if (value.tensor.numel() != 1) call.refuse("value must have one element");
-  return {Value::of(expand_plain(scalar_of(value.tensor), call.known_sizes(0)), value.type)};
+  return {Value::of(expand_plain(scalar_of(value.tensor), sizes_of_axes(call, 0)), value.type)};
 }
 
 Values run_eye_like(const Call& call) {
@@ -93,7 +93,7 @@ Values range_of_a_run(const Call& call) {
 /// Returns start, start + delta, ... before the limit.
 Values run_range(const Call& call) {
   const DType type = call.tensor(0).dtype();
-  if (call.in(1).sizes && call.is_known(0) && call.is_known(2) &&
+  if (call.in(1).sizes && !holds_computed_size(call, 1) && call.is_known(0) && call.is_known(2) &&
       call.known_numbers(0).at(0) == 0 &&
       call.known_numbers(2).at(0) == 1)  // up to the size of an axis
     return {call.like(0, range(call.in(1).sizes->at(0), type))};

@@ -199,7 +199,7 @@ Dims sizes_of_a_run(const Call& call) {
 }
 
 Values run_expand(const Call& call) {
-  const bool has_sizes = call.in(1).sizes || call.is_known(1);
+  const bool has_sizes = (call.in(1).sizes && !holds_computed_size(call, 1)) || call.is_known(1);
   return {call.like(
       0, expand_plain(call.tensor(0), has_sizes ? call.known_sizes(1) : sizes_of_a_run(call)))};
 }

@@ -14,6 +14,14 @@
 
 namespace reel::imported {
 
+Dim computed_size() { return Dim("a number computed from sizes"); }
+
+bool holds_computed_size(const Call& call, std::size_t input) {
+  const auto& sizes = call.in(input).sizes;
+  return sizes && std::any_of(sizes->begin(), sizes->end(),
+                              [](const Dim& size) { return size.is_undefined(); });
+}
+
 std::vector<std::int64_t> numbers_of(const Dims& sizes) {
   std::vector<std::int64_t> numbers;
   for (const Dim& size : sizes) numbers.push_back(size.size());
@@ -62,6 +70,14 @@ std::vector<Number> elements_of(const Call& call, std::size_t input) {
     }
   add(call.in(input));
   return elements;
+}
+
+Dims sizes_of_axes(const Call& call, std::size_t input) {
+  if (!holds_computed_size(call, input)) return call.known_sizes(input);
+  Dims sizes;
+  for (const Number& number : elements_of(call, input))
+    sizes.push_back(number.known ? Dim(*number.known) : size_of_a_run(number.traced));
+  return sizes;
 }
 
 Tensor reshape_to(const Tensor& x, const Dims& sizes) {

@@ -10,6 +10,10 @@ inline bool is_known(const Dims& sizes) {
     if (!size.has_size()) return false;
   return true;
 }
+/// Returns a placeholder in Value::sizes for a number that is computed from sizes: no axis has it.
+Dim computed_size();
+/// Returns true if an input holds sizes, and one of them is such a number.
+bool holds_computed_size(const Call& call, std::size_t input);
 /// Returns known sizes as numbers. Throws TraceError for a size that only a run knows.
 std::vector<std::int64_t> numbers_of(const Dims& sizes);
 
@@ -30,6 +34,10 @@ struct Number {
 std::vector<Number> elements_of(const Call& call, std::size_t input);
 /// Returns an axis of unknown size, which a run finds in a tensor with one integer.
 Dim size_of_a_run(const Tensor& size);
+
+/// Returns the sizes that an input holds, each of them the size of an axis. Throws TraceError if it
+/// holds none.
+Dims sizes_of_axes(const Call& call, std::size_t input);
 
 /// Returns the elements of x, in row-major order, with plain sizes. Sizes that only a run knows may
 /// be sizes of axes of x; one may follow from the other sizes.

@@ -257,6 +257,36 @@ TEST_P(OnnxShapesTest, ExpandsAndReshapesToANumberThatOnlyARunKnows) {
   expect_values(flat, {1, 2, 1, 2});
 }
 
+/// The number is no size of an axis before these ops make one.
+TEST_P(OnnxShapesTest, NumbersComputedFromSizesAreSizes) {
+  const OnnxModel model = model_of(R"(
+    g (float[n] x) => (int64[m] counted, float[m, 2] rows, float[m, 2] same, float[m] zeros)
+    <int64 zero = {0}, int64 one = {1}, int64[1] first = {0}, int64[1] two = {2}, float[1, 2] pair = {3, 4}> {
+      shape = Shape(x)
+      n = Gather(shape, zero)
+      more = Add(n, one)
+      counted = Range(zero, more, one)
+      length = Unsqueeze(more, first)
+      sizes = Concat <axis = 0> (length, two)
+      rows = Expand(pair, sizes)
+      same = Expand(rows, sizes)
+      zeros = ConstantOfShape(length)
+    })");
+  const auto f = run([&](const Tensor& x) {
+    const auto made = model({{"x", x}});
+    return std::tuple{made.at("counted"), made.at("rows"), made.at("same"), made.at("zeros")};
+  });
+  for (const std::int64_t n : {1, 2}) {
+    const auto [counted, rows, same, nothing] = f(zeros({Dim("time", scalar(n))}));
+    const Tensor pairs = broadcast_to(tensor({{3.f, 4.f}}), {n + 1, 2});
+    expect_all_close(counted, range(n + 1, i64), 0);
+    expect_all_close(rows, pairs, 0);
+    expect_all_close(same, pairs, 0);
+    expect_all_close(nothing, zeros({n + 1}), 0);
+  }
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
 TEST_P(OnnxShapesTest, SqueezesAnAxisWhoseSizeOnlyARunKnows) {
   const OnnxModel model = model_of(R"(
     g (float[n, 2] x) => (float[2] y) <int64[1] axes = {0}> { y = Squeeze(x, axes) })");

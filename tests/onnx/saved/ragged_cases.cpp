@@ -163,6 +163,8 @@ std::vector<SavedCase> ragged_cases() {
                              random_normal({in.batch, in.time, in.feature})));
   cases.push_back(saved_case("a history with a length for each entry", with_lengths,
                              random_normal({in.batch, in.time, in.feature})));
+  cases.push_back(saved_case("a history with a length for each entry, over a time of one size",
+                             with_lengths, random_normal({in.batch, steps, in.feature})));
   cases.push_back(saved_case(
       "a history that its condition reads, until each entry has enough",
       [=](const Tensor& x) {
