@@ -15,7 +15,6 @@ constexpr const char* kOfPlans = "made by passes of plans only";
 
 const Refused kRefused[] = {
     {"recompute", kUnderPolicy},
-    {"list_concat", kUneven},
     {"list_split", kUneven},
     {"list_join", kUneven},
     {"list_resize", kUneven},

@@ -1,6 +1,8 @@
 // Writers of ops on lists.
 #include "reel/onnx/writers/lists.h"
 
+#include <algorithm>
+
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/list/list_data.h"
 #include "reel/onnx/writer_registry.h"
@@ -37,12 +39,31 @@ Name add_lists(GraphWriter& to, const Name& a, const Name& b, const TensorType& 
                         padded_list(to, b, type, list_size(to, a))});
 }
 
+bool is_only_joined(const GraphWriter& at, ValueId list) {
+  const Graph& graph = at.graph();
+  const TensorType& type = at.type(list);
+  if (type.dims().empty() || !is_open(type)) return false;
+  for (std::size_t axis = 1; axis < type.dims().size(); ++axis)
+    if (known_size(type.dims()[axis]) < 0) return false;
+  const auto holds = [&](std::span<const ValueId> values) {
+    return std::find(values.begin(), values.end(), list) != values.end();
+  };
+  if (holds(graph.outputs)) return false;
+  const OpRecord* maker = nullptr;
+  for (const OpRecord& record : graph.records) {
+    if (holds(graph.inputs_of(record)) && record.op->name != "list_concat") return false;
+    if (holds(graph.outputs_of(record))) maker = &record;
+  }
+  return maker && maker->op->name == "loop";
+}
+
 namespace {
 
 const TensorType& list_type(const WriteCall& call) { return call.type_in(0); }
+constexpr const char* kUneven = "a TensorArray with elements of different sizes";
 /// Throws NotExpressible if elements of a list may differ in size.
 void check_equal_sizes(const TensorType& list) {
-  if (is_open(list)) throw NotExpressible{"a TensorArray with elements of different sizes"};
+  if (is_open(list)) throw NotExpressible{kUneven};
 }
 /// Returns an index (an integer scalar) as i64[1].
 Name as_vector(const WriteCall& call, std::size_t i) {
@@ -223,7 +244,24 @@ Names write_part(const WriteCall& call) {
   return {first, rest};
 }
 
+/// Joins elements along their first axis. Those that a loop makes may differ in size there: the
+/// loop has joined them. A gradient, which reads the lengths, has a list of different elements.
+Names write_concat(const WriteCall& call) {
+  GraphWriter& to = call.to;
+  ModelWriter& model = to.model();
+  const TensorType& type = list_type(call);
+  if (to.is_read(call.value_out(1))) throw NotExpressible{kUneven};
+  if (is_only_joined(to, call.value_in(0))) return {call.in(0), ""};
+  check_equal_sizes(type);
+  const std::vector<std::int64_t> element = type.sizes();
+  const Name size = to.add("Mul", {list_size(to, call.in(0)), model.integers({element[0]})});
+  const Name sizes = to.concat(
+      {size, model.integers(std::vector<std::int64_t>(element.begin() + 1, element.end()))}, 0);
+  return {to.add("Reshape", {call.in(0), sizes}, {{"allowzero", integer(1)}}), ""};
+}
+
 const Writer kWriters[] = {
+    {"list_concat", write_concat},
     {"list_new", write_new},
     {"list_write", write_write},
     {"list_drop", write_drop},

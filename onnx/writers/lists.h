@@ -15,4 +15,8 @@ Name padded_list(GraphWriter& to, const Name& list, const TensorType& type, cons
 /// Returns the sums of elements; the shorter list counts as padded with zeros.
 Name add_lists(GraphWriter& to, const Name& a, const Name& b, const TensorType& type);
 
+/// Returns true if elements of a list may differ in size along their first axis alone, and
+/// list_concat alone reads it. A loop that makes such a list has the joined elements as its result.
+bool is_only_joined(const GraphWriter& at, ValueId list);
+
 }  // namespace reel::exported

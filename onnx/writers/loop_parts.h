@@ -25,6 +25,13 @@ class LoopParts {
     return to_.name_or_none(values_.captures[static_cast<std::size_t>(index)]);
   }
 
+  /// Returns true if the result for a stack is one tensor, the elements joined along their first
+  /// axis: they may differ in size.
+  bool is_joined(std::size_t stack) const;
+  /// Throws NotExpressible if ONNX has no place for the values that iterations save.
+  /// body: the writer of the body.
+  void check_expressible(const GraphWriter& body) const;
+
   GraphWriter& to_;
   ModelWriter& model_;
   const LoopAttrs& attrs_;

@@ -23,7 +23,7 @@ class LoopWriter : LoopParts {
         body_(model_, inner_.nodes(), *attrs_.body.graph, &to_, body_env(attrs_, types_inside_)) {}
 
   Names write() {
-    check();
+    check_expressible(body_);
     set_limit();
     begin();
     write_body();
@@ -58,28 +58,6 @@ class LoopWriter : LoopParts {
       carries[i] = carries[i].with(dims);
     }
     return types;
-  }
-
-  void check() const {
-    if (attrs_.keeps_few_steps() || attrs_.has_windows())
-      throw NotExpressible{std::string(reason_against("recompute"))};
-    for (const LoopStack& stack : attrs_.stacks)
-      if (stack.role == StackRole::inner_checkpoints)
-        throw NotExpressible{std::string(reason_against("recompute"))};
-    const auto terms = body_outputs(attrs_).stacks;
-    for (std::size_t i = 0; i < terms.size(); ++i)
-      if (attrs_.stacks[i].is_list && !is_even(body_.type(terms[i])))
-        throw NotExpressible{
-            "a gradient reads values of each iteration whose sizes change from iteration to "
-            "iteration; a tensor of ONNX has elements of one size"};
-  }
-
-  /// True if the values of all iterations have one size, as far as the type tells.
-  static bool is_even(const TensorType& type) {
-    if (is_token(type)) return !type.is_list();
-    const Dims& dims = type.dims();
-    return !type.is_list() && std::all_of(dims.begin(), dims.end(),
-                                          [](const Dim& dim) { return known_size(dim) >= 0; });
   }
 
   // ---- The trip count ---------------------------------------------------------------------------
@@ -158,7 +136,7 @@ class LoopWriter : LoopParts {
     const auto inside = operands_of(attrs_, types_inside_).carries;
     std::size_t axes = 0;
     for (const TensorType& type : inside) axes += type.dims().size();
-    states_.reserve(attrs_.carries.size() + attrs_.sums.size() + 3 + axes);
+    states_.reserve(attrs_.carries.size() + attrs_.sums.size() + attrs_.stacks.size() + 3 + axes);
     iteration_ = inner_.add_input(body_, "iteration", TensorType(i64));
     inner_.add_input(body_, "condition", TensorType(boolean));
     for (std::size_t i = 0; i < values_.carries.size(); ++i)
@@ -170,6 +148,10 @@ class LoopWriter : LoopParts {
                                        : model_.number(0, type.dtype());
       add_state(type, zero, "sum");
     }
+    for (std::size_t i = 0; i < results_.stacks.size(); ++i) {
+      joined_.push_back(nullptr);
+      if (is_joined(i)) joined_[i] = &add_joined(to_.type(results_.stacks[i]).element());
+    }
     if (counts()) count_ = &add_state(TensorType(i32), model_.integer(0, i32), "count");
     if (attrs_.makes_lengths()) {
       const TensorType type(i32, attrs_.entries.dims);
@@ -177,6 +159,15 @@ class LoopWriter : LoopParts {
     }
     add_lengths();
     if (has_cond()) begin_condition();
+  }
+
+  /// Adds a state for elements that are joined along their first axis.
+  State& add_joined(const TensorType& element) {
+    Dims dims = element.dims(), none = dims;
+    dims[0] = Dim::unknown();
+    none[0] = Dim(0);
+    const Name empty = model_.constant(zeros(none, element.dtype()));
+    return add_state(TensorType(element.dtype(), dims), empty, "joined");
   }
 
   /// Adds states for the lengths of dims that change, unless the loop carries their tokens.
@@ -302,8 +293,18 @@ class LoopWriter : LoopParts {
     if (reached_) reached_->next = body_.add("Add", {reached_->inside, body_.cast(running_, i32)});
     const Name again = write_condition();
     inner_.add_output(body_, again, TensorType(boolean));
+    for (std::size_t i = 0; i < joined_.size(); ++i) {
+      if (!joined_[i]) continue;
+      State& state = *joined_[i];
+      const LoopStack& stack = attrs_.stacks[i];
+      const Name element = term(outputs.stacks[i], slice_type(to_.type(results_.stacks[i])),
+                                stack.adds_finished, stack.is_raw());
+      state.next = body_.concat(
+          attrs_.trips.is_reverse ? Names{element, state.inside} : Names{state.inside, element}, 0);
+    }
     for (const State& state : states_) inner_.add_output(body_, state.next, state.type);
     for (std::size_t i = 0; i < outputs.stacks.size(); ++i) {
+      if (joined_[i]) continue;
       const TensorType type = slice_type(to_.type(results_.stacks[i]));
       inner_.add_output(
           body_,
@@ -400,7 +401,9 @@ class LoopWriter : LoopParts {
   Names finish() {
     Names inputs{limit_, go_};
     for (const State& state : states_) inputs.push_back(state.initial);
-    const std::size_t count = states_.size() + attrs_.stacks.size();
+    const auto joined = static_cast<std::size_t>(
+        std::count_if(joined_.begin(), joined_.end(), [](const State* state) { return state; }));
+    const std::size_t count = states_.size() + attrs_.stacks.size() - joined;
     // A loop without results, whose prints are left out here, needs no node.
     const Names made =
         count ? to_.add("Loop", inputs, count, {{"body", graph(inner_.graph())}}) : Names{};
@@ -412,12 +415,12 @@ class LoopWriter : LoopParts {
     }
     const std::size_t begin_of_sums = next;
     next = states_.size();
-    for (std::size_t i = 0; i < results_.stacks.size(); ++i)
-      names.push_back(stacked(i, made[next++]));
-    for (std::size_t i = 0; i < results_.sums.size(); ++i) names.push_back(made[begin_of_sums + i]);
     const auto behind = [&](const State* state) {
       return made[static_cast<std::size_t>(state - states_.data())];
     };
+    for (std::size_t i = 0; i < results_.stacks.size(); ++i)
+      names.push_back(joined_[i] ? behind(joined_[i]) : stacked(i, made[next++]));
+    for (std::size_t i = 0; i < results_.sums.size(); ++i) names.push_back(made[begin_of_sums + i]);
     for (const CarriedLengths& of : lengths_)
       to_.set_lengths(dim_of(to_, results_.carries, of), behind(of.state));
     Name trips;
@@ -479,6 +482,7 @@ class LoopWriter : LoopParts {
   GraphWriter body_;
   std::vector<State> states_;
   std::vector<CarriedLengths> lengths_;
+  std::vector<State*> joined_;  ///< by stack; null for other stacks
   State *count_ = nullptr, *reached_ = nullptr, *active_ = nullptr;
   Name limit_, go_, iteration_, position_, running_;
   Name entry_lengths_;  ///< with zeros in padding

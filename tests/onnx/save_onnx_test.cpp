@@ -298,6 +298,21 @@ TEST(SaveOnnxTest, ResidualsOfDifferentSizesAreAnError) {
   EXPECT_NE(message.find("sizes change from iteration to iteration"), std::string::npos) << message;
 }
 
+TEST(SaveOnnxTest, GradientsOfYsOfDifferentSizesAreAnError) {
+  const auto f = [](const Tensor& x) {
+    return grad([](const Tensor& x) {
+      return sum(scan(Scan{.spatial_dim = x.dim("time"),
+                           .xs = x,
+                           .body = [](const Tensor& x) { return pack(x, x > 0) * 10; }})
+                     .ys);
+    })(x);
+  };
+  const Tensor x = tensor({1., -2., 3., 4.}, {Dim("time", 2), Dim("batch", 2)});
+  const std::string message = message_of<OnnxError>([&] { onnx_bytes(f, x); });
+  EXPECT_NE(message.find("a TensorArray with elements of different sizes"), std::string::npos)
+      << message;
+}
+
 TEST(SaveOnnxTest, AStateThatChangesItsRankIsAnError) {
   const auto f = [](const Tensor& x) {
     const auto [i, last] =

@@ -44,6 +44,58 @@ Tensor attention_so_far(const Tensor& xs, const Dim& none) {
   return ys;
 }
 
+/// ys with a dim of another size in every iteration, their lengths, and the last state.
+/// none: the dim of the history before the first iteration.
+auto histories(const Tensor& x, const Dim& none) {
+  const auto [ys, last, dim] =
+      scan(Scan{.spatial_dim = x.dim("time"),
+                .initial = History{zeros({x.dim("batch"), none}), none},
+                .xs = x,
+                .body = [](const Tensor& x, const History& s) {
+                  const auto [frames, hist] = cum_concat(x, s.frames, s.hist);
+                  return std::pair{frames * cast(hist.lengths(), f32), History{frames, hist}};
+                }});
+  return std::tuple{ys, ys.dim("hist").lengths(), last.frames};
+}
+
+void add_varying_ys(std::vector<SavedCase>& cases, const Batch& in) {
+  manual_seed(13);
+  const Dim batch = in.batch, steps("time", 4);
+  const auto plain = [](const Tensor& x) { return histories(x, Dim("hist", 0)); };
+  const auto with_lengths = [=](const Tensor& x) {
+    return histories(x, Dim("hist", zeros({batch}, i32)));
+  };
+  const auto packed = [](const Tensor& x) {
+    return scan(Scan{.spatial_dim = x.dim("time"),
+                     .xs = x,
+                     .body = [](const Tensor& x) { return pack(x, x > 0) * 10; }})
+        .ys;
+  };
+  const Tensor x = random_normal({batch, steps}), ragged = random_normal({batch, in.time});
+  cases.push_back(saved_case("all states of a history", plain, x));
+  // A finished entry has a running entry's values in the last state.
+  cases.push_back(saved_case(
+      "all states of a history of ragged entries",
+      [=](const Tensor& x) { return std::get<0>(plain(x)); }, ragged));
+  cases.push_back(
+      saved_case("all states of a history with lengths for each entry", with_lengths, ragged));
+  cases.push_back(saved_case("packed elements of each slice", packed, x));
+  cases.push_back(saved_case("packed elements of slices without elements", packed, x * 0));
+  cases.push_back(saved_case(
+      "elements of an array joined along their first axis",
+      [](const Tensor& x) {
+        return TensorArray::unstack(x, 0).push_back(gather(x, 0, 0)).concat();
+      },
+      random_normal({2, 3, 2})));
+  cases.push_back(saved_case(
+      "maps to vectors of different sizes",
+      [](const Tensor& counts, const Tensor& w) {
+        return map([&](const Tensor& n) { return cast(range(Dim("place", n)), f32) * w + 1; },
+                   counts, {.spatial_dim = counts.dim("time")});
+      },
+      std::tuple{tensor({2, 0, 3, 1}, {steps}), scalar(2.f)}));
+}
+
 /// Doubles a state of the sentences while one of their words runs. The condition is true in
 /// padding, which is no word.
 Tensor doubled_while_words_run(const Tensor& state, const Tensor& x) {
@@ -67,6 +119,7 @@ std::vector<SavedCase> ragged_cases() {
   std::vector<SavedCase> cases;
   const Batch in;
   const Tensor xs = in.xs();
+  add_varying_ys(cases, in);
   const Dim words("words", tensor({0, 1, 2}, {in.batch}));
   cases.push_back(saved_case(
       "a loop over the words of sentences, one of which has none", doubled_while_words_run,
