@@ -1,5 +1,9 @@
 // Saved functions have their values when they are loaded: eagerly and traced. save_onnx itself
 // runs ONNX's checker and its inference of types.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
 #include "reel/tests/check.h"
 #include "reel/tests/onnx/saved/saved_case.h"
 
@@ -119,6 +123,43 @@ TEST(SavedFunctionsTest, HaveTheirValuesWhenTheyAreSavedAgain) {
         load_onnx_bytes(onnx_bytes(f, std::tuple{saved.inputs}, {.arguments = {""}}));
     expect_outputs(saved, again(saved.inputs), "saved again");
   });
+}
+
+// ---- Examples -----------------------------------------------------------------------------------
+
+/// Returns true if a case with this text in its name was saved.
+bool has_case(const std::string& text) {
+  const std::vector<SavedCase>& cases = all_saved_cases();
+  return std::any_of(cases.begin(), cases.end(), [&](const SavedCase& saved) {
+    return saved.failure.empty() && saved.name.find(text) != std::string::npos;
+  });
+}
+
+TEST(SavedExamplesTest, EveryModelAndTrainingStepIsSaved) {
+  const std::set<std::string> without_model{"onnx_info"},  // reads models
+      without_step{"beam_search", "greedy",                // read a trained model
+                   "first_steps",                          // its case has the gradient
+                   "adaptive_ode"};                        // refused, by the next test
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(REEL_EXAMPLES)) {
+    const std::string name = entry.path().stem().string();
+    if (!entry.is_directory() && entry.path().extension() != ".cpp") continue;
+    if (without_model.count(name)) continue;
+    ++count;
+    EXPECT_TRUE(has_case(name)) << name;
+    EXPECT_TRUE(without_step.count(name) || has_case("a step of " + name) ||
+                has_case("the gradient of " + name))
+        << name;
+  }
+  EXPECT_GT(count, 20);
+}
+
+/// docs/onnx.md has the reason.
+TEST(SavedExamplesTest, TheStepOfAnAdaptiveSolverInALoopIsRefused) {
+  EXPECT_NE(refused_step_of_adaptive_ode().failure.find(
+                "a gradient reads values of each iteration whose sizes change from iteration to "
+                "iteration"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -1,9 +1,13 @@
 // The models of the examples that are one file each, and of examples/speech, with a training step
 // of each. Their main() has another name here.
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <map>
 #include <numbers>
 #include <random>
+#include <string>
 
 #include "reel/examples/char_rnn/model.h"
 #include "reel/examples/speech/model.h"
@@ -18,11 +22,23 @@ namespace reel::crf_example {
 namespace reel::ctc_example {
 #include "reel/examples/ctc.cpp"
 }
+namespace reel::explain_example {
+#include "reel/examples/explain.cpp"
+}
 namespace reel::forecaster_example {
 #include "reel/examples/forecaster.cpp"
 }
+namespace reel::import_example {
+#include "reel/examples/import_weights.cpp"
+}
+namespace reel::pictures_example {
+#include "reel/examples/pictures.cpp"
+}
 namespace reel::seq2seq_example {
 #include "reel/examples/seq2seq.cpp"
+}
+namespace reel::training_example {
+#include "reel/examples/training.cpp"
 }
 namespace reel::transformer_example {
 #include "reel/examples/transformer.cpp"
@@ -91,6 +107,31 @@ void add_single_files(std::vector<SavedCase>& cases) {
       transformer_example::loss_of);
 }
 
+void add_small_files(std::vector<SavedCase>& cases) {
+  manual_seed(103);
+  const Dim batch("batch", 3), time("time", 4), in("in", 3), hidden("hidden", 5), out("out", 2);
+  const auto add_loss = [&](const std::string& name, const auto& model, const auto& data,
+                            const auto& loss) {
+    add_program(cases, name, model, data, loss, loss);
+  };
+  add_loss("training", training_example::Model(), training_example::draw_data(batch),
+           training_example::loss_of);
+  const Dim letters("time", tensor({4, 1, 2}, {batch}));
+  add_program(
+      cases, "import_weights", import_example::Tagger(), random_integers({batch, letters}, 1, 27),
+      [](const import_example::Tagger& m, const Tensor& text) { return m(text); },
+      import_example::loss_of);
+  const LstmCell cell = LstmCell::init(in, hidden);
+  const Linear readout = Linear::init(hidden, out);
+  const Tensor x = random_normal({time, batch, in});
+  add_loss("explain", explain_example::Model{cell, readout}, x, explain_example::loss);
+  add_loss("pictures", pictures_example::Model{cell, readout}, x, pictures_example::loss);
+  cases.push_back(saved_case("pictures, a loop that counts", pictures_example::count_to_ten,
+                             std::tuple{scalar(1, i32), scalar(10, i32)}));
+  cases.push_back(saved_case("pictures, two chains", pictures_example::two_chains,
+                             std::tuple{random_normal({2, 3}), random_normal({3, 3})}));
+}
+
 void add_folders(std::vector<SavedCase>& cases) {
   manual_seed(102);
   const Dim recording("recording", 2), time("time", tensor({40, 23}, {recording})),
@@ -126,6 +167,7 @@ void add_folders(std::vector<SavedCase>& cases) {
 std::vector<SavedCase> program_cases() {
   std::vector<SavedCase> cases;
   add_single_files(cases);
+  add_small_files(cases);
   add_folders(cases);
   return cases;
 }

@@ -77,7 +77,10 @@ std::vector<SavedCase> op_set_cases();
 std::vector<SavedCase> function_cases();
 std::vector<SavedCase> unrun_cases();
 std::vector<SavedCase> program_cases();
-/// Returns all of them.
+std::vector<SavedCase> policy_cases();
+/// Returns the only model or training step of an example that is not saved.
+SavedCase refused_step_of_adaptive_ode();
+/// Returns all cases that are saved.
 const std::vector<SavedCase>& all_saved_cases();
 
 /// Returns the samples of the ops that have a writer, without those that ONNX cannot express.
