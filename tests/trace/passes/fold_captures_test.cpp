@@ -30,6 +30,25 @@ TEST_P(FoldCapturesTest, OpsOnCapturesRunOnceForAllCalls) {
   expect_same_bits(f.captures()[0], transpose(w, {1, 0}) * 2);
 }
 
+/// Five results of 5 MiB each, of which 16 MiB fold.
+TEST_P(FoldCapturesTest, ResultsTakeAsManyBytesAsTheCapturesAtMost) {
+  const Tensor wide = random_normal({1280, 1024});
+  const auto apply = [&](const Tensor& x) {
+    Tensor y = x;
+    for (const Tensor& each : {exp(wide), sin(wide), cos(wide), abs(wide), square(wide)})
+      y = y + sum(each * x, {0});
+    return y;
+  };
+  const auto f = traced(apply);
+  const Tensor given = random_normal({1024});
+  expect_same_bits(f(given), apply(given));
+  EXPECT_EQ(f.captures().size(), 4U);  // three results, and `wide` for the other two
+  const Tensor larger = random_normal({5 * 1280, 1024});  // 25 MiB, so that all fold
+  const auto g = traced([&](const Tensor& x) { return apply(x) + sum(larger * x, {0}); });
+  g(given);
+  EXPECT_EQ(g.captures().size(), 6U);
+}
+
 TEST_P(FoldCapturesTest, GradientsReachWatchedCaptures) {
   const auto apply = [&](const Tensor& x) { return matmul(x, transpose(w, {1, 0})); };
   const auto f = traced(apply);

@@ -13,6 +13,9 @@
 namespace reel {
 namespace {
 
+/// Bytes of results that fold however small the captured tensors are.
+constexpr std::int64_t kBytesAlwaysFolded = std::int64_t{16} << 20;
+
 /// Returns true for types of which all calls have the same tensor.
 bool is_fixed(const TensorType& type) {
   return !type.is_list() && type.is_known() && !type.node()->has_symbols;
@@ -26,8 +29,11 @@ class FoldingCaptures {
         source_of_(from.types.size(), nullptr),
         is_result_(from.types.size(), 0) {
     for (std::size_t i = 0; i < captured.size(); ++i)
-      if (const ValueId v = from.inputs[from.formal_count + i]; is_fixed(from.types[v]))
+      if (const ValueId v = from.inputs[from.formal_count + i]; is_fixed(from.types[v])) {
         values_[v] = captured[i];
+        bytes_left_ += from.types[v].bytes();
+      }
+    bytes_left_ = std::max(bytes_left_, kBytesAlwaysFolded);
     for (const ValueId v : from.outputs) is_result_[v] = 1;
   }
 
@@ -93,7 +99,8 @@ class FoldingCaptures {
       reads_capture = reads_capture || !source_of_[v];
       largest = std::max(largest, from_.types[v].numel());
     }
-    if (!reads_capture || from_.types[from_.outputs_of(record)[0]].numel() > largest) return false;
+    const TensorType& type = from_.types[from_.outputs_of(record)[0]];
+    if (!reads_capture || type.numel() > largest || type.bytes() > bytes_left_) return false;
     try {
       compute(record);
     } catch (const MemoryError&) {
@@ -101,6 +108,7 @@ class FoldingCaptures {
     } catch (const Error&) {
       return false;
     }
+    bytes_left_ -= type.bytes();
     return true;
   }
 
@@ -108,6 +116,7 @@ class FoldingCaptures {
   Tensors values_;                          ///< of captures, of ops on them, and of constants
   std::vector<const OpRecord*> source_of_;  ///< by value, the op that makes a constant
   std::vector<std::uint8_t> is_result_;     ///< by value
+  std::int64_t bytes_left_ = 0;             ///< of results that may still fold
 };
 
 }  // namespace
