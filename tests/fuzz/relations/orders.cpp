@@ -55,7 +55,8 @@ bool takes_directions(Order order) { return order > Order::gradients; }
 
 Function of_order(Order order, const Function& f) {
   return [order, f](const Tensors& x) -> Tensors {
-    if (order == Order::values) return f(x);
+    // With floats among the captured tensors alone, there is no derivative.
+    if (order == Order::values || reals(x).empty()) return f(x);
     if (order == Order::gradients) return gradients(f, x);
     const auto [arguments, directions] = arguments_and_directions(x);
     if (order == Order::second_gradients) return second_gradients(f, arguments, directions);

@@ -46,6 +46,24 @@ bool with_dim(Drafter& d, Instruction& in) {
   return a >= 0 && gives(d, in, {a}, {});
 }
 
+/// Operand a, and two dims for a computed one: the lengths of the second run over dims of the
+/// first's. The lengths of a slice run over rows, too, which another ragged dim may lack.
+bool with_two_dims(Drafter& d, Instruction& in) {
+  if (!with_dim(d, in)) return false;
+  const DimInfo& first = d.dim(in.dims[0]);
+  const auto fits = [&](const DimInfo& second) {
+    const bool is_slice = first.whole >= 0 || second.whole >= 0;
+    return is_subset(second.over, first.over) &&
+           !(is_slice && (first.is_ragged() || second.is_ragged()));
+  };
+  std::vector<int> fitting;
+  for (const int dim : d.visible_dims())
+    if (dim == in.dims[0] || fits(d.dim(dim))) fitting.push_back(dim);
+  if (fitting.empty()) return false;
+  in.dims.push_back(fitting[d.random().below(fitting.size())]);
+  return true;
+}
+
 /// Operand a with plain axes, and an index of the first one.
 bool first_indexed(Drafter& d, Instruction& in) {
   const int a = d.is_named() ? -1 : pick_real(d, 1);
@@ -76,6 +94,18 @@ Rules resizing_rules() {
       expression(REEL_EXPRESSION(sum(a) * sum(full({ceildiv(to + 1, 2) * 3 - 1}, x, real))), 1,
                  with_dim),
       expression(REEL_EXPRESSION(sum(a) + sum(full({(to + to) / 3}, x, real))), 1, with_dim),
+      expression(REEL_EXPRESSION(sum(a) - 0.5 * sum(cast(range(to - Dims(dims)[1]), real))), 1,
+                 with_two_dims),
+      expression(REEL_EXPRESSION(
+                     sum(a) * sum(cos(cast(range(to + Dims(dims)[1] * 2 - Dims(dims)[1]), real)))),
+                 1, with_two_dims),
+      expression(
+          REEL_EXPRESSION(sum(a) + sum(sin(cast(range(ceildiv(to * Dims(dims)[1], 3)), real)))), 1,
+          with_two_dims),
+      expression(
+          REEL_EXPRESSION(
+              sum(a) * sum(full({(to - 1) * (Dims(dims)[1] + 1) / (Dims(dims)[1] + 1)}, x, real))),
+          1, with_two_dims),
       expression(REEL_EXPRESSION(a[n]), 2, first_indexed),
       expression(REEL_EXPRESSION(a.at(to, n)), 2, indexed_by_name),
       expression(REEL_EXPRESSION(broadcast_to(a, dims)), 2, expanded),

@@ -1,7 +1,10 @@
-// Rules for convolutions and pools, along an axis whose windows keep its dim, and for Fourier
-// transforms.
+// Rules for convolutions and pools, along an axis whose windows keep its dim, for Fourier
+// transforms, and for signals in frames.
+#include "reel/core/functions/activations.h"
 #include "reel/core/functions/convolutions.h"
 #include "reel/core/functions/transforms.h"
+#include "reel/frontend/signals/frames.h"
+#include "reel/frontend/signals/stft.h"
 #include "reel/tests/fuzz/program/families.h"
 #include "reel/tests/fuzz/program/slices.h"
 #include "reel/tests/fuzz/program/typing.h"
@@ -11,18 +14,19 @@ namespace {
 
 constexpr Element real = Element::real;
 
-/// Operand a, and an axis along which no lengths run.
+/// Operand a, and an axis along which no lengths run, with the dims of its own lengths.
 bool along_alone(Drafter& d, Instruction& in) {
   if (!along(real)(d, in)) return false;
   const std::vector<int>& dims = d.type(in.inputs[0]).dims;
+  if (d.is_named() && !is_subset(d.dim(in.axes[0]).over, dims)) return false;
   return dims_running_over(d.program(), dims, in.axes[0]).empty() &&
          (d.is_named() || d.dim(dims[in.axes[0]]).has_size());
 }
 bool along_named(Drafter& d, Instruction& in) { return d.is_named() && along_alone(d, in); }
-/// Operand a, and a named axis of one size with elements.
+/// Operand a, and an axis of one size with elements.
 bool along_lines(Drafter& d, Instruction& in) {
-  if (!along_named(d, in)) return false;
-  const DimInfo& dim = d.dim(in.axes[0]);
+  if (!along_alone(d, in)) return false;
+  const DimInfo& dim = d.dim(d.dim_at(in.inputs[0], in.axes[0]));
   return !dim.is_ragged() && dim.has_size() && dim.size > 0;
 }
 bool along_plain(Drafter& d, Instruction& in) { return !d.is_named() && along_alone(d, in); }
@@ -59,16 +63,37 @@ Rules window_rules() {
           4, along_plain),
       expression(REEL_EXPRESSION([&] {
                    const int at = axis.in(a, "rfft");
-                   const Dim n = a.dims()[static_cast<std::size_t>(at)];
-                   const Complex x = rfft(tanh(a), at);
-                   return irfft(x * conj(x) + cos(mean(tanh(a))), at, n);
+                   const Dim line = a.dims()[static_cast<std::size_t>(at)];
+                   const Complex spectrum = rfft(tanh(a), at);
+                   return irfft(spectrum * conj(spectrum) + cos(mean(tanh(a))), at, line);
                  }()),
                  4, along_lines),
       expression(REEL_EXPRESSION([&] {
-                   const Complex x = ifft(fft(Complex{sin(a), 1.5 + tanh(a)}, axis) * 0.5, axis);
-                   return squared_abs(x) + abs(x);
+                   const Complex line = ifft(fft(Complex{sin(a), 1.5 + tanh(a)}, axis) * 0.5, axis);
+                   return squared_abs(line) + abs(line);
                  }()),
                  4, along_lines),
+      expression(REEL_EXPRESSION([&] {
+                   const int at = axis.in(a, "frame");
+                   const Dim time = a.dims()[static_cast<std::size_t>(at)];
+                   const Dim window = time.is_named() ? Dim("window", 3) : Dim(3);
+                   const Tensor frames = frame(tanh(a), at, window, 2, WindowPadding(1, 2));
+                   return overlap_add(sin(frames) * cos(mean(tanh(a))), at, 2, time, 1);
+                 }()),
+                 5, along_alone),
+      expression(REEL_EXPRESSION([&] {
+                   const int at = axis.in(a, "stft");
+                   const Dim time = a.dims()[static_cast<std::size_t>(at)];
+                   const Complex spectra = stft(tanh(a), at, {.size = 4, .hop = 2});
+                   return istft(spectra * cos(mean(tanh(a))), at, time, {.size = 4, .hop = 2});
+                 }()),
+                 3, along_alone),
+      expression(REEL_EXPRESSION([&] {
+                   const int at = axis.in(a, "glu");
+                   const Tensor both = concat({sin(a), a}, at);
+                   return glu(both, at, a.dims()[static_cast<std::size_t>(at)]);
+                 }()),
+                 4, along_alone),
   };
 }
 

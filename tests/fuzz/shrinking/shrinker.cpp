@@ -105,12 +105,38 @@ Attempt use_input_in_term(Program& program, int place, int variant) {
   const auto found = at(program, place);
   if (!found) return Attempt::no_place;
   Instruction& term = found->instruction();
-  if (term.rule->name() != "sum(0.5 * a + sin(a))") return Attempt::no_variant;
+  if (!is_term(term)) return Attempt::no_variant;
   for (const Instruction& maker : found->block->body) {
     if (!contains(maker.outputs, term.inputs[0])) continue;
     if (variant >= std::ssize(maker.inputs)) return Attempt::no_variant;
     const ValueType& type = program.values[maker.inputs[variant]];
     if (type.element == Element::real && !type.is_array) term.inputs = {maker.inputs[variant]};
+    return Attempt::made;
+  }
+  return Attempt::no_variant;
+}
+
+/// Makes a vmap return an input of the instruction that makes its result. Terms of the loss alone
+/// may read the rows, which have other dims then.
+Attempt shorten_rows(Program& program, int place, int variant) {
+  const auto found = at(program, place);
+  if (!found) return Attempt::no_place;
+  Instruction& in = found->instruction();
+  if (in.control != Control::vmap || !feeds_terms_alone(program, in.outputs[0]))
+    return Attempt::no_variant;
+  Block& rows = in.blocks[0];
+  for (const Instruction& maker : rows.body) {
+    if (!contains(maker.outputs, rows.results[0])) continue;
+    if (variant >= std::ssize(maker.inputs)) return Attempt::no_variant;
+    const int input = maker.inputs[variant];
+    ValueType type = program.values[input];
+    if (type.element != Element::real || type.is_array || contains(rows.params, input))
+      return Attempt::made;
+    const int dim = program.is_named ? in.axes[0] : program.values[in.inputs[0]].dims[in.axes[0]];
+    type.dims = to_wholes(type.dims, in.slices);
+    type.dims.insert(type.dims.begin(), dim);
+    program.values[in.outputs[0]] = type;
+    rows.results = {input};
     return Attempt::made;
   }
   return Attempt::no_variant;
@@ -405,49 +431,12 @@ Attempt drop_input(Program& program, int place, int variant) {
                                                                     : Attempt::no_place;
 }
 
-constexpr Step kSteps[] = {drop_dead,         drop_input,   drop_result,    use_another,
-                           use_input_in_term, use_constant, move_out,       inline_block,
-                           inline_slice,      drop_rows,    drop_state,     use_constant_slice,
-                           drop_option,       smaller_dim,  simpler_number, simpler_input};
-
-/// Returns the number of instructions in the blocks of an instruction.
-int count_inner(const Instruction& in) {
-  int count = 0;
-  for (const Block& block : in.blocks)
-    for_each_block(block, [&](const Block& each) { count += static_cast<int>(each.body.size()); });
-  return count;
-}
+constexpr Step kSteps[] = {
+    drop_dead,          drop_input,  drop_result,  use_another,    use_input_in_term, shorten_rows,
+    use_constant,       move_out,    inline_block, inline_slice,   drop_rows,         drop_state,
+    use_constant_slice, drop_option, smaller_dim,  simpler_number, simpler_input};
 
 }  // namespace
-
-std::int64_t size_of(const Program& program) {
-  std::int64_t size = 0;
-  for_each_block(program.main, [&](const Block& block) {
-    size += 100 * static_cast<int>(block.params.size() + block.results.size());
-    for (const Instruction& in : block.body) {
-      size += 1000 + 10 * in.inputs.size() + (in.constant != 1 && in.constant != 0.5);
-      // A constant is smaller than any computed value.
-      size -= in.inputs.empty() ? 600 : 0;
-      // An instruction outside of blocks is smaller than an instruction in them.
-      size += in.blocks.empty() ? 0 : 500 + count_inner(in);
-      for (const std::int64_t number : in.numbers) size += std::abs(number);
-      size += 20 * (in.loop.reverse + in.loop.has_bound + in.loop.has_cond) +
-              20 * !in.loop.cond_before_body + 20 * (in.loop.truncate > 0) +
-              20 * (in.policy.keeps_checkpoints() + (in.policy.letters >= 0) + in.policy.swaps);
-    }
-  });
-  const std::vector<bool> used = dims_in_use(program);
-  for (std::size_t i = 0; i < used.size(); ++i) {
-    const DimInfo& dim = program.dims[i];
-    if (!used[i]) continue;
-    size += 10 + std::max(dim.size, 0);
-    for (const int length : dim.lengths) size += length + 1;
-    for (const int length : dim.elsewhere) size += length;
-  }
-  for (const InputInfo& input : program.inputs)
-    size += input.is_captured + (input.low == input.high ? std::abs(input.low) : 50);
-  return size;
-}
 
 Program shrink(Program program, const Shows& shows) {
   // True: each candidate is cleaned of dead code. False while the defect needs dead code, which is
@@ -459,9 +448,12 @@ Program shrink(Program program, const Shows& shows) {
     remove_unused(live);
     return std::pair{size_of(live), size_of(of)};
   };
+  const bool has_one_order = branches_have_one_order(program);
   const auto accept = [&](Program& smaller) {
     if (cleans) remove_unused(smaller);
-    if (sizes(smaller) >= sizes(program) || !shows(smaller)) return false;
+    if (sizes(smaller) >= sizes(program) || (has_one_order && !branches_have_one_order(smaller)) ||
+        !shows(smaller))
+      return false;
     program = std::move(smaller);
     return true;
   };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "reel/tests/fuzz/rules/rule.h"
+
 namespace reel::fuzz {
 namespace {
 
@@ -124,6 +126,35 @@ std::vector<int> count_reads(const Program& program) {
     for (const int value : block.results) ++reads[value];
   });
   return reads;
+}
+
+bool is_term(const Instruction& in) { return in.rule->name() == "sum(0.5 * a + sin(a))"; }
+
+bool feeds_terms_alone(const Program& program, int value) {
+  bool result = true;
+  for_each_block(program.main, [&](const Block& block) {
+    for (const Instruction& in : block.body)
+      if (contains(in.inputs, value)) result = result && is_term(in);
+    result = result && !contains(block.results, value);
+  });
+  return result;
+}
+
+bool branches_have_one_order(const Program& program) {
+  if (!program.is_named) return true;
+  bool result = true;
+  for_each_block(program.main, [&](const Block& block) {
+    for (const Instruction& in : block.body) {
+      if (in.control != Control::cond) continue;
+      for (const Block& branch : in.blocks)
+        for (std::size_t i = 0; i < branch.results.size(); ++i) {
+          const ValueType &type = program.values[branch.results[i]],
+                          &first = program.values[in.blocks[0].results[i]];
+          result = result && (type.element != Element::real || type.dims == first.dims);
+        }
+    }
+  });
+  return result;
 }
 
 std::vector<bool> dims_in_use(const Program& program) {

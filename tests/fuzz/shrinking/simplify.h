@@ -10,6 +10,13 @@ namespace reel::fuzz {
 
 /// Returns the number of reads of each value.
 std::vector<int> count_reads(const Program& program);
+/// True for a term of the loss, whose operand may have any dims.
+bool is_term(const Instruction& in);
+/// True if terms of the loss alone read the value.
+bool feeds_terms_alone(const Program& program, int value);
+/// True if the branches of each cond return the dims of a result in one order. Otherwise eager mode
+/// and traces have it in different orders, and sums of its elements are rounded differently.
+bool branches_have_one_order(const Program& program);
 /// Returns, by dim, true if the program uses it.
 std::vector<bool> dims_in_use(const Program& program);
 
