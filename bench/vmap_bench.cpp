@@ -17,6 +17,7 @@ struct Case {
 
 std::vector<Case> cases() {
   const auto ints = [](const Tensor& a) { return cast(a * 8., i32); };
+  const Tensor places = cast(random_uniform({kColumns}) * double{kColumns}, i32);
   return {
       {"cumsum", [](const Tensor& a, const Tensor&, int axis) { return cumsum(a, axis); }},
       {"cumprod", [](const Tensor& a, const Tensor&, int axis) { return cumprod(a, axis); }},
@@ -48,6 +49,12 @@ std::vector<Case> cases() {
        }},
       {"slice by step",
        [](const Tensor& a, const Tensor&, int axis) { return slice(a, axis, 1, {}, 3); }},
+      {"gather",
+       [places](const Tensor& a, const Tensor&, int axis) { return gather(a, places, axis); }},
+      {"scatter_add", [places](const Tensor& a, const Tensor& b,
+                               int axis) { return scatter_add(a, places, b, axis); }},
+      {"scatter_max", [places](const Tensor& a, const Tensor& b,
+                               int axis) { return scatter_max(a, places, b, axis); }},
       {"linear_scan",
        [](const Tensor& a, const Tensor& b, int axis) { return linear_scan(a * 0.1, b, axis); }},
   };

@@ -301,7 +301,8 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
   if (!step_out.empty() && !hide_padding(record, tensors, step_out[0])) return false;
   const AttrsRef attrs = attrs_of(record);
   try {
-    const Tensors made = rule(IterationBatch{*record.op, attrs, tensors, is_many, step_out, rows});
+    const Tensors made = rule(IterationBatch{*record.op, attrs, tensors, is_many, step_out, rows,
+                                             /*is_summed=*/false, /*is_vmap=*/true});
     if (!fits(record, made)) return false;
     for (const Tensor& tensor : made) out.push_back({tensor, true});
     return true;

@@ -23,14 +23,17 @@ std::vector<const Op*> ops_with_rules() {
 
 /// True if the op's attributes contain the shape of one iteration.
 bool is_of_one_step(const Op& op) { return op.name == "ensure_shape"; }
-/// True if only the sum over iterations can be computed at once, because each result is as large as
-/// the operand that it adds to.
-bool is_only_summed(const Op& op) { return op.name == "scatter_add"; }
+/// True if the rule declines iterations of a loop unless their results are summed, because each
+/// result is as large as the operand that it updates.
+bool updates_whole_tensors(const Op& op) {
+  return op.name == "scatter_add" || op.name == "scatter_max";
+}
 /// True if the rule declines some uses of the op: rows of a table that is the same in every
 /// iteration.
-bool may_decline(const Op& op) {
-  return op.name == "gather" || is_of_one_step(op) || is_only_summed(op);
-}
+bool may_decline(const Op& op) { return op.name == "gather" || is_of_one_step(op); }
+
+/// The iterations that a rule applies an op to.
+enum class Over { loop, summed_loop, vmap };
 
 /// An op applied in three iterations, with some inputs that differ between them.
 class Steps {
@@ -57,7 +60,8 @@ class Steps {
            std::all_of(outputs_[0].begin(), outputs_[0].end(), fits);
   }
   /// Returns the rule's outputs, or none if it declines the op as batch_across_iterations would.
-  Tensors at_once(bool is_summed) const {
+  Tensors at_once(Over over) const {
+    const bool is_summed = over == Over::summed_loop;
     Tensors in;
     for (std::size_t i = 0; i < is_many_.size(); ++i) in.push_back(of_steps(i));
     std::vector<TensorType> step_out;
@@ -65,7 +69,7 @@ class Steps {
     Tensors made;
     try {
       made = iteration_batching_rule(op_)(
-          {op_, sample_.attrs, in, is_many_, step_out, time_, is_summed});
+          {op_, sample_.attrs, in, is_many_, step_out, time_, is_summed, over == Over::vmap});
     } catch (const Error&) {
       return {};
     }
@@ -117,38 +121,50 @@ class OverTimeOfEveryOp : public ::testing::TestWithParam<const Op*> {
       }
     }
   }
+
+  /// Compares the rule's outputs with each iteration's. Returns how often the rule took the op.
+  int check_each(Over over, bool may_decline) const {
+    int taken = 0;
+    each([&](const Steps& steps) {
+      const Tensors made = steps.at_once(over);
+      taken += !made.empty();
+      EXPECT_TRUE(!made.empty() || may_decline) << "the rule does not take it";
+      for (std::size_t k = 0; k < made.size(); ++k) {
+        const Tensors parts = unstack(made[k], 0);
+        for (std::size_t t = 0; t < kSteps; ++t) {
+          const Tensor part = mask_padding(parts[t]), step = mask_padding(steps.outputs(t)[k]);
+          EXPECT_EQ(part.type(), step.type());
+          if (op().gains_from_batching)  // a product of other sizes adds in another order
+            expect_all_close(part, step, 1e-6);
+          else
+            expect_same_bits(part, step);
+        }
+      }
+    });
+    return taken;
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Ops, OverTimeOfEveryOp, ::testing::ValuesIn(ops_with_rules()),
                          [](const auto& info) { return std::string(info.param->name); });
 
 TEST_P(OverTimeOfEveryOp, BatchedOpHasTheResultOfEachIteration) {
-  int taken = 0;
-  each([&](const Steps& steps) {
-    const Tensors made = steps.at_once(false);
-    taken += !made.empty();
-    EXPECT_TRUE(!made.empty() || may_decline(op())) << "the rule does not take it";
-    for (std::size_t k = 0; k < made.size(); ++k) {
-      const Tensors parts = unstack(made[k], 0);
-      for (std::size_t t = 0; t < kSteps; ++t) {
-        const Tensor part = mask_padding(parts[t]), step = mask_padding(steps.outputs(t)[k]);
-        EXPECT_EQ(part.type(), step.type());
-        if (op().gains_from_batching)  // a product of other sizes adds in another order
-          expect_all_close(part, step, 1e-6);
-        else
-          expect_same_bits(part, step);
-      }
-    }
-  });
-  EXPECT_TRUE(taken > 0 || is_of_one_step(op()) || is_only_summed(op()));
+  const int taken = check_each(Over::loop, may_decline(op()) || updates_whole_tensors(op()));
+  EXPECT_TRUE(taken > 0 || is_of_one_step(op()) || updates_whole_tensors(op()));
+}
+
+TEST_P(OverTimeOfEveryOp, RowsOfVmapAreThoseOfEachRow) {
+  const int taken = check_each(Over::vmap, may_decline(op()));
+  EXPECT_TRUE(taken > 0 || is_of_one_step(op()));
 }
 
 TEST_P(OverTimeOfEveryOp, BatchedOpAddsUpTheResultsOfIterations) {
   if (!op().gains_from_batching) return;
   int taken = 0;
   each([&](const Steps& steps) {
-    const Tensors made = steps.at_once(true);
-    EXPECT_TRUE(!made.empty() || may_decline(op())) << "the rule does not take it";
+    const Tensors made = steps.at_once(Over::summed_loop);
+    EXPECT_TRUE(!made.empty() || may_decline(op()) || updates_whole_tensors(op()))
+        << "the rule does not take it";
     taken += !made.empty();
     for (std::size_t k = 0; k < made.size(); ++k) {
       Tensor total = mask_padding(steps.outputs(0)[k]);

@@ -167,12 +167,23 @@ OpSamples scatter_samples() {
   return samples;
 }
 
-/// Adds the updates of all steps to the sum of the steps' tensors. Without a sum, each step would
-/// need its own tensor.
-Tensors scatter_add_across_iterations(const IterationBatch& at) {
+/// Scatters the updates of each row of vmap into the row's own tensor. Iterations of a loop do not
+/// have this form: each would need a tensor of its own, which a loop makes one after the other.
+Tensors scatter_across_rows(const IterationBatch& at) {
+  if (!at.is_vmap || at.time.is_ragged()) return {};
   GatherAttrs attrs = at.attr<GatherAttrs>();
-  if (!at.is_summed || at.is_many[0] || !at.is_many[2] || attrs.axis != 0 || at.time.is_ragged())
-    return {};
+  ++attrs.axis;
+  for (int& matched : attrs.matched)
+    if (matched >= 0) ++matched;
+  if (at.is_many[1]) attrs.matched.insert(attrs.matched.begin(), 0);
+  return {bind(at.op, {at.many(0), at.in[1], at.many(2)}, make_attrs(std::move(attrs)))};
+}
+
+/// Adds the updates of all steps to the sum of the steps' tensors.
+Tensors scatter_add_across_iterations(const IterationBatch& at) {
+  if (!at.is_summed) return scatter_across_rows(at);
+  GatherAttrs attrs = at.attr<GatherAttrs>();
+  if (at.is_many[0] || !at.is_many[2] || attrs.axis != 0 || at.time.is_ragged()) return {};
   for (const int matched : attrs.matched)
     if (matched >= 0) return {};
   attrs.matched.insert(attrs.matched.begin(), -1);
@@ -246,6 +257,7 @@ const Op scatter_max_op{
         },
     .reads = {.inputs = 0b111, .outputs = 1},
     .samples = scatter_samples,
+    .iteration_batching = scatter_across_rows,
     .updates_input = true,
     .fails = index_fails,
 };

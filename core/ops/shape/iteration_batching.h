@@ -25,6 +25,7 @@ struct IterationBatch {
   std::span<const TensorType> step_out;   ///< the types of the outputs of one iteration
   Dim time;
   bool is_summed = false;
+  bool is_vmap = false;  ///< the iterations are rows of vmap, whose results are all kept
 
   template <class T>
   const T& attr() const {

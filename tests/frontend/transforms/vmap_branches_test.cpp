@@ -484,8 +484,7 @@ TEST(BranchCostTest, CostlyBranchesArePacked) {
   };
   EXPECT_TRUE(packs(loop, x));
   EXPECT_TRUE(packs([](const Tensor& x) { return sort(x, 0); }, x));
-  const Tensor places = range(256);
-  EXPECT_TRUE(packs([&](const Tensor& x) { return scatter_max(x, places, x, 0); }, x))
+  EXPECT_TRUE(packs([](const Tensor& x) { return x + random_normal({256}); }, x))
       << "runs row by row";
 }
 

@@ -149,6 +149,26 @@ TEST(VmapTest, ResultsAlongANamedDimHaveNoPlainAxes) {
 
 // An op or a branch without a form for all rows becomes a loop, and a loop in a loop under the next
 // vmap: each level would then record its loops several times.
+TEST(VmapTest, GradientsOfGatherRecordNoLoops) {
+  const Dim rows("rows", 3), words("words", 4), vocabulary("vocabulary", 5), in("in", 2);
+  const Tensor own_tables = random_normal({rows, vocabulary, in}),
+               table = random_normal({vocabulary, in}),
+               own_symbols = remainder(reshape(range(12), {rows, words}), 5),
+               symbols = tensor({4, 0, 4, 2}, {words});
+  const auto of = [&](const Tensor& x, const Tensor& at) {
+    return sum(exp(gather(x, at, vocabulary)));
+  };
+  const auto check = [&](const auto& row, const Tensor& x) {
+    const auto traced = jit(vmap(row, rows));
+    expect_all_close(traced(x), map(row, x, {.spatial_dim = rows}), 1e-6);
+    EXPECT_EQ(str(traced.graph()).find("loop("), std::string::npos) << traced.graph();
+  };
+  check([&](const Tensor& x) { return grad([&](const Tensor& x) { return of(x, symbols); })(x); },
+        own_tables);
+  check([&](const Tensor& at) { return grad([&](const Tensor& x) { return of(x, at); })(table); },
+        own_symbols);
+}
+
 TEST(VmapTest, NestedCallsRecordNoLoops) {
   const std::function<Tensor(const Tensor&)> functions[] = {
       [](const Tensor& x) -> Tensor { return cumsum(tanh(x), 0) + cumprod(x, 0); },

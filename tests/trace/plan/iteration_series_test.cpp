@@ -175,7 +175,7 @@ TEST(IterationSeriesTest, BodiesOfSeveralSteps) {
 
 constexpr const char* kShares = "cut: 4 shares of its elements, on 3 threads\n";
 
-/// Tiles of the states do not depend on each other: each takes part in all iterations on its own.
+/// Tiles of the states do not depend on each other: threads take some through all iterations.
 TEST(IterationSeriesTest, ThreadsShareTheTilesOfStates) {
   for (const std::int64_t channels : {4100, 4096, 1500}) {
     const Recurrence at = recurrence(70, channels);

@@ -60,7 +60,7 @@ class TileProgram {
     std::size_t input, output;
   };
   /// Declares all such inputs, before the first series. If each tile reads them where it wrote
-  /// them, tiles do not depend on each other: a series runs tile by tile, on several threads.
+  /// them, tiles do not depend on each other: threads take shares of them through a series.
   void set_carried(std::span<const Carried> carried);
   /// Returns the number of shares in which threads run a series of `count` runs; 1 if its tiles
   /// depend on each other, or if it is too short.

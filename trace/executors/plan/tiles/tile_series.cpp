@@ -35,7 +35,8 @@ void TileProgram::run_series(std::int64_t count, std::span<Strided> in, std::spa
   const auto lies_apart = [](const Strided& of) { return of.other != nullptr; };
   if (is_one_chain() && std::none_of(in.begin(), in.end(), lies_apart))
     return run_chain_series(count, in, out);
-  if (are_apart_) return run_tiles_apart(count, in, out);
+  if (are_apart_ && std::min(threads(), shares_of_series(count)) > 1)
+    return run_tiles_apart(count, in, out);
   for (std::int64_t run = 0; run < count; ++run) {
     std::ranges::transform(in, inputs_.begin(), take_run<Strided>);
     std::ranges::transform(out, outputs_.begin(), take_run<Strided>);
@@ -84,7 +85,8 @@ int TileProgram::shares_of_series(std::int64_t count) const {
   return are_apart_ ? shards_for(work_ * count, tiles_in_all()) : 1;
 }
 
-/// Each tile takes part in all runs before the next tile does.
+/// Shares of the tiles for threads. A tile takes part in all runs before the next tile does, so
+/// that its states stay in the first-level cache.
 void TileProgram::run_tiles_apart(std::int64_t count, std::span<const Strided> in,
                                   std::span<const Strided> out) const {
   const std::int64_t all = tiles_in_all();
