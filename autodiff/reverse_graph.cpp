@@ -106,8 +106,8 @@ class ReversalBuilder {
   static constexpr ValueId kNone = ~0u;
   using Source = ReversalCut::Source;
 
-  std::size_t first_cotangent() const { return forward_.inputs.size(); }
-  std::size_t captures_begin() const { return first_cotangent() + both_.cotangents.size(); }
+  std::size_t cotangents_begin() const { return forward_.inputs.size(); }
+  std::size_t captures_begin() const { return cotangents_begin() + both_.cotangents.size(); }
 
   void bind_inputs();
   void find_tokens();
@@ -133,7 +133,7 @@ class ReversalBuilder {
 
 /// Notes the dims that the values which the reversed graph reads determine.
 void ReversalBuilder::bind_inputs() {
-  for (std::size_t i = first_cotangent(); i < captures_begin(); ++i)
+  for (std::size_t i = cotangents_begin(); i < captures_begin(); ++i)
     dims_.add_value(from_.types[from_.inputs[i]]);
   for (std::size_t i = 0; i < forward_.inputs.size(); ++i)
     if (cut_.uses(from_.inputs[i], Source::input)) dims_.take_input(i);
@@ -162,7 +162,7 @@ void ReversalBuilder::find_tokens() {
 
 /// Adds the inputs in the order of ReversedGraph's lists.
 void ReversalBuilder::add_inputs() {
-  for (std::size_t i = first_cotangent(); i < captures_begin(); ++i) add_input(from_.inputs[i]);
+  for (std::size_t i = cotangents_begin(); i < captures_begin(); ++i) add_input(from_.inputs[i]);
   for (std::size_t i = 0; i < forward_.inputs.size(); ++i)
     if (dims_.takes_input(i)) {
       result_.inputs.push_back(i);
