@@ -26,8 +26,9 @@ void fused_type(TypeArgs& a) {
   }
   std::vector<TensorType> types = graph.types;
   for (std::size_t i = 0; i < a.in.size(); ++i) types[graph.inputs[i]] = a.in[i];
+  std::vector<TensorType> in;
   for (const OpRecord& record : graph.records) {
-    std::vector<TensorType> in;
+    in.clear();
     for (const ValueId v : graph.inputs_of(record)) in.push_back(types[v]);
     const AttrsRef attrs = record.attrs ? record.attrs->resolve(env) : AttrsRef();
     TypeList out;

@@ -1,6 +1,5 @@
 #include "reel/core/ops/elementwise/pointwise_code.h"
 
-#include "reel/core/base/str.h"
 #include "reel/core/ops/elementwise/chain_registers.h"
 
 namespace reel {
@@ -18,8 +17,15 @@ int Chain::registers() const {
 }
 
 std::string Chain::key() const {
-  std::string key(1, static_cast<char>(item));
-  for (const bool repeat : repeats) key += repeat ? 'r' : 'o';
+  std::string key;
+  const auto put = [&](std::size_t number) {
+    const auto part = static_cast<std::uint16_t>(number);  // values and codes are few
+    key.append(reinterpret_cast<const char*>(&part), sizeof part);
+  };
+  key.reserve(2 * (3 + repeats.size() + 3 * steps.size() + results.size()));
+  for (const std::size_t number : {static_cast<std::size_t>(item), repeats.size(), steps.size()})
+    put(number);
+  for (const bool repeat : repeats) put(repeat);
   for (const Step& step : steps) {
     int code = -1;
     if (step.op) {
@@ -27,9 +33,9 @@ std::string Chain::key() const {
       code = unary ? static_cast<int>(*unary)
                    : static_cast<int>(Unary::count) + static_cast<int>(std::get<Binary>(*step.op));
     }
-    for (const int number : {code, step.in[0], step.in[1]}) key += str(' ', number);
+    for (const int number : {code, step.in[0], step.in[1]}) put(static_cast<std::size_t>(number));
   }
-  for (const int v : results) key += str('=', v);
+  for (const int v : results) put(static_cast<std::size_t>(v));
   return key;
 }
 

@@ -2,6 +2,7 @@
 // ops.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -61,9 +62,12 @@ class PointwiseCode {
  public:
   virtual ~PointwiseCode() = default;
   void run(ChainRun& on) const { entry_(&on); }
+  /// Returns the bytes of memory that the code takes.
+  std::size_t bytes() const { return bytes_; }
 
  protected:
   void (*entry_)(ChainRun*) = nullptr;
+  std::size_t bytes_ = 0;
 };
 
 /// Returns the code of a chain, shared by all equal chains. Returns null on processors without AVX2

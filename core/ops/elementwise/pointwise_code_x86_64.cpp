@@ -49,6 +49,7 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
     write();
     setProtectModeRE();
     entry_ = getCode<void (*)(ChainRun*)>();
+    bytes_ = (bytes_for(chain) + kPage - 1) / kPage * kPage;
   }
 
  private:
@@ -60,6 +61,8 @@ class Generator : public PointwiseCode, private Xbyak::CodeGenerator {
     return kBytes + kBytesOfAPlace * (chain.steps.size() + chain.places()) +
            2 * ChainFunctions<Vector>::kBytes * functions;
   }
+  /// A page has the code of one chain only.
+  static constexpr std::size_t kPage = Xbyak::inner::ALIGN_PAGE_SIZE;
   static constexpr int kVectorBytes = kHasMasks ? 64 : 32;
   /// Distance of prefetches, in bytes: a gradient's operands of millions of elements are in no
   /// cache, and the processor's own prefetching restarts with every page.

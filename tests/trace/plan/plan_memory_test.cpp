@@ -82,11 +82,11 @@ TEST(PlanMemoryTest, PoolHoldsAtMostOneGiB) {
   EXPECT_EQ(take_plan_memory(700'000'000).data.get(), place);
 }
 
-TEST(PlanMemoryTest, LargerSizesOfOneClassShareAnAllocation) {
+TEST(PlanMemoryTest, SizesUpToFourTimesTheFirstShareAnAllocation) {
   if (kAllocatesEachBlock) GTEST_SKIP() << "capacities are exact with a sanitizer";
   PlanMemory memory = take_plan_memory(2'200'000);
   const char* const place = memory.data.get();
-  for (std::int64_t bytes = 2'200'000; bytes < 4'000'000; bytes += 150'000) {
+  for (std::int64_t bytes = 2'200'000; bytes < 8'800'000; bytes += 550'000) {
     give_back(std::move(memory));
     memory = take_plan_memory(bytes);
     EXPECT_EQ(memory.data.get(), place) << bytes;
@@ -150,7 +150,7 @@ std::int64_t mapped_bytes() {
 [[noreturn]] void take_memory_in_little_address_space() {
   rlimit limit;
   bool holds = getrlimit(RLIMIT_AS, &limit) == 0;
-  PlanMemory other = take_plan_memory(60'000'000);
+  PlanMemory other = take_plan_memory(20'000'000);  // 128 MiB of address space
   give_back(std::move(other));
   limit.rlim_cur = static_cast<rlim_t>(mapped_bytes() + 250'000'000);
   holds = holds && setrlimit(RLIMIT_AS, &limit) == 0;

@@ -108,6 +108,35 @@ TEST_F(ResizedPlansTest, BodiesThatAttendToTheWholeBatch) {
   for (const int rows : {3, 12, 33}) expect_bits_of_new_plans(f, rows);
 }
 
+// Captures of more than 256 KiB are read by several batches of rows: longer entries make more.
+TEST_F(ResizedPlansTest, BatchesWhoseNumberChangesWithTheLengths) {
+  const Dim wide("wide", 160);
+  const Tensor v = random_normal({feature, wide}) * 0.1, q = random_normal({hidden, wide}) * 0.1;
+  const auto attended = [&](const Tensor& x, const Tensor& memory) {
+    const Dim time = memory.dim("time");
+    const auto body = [&](const Tensor& x_t, const Tensor& h) {
+      const Tensor query = matmul(h + rename(x_t, feature, hidden), q, hidden);
+      const Tensor read = matmul(memory, softmax(matmul(memory, query, wide), time), time);
+      const Tensor y = tanh(matmul(read, q, wide) + h * 0.5);
+      return std::pair{y, y};
+    };
+    return scan(Scan{.spatial_dim = x.dim("time"),
+                     .initial = zeros({x.dim("batch"), hidden}),
+                     .xs = x,
+                     .body = body})
+        .ys;
+  };
+  const auto f = [&](const Tensor& x) {
+    const auto loss = [&](const std::pair<Tensor, Tensor>& of) -> Tensor {
+      return mean(square(attended(of.first, of.second)));
+    };
+    const Tensor memory = matmul(x, v, feature);
+    const auto [dx, dmemory] = grad(loss)(std::pair{x, memory});
+    return Tensors{mask_padding(attended(x, memory)), mask_padding(dx), mask_padding(dmemory)};
+  };
+  expect_bits_of_new_plans(f, 33);
+}
+
 TEST_F(ResizedPlansTest, LoopsInChunks) {
   const auto f = [this](const Tensor& x) {
     const auto [dx, du] = gradients(x);

@@ -16,7 +16,9 @@ using Sizes = std::vector<std::int64_t>;
 class ShrinkingSizesTest : public ::testing::Test {
  protected:
   void plan(const Sizes& sizes) {
+    planned.clear();
     ASSERT_TRUE(block.try_plan(sizes, planner));
+    EXPECT_EQ(planned, (Sizes{sizes.back()})) << "a run chooses the others";
     planned.clear();
   }
   bool choose(const Sizes& lengths, double price) {
@@ -24,8 +26,10 @@ class ShrinkingSizesTest : public ::testing::Test {
     for (std::size_t r = 0; r < lengths.size(); ++r)
       batch.rows.push_back(static_cast<std::int64_t>(r));
     batch.lengths = lengths;
-    return block.choose_sizes(batch, planner,
-                              [&](const PlannedLoop&, std::int64_t) { return price; });
+    return block.choose_sizes(batch, planner, [&](const PlannedLoop* loop, std::int64_t) {
+      without_plan += !loop;
+      return price;
+    });
   }
   /// Returns the price of a run with these sizes, the largest first.
   static double price_of(const Sizes& sizes, const Sizes& lengths, double price) {
@@ -41,6 +45,7 @@ class ShrinkingSizesTest : public ::testing::Test {
 
   ShrinkingBlock block;
   Sizes planned;
+  int without_plan = 0;  ///< prices of loops that were never planned
   std::int64_t refused = -1;
   const ShrinkingBlock::PlanRows planner = [this](std::unique_ptr<PlannedLoop>& loop,
                                                   std::int64_t rows) {
@@ -97,6 +102,36 @@ TEST_F(ShrinkingSizesTest, ASizeWithoutAPlanIsLeftOut) {
   EXPECT_TRUE(choose({9, 6, 5, 2}, 0));
   refused = 4;
   EXPECT_FALSE(choose({9, 6, 5, 2}, 0)) << "all rows have to run";
+}
+
+// Longer entries make more batches, of fewer rows each.
+TEST_F(ShrinkingSizesTest, PlansServeTheSameNumbersOfRowsInAnotherBatch) {
+  plan({1, 2, 3, 4});
+  EXPECT_TRUE(choose({9, 6, 5, 2}, 0));
+  EXPECT_EQ(planned, (Sizes{4, 3, 2, 1}));
+  EXPECT_EQ(without_plan, 3);
+  planned.clear();
+  without_plan = 0;
+  plan({1, 3});
+  EXPECT_TRUE(block.is_planned({1, 3}));
+  EXPECT_FALSE(block.is_planned({1, 2, 3, 4}));
+  EXPECT_TRUE(choose({9, 6, 5}, 0));
+  EXPECT_EQ(planned, (Sizes{3, 1}));
+  EXPECT_EQ(without_plan, 0);
+}
+
+TEST_F(ShrinkingSizesTest, LoopsLeftOverServeOtherNumbersOfRows) {
+  std::vector<const PlannedLoop*> given;
+  const ShrinkingBlock::PlanRows noted = [&](std::unique_ptr<PlannedLoop>& loop, std::int64_t) {
+    given.push_back(loop.get());
+    if (!loop) loop = std::make_unique<PlannedLoop>(PlanContext{});
+    return true;
+  };
+  ASSERT_TRUE(block.try_plan({2}, noted));
+  const PlannedLoop* const first = &block.largest();
+  ASSERT_TRUE(block.try_plan({3}, noted));
+  EXPECT_EQ(given, (std::vector<const PlannedLoop*>{nullptr, first}));
+  EXPECT_EQ(&block.largest(), first);
 }
 
 TEST_F(ShrinkingSizesTest, RowsThatFinishTogetherRunTogether) {

@@ -40,8 +40,9 @@ std::int64_t LoopBlocks::held_bytes() const {
       return sum.is_defined() ? sum.type().bytes() : std::int64_t{0};
     });
   });
-  return held_by(blocks_) + sums + joined_.held_bytes() +
-         sum_of(batches_, [](const ShrinkingBlock& batch) { return batch.held_bytes(); });
+  const auto of_batch = [](const ShrinkingBlock& batch) { return batch.held_bytes(); };
+  return held_by(blocks_) + sums + joined_.held_bytes() + sum_of(batches_, of_batch) +
+         sum_of(spare_batches_, of_batch);
 }
 
 std::int64_t Plan::held_bytes() const {

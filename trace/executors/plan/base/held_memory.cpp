@@ -40,13 +40,17 @@ std::int64_t whole_lines(std::int64_t bytes) {
   return (std::max<std::int64_t>(bytes, 1) + 63) / 64 * 64;
 }
 
-/// Returns the capacity of an allocation for `bytes`, which are whole lines. Small allocations
-/// share pages with other data; the largest might not find twice their address space. A sanitizer
-/// shall see accesses behind the bytes.
+/// Returns the capacity of an allocation for `bytes`, which are whole lines: room for batches four
+/// times as long, as far as that is moderate. Small allocations share pages with other data; the
+/// largest might not find twice their address space. A sanitizer shall see accesses behind the
+/// bytes.
 std::int64_t capacity_for(std::int64_t bytes) {
-  constexpr std::int64_t kSmallest = 128 << 10;
+  constexpr std::int64_t kSmallest = 128 << 10, kRoom = 4, kModerate = std::int64_t{256} << 20;
   if (bytes < kSmallest || bytes > kHeld || kAllocatesEachBlock) return bytes;
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+  const auto class_of = [](std::int64_t of) {
+    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(of)));
+  };
+  return std::max(class_of(bytes), std::min(class_of(kRoom * bytes), kModerate));
 }
 
 bool fits(const PlanMemory& memory, std::int64_t bytes) {

@@ -15,9 +15,10 @@ struct FreePlanMemory {
 /// Memory for the values of a plan, 64-byte aligned. It does not come from the tensor pools, since
 /// it may be as large as everything else in a run.
 ///
-/// From 128 KiB on, the capacity is a power of two. Pages are provided when they are first written,
-/// so that the unused part costs address space only, and a plan for longer sequences writes few
-/// pages that the plan before has not written. memory() counts bytes(), not the capacity.
+/// From 128 KiB on, the capacity is a power of two, with room for four times the bytes as far as it
+/// is at most 256 MiB. Pages are provided when they are first written, so that the unused part
+/// costs address space only, and a plan for longer sequences writes few pages that the plan before
+/// has not written. memory() counts bytes(), not the capacity.
 struct PlanMemory {
   std::unique_ptr<char, FreePlanMemory> data;
   std::int64_t bytes() const { return data.get_deleter().bytes; }

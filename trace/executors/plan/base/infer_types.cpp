@@ -89,6 +89,9 @@ PlannedTypes plan_types(const Graph& graph, std::span<const TensorType> inputs, 
     result.is_known[v] = inputs[i].is_known() || inputs[i].is_list();
   }
   const Graph::Schedule& schedule = graph.schedule();
+  result.attrs.reserve(graph.records.size());
+  result.has_types.reserve(graph.records.size());
+  std::vector<TensorType> in;
   DefinedDims defined(graph, result.env);
   for (std::size_t r = 0; r < graph.records.size(); ++r) {
     const OpRecord& record = graph.records[r];
@@ -102,7 +105,7 @@ PlannedTypes plan_types(const Graph& graph, std::span<const TensorType> inputs, 
       continue;
     }
     bool has_types = true;
-    std::vector<TensorType> in;
+    in.clear();
     for (const ValueId v : graph.inputs_of(record)) {
       has_types = has_types && result.is_known[v];
       in.push_back(result.types[v]);

@@ -84,7 +84,10 @@ void LoopBlocks::bind(const std::optional<RowCut>& before) {
   const GraphRef& graph = whole_->loop().body.graph;
   Body old = std::exchange(body_, {});
   const bool is_same_graph = before && old.whole == graph && old.axes == cut_->axes;
-  if (!is_same_graph) batches_.clear();
+  if (!is_same_graph) {
+    batches_.clear();
+    spare_batches_.clear();
+  }
   body_ = compute_body(is_same_graph ? std::move(old.row_body) : body_on_rows(*graph, cut_->axes));
   cut_->has_rows.resize(body_.types.size(), 1);
   const bool are_same_types = is_same_graph && has_types_of(old, *before);
@@ -282,6 +285,11 @@ ShrinkingBlock::PlanRows LoopBlocks::planner(std::size_t batch) {
 
 bool LoopBlocks::try_plan_batches() {
   const std::vector<std::int64_t> rows = rows_of_batches(cut_->dim.size(), batch_count());
+  // Longer entries make more batches: those that are not needed now keep their plans.
+  for (; batches_.size() > rows.size(); batches_.pop_back())
+    spare_batches_.push_back(std::move(batches_.back()));
+  for (; batches_.size() < rows.size() && !spare_batches_.empty(); spare_batches_.pop_back())
+    batches_.push_back(std::move(spare_batches_.back()));
   batches_.resize(rows.size());
   for (std::size_t b = 0; b < batches_.size(); ++b) {
     const std::vector<std::int64_t> sizes = sizes_of_batch(rows[b], std::ssize(rows));
@@ -301,8 +309,9 @@ constexpr int kMaxRuns = 60;  ///< a price halved as many times is none
 
 /// Returns the price of planning a block for the dims at hand, in iterations of one row. Each run
 /// with the same dims halves it, since a plan that is used often is worth its price.
-double LoopBlocks::price_of_plan(const PlannedLoop& block, std::int64_t rows) {
-  if (is_bound(block, block_dim_of(rows), cut_->changes_to(block_dim_of(rows), extents_))) return 0;
+double LoopBlocks::price_of_plan(const PlannedLoop* block, std::int64_t rows) {
+  const Dim block_dim = block_dim_of(rows);
+  if (block && is_bound(*block, block_dim, cut_->changes_to(block_dim, extents_))) return 0;
   const auto ops = static_cast<double>(body_.loop.body.graph->records.size());
   const double row = kRowOfOp * ops + kMultiplication * static_cast<double>(cut_->work_of_row);
   return std::ldexp(kPlanOfOp * ops / row, -runs_);
@@ -338,7 +347,7 @@ bool LoopBlocks::try_run_batches(OpInputs in, std::span<Tensor> out) {
   const std::int64_t count = std::ssize(batches_);
   const std::vector<BlockOfRows> rows =
       cut_->batches(whole_->loop(), in, count, count < 2 * threads());
-  const auto price = [&](const PlannedLoop& loop, std::int64_t size) {
+  const auto price = [&](const PlannedLoop* loop, std::int64_t size) {
     return price_of_plan(loop, size);
   };
   for (std::size_t b = 0; b < batches_.size(); ++b)

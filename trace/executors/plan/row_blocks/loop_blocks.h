@@ -63,7 +63,7 @@ class LoopBlocks {
   ShrinkingBlock::PlanRows planner(std::size_t batch);
   /// Returns false if a batch cannot be planned.
   bool try_plan_batches();
-  double price_of_plan(const PlannedLoop& block, std::int64_t rows);
+  double price_of_plan(const PlannedLoop* block, std::int64_t rows);
   std::int64_t batch_count() const;
   /// Returns false, and runs nothing, if planning fails.
   bool try_run_batches(OpInputs in, std::span<Tensor> out);
@@ -88,6 +88,7 @@ class LoopBlocks {
   JoinedBlocks joined_;                ///< all rows, planned when first needed
   /// Batches of rows, if rows finish one by one. A run plans the sizes that it uses.
   std::vector<ShrinkingBlock> batches_;
+  std::vector<ShrinkingBlock> spare_batches_;  ///< of calls with more batches, the last behind
   int joined_threads_ = 0;  ///< number of threads for which joined_ or batches_ are planned; or 0
   bool in_order_ = false;   ///< batches were planned for rows in the order of their lengths
   bool is_joined_ = false;  ///< one block, or batches, could be planned

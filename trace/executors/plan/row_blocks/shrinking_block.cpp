@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "reel/trace/executors/plan/base/plan_views.h"
 #include "reel/trace/executors/plan/loop/block_rows.h"
@@ -55,12 +56,26 @@ class Carried {
 
 bool ShrinkingBlock::try_plan(const std::vector<std::int64_t>& sizes, const PlanRows& plan) {
   are_planned_ = false;
-  sizes_.resize(sizes.size());
-  for (std::size_t size = 0; size < sizes.size(); ++size) {
+  std::vector<Size> before = std::exchange(sizes_, std::vector<Size>(sizes.size()));
+  for (std::size_t size = 0; size < sizes.size(); ++size)
     sizes_[size].rows = static_cast<std::size_t>(sizes[size]);
-    if (!plan(sizes_[size].loop, sizes[size])) return false;
+  take_loops(before);
+  return are_planned_ = plan(sizes_.back().loop, sizes.back());
+}
+
+/// Gives each size the loop of a size before: the one of the same number of rows, or any that is
+/// left, whose plans are then resized.
+void ShrinkingBlock::take_loops(std::vector<Size>& from) {
+  for (Size& size : sizes_)
+    for (Size& other : from)
+      if (other.rows == size.rows) size.loop = std::move(other.loop);
+  const auto has_loop = [](const Size& size) { return size.loop != nullptr; };
+  for (Size& size : sizes_) {
+    if (size.loop) continue;
+    const auto left = std::ranges::find_if(from, has_loop);
+    if (left == from.end()) return;
+    size.loop = std::move(left->loop);
   }
-  return are_planned_ = true;
 }
 
 bool ShrinkingBlock::is_planned(const std::vector<std::int64_t>& sizes) const {
@@ -103,7 +118,7 @@ std::vector<std::size_t> ShrinkingBlock::cheapest_sizes(const BlockOfRows& batch
       least[size] = both;
       next[size] = smaller;
     }
-    least[size] += price(*sizes_[size].loop, static_cast<std::int64_t>(sizes_[size].rows));
+    least[size] += price(sizes_[size].loop.get(), static_cast<std::int64_t>(sizes_[size].rows));
   }
   std::vector<std::size_t> result{count - 1};
   while (next[result.back()] != result.back()) result.push_back(next[result.back()]);

@@ -21,9 +21,11 @@ class ShrinkingBlock {
   /// cannot be planned.
   using PlanRows = std::function<bool(std::unique_ptr<PlannedLoop>& loop, std::int64_t rows)>;
   /// Returns the price of planning a loop for `rows` rows and the dims at hand, in iterations of
-  /// one row; 0 if it is planned for them.
-  using PriceOfPlan = std::function<double(const PlannedLoop& loop, std::int64_t rows)>;
-  /// Plans the loop for the sizes of a batch, in increasing order. Returns false if planning fails.
+  /// one row; 0 if it is planned for them. loop: null if it has no plan yet.
+  using PriceOfPlan = std::function<double(const PlannedLoop* loop, std::int64_t rows)>;
+  /// Plans the loop for the largest of the sizes of a batch, which are in increasing order. The
+  /// others are planned when a run chooses them. Plans for the same numbers of rows are kept.
+  /// Returns false if planning fails.
   bool try_plan(const std::vector<std::int64_t>& sizes, const PlanRows& plan);
   /// True if try_plan() succeeded for these sizes.
   bool is_planned(const std::vector<std::int64_t>& sizes) const;
@@ -54,6 +56,8 @@ class ShrinkingBlock {
   };
   std::vector<std::size_t> cheapest_sizes(const BlockOfRows& batch, const PriceOfPlan& price) const;
   std::vector<Phase> phases(const BlockOfRows& batch, bool is_reverse) const;
+
+  void take_loops(std::vector<Size>& from);
 
   std::vector<Size> sizes_;   ///< in increasing order
   bool are_planned_ = false;  ///< try_plan() succeeded

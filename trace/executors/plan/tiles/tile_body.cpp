@@ -20,6 +20,8 @@ TileBody::TileBody(const Graph& body, std::span<const TensorType> inputs, const 
     input_of_[body.inputs[i]] = static_cast<int>(i);
   find_space();
   if (space_->numel == 0) return;
+  cells_.reserve(body.types.size() + body.outputs.size());
+  steps_.reserve(body.records.size() + body.outputs.size());
   for (std::size_t r = 0; r < body.records.size(); ++r) add(r);
   for (std::size_t k = 0; k < body.outputs.size(); ++k) write_output(static_cast<int>(k));
   drop_unread();

@@ -1,9 +1,13 @@
 #include "reel/trace/executors/plan/tiles/tile_chains.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
 #include <utility>
 
+#include "reel/core/ops/elementwise/pointwise_kernels.h"
 #include "reel/core/ops/reductions/reduce.h"
+#include "reel/trace/executors/plan/tiles/chain_cache.h"
 
 namespace reel {
 namespace {
@@ -196,11 +200,46 @@ class Chains {
   std::vector<InChain> in_chain_;  ///< by cell; of the last chain only
 };
 
+/// Returns all that Chains reads, with no sizes.
+std::string structure_of(const std::vector<TileStep>& steps, const std::vector<TileCell>& cells,
+                         const Repeats& repeats) {
+  std::string key;
+  const auto put = [&](const auto& value) {
+    key.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  std::size_t operands = 0;
+  for (const TileStep& step : steps) operands += step.in.size();
+  key.reserve(3 * cells.size() + 32 * steps.size() + sizeof(int) * operands + 32);
+  put(&pointwise_table());  // instruction set
+  put(cells.size());
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    const TileCell& cell = cells[c];
+    put(static_cast<std::int8_t>(cell.item));
+    put(static_cast<std::int8_t>(cell.is_of_rows + 2 * (cell.output < 0) +
+                                 4 * repeats(static_cast<int>(c), false) +
+                                 8 * repeats(static_cast<int>(c), true)));
+  }
+  for (const TileStep& step : steps) {
+    put(step.op);
+    put(step.walk);
+    put(step.from);
+    put(step.to);
+    put(step.out[0]);
+    put(step.in.size());
+    for (const int c : step.in) put(c);
+  }
+  return key;
+}
+
 }  // namespace
 
 std::vector<TileStep> with_chains(std::vector<TileStep> steps, const std::vector<TileCell>& cells,
                                   const Repeats& repeats) {
-  return Chains(std::move(steps), cells, repeats).run();
+  std::string structure = structure_of(steps, cells, repeats);
+  if (auto known = chain_cache().find(structure)) return *std::move(known);
+  std::vector<TileStep> made = Chains(std::move(steps), cells, repeats).run();
+  chain_cache().insert(std::move(structure), made);
+  return made;
 }
 
 }  // namespace reel

@@ -28,8 +28,9 @@ std::vector<std::vector<int>> steps_in_chains(
 /// in all in a step on a number per row.
 using Repeats = std::function<bool(int cell, bool on_rows)>;
 
-/// Replaces adjacent steps by chains with generated code if possible. Requires that each step's
-/// result is read, or is an output.
+/// Replaces adjacent steps by chains with generated code if possible. Steps of a structure that
+/// chain_cache() holds are not divided again. Requires that each step's result is read, or is an
+/// output.
 std::vector<TileStep> with_chains(std::vector<TileStep> steps, const std::vector<TileCell>& cells,
                                   const Repeats& repeats);
 
