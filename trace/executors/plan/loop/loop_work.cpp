@@ -57,9 +57,12 @@ std::int64_t work_of_element(Binary op) {
   }
 }
 
+bool is_softmax(const Op& op) {
+  return &op == &softmax_op || &op == &log_softmax_op || &op == &logsumexp_op;
+}
+
+/// Returns the work of an element of an op that sums none.
 std::int64_t work_of_element(const Op& op, const Attrs* attrs) {
-  if (&op == &softmax_op || &op == &log_softmax_op || &op == &logsumexp_op) return kSoftmax;
-  if (reduces(op)) return kArithmetic;
   const std::optional<ElementLoop> loop = element_loop(op);
   if (const Unary* const unary = loop ? std::get_if<Unary>(&*loop) : nullptr)
     return work_of_element(*unary);
@@ -92,9 +95,13 @@ LoopWork work_of(const Graph& body, const PlannedTypes& types) {
     } else if (is_product(*record.op)) {
       const TensorType given[] = {types.types[in[0]]}, made[] = {types.types[out[0]]};
       work.products += multiplications({*record.op, record.attrs.get(), given, made});
-    } else if (record.op->storage != OpStorage::input || reduces(*record.op)) {
-      const TensorType& counted = types.types[reduces(*record.op) ? in[0] : out[0]];
-      work.elements += work_of_element(*record.op, record.attrs.get()) * counted.numel();
+    } else if (is_softmax(*record.op)) {
+      work.elements += kSoftmax * types.types[in[0]].numel();
+    } else if (record.op->neutral != Neutral::none) {  // reduces its operand
+      work.elements += kArithmetic * types.types[in[0]].numel();
+    } else if (record.op->storage != OpStorage::input) {
+      work.elements +=
+          work_of_element(*record.op, record.attrs.get()) * types.types[out[0]].numel();
     }
   }
   return work;
