@@ -244,10 +244,10 @@ TEST(InlineCheckpointedTest, CallsInConditionsBecomeRecords) {
     return Tensors{while_loop([&](Tensor i) { return square_of(i) < x[1]; },
                               [](Tensor i) { return i + 1.0; }, x[0])};
   });
-  EXPECT_EQ(count(*graph, "checkpointed("), 1);
+  EXPECT_EQ(count(*graph, "= checkpointed("), 1);
   const auto inlined = inline_checkpointed(*graph);
-  EXPECT_EQ(count(*inlined, "checkpointed("), 0);
-  EXPECT_EQ(count(*inlined, "mul("), 1);
+  EXPECT_EQ(count(*inlined, "= checkpointed("), 0);
+  EXPECT_EQ(count(*inlined, "= mul("), 1);
 }
 
 TEST(ForwardedOutputsTest, AStackOfSlicesIsTheSlicedTensor) {
