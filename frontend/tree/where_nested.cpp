@@ -9,6 +9,7 @@
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/identity.h"
 #include "reel/core/ops/elementwise/elementwise.h"
+#include "reel/core/ops/list/list.h"
 #include "reel/core/ops/loop/capture_list.h"
 #include "reel/core/ops/loop/entries.h"
 #include "reel/core/ops/shape/new_dims.h"
@@ -135,9 +136,10 @@ class Choice {
     const auto without_count = [&](const Dims& dims) {
       return is_sparse && !dims.empty() ? Dims(dims.begin() + 1, dims.end()) : dims;
     };
+    const bool keeps_dims = a.is_list() && mask_.rank();  // a's, although entries may come from b
     const bool fits =
-        a.is_list() ? may_be_equal(a.dims(), b.dims())
-                    : may_be_equal(without_count(of_a_(a.dims())), without_count(of_b_(b.dims())));
+        keeps_dims ? may_be_equal(a.dims(), b.dims())
+                   : may_be_equal(without_count(of_a_(a.dims())), without_count(of_b_(b.dims())));
     if (!fits || a.rank() != b.rank())
       throw ShapeError(str("where_nested: ", paths_()[i], " is ", a, " in a, and ", b,
                            " in b: ", dims_differ(a, b)));
@@ -146,7 +148,8 @@ class Choice {
   // ---- A mask without dims ----------------------------------------------------------------------
 
   Tensor with_dims(const Tensor& x, const DimChanges& changes, const Dims& order) const {
-    if (x.type().is_list()) return x;
+    if (x.type().is_list())
+      return changes.affects(x.type()) ? list_resized(x, changes(x.dims())) : x;
     const Tensor result = resized(x, changes(x.dims()));
     return result.dims() == order || !result.type().is_named() ? result : transpose(result, order);
   }

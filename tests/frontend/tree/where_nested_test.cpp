@@ -128,6 +128,105 @@ TEST_P(WhereNestedTest, DimsWithLengthsOverDimsThatDiffer) {
   check(tensor({false, true, false}, {batch}), {1, 1, 1}, {63, 21, 20});
 }
 
+struct Drafts {
+  TensorArray all;
+  Tensor last;
+  Dim count;
+};
+
+/// Elements are x, 2x, ... up to `number` times x.
+Drafts drafts(const Tensor& x, const Dim& count, int number) {
+  TensorArray all(x.type());
+  for (int k = 1; k <= number; ++k) all = all.push_back(x * double(k));
+  return {all, x, count};
+}
+
+TEST_P(WhereNestedTest, ElementsOfArraysGetTheSelectedLengthsOrSize) {
+  const Dim short_("labels", tensor({2, 1, 3}, {batch})),
+      long_("labels", tensor({1, 0, 4}, {batch}));
+  const float p = kNan;
+  const Tensor a = tensor(std::vector<float>{1, 2, p, 3, p, p, 4, 5, 6}, {batch, short_}),
+               b = tensor(std::vector<float>{7, p, p, p, p, p, p, p, 8, 9, 10, 11}, {batch, long_});
+  const auto f = [&](const Tensor& mask, const Tensor& a, const Tensor& b) {
+    const Drafts chosen = where_nested(mask, drafts(a, a.dims()[1], 3), drafts(b, b.dims()[1], 2));
+    EXPECT_EQ(chosen.all.element_type().dims(), (Dims{batch, chosen.count}));
+    const Tensor longer = chosen.all.push_back(chosen.last * 10.)[-1];  // elements have its dims
+    return std::tuple{sum(chosen.all[-2], {chosen.count}), sum(longer, {chosen.count}),
+                      chosen.all.size(), chosen.count.lengths()};
+  };
+  const auto [of_a, ten_a, size_a, lengths_a] = run(f)(scalar(true), a, b);
+  expect_values(of_a, {6, 6, 30});  // 2a
+  expect_values(ten_a, {30, 30, 150});
+  expect_values(size_a, {3});
+  expect_values(lengths_a, {2, 1, 3});
+  const auto [of_b, ten_b, size_b, lengths_b] = run(f)(scalar(false), a, b);
+  expect_values(of_b, {7, 0, 38});
+  expect_values(ten_b, {70, 0, 380});
+  expect_values(size_b, {2});
+  expect_values(lengths_b, {1, 0, 4});
+  const Dim one("labels", 1), two("labels", 2);
+  const auto fixed = run([&](const Tensor& mask, const Tensor& x) {
+    return where_nested(mask, drafts(expand(x, {one}), one, 1), drafts(expand(x, {two}), two, 2));
+  });
+  const Drafts first = fixed(scalar(true), scalar(5.)), second = fixed(scalar(false), scalar(5.));
+  expect_values(first.all.stack(one), {5});
+  expect_values(second.all.stack(two), {5, 5, 10, 10});
+  EXPECT_EQ(second.all[1].dims(), Dims{second.count});
+  EXPECT_EQ(second.count.size(), 2);
+}
+
+TEST_P(WhereNestedTest, GradientsReachElementsOfTheSelectedArray) {
+  const Dim one("n", 1), two("n", 2);
+  const auto f = [&](const Tensor& mask) {
+    return [=](const Tensor& x) {
+      const Drafts chosen = where_nested(mask, drafts(expand(sqrt(x), {one}), one, 3),
+                                         drafts(range(two, f64) * x * x, two, 2));
+      return sum(square(chosen.all[1]));  // 4x, or 4x⁴
+    };
+  };
+  const auto g = run([&](const Tensor& mask, const Tensor& x) {
+    const auto slope = grad(f(mask));
+    return std::tuple{f(mask)(x), slope(x), grad(slope)(x), jvp(f(mask), x, ones_like(x)).second};
+  });
+  const auto expect_each = [&](bool mask, double x, std::array<double, 4> expected) {
+    const auto [value, first, second, along] = g(scalar(mask), scalar(x, f64));
+    expect_values(value, {expected[0]}, 1e-12);
+    expect_values(first, {expected[1]}, 1e-12);
+    expect_values(second, {expected[2]}, 1e-12);
+    expect_values(along, {expected[3]}, 1e-12);
+  };
+  expect_each(true, 9, {36, 4, 0, 4});
+  expect_each(false, -2, {64, -128, 192, -128});  // sqrt is NaN
+}
+
+TEST_P(WhereNestedTest, ArraysOfRowsOfVmapAndOfStatesGetTheSelectedDim) {
+  const Dim one("n", 1), two("n", 2);
+  const auto rows = run([&](const Tensor& masks, const Tensor& x) {
+    return vmap(
+        [&](const Tensor& mask, const Tensor& x) {
+          const Drafts chosen = where_nested(mask, drafts(expand(x, {one}), one, 1),
+                                             drafts(expand(x, {two}), two, 2));
+          return sum(chosen.all[-1]);
+        },
+        batch)(masks, x);
+  });
+  expect_values(rows(tensor({true, false, true}, {batch}), tensor({1., 2., 3.}, {batch})),
+                {1, 8, 3});
+  const auto loop = run([&](const Tensor& x) {
+    const auto last = while_loop([](const Tensor& i, const Drafts&) { return i < 4; },
+                                 [](const Tensor& i, const Drafts& s) {
+                                   const Dim n("n", i + 1);
+                                   const Drafts longer =
+                                       drafts(range(n, f32) + sum(s.all[-1]), n, 2);
+                                   return std::tuple{i + 1, where_nested(i % 2 == 0, longer, s)};
+                                 },
+                                 std::tuple{scalar(0), drafts(expand(x, {one}), one, 1)});
+    return std::get<1>(last).all.stack(two);
+  });
+  // Iteration 0: {1}, {2}. Iteration 2: {2, 3, 4} and twice that.
+  expect_values(loop(scalar(1.)), {2, 3, 4, 4, 6, 8});
+}
+
 using Arrays = std::pair<TensorArray, Tensor>;
 Arrays arrays(const Tensor& mask, const Tensor& x) {
   const TensorArray none(TensorType(f32, {2}));
@@ -319,6 +418,12 @@ TEST_P(WhereNestedTest, ErrorsNameTheLeafAndItsTypes) {
   const TensorArray of_two(TensorType(f32, {2})), of_three(TensorType(f32, {3}));
   EXPECT_EQ(refused(yes, of_two, of_three),
             "where_nested: state is list of f32[2] in a, and list of f32[3] in b: dims differ");
+  // Entries of an array are not selected, so it cannot have the lengths that the Dim gets.
+  const Dim short_("n", 1), long_("n", 2);
+  EXPECT_EQ(refused(tensor({true, false, true}, {batch}), drafts(ones({short_}), short_, 1),
+                    drafts(ones({long_}), long_, 1)),
+            "where_nested: state.all is list of f32[n=1] in a, and list of f32[n=2] in b: dims "
+            "differ");
 }
 
 }  // namespace
