@@ -5,6 +5,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/reductions/norm.h"
 #include "reel/frontend/tree/leaves.h"
+#include "reel/frontend/tree/refuse_arrays.h"
 
 namespace reel::detail {
 namespace {
@@ -20,9 +21,17 @@ Tensor norm_of_tensors(const std::vector<const Tensor*>& tensors) {
   return cast(norm, dtype);
 }
 
+/// Returns the leaves of a tree without arrays.
+TreeLeaves leaves_without_arrays(const char* function, const TreeRef& tree) {
+  TreeLeaves leaves = flatten_tree(tree);
+  refuse_arrays(function, leaves, paths_fn(tree));
+  return leaves;
+}
+
 }  // namespace
 
-Tensor global_norm_of(const TreeLeaves& leaves) {
+Tensor global_norm_of(const TreeRef& tree) {
+  const TreeLeaves leaves = leaves_without_arrays("global_norm", tree);
   std::vector<const Tensor*> tensors;
   for (const TreeLeaf& leaf : leaves)
     if (is_floating(leaf)) tensors.push_back(&leaf.tensor);
@@ -46,7 +55,7 @@ Tensor clip_tensors(const std::vector<Tensor*>& tensors, double max_norm) {
 
 Tensor clip_tree(const TreeSlot& tree, double max_norm) {
   coalesce_tables(tree);
-  TreeLeaves leaves = flatten_tree(tree);
+  TreeLeaves leaves = leaves_without_arrays("clip_by_global_norm", tree);
   if (!(max_norm > 0))
     throw ArgumentError(str("clip_by_global_norm: max_norm must be positive, got ", max_norm));
   std::vector<Tensor*> tensors;
@@ -66,7 +75,7 @@ void clip_values(const TreeSlot& tree, double low, double high) {
     coalesce_tables(tree);
   else
     make_tables_dense(tree);
-  TreeLeaves leaves = flatten_tree(tree);
+  TreeLeaves leaves = leaves_without_arrays("clip_by_value", tree);
   for (TreeLeaf& leaf : leaves)
     if (is_floating(leaf)) leaf.tensor = minimum(maximum(leaf.tensor, low), high);
   fill_tree(tree, std::move(leaves));

@@ -12,7 +12,7 @@ REEL_API_BEGIN
 namespace reel {
 
 namespace detail {
-Tensor global_norm_of(const TreeLeaves& leaves);
+Tensor global_norm_of(const TreeRef& tree);
 /// Scales floating tensors so that their global norm is at most max_norm. Returns the norm before.
 Tensor clip_tensors(const std::vector<Tensor*>& tensors, double max_norm);
 /// Clips the floating tensors of a tree. Returns the norm before.
@@ -24,10 +24,12 @@ void clip_values(const TreeSlot& tree, double low, double high);
 /// ragged dims. Rows of an EmbeddingTable with equal indices are summed first.
 ///
 /// The result is an f32 scalar, or f64 if any of the tensors is f64. Other leaves are ignored;
-/// without floating tensors the norm is 0.
+/// without floating tensors the norm is 0. Throws ArgumentError if a leaf is a TensorArray of
+/// floating elements, as the two functions below do.
 template <class Tree>
 Tensor global_norm(const Tree& tree) {
-  return detail::global_norm_of(flatten(detail::with_coalesced_tables(tree)));
+  const Tree coalesced = detail::with_coalesced_tables(tree);
+  return detail::global_norm_of(detail::TreeRef(coalesced));
 }
 
 /// Returns {tree scaled so that its global norm is at most max_norm, the norm before}.

@@ -2,10 +2,14 @@
 
 #include "reel/core/ops.h"
 #include "reel/frontend/optimisers/optimiser_leaves.h"
+#include "reel/frontend/tree/refuse_arrays.h"
 
 namespace reel::detail {
 
-void check_ema(const EmaOptions& options) { check_below_one("Ema", "decay", options.decay); }
+void check_ema(const EmaOptions& options, const TreeRef& parameters) {
+  check_below_one("Ema", "decay", options.decay);
+  refuse_arrays("Ema", flatten_tree(parameters), paths_fn(parameters));
+}
 
 void ema_update(const TreeSlot& average, const TreeRef& parameters, Tensor& step, double decay) {
   const TreeLeaves next = flatten_tree(parameters);

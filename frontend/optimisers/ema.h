@@ -19,7 +19,7 @@ struct EmaOptions {
 
 namespace detail {
 
-void check_ema(const EmaOptions& options);
+void check_ema(const EmaOptions& options, const TreeRef& parameters);
 void ema_update(const TreeSlot& average, const TreeRef& parameters, Tensor& step, double decay);
 
 }  // namespace detail
@@ -38,10 +38,10 @@ template <class Params>
 class Ema {
  public:
   /// Before the first update the average is `parameters`. Throws ArgumentError for options out of
-  /// range.
+  /// range, and for a TensorArray of floating elements among the parameters.
   explicit Ema(const Params& parameters, const EmaOptions& options = {})
       : step_(detail::first_step()), average_(parameters), decay_(options.decay) {
-    detail::check_ema(options);
+    detail::check_ema(options, detail::TreeRef(parameters));
   }
 
   /// Adds the parameters to the average; leaves that are not floating tensors are copied. Throws

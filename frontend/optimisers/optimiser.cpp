@@ -10,6 +10,7 @@
 #include "reel/core/runtime/detect_nan.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/frontend/optimisers/optimiser_leaves.h"
+#include "reel/frontend/tree/refuse_arrays.h"
 
 namespace reel::detail {
 namespace {
@@ -192,6 +193,7 @@ const Tensor& GroupRates::of(const LeafOptions& options, DType dtype) {
 std::vector<NewValues> optimise(const char* optimiser, OptimiserLeaves& leaves,
                                 const UpdateRule& rule, const GroupOptions& options,
                                 double clip_norm) {
+  refuse_arrays(optimiser, leaves.parameters, leaves.parameter_paths);
   check_structures(optimiser, leaves);
   check_groups(optimiser, leaves.parameters, options);
   check_types(optimiser, leaves);

@@ -102,7 +102,8 @@ void check_not_negative(const char* optimiser, const char* option, double value)
 /// learning rate are tensors, so changing them does not record again. Other options are part of a
 /// trace's signature.
 ///
-/// Leaves that are not floating tensors (integers, booleans, None, ...) stay unchanged.
+/// Leaves that are not floating tensors (integers, booleans, None, ...) stay unchanged. A
+/// TensorArray of floating elements is refused, with an ArgumentError.
 ///
 /// Sparse gradients: if the gradient of an EmbeddingTable is rows, a step updates these rows only.
 /// Rows with equal indices are summed first; then the rule is applied to those rows of the table

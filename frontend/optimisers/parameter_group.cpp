@@ -5,6 +5,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/frontend/optimisers/optimiser.h"
+#include "reel/frontend/tree/refuse_arrays.h"
 
 namespace reel::detail {
 namespace {
@@ -49,6 +50,7 @@ LeafOptions options_of(const std::vector<ParameterGroup>& groups, const std::str
 GroupOptions group_options(const char* optimiser, const TreeLeaves& parameters,
                            const PathsFn& paths, const std::vector<ParameterGroup>& groups,
                            std::optional<double> weight_decay) {
+  refuse_arrays(optimiser, parameters, paths);
   if (std::none_of(parameters.begin(), parameters.end(), is_floating))
     throw ArgumentError(str(optimiser, ": the parameters have no floating tensor to update"));
   GroupOptions result{{1, weight_decay.value_or(0)}};

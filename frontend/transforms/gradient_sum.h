@@ -18,6 +18,12 @@ namespace reel {
 namespace detail {
 /// Throws DTypeError unless a total and a weight have the dtype of the sums.
 void check_dtype_of_sum(DType sums, const Tensor& total, const Tensor& weight);
+/// Returns the leaves of a gradient of zeros. Throws ArgumentError for an array of floats.
+TreeLeaves zero_sums(const TreeRef& parameters);
+template <class Params>
+Params zero_sums_like(const Params& parameters) {
+  return unflatten(parameters, zero_sums(TreeRef(parameters)));
+}
 }  // namespace detail
 
 /// The sums of losses and of gradients over micro-batches, the parts of a batch that is too large
@@ -42,10 +48,10 @@ struct GradientSum {
   Params gradient;       ///< of the total
   Tensor total, weight;  ///< sums over the micro-batches, as in Weighted
 
-  /// Sums of nothing, as large as the parameters. dtype: of the losses.
+  /// Sums of nothing, as large as the parameters. dtype: of the losses. Throws ArgumentError for a
+  /// TensorArray of floating elements among the parameters.
   explicit GradientSum(const Params& parameters, DType dtype = f32)
-      : gradient(
-            tree_map([](const Tensor& x) { return zeros_like(x); }, with_dense_tables(parameters))),
+      : gradient(detail::zero_sums_like(with_dense_tables(parameters))),
         total(scalar(0, dtype)),
         weight(scalar(0, dtype)) {}
 

@@ -55,6 +55,24 @@ TEST(ClipTest, ABoundThatIsNotPositiveIsRefused) {
             "clip_by_global_norm: max_norm must be positive, got 0");
 }
 
+TEST(ClipTest, ArraysOfFloatsAreRefusedByName) {
+  const auto of = [](DType dtype) {
+    return std::pair{TensorArray::unstack(cast(tensor({3, 4}), dtype), 0), tensor({1.0, 5.0})};
+  };
+  const std::string rest =
+      ": 0 is a TensorArray, list of f32[]; stack() it, or hold its elements in a "
+      "std::vector<Tensor>";
+  EXPECT_EQ(message_of<ArgumentError>([&] { global_norm(of(f32)); }), "global_norm" + rest);
+  EXPECT_EQ(message_of<ArgumentError>([&] { clip_by_global_norm(of(f32), 1); }),
+            "clip_by_global_norm" + rest);
+  EXPECT_EQ(message_of<ArgumentError>([&] { clip_by_value(of(f32), -1, 1); }),
+            "clip_by_value" + rest);
+  expect_values(global_norm(of(i32).first), {0});
+  const auto clipped = clip_by_value(of(i32), -1, 2);
+  expect_values(clipped.first.stack(), {3, 4});
+  expect_values(clipped.second, {1, 2});
+}
+
 using GlobalNormTest = InEveryMode;
 REEL_IN_EVERY_MODE(GlobalNormTest);
 

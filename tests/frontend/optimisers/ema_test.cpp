@@ -50,6 +50,20 @@ TEST_P(EmaTest, KeepsDtypesAndTakesIntegersAsTheyAre) {
   EXPECT_EQ(ema.average().weight.dtype(), f32);
 }
 
+TEST(EmaOfArraysTest, ArraysOfFloatsAreRefusedAndOthersCopied) {
+  const auto of = [](DType dtype, int first) {
+    return std::pair{TensorArray::unstack(cast(tensor({first, 2}), dtype), 0),
+                     full({1}, first, f32)};
+  };
+  EXPECT_EQ(message_of<ArgumentError>([&] { Ema(of(f64, 1)); }),
+            "Ema: 0 is a TensorArray, list of f64[]; stack() it, or hold its elements in a "
+            "std::vector<Tensor>");
+  Ema ema(of(i32, 1), {.decay = 0.5});
+  ema.update(of(i32, 6));
+  expect_values(ema.average().first.stack(), {6, 2});
+  expect_values(ema.average().second, {6});
+}
+
 TEST_P(EmaTest, WithoutDecayIsTheLastOfThem) {
   Ema ema(full({1}, 5.0), {.decay = 0});
   const auto update = run([](Ema<Tensor> e, const Tensor& p) {

@@ -1,4 +1,5 @@
 // Groups of parameters, clipping in the update, and gradients of micro-batches.
+#include "reel/tests/frontend/optimisers/each_optimiser.h"
 #include "reel/tests/modes.h"
 
 namespace reel {
@@ -229,6 +230,51 @@ TEST_P(GradientSumTest, SumOfTableRowsIsDense) {
     return sum.mean().second.table.dense();
   })(words);
   expect_values(gradient, {0, 0, 2, 2, 0, 0, 1, 1});
+}
+
+struct Steps {
+  TensorArray weights, counts;
+  Tensor scale;
+};
+
+Steps steps_of(DType dtype) {
+  return {TensorArray::unstack(cast(tensor({1, 2, 3}), dtype), 0),
+          TensorArray::unstack(tensor({4, 5}), 0), scalar(1.)};
+}
+
+TEST_P(GradientSumTest, RefusesArraysOfFloatsAndKeepsZerosForArraysOfIntegers) {
+  const auto f = run([](const Steps& steps, const Tensor& x) {
+    GradientSum<Steps> sum(steps);
+    const auto loss = [](const Steps& s, const Tensor& x) {
+      return Weighted{s.scale * x, scalar(1.)};
+    };
+    for (const double factor : {1., 3.}) sum.add(loss, steps, x * factor);
+    return sum.mean().second;
+  });
+  EXPECT_EQ(
+      message_of<ArgumentError>([&] { f(steps_of(f32), scalar(3.)); }),
+      "GradientSum: weights is a TensorArray, list of f32[]; stack() it, or hold its elements "
+      "in a std::vector<Tensor>");
+  const Steps gradient = f(steps_of(i64), scalar(3.));
+  expect_values(gradient.scale, {6});
+  expect_values(gradient.weights.stack(), {0, 0, 0});
+  expect_values(gradient.counts.stack(), {0, 0});
+}
+
+TEST(OptimisersOfArraysTest, ArraysOfFloatsAreRefusedAndOthersStayUnchanged) {
+  for_each_optimiser([](const std::string& name, const auto& make) {
+    EXPECT_EQ(
+        message_of<ArgumentError>([&] { make(steps_of(f32), Groups{}); }),
+        name.substr(0, name.find(' ')) +
+            ": weights is a TensorArray, list of f32[]; stack() it, or hold its elements in a "
+            "std::vector<Tensor>");
+    const Steps before = steps_of(i64);
+    Steps now = before;
+    auto optimiser = make(now, Groups{});
+    optimiser.update(now, before);
+    expect_values(now.weights.stack(), {1, 2, 3});
+    EXPECT_LT(now.scale.item<float>(), 1) << name;
+  });
 }
 REEL_IN_EVERY_MODE(GradientSumTest);
 
