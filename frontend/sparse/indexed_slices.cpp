@@ -23,9 +23,7 @@ void check_given(const Tensor& values, const Tensor& indices) {
 Tensor checked_indices(const IndexedSlices& slices) {
   check_given(slices.values, slices.indices);
   const Tensor indices = integers_of_slices(slices.indices, "indices");
-  if (indices.rank() != 1 || indices.type().is_named())
-    throw ShapeError(
-        str("IndexedSlices: indices are a vector of a plain size, got ", indices.type()));
+  check_row_indices(indices.type());
   return indices;
 }
 

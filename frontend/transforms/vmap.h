@@ -66,7 +66,9 @@ auto vmapped(F f, std::optional<Dim> dim, std::optional<Dims> dims) {
 /// f: a function of trees. It sees its arguments without `dim`: arguments that have the dim lose
 /// it, others and captured tensors are the same in every row. The results get `dim` in front.
 /// Without `dim`, or with a plain size, every tensor among the arguments has the rows as its first
-/// axis. Arguments that are Dims or numbers are passed on.
+/// axis. Arguments that are Dims or numbers are passed on, and so is a TensorArray, whole.
+/// Gradients of an EmbeddingTable and other IndexedSlices have rows for each call of f: a result of
+/// f is made dense in f, by to_dense or with_dense_tables.
 ///
 ///   auto distances = vmap([&](const Tensor& x) { return norm(x - center, 0); }, batch)(points);
 ///

@@ -6,6 +6,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/indexing/row_attrs.h"
 #include "reel/core/ops/indexing/rows.h"
+#include "reel/core/ops/indexing/sparse.h"
 #include "reel/core/ops/registry.h"
 
 namespace reel {
@@ -54,9 +55,7 @@ const Op check_rows_op{
           const TensorType& indices = a.in[0];
           if (!is_integer(indices.dtype()))
             throw DTypeError(str("IndexedSlices: indices are i32 or i64, got ", indices));
-          if (indices.rank() != 1 || indices.is_named())
-            throw ShapeError(
-                str("IndexedSlices: indices are a vector of a plain size, got ", indices));
+          check_row_indices(indices);
           a.out.push_back(indices.with(i64));
         },
     .kernel =
@@ -88,6 +87,14 @@ const Op check_rows_op{
 Tensor row_numbers(const Tensor& indices, std::int64_t rows, const GatherAttrs& attrs) {
   return bind(row_numbers_op, {indices},
               make_attrs(RowNumbersAttrs{rows, attrs.rule, attrs.function}));
+}
+
+void check_row_indices(const TensorType& indices) {
+  if (indices.rank() == 1 && !indices.is_named()) return;
+  throw ShapeError(str("IndexedSlices: indices are a vector of a plain size, got ", indices,
+                       indices.rank() > 1 ? "; rows of vmap each have theirs: call to_dense, or "
+                                            "with_dense_tables, in the function given to vmap"
+                                          : ""));
 }
 
 Tensor checked_row_numbers(const Tensor& indices, std::int64_t rows) {

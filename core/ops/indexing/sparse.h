@@ -26,6 +26,8 @@ Tensor gather_places(const std::string& what, const Tensor& x, const Tensor& pla
 /// not fit together, DTypeError if dtypes differ, IndexError for a place outside of shape.
 Tensor matrix_places(const Tensor& places, const Tensor& values, const Tensor& shape,
                      const Tensor& b);
+/// Throws ShapeError unless the indices of IndexedSlices are a vector of a plain size.
+void check_row_indices(const TensorType& indices);
 /// Returns the sizes of x: i64[rank].
 Tensor shape_of(const Tensor& x);
 

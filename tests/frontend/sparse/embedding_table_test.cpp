@@ -444,6 +444,22 @@ TEST(EmbeddingTableErrors, ErrorsNameTheFunctionToCall) {
             "EmbeddingTable: an empty EmbeddingTable was used; make it from a tensor");
 }
 
+TEST(EmbeddingTableErrors, RowsOfVmapAreMadeDenseInside) {
+  const auto rows = [](const Tensor& x) {
+    const EmbeddingTable table(ones({3, 2}));
+    return grad([&](const EmbeddingTable& e) { return sum(gather(e, tensor({1, 1}))) * x; })(table);
+  };
+  const Tensor x = tensor({1., 10.});
+  const EmbeddingTable gradient = vmap(rows)(x);
+  const std::string message =
+      "IndexedSlices: indices are a vector of a plain size, got i64[2,2]; rows of vmap each have "
+      "theirs: call to_dense, or with_dense_tables, in the function given to vmap";
+  EXPECT_EQ(message_of<ShapeError>([&] { gradient.to_dense(); }), message);
+  EXPECT_EQ(message_of<ShapeError>([&] { global_norm(gradient); }), message);
+  expect_values(vmap([&](const Tensor& x) { return rows(x).to_dense(); })(x),
+                {0, 0, 2, 2, 0, 0, 0, 0, 20, 20, 0, 0});
+}
+
 TEST(EmbeddingTableTree, HasThePathOfTheWhole) {
   EXPECT_EQ(tree_paths(model()), (std::vector<std::string>{"words", "output"}));
 }
