@@ -25,10 +25,11 @@ constexpr std::int64_t kManyRows = 16, kRows = kManyRows / 2, kRowsThatEnd = kMa
 /// Multiplications per row and iteration from which on a block of so many rows pays for its own
 /// pass over the body.
 constexpr std::int64_t kWork = 16 * 1024;
-/// Without products that share a matrix, blocks of any number of rows do that have the work of
-/// kManyRows rows, or two with that of kRows rows, four microseconds. All iterations have to repay
-/// the tasks, by 65 microseconds' work, unless blocks decide the order of sums: it must not depend
-/// on the number of iterations, since policies run some at a time.
+/// Blocks that are chosen by their work have that of kManyRows rows, or of kRows rows if there are
+/// two: four microseconds. Each has a plan: more than kMaxBlocks serve no processor.
+constexpr std::int64_t kWorkOfBlock = kManyRows * kWork, kLeastWorkOfBlock = kRows * kWork,
+                       kMaxBlocks = 32;
+/// The work of all iterations that repays the tasks of such blocks: 65 microseconds.
 constexpr std::int64_t kWorkOfRun = 1 << 21;
 
 /// Returns the numbers of rows that runs of the cut may have.
@@ -47,12 +48,11 @@ std::vector<std::int64_t> rows_of_runs(const RowCut& cut, bool ends) {
   return result;
 }
 
-/// Returns true if the bits of a row do not depend on the number of rows. Sums over rows are
-/// allowed if they can be taken block by block.
-bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axes,
-                   const PlannedTypes& types) {
+/// Returns true if the bits of a row are the same in all runs of the cut, and in bodies without a
+/// loop.
+bool rows_are_alike(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axes,
+                    const PlannedTypes& types) {
   const Graph& body = *attrs.body.graph;
-  if (!attrs.has_entries() && cut.dim.size() % std::ssize(cut.blocks)) return false;
   const std::vector<std::int64_t> runs = rows_of_runs(cut, attrs.has_entries());
   for (const OpRecord& record : body.records) {
     const auto in = body.inputs_of(record), out = body.outputs_of(record);
@@ -71,6 +71,16 @@ bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axe
       if (!std::ranges::all_of(runs, are_alike)) return false;
     }
   }
+  return true;
+}
+
+/// Returns true if blocks can run as one. Sums over rows are allowed if they can be taken block by
+/// block.
+bool can_be_joined(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axes,
+                   const PlannedTypes& types) {
+  if (!attrs.has_entries() && cut.dim.size() % std::ssize(cut.blocks)) return false;
+  if (!rows_are_alike(attrs, cut, axes, types)) return false;
+  const Graph& body = *attrs.body.graph;
   for (std::size_t i = 0; i < attrs.sums.size(); ++i) {
     if (cut.sums[i] != RowCut::Sum::over_rows) continue;
     const OpRecord* const record = summing_record(attrs, i);
@@ -137,29 +147,31 @@ bool shares_matrices(const Graph& body, const RowAxes& axes) {
   });
 }
 
-/// Returns the number of blocks: by passes.block_rows, or blocks that pay for a pass over the body.
-/// work: multiplications of an iteration for all rows. iterations: as many as must repay the tasks.
-std::int64_t count_of_blocks(std::int64_t rows, std::int64_t work, std::int64_t iterations,
-                             bool shares_matrices, bool ends, const Passes& passes) {
-  const auto most = [](std::int64_t blocks) { return std::max<std::int64_t>(blocks, 1); };
-  if (passes.block_rows) return most(rows / passes.block_rows);
-  const std::int64_t work_of_row = most(work / rows);
-  const auto blocks_from = [&](std::int64_t least) {
-    return most(rows / std::max(least, least * kWork / work_of_row));
+/// Returns the number of blocks: by passes.block_rows, or blocks whose rows pay for a pass over the
+/// body. work: multiplications of an iteration for all rows.
+std::int64_t count_by_rows(std::int64_t rows, std::int64_t work, bool ends, const Passes& passes) {
+  if (passes.block_rows) return std::max<std::int64_t>(rows / passes.block_rows, 1);
+  const std::int64_t work_of_row = std::max<std::int64_t>(work / rows, 1);
+  const auto count = [&](std::int64_t least) {
+    return std::max<std::int64_t>(rows / std::max(least, least * kWork / work_of_row), 1);
   };
-  if (ends) return blocks_from(kRowsThatEnd);
-  if (shares_matrices)
-    return std::max(blocks_from(kManyRows), std::min<std::int64_t>(blocks_from(kRows), 2));
-  if (work < kWorkOfRun / iterations) return 1;
-  const auto blocks_of = [&](std::int64_t least) {
-    return most(rows / ((least + work_of_row - 1) / work_of_row));
+  if (ends) return count(kRowsThatEnd);
+  return std::max(count(kManyRows), std::min<std::int64_t>(count(kRows), 2));
+}
+
+/// Returns the number of blocks whose work pays for a pass over the body, with any number of rows.
+std::int64_t count_by_work(std::int64_t rows, std::int64_t work) {
+  const std::int64_t work_of_row = std::max<std::int64_t>(work / rows, 1);
+  const auto count = [&](std::int64_t least) {
+    const std::int64_t rows_of_block = (least + work_of_row - 1) / work_of_row;
+    return std::clamp<std::int64_t>(rows / rows_of_block, 1, kMaxBlocks);
   };
-  const std::int64_t count =
-      std::max(blocks_of(kManyRows * kWork), std::min<std::int64_t>(blocks_of(kRows * kWork), 2));
+  const std::int64_t blocks =
+      std::max(count(kWorkOfBlock), std::min<std::int64_t>(count(kLeastWorkOfBlock), 2));
   // Equal blocks can run as one on one thread.
-  for (std::int64_t equal = count; equal > 1; --equal)
+  for (std::int64_t equal = blocks; 2 * equal > blocks; --equal)
     if (rows % equal == 0) return equal;
-  return count;
+  return blocks;
 }
 
 /// Returns true if the sum is over leading axes.
@@ -289,19 +301,26 @@ std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const Tenso
   for (ValueId v = 0; v < body.types.size(); ++v) cut.axes.push_back(axes[v]);
   const PlannedTypes planned = plan_types(body, types, attrs.body.env());
   const std::int64_t work = work_of(body, planned).all();
-  const bool shares = shares_matrices(body, axes);
-  const bool orders_sums = std::ranges::count(cut.sums, RowCut::Sum::over_rows) > 0;
-  const std::int64_t iterations = std::max<std::int64_t>(
-      orders_sums ? kWorkOfRun : steps_of(attrs, inputs).value_or(kWorkOfRun), 1);
-  cut.blocks = blocks_of(rows->size(),
-                         count_of_blocks(rows->size(), work, iterations, shares, ends, passes));
   cut.work_of_row = work / rows->size();
+  bool by_work = !ends && !passes.block_rows && !shares_matrices(body, axes);
+  if (by_work) {
+    cut.blocks = blocks_of(rows->size(), count_by_work(rows->size(), work));
+    by_work = rows_are_alike(attrs, cut, axes, planned);
+  }
+  if (!by_work)
+    cut.blocks = blocks_of(rows->size(), count_by_rows(rows->size(), work, ends, passes));
+  // Bits must not depend on the number of iterations, since policies run some at a time.
+  const bool orders_sums = std::ranges::count(cut.sums, RowCut::Sum::over_rows) > 0;
+  const auto iterations = steps_of(attrs, inputs);
+  const bool is_short = by_work && !orders_sums && iterations &&
+                        work < kWorkOfRun / std::max<std::int64_t>(*iterations, 1);
+  if (is_short) cut.blocks = {rows->size()};
   if (cut.blocks.size() == 1 && !ends) {
-    const std::int64_t least = passes.block_rows ? passes.block_rows : shares ? kRows : 1;
+    const std::int64_t least = passes.block_rows ? passes.block_rows : by_work ? 1 : kRows;
     if (rows->size() < 2 * least)
       return no("the rows, ", *rows, ", are fewer than two blocks of ", least);
-    if (!shares && !passes.block_rows && work < kWorkOfRun / iterations)
-      return no("too little work: ", work * iterations, " multiplications in all iterations, or ",
+    if (is_short)
+      return no("too little work: ", work * *iterations, " multiplications in all iterations, or ",
                 "elements that take as long; ", kWorkOfRun, " pay for row blocks");
     return no("too little work: ", cut.work_of_row, " multiplications per row and iteration, or ",
               "elements that take as long; ", kRows * kWork, " pay for a row block");
