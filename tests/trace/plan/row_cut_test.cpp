@@ -279,6 +279,25 @@ TEST_F(ElementsOfRowsTest, NumbersOfIterationsDoNotChangeTheOrderOfSums) {
   EXPECT_EQ(blocks_of_gradient(40).size(), 4u);
 }
 
+// A reduction over the axis in front of the rows adds in an order that depends on their number.
+TEST_F(ElementsOfRowsTest, NumbersOfIterationsDoNotCutRowsThatDependOnTheirNumber) {
+  const auto f = [](const Tensor& xs) {
+    const auto body = [](const Tensor& x, const Tensor& h) {
+      const Tensor scale = reshape(logsumexp(transpose(h, {1, 0}), 0), {2, 1});
+      const Tensor y = tanh(h + x) / scale;
+      return std::pair{y, y};
+    };
+    return scan(Scan{.initial = ones({2, 2400}), .xs = xs, .body = body}).ys;
+  };
+  const Tensor xs = random_normal({50, 2, 2400}), first = slice(xs, 0, 0, 5);
+  EXPECT_EQ(cuts(f, xs), cuts(f, first));
+  expect_same_bits(slice(jit(f)(xs), 0, 0, 5), jit(f)(first));
+}
+
+TEST_F(ElementsOfRowsTest, ThereAreAtMostThirtyTwoBlocks) {
+  EXPECT_EQ(cuts(recalled, memory(2, 256, 128)).front().size(), 32u);
+}
+
 /// A value without rows that a branch or an inner loop computes from all rows of the batch.
 TEST_F(RowCutTest, GraphsInTheBodyCountAllRows) {
   using OfRows = std::function<Tensor(const Tensor&, const Dim&)>;
