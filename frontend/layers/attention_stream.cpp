@@ -7,6 +7,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/frontend/loops/fold.h"
 
 namespace reel {
@@ -42,8 +43,8 @@ Tensor product(const Tensor& a, const Tensor& b, const Dims& dims) {
 }  // namespace
 
 Dim twin(const Dim& dim) {
-  return dim.has_size() && !dim.is_ragged() ? Dim(dim.name(), dim.size())
-                                            : Dim(dim.name(), dim.lengths());
+  return dim.has_size() && !dim.is_ragged() ? dim_like({&dim, 1}, dim.name(), dim.size())
+                                            : dim_like({&dim, 1}, dim.name(), dim.lengths());
 }
 
 Tensors AttentionStream::tensors(const Inputs& in) {

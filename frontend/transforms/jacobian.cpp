@@ -3,6 +3,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/shape.h"
 
 namespace reel::detail {
@@ -10,8 +11,8 @@ namespace {
 
 /// Returns a new dim with one size: the size of `dim`, or of its longest entry.
 Dim another(const Dim& dim) {
-  return dim.has_size() && !dim.is_ragged() ? Dim(dim.name(), dim.size())
-                                            : Dim(dim.name(), extent_of(dim));
+  return dim.has_size() && !dim.is_ragged() ? dim_like({&dim, 1}, dim.name(), dim.size())
+                                            : dim_like({&dim, 1}, dim.name(), extent_of(dim));
 }
 
 /// Returns ones where the positions along both dims agree.

@@ -99,9 +99,9 @@ std::vector<Window> windows_of(const WindowArguments& arguments, const TensorTyp
     const Dim computed = computed_dim(window, dim, is_transposed);
     const auto to = arguments.to.empty() ? std::nullopt : std::optional(arguments.to[i]);
     if (to)
-      window.to =
-          changed_dim(dim, to, computed.is_ragged() || !computed.has_size() ? -1 : computed.size(),
-                      [&] { return computed.lengths(); });
+      window.to = changed_dim(dim, to, {&computed, 1},
+                              computed.is_ragged() || !computed.has_size() ? -1 : computed.size(),
+                              [&] { return computed.lengths(); });
     else if (dim.is_named())
       window.to = canonical(computed);
     windows.push_back(std::move(window));

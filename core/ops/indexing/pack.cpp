@@ -242,7 +242,7 @@ Tensor pack_by(const Tensor& x, const Tensor& given, MaskKind kind, const Axes& 
                   to                ? to
                   : flat.is_named() ? std::optional(Dim("packed"))
                                     : to,
-                  -1, [&] { return sum(cast(selection.flat, i32), selection.axis); });
+                  {}, -1, [&] { return sum(cast(selection.flat, i32), selection.axis); });
   Tensor positions;
   const auto take = [&](const Tensor& of, int) {
     const Tensor merged = merged_axes(of, Axes(in_x).in(of, "pack"),

@@ -41,9 +41,12 @@ struct ReadDimAttrs {
 /// Attributes of an op that makes a dim of lengths; they tell name_of_defined_dim().
 struct DefinedDimAttrs {
   std::string name;
+  /// The new dim is static in runs in which all of these dims are; without any, in no run.
+  Dims from;
   template <class F>
   static void fields(F&& f) {
     f("name", &DefinedDimAttrs::name);
+    f("from", &DefinedDimAttrs::from);
   }
 };
 
@@ -98,14 +101,14 @@ const Op define_dim_op{
         },
     .kernel =
         [](KernelArgs& a) {
-          const Dim dim(a.attr<DefinedDimAttrs>().name, a.input(0));
+          const Dim dim = dim_defined_by(*a.attrs, a.input(0));
           a.decided->push_back(Tensor(allocate_block(token_type(dim))));
         },
     .no_vjp = "lengths are integers",
     .samples =
         [] {
           return OpSamples{{{{TensorType(i32, {Dim("batch", 2)}), 0, 4, false}},
-                            make_attrs(DefinedDimAttrs{"time"})}};
+                            make_attrs(DefinedDimAttrs{"time", {}})}};
         },
     .kernel_decides_types = true,
 };
@@ -154,6 +157,13 @@ const Dim* dim_of_lengths(const OpRecord& record) {
 const std::string* name_of_defined_dim(const OpRecord& record) {
   const auto* const defined = attributes_as<DefinedDimAttrs>(record.attrs.get());
   return defined ? &defined->name : nullptr;
+}
+Dim dim_defined_by(const Attrs& attrs, const Tensor& lengths) {
+  const auto& [name, from] = get<DefinedDimAttrs>(&attrs);
+  if (from.empty() || lengths.rank() || !std::ranges::all_of(from, is_static))
+    return Dim(name, lengths);
+  check_lengths(name, lengths);
+  return Dim(name, largest_length(lengths));
 }
 std::optional<Dim> dim_read_by(const Op&, const Attrs* attrs) {
   const auto* const read = attributes_as<ReadDimAttrs>(attrs);
@@ -245,7 +255,24 @@ Tensor Dim::lengths() const {
 }
 
 Dim define_dim(const std::string& name, const Tensor& lengths) {
-  return bind(define_dim_op, {lengths}, make_attrs(DefinedDimAttrs{name})).dims()[1];
+  return bind(define_dim_op, {lengths}, make_attrs(DefinedDimAttrs{name, {}})).dims()[1];
+}
+Dim dim_like(std::span<const Dim> from, const std::string& name, std::int64_t size) {
+  if (std::ranges::all_of(from, is_static)) return Dim(name, size);
+  return Dim(name, computed_plainly([&] { return full({}, size, i64); }));
+}
+Dim dim_like(std::span<const Dim> from, const std::string& name, const Tensor& lengths) {
+  Dims undecided;
+  for (const Dim& dim : canonical(Dims(from.begin(), from.end()))) {
+    if (is_static(dim)) continue;
+    // A dim from outside of all traces has lengths in every run.
+    if (dim.is_ragged() || !dim.is_symbol()) return Dim(name, lengths);
+    undecided.push_back(dim);
+  }
+  if (undecided.empty() || !(is_tracing() || lengths.is_traced())) return Dim(name, lengths);
+  check_lengths(name, lengths);
+  return bind(define_dim_op, {lengths}, make_attrs(DefinedDimAttrs{name, std::move(undecided)}))
+      .dims()[1];
 }
 Tensor dim_lengths(const Dim& dim) {
   return bind(dim_lengths_op, {}, make_attrs(ReadDimAttrs{canonical(dim)}));

@@ -347,6 +347,7 @@ Tensor concat(const Tensors& tensors, const Axis& along, std::optional<Dim> to) 
   Tensors ordered;
   std::int64_t size = 0;
   bool any_ragged = false, inner_ragged = false;
+  Dims joined_dims;
   for (const Tensor& x : tensors) {
     ordered.push_back(in_order(x, first.dims(), axis));
     if (x.rank() != first.rank() || x.type().is_named() != first.type().is_named())
@@ -355,8 +356,9 @@ Tensor concat(const Tensors& tensors, const Axis& along, std::optional<Dim> to) 
     size = size < 0 || !dim.has_size() ? -1 : add_sizes(size, dim.size(), "concat");
     inner_ragged = any_ragged;
     any_ragged = any_ragged || dim.is_ragged();
+    joined_dims.push_back(dim);
   }
-  auto named = changed_dim(dim_at(first.type(), axis), to, any_ragged ? -1 : size, [&] {
+  auto named = changed_dim(joined_dims[0], to, joined_dims, any_ragged ? -1 : size, [&] {
     const bool may_wrap = size < 0 || size > kLargestI32;
     Tensor sum;
     for (const Tensor& x : ordered) {
@@ -411,7 +413,7 @@ Tensors split(const Tensor& x, const Axis& along, int parts, std::optional<Dim> 
                          " is ragged, so its entries have no equal parts; use ",
                          "slice, or give the dim of the parts to cut the extent"));
   const int divisor = std::max(parts, 1);
-  auto named = changed_dim(dim, part, dim.has_size() ? dim.size() / divisor : -1,
+  auto named = changed_dim(dim, part, {&dim, 1}, dim.has_size() ? dim.size() / divisor : -1,
                            [&] { return floor_divide(dim.lengths(), divisor); });
   const auto all_parts = [&](const Tensor& of, int axis) {
     return bind_all(split_op, {clear_padding(of, axis, part)},

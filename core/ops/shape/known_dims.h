@@ -13,5 +13,8 @@ namespace reel {
 REEL_API const Dim* dim_of_lengths(const OpRecord& record);
 /// Returns the name of the dim that a record makes from lengths; null for other records.
 const std::string* name_of_defined_dim(const OpRecord& record);
+/// Returns the dim that such a record makes in a run. attrs: its attributes, with dims of the run.
+/// Throws as the constructor of Dim does.
+Dim dim_defined_by(const Attrs& attrs, const Tensor& lengths);
 
 }  // namespace reel

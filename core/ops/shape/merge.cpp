@@ -278,8 +278,8 @@ Tensor merge_dims(const Tensor& x, const Axes& axes, std::optional<Dim> to,
     to = Dim(std::move(name));
   }
   const bool sizes_are_static = std::all_of(merged.begin(), merged.end(), is_static);
-  auto named =
-      changed_dim(merged[0], to, sizes_are_static ? product(merged, 0, merged.size()) : -1, [&] {
+  auto named = changed_dim(
+      merged[0], to, merged, sizes_are_static ? product(merged, 0, merged.size()) : -1, [&] {
         Tensor lengths =
             keeps_entries(merged) ? cast(merged[0].lengths(), i64) : extent_of(merged[0]);
         for (std::size_t i = 1; i < merged.size(); ++i) lengths = lengths * extent_of(merged[i]);
@@ -417,10 +417,13 @@ Split split_of(const Tensor& x, int axis, const Dims& dims, bool fills) {
     for (const Dim& part : others) result = result * extent_of(part);
     return result;
   });
-  if (has_open)
+  if (has_open) {
+    Dims from = others;
+    from.push_back(dim);
     parts[open] =
-        *changed_dim(dim, parts[open], is_known ? (dim.size() + known - 1) / known : -1,
+        *changed_dim(dim, parts[open], from, is_known ? (dim.size() + known - 1) / known : -1,
                      [&] { return floor_divide(cast(dim.lengths(), i64) + (step - 1), step); });
+  }
   if (!fills || divides || is_full) return {std::move(parts), {}};
   return {std::move(parts), longer_dim(x.type(), axis, step, known)};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -41,20 +42,28 @@ Tensor computed_plainly(Fn&& fn) {
   return fn();
 }
 
+/// Return a new dim of a size or of lengths, which is static if and only if all dims of `from` are.
+/// In a trace, dims of which only a run knows whether they are static decide it in the run.
+Dim dim_like(std::span<const Dim> from, const std::string& name, std::int64_t size);
+Dim dim_like(std::span<const Dim> from, const std::string& name, const Tensor& lengths);
+
 /// Returns the new dim of an axis after an op changed its size: `to` if that is a dim. If `to` is
 /// only a name, or is absent and the axis is named, returns a fresh dim with the name of `to` or of
 /// the axis. Returns nullopt for a plain axis without `to`.
 ///
+/// from: the dims from which the size is computed. The fresh dim has a fixed size if all of these
+/// have one, otherwise lengths; without any, lengths. If a trace does not know whether they have
+/// one, the run decides it.
 /// size: -1 if only a run determines it, or for a ragged axis; lengths() must then return it as a
 /// tensor.
 template <class Lengths>
-std::optional<Dim> changed_dim(const Dim& axis, const std::optional<Dim>& to, std::int64_t size,
-                               Lengths&& lengths) {
+std::optional<Dim> changed_dim(const Dim& axis, const std::optional<Dim>& to,
+                               std::span<const Dim> from, std::int64_t size, Lengths&& lengths) {
   if (to && !to->is_undefined()) return canonical(*to);
   if (!to && !axis.is_named()) return std::nullopt;
   const std::string& name = to ? to->name() : axis.name();
-  if (size >= 0) return Dim(name, size);
-  return Dim(name, computed_plainly(lengths));
+  if (size >= 0) return dim_like(from, name, size);
+  return dim_like(from, name, computed_plainly(lengths));
 }
 [[noreturn]] void refuse_size(std::string_view op, const Dim& to, std::int64_t size,
                               const std::string& what);

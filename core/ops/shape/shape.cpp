@@ -199,8 +199,8 @@ Tensor rename(const Tensor& x, const Axis& from, const Dim& to) {
   const int axis = from.in(x, "rename");
   const Dim dim = dim_at(x.type(), axis);
   if (dim == to) return x;
-  const Dim named =
-      *changed_dim(dim, to, dim.is_ragged() ? -1 : dim.raw_size(), [&] { return dim.lengths(); });
+  const Dim named = *changed_dim(dim, to, {&dim, 1}, dim.is_ragged() ? -1 : dim.raw_size(),
+                                 [&] { return dim.lengths(); });
   const auto take = [&](const Tensor& of, int axis) { return renamed(of, axis, named); };
   if (!x.type().is_ragged()) return take(x, axis);
   // If both dims are ragged, either may be the longer one in some entry.

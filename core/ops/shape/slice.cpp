@@ -320,7 +320,8 @@ Tensor slice_shown(const Tensor& x, int axis, std::int64_t begin, std::optional<
   SliceAttrs attrs{axis, begin, end, {}};
   const std::int64_t count =
       dim.has_size() && !dim.is_ragged() ? positions(attrs, dim.size()).count() : -1;
-  attrs.to = changed_dim(dim, to, count, [&] { return lengths_left(dim.lengths(), begin, end); });
+  attrs.to = changed_dim(dim, to, {&dim, 1}, count,
+                         [&] { return lengths_left(dim.lengths(), begin, end); });
   if (!dim.is_ragged() || (begin >= 0 && end.value_or(0) >= 0))
     return slice_positions(x, std::move(attrs));
   // A position that counts from the end differs between entries.
@@ -373,7 +374,7 @@ Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t
   const std::int64_t added = before >= 0 && after >= 0 ? add_sizes(before, after, "pad") : 0;
   const std::int64_t size =
       dim.has_size() && !dim.is_ragged() ? add_sizes(dim.size(), added, "pad") : -1;
-  auto named = changed_dim(dim, to, size, [&] {
+  auto named = changed_dim(dim, to, {&dim, 1}, size, [&] {
     // If only a run knows the length, the sum of two i32 may wrap to a negative one, which is
     // refused.
     const std::int64_t longest = dim.has_size() ? dim.size() : 0;

@@ -33,7 +33,7 @@ Tensor slice_by_step(const Tensor& x, int axis, std::int64_t begin, std::optiona
   const Dim& rest = dim_at(part.type(), axis);
   const std::int64_t count =
       rest.has_size() && !rest.is_ragged() ? rest.size() / step + (rest.size() % step != 0) : -1;
-  auto named = changed_dim(dim, to, count, [&] {
+  auto named = changed_dim(dim, to, {&dim, 1}, count, [&] {
     // 1 + (length - 1) / step, and 0 for an empty entry: length + step might not fit into 32 bits.
     const Tensor lengths = rest.lengths();
     const auto most = std::min(step, kLargestI32);

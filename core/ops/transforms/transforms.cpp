@@ -244,8 +244,8 @@ Complex transformed(const char* name, const Complex& x, const Axis& along, bool 
 Dim new_axis(const Dim& computed, const std::optional<Dim>& to) {
   if (!to) return computed;
   if (!to->is_undefined()) return canonical(*to);
-  return computed.has_size() ? Dim(to->name(), computed.raw_size())
-                             : Dim(to->name(), computed.lengths());
+  return *changed_dim(computed, to, {&computed, 1}, computed.raw_size(),
+                      [&] { return computed.lengths(); });
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
 // Loops over batches in which no entry has an element: as beside entries that have some.
+#include <algorithm>
+#include <iterator>
+
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 
@@ -142,6 +145,100 @@ TEST_P(EmptyEntriesTest, WordsWithoutLettersInSentencesWithoutWords) {
   }
 }
 
+Tensor total_of(const Tensor& x) {
+  return foldl([](const Tensor& a, const Tensor& b) { return a + b; }, x,
+               {.spatial_dim = x.dims()[0]});
+}
+using OfTensor = Tensor (*)(const Tensor&);
+
+/// Functions that change the size of the dim of x, or give it another name, and fold along it.
+const OfTensor kFoldsOfNewDims[] = {
+    [](const Tensor& x) { return total_of(slice(x, x.dims()[0], 1)); },
+    [](const Tensor& x) { return total_of(slice(x, x.dims()[0], 0, -1)); },
+    [](const Tensor& x) { return total_of(slice(x, x.dims()[0], 1, {}, 2)); },
+    [](const Tensor& x) { return total_of(slice(x, x.dims()[0], 1, {}, Dim("rest"))); },
+    [](const Tensor& x) { return total_of(rename(slice(x, 0, 1), 0, Dim("other"))); },
+    [](const Tensor& x) { return total_of(pad(slice(x, 0, 1), 0, 0, 0)); },
+    [](const Tensor& x) {
+      const Tensor rest = slice(x, 0, 1);
+      return total_of(concat({rest, rest}, 0));
+    },
+    [](const Tensor& x) {
+      const Tensor rest = slice(x, 0, 1);
+      return total_of(split(concat({rest, rest}, 0), 0, 2)[0]);
+    },
+    [](const Tensor& x) {
+      const Dim two("two", 2);
+      return total_of(merge_dims(expand(slice(x, 0, 1), two), {Axis(0), Axis(1)}));
+    },
+    [](const Tensor& x) {
+      const Dims parts{Dim("part"), Dim("one", 1)};
+      return sum(total_of(split_dim(slice(x, 0, 1), 0, parts, {.fill = 0})));
+    },
+    [](const Tensor& x) {
+      return total_of(max_pool(slice(x, 0, 1), 0, {.size = 1, .to = {Dim("pooled")}}));
+    },
+    [](const Tensor& x) {
+      const Tensor rest = slice(x, 0, 1);
+      return scan(Scan{.spatial_dim = rest.dims()[0],
+                       .initial = [](const Tensor& first) { return first; },
+                       .xs = rest,
+                       .body =
+                           [](const Tensor& x, const Tensor& s) {
+                             return std::pair{s, s + x};
+                           }})
+          .state;
+    }};
+
+TEST_P(EmptyEntriesTest, DimsMadeOfADimWithLengthsHaveLengths) {
+  for (const OfTensor fold : kFoldsOfNewDims) {
+    SCOPED_TRACE(std::find(std::begin(kFoldsOfNewDims), std::end(kFoldsOfNewDims), fold) -
+                 std::begin(kFoldsOfNewDims));
+    const auto f = run(fold);
+    const auto of_square = [=](const Tensor& x) {
+      const Tensor y = fold(x);
+      return y * y;
+    };
+    const auto slopes = run(grad(of_square));
+    for (const int length : {1, 2}) {  // one element is left out
+      const Tensor x = ones({Dim("time", scalar(length))}, f64) * 3.;
+      expect_all_close(f(x), fold(x), 0);
+      if (length == 1) {
+        expect_values(f(x), {0});
+        expect_values(slopes(x), {0});
+      } else {
+        EXPECT_NE(fold(x).item<double>(), 0);
+        expect_all_close(slopes(x), grad(of_square)(x), 1e-12);
+      }
+    }
+    if (!is_eager()) EXPECT_EQ(f.trace_count(), 1);
+  }
+}
+
+TEST_P(EmptyEntriesTest, DimsMadeOfAFixedSizeKeepTheirErrors) {
+  for (const OfTensor fold : kFoldsOfNewDims) {
+    SCOPED_TRACE(std::find(std::begin(kFoldsOfNewDims), std::end(kFoldsOfNewDims), fold) -
+                 std::begin(kFoldsOfNewDims));
+    EXPECT_THROW(run(fold)(ones({Dim("n", 1)}, f64)), Error);
+  }
+}
+
+TEST_P(EmptyEntriesTest, MapAndVmapSliceRowsWithLengthsAlike) {
+  const Tensor x = tensor({1., 2., 3., 4., 5., 6.}, {batch, time_of({3, 1})}, f64);
+  const auto rest = [](const Tensor& row) { return slice(row, row.dim("time"), 1); };
+  const auto both = [](const Tensor& row) { return concat({row, row}, row.dim("time")); };
+  const auto expect_rows = [&](const auto& f, const std::vector<double>& expected) {
+    const Tensor mapped =
+        run([=](const Tensor& x) { return map(f, x, {.spatial_dim = x.dim("batch")}); })(x);
+    const Tensor rows = run([=](const Tensor& x) { return vmap(f, x.dim("batch"))(x); })(x);
+    EXPECT_EQ(str(mapped.type()), str(rows.type()));
+    EXPECT_EQ(mask_padding(mapped).to_vector<double>(), expected);
+    EXPECT_EQ(mask_padding(rows).to_vector<double>(), expected);
+  };
+  expect_rows(rest, {2, 3, 0, 0});
+  expect_rows(both, {1, 2, 3, 1, 2, 3, 4, 4, 0, 0, 0, 0});
+}
+
 TEST_P(EmptyEntriesTest, APlainSizeOfZeroIsAnError) {
   const auto fold = run([](const Tensor& x) { return foldl(add, x, {.name = "total"}); });
   EXPECT_EQ(message_of<ArgumentError>([&] { fold(zeros({0})); }),
@@ -173,6 +270,29 @@ TEST(EmptyEntriesErrorsTest, ASizeThatOnlyARunKnows) {
   EXPECT_EQ(message_of<IndexError>([&] { dynamic(zeros({Dim("time", 0)})); }),
             "foldl \"total\": the first slice: index 0 is out of range for axis time=0 of "
             "f32[time=0], which has size 0");
+}
+
+TEST(EmptyEntriesErrorsTest, ATraceOfADynamicSizeTellsFixedSizesFromLengths) {
+  for (const Executor executor : {Executor::interpreter, Executor::plan, Executor::dataflow})
+    for (const OfTensor fold : kFoldsOfNewDims) {
+      SCOPED_TRACE(std::find(std::begin(kFoldsOfNewDims), std::end(kFoldsOfNewDims), fold) -
+                   std::begin(kFoldsOfNewDims));
+      const auto f = jit(fold, {.executor = executor, .dynamic = {Dim("n")}});
+      const Tensor fixed = ones({Dim("n", 1)}, f64);
+      for (int call = 0; call < 2; ++call) {
+        EXPECT_GT(f(ones({Dim("n", 2)}, f64)).item<double>(), 0);
+        EXPECT_THROW(f(fixed), IndexError);
+      }
+    }
+}
+
+TEST(NewDimsOfLengthsTest, OneTraceServesSlicesOfEachLength) {
+  const auto f = jit([](const Tensor& x) { return sum(x); });
+  for (const int length : {3, 4, 5}) {
+    const Tensor x = ones({Dim("time", scalar(length))});
+    expect_values(f(slice(x, 0, 1)), {length - 1.});
+  }
+  EXPECT_EQ(f.trace_count(), 1);
 }
 
 }  // namespace

@@ -38,8 +38,7 @@ class DefinedDims {
   std::optional<TensorType> type_of(const OpRecord& record) {
     if (const auto dim = dim_read_by(*record.op, record.attrs.get()))
       lengths_of_.emplace(graph_.outputs_of(record)[0], *dim);
-    const std::string* const name = name_of_defined_dim(record);
-    if (!name) return std::nullopt;
+    if (!name_of_defined_dim(record) || !knows_all(env_, *record.attrs)) return std::nullopt;
     const auto found = lengths_of_.find(graph_.inputs_of(record)[0]);
     if (found == lengths_of_.end() || !(env_.knows(found->second) || found->second.has_size()))
       return std::nullopt;
@@ -49,7 +48,7 @@ class DefinedDims {
         (like.node() && like.node()->lengths && lies_in_plan(Tensor(like.node()->lengths))))
       return std::nullopt;
     const ModeScope plain({});
-    return token_type(Dim(*name, like.lengths()));
+    return token_type(dim_defined_by(*record.attrs->resolve(env_), like.lengths()));
   }
 
  private:
