@@ -212,6 +212,7 @@ class EagerScan {
           !first[i].tensor.is_defined())
         continue;
       Tensor& y = ys[i].tensor;
+      y = with_static_dims_of(first[i].tensor.type(), std::move(y));
       y = in_order_of_first(y, first[i].tensor.type(), varying);
       if (differs_in_varying(y.type(), first[i].tensor.type(), varying)) first[i].tensor = y;
     }

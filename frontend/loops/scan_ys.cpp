@@ -1,7 +1,9 @@
 // Checks y of scan's body against the template, or against the first iteration.
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/ops/shape/dims.h"
 #include "reel/frontend/loops/scan_leaves.h"
+#include "reel/frontend/loops/varying_ys.h"
 
 namespace reel {
 namespace {
@@ -63,15 +65,14 @@ std::string print(const std::optional<TensorType>& type) { return type ? str(*ty
 /// Returns y with the dims of the first iteration in place of static dims that the body makes each
 /// time.
 Tensor with_dims_of_first(const ScanPlan& plan, Tensor y, const TensorType& first) {
+  y = with_static_dims_of(first, std::move(y));
   for (int axis = 0; axis < y.rank() && y.rank() == first.rank(); ++axis) {
     const Dim &mine = y.dims()[axis], &wanted = first.dims()[axis];
-    if (mine == wanted || !mine.is_named() || mine.name() != wanted.name() ||
-        contains(first.dims(), mine))
-      continue;
-    const auto is_static = [](const Dim& dim) { return dim.node()->kind == DimKind::fixed; };
-    if (!is_static(mine) || !is_static(wanted) || mine.size() != wanted.size())
+    const bool is_of_body =
+        mine.is_named() && mine.name() == wanted.name() && !contains(first.dims(), mine);
+    // Lengths may differ between iterations: if y does not fit, another axis is at fault.
+    if (is_of_body && is_static(mine) && is_static(wanted) && mine.size() != wanted.size())
       refuse_dim_of_body(plan, y.type(), mine);
-    y = rename(y, mine, wanted);
   }
   return y;
 }

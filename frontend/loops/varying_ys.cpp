@@ -58,6 +58,18 @@ void check_varying(const ScanPlan& plan, const TensorType& y, const VaryingY& va
 
 // ---- Eager mode ---------------------------------------------------------------------------------
 
+Tensor with_static_dims_of(const TensorType& first, Tensor y) {
+  for (int axis = 0; axis < y.rank() && y.rank() == first.rank(); ++axis) {
+    const Dim mine = dim_at(y.type(), axis), &wanted = dim_at(first, axis);
+    const bool is_made_anew = mine.is_named() && wanted.is_named() && is_static(mine) &&
+                              is_static(wanted) && mine.name() == wanted.name() &&
+                              mine.size() == wanted.size();
+    if (is_made_anew && !contains(first.dims(), mine) && !contains(y.dims(), wanted))
+      y = rename(y, mine, wanted);
+  }
+  return y;
+}
+
 Tensor in_order_of_first(const Tensor& y, const TensorType& first, const VaryingY& varying) {
   if (y.rank() != first.rank() || y.dtype() != first.dtype()) return y;
   Dims order;

@@ -24,6 +24,9 @@ void check_varying(const ScanPlan& plan, const TensorType& y, const VaryingY& va
 
 // ---- Eager mode ---------------------------------------------------------------------------------
 
+/// Returns y with static dims of `first` in place of dims of the same name and size, at the same
+/// axes, that the body makes in each iteration.
+Tensor with_static_dims_of(const TensorType& first, Tensor y);
 /// Returns y with its axes in the order of the first iteration's y, if it differs from it in
 /// varying dims alone; otherwise y itself.
 Tensor in_order_of_first(const Tensor& y, const TensorType& first, const VaryingY& varying);

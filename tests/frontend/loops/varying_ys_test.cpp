@@ -298,6 +298,54 @@ TEST_P(VaryingYsTest, ErrorsNameYsThatCannotBeStacked) {
             std::string::npos);
 }
 
+TEST_P(VaryingYsTest, AFixedDimOfTheBodyStandsBesideAVaryingOne) {
+  const auto packed = [](const Tensor& x) {
+    return map(
+        [](const Tensor& row) {
+          const Dim two("two", 2);
+          return expand(pack(row * row, row > 3., {row.dims()[0]}), two);
+        },
+        x, {.spatial_dim = x.dim("batch")});
+  };
+  const Tensor x = tensor({1., 5., 4., 2., 0., 9.}, {batch, time}, f64);
+  const auto in_order = [](const Tensor& y, const char* varying) {
+    return transpose(mask_padding(y), {y.dim("batch"), y.dim(varying), y.dim("two")});
+  };
+  expect_values(in_order(run(packed)(x), "packed"), {25, 25, 16, 16, 81, 81, 0, 0});
+  const auto total = [=, this](const Tensor& x) {
+    return sum(square(mask_padding(packed(reshape(x, {batch, time})))));
+  };
+  expect_derivatives([this](auto g) { return run(g); }, total, reshape(x, {-1}));
+
+  const auto stacked = [](const Tensor& x) {
+    return map(
+        [](const Tensor& row) {
+          const Dims parts{Dim("part"), Dim("two", 2)};
+          return split_dim(row, row.dims()[0], parts, {.fill = -1});
+        },
+        x, {.spatial_dim = x.dim("batch")});
+  };
+  const Dim word("word", tensor({3, 1}, {batch}));
+  const Tensor words = tensor({1., 2., 3., 4., 5., 6.}, {batch, word}, f64);
+  expect_values(in_order(run(stacked)(words), "part"), {1, 2, 3, -1, 4, -1, 0, 0});
+}
+
+TEST(VaryingYsErrorsTest, TheFixedDimOfAnotherSizeIsNamed) {
+  const Dim batch("batch", 2), time("time", 3);
+  int size = 1;
+  const std::string message = message_of<ShapeError>([&] {
+    map(
+        [&](const Tensor& row) {
+          const Tensor some = pack(row, row > 3., {row.dims()[0]});
+          return expand(some, Dim("width", ++size));
+        },
+        tensor({1., 5., 4., 2., 0., 9.}, {batch, time}), {.spatial_dim = batch});
+  });
+  EXPECT_NE(message.find("whose dim width=3 has another size in every iteration"),
+            std::string::npos)
+      << message;
+}
+
 /// In eager mode elements of a TensorArray keep their own dims.
 TEST(VaryingArraysTest, TheLastElementHasTheDimOfTheLastState) {
   const Dim time("time", 3), batch("batch", 2);
