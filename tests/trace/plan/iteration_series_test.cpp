@@ -1,11 +1,14 @@
 // Loops whose bodies are one fused op: many iterations run in one call, with the bits of single
 // iterations.
+#include <algorithm>
 #include <stop_token>
 #include <thread>
 
 #include "reel/tests/gradients.h"
 #include "reel/tests/threads.h"
 #include "reel/tests/trace/plan/explained.h"
+#include "reel/tests/trace/plan/row_cuts.h"
+#include "reel/trace/executors/plan/loop/planned_loop.h"
 
 namespace reel {
 namespace {
@@ -89,7 +92,7 @@ TEST(IterationSeriesTest, GradientsOfF64AgreeWithDifferences) {
 }
 
 /// No stack holds the states: they alternate between buffers, or stay in one.
-TEST(IterationSeriesTest, StatesWithoutAStack) {
+TEST(IterationSeriesTest, StatesWithoutAStackKeepTheirBits) {
   const Recurrence at = recurrence(77, 40);
   const auto leapfrog = [](const Recurrence& at) {
     struct State {
@@ -114,7 +117,7 @@ TEST(IterationSeriesTest, StatesWithoutAStack) {
 }
 
 /// Each state becomes the other: no state is computed where it lay.
-TEST(IterationSeriesTest, StatesThatChangePlaces) {
+TEST(IterationSeriesTest, StatesThatChangePlacesKeepTheirBits) {
   struct State {
     Tensor a, b;
   };
@@ -134,7 +137,7 @@ TEST(IterationSeriesTest, StatesThatChangePlaces) {
 }
 
 /// Rows of a batch share parameters, and one element serves all columns.
-TEST(IterationSeriesTest, OperandsThatRepeat) {
+TEST(IterationSeriesTest, OperandsMayRepeatAlongRowsAndColumns) {
   manual_seed(5);
   const Dim time("time", 37), batch("batch", 3);
   for (const std::int64_t width : {5, 64}) {
@@ -156,7 +159,7 @@ TEST(IterationSeriesTest, OperandsThatRepeat) {
 }
 
 /// Ops without machine code are several steps of the tile program.
-TEST(IterationSeriesTest, BodiesOfSeveralSteps) {
+TEST(IterationSeriesTest, BodiesOfSeveralStepsRunAsASeries) {
   const Recurrence at = recurrence(50, 24);
   const auto f = [](const Recurrence& at) {
     const auto step = [&](const Tensor& x, const Tensor& h) {
@@ -223,7 +226,6 @@ TEST(IterationSeriesTest, ThreadsShareRowsWithTheirSums) {
 /// The halves of a state change places: a tile reads what another one wrote, unless both are
 /// together.
 TEST(IterationSeriesTest, TilesThatReadEachOtherHaveTheBitsOfSingleIterations) {
-  const Dim half("half", 2600), time("time", 40);
   manual_seed(4);
   const Tensor start = random_normal({5200}), x = random_normal({40, 2600});
   const auto f = [&](const Tensor& start, const Tensor& x) {
@@ -234,7 +236,9 @@ TEST(IterationSeriesTest, TilesThatReadEachOtherHaveTheBitsOfSingleIterations) {
     };
     return scan(Scan{.initial = start, .xs = x, .body = step}).state;
   };
-  expect_bits_of_single_iterations(f, start, x);
+  const std::string text = expect_bits_of_single_iterations(f, start, x);
+  EXPECT_TRUE(has(text, kSeries)) << text;
+  EXPECT_FALSE(has(text, kShares)) << text;
 }
 
 TEST(IterationSeriesTest, PoliciesAndOtherLengthsHaveTheSameBits) {
@@ -253,13 +257,33 @@ TEST(IterationSeriesTest, PoliciesAndOtherLengthsHaveTheSameBits) {
     }));
   };
   const auto of_all = gradient({}), of_few = gradient(Checkpoint::every(7));
-  for (const int steps : {45, 3, 130}) {
-    const Recurrence at = recurrence(steps, 20);
-    const auto all = of_all(at), few = of_few(at);
-    expect_same_bits(all.first, few.first);
-    expect_same_bits(all.second.a, few.second.a);
-    expect_same_bits(all.second.x, few.second.x);
-  }
+  for (const int channels : {20, 4100})  // threads share 4100
+    for (const int steps : {45, 3, 130}) {
+      SCOPED_TRACE(str(steps, " iterations, ", channels, " channels"));
+      const Recurrence at = recurrence(steps, channels);
+      const auto all = of_all(at), few = of_few(at);
+      expect_same_bits(all.first, few.first);
+      expect_same_bits(all.second.a, few.second.a);
+      expect_same_bits(all.second.x, few.second.x);
+    }
+}
+
+TEST(IterationSeriesTest, LoopsWhoseSlicesLieInWindowsHaveNeitherSeriesNorShares) {
+  const auto traced = jit([](const Recurrence& at) { return states_of(at); });
+  traced(recurrence(70, 4100));
+  const Ref<Graph> graph = optimise_for_plan(traced.graph(), {}).graph;
+  const auto loop = std::ranges::find(graph->records, &loop_op, &OpRecord::op);
+  ASSERT_NE(loop, graph->records.end());
+  LoopAttrs attrs = get<LoopAttrs>(loop->attrs.get());
+  const std::vector<TensorType> types = graph->types_of(graph->inputs_of(*loop));
+  PlannedLoop dense(PlanContext{}), windowed(PlanContext{});
+  ASSERT_TRUE(dense.try_plan(make_attrs(attrs), types));
+  EXPECT_EQ(dense.shares_of_series(), 4);
+  ASSERT_FALSE(attrs.slices.empty());
+  attrs.slices[0].residence = Residence::recomputed;
+  ASSERT_TRUE(windowed.try_plan(make_attrs(attrs), types));
+  EXPECT_FALSE(windowed.series);
+  EXPECT_EQ(windowed.shares_of_series(), 1);
 }
 
 TEST(IterationSeriesTest, ErrorsNameTheIterationAndProfilesCountThemAll) {

@@ -18,7 +18,8 @@ class IterationSeries::Builder {
   std::optional<IterationSeries> build() {
     const bool is_plain = !attrs_.cond && !attrs_.has_entries() && !attrs_.chunking.over_chunks &&
                           attrs_.carries.size() > 0 && !loop_.context.is_checked;
-    if (!is_plain || !find_fused() || !find_operands() || !find_results()) return std::nullopt;
+    if (!is_plain || !has_dense_leaves() || !find_fused() || !find_operands() || !find_results())
+      return std::nullopt;
     made_.record_ = static_cast<std::size_t>(fused_ - body_.records.data());
     made_.program_ = std::make_unique<TileProgram>(*program(), operand_types(), sub().env());
     made_.program_->set_carried(carried());
@@ -27,6 +28,16 @@ class IterationSeries::Builder {
 
  private:
   const SubGraph& sub() const { return get<FusedAttrs>(fused_->attrs.get()).body; }
+
+  /// Returns false if slices or stacks will not be dense tensors, as far as attributes and types
+  /// tell.
+  bool has_dense_leaves() const {
+    const auto slices = operands_of(attrs_, loop_.input_types).slices;
+    const bool grows = attrs_.trips.makes_dim && !attrs_.stacks.empty();
+    return !grows && !attrs_.has_windows() &&
+           std::none_of(slices.begin(), slices.end(),
+                        [](const TensorType& type) { return type.is_list(); });
+  }
 
   /// Finds the only record that reads anything; others make constants of the plan.
   bool find_fused() {

@@ -33,8 +33,8 @@ class IterationSeries {
   };
 
   /// Returns the series of a loop whose body and carries are planned. Returns nothing if an
-  /// iteration needs more than one fused op: a condition, finished entries, lists, a copy of a
-  /// carry, the iteration's number.
+  /// iteration needs more than one fused op: a condition, finished entries, lists, residuals in a
+  /// window, stacks of unknown length, a copy of a carry, the iteration's number.
   static std::optional<IterationSeries> make(const PlannedLoop& loop);
 
   TileProgram& program() const { return *program_; }

@@ -58,12 +58,12 @@ bool TileProgram::is_written_where_read(const Carried& carried) const {
     if (step.kind != Kind::chain) add(step.out);
     std::ranges::for_each(step.places, add);
   }
-  const auto is_same = [](const Place& a, const Place& b) {
+  const auto is_same_place = [](const Place& a, const Place& b) {
     return a.offset == b.offset && a.row == b.row && a.item == b.item && a.outer == b.outer &&
            (a.repeats || !b.repeats);
   };
   return std::ranges::all_of(read, [&](const Place* from) {
-    return std::ranges::any_of(written, [&](const Place* to) { return is_same(*from, *to); });
+    return std::ranges::any_of(written, [&](const Place* to) { return is_same_place(*from, *to); });
   });
 }
 
