@@ -61,6 +61,17 @@ TEST_F(ShrinkingSizesTest, PlansThatCostNothingServeEachSizeThatIterates) {
   EXPECT_EQ(planned, (Sizes{4, 3, 1})) << "the two rows of 6 iterations end together";
 }
 
+TEST_F(ShrinkingSizesTest, EqualSizesKeepAPlanEach) {
+  int made = 0;
+  const auto counting = [&](std::unique_ptr<PlannedLoop>& loop, std::int64_t) {
+    made += !loop;
+    if (!loop) loop = std::make_unique<PlannedLoop>(PlanContext{});
+    return true;
+  };
+  for (int turn = 0; turn < 4; ++turn) ASSERT_TRUE(block.try_plan({4, 4}, counting));
+  EXPECT_EQ(made, 2);
+}
+
 TEST_F(ShrinkingSizesTest, SizesOfFewIterationsRunWithMoreRows) {
   plan({1, 2, 3, 4});
   EXPECT_TRUE(choose({20, 10, 10, 9}, 8));

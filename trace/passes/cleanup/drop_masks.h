@@ -13,9 +13,9 @@ namespace reel {
 ///
 /// Gradients of ragged values mask each cotangent, and softmax both its operand and its result.
 ///
-/// Preserves: bits, except in the padding of rows that softmax makes NaN.   Runs: before
-/// fuse_pointwise. Not on graphs that are differentiated: the gradient of a mask masks the
-/// cotangent.
+/// Preserves: bits, except in rows of softmax that have a NaN or +inf: their padding is NaN instead
+/// of 0.   Runs: before fuse_pointwise. Not on graphs that are differentiated: the gradient of a
+/// mask masks the cotangent.
 /// Skips: numbers that are 0 only if others are finite, as a product with one masked factor; zeros
 /// that may be negative.
 Ref<Graph> drop_masks(const Graph& graph);

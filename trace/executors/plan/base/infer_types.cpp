@@ -36,8 +36,10 @@ class DefinedDims {
   /// Must be called for each record, in order. Returns the type of its output if it defines a dim
   /// of known lengths. Each call makes a new dim.
   std::optional<TensorType> type_of(const OpRecord& record) {
-    if (const auto dim = dim_read_by(*record.op, record.attrs.get()))
-      lengths_of_.emplace(graph_.outputs_of(record)[0], *dim);
+    if (const auto dim = dim_read_by(*record.op, record.attrs.get())) {
+      const ValueId made = graph_.outputs_of(record)[0];
+      if (is_integer(graph_.types[made].dtype())) lengths_of_.emplace(made, *dim);  // no mask
+    }
     if (!name_of_defined_dim(record) || !knows_all(env_, *record.attrs)) return std::nullopt;
     const auto found = lengths_of_.find(graph_.inputs_of(record)[0]);
     if (found == lengths_of_.end() || !(env_.knows(found->second) || found->second.has_size()))

@@ -12,9 +12,9 @@ namespace reel {
 namespace {
 
 /// The carries of all rows between two phases. Rows that have not begun have their first carries.
-class Carried {
+class RowCarries {
  public:
-  Carried(const LoopAttrs& attrs, const RowCut& cut, OpInputs in)
+  RowCarries(const LoopAttrs& attrs, const RowCut& cut, OpInputs in)
       : attrs_(attrs), cut_(cut), in_(in.begin(), in.end()) {}
 
   OpInputs inputs() const { return in_; }
@@ -68,7 +68,7 @@ bool ShrinkingBlock::try_plan(const std::vector<std::int64_t>& sizes, const Plan
 void ShrinkingBlock::take_loops(std::vector<Size>& from) {
   for (Size& size : sizes_)
     for (Size& other : from)
-      if (other.rows == size.rows) size.loop = std::move(other.loop);
+      if (other.rows == size.rows && other.loop && !size.loop) size.loop = std::move(other.loop);
   const auto has_loop = [](const Size& size) { return size.loop != nullptr; };
   for (Size& size : sizes_) {
     if (size.loop) continue;
@@ -186,7 +186,7 @@ void ShrinkingBlock::run(const LoopAttrs& whole, const RowCut& cut, const BlockO
   const Tensors captures = is_in_place ? Tensors() : captures_of(whole, cut, batch, in);
   if (!is_in_place)
     for (std::size_t i = 0; i < sizes_.size(); ++i) blocks[i] = longest_rows(batch, sizes_[i].rows);
-  Carried carried(whole, cut, in);
+  RowCarries carried(whole, cut, in);
   for (const Phase& phase : all_phases) {
     const Size& size = sizes_[phase.size];
     const BlockOfRows& block = blocks[phase.size];
