@@ -11,9 +11,45 @@
 #include "reel/tests/check.h"
 #include "reel/tests/threads.h"
 #include "reel/tests/trace/plan/explained.h"
+#include "reel/trace/executors/plan/loop/loop_work.h"
+#include "reel/trace/passes/fusion/fuse_pointwise.h"
 
 namespace reel {
 namespace {
+
+/// Returns the work of an iteration whose body is this graph.
+LoopWork work(const Graph& body) {
+  return work_of(body, plan_types(body, body.types_of(body.inputs), {}));
+}
+template <class F>
+LoopWork work(const F& f, const Tensor& x) {
+  const auto traced = jit(f);
+  traced(x);
+  return work(traced.graph());
+}
+
+TEST(LoopWorkTest, ElementsCountByTheTimeOfTheirOp) {
+  using T = const Tensor&;
+  const Tensor x = ones({6, 10});
+  EXPECT_EQ(work([](T x) { return x * x + x; }, x).elements, 8 * 60);
+  EXPECT_EQ(work([](T x) { return exp(x); }, x).elements, 16 * 60);
+  EXPECT_EQ(work([](T x) { return softmax(x, -1); }, x).elements, 64 * 60);
+  EXPECT_EQ(work([](T x) { return sum(x, -1); }, x).elements, 4 * 60) << "of the operand";
+  EXPECT_EQ(work([](T x) { return matmul(x, transpose(x, {1, 0})); }, x).products, 6 * 6 * 10);
+}
+
+TEST(LoopWorkTest, FusedOpsCountAsTheirOpsAndRecomputedOnesNotAtAll) {
+  const auto traced = jit([](const Tensor& x) { return exp(x * x) + x; });
+  traced(ones({6, 10}));
+  const Graph& graph = traced.graph();
+  EXPECT_EQ(work(graph).elements, (4 + 16 + 4) * 60);
+  const Ref<Graph> fused = fuse_pointwise(graph);
+  ASSERT_EQ(fused->records.size(), 1u);
+  EXPECT_EQ(work(*fused).elements, (4 + 16 + 4) * 60);
+  const Ref<Graph> recomputed(new Graph(graph));
+  recomputed->records[1].recompute = Recompute::yes;
+  EXPECT_EQ(work(*recomputed).elements, (4 + 4) * 60);
+}
 
 using ExplainCostsTest = ExplainTest;
 

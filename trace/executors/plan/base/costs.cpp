@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "reel/core/graph/record_call.h"
 #include "reel/core/op/facts.h"
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/elementwise/element_loop.h"
@@ -29,12 +28,14 @@ double fused_elements(const Graph& body, std::span<const TensorType> in, const D
   for (const OpRecord& record : body.records)
     if (element_loop(*record.op))
       elements += numel_of(types.types[body.outputs_of(record)[0]]);
-    else if (axis_factors(*RecordCall(body, record)).has(Role::summed))
+    else if (combines_elements(*record.op))
       elements += numel_of(types.types[body.inputs_of(record)[0]]);
   return elements;
 }
 
 }  // namespace
+
+bool combines_elements(const Op& op) { return op.neutral != Neutral::none; }
 
 double predicted_seconds(const Op& op, const Attrs* attrs, std::span<const TensorType> in,
                          std::span<const TensorType> out, const Rates& rates) {

@@ -11,15 +11,18 @@
 #include "reel/core/ops/elementwise/element_loop.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/reductions/reduce.h"
+#include "reel/trace/executors/plan/base/costs.h"
 
 namespace reel {
 namespace {
 
-/// Multiplications that take as long as an element: of arithmetic, an eighth of a nanosecond; of
-/// ops without machine code in chains, such as comparisons and copies; of exp, tanh and sigmoid; of
-/// log and the like; of ops that read indices; of softmax and its relatives, about two nanoseconds.
-constexpr std::int64_t kArithmetic = 4, kAlone = 8, kExp = 16, kLog = 24, kIndexed = 32,
-                       kSoftmax = 64;
+// Multiplications that take as long as an element, each 1/32 of a nanosecond.
+constexpr std::int64_t kArithmetic = 4;  ///< 1/8 ns: add, mul and the like
+constexpr std::int64_t kAlone = 8;       ///< 1/4 ns: ops without code in chains, as comparisons
+constexpr std::int64_t kExp = 16;        ///< 1/2 ns: exp, tanh, sigmoid
+constexpr std::int64_t kLog = 24;        ///< 3/4 ns: log and the like
+constexpr std::int64_t kIndexed = 32;    ///< 1 ns: ops that read indices
+constexpr std::int64_t kSoftmax = 64;    ///< 2 ns: softmax and its relatives
 
 std::int64_t work_of_element(Unary op) {
   switch (op) {
@@ -97,7 +100,7 @@ LoopWork work_of(const Graph& body, const PlannedTypes& types) {
       work.products += multiplications({*record.op, record.attrs.get(), given, made});
     } else if (is_softmax(*record.op)) {
       work.elements += kSoftmax * types.types[in[0]].numel();
-    } else if (record.op->neutral != Neutral::none) {  // reduces its operand
+    } else if (combines_elements(*record.op)) {
       work.elements += kArithmetic * types.types[in[0]].numel();
     } else if (record.op->storage != OpStorage::input) {
       work.elements +=
