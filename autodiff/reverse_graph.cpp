@@ -6,6 +6,7 @@
 #include "reel/autodiff/dim_sources.h"
 #include "reel/autodiff/recorded_reversal.h"
 #include "reel/autodiff/reversal_cut.h"
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/checkpointed.h"
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/shape/dims.h"
@@ -79,7 +80,7 @@ class ReversalBuilder {
         from_(*both_.graph),
         cut_(forward, spec, both_),
         dims_(forward, spec, both_),
-        value_(from_.types.size(), kNone) {
+        value_(from_.types.size(), kNoValue) {
     result_.graph = Ref<Graph>(new Graph);
     result_.graph->name = from_.name;
     result_.forward = forward_part(both_, forward);
@@ -103,7 +104,6 @@ class ReversalBuilder {
   }
 
  private:
-  static constexpr ValueId kNone = ~0u;
   using Source = ReversalCut::Source;
 
   std::size_t cotangents_begin() const { return forward_.inputs.size(); }
@@ -127,7 +127,7 @@ class ReversalBuilder {
   const Graph& from_;  ///< of both_
   const ReversalCut cut_;
   DimSources dims_;
-  std::vector<ValueId> value_;  ///< by value of from_: the value of the reversed graph, or kNone
+  std::vector<ValueId> value_;  ///< by value of from_: the value of the reversed graph, or kNoValue
   ReversedGraph result_;
 };
 
@@ -170,7 +170,7 @@ void ReversalBuilder::add_inputs() {
     }
   for (const std::size_t i : spec_.kept_anyway)
     if (const ValueId v = both_.forward_outputs[i];
-        cut_.uses(v, Source::kept) && value_[v] == kNone) {
+        cut_.uses(v, Source::kept) && value_[v] == kNoValue) {
       result_.kept.push_back(i);
       add_input(v);
     }
@@ -218,7 +218,7 @@ void ReversalBuilder::copy(const OpRecord& record, Recompute recompute) {
   for (const ValueId v : from_.inputs_of(record)) in.push_back(value_[v]);
   for (const ValueId v : from_.outputs_of(record)) {
     const ValueId copy = to.add_value(from_.types[v]);
-    if (value_[v] == kNone) value_[v] = copy;  // otherwise an input stands for the result
+    if (value_[v] == kNoValue) value_[v] = copy;  // otherwise an input stands for the result
     out.push_back(copy);
   }
   to.append(*record.op, record.attrs, in, out, record.source, recompute);

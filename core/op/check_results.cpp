@@ -43,10 +43,10 @@ std::string gradient_text() {
                           operands_text(inputs, running), gradient_text()));
 }
 
-/// Returns true for ops without samples. Among them are the ops that run graphs, such as loops: the
+/// Ops without samples are not checked. Among them are the ops that run graphs, such as loops: the
 /// ops of their graphs were checked, and residuals of finished entries may have any value. The
 /// others move elements that were checked, such as ops on lists.
-bool has_checked_results(const Op& op) { return !op.samples || op.samples().empty(); }
+bool has_no_samples(const Op& op) { return !op.samples || op.samples().empty(); }
 
 bool has_infinity(std::span<const OpInput> inputs, const Tensors& running) {
   for (const OpInput& input : inputs)
@@ -60,7 +60,7 @@ void check_results(const Op& op, std::span<const OpInput> inputs, std::span<cons
   const bool infinities = thread_mode.nan_checks->infinities;
   for (const Tensor& output : outputs) {
     if (!output.is_defined() || !is_float(output.dtype())) continue;
-    if (inputs.empty() || !find_non_finite(output, {}) || has_checked_results(op)) continue;
+    if (inputs.empty() || !find_non_finite(output, {}) || has_no_samples(op)) continue;
     const Tensors running = detail::RunningEntries::masks();
     if (const auto found = find_non_finite(output, running, Search::nan))
       refuse(op, inputs, output, *found, running);

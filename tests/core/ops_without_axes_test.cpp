@@ -32,9 +32,7 @@ const Reason kReasons[] = {
       "gather_places", "matrix_places", "row_numbers"}},
     {"takes rows of one table by number, for optimisers: a table has no batch",
      {"take_rows", "add_rows", "put_rows"}},
-    {"indices of all rows compete for one element: only sums and maxima over all indices are "
-     "apart, "
-     "and no loop of rows has it",
+    {"vmap has a rule for it; in row blocks, indices of all rows would compete for one element",
      {"scatter_max"}},
     {"the norm of all elements", {"norm"}},
     {"skips padding of several axes at once; passes make it of dot behind the cut",

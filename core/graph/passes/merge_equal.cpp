@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "reel/core/dims/dim_slices.h"
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/graph/passes/dim_meetings.h"
 #include "reel/core/graph/passes/unite_loops.h"
 #include "reel/core/ops/control/effects.h"
@@ -28,7 +29,7 @@ class Merger {
       : from_(from),
         same_program_from_(same_program_from),
         meetings_(from),
-        value_(from.types.size(), ~0u) {}
+        value_(from.types.size(), kNoValue) {}
 
   Ref<Graph> run(std::vector<ValueId>* values, std::size_t* boundary) {
     Ref<Graph> to(new Graph);

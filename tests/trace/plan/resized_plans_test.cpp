@@ -109,7 +109,7 @@ TEST_F(ResizedPlansTest, BodiesThatAttendToTheWholeBatch) {
 }
 
 // Captures of more than 256 KiB are read by several batches of rows: longer entries make more.
-TEST_F(ResizedPlansTest, BatchesWhoseNumberChangesWithTheLengths) {
+TEST_F(ResizedPlansTest, AnotherNumberOfBatchesHasTheBitsOfNewPlans) {
   const Dim wide("wide", 160);
   const Tensor v = random_normal({feature, wide}) * 0.1, q = random_normal({hidden, wide}) * 0.1;
   const auto attended = [&](const Tensor& x, const Tensor& memory) {

@@ -234,7 +234,7 @@ class Lowering::Loop {
     Ports carries;
     for (const Port& top : tops()) carries.push_back(within(top));
     const Port switched = within(allowed);
-    const Port pivot = all_.identity(top_, switched, LoweredOutput::kNone);
+    const Port pivot = all_.identity(top_, switched, kNoValue);
     const Port asked =
         ask_at_top(pivot, within(variables_[counter_].at_top), carries, cond_captures());
     const int at =
@@ -250,12 +250,12 @@ class Lowering::Loop {
     const auto formals = body_inputs(attrs_);
     Ports before;
     for (std::size_t i = 0; i < formals.carries.size(); ++i)
-      before.push_back(all_.identity(body, variables_[i].in_body,
-                                     has_entries_ ? LoweredOutput::kNone : formals.carries[i]));
+      before.push_back(
+          all_.identity(body, variables_[i].in_body, has_entries_ ? kNoValue : formals.carries[i]));
     const Variable& lead = leading();
     const auto index = static_cast<std::size_t>(&lead - variables_.data());
-    body.pivot = index < before.size() ? before[index]
-                                       : all_.identity(body, lead.in_body, LoweredOutput::kNone);
+    body.pivot =
+        index < before.size() ? before[index] : all_.identity(body, lead.in_body, kNoValue);
     Port finished{};
     if (has_entries_) {
       const Port running = all_.add_switch(top_, running_, cond_);
@@ -327,7 +327,7 @@ class Lowering::Loop {
           all_.wait(slices[i].node, all_.tell(body, told->second));
       LoweredOutput& element = all_.node(slices[i].node).outputs[0];
       element.binds = true;
-      element.value = LoweredOutput::kNone;
+      element.value = kNoValue;
       body.told[v] = slices[i].node;
       const Port named = all_.identity(body, slices[i], v);
       all_.node(named.node).outputs[0].has_known_dims = true;
@@ -381,8 +381,8 @@ class Lowering::Loop {
     Ports carries;
     for (std::size_t i = 0; i < before.size(); ++i) {
       // A constant value must not begin another iteration after the last.
-      next[i] = all_.is_constant(outputs[i]) ? all_.identity(body, outputs[i], LoweredOutput::kNone)
-                                             : outputs[i];
+      next[i] =
+          all_.is_constant(outputs[i]) ? all_.identity(body, outputs[i], kNoValue) : outputs[i];
       carries.push_back(next[i]);
     }
     next[counter_] = make(body, LoweredRole::increment, {k}, TensorType(i64));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reel/core/graph/graph.h"
+#include "reel/core/graph/graph_rewriter.h"
 
 namespace reel {
 
@@ -66,9 +67,8 @@ struct LoweredPort {
 
 /// Type and meaning of a node's output.
 struct LoweredOutput {
-  static constexpr ValueId kNone = ~ValueId{0};
   std::optional<TensorType> type;  ///< nullopt: a handle
-  ValueId value = kNone;           ///< in the graph of the node's scope
+  ValueId value = kNoValue;        ///< in the graph of the node's scope
   bool binds = false;              ///< its type binds dims that other nodes wait for
   bool has_known_dims = false;     ///< its dims may be known already (with_known_dims)
 };

@@ -104,7 +104,7 @@ int Lowering::add_op(Scope& scope, LoweredRole role, const std::string& name, Po
 LoweredPort Lowering::identity(Scope& scope, Port of, ValueId value) {
   const int at = add_op(scope, LoweredRole::identity, "Identity", {of});
   node(at).outputs = {{output(of).type, value}};
-  if (value != LoweredOutput::kNone) node(at).outputs[0].type = scope.graph->types[value];
+  if (value != kNoValue) node(at).outputs[0].type = scope.graph->types[value];
   return {at, 0};
 }
 
@@ -154,7 +154,7 @@ std::vector<LoweredPort> Lowering::outputs_of(const Scope& scope) const {
 std::vector<LoweredPort> Lowering::live_outputs(Scope& scope) {
   Ports result = outputs_of(scope);
   for (Port& output : result)
-    if (is_constant(output)) output = identity(scope, output, LoweredOutput::kNone);
+    if (is_constant(output)) output = identity(scope, output, kNoValue);
   return result;
 }
 
@@ -279,7 +279,7 @@ void Lowering::order_collective(int at) {
 void Lowering::lower_cond(Scope& scope, std::size_t r) {
   const OpRecord& record = scope.graph->records[r];
   Port pred = scope.values[scope.graph->inputs_of(record)[0]];
-  if (is_constant(pred)) pred = identity(scope, pred, LoweredOutput::kNone);
+  if (is_constant(pred)) pred = identity(scope, pred, kNoValue);
   std::optional<Port> handle;
   if (scope.graph->schedule().attrs_have_symbols[r]) {
     const int at = add_op(scope, LoweredRole::bindings, "bindings", {});
@@ -322,7 +322,7 @@ std::vector<LoweredPort> Lowering::lower_branch(Scope& scope, std::size_t r, boo
     // A constant goes to its readers directly, as they wait for the pivot.
     inputs.push_back(is_constant(x) ? x : switched(x));
   }
-  const Port pivot = identity(branch, switched(pred), LoweredOutput::kNone);
+  const Port pivot = identity(branch, switched(pred), kNoValue);
   branch.pivot = pivot;
   if (handle) branch.handle = switched(*handle);
   branch.part = !taken;

@@ -50,7 +50,7 @@ class Hoist {
   /// Returns the remaining loop.
   LoopAttrs apply(GraphRewriter& outside, std::vector<ValueId>& inputs) const {
     DimEnv names = body_env(attrs_, outside.to().types_of(inputs));
-    std::vector<ValueId> place(body_.types.size(), ~0u);
+    std::vector<ValueId> place(body_.types.size(), kNoValue);
     const auto captures = body_inputs(attrs_).captures;
     for (std::size_t i = 0; i < captures.size(); ++i)
       place[captures[i]] = body_capture(attrs_, inputs, i);
@@ -75,7 +75,7 @@ class Hoist {
         continue;
       }
       for (const ValueId v : in)
-        if (place[v] == ~0u) emit(*constants[v]);
+        if (place[v] == kNoValue) emit(*constants[v]);
       emit(record);
       remarks.say(LoopRemark::Kind::hoisted, *record.op, {}, {}, "once");
       const bool fills = has_filled_padding_[out[0]];

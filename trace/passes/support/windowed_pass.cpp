@@ -7,6 +7,7 @@
 #include "reel/core/graph/graph_rewriter.h"
 
 namespace reel {
+
 Ref<Graph> windowed_pass(const Graph& graph, std::size_t most_records,
                          const std::function<Ref<Graph>(const Graph&)>& pass) {
   const std::size_t count = graph.records.size();
