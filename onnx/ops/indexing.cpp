@@ -342,7 +342,7 @@ Values top_k_of_a_run(const Call& call) {
   const int axis = call.axis(-1);
   const Tensor k = cast(scalar_of(call.tensor(1)), i64);
   assert_that(k >= 0 && k <= value_of_size(x.dim(axis)).tensor, "TopK: the axis has k elements", k);
-  const Tensor first = range(size_of_a_run(k), i64);
+  const Tensor first = range(bounded_size_of_a_run(k), i64);
   const bool descending = call.flag("largest", true);
   return {call.like(0, gather(sort(x, axis, descending), first, axis)),
           Value::of(cast(gather(argsort(x, axis, descending), first, axis), i64))};

@@ -176,7 +176,7 @@ Values run_unsqueeze(const Call& call) {
 
 /// Returns the sizes of Expand if a trace knows only some of them. An axis of x keeps its size
 /// unless it is 1: the run throws AssertionError for a size other than 1 and that of the axis.
-Dims sizes_of_a_run(const Call& call) {
+Dims sizes_to_expand_to(const Call& call) {
   const Dims& dims = call.tensor(0).dims();
   const std::vector<Number> numbers = elements_of(call, 1);
   Dims sizes;
@@ -199,9 +199,8 @@ Dims sizes_of_a_run(const Call& call) {
 }
 
 Values run_expand(const Call& call) {
-  const bool has_sizes = (call.in(1).sizes && !holds_computed_size(call, 1)) || call.is_known(1);
-  return {call.like(
-      0, expand_plain(call.tensor(0), has_sizes ? call.known_sizes(1) : sizes_of_a_run(call)))};
+  const Dims sizes = holds_known_sizes(call, 1) ? call.known_sizes(1) : sizes_to_expand_to(call);
+  return {call.like(0, expand_plain(call.tensor(0), sizes))};
 }
 
 Values run_tile(const Call& call) {

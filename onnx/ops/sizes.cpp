@@ -4,6 +4,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/functions/checks.h"
 #include "reel/core/functions/creation.h"
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/indices.h"
@@ -20,6 +21,10 @@ bool holds_computed_size(const Call& call, std::size_t input) {
   const auto& sizes = call.in(input).sizes;
   return sizes && std::any_of(sizes->begin(), sizes->end(),
                               [](const Dim& size) { return size.is_undefined(); });
+}
+
+bool holds_known_sizes(const Call& call, std::size_t input) {
+  return call.in(input).sizes ? !holds_computed_size(call, input) : call.is_known(input);
 }
 
 std::vector<std::int64_t> numbers_of(const Dims& sizes) {
@@ -47,6 +52,12 @@ Value value_of_size(const Dim& size) {
 Tensor scalar_of(const Tensor& x) { return x.rank() ? reshape(x, std::vector<std::int64_t>()) : x; }
 
 Dim size_of_a_run(const Tensor& size) {
+  const Tensor number = cast(scalar_of(size), f64);
+  assert_that(number >= 0. && number < 0x1p31, "a size is at least 0 and below 2^31", number);
+  return bounded_size_of_a_run(size);
+}
+
+Dim bounded_size_of_a_run(const Tensor& size) {
   return with_plain_dims(range(Dim("size", cast(scalar_of(size), i32)))).dim(0);
 }
 
@@ -72,12 +83,12 @@ std::vector<Number> elements_of(const Call& call, std::size_t input) {
   return elements;
 }
 
-Dims sizes_of_axes(const Call& call, std::size_t input) {
-  if (!holds_computed_size(call, input)) return call.known_sizes(input);
-  Dims sizes;
+Dims new_axes(const Call& call, std::size_t input) {
+  if (holds_known_sizes(call, input)) return call.known_sizes(input);
+  Dims axes;
   for (const Number& number : elements_of(call, input))
-    sizes.push_back(number.known ? Dim(*number.known) : size_of_a_run(number.traced));
-  return sizes;
+    axes.push_back(number.known ? Dim(*number.known) : size_of_a_run(number.traced));
+  return axes;
 }
 
 Tensor reshape_to(const Tensor& x, const Dims& sizes) {

@@ -16,6 +16,8 @@ Dim computed_size();
 bool holds_computed_size(const Call& call, std::size_t input);
 /// Returns known sizes as numbers. Throws TraceError for a size that only a run knows.
 std::vector<std::int64_t> numbers_of(const Dims& sizes);
+/// Returns true if Call::known_sizes returns what an input holds: constants, or sizes of axes.
+bool holds_known_sizes(const Call& call, std::size_t input);
 
 /// Returns a vector of i64 with these sizes; a constant if all are known.
 Value value_of_sizes(const Dims& sizes);
@@ -32,12 +34,15 @@ struct Number {
 /// Returns the elements of an input that is a vector of integers. Follows the node that joins it:
 /// if only a run knows the vector, a trace may know some of its parts.
 std::vector<Number> elements_of(const Call& call, std::size_t input);
-/// Returns an axis of unknown size, which a run finds in a tensor with one integer.
+/// Returns an axis of unknown size, which a run finds in a tensor with one number. The run throws
+/// AssertionError unless the number is at least 0 and below 2^31.
 Dim size_of_a_run(const Tensor& size);
+/// Returns such an axis without an assertion. Requires: the number is at least 0 and below 2^31.
+Dim bounded_size_of_a_run(const Tensor& size);
 
-/// Returns the sizes that an input holds, each of them the size of an axis. Throws TraceError if it
-/// holds none.
-Dims sizes_of_axes(const Call& call, std::size_t input);
+/// Returns new axes with the sizes that an input holds, a vector of integers: constants, sizes of
+/// other axes, or numbers that only a run knows.
+Dims new_axes(const Call& call, std::size_t input);
 
 /// Returns the elements of x, in row-major order, with plain sizes. Sizes that only a run knows may
 /// be sizes of axes of x; one may follow from the other sizes.

@@ -120,7 +120,7 @@ Tensor sliced_in_a_run(const Tensor& x, int axis, const Number& begin, const Num
     return minimum(maximum(where(given < 0, given + size, given), 0), size);
   };
   const Tensor first = bound(begin), count = maximum(bound(end) - first, 0);
-  return gather(x, first + range(size_of_a_run(count), i64), axis);
+  return gather(x, first + range(bounded_size_of_a_run(count), i64), axis);
 }
 
 /// Returns the result of a Slice with bounds that only a run knows; along their axes the step is 1.
