@@ -15,7 +15,8 @@ namespace {
 
 /// A value: the graph that defines it, and its name there.
 using Place = std::pair<const Graph*, std::string>;
-/// A graph behind the graphs around it: it reads their values.
+/// The graphs that enclose a graph, the outermost first, and the graph itself at the end. Its nodes
+/// read values of all of them.
 using Around = std::vector<const Graph*>;
 
 /// Finds the constants that only give sizes, positions and scales.

@@ -23,10 +23,14 @@ namespace reel {
 
 namespace detail {
 
+/// True for the arguments of a function; any other type is its only argument.
 template <class T>
-inline constexpr bool kIsTuple = false;
+inline constexpr bool kIsArguments = false;
 template <class... T>
-inline constexpr bool kIsTuple<std::tuple<T...>> = true;
+inline constexpr bool kIsArguments<std::tuple<T...>> = true;
+/// True if the results of a function are several.
+template <class T>
+inline constexpr bool kIsTuple = kIsArguments<T>;
 template <class A, class B>
 inline constexpr bool kIsTuple<std::pair<A, B>> = true;
 
@@ -105,7 +109,7 @@ FunctionToSave function_to_save(const F& f, const std::tuple<Args...>& arguments
 template <class F, class Arguments>
 std::string onnx_bytes(const F& f, const Arguments& arguments,
                        const SaveOnnxOptions& options = {}) {
-  if constexpr (detail::kIsTuple<Arguments>)
+  if constexpr (detail::kIsArguments<Arguments>)
     return detail::bytes_of_function(detail::function_to_save(f, arguments, options), options);
   else
     return onnx_bytes(f, std::tuple<Arguments>(arguments), options);
@@ -119,7 +123,7 @@ std::string onnx_bytes(const F& f, const Arguments& arguments,
 template <class F, class Arguments>
 void save_onnx(const std::string& path, const F& f, const Arguments& arguments,
                const SaveOnnxOptions& options = {}) {
-  if constexpr (detail::kIsTuple<Arguments>)
+  if constexpr (detail::kIsArguments<Arguments>)
     detail::save_function(path, detail::function_to_save(f, arguments, options), options);
   else
     save_onnx(path, f, std::tuple<Arguments>(arguments), options);

@@ -245,12 +245,13 @@ Names write_part(const WriteCall& call) {
 }
 
 /// Joins elements along their first axis. Those that a loop makes may differ in size there: the
-/// loop has joined them. A gradient, which reads the lengths, has a list of different elements.
+/// loop has joined them. The gradient, which reads the lengths, has no form in ONNX.
 Names write_concat(const WriteCall& call) {
   GraphWriter& to = call.to;
   ModelWriter& model = to.model();
   const TensorType& type = list_type(call);
-  if (to.is_read(call.value_out(1))) throw NotExpressible{kUneven};
+  if (to.is_read(call.value_out(1)))
+    throw NotExpressible{is_open(type) ? kUneven : std::string(reason_against("list_split"))};
   if (is_only_joined(to, call.value_in(0))) return {call.in(0), ""};
   check_equal_sizes(type);
   const std::vector<std::int64_t> element = type.sizes();

@@ -482,6 +482,7 @@ class LoopWriter : LoopParts {
   GraphWriter body_;
   std::vector<State> states_;
   std::vector<CarriedLengths> lengths_;
+  // Pointers into states_ stay valid: begin() reserves places for all states.
   std::vector<State*> joined_;  ///< by stack; null for other stacks
   State *count_ = nullptr, *reached_ = nullptr, *active_ = nullptr;
   Name limit_, go_, iteration_, position_, running_;

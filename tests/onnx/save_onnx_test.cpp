@@ -229,6 +229,23 @@ TEST(SaveOnnxTest, DrawsAreNodesOtherwise) {
   for (const double value : values) EXPECT_TRUE(value >= 3 && value < 4) << value;
 }
 
+TEST(SaveOnnxTest, PrintsAreLeftOut) {
+  const auto f = [](const Tensor& x) { return print(x * 2, "twice"); };
+  const OnnxModel saved = load_onnx_bytes(onnx_bytes(f, some_input()));
+  testing::internal::CaptureStdout();
+  const Tensor y = saved({{"x", some_input()}}).at("y");
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  expect_values(y, {2, 4, 6, 8});
+}
+
+TEST(SaveOnnxTest, APairIsTheOnlyArgument) {
+  const auto f = [](const std::pair<Tensor, Tensor>& state) { return state.first * state.second; };
+  const std::pair state{some_input(), some_input()};
+  const OnnxModel saved = load_onnx_bytes(onnx_bytes(f, state, {.arguments = {"state"}}));
+  EXPECT_EQ(saved.input_names().size(), 2U);
+  EXPECT_EQ(onnx_bytes(f, state), onnx_bytes(f, std::make_tuple(state)));
+}
+
 TEST(SaveOnnxTest, ATrainedModelLearnsOn) {
   Layer layer = some_layer();
   OnnxModel saved = load_onnx_bytes(onnx_bytes(apply, std::tuple{layer, some_input()},
@@ -311,6 +328,16 @@ TEST(SaveOnnxTest, GradientsOfYsOfDifferentSizesAreAnError) {
   const std::string message = message_of<OnnxError>([&] { onnx_bytes(f, x); });
   EXPECT_NE(message.find("a TensorArray with elements of different sizes"), std::string::npos)
       << message;
+}
+
+TEST(SaveOnnxTest, TheGradientOfJoinedElementsIsAnErrorThatNamesIt) {
+  const auto f = [](const Tensor& x) {
+    return grad([](const Tensor& x) { return sum(square(TensorArray::unstack(x, 0).concat())); })(
+        x);
+  };
+  const std::string message = message_of<OnnxError>([&] { onnx_bytes(f, ones({2, 3})); });
+  EXPECT_NE(message.find("the gradient of TensorArray::concat"), std::string::npos) << message;
+  EXPECT_EQ(message.find("different sizes"), std::string::npos) << message;
 }
 
 TEST(SaveOnnxTest, AStateThatChangesItsRankIsAnError) {
