@@ -49,6 +49,24 @@ TEST_P(FoldCapturesTest, ResultsTakeAsManyBytesAsTheCapturesAtMost) {
   EXPECT_EQ(g.captures().size(), 6U);
 }
 
+/// 20 MiB may fold, and the product and its exponential take as much each.
+TEST_P(FoldCapturesTest, ResultsThatOnlyFoldedOpsReadDoNotCount) {
+  const Tensor wide = random_normal({1280, 4096});
+  const auto apply = [&](const Tensor& x) {
+    const Tensor twice = wide * 2;
+    return sum((exp(twice) - twice) * x, {0});
+  };
+  const auto f = traced(apply);
+  const Tensor given = random_normal({4096});
+  expect_same_bits(f(given), apply(given));
+  ASSERT_EQ(f.captures().size(), 1U);
+  expect_same_bits(f.captures()[0], wide * 2);  // a reader does not fold, so the product counts
+  const auto g = traced([&](const Tensor& x) { return sum(exp(wide * 2) * x, {0}); });
+  g(given);
+  ASSERT_EQ(g.captures().size(), 1U);
+  expect_same_bits(g.captures()[0], exp(wide * 2));
+}
+
 TEST_P(FoldCapturesTest, GradientsReachWatchedCaptures) {
   const auto apply = [&](const Tensor& x) { return matmul(x, transpose(w, {1, 0})); };
   const auto f = traced(apply);

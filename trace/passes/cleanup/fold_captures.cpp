@@ -13,8 +13,8 @@
 namespace reel {
 namespace {
 
-/// Bytes of results that fold however small the captured tensors are.
-constexpr std::int64_t kBytesAlwaysFolded = std::int64_t{16} << 20;
+/// The bytes that results may take, or as many as the captured tensors if these take more.
+constexpr std::int64_t kMaxFoldedBytes = std::int64_t{16} << 20;
 
 /// Returns true for types of which all calls have the same tensor.
 bool is_fixed(const TensorType& type) {
@@ -27,19 +27,23 @@ class FoldingCaptures {
       : from_(from),
         values_(from.types.size()),
         source_of_(from.types.size(), nullptr),
-        is_result_(from.types.size(), 0) {
+        is_result_(from.types.size(), 0),
+        is_folded_(from.types.size(), 0),
+        reads_left_(from.types.size(), 0) {
     for (std::size_t i = 0; i < captured.size(); ++i)
       if (const ValueId v = from.inputs[from.formal_count + i]; is_fixed(from.types[v])) {
         values_[v] = captured[i];
         bytes_left_ += from.types[v].bytes();
       }
-    bytes_left_ = std::max(bytes_left_, kBytesAlwaysFolded);
+    bytes_left_ = std::max(bytes_left_, kMaxFoldedBytes);
     for (const ValueId v : from.outputs) is_result_[v] = 1;
+    for (const OpRecord& record : from.records)
+      for (const ValueId v : from.inputs_of(record)) ++reads_left_[v];
   }
 
   CapturedGraph run(const Tensors& captured) {
     GraphRewriter to(from_);
-    Tensors all = captured;
+    std::vector<ValueId> folded;
     for (std::size_t r = 0; r < from_.records.size(); ++r) {
       const OpRecord& record = from_.records[r];
       if (!evaluate(r)) {
@@ -48,13 +52,16 @@ class FoldingCaptures {
       }
       const ValueId made = from_.outputs_of(record)[0];
       to.to().inputs.push_back(made);
-      all.push_back(values_[made]);
+      folded.push_back(made);
     }
-    if (all.size() == captured.size()) return {};
+    if (folded.empty()) return {};
     std::vector<int> kept;
     Ref<Graph> graph = drop_dead(*to.finish(), &kept);
     Tensors read;
-    for (const int i : kept) read.push_back(all[static_cast<std::size_t>(i)]);
+    for (const int i : kept) {
+      const auto at = static_cast<std::size_t>(i);
+      read.push_back(at < captured.size() ? captured[at] : values_[folded[at - captured.size()]]);
+    }
     return {std::move(graph), std::move(read)};
   }
 
@@ -80,7 +87,23 @@ class FoldingCaptures {
            !from_.schedule().attrs_have_symbols[r] &&
            is_fixed(from_.types[from_.outputs_of(record)[0]]);
   }
-  /// Returns true if the record's output is a value of captures; it is then in values_.
+  /// Returns the bytes of folded results that no op behind this one reads.
+  std::int64_t bytes_read_last(const OpRecord& record) const {
+    const auto in = from_.inputs_of(record);
+    std::int64_t bytes = 0;
+    for (auto v = in.begin(); v != in.end(); ++v)
+      if (is_folded_[*v] && std::find(in.begin(), v, *v) == v &&
+          std::count(in.begin(), in.end(), *v) == reads_left_[*v])
+        bytes += from_.types[*v].bytes();
+    return bytes;
+  }
+  /// Frees the folded results that only folded ops read: the new graph has no reader of them.
+  void note_reads(const OpRecord& record) {
+    for (const ValueId v : from_.inputs_of(record))
+      if (--reads_left_[v] == 0 && is_folded_[v]) values_[v] = Tensor();
+  }
+  /// Returns true if the record's output is a value of captures; it is then in values_ until the
+  /// last op that reads it folds.
   bool evaluate(std::size_t r) {
     const OpRecord& record = from_.records[r];
     const auto in = from_.inputs_of(record);
@@ -100,7 +123,9 @@ class FoldingCaptures {
       largest = std::max(largest, from_.types[v].numel());
     }
     const TensorType& type = from_.types[from_.outputs_of(record)[0]];
-    if (!reads_capture || type.numel() > largest || type.bytes() > bytes_left_) return false;
+    const std::int64_t given_back = bytes_read_last(record);
+    if (!reads_capture || type.numel() > largest || type.bytes() > bytes_left_ + given_back)
+      return false;
     try {
       compute(record);
     } catch (const MemoryError&) {
@@ -108,7 +133,9 @@ class FoldingCaptures {
     } catch (const Error&) {
       return false;
     }
-    bytes_left_ -= type.bytes();
+    bytes_left_ += given_back - type.bytes();
+    is_folded_[from_.outputs_of(record)[0]] = 1;
+    note_reads(record);
     return true;
   }
 
@@ -116,6 +143,8 @@ class FoldingCaptures {
   Tensors values_;                          ///< of captures, of ops on them, and of constants
   std::vector<const OpRecord*> source_of_;  ///< by value, the op that makes a constant
   std::vector<std::uint8_t> is_result_;     ///< by value
+  std::vector<std::uint8_t> is_folded_;     ///< by value
+  std::vector<std::ptrdiff_t> reads_left_;  ///< by value, operands of ops that have not folded
   std::int64_t bytes_left_ = 0;             ///< of results that may still fold
 };
 

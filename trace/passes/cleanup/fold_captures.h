@@ -26,7 +26,8 @@ struct CapturedGraph {
 /// Skips: results of the graph; products, loops and branches, and all ops that tell nothing about
 /// their axes (core/op/axes.h); results larger than every operand;
 /// types of unknown size or with a dim of the trace; results beyond the bytes of all captured
-/// tensors, or beyond 16 MiB if these have fewer bytes. Results of results count.
+/// tensors, or beyond 16 MiB if these have fewer bytes. A result that only folded ops read does
+/// not count.
 REEL_API CapturedGraph fold_captures(const Graph& graph, const Tensors& captured);
 
 }  // namespace reel
