@@ -264,7 +264,7 @@ std::string root_in_file(const SafetensorsHeader& header, const std::vector<std:
              "\" in the file; use load_safetensors with {.prefix = \"", *fitting.begin(), "\"}.");
 }
 
-/// Returns a line about the member to load into if the file has the tensors of one member only.
+/// Returns a line about the members to load into if the file has the tensors of one member only.
 std::string member_in_file(const SafetensorsHeader& header, const std::vector<std::string>& names) {
   std::map<std::string_view, std::size_t> below;  // by member: how many tensors of the file it has
   for (const std::string& name : names) {
@@ -272,11 +272,15 @@ std::string member_in_file(const SafetensorsHeader& header, const std::vector<st
     if (header.find(name)) return {};
     if (root.size() < name.size() && header.find(name.substr(root.size() + 1))) ++below[root];
   }
+  std::vector<std::string> fitting;
   for (const auto& [member, count] : below)
-    if (count == header.tensors.size())
-      return str("\nThe file has what stands under \"", member,
-                 "\" here: load it into that member alone.");
-  return {};
+    if (count == header.tensors.size()) fitting.push_back(str('"', member, '"'));
+  if (fitting.empty()) return {};
+  if (fitting.size() > 1)
+    return str("\nThe file has what stands under each of ", join(fitting),
+               " here: load it into one of these members.");
+  return str("\nThe file has what stands under ", fitting[0],
+             " here: load it into that member alone.");
 }
 
 // ---- Both ways ----------------------------------------------------------------------

@@ -232,6 +232,24 @@ TEST_F(SafetensorsTest, AForgottenPrefixIsTheRepair) {
                 "= \"model\"}.");
 }
 
+TEST_F(SafetensorsTest, AllMembersThatTheFileFitsAreNamed) {
+  struct Networks {
+    Cell target, online;
+    Tensor step;
+  };
+  const Cell cell{zeros({2}), zeros({1})};
+  save_safetensors(path, cell);
+  Networks networks{cell, cell, scalar(0)};
+  const std::string message = message_of<IoError>([&] {
+    load_safetensors(path, networks);
+    return 0;
+  });
+  EXPECT_TRUE(message.ends_with(
+      "\nThe file has what stands under each of \"online\", \"target\" here: load it into one of "
+      "these members."))
+      << message;
+}
+
 TEST_F(SafetensorsTest, AnotherModelListsTenDifferencesAndCountsTheOthers) {
   std::map<std::string, Tensor> saved;
   for (int i = 0; i < 30; ++i) saved[str("layer", i)] = ones({1});
