@@ -287,6 +287,39 @@ TEST_P(OnnxShapesTest, NumbersComputedFromSizesAreSizes) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
+TEST_P(OnnxShapesTest, AVectorComputedFromSizesHasTheSizesOfNewAxes) {
+  const OnnxModel model = model_of(R"(
+    g (float[n, m] x) => (float[k, l] zeros, float[k, l] same)
+    <int64[2] twice = {2, 2}, float[1, 1] nothing = {0}> {
+      shape = Shape(x)
+      sizes = Mul(shape, twice)
+      zeros = ConstantOfShape(sizes)
+      same = Expand(nothing, sizes)
+    })");
+  const auto f = run([&](const Tensor& x) {
+    const auto made = model({{"x", x}});
+    return std::pair{made.at("zeros"), made.at("same")};
+  });
+  for (const std::int64_t rows : {1, 2}) {
+    const auto [made, same] = f(numbers(rows, 3));
+    expect_all_close(made, zeros({2 * rows, 6}), 0);
+    expect_all_close(same, zeros({2 * rows, 6}), 0);
+  }
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
+TEST_P(OnnxShapesTest, ASizeOfMoreThan31BitsIsAnError) {
+  const OnnxModel model = model_of(R"(
+    g (int64 n) => (float[k] y) <int64 factor = {4294967297}, int64[1] first = {0}> {
+      more = Mul(n, factor)
+      size = Unsqueeze(more, first)
+      y = ConstantOfShape(size)
+    })");
+  const auto f = run([&](const Tensor& n) { return sum(model({{"n", n}}).at("y")); });
+  expect_values(f(scalar(0, i64)), {0});
+  EXPECT_THROW(f(scalar(1, i64)), Error);
+}
+
 TEST_P(OnnxShapesTest, SqueezesAnAxisWhoseSizeOnlyARunKnows) {
   const OnnxModel model = model_of(R"(
     g (float[n, 2] x) => (float[2] y) <int64[1] axes = {0}> { y = Squeeze(x, axes) })");

@@ -71,12 +71,25 @@ void add_arrays(std::vector<SavedCase>& cases) {
         [=](const Tensor& x) { return scatter(x, indices, {line}, to, {.by = by, .fill = 0.5}); },
         x);
   cases.push_back(saved_case(
-      "scatter_max and scatter_argmax",
+      "the largest of scattered numbers, and scatter_argmax",
       [=](const Tensor& x) {
         return std::pair{scatter(x, indices, {line}, to, {.by = ScatterBy::max, .fill = 0}),
                          scatter_argmax(x, indices, line, to)};
       },
       x));
+  cases.push_back(saved_case(
+      "scatter_max",
+      [=](const Tensor& x) {
+        return scatter_max(zeros({batch, to}), indices, square(x) + x, to);
+      },
+      x));
+  cases.push_back(saved_case(
+      "coalesced",
+      [](const Tensor& values, const Tensor& indices) {
+        const IndexedSlices once = coalesced(IndexedSlices{values, indices, {}});
+        return std::pair{once.values, once.indices};
+      },
+      std::tuple{random_normal({5, 2}), tensor({3, 0, 3, -1, 2})}));
   cases.push_back(saved_case(
       "a sum over computed dims",
       [](const Tensor& x, const Tensor& y) {
