@@ -1,8 +1,13 @@
 # cmake -D ROOT=... -P CheckLinks.cmake: checks that links between the pages of the repository lead to a file, and to a heading of it.
 cmake_minimum_required(VERSION 3.25)
 
-file(GLOB_RECURSE pages RELATIVE ${ROOT} ${ROOT}/*.md)
-list(FILTER pages EXCLUDE REGEX "^(build|third_party)/|(^|/)node_modules/")
+# Folders by name, since a build folder in ROOT has copies of pages.
+file(GLOB pages RELATIVE ${ROOT} ${ROOT}/*.md)
+foreach(top .github autodiff bench cmake core distributed docs eager examples frontend onnx packaging scripts tests trace)
+  file(GLOB_RECURSE some RELATIVE ${ROOT} ${ROOT}/${top}/*.md)
+  list(APPEND pages ${some})
+endforeach()
+list(FILTER pages EXCLUDE REGEX "(^|/)node_modules/")
 list(LENGTH pages count)
 if(count LESS 80)
   message(FATAL_ERROR "found ${count} pages only")
@@ -20,7 +25,8 @@ endfunction()
 set(links "")
 foreach(page IN LISTS pages)
   file(READ ${ROOT}/${page} text)
-  string(REPLACE ";" "," text "${text}")  # lists of CMake give brackets and semicolons a meaning
+  string(REPLACE ";" "," text "${text}")  # lists of CMake give brackets, semicolons and backslashes a meaning
+  string(REPLACE "\\" "" text "${text}")
   string(REPLACE "[" "{" text "${text}")
   string(REPLACE "]" "}" text "${text}")
   string(REPLACE "\n" ";" lines "${text}")

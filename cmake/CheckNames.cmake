@@ -1,5 +1,6 @@
-# cmake -D ROOT=... -P CheckNames.cmake: checks that no source uses an identifier of the table "Former names" in
-# docs/glossary.md, or one of three former stems; and that the names of tests are claims about their subject.
+# cmake -D ROOT=... -P CheckNames.cmake: checks that no source has an identifier of the table "Former names" in
+# docs/glossary.md, that no code has one of three former stems, and that the names of tests are claims about their subject,
+# without former words.
 cmake_minimum_required(VERSION 3.25)
 
 file(STRINGS ${ROOT}/docs/glossary.md lines)
@@ -28,7 +29,7 @@ foreach(top core eager trace autodiff frontend distributed onnx tests bench exam
   endforeach()
 endforeach()
 
-# Stems in code. Comments, texts and test names may have the words.
+# Stems in code. Comments and texts may have the words. Test names have a check of their own, below.
 foreach(top core eager trace autodiff frontend distributed onnx tests bench examples)
   file(GLOB_RECURSE files ${ROOT}/${top}/*.h ${ROOT}/${top}/*.cpp)
   foreach(file IN LISTS files)

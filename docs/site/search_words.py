@@ -63,7 +63,8 @@ def headings_of(root: Path, page: str, stager: pages.Stager) -> list[tuple[str, 
     for heading, bold in re.findall(r"^#+ (.*)$|^\*\*([^*]+)\*\*", text, re.M):
         above = heading or above
         result.append((heading or bold.rstrip(".:"), above))
-    assert [text for text, above in result if text == above] == stager.headings(page)
+    if [text for text, above in result if text == above] != stager.headings(page):
+        raise SystemExit(f"search_words.py: the headings of {page} are not those of its page on the site")
     return result
 
 
