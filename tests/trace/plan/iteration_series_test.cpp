@@ -1,6 +1,5 @@
 // Loops whose bodies are one fused op: many iterations run in one call, with the bits of single
 // iterations.
-#include <algorithm>
 #include <stop_token>
 #include <thread>
 
@@ -8,7 +7,6 @@
 #include "reel/tests/threads.h"
 #include "reel/tests/trace/plan/explained.h"
 #include "reel/tests/trace/plan/row_cuts.h"
-#include "reel/trace/executors/plan/loop/planned_loop.h"
 
 namespace reel {
 namespace {
@@ -266,24 +264,6 @@ TEST(IterationSeriesTest, PoliciesAndOtherLengthsHaveTheSameBits) {
       expect_same_bits(all.second.a, few.second.a);
       expect_same_bits(all.second.x, few.second.x);
     }
-}
-
-TEST(IterationSeriesTest, LoopsWhoseSlicesLieInWindowsHaveNeitherSeriesNorShares) {
-  const auto traced = jit([](const Recurrence& at) { return states_of(at); });
-  traced(recurrence(70, 4100));
-  const Ref<Graph> graph = optimise_for_plan(traced.graph(), {}).graph;
-  const auto loop = std::ranges::find(graph->records, &loop_op, &OpRecord::op);
-  ASSERT_NE(loop, graph->records.end());
-  LoopAttrs attrs = get<LoopAttrs>(loop->attrs.get());
-  const std::vector<TensorType> types = graph->types_of(graph->inputs_of(*loop));
-  PlannedLoop dense(PlanContext{}), windowed(PlanContext{});
-  ASSERT_TRUE(dense.try_plan(make_attrs(attrs), types));
-  EXPECT_EQ(dense.shares_of_series(), 4);
-  ASSERT_FALSE(attrs.slices.empty());
-  attrs.slices[0].residence = Residence::recomputed;
-  ASSERT_TRUE(windowed.try_plan(make_attrs(attrs), types));
-  EXPECT_FALSE(windowed.series);
-  EXPECT_EQ(windowed.shares_of_series(), 1);
 }
 
 TEST(IterationSeriesTest, ErrorsNameTheIterationAndProfilesCountThemAll) {
