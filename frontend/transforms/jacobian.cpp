@@ -30,7 +30,7 @@ void check_rows(const char* function, const Tensor& y) {
 }
 
 UnitTensors unit_tensors(const char* function, const Tensor& like) {
-  if (like.type().is_list())
+  if (like.type().is_list() && !like.type().is_unranked())
     throw StructureError(
         str(function, ": an argument is a TensorArray (", like.type(), "); pass its stack()"));
   UnitTensors result;
