@@ -33,11 +33,11 @@ inline bool makes_zeros(const Op& op, const Attrs* attrs) {
   return op.zero_if && op.zero_if(attrs, 0);
 }
 
-/// Returns true if the results are linear in the operands `in` together (operand_bits()), whatever
-/// the others are, of which those of `zeros` are zero: the gradient reads neither these operands
-/// nor results, and zeros give zeros.
+/// Returns true if the results are linear in some operands together: the gradient reads neither
+/// these operands nor the results, and if these operands are zero, the results are.
 ///
-/// operands: their number.
+/// in: these operands (operand_bits()). zeros: other operands that are zero. operands: the number
+/// of all operands.
 bool is_linear_in(const Op& op, const Attrs* attrs, std::uint32_t in, std::uint32_t zeros,
                   std::size_t operands);
 
@@ -53,7 +53,7 @@ inline bool fails_for_values(const Op& op, const Attrs* attrs) {
 inline Padding padding_of(const Op& op) {
   return op.pointwise && op.padding == Padding::shown ? Padding::apart : op.padding;
 }
-/// Returns true if elements of operands are repeated along axes of the results that no operand has.
+/// Returns true if a result has an axis that no operand has, along which its elements repeat.
 bool repeats_elements(const OpCall& call);
 /// Returns true if the op neither combines elements along an axis nor takes or moves some of them.
 inline bool keeps_elements_apart(const Op& op) {

@@ -18,7 +18,8 @@ namespace reel {
 ///   cotangents       g0         g1         g2  g3
 ///   collect_running  0    g0 + g1 + g2     0   g3    the transpose
 ///
-/// A row without running entries stays unchanged. Each row of vmap is a row; otherwise there is one.
+/// A row without running entries stays unchanged. Each row of vmap is a row; otherwise there is
+/// one.
 ///
 /// Operands: x with the entry dims in front, and the mask of running entries.
 extern const Op fill_running_op;

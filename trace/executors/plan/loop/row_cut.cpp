@@ -48,8 +48,8 @@ std::vector<std::int64_t> rows_of_runs(const RowCut& cut, bool ends) {
   return result;
 }
 
-/// Returns true if the bits of a row are the same in all runs of the cut, and in bodies without a
-/// loop.
+/// Returns true if a row has the same bits in all runs of the cut, whose numbers of rows differ.
+/// Returns false for bodies with a loop or branch, which are not searched.
 bool rows_are_alike(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axes,
                     const PlannedTypes& types) {
   const Graph& body = *attrs.body.graph;
