@@ -1,82 +1,13 @@
 // Chunked loops: graphs before and after the pass, and comparisons with unchunked loops.
-#include "reel/trace/passes/loop_structure/chunk_loops.h"
-
-#include <gtest/gtest.h>
+#include "reel/tests/trace/passes/chunk_loops.h"
 
 #include <cmath>
 
 #include "reel/core/graph/graph_builder.h"
-#include "reel/tests/trace/passes/plain_rnn.h"
-#include "reel/tests/trace/plan/planned.h"
 #include "reel/trace/executors/interpreter.h"
-#include "reel/trace/passes/pipeline.h"
 
 namespace reel {
 namespace {
-
-class ChunkLoopsTest : public ::testing::Test {
- protected:
-  const Dim batch{"batch", 2}, in{"in", 3}, unit{"unit", 5}, next_unit{"next_unit", 5},
-      out{"out", 2};
-
-  Problem named_problem(const Dim& time) const {
-    manual_seed(3);
-    const auto draw = [](Dims dims) { return random_normal(dims, f64) * 0.5; };
-    return {{draw({in, unit}), draw({next_unit, unit}), draw({unit, out})},
-            draw({time, batch, in})};
-  }
-  /// reverse: from the last time step to the first.
-  auto named_rnn(bool reverse = false) const {
-    return [this, reverse](const Problem& p) {
-      const auto body = [&](const Tensor& x, const Tensor& h) {
-        const Tensor before = rename(h, unit, next_unit);
-        const Tensor next =
-            tanh(matmul(x, p.weights.in, in) + matmul(before, p.weights.recurrent, next_unit));
-        return std::pair{matmul(next, p.weights.out, unit), next};
-      };
-      const auto made = scan(Scan{.spatial_dim = p.x.dim("time"),
-                                  .initial = zeros({p.x.dim("batch"), unit}, f64),
-                                  .xs = p.x,
-                                  .body = body,
-                                  .reverse = reverse});
-      const Tensor of_state = sum(made.state);  // first, as in plain_rnn
-      return sum(square(made.ys)) + of_state;
-    };
-  }
-
-  /// Expects close values and gradients.
-  static void expect_close(const std::pair<Tensor, Problem>& actual,
-                           const std::pair<Tensor, Problem>& expected) {
-    EXPECT_NEAR(actual.first.item<double>(), expected.first.item<double>(), 1e-12);
-    const Problem &mine = actual.second, &theirs = expected.second;
-    expect_all_close(mine.weights.recurrent, theirs.weights.recurrent, 1e-12);
-    expect_all_close(mine.weights.in, theirs.weights.in, 1e-12);
-    expect_all_close(mine.x, theirs.x, 1e-12);
-  }
-
-  template <class F, class... Args>
-  static std::string ops_in_chunks(int steps, const F& f, const Args&... args) {
-    const auto jitted = jit(f);
-    jitted(args...);
-    return ops(
-        *optimise_for_plan(jitted.graph(),
-                           {.pack_weights = false, .fuse_pointwise = false, .chunk_steps = steps})
-             .graph);
-  }
-  template <class F, class... Args>
-  static void expect_same_in_chunks(int steps, const F& f, const Args&... args) {
-    SCOPED_TRACE(str("chunks of ", steps));
-    const auto flat = [&](const Passes& passes) {
-      manual_seed(11);
-      return flatten(jit(f, {.executor = Executor::plan, .passes = passes})(args...));
-    };
-    const auto whole = flat({.chunk_loops = false}), parts = flat({.chunk_steps = steps});
-    ASSERT_EQ(whole.size(), parts.size());
-    for (std::size_t i = 0; i < whole.size(); ++i)
-      if (whole[i].kind == TreeLeaf::Kind::tensor)
-        expect_all_close(parts[i].tensor, whole[i].tensor, 1e-12);
-  }
-};
 
 // The size of a product's steps is asked for also if the product has no elements.
 TEST_F(ChunkLoopsTest, ProductsOfEmptyFactorsOverSeveralDims) {
@@ -244,67 +175,6 @@ TEST_F(ChunkLoopsTest, OneTraceForAllLengthsAndNone) {
   EXPECT_EQ(over_chunks.trace_count(), 1);
 }
 
-TEST_F(ChunkLoopsTest, EntriesThatFinishOneByOneFinishInTheLoopInside) {
-  const Problem ragged = named_problem(Dim("time", tensor({7, 2}, {batch})));
-  EXPECT_EQ(
-      ops_in_chunks(3, named_rnn(), ragged),
-      "full dim_lengths loop{dot loop{rename dot add tanh} dot mask transpose full where} sum "
-      "square mask transpose full where sum add");
-  const auto jitted = jit(named_rnn());
-  jitted(ragged);
-  const Ref<Graph> graph =
-      optimise_for_plan(jitted.graph(), {.pack_weights = false, .chunk_steps = 3}).graph;
-  const LoopAttrs* outer = nullptr;
-  for (const OpRecord& record : graph->records)
-    if (record.op == &loop_op) outer = &get<LoopAttrs>(record.attrs.get());
-  ASSERT_NE(outer, nullptr);
-  EXPECT_TRUE(outer->chunking.over_chunks && !outer->has_entries() && !outer->trips.has_lengths);
-  const Graph& body = *outer->body.graph;
-  const LoopAttrs* inner = nullptr;
-  for (const OpRecord& record : body.records)
-    if (record.op == &loop_op) inner = &get<LoopAttrs>(record.attrs.get());
-  ASSERT_NE(inner, nullptr);
-  EXPECT_TRUE(inner->chunking.within_chunk && inner->trips.has_lengths &&
-              inner->entries.dims.size() == 1);
-  // The loop gets the lengths of all steps; the lengths within a chunk are in the chunk's dim.
-  EXPECT_EQ(str(body.types[body.inputs.back()]), "i32[batch=2]") << str(*graph);
-  EXPECT_EQ(str(body.types[body.inputs[2]]), "f64[time[batch=2],batch=2,in=3]") << str(*graph);
-}
-
-TEST_F(ChunkLoopsTest, EntriesThatFinishOneByOneHaveTheResultsOfTheWholeLoop) {
-  for (const std::vector<int>& lengths :
-       std::vector<std::vector<int>>{{7, 2}, {3, 6}, {1, 5}, {0, 4}, {5, 5}})
-    for (const int steps : {1, 2, 3, 4, 7})
-      for (const bool reverse : {false, true}) {
-        SCOPED_TRACE(str("lengths ", lengths[0], ", ", lengths[1], reverse ? ", reverse" : ""));
-        Problem ragged = named_problem(Dim("time", tensor(lengths, {batch})));
-        ragged.x = mask_padding(ragged.x, NAN);
-        const auto f = [&](const Problem& p) {
-          auto [value, gradient] = value_and_grad(named_rnn(reverse))(p);
-          gradient.x = mask_padding(gradient.x);
-          return std::pair{value, gradient};
-        };
-        expect_same_in_chunks(steps, f, ragged);
-      }
-}
-
-TEST_F(ChunkLoopsTest, OneTraceForAllLengthsOfEntries) {
-  const auto f = [&](const Problem& p) {
-    auto [value, gradient] = value_and_grad(named_rnn())(p);
-    gradient.x = mask_padding(gradient.x);
-    return std::pair{value, gradient};
-  };
-  const auto over_chunks = jit(f, {.executor = Executor::plan, .passes = {.chunk_steps = 3}}),
-             whole = jit(f, {.executor = Executor::plan, .passes = {.chunk_loops = false}});
-  for (const std::vector<int>& lengths : std::vector<std::vector<int>>{
-           {7, 2}, {2, 7}, {7, 7}, {3, 3}, {0, 0}, {1, 0}, {6, 4}, {4, 8}, {7, 2}}) {
-    SCOPED_TRACE(str("lengths ", lengths[0], ", ", lengths[1]));
-    const Problem problem = named_problem(Dim("time", tensor(lengths, {batch})));
-    expect_close(over_chunks(problem), whole(problem));
-  }
-  EXPECT_EQ(over_chunks.trace_count(), 1);
-}
-
 TEST_F(ChunkLoopsTest, TheInterpreterRunsThemAsTheyAre) {
   for (const Dim& time : {Dim("time", tensor({7, 2}, {batch})), Dim("time", 7)}) {
     const Problem p = named_problem(time);
@@ -404,24 +274,6 @@ TEST_F(ChunkLoopsTest, ElementwiseOpsOnXsMoveIntoTheChunks) {
     return sum(over(y, w)) + of_y;
   };
   EXPECT_EQ(ops_in_chunks(2, twice, x, w), "square sum full loop{loop{add dot tanh}} sum add");
-}
-
-TEST_F(ChunkLoopsTest, DrawsAreTheSameIfEntriesFinishOneByOne) {
-  const Dim time("time", tensor({6, 3}, {batch}));
-  const auto noisy = [&](const Tensor& x) {
-    const auto body = [&](const Tensor& x, const Tensor& h) {
-      const Tensor next = h * 0.5 + x + random_uniform({x.dim("batch"), in}, 0., 1., f64);
-      return std::pair{square(next), next};
-    };
-    const Dims state{x.dim("batch"), in};
-    return scan(Scan{.spatial_dim = x.dim("time"),
-                     .initial = zeros(state, f64),
-                     .xs = x,
-                     .body = body})
-        .ys;
-  };
-  for (const int steps : {1, 2, 4})
-    expect_same_in_chunks(steps, noisy, ones({time, batch, in}, f64));
 }
 
 TEST_F(ChunkLoopsTest, DrawAndCountStepsAsTheWholeLoopDoes) {
