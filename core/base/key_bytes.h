@@ -9,7 +9,7 @@
 
 namespace reel {
 
-/// Numbers, texts and pointers one after another, each of which says where it ends.
+/// A sequence of numbers, texts and pointers as bytes. Each item encodes its own length.
 ///
 /// Two keys are equal only if the same items were added in the same order. Requires that each item
 /// decides which kind of item follows.

@@ -8,7 +8,7 @@
 ///
 /// Every public header has the pair, so inline functions, templates and types of exceptions are the
 /// same objects in the library and in programs, also if a program is compiled with hidden
-/// visibility. A pragma, because an attribute of the namespace reaches no function that clang finds
-/// defined outside of that block, and because nested namespaces take none.
+/// visibility. An attribute of the namespace cannot replace the pragma: clang does not apply it to
+/// functions defined outside of the namespace block, and nested namespaces accept no attribute.
 #define REEL_API_BEGIN _Pragma("GCC visibility push(default)")
 #define REEL_API_END _Pragma("GCC visibility pop")

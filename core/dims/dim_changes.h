@@ -11,7 +11,7 @@ REEL_API_BEGIN
 namespace reel {
 
 /// A list of substitutions of one Dim by another, applied at once: a substitute is not substituted
-/// again. Of two entries for one Dim the first counts.
+/// again. If a Dim is added twice, the first substitution counts.
 class DimChanges {
  public:
   /// Adds a substitution. Does nothing if both are the same object, or plain sizes that are equal.

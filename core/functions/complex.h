@@ -12,7 +12,7 @@ namespace reel {
 /// other structs of tensors: an argument or result of jit, a state of a loop, a parameter.
 ///
 /// The gradient of a real loss has ∂loss/∂re in `re` and ∂loss/∂im in `im`, as for any struct. JAX
-/// gives the complex conjugate of that number, PyTorch the number itself.
+/// gives the complex conjugate of this number, PyTorch the number itself.
 struct Complex {
   Tensor re, im;  ///< real and imaginary parts, of one type
 };

@@ -60,7 +60,7 @@ struct Convolution {
   Dims taps = {};  ///< the filter's dims along the windows, if dims are named
   Dims in = {};    ///< the dims that are summed, if dims are named
   PerAxis<std::int64_t> stride = 1, dilation = 1;  ///< of windows; of the elements of one
-  std::int64_t groups = 1;  ///< the channels of a group see those of the same group only
+  std::int64_t groups = 1;  ///< outputs of a group read the inputs of the same group only
   PerAxis<WindowPadding> padding = WindowPadding::valid;  ///< in front of the axes and behind
   bool transposed = false;  ///< each element of x adds a filter to the result
   /// The dims of the result along the windows; default: computed. A dim without a size gives its
@@ -73,9 +73,9 @@ struct Convolution {
 /// not reversed: the formula is the cross-correlation of PyTorch, JAX and TensorFlow.
 ///
 /// Named dims, in any order: x [..., over, in], filter [taps, in, out] -> the dims of x without
-/// `in`, with new ones along `over`, then those of the filter alone. Other dims of both operands
-/// are matched, as in matmul: a filter [taps, channel] is depthwise. With `groups`, the filter has
-/// the dim in / groups.
+/// `in`, with new ones along `over`, then the dims that only the filter has. Other dims of both
+/// operands are matched, as in matmul: a filter [taps, channel] is depthwise. With `groups`, the
+/// filter has the dim in / groups.
 ///
 /// Plain dims: x [..., over, ..., in], filter [taps..., in / groups, out] -> [..., out]. A filter
 /// [taps...] serves every channel.
@@ -107,8 +107,8 @@ struct Pooling {
 /// Return the largest and the mean element of each window along one to three axes. x: any -> the
 /// same dims, with new ones along `over`. Padding is left out.
 ///
-/// A window without elements gives max over no elements, and mean 0. Of several largest elements,
-/// the first has the gradient. Gradients of any order. Throw as conv does; mean_pool also
+/// A window without elements gives max over no elements, and mean 0. The first of several largest
+/// elements has the gradient. Gradients of any order. Throw as conv does; mean_pool also
 /// DTypeError unless x is floating.
 Tensor max_pool(const Tensor& x, const Axes& over, const Pooling& options);
 Tensor mean_pool(const Tensor& x, const Axes& over, const Pooling& options);

@@ -22,7 +22,7 @@ REEL_API_BEGIN
 namespace reel {
 
 /// Element types of vectors and spans that tensor() accepts: numbers that a dtype can hold exactly.
-/// These are float, double, bool, and all integers except unsigned ones of 64 bits.
+/// These are float, double, bool, and all integers except unsigned integers of 64 bits.
 template <class T>
 concept TensorElement = std::same_as<T, float> || std::same_as<T, double> ||
     std::same_as<T, bool> ||(std::integral<T>&& std::numeric_limits<T>::digits <=

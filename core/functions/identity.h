@@ -11,7 +11,7 @@ namespace reel {
 
 /// Returns x, and prints it on standard output each time it is computed, in program order. The
 /// dataflow executor prints when data reaches it, and only if its result is read: x = print(x). In
-/// a scan whose entries finish one by one, it also prints the iteration, and `-` for finished
+/// a scan with entries that finish one by one, it also prints the iteration, and `-` for finished
 /// entries.
 Tensor print(const Tensor& x, const std::string& label = "");
 /// Returns x.item<T>(): the value of a tensor with one element as a C++ number. In templates,

@@ -41,8 +41,8 @@ Tensor search_sorted(const Tensor& sorted, const Tensor& values, const Axis& axi
 /// matched with dims of x, so that every entry may have its own counts. Negative counts, and counts
 /// in padding, are 0.
 ///
-/// `to` is the new dim, whose lengths are the sums of the counts; default: a new one of the same
-/// name. Throws ArgumentError for a plain axis, whose size must not depend on values.
+/// `to` is the new dim; default: a new dim of the same name. Its lengths are the sums of the
+/// counts. Throws ArgumentError for a plain axis, because its size must not depend on values.
 Tensor repeat(const Tensor& x, const Tensor& counts, const Axis& axis, std::optional<Dim> to = {});
 
 /// Returns elements begin, begin+1, ... end-1 along a named axis, as slice with numbers does, for
@@ -51,8 +51,8 @@ Tensor repeat(const Tensor& x, const Tensor& counts, const Axis& axis, std::opti
 /// count from the end, along a ragged axis from the end of the entry; positions out of range are
 /// clamped.
 ///
-/// `to` is the new dim, whose lengths are end - begin, at least 0; default: a new one of the same
-/// name. Throws ArgumentError for a plain axis.
+/// `to` is the new dim; default: a new dim of the same name. Its lengths are end - begin, at
+/// least 0. Throws ArgumentError for a plain axis.
 Tensor slice(const Tensor& x, const Axis& axis, const Arg& begin, const Arg& end,
              std::optional<Dim> to = {});
 namespace detail {

@@ -24,7 +24,7 @@ struct LinearScan {
 ///
 /// Along a ragged dim each entry runs within its own length: from its first element, or with
 /// .reverse from its last. If the axis is ragged, or lengths of a ragged dim run over it, padding
-/// of a, b and x does not count, and that of the result is 0.
+/// of a, b and x does not count, and padding of the result is 0.
 ///
 /// Each product and each sum is rounded, as in a loop; only along an axis of 4,096 and more
 /// elements with fewer than four elements behind it, segments run at once, and the rounding

@@ -22,20 +22,20 @@ struct ScatterOptions {
 };
 
 /// Returns x with the dims `over` replaced by `to`: the element at position p is the reduction of
-/// the elements of x whose index is p. It stands where the first of the dims stood.
+/// the elements of x that have the index p. The dim `to` stands where the first of `over` stood.
 ///
-/// indices: i32 or i64 over the named dims `over`, and over further dims of x, whose entries have
-/// positions of their own. Padding is left out. Negative indices count from the end of `to`. Sums
-/// run in the order of x. Ties of max and min share the gradient equally.
+/// indices: i32 or i64 over the named dims `over`, and over further dims of x, if each of their
+/// entries has its own positions. Padding is left out. Negative indices count from the end of `to`.
+/// Sums run in the order of x. Ties of max and min share the gradient equally.
 /// Throws IndexError for an index out of range, ShapeError if x lacks a dim of the indices or they
-/// lack one of `over`, ArgumentError for a `to` without a name, DTypeError for a mean or logsumexp
-/// of integers.
+/// lack a dim of `over`, ArgumentError for a `to` without a name, DTypeError for a mean or
+/// logsumexp of integers.
 Tensor scatter(const Tensor& x, const Tensor& indices, const Dims& over, const Dim& to,
                const ScatterOptions& options = {});
 
-/// Returns, for each position of `to`, the position (i32) along `over` of the largest element of x
-/// whose index names it, the first among equal ones, and `none` if no index does. NaN is larger
-/// than all numbers. Dims and errors: as scatter.
+/// Returns, for each position p of `to`, the position (i32) along `over` of the largest element of
+/// x that has the index p: the first of equal elements, or `none` if no element has it. NaN is
+/// larger than all numbers. Dims and errors: as scatter.
 Tensor scatter_argmax(const Tensor& x, const Tensor& indices, const Dim& over, const Dim& to,
                       int none = -1);
 

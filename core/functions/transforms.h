@@ -28,7 +28,7 @@ Complex rfft(const Tensor& x, const Axis& along, std::optional<Dim> to = {});
 /// Returns the real signal with this spectrum, the inverse of rfft: divided by n. Imaginary parts
 /// of frequency 0, and of n / 2 for even n, are ignored.
 ///
-/// to: the axis of n elements, named or plain as those of x; default: an even n, (along - 1) * 2.
+/// to: the axis of n elements, named if x's dims are; default: an even n, (along - 1) * 2.
 /// Throws ShapeError unless the axis has n / 2 + 1 frequencies.
 Tensor irfft(const Complex& x, const Axis& along, std::optional<Dim> to = {});
 

@@ -17,8 +17,8 @@ namespace reel {
 /// index: i32 or i64. A scalar names one place. Named dims of the index that x has are matched
 /// entry by entry, so every entry may have its own place; other dims stand for several places.
 /// value: a number, or the dims that gather would return (named ones in any order), of x's dtype.
-/// Negative indices count from the end. If several indices name one place, the last value stays,
-/// except for indices of entries, of which each has a place of its own. At most one dim of the
+/// Negative indices count from the end. If several indices name one place, the last value stays;
+/// indices of different entries never name one place. At most one dim of the
 /// index stands for places if either has ragged dims or sizes that only a run knows, or x has dims
 /// of the index; then no lengths of `value` run over it, and padding of the index replaces nothing.
 ///
@@ -26,7 +26,7 @@ namespace reel {
 /// none is a dim of the index; also if the dims of the index are those of x in front of the axis,
 /// with known sizes, except in the body of a traced loop if x has fewer than 8,192 elements, and in
 /// loops with entries that finish. The state of a jitted loop is such a temporary if only this call
-/// reads it, and that of an eager loop if the body takes it by value and moves it. Gradients: of x
+/// reads it, the state of an eager loop if the body takes it by value and moves it. Gradients: of x
 /// without the replaced elements, of the values that stayed. Throws IndexError for an index out of
 /// range, ShapeError or DTypeError for other types. Source: jax.numpy's x.at[i].set(value).
 Tensor set_at(Tensor x, const Arg& index, const Arg& value, const Axis& axis = 0);

@@ -64,8 +64,8 @@ class Checkpoint {
   /// state and the residuals of a few iterations, in a plan of two chunks. If an iteration has
   /// residuals of 1 MiB, that is far more than a small budget, and jit's explain() says so. Each
   /// run of an inner loop has its own budget. A state counts with its largest size so far, plus 16
-  /// bytes for the number of its iteration. A TensorArray counts as it was before the first
-  /// iteration, because checkpoints share its elements.
+  /// bytes for the number of its iteration. A TensorArray counts with its bytes before
+  /// the first iteration, because checkpoints share its elements.
   ///
   /// A small budget costs time. One half of the budget holds n states, the other half the residuals
   /// of m iterations; both n and m are at least 1. After T iterations, every s-th has a checkpoint.
@@ -120,8 +120,8 @@ struct Spill {
 /// change; gradients are as under a Checkpoint.
 ///
 /// Memory: at least some five blocks of each value, and in a plan a copy of the chunk that the
-/// gradient reads. Iterations whose sizes differ from the first one's stay in memory, and so do
-/// arrays of the state. Checkpoints under a budget therefore go to the file only if these blocks
+/// gradient reads. Iterations with other sizes than the first one stay in memory, and so do arrays
+/// of the state. Checkpoints under a budget therefore go to the file only if these blocks
 /// and the window take less than the budget alone. With a state of two tensors and the default
 /// window, that holds from some 180 MiB on.
 ///

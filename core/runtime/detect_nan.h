@@ -54,8 +54,8 @@ class DetectNan {
 
 namespace detail {
 
-/// Sets the options that apply on this thread: those of another thread's guard, or null for ops
-/// that the library applies for itself, as passes do.
+/// Sets the options that apply on this thread: the options of another thread's guard, or null for
+/// ops that the library applies for itself, as passes do.
 class NanCheckScope {
  public:
   explicit NanCheckScope(const DetectNanOptions* options) : outer_(thread_mode.nan_checks) {

@@ -31,8 +31,8 @@ struct Memory {
   MemoryUse values;       ///< arguments, results, and all that has no other class
   MemoryUse saved;        ///< saved for a gradient, by a tape or a loop
   MemoryUse checkpoints;  ///< states of loops that a Checkpoint saves
-  /// Of plans, also between calls until the jitted function is destroyed; without residuals in
-  /// them.
+  /// Memory of plans, except residuals; also between calls, until the jitted function is
+  /// destroyed.
   MemoryUse buffers;
   MemoryUse parameters;  ///< optimisers' parameters and moments
   MemoryUse all;         ///< of all classes together

@@ -12,7 +12,7 @@ namespace reel {
 /// if length_dims is not empty: then it is ragged.
 Dim dim_symbol(std::string name, Dims length_dims = {});
 
-/// Returns a number above Dim::serial() of all dims so far, and at most that of dims made later.
+/// Returns the Dim::serial() that the next new dim will have; the serials of all dims are below it.
 std::uint64_t next_dim_serial();
 
 }  // namespace reel

@@ -38,8 +38,8 @@ inline void check_axes(const TensorType& type, int first, int count) {
   check_axis(type, first);
   check_axis(type, first + count - 1);
 }
-/// What an operand shares with the expected type: the sizes, or named dims too. Unknown sizes fit,
-/// and symbols of a trace fit other dims of their size.
+/// How closely an operand must match the expected type: in sizes, or in named dims too. Unknown
+/// sizes fit, and symbols of a trace fit other dims of their size.
 enum class Fits : std::uint8_t { sizes, dims };
 /// Throws ShapeError unless an operand has the dtype, the rank, and sizes or dims of `expected`.
 /// For type rules of ops that other functions of the library give fitting operands. Example:

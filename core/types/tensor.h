@@ -48,7 +48,7 @@ class Tensor {
   DType dtype() const { return type().dtype(); }
   int rank() const { return ranked_type().rank(); }
   const Dims& dims() const { return ranked_type().dims(); }
-  /// Returns the dim of that name. Throws ShapeError unless exactly one dim has the name.
+  /// Returns the dim of this name. Throws ShapeError unless exactly one dim has the name.
   Dim dim(std::string_view name) const;
   /// Returns the dim of an axis; negative axes count from the end. Throws IndexError if out of
   /// range.

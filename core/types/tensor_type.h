@@ -17,7 +17,7 @@ namespace reel {
 struct TypeNode : RefCounted {
   DType dtype;
   bool is_list = false;       ///< the type of a TensorArray with such elements
-  bool is_unranked = false;   ///< of a value whose rank only a run knows; it has no dims
+  bool is_unranked = false;   ///< of a value of a rank that only a run knows; no dims
   bool is_permanent = false;  ///< plain sizes only: never freed, and references are not counted
   bool is_named = false;
   bool is_known = true;      ///< all sizes are known; false inside traces
@@ -58,7 +58,7 @@ class TensorType {
   }
   /// Returns true for the type of a TensorArray.
   bool is_list() const { return node_->is_list; }
-  /// Returns true for the type of a value whose rank is known only during a run. It is a list, too:
+  /// Returns true for the type of an unranked value: only a run knows its rank. It is a list, too:
   /// its only element is the value (core/functions/unranked.h).
   bool is_unranked() const { return node_->is_unranked; }
   /// Returns true if the dims are named.
@@ -75,7 +75,7 @@ class TensorType {
   /// Return the type of a TensorArray with such elements, and the element type of a list.
   TensorType as_list() const;
   TensorType element() const;
-  /// Returns the type of a value whose rank is known only during a run.
+  /// Returns the type of an unranked value: only a run knows its rank.
   static TensorType unranked(DType dtype);
 
   const TypeNode* node() const { return node_; }
