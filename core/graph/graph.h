@@ -19,8 +19,8 @@ REEL_API_BEGIN
 namespace reel {
 
 /// Whether a record recomputes, for a gradient, a value that was computed before and not saved.
-/// Such records exist under some policies and rules only; decisions about other records must not
-/// depend on them.
+/// Records that recompute exist under some policies and rules only; decisions about other records
+/// must not depend on them.
 enum class Recompute : std::uint8_t {
   no,
   yes,

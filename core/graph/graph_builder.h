@@ -65,7 +65,7 @@ class GraphBuilder {
   /// Declares the dims of entries that finish one by one in this loop body. Dims from outside with
   /// a length per entry become symbols here, because finished entries see other dims.
   void set_entry_dims(const Dims& dims) { entry_dims_ = dims; }
-  /// Returns true if this is the body of a loop whose entries finish one by one, or lies in one.
+  /// Returns true in the body of a loop with entries that finish one by one, at any depth.
   bool is_in_entries() const {
     return !entry_dims_.empty() || (outer() && outer()->is_in_entries());
   }
@@ -115,7 +115,7 @@ class GraphBuilder {
   std::vector<ValueId> capture_values_;
   std::unordered_map<std::uint64_t, Tensor> lifted_;      // by block id
   std::unordered_map<const DimNode*, Dim> renames_;       ///< by dim from outside
-  std::unordered_map<const DimNode*, Dim> dims_outside_;  ///< by symbol: what it stands for
+  std::unordered_map<const DimNode*, Dim> dims_outside_;  ///< by symbol: its dim from outside
   /// The dims from which dims of arguments are computed, where a symbol stands for the result
   /// alone. Dims computed from them in the trace can equal each other in more ways than their
   /// symbols tell: see unified().

@@ -22,7 +22,7 @@ void inline_graph(Graph& to, const Graph& part, std::vector<ValueId>& place);
 /// As above, with a value of `to` for each input. Returns the values that the outputs became.
 std::vector<ValueId> inline_graph(Graph& to, const Graph& part, std::span<const ValueId> inputs);
 
-/// Records of a graph as one of their own, whose values have other numbers.
+/// Some records of a graph, as a graph with its own numbers of values.
 struct PartOfGraph {
   Ref<Graph> graph;
   std::vector<ValueId> outside;  ///< by value of the part, the value of the whole graph
@@ -45,8 +45,8 @@ class GraphRewriter {
 
   /// Returns the value that stands for v: v itself unless it was replaced.
   ValueId operator[](ValueId v) const { return v < now_.size() ? now_[v] : v; }
-  /// Lets `by` stand for v in all records that are kept from now on, and in the outputs. What
-  /// stands for other values stays. Requires a value of the graph.
+  /// Lets `by` stand for v in all records that are kept from now on, and in the outputs. The
+  /// replacements of other values stay. Requires a value of the graph.
   void replace(ValueId v, ValueId by);
   /// Returns the values that stand for the operands of a record.
   std::vector<ValueId> inputs_of(const OpRecord& record) const;

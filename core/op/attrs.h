@@ -182,7 +182,7 @@ bool same(const T& a, const T& b) {
   T::fields([&](const char*, auto member) { result = result && same(a.*member, b.*member); });
   return result;
 }
-/// Prints the members that differ from those of T{}.
+/// Prints the members that differ from the members of T{}.
 template <HasFields T>
 void print(std::ostream& out, const T& value) {
   const T usual{};

@@ -26,7 +26,7 @@ struct OpCall {
   }
 };
 
-/// What an op does along a factor.
+/// How the results depend on the elements along a factor.
 enum class Role : std::uint8_t {
   mapped,     ///< an element of the results depends only on the elements of operands with its index
   drawn,      ///< as mapped, and each element draws its own numbers. Lengths of all rows number the
@@ -64,7 +64,7 @@ class AxisFactors {
   /// Sets the rule of a factor, for kernels that choose the order of a sum by sizes, or compute
   /// adjacent elements together. Without a rule, all elements are alike in any number.
   void set_alike(int factor, AreAlike rule);
-  /// Returns what the rule of the factor tells. call: the one that has these factors.
+  /// Returns the answer of the factor's rule, true without a rule. call: has these factors.
   bool are_alike(const OpCall& call, int factor, std::int64_t count) const;
 
   /// Returns true if an axis of an operand has a factor of this role.
@@ -87,8 +87,8 @@ class AxisFactors {
   boost::container::small_vector<std::pair<int, AreAlike>, 4> alike_;  ///< by factor
 };
 
-/// Returns what the op does along its axes. An op without `axes` has kWhole for all of its operands
-/// unless it is pointwise.
+/// Returns the factors of the op's axes. If the op has no `axes` and is not pointwise, all axes of
+/// its operands are kWhole.
 AxisFactors axis_factors(const OpCall& call);
 
 // ---- Factors that several ops have --------------------------------------------------------------

@@ -41,15 +41,15 @@ inline bool makes_zeros(const Op& op, const Attrs* attrs) {
 bool is_linear_in(const Op& op, const Attrs* attrs, std::uint32_t in, std::uint32_t zeros,
                   std::size_t operands);
 
-/// Returns what can make a call fail. Pointwise ops never do. Other ops without `fails`, and those
-/// with effects, may fail for values of any operand.
+/// Returns the possible causes of failure. Pointwise ops never fail. Other ops without `fails`, and
+/// ops with effects, may fail for values of any operand.
 Failures failures_of(const Op& op, const Attrs* attrs);
 /// Returns true if values of operands can make the call fail. Sizes and dtypes are no values.
 inline bool fails_for_values(const Op& op, const Attrs* attrs) {
   return failures_of(op, attrs).values != 0;
 }
 
-/// Returns what becomes of padding. Pointwise ops keep it apart.
+/// Returns how results depend on padding. Pointwise ops keep it apart.
 inline Padding padding_of(const Op& op) {
   return op.pointwise && op.padding == Padding::shown ? Padding::apart : op.padding;
 }
@@ -61,8 +61,8 @@ inline bool keeps_elements_apart(const Op& op) {
 }
 
 /// Returns false if results are certain to have storage of their own: OpStorage::own, or
-/// OpStorage::input of which the kernel copies for these types. A reduction over more than one
-/// element, a transpose that moves elements and a slice of inner axes copy. Requires known sizes.
+/// OpStorage::input if the kernel copies for these types. A reduction over more than one element,
+/// a transpose that moves elements and a slice of inner axes copy. Requires known sizes.
 bool makes_view(const OpCall& call);
 
 /// Returns true for a contraction of two tensors, packed or not.

@@ -113,15 +113,15 @@ using IterationBatchingRule = std::vector<Tensor> (*)(const IterationBatch&);
 /// The integer that an output is in every run, or nothing if it is unknown or no scalar integer.
 using KnownInteger = std::optional<std::int64_t>;
 
-/// What can make a call fail whose types are right.
+/// The possible causes of failure of a call with correct types.
 struct Failures {
-  std::uint32_t values = kAll;  ///< the operands whose values can (a bit set, as in OpReads)
+  std::uint32_t values = kAll;  ///< operands with values that can (a bit set, as in OpReads)
   bool memory = true;           ///< the kernel allocates, even if its outputs are placed
 };
 constexpr Failures never_fails(const Attrs*) { return {0, false}; }
 constexpr Failures fails_without_memory(const Attrs*) { return {0, true}; }
 
-/// What becomes of numbers in the padding of operands.
+/// How the results depend on numbers in the padding of operands.
 enum class Padding : std::uint8_t {
   shown,     ///< they may show anywhere in the results: the op moves or combines elements
   apart,     ///< they show in the padding of the results alone: every element is on its own
@@ -132,7 +132,7 @@ enum class Padding : std::uint8_t {
 /// The number that padding must have in a reduced axis so that it adds nothing to the result.
 enum class Neutral : std::uint8_t {
   none,            ///< there is none, or the op does not tell it
-  zero,            ///< in sums and products
+  zero,            ///< in sums and matrix products
   lowest,          ///< in maxima
   highest,         ///< in minima
   minus_infinity,  ///< in sums of exponentials
@@ -147,8 +147,8 @@ struct Op {
   /// Optional, for the many small ops of eager mode: type rule and kernel together, if operands and
   /// result have one type. Returns an empty Tensor if operand types differ.
   Tensor (*of_one_type)(OpInputs in, bool may_reuse) = nullptr;
-  /// Computes cotangents of inputs from those of outputs, by applying ops. If null, `no_vjp` has
-  /// the reason.
+  /// Computes the cotangents of inputs from the cotangents of outputs, by applying ops. If null,
+  /// `no_vjp` has the reason.
   void (*vjp)(Vjp&) = nullptr;
   const char* no_vjp = nullptr;
   OpReads reads = {};
@@ -179,8 +179,8 @@ struct Op {
   bool has_effect = false;
   /// For integers that are known before a graph runs (core/graph/known_number.h).
   KnownInteger (*known_integer)(const Attrs*, std::span<const std::int64_t> in) = nullptr;
-  /// Tells what the op does along its axes (core/op/axes.h). Not needed for pointwise ops. Without
-  /// it, results may depend on all elements of all operands.
+  /// Sets the factors of the op's axes (core/op/axes.h). Not needed for pointwise ops. If null,
+  /// results may depend on all elements of all operands.
   void (*axes)(const OpCall&, AxisFactors&) = nullptr;
 
   // core/op/facts.h has the defaults of the following facts, and most functions that read them.
@@ -195,11 +195,11 @@ struct Op {
   Neutral neutral = Neutral::none;
   /// The result is operand 0, whatever type it has.
   bool returns_input = false;
-  /// For OpStorage::input: returns true if the result is a view of input 0, the only one that the
-  /// call need have. If null, it always is.
+  /// For OpStorage::input: returns true if the result is a view of input 0. If null, it always is.
+  /// The call need have no other inputs.
   bool (*makes_view)(const OpCall&) = nullptr;
-  /// Returns the number of multiplications of a product; 0 if sizes are unknown. The call need have
-  /// no input but the first.
+  /// Returns the number of multiplications of a product; 0 if sizes are unknown. The call need
+  /// have only the first input.
   std::int64_t (*multiplications)(const OpCall&) = nullptr;
 };
 
@@ -212,8 +212,8 @@ constexpr OpReads reads_the_other(const Attrs*, std::uint32_t wanted) {
   return {.inputs = (wanted & 1) << 1 | (wanted >> 1 & 1)};
 }
 
-/// Implements `reads_by` of ops whose vjp needs the sizes of operand 0. It reads the operand if
-/// only a run determines a plain size (`reads_shape` of the attributes).
+/// Implements `reads_by` of ops with a vjp that needs the sizes of operand 0. The vjp reads the
+/// operand if only a run determines a plain size (`reads_shape` of the attributes).
 template <class T>
 OpReads reads_shape(const Attrs* attrs, std::uint32_t) {
   return {.inputs = get<T>(attrs).reads_shape};

@@ -11,7 +11,7 @@
 namespace reel {
 
 /// The dims of a graph by the types that have them, for questions about pairs of dims. Requires
-/// that the graph stays as it is. Dims are compared as objects.
+/// that the graph does not change. Dims are compared as objects.
 class DimMeetings {
  public:
   explicit DimMeetings(const Graph& graph) : graph_(&graph) {}

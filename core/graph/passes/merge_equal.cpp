@@ -100,7 +100,7 @@ class Merger {
     for (const Dim& dim : type.dims()) dims.push_back(renamed(dim));
     return type.with(dims);
   }
-  /// A dim whose lengths run over a merged dim becomes a dim over the one that replaces it.
+  /// Renames a dim. If its lengths run over a merged dim, they then run over the replacement.
   Dim renamed(const Dim& dim) {
     const Dim result = renamed_.resolve(dim);
     if (!dim.is_symbol() || dim.node() != result.node() || !dim.is_ragged()) return result;
@@ -140,7 +140,7 @@ class Merger {
     return false;
   }
 
-  /// Replaces value `v` by `same`, and the dims that `v` made by those of `same`.
+  /// Replaces value `v` by `same`, and the dims that `v` made by the dims of `same`.
   void alias(ValueId v, ValueId same) {
     value_[v] = same;
     if (!from_.types[v].node()->has_symbols || from_.types[v] == to_->types[same]) return;
@@ -209,8 +209,8 @@ class Merger {
     first.attrs = make_attrs(std::move(united.attrs));
   }
 
-  /// Returns the results of two united loops: those of the first one, `had`, keep their values, and
-  /// new values are added for the second one's others. Results of the second loop stand for them.
+  /// Returns the results of two united loops. The first loop's results, `had`, keep their values.
+  /// Results that only the second loop has get new values, and its old results are replaced.
   std::vector<ValueId> united_results(const std::vector<ValueId>& had, const LoopAttrs& a,
                                       const OpRecord& record, const LoopAttrs& b,
                                       const UnitedLoops& united) {
@@ -251,7 +251,7 @@ class Merger {
   std::unordered_multimap<std::size_t, std::size_t> loops_;  ///< emitted ones, by hash_of_loop
   std::unordered_multimap<std::size_t, std::size_t> known_;
   DimEnv renamed_ = DimEnv::renaming();
-  std::unordered_map<const DimNode*, Dims> merged_into_;  ///< dims of from_, by the one of *to_
+  std::unordered_map<const DimNode*, Dims> merged_into_;  ///< by dim of *to_: dims of from_
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace reel {
 namespace {
 
-/// Returns both bodies as one, merged, with the outputs of the first body before those of the
-/// second one.
+/// Returns both bodies as one merged body. The first body's outputs stand before the second
+/// body's.
 Ref<Graph> united_body(const Graph& left, const Graph& right, const MergeRecords& merge) {
   Graph both(left);
   const std::vector<ValueId> made = inline_graph(both, right, left.inputs);
@@ -18,8 +18,8 @@ Ref<Graph> united_body(const Graph& left, const Graph& right, const MergeRecords
   return merge(both, left.records.size());
 }
 
-/// Adds leaves of the second loop, with their terms, to those of the first one unless they are
-/// there. Returns their places.
+/// Adds the leaves of the second loop that the first loop lacks, with their terms. Returns the
+/// places of all leaves of the second loop.
 template <class Leaf>
 std::vector<std::size_t> add_leaves(std::vector<Leaf>& leaves, std::vector<ValueId>& terms,
                                     const std::vector<Leaf>& more, std::span<const ValueId> of) {

@@ -12,7 +12,7 @@ namespace reel {
 /// A loop that computes the results of two loops.
 struct UnitedLoops {
   LoopAttrs attrs;
-  /// Places of the second loop's stacks and sums among those of the loop.
+  /// By stack or sum of the second loop: its place among the stacks or sums of `attrs`.
   std::vector<std::size_t> stack_places, sum_places;
 };
 
@@ -20,7 +20,7 @@ struct UnitedLoops {
 using MergeRecords = std::function<Ref<Graph>(const Graph&, std::size_t left)>;
 
 /// Returns a loop with both bodies over the same inputs, merged by `merge`, and with the stacks and
-/// sums of both, equal ones once. Its carries are those of the first loop.
+/// sums of both; equal stacks and sums occur once. Its carries are the first loop's carries.
 ///
 /// Requires loops that read equal operands and were recorded from one body.
 UnitedLoops unite_loops(const LoopAttrs& a, const LoopAttrs& b, const MergeRecords& merge);
