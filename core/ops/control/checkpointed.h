@@ -12,8 +12,8 @@
 
 namespace reel {
 
-/// A function of the frontend that some formats have as one op, and the operands of that op.
-/// Numbers of roles are those of the function; see frontend/loops/whole_function.h.
+/// A function of the frontend that some formats have as one op, with the op's operands. The
+/// function numbers its roles; see frontend/loops/whole_function.h.
 struct FunctionLabel {
   std::string name;                    ///< empty for other functions
   std::vector<std::int64_t> operands;  ///< by role: positions among the captures; -1 if not given

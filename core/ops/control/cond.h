@@ -7,7 +7,7 @@
 
 namespace reel {
 
-/// cond(pred, captures...): runs one of two graphs and returns its outputs. Types of both branches
+/// cond(pred, captures...): runs on_true or on_false; returns its outputs. Types of both branches
 /// must agree except for dims. If dims differ, or are made in the branches, the output has a new
 /// dim.
 struct CondAttrs {

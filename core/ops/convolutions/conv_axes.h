@@ -11,7 +11,7 @@ namespace reel {
 /// The three tensors of the trilinear form.
 enum class ConvOperand : std::uint8_t { x, f, y };
 
-/// The axes of one of the three tensors.
+/// The axes of one tensor, x, f or y.
 class ConvAxesOf {
  public:
   ConvAxesOf(const ConvAttrs& attrs, ConvOperand which, int rank)

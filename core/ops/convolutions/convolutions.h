@@ -23,7 +23,7 @@ struct Window {
   std::int64_t stride = 1, dilation = 1;
   std::int64_t before = 0, after = 0;  ///< zeros in front of the axis and behind it
   /// The axis that the result has there: of y for conv, of x and f for the gradients. None for a
-  /// plain axis whose size follows: of y, of f, and of x unless an operand has its size.
+  /// plain axis if its size follows: always for y and f, for x unless an operand has its size.
   std::optional<Dim> to = {};
   /// If the size of x follows from the size of y: elements of x behind the last window.
   std::int64_t extra = 0;
@@ -92,8 +92,8 @@ inline int first_spatial_of_y(const ConvAttrs& attrs, const TensorType& y) {
   return y.rank() - attrs.outs - attrs.groups - attrs.spatial();
 }
 
-/// Applies one of the three ops to operands with zeros in the padding that a sum would read.
-/// operands: two tensors, and the third one of conv_input_op.
+/// Applies a convolution op after it has put zeros into the padding that a sum would read.
+/// operands: two tensors, and a third one for conv_input_op.
 Tensor masked_conv(const Op& op, const Tensors& operands, ConvAttrs attrs);
 
 // The kernels: conv_kernels.cpp.

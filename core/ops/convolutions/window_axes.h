@@ -44,9 +44,9 @@ void visit_numbers(DType dtype, Fn&& fn) {
   });
 }
 
-/// Returns the windows over x of which y is the result.
+/// Returns the windows over x, if y is their result.
 WindowAxis axis_over_x(const Window& window, std::int64_t x, std::int64_t y);
-/// Returns the windows over y of which x is the result: one WindowAxis for each remainder of the
+/// Returns the windows over y, if x is their result: one WindowAxis for each remainder of the
 /// position by the stride, since each reads other taps.
 std::vector<WindowAxis> axes_over_y(const Window& window, std::int64_t x, std::int64_t y);
 /// Returns every choice of one WindowAxis for each axis.

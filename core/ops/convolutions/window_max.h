@@ -23,7 +23,7 @@ struct PoolAttrs {
 
 /// The largest element of each window, and its tap (i32): the first of equal ones, or the first
 /// NaN. Taps are numbered over all axes, the last one fastest; -1 for a window without elements,
-/// whose maximum is lowest().
+/// and the maximum is then lowest().
 extern const Op window_max_op;
 /// Adds elements of y to x at the taps that window_max_op chose; x is zero elsewhere. A third
 /// operand, if there is one, has the sizes of x.
@@ -31,7 +31,7 @@ extern const Op window_put_op;
 /// Takes the elements of x at these taps; zero for -1.
 extern const Op window_take_op;
 
-/// Applies one of the three ops. operands: as the op takes them.
+/// Applies one of these ops. operands: as the op takes them.
 Tensors bind_window_op(const Op& op, const Tensors& operands, PoolAttrs attrs);
 
 // The kernels: window_max_kernels.cpp.

@@ -71,7 +71,7 @@ void for_each_window(const WindowTaps& at, std::int64_t work, Fn&& fn) {
   });
 }
 
-/// Replaces an element by that of this tap if that is larger, or if only that is NaN. Written
+/// Replaces an element by the element of this tap if the latter is larger, or alone is NaN. Written
 /// without branches, so that compilers use vectors.
 template <class T>
 void take_larger(const T* __restrict from, std::int32_t tap, std::int64_t count,

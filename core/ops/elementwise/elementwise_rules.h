@@ -41,7 +41,7 @@ inline const Tensor& tensor_of(std::string_view op, const Arg& x) {
   return x.tensor();
 }
 
-/// The ops on one operand, the first ones of elementwise_ops().
+/// Returns the ops on one operand, the first ops of elementwise_ops().
 std::span<const Op* const> unary_ops();
 
 /// Gives the result the type of the operand. Throws DTypeError for a dtype outside kTakes.

@@ -22,7 +22,7 @@ class SavedRows {
 
  private:
   Tensor numbers_, rows_;
-  int axes_;  ///< first axes of the table whose places are rows
+  int axes_;  ///< the number of first axes of the table that index rows
 };
 
 }  // namespace reel

@@ -9,7 +9,7 @@ namespace {
 /// Rows that are computed together: their taps share the loads of the filter.
 constexpr int kRows = 4;
 
-/// Calls fn(c, load, store) for vectors of `width` channels, the last of which may be a part.
+/// Calls fn(c, load, store) for vectors of `width` channels. The last vector may be a part.
 template <class T, class Fn>
 inline void each_vector(std::int64_t width, const Fn& fn) {
   constexpr std::int64_t kStep = kLanes<T>;
@@ -54,7 +54,7 @@ void multiply(const DepthwiseRows& s, const void* filter, void* out, std::int64_
   for (; row < s.rows; ++row) multiply_rows<T, 1>(s, row, from, to, out_step);
 }
 
-/// Rows whose products are added before the sums are stored: they stay in the first-level cache.
+/// Rows that are summed before the sums are stored: these rows stay in the first-level cache.
 constexpr std::int64_t kSummedRows = 16;
 
 template <class T>

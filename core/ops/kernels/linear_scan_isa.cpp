@@ -7,7 +7,7 @@
 namespace reel::REEL_ISA {
 namespace {
 
-/// Calls fn(j, load, store) for vectors of `width` columns, the last of which may be a part.
+/// Calls fn(j, load, store) for vectors of `width` columns. The last vector may be a part.
 template <class T, class Fn>
 inline void each_vector(std::int64_t width, const Fn& fn) {
   constexpr std::int64_t kStep = kLanes<T>;
@@ -30,7 +30,7 @@ struct Rows {
   std::int64_t step;
 };
 
-/// Vectors of a row whose states fit registers, with loads and stores of the last of them.
+/// The vectors of a narrow row: its states fit registers, and its last vector may be a part.
 template <class T, int kVectors>
 struct Narrow {
   static constexpr std::int64_t kLast = (kVectors - 1) * kLanes<T>;

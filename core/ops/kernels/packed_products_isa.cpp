@@ -1,7 +1,7 @@
 // Large f32 products from packed copies of both operands. Compiled with -DREEL_ISA=avx2 and the
 // flags for it, or neon.
 //
-// The loops are those of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication"
+// The loops follow Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication"
 // (2008): a part of b in the last cache, a part of a in the second-level cache, a panel of b in the
 // first one, and a tile of c in registers.
 #include "reel/core/ops/kernels/product_table.h"

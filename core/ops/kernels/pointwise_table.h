@@ -11,7 +11,7 @@
 
 namespace reel {
 
-/// Ops on one operand whose loops are in the table; rows of PointwiseTable::unary.
+/// Ops on one operand with a loop in the table; rows of PointwiseTable::unary.
 enum class Unary : std::uint8_t {
   neg,
   abs,

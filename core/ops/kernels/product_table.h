@@ -16,7 +16,7 @@ enum class SumOrder : std::uint8_t {
   by_sizes,  ///< the fastest one: bits depend on the number of rows
   chain,     ///< one chain of multiply-adds in the order of k
   slices,    ///< f32: a chain for each kSlice of k; slices are added one by one
-  runs,      ///< vectors along k, whose lanes are added at the end
+  runs,      ///< vectors along k; their lanes are added at the end
   shards,    ///< kSums ranges of k, each in an order of its own (gemm.cpp)
   library,   ///< the order of oneDNN
 };

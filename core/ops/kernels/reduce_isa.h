@@ -136,7 +136,7 @@ concept HasNumbers = requires(typename P::Sums x) {
   P::of_numbers(x, x);
 };
 
-/// Returns a vector whose lane i is lane i + kBy of x, or behind the last one lane i + kBy - lanes.
+/// Returns x rotated by kBy lanes: lane i of the result is lane (i + kBy) mod lanes of x.
 template <int kBy, class V, std::size_t... kLane>
 [[gnu::always_inline]] inline V rotated(const V& x, std::index_sequence<kLane...>) {
   return __builtin_shufflevector(x.data, x.data, ((kLane + kBy) % sizeof...(kLane))...);

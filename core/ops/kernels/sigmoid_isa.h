@@ -31,7 +31,7 @@ class Power {
     n_ = xsimd::nearbyint(x * V(kPerLn2));
     const V n = n_;
 #else
-    // The last place of the sum is 1, and its low bits are those of n + 127.
+    // The last place of the sum is 1, so its low bits are the integer n + 127.
     const V shift(12582912.0f + 127.0f);
     const V shifted = xsimd::fma(x, V(kPerLn2), shift);
     const V n = shifted - shift;

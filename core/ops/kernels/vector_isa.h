@@ -17,13 +17,13 @@
 // kHasFma            true if a product and a sum can be rounded once
 // Vector, kLanes, load
 // widen(from)        loads as many elements as a vector of doubles has, converted to doubles
-// widen_part(x, i)   the first (i = 0) or second half (1) of a vector as doubles; of doubles, 0 is
-// all narrow(a, b)       two vectors of doubles as one of floats load_part(from, count) loads
-// `count` elements; the other lanes are zeros store_part(to, values, count)     stores `count`
-// elements load_part_or(from, count, rest)   load_part with the other lanes of `rest`
-// load_repeated(from, count)        requires count > 0; the other lanes are copies of the first
-//     element, so that they raise no exception of their own: 0 / 0 and log(0) would. The copy is
-//     between registers, because these elements may just have been stored.
+// widen_part(x, i)   the first (i = 0) or second half (1) of x as doubles; 0 is all of a double x
+// narrow(a, b)       two vectors of doubles as one vector of floats
+// load_part(from, count)            loads `count` elements; the other lanes are zeros
+// store_part(to, values, count)     stores `count` elements
+// load_part_or(from, count, rest)   as load_part; the other lanes come from `rest`
+// load_repeated(from, count)        as load_part; the other lanes are copies of the first element,
+//     because 0 / 0 and log(0) raise exceptions. Copies registers: a store may be under way.
 // fold(x)            a vector of 16 bytes: the sum of a longer vector's halves, as often as needed
 // store_folded(to, x)               stores such a vector
 // larger(a, b), smaller(a, b)       of equal numbers, 0 and -0 too, a; require lanes without NaN

@@ -64,7 +64,7 @@ struct LoopCarry {
   }
 };
 
-/// An input of which iteration k reads the element at its position.
+/// An input with one element per iteration: each reads the element at its position.
 struct LoopSlice {
   FinishedFill fill = FinishedFill::running;
   Residence residence = Residence::memory;

@@ -36,7 +36,7 @@ LoopAttrs make_chunk_loop(const LoopAttrs& attrs, const Dim& chunk);
 
 /// Returns the dims of the body's carries that iterations change.
 Dims changing_dims(const LoopAttrs& attrs);
-/// Returns, by carry, true if the carry has one of the changing_dims().
+/// Returns, by carry, true if the carry has any of the changing_dims().
 std::vector<std::uint8_t> carries_with_changing_dims(const LoopAttrs& attrs);
 
 /// Returns the index of the first slice that is no list; the loop runs along its dim. Returns

@@ -29,7 +29,7 @@ std::int64_t work_of(const MatrixSizes& s) {
   return s.m * s.n * s.k / kProducts + kCall;
 }
 
-/// Returns the lengths of a group of axes: the input's, or else those of its dims.
+/// Returns the lengths of a group of axes: from the input if it is given, otherwise from the dims.
 LengthsOfEntries lengths_of(const KernelArgs& args, int input, const Operand& of,
                             const std::vector<int>& group) {
   if (input < 0) return {of.type, group, of.batch};

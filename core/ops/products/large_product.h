@@ -8,9 +8,9 @@
 
 namespace reel {
 
-/// Computes a product; SumOrder::slices, or one of at most kSlice terms, or SumOrder::library.
-/// Requires b_step 1 and no b_panel, if not large_products_are_packed(). Chains are never longer
-/// than a slice. Uses one thread.
+/// Computes a product in SumOrder::slices or SumOrder::library. Requires one of these orders, or at
+/// most kSlice terms; and b_step 1 and no b_panel, if not large_products_are_packed(). Chains are
+/// never longer than a slice. Uses one thread.
 void large_product(const MatrixSizes& s, const float* a, const float* b, float* c);
 
 /// True if the elements of a large_product have the bits of our chains.

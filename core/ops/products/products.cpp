@@ -365,9 +365,9 @@ OpSamples dot_samples() {
 }  // namespace
 
 namespace {
-/// Tells which axes have elements whose bits do not depend on their number: the first axis of a
-/// that is not contracted, as far as the order of the sums is the same, and a batch in the first
-/// axis of both operands, which has a product for each element.
+/// Sets rules for factors with elements that have the same bits for any number of elements: the
+/// first axis of a that is not contracted, if the order of the sums stays the same, and a batch in
+/// the first axis of both operands, because it has one product per element.
 void rows_of_product(const DotAttrs& dot, AxisFactors& f, int factors) {
   const bool has_batch = !dot.a_batch.empty() && dot.a_batch[0] == 0 && dot.b_batch[0] == 0;
   for (int factor = has_batch ? 1 : 0; factor < factors; ++factor)

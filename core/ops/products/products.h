@@ -44,8 +44,8 @@ std::int64_t product_multiplications(const OpCall& call) {
 }
 
 extern const Op dot_op;
-/// The result has the batch pairs, then the free axes of a, then those of b; pairs of contracted
-/// axes are summed.
+/// Sets factors: the result has the batch pairs, then a's free axes, then b's free axes; pairs of
+/// contracted axes are summed.
 void product_axes(const OpCall& call, AxisFactors& f);
 /// True if rows of a have the same bits in a product of `rows` rows as among all, for operands of
 /// these types. Rows are along a's first axis, which is not contracted.

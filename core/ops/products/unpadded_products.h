@@ -40,9 +40,9 @@ class LengthsOfEntries {
   boost::container::small_vector<Axis, 4> batch_;
 };
 
-/// Products of matrices, one for each entry of a batch, of which padding is left out: terms, rows
-/// and columns. The bits of other elements equal the bits of products that have zeros in the
-/// padding of both operands.
+/// Products of matrices, one for each entry of a batch, without padding: padded terms, rows and
+/// columns are left out. Other elements have the bits of products that have zeros in the padding of
+/// both operands.
 class UnpaddedProducts {
  public:
   /// Lengths of the groups of axes.

@@ -85,7 +85,7 @@ Tensors axes_across_iterations(const IterationBatch& at);
 
 /// Axes that are not reduced stay, in their order. Results depend on reduced axes as a whole.
 void reduced_axes(const OpCall& call, AxisFactors& f);
-/// The same; reduced axes have factors of this role.
+/// As reduced_axes(), but reduced axes have factors of this role.
 template <Role role>
 void reduced_axes_as(const OpCall& call, AxisFactors& f) {
   reduced_axes(call, f);

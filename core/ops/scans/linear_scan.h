@@ -31,7 +31,7 @@ struct LinearScanAttrs {
 };
 
 /// h_t = a_t h_{t-1} + b_t x_t. Operands: a, b, then x and the initial h, if they are given.
-/// Requires that one of a, b and x has the time axis.
+/// Requires that a, b or x has the time axis.
 extern const Op linear_scan_op;
 
 /// The cotangents of wanted operands. Operands: a, the cotangent of h, then the others in the order

@@ -7,8 +7,8 @@
 
 namespace reel {
 
-/// A value per time step: the first one of the walk, and the step to the next, in elements; 0 if
-/// all are the same.
+/// One value per time step: `first` points at the first value of the walk, the next value is `step`
+/// elements further. A step of 0 repeats one value.
 template <class T>
 struct ScanChainOperand {
   T* first = nullptr;  ///< null: the operand is absent

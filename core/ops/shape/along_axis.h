@@ -19,10 +19,10 @@ namespace reel {
 /// Returns true if x has a ragged dim with lengths that run over the axis, and all dims of these
 /// lengths.
 bool has_lengths_along(const TensorType& x, int axis);
-/// Returns true if the lengths of a ragged dim of x run over one of the axes. Dims at the axes do
+/// Returns true if the lengths of a ragged dim of x run over any of the axes. Dims at the axes do
 /// not count.
 bool has_lengths_along(const TensorType& x, const std::vector<int>& axes);
-/// Returns true if the lengths of the dim at a position run over one of the axes, directly or
+/// Returns true if the lengths of the dim at a position run over any of the axes, directly or
 /// through the lengths of other dims.
 bool runs_along(const TensorType& x, int position, const Dims& axes);
 
@@ -89,7 +89,7 @@ class AlongAxis {
 
 /// Replaces slices that the undone function made by the dims that it sliced, if x lacks a dim of
 /// the slice's lengths. Example: letters[batch, words] in max(x, {words}). AlongAxis itself
-/// replaces only slices whose lengths x has.
+/// replaces a slice only if x has all dims of its lengths.
 ///
 /// undoes: as AlongAxis::Options::undoes; null changes nothing.
 Tensor with_original_dims(const Tensor& x, const AlongAxis::KeyOf& undoes);

@@ -30,7 +30,7 @@ struct DimAttrs {
     f("dim", &DimAttrs::dim);
   }
 };
-/// Attributes of an op whose results are made of the lengths of a dim; they tell dim_read_by().
+/// Attributes of an op with results made from the lengths of a dim; dim_read_by() reads them.
 struct ReadDimAttrs {
   Dim dim{0};
   template <class F>

@@ -9,7 +9,7 @@
 
 namespace reel {
 
-/// Returns the dim whose lengths a record reads; null for other records.
+/// Returns the dim if a record reads the lengths of one; null for other records.
 REEL_API const Dim* dim_of_lengths(const OpRecord& record);
 /// Returns the name of the dim that a record makes from lengths; null for other records.
 const std::string* name_of_defined_dim(const OpRecord& record);

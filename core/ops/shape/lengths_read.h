@@ -11,11 +11,11 @@
 
 namespace reel {
 
-/// Returns the op without inputs, and its attributes, whose result is the lengths of a dim (i32,
+/// Returns an op without inputs, and attributes with which its result is the lengths of a dim (i32,
 /// over its length dims).
 std::pair<const Op*, AttrsRef> op_of_lengths(const Dim& dim);
-/// Returns the dim of which the op returns the lengths, as numbers (dim_lengths) or as a mask
-/// (mask). Returns nothing for other ops.
+/// Returns the dim if the op returns a dim's lengths, as numbers (dim_lengths) or as a mask (mask).
+/// Returns nothing for other ops.
 REEL_API std::optional<Dim> dim_read_by(const Op& op, const Attrs* attrs);
 
 }  // namespace reel

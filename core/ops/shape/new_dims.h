@@ -29,7 +29,7 @@ Dims with_dim(Dims dims, int axis, const Dim& dim);
 Dims insert_dim(Dims dims, int axis, const Dim& dim);
 Dims without_dim(Dims dims, int axis);
 
-/// True for a plain dim whose size only a run determines.
+/// Returns true for a plain dim of unknown size: only a run determines it.
 inline bool is_unknown(const Dim& dim) { return !dim.is_named() && !dim.has_size(); }
 /// True if some plain axis has a size that only a run determines, and that can be read only from a
 /// tensor of the type.
@@ -43,7 +43,7 @@ Tensor computed_plainly(Fn&& fn) {
 }
 
 /// Return a new dim of a size or of lengths, which is static if and only if all dims of `from` are.
-/// In a trace, dims of which only a run knows whether they are static decide it in the run.
+/// If a trace does not know whether the dims of `from` are static, the run decides.
 Dim dim_like(std::span<const Dim> from, const std::string& name, std::int64_t size);
 Dim dim_like(std::span<const Dim> from, const std::string& name, const Tensor& lengths);
 

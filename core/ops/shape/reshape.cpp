@@ -68,8 +68,8 @@ void reshape_type(TypeArgs& a) {
   a.out.push_back(std::move(out));
 }
 
-/// Returns the dims without those of one element, which move no others. Dims over which a dim of
-/// `beside` has lengths stay.
+/// Returns the dims that decide where elements are: dims of size 1 are left out unless a dim of
+/// `beside` has lengths over them.
 Dims dims_with_places(const Dims& dims, const Dims& beside) {
   Dims result;
   for (const Dim& dim : dims) {

@@ -31,7 +31,7 @@ struct ReshapeAttrs {
   }
 };
 extern const Op reshape_op;
-/// Returns the first operand with the dims of the second one, of which it reads the shape only.
+/// Returns the first operand with the dims of the second one. Reads only the shape of the second.
 extern const Op reshape_like_op;
 /// Returns attributes of a reshape to the dims of `result` with `axis` open, so that it takes any
 /// number of rows. Returns null if another size is unknown.
@@ -79,8 +79,8 @@ Tensor with_first_axis_at(const Tensor& x, int axis);
 
 /// Implements the kernel of ops that give the same elements other dims.
 REEL_API void same_elements(KernelArgs& a);
-/// Implements the vjp of such an op if only a run determines the sizes of its operand, which it
-/// reads.
+/// Implements the vjp of such an op if only a run determines the sizes of its operand. Reads the
+/// operand.
 REEL_API void reshape_to_input(Vjp& at);
 
 }  // namespace reel

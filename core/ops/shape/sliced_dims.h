@@ -27,7 +27,7 @@ std::optional<std::int64_t> element_of(const Tensor& index);
 void add_value(KeyBytes& key, const Tensor& value);
 
 /// Cuts operands to slices of their dims. An operand may have a dim, but lack dims of its lengths:
-/// if another operand has a slice of that dim, the first operand gets the slice too.
+/// if another operand has a slice of this dim, the first operand gets the slice too.
 ///
 /// Returns false if no operand was cut.
 bool meet_slices(std::span<Tensor* const> operands);

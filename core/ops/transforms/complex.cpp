@@ -1,4 +1,4 @@
-// Arithmetic of complex numbers, composed of that of their parts.
+// Arithmetic of complex numbers, composed of real arithmetic on their parts.
 #include "reel/core/functions/complex.h"
 
 #include <limits>

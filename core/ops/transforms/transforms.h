@@ -1,7 +1,7 @@
 // core/ops/transforms/transforms.h — the ops of Fourier transforms, closed under vjp.
 //
-// The ops are linear. The transpose of rfft_op is irfft_op with the same attributes, that of fft_op
-// is fft_op in the other direction. Factors that depend on the size are attributes, since a trace
+// The ops are linear. The transpose of rfft_op is irfft_op with the same attributes; fft_op has
+// fft_op in the other direction. Factors that depend on the size are attributes, since a trace
 // may not know the size.
 #pragma once
 
