@@ -63,11 +63,11 @@ struct JitOptions {
   /// called one, with its plans and captured tensors. A later call that needs the replaced trace
   /// records again. Must not be negative.
   int max_traces = 0;
-  /// Plain axes of which one trace serves all sizes: {0} for the first axis of the tensors of
-  /// argument 0, {{0, 1}} for their second one. Their sizes are not part of the signature, and f
+  /// Plain axes for which one trace serves all sizes: {0} for the first axis of the tensors of
+  /// argument 0, {{0, 1}} for their second axis. Their sizes are not part of the signature, and f
   /// cannot read them. Named axes keep their dims.
   std::vector<AnyLength> any_length = {};
-  /// Names of dims of which one trace serves all sizes: {Dim("batch"), Dim("time")}. The sizes of
+  /// Names of dims for which one trace serves all sizes: {Dim("batch"), Dim("time")}. The sizes of
   /// these dims, and of dims computed from them, are not part of the signature. Calls throw
   /// TraceError if f or one of its ops needs such a size, and ArgumentError for a name that no dim
   /// of the arguments has. Ignored in a call inside another trace.
@@ -98,8 +98,8 @@ TracedFunction::Prototype prototype_of(const R& result) {
 /// the caller's.
 ///
 /// Memory: a thread holds the memory of plans between calls. The destructor of the last copy frees
-/// what its plans gave back on this thread, unless plans of other functions need it; tapes and
-/// pullbacks of earlier calls delay that until they are destroyed. Other threads free the memory at
+/// its plans' memory on this thread, unless plans of other functions need it; tapes and pullbacks
+/// of earlier calls delay that until they are destroyed. Other threads free the memory at
 /// their next call of a jitted function, and at their end.
 template <class F>
 class Jitted {
@@ -126,7 +126,7 @@ class Jitted {
   ///
   /// Called while eager mode takes a gradient, it is one op of that gradient: it adds up its own
   /// contributions to a cotangent first, in its own order. The gradient may differ by rounding from
-  /// that of f (docs/traces.md).
+  /// the eager gradient of f (docs/traces.md).
   template <class... Args>
   auto operator()(Args&&... args) const {
     static_assert(

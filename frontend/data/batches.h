@@ -44,7 +44,7 @@ class TensorRows {
   std::int64_t count() const { return count_; }
   /// Adds the lengths of the first ragged dim over the axis, if lengths are needed and not given.
   BatchOptions with_lengths(BatchOptions options) const;
-  /// Returns the tensors with these rows; a tensor without the axis as it is.
+  /// Returns the tensors with these rows; tensors without the axis are unchanged.
   Tensors take(const RowNumbers& rows, bool is_dynamic) const;
 
  private:
@@ -53,7 +53,7 @@ class TensorRows {
   std::int64_t count_ = 0;
 };
 
-/// Returns the dim of a batch: one of the name, dynamic if batches differ in their number of rows.
+/// Returns the dim of a batch, with like's name; dynamic if batches differ in their number of rows.
 Dim batch_dim(const Dim& like, std::int64_t rows, bool is_dynamic);
 
 }  // namespace detail
@@ -97,8 +97,8 @@ class Batches {
                 [make = std::move(make)](const detail::RowNumbers& numbers) {
                   return std::static_pointer_cast<void>(std::make_shared<Batch>(make(numbers)));
                 }) {}
-  /// Makes batches of a tree of tensors, whose rows lie along an axis. The batch's dim has the name
-  /// of that axis; with `tokens` it is dynamic. Ragged dims get the lengths of the rows.
+  /// Makes batches of a tree of tensors with rows along an axis. The batch's dim has the axis's
+  /// name; with `tokens` it is dynamic. Ragged dims get the lengths of the rows.
   Batches(const Batch& data, const Axis& axis, const BatchOptions& options)
       : Batches(data, detail::TensorRows(tensors_of(flatten(data)), axis), options) {}
   /// Makes batches of an array in a file: its time steps are the rows. batch: a dim that is only a

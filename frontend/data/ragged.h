@@ -127,9 +127,9 @@ Rows read_rows(const RowReader& reader, std::vector<std::int64_t>& index) {
 
 /// Returns rows of different lengths as one tensor, padded with zeros.
 ///
-/// rows: a vector of vectors of numbers, at any depth, or of texts, whose bytes become i32. dims:
-/// one for each level. A dim that is only a name gets its size: the first one from the number of
-/// rows, each other one from the length of every list, so that it is ragged over the dims before
+/// rows: a vector of vectors of numbers, at any depth, or of texts; their bytes become i32. dims:
+/// one for each level. A dim that is only a name gets its size: the first dim from the number of
+/// rows, each other dim from the length of every list, so that it is ragged over the dims before
 /// it. dtype: default boolean, i32, i64, f32 or f64, as the numbers.
 ///
 ///   const Tensor x = ragged(std::vector<std::vector<float>>{{1, 2}, {}, {3}},
@@ -156,10 +156,10 @@ requires detail::kIsRow<Row> Tensor ragged(const std::vector<Row>& rows, const D
 ///
 /// Row: the type of a row, or of the elements of a row: rows_of<float>(x) and
 /// rows_of<std::vector<float>>(x) are a vector of vectors, rows_of<std::string>(x) is a vector of
-/// texts, rows_of<std::vector<std::string>>(x) is one of lists of texts. Texts have elements of
+/// texts, rows_of<std::vector<std::string>>(x) a vector of lists of texts. Texts have elements of
 /// i32. Throws DTypeError if the elements have another dtype; ShapeError if x has another number of
-/// axes, or a ragged axis in front of one that its lengths run over; ArgumentError if the type of
-/// the elements does not hold one of them; TraceError inside a trace.
+/// axes, or a ragged axis in front of an axis that its lengths run over; ArgumentError if an
+/// element does not fit the type; TraceError inside a trace.
 template <class Row = float>
 auto rows_of(const Tensor& x) {
   using R = std::conditional_t<detail::kIsRow<Row>, Row, std::vector<Row>>;

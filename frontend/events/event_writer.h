@@ -17,8 +17,8 @@ namespace reel {
 /// Options of EventWriter.
 struct EventWriterOptions {
   std::function<double()> clock = {};  ///< seconds since 1970; default: the system's
-  /// The first step of a run that resumes. TensorBoard then drops this step and later ones of the
-  /// files that the folder has already.
+  /// The first step of a run that resumes. TensorBoard then drops this step and later steps from
+  /// files that the folder already has.
   std::optional<std::int64_t> purge_step = {};
 };
 
@@ -31,8 +31,8 @@ struct EventWriterOptions {
 ///
 ///   tensorboard --logdir runs
 ///
-/// Each object makes one new file in the folder, whose name begins with events.out.tfevents. A run
-/// that resumes writes another one beside it; with `purge_step`, a curve has each step once:
+/// Each object makes one new file in the folder, with a name events.out.tfevents... A run that
+/// resumes writes another file beside it; with `purge_step`, a curve has each step once:
 ///
 ///   load_checkpoint(saved, now);
 ///   EventWriter events("runs/first", {.purge_step = steps_done + 1});

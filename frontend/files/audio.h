@@ -27,7 +27,7 @@ struct AudioOptions {
   Dim channel = {};
 };
 
-/// Returns the samples of a file. Formats are those of libsndfile, WAV and FLAC among them.
+/// Returns the samples of a file. Reads the formats of libsndfile, WAV and FLAC among them.
 ///
 /// Throws IoError with path and reason if the file cannot be read, or ends before its last sample;
 /// ShapeError if a dim has another size; TraceError inside a trace; Error if Reel was built without

@@ -29,7 +29,7 @@ struct AttentionBias {
 /// Returns a bias f(parameters, block), with gradients to the parameters, which are a tree.
 ///
 /// f returns numbers to add to the scaled products, or booleans: false hides a key. Its dims are
-/// among those of q and k and `block`, without features and keys. Only the bias of one block is in
+/// among `block` and the dims of q and k, not features or keys. Only the bias of one block is in
 /// memory; f is called again for gradients, so it must not draw random numbers.
 template <class Tree, class F>
 AttentionBias attention_bias(const Tree& parameters, F f) {
@@ -44,8 +44,8 @@ struct AttentionOptions {
   std::optional<Dim> causal{};    ///< a dim of q: its position i sees keys 0 ... offset + i only
   std::optional<double> scale{};  ///< of the products; default: 1 / sqrt(size of features)
   std::int64_t block = 128;       ///< keys that are computed at a time; changes rounding only
-  /// The dim of q whose positions `window`, `offset` and `bias_of` count; default: `causal`. If q
-  /// has the dim of keys: what bias and mask call this dim of q.
+  /// The dim of q along which `window`, `offset` and `bias_of` count positions; default: `causal`.
+  /// If q has the dim of keys: the dim by which bias and mask name q's positions.
   std::optional<Dim> queries{};
   std::optional<Tensor> offset{};          ///< i32, the position of the first query; default: 0
   std::optional<std::int64_t> window{};    ///< keys further from the query's position are not seen

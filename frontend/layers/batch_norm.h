@@ -19,13 +19,13 @@ struct BatchNormOptions {
   DType dtype = f32;      ///< of the parameters
 };
 
-/// y = (x - mean) / √(variance + ε) · scale + bias for each channel. The averages of mean and
-/// variance are a state that goes in and out, as a
-/// cell's state.
+/// y = (x - mean) / √(variance + ε) · scale + bias for each channel.
 ///
-/// In training, mean and (biased) variance are computed from x, and the averages take the mean and
-/// the unbiased variance, as in PyTorch; no gradient flows into them. Otherwise they are those of
-/// the state. Padding does not count. Source: Ioffe & Szegedy (2015), algorithms 1 and 2.
+/// The averages of mean and variance are a state that goes in and out, as a cell's state. In
+/// training, mean and (biased) variance are computed from x, and the averages take the mean and
+/// the unbiased variance, as in PyTorch; no gradient flows into them. Otherwise mean and variance
+/// come from the state. Padding does not count.
+/// Source: Ioffe & Szegedy (2015), algorithms 1 and 2.
 struct BatchNorm {
   /// Averages over batches, {channel} each.
   struct State {

@@ -16,8 +16,8 @@
 REEL_API_BEGIN
 namespace reel {
 
-/// Options of Conv::init and DepthwiseConv::init; stride, dilation and padding are those of all
-/// axes.
+/// Options of Conv::init and DepthwiseConv::init; stride, dilation and padding apply to all axes
+/// alike.
 struct ConvOptions {
   std::int64_t stride = 1, dilation = 1;         ///< as for conv, of all axes
   std::int64_t groups = 1;                       ///< of channels; not for DepthwiseConv

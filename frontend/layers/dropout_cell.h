@@ -9,7 +9,7 @@
 REEL_API_BEGIN
 namespace reel {
 
-/// A cell whose outputs pass through dropout, but not its state: between the layers of stack_cells,
+/// A cell with dropout of its outputs, but not of its state: between the layers of stack_cells,
 /// new elements are dropped in every time step. set_training reaches it.
 /// Source: Zaremba et al. (2014), "Recurrent neural network regularization".
 template <class Cell>

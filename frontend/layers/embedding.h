@@ -18,7 +18,7 @@ namespace reel {
 struct EmbeddingOptions {
   DType dtype = f32;  ///< of the parameters
   /// A symbol that stands for no symbol: its vector is zeros, and has no gradient. For an
-  /// Embedding any number, such as -1; for a SparseEmbedding one of the symbols.
+  /// Embedding any number, such as -1; for a SparseEmbedding a symbol of its table.
   std::optional<std::int64_t> padding_symbol = {};
   InitialValues weight = {};  ///< of the table; default: the standard normal distribution
 };

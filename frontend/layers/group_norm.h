@@ -22,7 +22,7 @@ struct GroupNormOptions {
 /// the first group. Source: Wu & He (2018), eq. 1 to 7.
 struct GroupNorm {
   Tensor scale, bias;            ///< {channel} each
-  Dim channel = 0;               ///< the dim whose elements are grouped
+  Dim channel = 0;               ///< the dim that is cut into groups
   Dim group = 0, per_group = 0;  ///< the groups, and the channels of one
   double epsilon = 1e-5;         ///< added to the variance
 

@@ -27,7 +27,7 @@ struct GruCellOptions {
 ///   h' = (1 - z) n + z h.
 ///
 /// The gates lie along `gate` in this order: reset r, update z, candidate n, `hidden` of each.
-/// Source: Cho et al. (2014), eq. 5 to 8; the other form is in the first version of that paper on
+/// Source: Cho et al. (2014), eq. 5 to 8; the other form is in the first version of the paper on
 /// arXiv, 1406.1078v1.
 struct GruCell {
   using State = Tensor;  ///< h

@@ -44,8 +44,8 @@ Tensor he_uniform(const Dims& dims, std::int64_t fan_in, std::int64_t fan_out, D
 Tensor lecun_normal(const Dims& dims, std::int64_t fan_in, std::int64_t fan_out, DType dtype = f32);
 Tensor lecun_uniform(const Dims& dims, std::int64_t fan_in, std::int64_t fan_out,
                      DType dtype = f32);
-/// Returns a random matrix whose rows or columns, the fewer of both, are orthogonal and of length
-/// 1; all such matrices are equally likely. More than two dims count as a matrix with the last dim
+/// Returns a random matrix with orthogonal rows or columns, whichever are fewer, of length 1; all
+/// these matrices are equally likely. More than two dims count as a matrix with the last dim
 /// as columns. Computed in f64. Throws ArgumentError for fewer dims. The fans are not read.
 /// Source: Saxe, McClelland & Ganguli (2013), section 3.1.
 Tensor orthogonal(const Dims& dims, std::int64_t fan_in, std::int64_t fan_out, DType dtype = f32);

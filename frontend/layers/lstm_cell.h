@@ -67,7 +67,7 @@ struct ZoneoutLstmCell {
   /// The state of the cell.
   using State = LstmCell::State;
 
-  LstmCell cell;                              ///< the cell whose state is kept
+  LstmCell cell;                              ///< keeps some old elements of its state
   double zoneout_h = 0.05, zoneout_c = 0.05;  ///< probabilities of keeping an old element
   bool training = true;                       ///< false: uses expected values
 

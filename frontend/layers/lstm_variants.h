@@ -13,7 +13,7 @@
 REEL_API_BEGIN
 namespace reel {
 
-/// An LstmCell whose output is projected to fewer units, which the next step reads: h' = (σ(o)
+/// An LstmCell with its output projected to fewer units, which the next step reads: h' = (σ(o)
 /// tanh(c'))·P. Source: Sak, Senior & Beaufays (2014), eq. 5 and 6; PyTorch's proj_size.
 struct ProjectedLstmCell {
   /// The output, [..., projected], and the memory, [..., hidden].
@@ -36,7 +36,7 @@ struct ProjectedLstmCell {
   /// Return the dims of x and of y.
   const Dim& in_dim() const { return in; }
   const Dim& out_dim() const { return projected; }
-  /// Returns zeros over the given dims and those of h and c.
+  /// Returns zeros over the given dims, and the last dims of h and c.
   State initial_state(const Dims& dims) const;
   /// Runs one time step. x: [..., in] -> {h', {h', c'}}.
   std::pair<Tensor, State> operator()(const Tensor& x, const State& state) const;

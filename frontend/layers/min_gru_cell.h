@@ -18,7 +18,7 @@ struct MinGruCellOptions {
   DType dtype = f32;  ///< of the parameters
 };
 
-/// A GRU whose gates do not read the state: z = σ(x·W_z + b_z), h' = (1 - z) h + z (x·W_h + b_h). A
+/// A GRU without recurrent gates: z = σ(x·W_z + b_z), h' = (1 - z) h + z (x·W_h + b_h). A
 /// cell for recur, and a layer for whole sequences by linear_scan, with equal results up to
 /// rounding. Source: Feng et al. (2024), section 3.1.
 struct MinGruCell {

@@ -27,7 +27,7 @@ enum class PositionEncoding {
 struct MultiHeadAttentionOptions {
   bool is_causal = false;       ///< true: a position sees itself and earlier ones; needed by steps
   std::int64_t key_heads = 0;   ///< heads of keys and values, a divisor; default: all heads
-  std::optional<Dim> memory{};  ///< the features of another sequence; default: those of x
+  std::optional<Dim> memory{};  ///< the features of another sequence; default: x's features
   PositionEncoding positions = PositionEncoding::none;  ///< of one sequence, not of memories
   std::int64_t max_distance = 16;  ///< of PositionEncoding::relative; longer ones count as this
   double rotary_base = 10000;      ///< of PositionEncoding::rotary
@@ -65,7 +65,7 @@ struct MultiHeadAttention {
   std::optional<Tensor> relative;        ///< {distance, features}, from -max_distance on
   std::optional<TransformerXl> xl;       ///< present if positions are transformer_xl
   Dim model = 0;                         ///< features of x and of the result
-  Dim key_heads = 0, group = 0;          ///< heads of keys; heads that share one of these
+  Dim key_heads = 0, group = 0;          ///< heads of keys; query heads per key head
   Dim features = 0, value_features = 0;  ///< of a head's keys, and of its values
   Dim distance = 0;                      ///< 2 · max_distance + 1
   Dim capacity = 0;                      ///< of initial_state(dims); no named dim: not given

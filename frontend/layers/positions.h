@@ -30,9 +30,9 @@ Tensor sinusoidal_positions(const Dim& positions, const Dim& feature, DType dtyp
 Tensor rotary(const Tensor& x, const Dim& feature, const Tensor& positions, double base = 10000);
 
 /// Returns the slope of each head, for biases -slope · distance: 2^(-8 (h + 1) / n) for head h of n
-/// heads if n is a power of two. Otherwise those of the largest power of two below n come first,
-/// then every other one of twice that power. Throws ArgumentError if the size is not known. Source:
-/// Press, Smith & Lewis (2022), section 3, and its published code.
+/// heads if n is a power of two. Otherwise the slopes for p heads come first, where p is the
+/// largest power of two below n, then every other slope for 2p heads. Throws ArgumentError if the
+/// size is not known. Source: Press, Smith & Lewis (2022), section 3, and its published code.
 Tensor alibi_slopes(const Dim& heads, DType dtype = f32);
 
 }  // namespace reel

@@ -57,8 +57,8 @@ constexpr bool is_associative_op() {
 ///
 /// xs: a tree of tensors with the axis. op: (Xs, Xs) -> Xs combines elements: it is called with
 /// slices of xs in which the axis is shorter, of one new Dim for both, and returns a tree of their
-/// types. op must be associative, and treat elements along the axis each on its own. Results are
-/// those of some order of combining; the order depends on the number of elements only.
+/// types. op must be associative, and treat elements along the axis each on its own. The order of
+/// combining elements is unspecified, but depends on their number only.
 ///
 /// Along a ragged dim each entry runs within its own length, and padding of the result is 0.
 /// Gradients of any order. In a trace that does not know the number of elements, the rounds are a

@@ -134,7 +134,7 @@ inline FoldOptions named(FoldOptions options, const char* function) {
 /// Runs for (i = lower; i < upper; ++i) state = body(i, state), and returns the last state.
 ///
 /// lower, upper: numbers, or integer scalars of one dtype, which is then the dtype of i. Two
-/// numbers: i32, or i64 if one of them needs it. body: (i, State) -> State. initial: a tree;
+/// numbers: i32, or i64 if a number needs it. body: (i, State) -> State. initial: a tree;
 /// numbers in a tuple, a pair or alone become tensors. Returns `initial` if upper <= lower. unroll
 /// is accepted for programs ported from JAX. Throws as scan does; DTypeError or ShapeError for
 /// bounds, ArgumentError for unroll. Source: jax.lax.fori_loop.

@@ -110,7 +110,7 @@ struct BranchNames {
   std::string on_true = "if true", on_false = "if false";
 };
 
-/// Runs one of two branches in eager mode, or records both in a trace. Throws StructureError,
+/// Runs the selected branch in eager mode, or records both in a trace. Throws StructureError,
 /// DTypeError or ShapeError if the recorded branches differ. true_paths, false_paths: the paths of
 /// the results of the branches.
 TreeLeaves cond_leaves(const LoopCondition& pred, const std::function<TreeLeaves()>& on_true,

@@ -303,7 +303,7 @@ Scan<Initial, Xs, Ys, Cond, Body, Arrays> with_initial(
           spec.name};
 }
 
-/// Returns the first slice of xs, or the last one of each entry in reverse.
+/// Returns the first slice of xs; in reverse, the last slice of each entry.
 template <class Xs>
 Xs initial_slice(const char* function, const std::string& name, const std::optional<Dim>& dim,
                  const Xs& xs, bool is_reverse) {
@@ -317,7 +317,7 @@ Xs initial_slice(const char* function, const std::string& name, const std::optio
   return unflatten(xs, initial_slice_leaves(leaves));
 }
 
-/// Runs a scan whose `initial` is a state.
+/// Runs a scan with a state as `initial`.
 template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>
 auto scan_from(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
   using S = typename StateOf<State>::type;
@@ -414,7 +414,7 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
 /// k takes element length - 1 - k of each entry; xs and y without the entries' dims get these dims.
 /// With reverse and cond or max_seq_len, an entry that ends after k iterations has ys of its last k
 /// elements; they lie along the new dim from 0 on, in the order of x.
-/// Slices of ragged dims whose lengths run over the scanned dim have lengths of their own. With
+/// If lengths of a ragged dim run over the scanned dim, its slices have their own lengths. With
 /// cond an entry finishes when cond is false for it, or at max_seq_len.
 ///
 /// Index: a body that takes it gets the position of x along the scanned dim, an i32 scalar; along a
@@ -439,7 +439,7 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
 /// Dims of ys: a named dim of y may have another size in every iteration, such as the dim of a
 /// growing state, or of packed elements. The stack then has a ragged dim with lengths over the
 /// scanned dim, and over the dims of the lengths in one iteration; a finished entry has length 0.
-/// Such a dim is made from lengths, as in Dim("place", n). With return_tensor_arrays each element
+/// The dim is made from lengths, as in Dim("place", n). With return_tensor_arrays each element
 /// keeps its own dims; in a trace, elements have one type. Plain tensors are scanned along their
 /// first axis, and their ys have equal sizes. With cond or max_seq_len the result has a new dim.
 ///
@@ -453,7 +453,7 @@ auto scan_as(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>
 /// Memory: reverse mode saves the residuals of each iteration, or those that `checkpoint` and
 /// `swap_memory` select. With either option, an eager tape records body as a trace does, once per
 /// call of scan, and body must not read values. If an eager loop without these options calls such a
-/// scan, it is recorded in each iteration of that loop.
+/// scan, the scan is recorded in each iteration.
 /// Throws StructureError, ShapeError or DTypeError if body returns a state of another type;
 /// ArgumentError if arguments do not fit together. Source: RETURNN's scan; Griewank & Walther
 /// (2008), ch. 12.

@@ -33,7 +33,7 @@ constexpr bool are_numbered_branches() {
     return false;
 }
 
-/// Runs branch `index`, which is one of the `Count` branches from First on.
+/// Runs branch `index`. Requires First <= index < First + Count.
 template <std::size_t First, std::size_t Count, class Branches>
 auto run_branch(const Tensor& index, const Branches& branches) {
   if constexpr (Count == 1) {

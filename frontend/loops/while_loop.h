@@ -146,7 +146,7 @@ constexpr bool are_branches() {
 /// Memory: reverse mode saves the residuals of each iteration, or those that `checkpoint` and
 /// `swap_memory` select. With either option, an eager tape records cond and body as a trace does,
 /// once per call of while_loop, and they must not read values. If an eager loop without these
-/// options calls such a while_loop, it is recorded in each iteration of that loop.
+/// options calls such a while_loop, the latter is recorded in each iteration.
 /// Throws StructureError, DTypeError or ShapeError if body returns a state of another type;
 /// DTypeError or ShapeError if cond is no boolean scalar; ArgumentError for options. Source:
 /// tf.while_loop; RETURNN's while_loop for Dims.

@@ -27,7 +27,7 @@ class REEL_API WholeFunctions {
   const bool before_;
 };
 
-/// A call of such a function. The format finds operands, dims and numbers by their roles.
+/// A call of a labelled function. The format finds operands, dims and numbers by their roles.
 struct WholeFunction {
   std::string name;
   std::vector<Tensor> operands;  ///< empty Tensors: not given
@@ -40,8 +40,8 @@ struct WholeFunction {
 /// WholeFunctions::are_recorded(). Throws the exceptions of `run`.
 ///
 /// The labels, with their roles:
-///   attention      operands: q, k, v, bias, mask, offset. dims: keys, features, the dim of q whose
-///                  positions count (keys if there is none). numbers: scale, causal, window or -1,
+///   attention      operands: q, k, v, bias, mask, offset. dims: keys, features, the dim of q that
+///                  has positions (keys if there is none). numbers: scale, causal, window or -1,
 ///                  1 if q has that dim.
 ///   rotary         operands: x, positions. dims: feature. numbers: base.
 ///   rms_norm       operands: x, scale. dims: feature. numbers: epsilon.

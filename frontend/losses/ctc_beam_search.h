@@ -34,7 +34,7 @@ struct CtcBeamOptions {
 /// The hypotheses of each entry, the best one first.
 struct CtcBeams {
   Tensor labels;           ///< i32 [..., beam, labels]; the dim `labels` is ragged over the others
-  Tensor score;            ///< [..., beam]: what hypotheses are ordered by; -inf for a missing one
+  Tensor score;            ///< [..., beam], in descending order; -inf for a missing hypothesis
   Tensor log_probability;  ///< [..., beam]: log p of the labels without the scorer, in nats
   auto members() { return std::tie(labels, score, log_probability); }
 };

@@ -58,8 +58,8 @@ Tensor distance(std::string_view function, const Tensor& hypotheses, const Tenso
     const Tensor kept_or_replaced = one_before + cast(symbols != symbol, i32);
     const Tensor without_insertion = minimum(kept_or_replaced, at.distances + 1);
     const Tensor to_empty = at.to_empty + 1;
-    // A beginning may be reached from every shorter one, at the price of one insertion a symbol:
-    // the minimum over shorter ones of their distance - their length.
+    // A prefix may be reached from every shorter prefix, at the price of one insertion a symbol:
+    // the minimum of distance - length over the shorter prefixes.
     const Tensor least =
         associative_scan([](const Tensor& a, const Tensor& b) { return minimum(a, b); },
                          without_insertion - (place + 1), time);

@@ -16,7 +16,7 @@
 REEL_API_BEGIN
 namespace reel {
 
-/// What a loss returns of its entries.
+/// How the losses of entries are combined.
 enum class LossReduction : std::uint8_t {
   mean,  ///< the mean, a scalar
   sum,   ///< the sum, a scalar
@@ -28,15 +28,15 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;  ///< ε: the share of each target that is spread evenly over all
                                ///< classes
   std::optional<std::int64_t> ignore{};  ///< targets with this index do not count
-  Tensor class_weights{};  ///< over classes: factors of the terms; the mean is weighted by those of
-                           ///< the targets
+  Tensor class_weights{};  ///< over classes: factors of the terms; the mean is weighted by the
+                           ///< factors of the targets
   LossReduction reduction = LossReduction::mean;  ///< the mean, the sum, or the losses of entries
 };
 
 /// Returns the cross entropy in nats: the mean of -Σ q log softmax(logits), where q is the target.
 ///
 /// logits: floating, [..., classes]. targets: in one form of two:
-/// - Class indices: i32 or i64 over the dims of logits without classes; q of that class is 1.
+/// - Class indices: i32 or i64 over the dims of logits without classes; q is 1 for this class.
 /// - q itself: dtype and dims of logits; should sum to 1 along classes.
 ///
 /// Named dims may be in any order. With label smoothing q becomes (1 - ε) q + ε / classes (Szegedy

@@ -35,7 +35,7 @@ TreeLeaves initial_sums(TreeLeaves parameters, double sum);
 ///
 ///   s ← s + g²,  p ← p - η g / (√s + ε)
 ///
-/// Its steps shrink, and those of rare features less than others. Options have PyTorch's values;
+/// Its steps shrink, but more slowly for rare features. Options have PyTorch's values;
 /// TensorFlow's and Optax's initial_sum is 0.1.
 template <class Params>
 class Adagrad : public Optimiser<Params> {

@@ -37,7 +37,7 @@ struct LeafOptions {
 };
 
 /// The options that an optimiser has for each floating tensor of the parameters, in their order. A
-/// tree, whose values are part of a trace's signature.
+/// tree; its values are part of a trace's signature.
 struct GroupOptions {
   LeafOptions without_groups{};
   std::vector<LeafOptions> of_tensors{};  ///< empty for an optimiser without groups

@@ -46,7 +46,7 @@ class RmsProp : public Optimiser<Params> {
         squares_(this->zero_moments(parameters)),
         options_(options) {
     detail::check_rmsprop(options);
-    options_.groups.clear();  // the base holds what they say
+    options_.groups.clear();  // the base class holds their options
     if (options.centered) mean_ = squares_;
     if (options.momentum > 0) velocity_ = squares_;
   }

@@ -35,7 +35,7 @@ UpdateRule sgd_rule(const Tensor& learning_rate, const SgdOptions& options);
 ///
 /// With a weight decay λ, g is g + λp in all of these, the gradient of the loss + λ|p|²/2, as in
 /// PyTorch. Every floating tensor decays, unless it is in a group with another weight decay. A norm
-/// for clipping is that of g alone.
+/// for clipping is the norm of g, without λp.
 ///
 /// This is PyTorch's form: its velocity is a sum of gradients, so a new learning rate takes effect
 /// at once. The form of Sutskever et al. (2013), eqs. 1 to 4, has the velocity -ηv, which contains
@@ -48,7 +48,7 @@ class Sgd : public Optimiser<Params> {
   explicit Sgd(const Params& parameters, const SgdOptions& options = {})
       : Optimiser<Params>("Sgd", parameters, options, options.weight_decay), options_(options) {
     detail::check_sgd(options);
-    options_.groups.clear();  // the base holds what they say
+    options_.groups.clear();  // the base class holds their options
     if (options.momentum > 0) velocity_ = this->zero_moments(parameters);
   }
 

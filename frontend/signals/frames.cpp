@@ -1,5 +1,5 @@
-// Frames are made of blocks of `hop` elements: frame f is the blocks f, f + 1, ... side by side. So
-// slices, joins and sums of blocks suffice, also for gradients and saved models.
+// Frames are made of blocks of `hop` elements: frame f is the blocks f, f + 1, ... side by side.
+// Therefore slices, joins and sums of blocks suffice, also for gradients and saved models.
 #include "reel/frontend/signals/frames.h"
 
 #include <string_view>

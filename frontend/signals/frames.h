@@ -14,8 +14,8 @@ namespace reel {
 /// Returns windows of a signal that begin every `hop` elements. x: [..., time, ...] -> [...,
 /// frames, window, ...].
 ///
-/// window: the dim of a window, plain or named as those of x, of one known size. Frames are counted
-/// as the windows of conv are: their dim is ceildiv(time + (before + after) - (window - 1), hop),
+/// window: the dim of a window, named if x's dims are, of one known size. Frames are counted as
+/// the windows of conv are: their dim is ceildiv(time + (before + after) - (window - 1), hop),
 /// and equal calls give equal dims. Elements in front of an entry and behind it are zeros; padding
 /// never shows. Gradients of any order.
 ///

@@ -41,8 +41,8 @@ Tensor mel_filters(const Dim& frequency, const Dim& mel, const MelOptions& optio
 /// Options of log_mel and mfcc.
 struct LogMelOptions {
   StftOptions stft = {};  ///< of the frames
-  MelOptions mel = {};    ///< the dtype is that of x
-  double floor = 1e-10;   ///< energies below count as this one
+  MelOptions mel = {};    ///< the dtype comes from x
+  double floor = 1e-10;   ///< energies below count as this number
 };
 
 /// Returns log(max(|stft|² · mel_filters, floor)), by the natural logarithm. x: [..., time, ...] ->

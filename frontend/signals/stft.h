@@ -32,16 +32,16 @@ Dim stft_frames(const Dim& time, const StftOptions& options);
 /// Returns the spectra of overlapping frames. x: [..., time, ...] -> Complex [..., frames,
 /// frequency, ...], with frames as stft_frames tells.
 ///
-/// Follows librosa.stft with pad_mode="constant", its default since 0.10, and
-/// torch.stft with pad_mode="constant", whose default reflects the signal. Neither scales. Each
+/// Follows librosa.stft with pad_mode="constant", its default since 0.10, and torch.stft with
+/// pad_mode="constant", which is not PyTorch's default. Neither scales. Each
 /// entry of a ragged signal has the frames that it has alone. Gradients of any order. Throws as
 /// frame does; ArgumentError for a size or hop that is not positive, and for a window with more
 /// elements; DTypeError unless x is floating and the window has its dtype.
 Complex stft(const Tensor& x, const Axis& time, const StftOptions& options = {});
 
 /// Returns the signal with these frames, as librosa.istft and torch.istft do: each frame is
-/// weighted by the window again, frames are added, and the sum is divided by that of the squared
-/// windows, where this is above 1e-11.
+/// weighted by the window again, frames are added, and the sum is divided by the sum of the
+/// squared windows, where the latter is above 1e-11.
 ///
 /// x: [..., frames, frequency, ...] -> [..., time, ...]. time: the dim of the signal; samples
 /// that no frame reaches are 0. Throws as stft does, and ShapeError unless size / 2 + 1 frequencies

@@ -105,8 +105,8 @@ auto jacobian_as(const char* function, F f) {
 /// which each tensor has the dims of f(x) in front of its own. Tensors that are not floating have
 /// zeros of their dtype.
 ///
-/// f: returns a floating tensor. x: a tree. Where f(x) and x share a dim, the dim in front is
-/// another one of that name and size. A ragged dim of f(x) becomes one of the length of its longest
+/// f: returns a floating tensor. x: a tree. If f(x) and x share a dim, the dim in front is
+/// another Dim of this name and size. A ragged dim of f(x) becomes one of the length of its longest
 /// entry; derivatives of padding are 0. All pullbacks run at once (vmap); the forward run happens
 /// once. Cheaper than jacfwd if f(x) has fewer elements than x. Throws DTypeError if f(x) is not
 /// floating. Source: jax.jacrev.

@@ -21,7 +21,7 @@ struct KeptValue {
   std::string op;
   std::string name;    ///< the name from checkpoint_name, or empty
   TensorType type;     ///< of all iterations together, if a loop makes it
-  std::int64_t count;  ///< tensors of that type in a list, otherwise 1; -1: known only during a run
+  std::int64_t count;  ///< tensors of this type in a list, otherwise 1; -1: known only during a run
   std::int64_t bytes;  ///< in total; -1: known only during a run
   bool is_spilled;     ///< true: stored in a file, except for a window
   /// The largest part of `bytes` that is in memory at a time. For a spilled value: the window and

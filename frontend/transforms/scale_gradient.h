@@ -8,7 +8,7 @@
 REEL_API_BEGIN
 namespace reel {
 
-/// Returns x, whose gradient is multiplied by `factor`. A factor of -1 reverses the gradient (Ganin
+/// Returns x, and multiplies its gradient by `factor`. A factor of -1 reverses the gradient (Ganin
 /// & Lempitsky 2015); 0 stops it.
 ///
 /// x: floating, any dims. factor: a number, or a tensor of x's dtype that broadcasts to x, for

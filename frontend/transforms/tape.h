@@ -21,7 +21,7 @@ namespace detail {
 /// Watches the floating tensors of a tree, and its embedding tables as table rows.
 void watch_tree(RecordingTape& tape, const TreeRef& tree);
 
-/// The gradient with respect to the leaves of a tree, and the tables whose gradients are rows.
+/// The gradient with respect to the leaves of a tree, and the tables with gradients as rows.
 struct LeavesGradient {
   TreeLeaves leaves;
   std::vector<EmbeddingTable> tables;  ///< in the order of the tree; dense: in the leaves

@@ -75,16 +75,16 @@ auto vmapped(F f, std::optional<Dim> dim, std::optional<Dims> dims) {
 /// f is recorded, in eager mode too, so it must not read values of tensors. Ops are applied once to
 /// all rows. A loop becomes one loop over all rows, in which rows may finish one by one. Ops
 /// without such a form run in a loop over the rows, and if f keeps a TensorArray that differs
-/// between rows, all of f does, as in map. Random numbers are those of map: every row has its own.
+/// between rows, all of f does, as in map. Random numbers are as in map: every row has its own.
 /// A ragged dim with lengths over the rows has one length in f. Along a ragged `dim`, f runs row by
 /// row.
 ///
 /// A `cond` with a predicate for each row computes each branch that some row takes. A costly
 /// branch, or one with an effect such as print, is computed for the rows that take it: these are
-/// packed along a dim called "taken". A cheap one is computed for all rows, since that is faster;
-/// rows that do not take it read the values of one that does. So is a branch of a vmap inside f,
-/// and one that keeps a TensorArray for each row. In errors of checks, rows of a costly branch
-/// count along "taken".
+/// packed along a dim called "taken". A cheap branch is computed for all rows, which is faster;
+/// rows that do not take it read the values of a row that does. The same holds for a branch of a
+/// vmap inside f, and for a branch that keeps a TensorArray for each row. In errors of checks, rows
+/// of a costly branch count along "taken".
 ///
 /// Calls may be nested, and be inside of and around gradients, loops, branches and jit. Throws
 /// ShapeError if no argument has the dim, if numbers of rows differ, if a result has the dim
@@ -100,11 +100,11 @@ auto vmap(F f, std::optional<Dim> dim = {}) {
 /// front, in this order.
 ///
 /// The dims are merged around f, so the rows that take a branch are packed along all of them. An
-/// argument that lacks some of the dims is repeated along these. If one of the dims is ragged, its
-/// padding is left out, and results have zeros there.
+/// argument that lacks some of the dims is repeated along these. If a dim is ragged, its padding is
+/// left out, and results have zeros there.
 ///
-/// Throws ArgumentError if there are no dims, or if one is plain; ShapeError if no argument has one
-/// of them; otherwise as vmap along one dim.
+/// Throws ArgumentError if there are no dims, or if a dim is plain; ShapeError if no argument has
+/// any of them; otherwise as vmap along one dim.
 template <class F, std::same_as<Dims> D>
 auto vmap(F f, D dims) {
   return detail::vmapped(std::move(f), {}, std::move(dims));

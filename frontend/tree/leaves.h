@@ -58,8 +58,8 @@ struct LeafPair {
   std::string path;
   const TreeLeaf *a, *b;
 };
-/// Returns the leaves of two trees of one type, matched by path: first those of `a`, then those
-/// only in `b`. Sizes and keys of containers are included only if the trees differ in nothing else.
+/// Returns the leaves of two trees of one type, matched by path; leaves that only `b` has come
+/// last. Sizes and keys of containers are included only if the trees differ in nothing else.
 std::vector<LeafPair> pair_leaves(const TreeLeaves& a, const std::vector<std::string>& a_paths,
                                   const TreeLeaves& b, const std::vector<std::string>& b_paths);
 

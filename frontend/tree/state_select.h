@@ -19,7 +19,7 @@ namespace reel {
 // selects them.
 
 namespace detail {
-/// Makes an EmbeddingTable dense that is rows in one of the trees, and dense in the other one.
+/// Makes an EmbeddingTable dense in both trees if it is rows in one tree and dense in the other.
 /// Defined with EmbeddingTable.
 void make_tables_alike(const TreeSlot& a, const TreeSlot& b);
 /// Returns the leaves that are values and indices of IndexedSlices or SparseTensors.

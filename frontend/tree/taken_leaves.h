@@ -39,7 +39,7 @@ std::vector<std::string> paths_of(Arguments arguments);
 /// caller's objects never changes. Requires that `arguments` outlive it.
 class TakenLeaves {
  public:
-  /// expected: the number of leaves, as far as the caller knows it: memory for so many is reserved.
+  /// expected: the number of leaves, as far as the caller knows it; reserves memory for them.
   TakenLeaves(Arguments arguments, std::size_t expected);
   ~TakenLeaves();
   TakenLeaves(const TakenLeaves&) = delete;
@@ -56,7 +56,7 @@ class TakenLeaves {
 
  public:
   TreeLeaves leaves;
-  /// Leaves whose first size is a SparseTensor's number of elements: its values and indices.
+  /// Leaves with a SparseTensor's number of elements as first size: its values and indices.
   std::vector<std::size_t> any_length;
 };
 

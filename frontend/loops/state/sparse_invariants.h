@@ -22,8 +22,8 @@ namespace reel::detail {
 using Invariants = std::vector<std::optional<PartialShape>>;
 
 /// Returns shape_invariants in the form of loops on leaves: one invariant per tensor. Throws
-/// ArgumentError, in the name of the loop, if the number of those given differs from the state's
-/// leaves, or for an impossible one.
+/// ArgumentError, in the name of the loop, if the number of given invariants differs from the
+/// number of the state's leaves, or if an invariant is impossible.
 Invariants invariants_for(const std::string& loop, const TreeRef& state, const Invariants& given);
 
 /// In a trace, forgets the numbers of elements of the SparseTensors in a tree.
