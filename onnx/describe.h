@@ -24,8 +24,8 @@ struct OnnxDescription {
   std::vector<Value> outputs;  ///< in order
   /// The parameters' types by name. Elements of fewer bits are f32 in Reel.
   std::map<std::string, TensorType> parameters;
-  /// Numbers of nodes by op, those of branches, bodies and called functions included. Ops of other
-  /// domains than ONNX's own have it in front: `ai.onnx.ml.Binarizer`. Constant nodes that are
+  /// Numbers of nodes by op, with the nodes of branches, bodies and called functions. Ops of other
+  /// domains than ONNX's own begin with the domain: `ai.onnx.ml.Binarizer`. Constant nodes that are
   /// parameters do not count.
   std::map<std::string, std::int64_t> ops;
   std::map<std::string, std::int64_t> op_sets;  ///< versions by domain; ONNX's own is ai.onnx

@@ -42,7 +42,7 @@ enum class ElementType {
 /// Prints the name that ONNX uses in its schemas: float, uint8, bfloat16.
 std::ostream& operator<<(std::ostream& out, ElementType type);
 
-/// Returns the dtype that holds every value of the type; i64 for uint64, whose values from 2^63 on
+/// Returns the dtype that holds every value of the type; i64 for uint64: its values from 2^63 on
 /// are refused. Returns nothing for strings, complex numbers and unknown types.
 std::optional<DType> dtype_of(ElementType type);
 /// Returns the type that a tensor of this dtype has unless stated otherwise.

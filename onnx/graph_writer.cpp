@@ -150,8 +150,8 @@ Name GraphWriter::reshape(const Name& x, const Dims& dims) {
 }
 
 Name GraphWriter::expand(const Name& x, const Dims& dims) {
-  // onnxruntime takes an Expand for the identity if it knows all sizes, and these are 0, 1 or those
-  // of x. So sizes of 0 are cut.
+  // onnxruntime takes an Expand for the identity if it knows all sizes, and each is 0, 1 or the
+  // size in x. Sizes of 0 are therefore cut.
   Dims sizes = dims;
   std::vector<std::int64_t> empty;
   for (std::size_t i = 0; i < sizes.size(); ++i) {

@@ -121,10 +121,10 @@ class GraphWriter {
   mutable std::vector<bool> reads_;         ///< by value; empty until is_read() is called
 };
 
-/// Returns sizes that the type knows; -1 for others. Named dims with one size have it.
+/// Returns the size of a dim, -1 if only a run knows it. A static named dim has a known size.
 std::int64_t known_size(const Dim& dim);
-/// Returns true for a tensor if all its sizes are known and one of them is 0. The token of a dim is
-/// none: it has no elements, but tells lengths.
+/// Returns true for a tensor if all its sizes are known and any is 0. Returns false for the token
+/// of a dim: it has no elements, but tells lengths.
 bool is_known_empty(const TensorType& type);
 
 }  // namespace reel::exported

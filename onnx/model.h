@@ -45,22 +45,22 @@ class OnnxModel {
   ///
   /// An input may be left out if an initializer has its name. Named dims become plain; a size
   /// that a trace does not know stays unknown, so that one trace serves any size. Works in eager
-  /// mode, in traces and on tapes. Tensors whose elements give sizes, such as the shape of Reshape,
+  /// mode, in traces and on tapes. Tensors with sizes as elements, such as the shape of Reshape,
   /// must be known while tracing: constants, computed from sizes, or captured by the traced
   /// function. Throws ArgumentError for a missing or unknown input, and if an output is no tensor;
   /// DTypeError or ShapeError if an input differs from its declaration; OnnxError if its values
   /// take more than LoadOnnxOptions allow; the errors of the ops, with the names of the nodes.
   std::map<std::string, Tensor> operator()(const std::map<std::string, Tensor>& inputs) const;
 
-  /// As operator(), for models whose inputs or outputs are sequences or optionals.
+  /// As operator(), for models with sequences or optionals as inputs or outputs.
   std::map<std::string, OnnxValue> run(const std::map<std::string, OnnxValue>& inputs) const;
 
   /// Return the names of the inputs that have no initializer, and of the outputs, in order.
   std::vector<std::string> input_names() const;
   std::vector<std::string> output_names() const;
 
-  /// By the names of the values in the model. If several values have a name, those of inner graphs
-  /// have the nodes and branches around them in front: `if/then_branch/w`.
+  /// By the names of the values in the model. If several values have one name, values in inner
+  /// graphs get the names of the nodes and branches around them in front: `if/then_branch/w`.
   std::map<std::string, Tensor> parameters;
 
   // Below: for the library itself.
@@ -80,9 +80,9 @@ class OnnxModel {
 /// Throws IoError if a file cannot be read. Throws OnnxError if the model is damaged or breaks a
 /// rule of ONNX; if it has ops, versions of ops or types without a rule, one error lists all of
 /// them with the names of the nodes. Floats of fewer bits become f32, integers of fewer bits i32 or
-/// i64. Tensors of float8 and float4 are constants, no parameters. Of a model that save_onnx wrote,
-/// its initializers of any size are the parameters, and its Constant nodes are none. options:
-/// limits of the model and of its calls.
+/// i64. Tensors of float8 and float4 are constants, not parameters. If save_onnx wrote the model,
+/// its initializers of any size are the parameters, but not its Constant nodes. options: limits of
+/// the model and of its calls.
 OnnxModel load_onnx(const std::string& path, const LoadOnnxOptions& options = {});
 /// Reads a model from the bytes of a file. All tensors must be in it.
 OnnxModel load_onnx_bytes(std::string_view bytes, const LoadOnnxOptions& options = {});

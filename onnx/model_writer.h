@@ -76,14 +76,14 @@ class ModelWriter {
   /// Returns the nodes of all constants. They precede the nodes of the main graph.
   const std::vector<Node>& constants() const { return constants_; }
 
-  /// Adds an op to the list of those that ONNX cannot express.
+  /// Adds an op to the list of ops that ONNX cannot express.
   void refuse(const OpRecord& record, const std::string& reason);
   /// Throws OnnxError with all refused ops and their lines, if there are any.
   void check() const;
 
   /// Returns a new name that stands for a key. No node has it.
   Name add_key(DrawKey key);
-  /// Return what a name stands for; null if it is no key, or no position of a loop.
+  /// Return the key, or the position of a loop, that a name stands for; null for other names.
   const DrawKey* find_key(const Name& name) const;
   const LoopPosition* find_position(const Name& name) const;
   void add_position(const Name& name, LoopPosition position);

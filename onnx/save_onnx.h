@@ -119,7 +119,7 @@ std::string onnx_bytes(const F& f, const Arguments& arguments,
 ///
 /// If parameters and captured tensors take more than SaveOnnxOptions::max_file_bytes, they go to a
 /// second file in the same folder, MODEL.data-1, or -2 and so on if that exists. It is written
-/// before the model, and those of a model that was there before are removed behind it.
+/// before the model. Then second files of a model that was replaced are removed.
 template <class F, class Arguments>
 void save_onnx(const std::string& path, const F& f, const Arguments& arguments,
                const SaveOnnxOptions& options = {}) {

@@ -20,10 +20,10 @@ struct Value {
   /// True if the tensor follows from the model alone, or from sizes that a trace knows. Its
   /// elements can be read while tracing, and no gradient flows through it.
   bool is_constant = false;
-  /// Of a vector of integers, or of one integer: the sizes that it holds, in a trace that does not
-  /// know all of them. A number computed from sizes is a computed_size() (ops/sizes.h).
+  /// The sizes in a vector of integers, or in one integer, in a trace that does not know all of
+  /// them. A number computed from sizes is a computed_size() (ops/sizes.h).
   std::optional<Dims> sizes;
-  std::vector<Value> elements;  ///< of a sequence whose length is known
+  std::vector<Value> elements;  ///< of a sequence with a known length
   TensorArray array;            ///< a sequence in a traced loop: its length is known to runs only
 
   static Value of(Tensor tensor, ElementType type);

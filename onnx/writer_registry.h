@@ -71,8 +71,8 @@ std::span<const Writer> row_writers();
 std::span<const Writer> transform_writers();
 std::span<const Writer> function_writers();
 
-/// Returns true if a call of a checkpointed function becomes one node in the op set: its label is
-/// that of a function of the frontend. Other calls are inlined.
+/// Returns true if a call of a checkpointed function becomes one node in the op set: its label
+/// names a function of the frontend. Other calls are inlined.
 bool has_own_node(const Graph& graph, const OpRecord& call, std::int64_t op_set);
 
 }  // namespace reel::exported

@@ -160,7 +160,7 @@ class RecordedIf {
   const Call& call_;
   const std::array<const Graph*, 2> graphs_;
   const Tensor condition_;
-  // Of the branch that is recorded first.
+  // The layout of the branch that is recorded first.
   std::optional<Layout> layout_;
   Values results_;
   bool sizes_differ_ = false, needs_unknown_sizes_ = false;

@@ -175,7 +175,7 @@ Values run_unsqueeze(const Call& call) {
 }
 
 /// Returns the sizes of Expand if a trace knows only some of them. An axis of x keeps its size
-/// unless it is 1: the run throws AssertionError for a size other than 1 and that of the axis.
+/// unless it is 1: the run throws AssertionError for a size other than 1 and the axis's size.
 Dims sizes_to_expand_to(const Call& call) {
   const Dims& dims = call.tensor(0).dims();
   const std::vector<Number> numbers = elements_of(call, 1);

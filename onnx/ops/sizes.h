@@ -12,11 +12,11 @@ inline bool is_known(const Dims& sizes) {
 }
 /// Returns a placeholder in Value::sizes for a number that is computed from sizes: no axis has it.
 Dim computed_size();
-/// Returns true if an input holds sizes, and one of them is such a number.
+/// Returns true if an input holds sizes, and any of them is a computed_size().
 bool holds_computed_size(const Call& call, std::size_t input);
 /// Returns known sizes as numbers. Throws TraceError for a size that only a run knows.
 std::vector<std::int64_t> numbers_of(const Dims& sizes);
-/// Returns true if Call::known_sizes returns what an input holds: constants, or sizes of axes.
+/// Returns true if Call::known_sizes succeeds for an input: it holds constants, or sizes of axes.
 bool holds_known_sizes(const Call& call, std::size_t input);
 
 /// Returns a vector of i64 with these sizes; a constant if all are known.

@@ -109,7 +109,7 @@ class Masks {
     mask_dims_ = both;
   }
 
-  /// Adds what `causal` and `window` hide. Without other masks, the node has an attribute.
+  /// Masks keys that `causal` and `window` hide. Without other masks, the node has an attribute.
   void add_positions() {
     const bool is_causal = at_.number(1) != 0, has_window = at_.number(2) >= 0;
     const bool has_others =

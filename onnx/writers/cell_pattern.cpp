@@ -260,7 +260,7 @@ class CellMatcher {
     gate.input = product.matrix;
     return true;
   }
-  /// Returns the operand of which the value is a slice, or nothing.
+  /// Returns the operand if the value is a slice of one, otherwise nothing.
   std::optional<ValueId> slices_of(ValueId value) const {
     const auto& slices = in_.slices;
     const auto found = std::find(slices.begin(), slices.end(), body_.source_of(value));
@@ -268,7 +268,7 @@ class CellMatcher {
     return values_.slices[static_cast<std::size_t>(found - slices.begin())];
   }
 
-  /// Adds the gate whose activation reads the value. state: may be multiplied by a peephole.
+  /// Adds a gate; its activation reads the value. state: may be multiplied by a peephole.
   bool add_gate(ValueId value, std::optional<ValueId> state) {
     Terms terms;
     if (!add_terms(value, terms) || terms.products.size() != 2) return false;

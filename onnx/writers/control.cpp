@@ -43,7 +43,7 @@ std::shared_ptr<const imported::Graph> graph_of(const WriteCall& call, const Bra
   return inner.graph();
 }
 
-/// Returns the results of the only branch that runs, whose nodes become those of the graph around.
+/// Returns the results of the only branch that runs. Adds its nodes to the graph around.
 Names inlined(const WriteCall& call, const Branch& branch) {
   GraphWriter& to = call.to;
   const Graph& graph = *branch.sub.graph;

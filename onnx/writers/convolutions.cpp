@@ -94,7 +94,7 @@ class ConvWriter {
   }
 
   /// x [ins, groups·rows, s...], y [groups·outs, rows, windows...] -> [ins, groups·outs, k...]:
-  /// windows of x are multiplied by y, whose elements are `stride` apart.
+  /// windows of x are multiplied by y, with its elements `stride` apart.
   Name write_filter() const {
     const Kinds x = kinds_of(attrs_, call_.type_in(0), attrs_.ins),
                 y = kinds_of(attrs_, call_.type_in(1), attrs_.outs), f = kinds_of_filter(attrs_);

@@ -103,13 +103,12 @@ Name EntryWriter::keep_finished(const Name& next, const Name& before, const Tens
   return to_.where(to_.aligned(mask->name, mask->dims, type.dims()), next, before, type.dtype());
 }
 
-// ---- The ops fill_running and collect_running, which vmap records before branches
-// ----------------------
+// ---- The ops fill_running and collect_running: vmap records them before branches ----------------
 
 namespace {
 
-/// Returns the mask of a record, whose dims are in front of those of its value. Without a running
-/// entry all entries keep their values: the mask then holds for all.
+/// Returns the mask of a record; the value has the mask's dims in front. If no entry is running,
+/// the result is true for all entries, so that all keep their values.
 Name mask_of_record(const WriteCall& call) {
   GraphWriter& to = call.to;
   std::vector<int> axes(static_cast<std::size_t>(call.type_in(1).rank()));

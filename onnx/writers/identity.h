@@ -5,7 +5,7 @@
 
 namespace reel::exported {
 
-/// Returns true for an op whose result is its first input, in a saved model: names, marks for
+/// Returns true for an op that returns its first input in a saved model: names, marks for
 /// gradients, checks.
 bool returns_first_input(std::string_view op);
 

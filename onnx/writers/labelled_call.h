@@ -7,7 +7,7 @@
 
 namespace reel::exported {
 
-/// A record of checkpointed_op. The roles are those of frontend/loops/whole_function.h.
+/// A record of checkpointed_op. frontend/loops/whole_function.h lists the roles.
 class LabelledCall {
  public:
   /// Both must outlive this object.

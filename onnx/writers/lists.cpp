@@ -244,7 +244,7 @@ Names write_part(const WriteCall& call) {
   return {first, rest};
 }
 
-/// Joins elements along their first axis. Those that a loop makes may differ in size there: the
+/// Joins elements along their first axis. Elements that a loop makes may differ in size there: the
 /// loop has joined them. The gradient, which reads the lengths, has no form in ONNX.
 Names write_concat(const WriteCall& call) {
   GraphWriter& to = call.to;

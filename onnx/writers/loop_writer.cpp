@@ -36,14 +36,14 @@ class LoopWriter : LoopParts {
     TensorType type;
     Name initial, inside, next;
   };
-  /// Lengths of a dim that changes in iterations, as that of a history. A tensor only shows the
+  /// Lengths of a dim that changes in iterations, such as a history's dim. A tensor only shows the
   /// size of the dim.
   struct CarriedLengths {
     std::size_t carry, axis;  ///< a carry that has the dim, and its axis
     State* state;
   };
 
-  /// Returns the types of the operands. A carry whose dims change in iterations has the body's
+  /// Returns the types of the operands. If dims of a carry change in iterations, it has the body's
   /// dims.
   std::vector<TensorType> operand_types_inside() {
     std::vector<TensorType> types = operand_types_;
@@ -254,7 +254,7 @@ class LoopWriter : LoopParts {
     }
     return mask;
   }
-  /// Returns the mask of entries whose lengths are above a position.
+  /// Returns the mask of entries with lengths above a position.
   Name is_within(GraphWriter& at, const Name& position) {
     const TensorType& type = *types_.lengths;
     if (entry_lengths_.empty())
@@ -404,7 +404,7 @@ class LoopWriter : LoopParts {
     const auto joined = static_cast<std::size_t>(
         std::count_if(joined_.begin(), joined_.end(), [](const State* state) { return state; }));
     const std::size_t count = states_.size() + attrs_.stacks.size() - joined;
-    // A loop without results, whose prints are left out here, needs no node.
+    // A loop without results needs no node: its prints are left out.
     const Names made =
         count ? to_.add("Loop", inputs, count, {{"body", graph(inner_.graph())}}) : Names{};
     std::size_t next = 0;

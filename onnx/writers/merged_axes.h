@@ -16,7 +16,7 @@ Dims dims_without(Dims dims, const Dims& others);
 
 /// Returns a value with the dims `from`, which are named and all in `axes`, in the node's layout.
 Name to_axes(GraphWriter& to, const Name& x, const Dims& from, const MergedAxes& axes);
-/// Returns a node's result as a value with these dims, which are those of `axes`.
+/// Returns a node's result as a value with these dims. Requires the dims of `axes`.
 Name from_axes(GraphWriter& to, const Name& x, const MergedAxes& axes, const Dims& dims);
 /// Returns a value in the node's layout such that it broadcasts: axes have the size 1 if the value
 /// has none of their dims.

@@ -16,7 +16,7 @@ Name valid_elements(GraphWriter& to, const TensorType& type) {
   return to.mask_padding(yes, type.with(i32), to.model().integer(0, i32));
 }
 
-/// Positions along an axis in the order of the elements: those of valid elements, then others.
+/// Positions along an axis in the order of the elements: first of valid elements, then of others.
 struct Order {
   Name positions, valid;  ///< valid: 1 or 0, i32, for each of the positions
 };

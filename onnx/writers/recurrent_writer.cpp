@@ -106,7 +106,7 @@ class RecurrentWriter : LoopParts {
     if (is_known) return model_.integers({count});
     return to_.add("ReduceProd", {to_.shape(batch_)}, {{"axes", integers(std::vector<int>{0})}});
   }
-  /// Returns x, whose entries are between the dims `front` and `back`, with one axis for them.
+  /// Returns x with one axis for its entries, which are between the dims `front` and `back`.
   Name merged(const Name& x, const Dims& front, const Dims& back) {
     if (batch_.size() == 1) return x;
     if (batch_.empty()) return to_.unsqueeze(x, {static_cast<int>(front.size())});

@@ -14,7 +14,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 const std::vector<int>& axes_of(const WriteCall& call) { return call.attr<ReduceAttrs>().axes; }
 
-/// Adds a reduction whose axes are an attribute. Without axes ONNX would reduce all.
+/// Adds a reduction with its axes as an attribute. Without axes ONNX would reduce all.
 Name reduce(GraphWriter& to, const std::string& op, const Name& x, const std::vector<int>& axes,
             bool keeps = false) {
   if (axes.empty()) return x;
@@ -87,8 +87,8 @@ Names write_all(const WriteCall& call) {
   return {call.to.logical_not(one_is_false)};
 }
 
-/// The first one of equal elements counts, so an element behind the others changes nothing.
-/// kNeutral: an element that no other one is behind.
+/// Writes argmax or argmin. The first of equal elements counts, so neutral elements behind the
+/// others change nothing. kNeutral: the lowest element for argmax, the highest for argmin.
 template <const auto& kOp, const double& kNeutral>
 Names write_position(const WriteCall& call) {
   if (axes_of(call).size() != 1) throw NotExpressible{"over several axes"};

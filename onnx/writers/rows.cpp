@@ -108,8 +108,8 @@ Names write_add_rows(const WriteCall& call) {
                   "add")};
 }
 
-/// Of equal numbers the last one is written. ONNX leaves their order open, so the others go to the
-/// spare row.
+/// If numbers are equal, the last of their rows is written. ONNX leaves their order open, so the
+/// other rows go to the spare row.
 Names write_put_rows(const WriteCall& call) {
   GraphWriter& to = call.to;
   const TensorType& type = call.type_in(0);

@@ -28,7 +28,7 @@ class Recurrence {
   /// Returns the rows of the result along the axis. xs: with the axis.
   ///
   /// onnxruntime crashes if rows along another axis than the first have no elements, and has no
-  /// Scan without rows. So the axis comes first, and a row follows that is cut off again.
+  /// Scan without rows. Therefore the axis comes first, and an extra row follows, which is cut off.
   Name write(GraphWriter& to, const Names& xs, const Name& initial, const StepFn& step) const {
     InnerGraph inner(to.model(), "step");
     GraphWriter in(to.model(), inner.nodes(), to.graph(), &to);
