@@ -25,7 +25,7 @@ struct DynamicSizes {
 
   /// Returns true if `axes` has an axis of the leaf.
   bool has_axis_of(std::size_t leaf) const;
-  /// Returns true for a static dim with one of the names, and for one that is computed from it.
+  /// Returns true for a static dim with one of the names, and for a dim that is computed from it.
   bool has(const Dim& dim) const;
 };
 

@@ -14,7 +14,7 @@ namespace reel {
 /// The sizes of all arguments of a call, one after the other.
 using Sizes = std::vector<std::int64_t>;
 
-/// The sizes of recent calls whose sizes differed from the call before.
+/// The sizes of recent calls, of calls with other sizes than the call before.
 class RecentSizes {
  public:
   /// Appends the sizes of a call. Returns true if a plan of their own pays: they occurred before,

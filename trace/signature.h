@@ -54,8 +54,8 @@ class KnownLeaves {
  public:
   KnownLeaves() = default;
   /// Notes the leaves of a call, and their dims in the order of a DimTable. Recognises no later
-  /// call if there is a dynamic size, or a dim without a fixed size: the lengths of such dims would
-  /// stay alive.
+  /// call if there is a dynamic size, or a dim without a fixed size: their lengths would stay
+  /// alive.
   KnownLeaves(const TreeLeaves& leaves, const DynamicSizes& dynamic, const Dims& dims);
   /// Returns true only if the leaves, of the same C++ type, have the signature and the dims of the
   /// known ones.

@@ -154,7 +154,7 @@ std::shared_ptr<const SortedRows::Order> SortedRows::order_of(const Tensors& inp
 
 std::shared_ptr<const SortedRows::Order> SortedRows::make_order(const Tensors& inputs,
                                                                 const Dims& given) const {
-  // A slice of a dim is found by that dim, of which a sorted one would be no slice.
+  // A slice of a dim is found by the dim; a sorted copy would not be a slice of it.
   if (std::ranges::any_of(given, [](const Dim& dim) { return whole_of(dim).has_value(); }))
     return nullptr;
   std::vector<RowNumbers> lengths;  // by order_->lengths

@@ -87,7 +87,7 @@ class SortedRows {
   int place_of_rows_ = -1;      ///< index of the rows among its length dims
   std::vector<Place> lengths_;  ///< order_->lengths
   std::mutex mutex_;
-  // Of the last call: its dims that depend on the rows, and its order.
+  // The last call's dims that depend on the rows, and its order.
   Dims last_dims_;
   std::shared_ptr<const Order> last_;
 };

@@ -41,7 +41,7 @@ class TraceCauses {
   void add(TracedArguments arguments);
   /// Returns the number of traces that were noted.
   std::size_t count() const { return count_; }
-  /// Returns the properties in which the arguments differ from those of the first trace; none if
+  /// Returns the properties in which the arguments differ from the first trace's; none if
   /// they are of another C++ type or structure. Several plain axes that changed from and to the
   /// same size count once.
   std::vector<ArgumentDifference> since_first(const TracedArguments& arguments) const;
@@ -54,7 +54,7 @@ class TraceCauses {
     std::string name, repair;
     std::vector<std::string> values;  ///< distinct, in the order of the traces
   };
-  /// Traces whose arguments have one C++ type and structure.
+  /// Traces with arguments of one C++ type and structure.
   struct Group {
     TracedArguments first;
     std::size_t traces = 1;

@@ -10,7 +10,7 @@ namespace reel {
 
 /// Makes a symbol for each named dim of a call's arguments. The recorded function sees symbols, so
 /// that its graph serves calls with other dims. A computed dim is computed from the symbols of its
-/// operands, and a slice of a dim is a slice of that dim's symbol.
+/// operands, and a slice of a dim is a slice of the dim's symbol.
 class TraceSymbols {
  public:
   /// table: of the arguments; must outlive the symbols.

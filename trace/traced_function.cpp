@@ -101,7 +101,7 @@ void check_names(const std::string& jit, const DynamicSizes& dynamic, const Dims
                               dims));
 }
 
-/// Lets the function's own Dims, which are those of the first call's arguments, mean the symbols.
+/// Lets the function's own Dims, the dims of the first call's arguments, mean the symbols.
 /// In loops with finished entries, bodies see these dims under canonical() ones.
 void rename_dims(GraphBuilder& builder, const Dims& dims, const Dims& canonical_dims,
                  const Dims& symbols) {
@@ -263,7 +263,7 @@ class TracedFunction::Entry::Call {
 
   TracedFunction& owner_;
   std::shared_ptr<Entry> entry_;
-  bool is_known_ = true;  ///< the arguments are like those of the last call
+  bool is_known_ = true;  ///< the arguments are like the last call's
   DimTable table_;        ///< of the arguments if they are not
 };
 

@@ -140,7 +140,7 @@ class TracedFunction {
                                const Function& function, const DynamicSizes& dynamic);
   /// Drops the least recently called graphs until there is room for another.
   void make_room();
-  /// Notes a trace for explain(). Warns at the ninth one of the property that changes.
+  /// Notes a trace for explain(). At the ninth trace, warns of the property that changes.
   void note_causes(TracedArguments arguments);
   const Entry& last_entry(const char* wanted) const;
 

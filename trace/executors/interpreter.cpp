@@ -64,7 +64,7 @@ class InterpretedLoop {
       residuals_.push_back(residual_value(slices));
       slices_.push_back(residuals_.back() ? Tensors() : elements_of(slices, i));
     }
-    // Behind the slices, whose lists may lower the number of iterations that files expect.
+    // Behind the slices: their lists may lower the number of iterations that files expect.
     for (std::size_t i = 0; i < attrs_.stacks.size(); ++i) stacks_.push_back(make_stack(i));
   }
 

@@ -25,8 +25,8 @@ struct PolicyCosts {
       false;  ///< the state has arrays; `checkpoints` leaves out elements that iterations made
 };
 /// Returns the costs of a loop under a policy. If the number of time steps is unknown, returns the
-/// bound of the policy itself: under a budget, half for states and half for residuals, or one of
-/// each if that is known and more.
+/// bound of the policy itself: under a budget, half of it for states and half for residuals, or the
+/// bytes of one state and of one iteration's residuals if they are known and more.
 ///
 /// inputs, outputs: types of the recompute op's inputs and outputs.
 /// steps: time steps of the loop, if known.

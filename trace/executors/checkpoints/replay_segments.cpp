@@ -24,7 +24,7 @@ Tensor rows_of(const Tensor& slices, std::int64_t first, const Dim& chunk) {
 }
 
 /// Returns the types of the carries before any iteration. A dim that iterations change is a symbol,
-/// all others are those of the loop's inputs.
+/// all other dims come from the loop's inputs.
 std::vector<TensorType> types_of_carries(const LoopAttrs& loop,
                                          const std::vector<TensorType>& inputs) {
   const Graph& body = *loop.body.graph;

@@ -259,7 +259,7 @@ Tensor made_dim(const LoopNode& at) {
 /// Computes the first output of a node.
 using RunNode = Tensor (*)(const LoopNode& at);
 
-// Inputs and outputs are those of LoweredRole.
+// LoweredRole describes the inputs and outputs.
 constexpr std::pair<LoweredRole, RunNode> kRoles[] = {
     {LoweredRole::begin, [](const LoopNode& at) { return token(new Begun(at.attrs, at.in)); }},
     {LoweredRole::types, input_types},

@@ -308,7 +308,7 @@ class Lowering::Loop {
 
   /// Elements of lists take the dims of the body's other inputs, and of earlier elements, as
   /// name_alike() does in other executors. Each element tells the dims that no other input tells;
-  /// an identity behind it waits for those of all.
+  /// an identity behind it waits for the dims of all elements.
   void name_alike(Scope& body, const Ports& inputs) {
     std::vector<TensorType> types;
     for (const ValueId v : around_.graph->inputs_of(record_))

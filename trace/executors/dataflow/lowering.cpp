@@ -12,7 +12,7 @@ namespace reel {
 namespace {
 
 /// Returns true if collectives may run inside of the record, which is one node. A loop over
-/// recomputed residuals may run those of the replay segments.
+/// recomputed residuals may run the collectives of replay segments.
 bool may_run_collectives(const OpRecord& record) {
   return has_collectives(record) ||
          (record.op == &loop_op && get<LoopAttrs>(record.attrs.get()).has_windows());

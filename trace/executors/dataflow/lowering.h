@@ -41,8 +41,8 @@ class Lowering {
     std::unordered_map<const DimNode*, ValueId> tells =
         {};                            ///< by symbol, the first value that binds it
     std::map<ValueId, int> told = {};  ///< by such a value, the node to wait for
-    /// By symbol, the inputs of a body or branch with dims computed from it. Such an input binds
-    /// hist + 1 apart from hist: another run may have made its dim.
+    /// By symbol, the inputs of a body or branch with dims computed from it. These inputs bind
+    /// hist + 1 apart from hist: another run may have made their dim.
     std::unordered_map<const DimNode*, std::vector<ValueId>> computed_in = {};
     int opened = -1;  ///< the node that opens the handle
   };

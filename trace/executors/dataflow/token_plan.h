@@ -11,8 +11,8 @@
 
 namespace reel {
 
-/// Time that an op takes; long ones are left to other threads. It is the shorter one of the last
-/// two runs: the other may have met cold caches, or lost its processor. Thread-safe.
+/// Time that an op takes; long ops are left to other threads. It is the shorter of the last two
+/// runs: the other run may have met cold caches, or lost its processor. Thread-safe.
 class NodeCost {
  public:
   /// Returns true if the next run should be timed: the first eight, and all of ops that take long.

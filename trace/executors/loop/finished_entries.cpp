@@ -100,8 +100,8 @@ FinishedEntries::FinishedEntries(const LoopAttrs& attrs, std::span<const TensorT
         !operands.slices[i].is_list() || slice.fill != FinishedFill::as_is || !slice.is_in_memory())
       dims_.add(slice_type(operands.slices[i]));
   for (const int capture : attrs.body_captures) dims_.add(operands.captures[capture]);
-  // Sums are cotangents of another loop's captures. Iterations of that loop read their dims in this
-  // form.
+  // Sums are cotangents of another loop's captures. Iterations of the other loop read the captures'
+  // dims in this form.
   const Graph& body = *attrs.body.graph;
   DimEnv env = body_env(attrs, inputs);
   for (const ValueId term : body_outputs(attrs).sums)
@@ -151,8 +151,8 @@ Tensor FinishedEntries::made(const Tensor& x, std::size_t output) const {
   return leaf.is(LeafKind::sum) ? relabelled(read) : dims_.restored(read);
 }
 
-/// Returns x with its dims outside, for terms of which finished entries are dropped: other entries
-/// have the same lengths under both dims, so that no element moves.
+/// Returns x with its dims outside, for terms without finished entries: the running entries have
+/// the same lengths under both dims, so that no element moves.
 Tensor FinishedEntries::relabelled(const Tensor& x) const {
   if (x.type().is_list() || !leaf_mask(x.type(), running_)) return dims_.restored(x);
   Dims dims;

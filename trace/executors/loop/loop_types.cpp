@@ -68,7 +68,7 @@ bool are_alike(const Dim& a, const Dim& b) {
   if (a == b) return true;
   if (a.raw_size() != b.raw_size() || a.is_ragged() != b.is_ragged()) return false;
   if (!a.is_ragged()) return true;
-  // Recomputed residuals may have symbols as dims, whose lengths only a run of the body tells.
+  // Recomputed residuals may have symbols as dims; only a run of the body tells their lengths.
   if (!a.node()->lengths || !b.node()->lengths) return false;
   const Tensor of_a(a.node()->lengths), of_b(b.node()->lengths);
   return of_a.dtype() == of_b.dtype() && of_a.type().numel() == of_b.type().numel() &&

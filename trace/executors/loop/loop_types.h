@@ -48,9 +48,9 @@ struct DimsMadeTwice {
   std::vector<std::pair<Dim, Dim>> pairs;
   DimMeetings meetings;  ///< of the body
 };
-/// Returns the pairs of dims that have one name, that no other input and no output of the body
-/// names, and of which no value has both. An iteration that a rule runs again makes its dims twice,
-/// and a residual may have either.
+/// Returns pairs of dims of one name, if no value has both dims of a pair, and if no other input or
+/// output of the body names either. An iteration that a rule runs again makes its dims
+/// twice, and a residual may have either.
 DimsMadeTwice dims_made_twice(const LoopAttrs& attrs, const std::vector<std::size_t>& slices);
 /// Gives such slices the dims of the body. A recomputed step makes its dims anew, so that slices
 /// and carries may come with different dims. In the body each is one dim.
@@ -59,7 +59,7 @@ DimsMadeTwice dims_made_twice(const LoopAttrs& attrs, const std::vector<std::siz
 /// changed. env: its dims; bound.
 void name_alike(const LoopAttrs& attrs, const std::vector<std::size_t>& slices,
                 DimsMadeTwice& twice, Tensors& inputs, DimEnv& env);
-/// The same for the types of a loop's operands, lists of such elements among them.
+/// Gives the types of a loop's operands the dims of the body, also types of lists of such elements.
 void name_alike(const LoopAttrs& attrs, std::vector<TensorType>& operands);
 
 /// Returns the common type of the elements: plain sizes that differ become unknown. Requires that

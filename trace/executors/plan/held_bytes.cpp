@@ -17,7 +17,7 @@ std::int64_t sum_of(const Range& range, const Bytes& bytes) {
       [&](std::int64_t sum, const auto& element) { return sum + bytes(element); });
 }
 
-/// Returns the sum of held_bytes() over pointers, some of which may be null.
+/// Returns the sum of held_bytes() over pointers; null pointers count as 0.
 template <class Pointers>
 std::int64_t held_by(const Pointers& pointers) {
   return sum_of(pointers, [](const auto& at) { return at ? at->held_bytes() : 0; });

@@ -223,7 +223,7 @@ class Plan {
     std::int64_t offset;  ///< in bytes from the beginning of the memory
   };
   using SharedStacks = std::array<SharedStack, 2>;
-  /// Returns the two stacks if the value of a slot is one of them; otherwise null.
+  /// Returns two stacks that share memory if a slot holds either; otherwise null.
   const SharedStacks* shared_stacks_of(std::uint32_t slot) const;
 
   const Graph* graph_;
@@ -255,7 +255,7 @@ class Plan {
   std::vector<std::pair<std::uint32_t, Tensor>> copied_;  ///< small inputs by slot, with copies
   /// Operands from first_safe_ on that are inputs and may be overwritten; empty if there are none.
   std::vector<std::uint32_t> donors_;
-  /// An input of which this run has changed rows. Its reference keeps later instructions from
+  /// An input with rows that this run has changed. Its reference keeps later instructions from
   /// overwriting the table: they may fail too.
   struct ChangedInput {
     std::uint32_t slot, output;

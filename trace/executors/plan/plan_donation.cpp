@@ -63,8 +63,8 @@ bool Plan::output_updates_input(std::size_t k, std::size_t i) const {
          last.of_views[i] < here;
 }
 
-/// Returns true if the instruction replaces some rows of its first operand, so few that saving them
-/// costs less than a copy of the operand.
+/// Returns true if the instruction replaces some rows of its first operand, and saving them costs
+/// less than a copy of the operand.
 bool Plan::replaces_few_rows(std::size_t instruction) const {
   const Instruction& at = instructions_[instruction];
   if (owner_ != Inputs::given || at.kind != Kind::blocks || !changes_rows(*at.op)) return false;

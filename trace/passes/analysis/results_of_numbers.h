@@ -16,7 +16,7 @@ std::optional<double> result_of_numbers(const OpRecord& record, std::span<const 
                                         std::span<const double> numbers);
 
 /// Returns true if a result of the operand's type is +0 at each element where the operand is -inf,
-/// also in rows with no other elements: softmax, but not log_softmax. The kernel tells it, for rows
+/// also in rows of -inf alone: softmax, not log_softmax. The answer comes from the kernel, for rows
 /// without NaN and +inf.
 bool drops_minus_infinity(const OpRecord& record, const TensorType& operand);
 

@@ -206,7 +206,7 @@ namespace {
 bool has_equal_elements(const AxisFactors& factors, const OpCall& call) {
   for (int axis = 0; axis < call.out[0].rank(); ++axis)
     if (factors.role(factors.out(0, axis)) != Role::repeated) return false;
-  // A number that is repeated along the rows may come from one of them.
+  // A number that is repeated along the rows may come from a single row.
   return call.in.empty() || factors.axis_in(0, factors.out(0, 0)) == 0;
 }
 
@@ -324,7 +324,7 @@ Dim entry_dim(const LoopAttrs& attrs, std::span<const TensorType> inputs) {
 
 namespace {
 
-/// Returns true for a dim that is among `dims` or computed from one of them.
+/// Returns true for a dim that is among `dims` or computed from any of them.
 bool is_made_of(const Dim& dim, const Dims& dims) {
   if (contains(dims, dim)) return true;
   const DimExpression* const expression = expression_of(dim);

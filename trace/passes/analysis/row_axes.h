@@ -89,9 +89,9 @@ class RowAxes {
   std::vector<const Op*> drawn_;             // by value without rows: the op that drew it
   Dims kept_;                                // see keep_lengths()
   bool draws_have_rows_ = false;             // the first axis of draws counts rows if it is as long
-  Dims mixed_dims_;  // for rows in any order: dims whose sizes or lengths depend on it
-  // For rows in any order: true in the body of a loop whose rows finish one by one, and in loops
-  // inside of it.
+  Dims mixed_dims_;  // for rows in any order: dims with sizes or lengths that depend on it
+  // For rows in any order: true in the body of a loop with rows that finish one by one, and in
+  // loops inside of it.
   bool has_finished_ = false;
   const FinishedValues* finished_ = nullptr;  // of the finished rows of this body; null: unknown
   const Op* first_mixing_ = nullptr;
@@ -106,9 +106,9 @@ std::optional<Dim> dim_of_rows(const LoopAttrs& attrs, std::span<const TensorTyp
 /// Returns true if some dim of the type has a length for each element of `dim`. Rows then differ in
 /// shape.
 bool has_lengths_over(const TensorType& type, const Dim& dim);
-/// Returns true if some dim of the type has a length for each element of `dim`, and for those of a
-/// dim that the type lacks. Such an axis counts as full, so it is as long as the longest row that
-/// is there: rows apart from others have fewer elements.
+/// Returns true if some dim of the type has a length for each element of `dim` and of a dim that
+/// the type lacks. Its axis counts as full, so it is as long as the longest row that is there: rows
+/// apart from others have fewer elements.
 bool has_lengths_of_absent(const TensorType& type, const Dim& dim);
 
 /// Returns the dim of a loop's entries as the types of its inputs name it. The attributes may name

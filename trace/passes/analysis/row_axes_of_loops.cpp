@@ -26,8 +26,8 @@ void each_symbol_named(const OpRecord& record, Fn&& fn) {
   if (record.attrs) record.attrs->each_symbol([&](const Dim& dim) { for_each_symbol(dim, fn); });
 }
 
-/// Returns true if values of finished entries are added to the first running one. The result then
-/// depends on the place of that one.
+/// Returns true if values of finished entries are added to the first running entry. The result then
+/// depends on the place of this entry.
 bool moves_finished(const LoopAttrs& attrs, const RowAxes& inside, const FinishedValues& finished) {
   const auto moves = [&](const auto& leaves, std::span<const ValueId> terms) {
     for (std::size_t i = 0; i < leaves.size(); ++i)

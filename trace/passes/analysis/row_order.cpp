@@ -49,14 +49,14 @@ bool names_other_lengths(const Graph& graph, const Dim& rows) {
   });
 }
 
-/// Returns true for a list whose elements have the rows, or a dim that depends on them.
+/// Returns true for a list with elements that have the rows, or a dim that depends on them.
 bool is_list_with_rows(const TensorType& type, const Dim& rows) {
   return type.is_list() && std::ranges::any_of(type.dims(), [&](const Dim& dim) {
            return depends_on_rows(dim, rows);
          });
 }
 
-/// Follows, in any order, the rows of loops whose entries finish one by one. Returns nothing if
+/// Follows, in any order, the rows of loops with entries that finish one by one. Returns nothing if
 /// there are none, if the graph has effects, or if a list or a dim has lengths that cannot change
 /// places.
 std::optional<RowAxes> rows_in_any_order(const Graph& graph) {

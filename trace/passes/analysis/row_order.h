@@ -24,14 +24,14 @@ struct RowOrder {
 /// Returns true for the rows, and for a dim with lengths over them or over such a dim.
 bool depends_on_rows(const Dim& dim, const Dim& rows);
 
-/// Returns the rows of the loops whose entries finish one by one. Returns nothing if there are
+/// Returns the rows of loops with entries that finish one by one. Returns nothing if there are
 /// none, if an op depends on their order, or if all inputs and outputs with rows are not much less
 /// than the values that loops read and write: then it does not pay to change places.
 ///
 /// any: for tests: as if it always paid.
 std::optional<RowOrder> find_row_order(const Graph& graph, bool any = false);
 
-/// Returns the dim of the rows of the first loop whose entries finish one by one. Returns nothing
+/// Returns the dim of the rows of the first loop with entries that finish one by one, or nothing
 /// if there is none.
 std::optional<Dim> rows_of_loops(const Graph& graph);
 

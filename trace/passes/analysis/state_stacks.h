@@ -19,8 +19,8 @@ struct StateStacks {
 ///
 /// A loop over chunks has the pairs of the loop within its chunks. Skips: two residuals, as
 /// policies predict their bytes; loops that may end before their dim does, as their stacks have
-/// zeros there; loops whose entries finish one by one, as y has zeros for finished entries; lists,
-/// and stacks that are not in memory.
+/// zeros there; loops with entries that finish one by one, as y has zeros for finished entries;
+/// lists, and stacks that are not in memory.
 std::vector<StateStacks> state_stacks(const LoopAttrs& attrs);
 
 }  // namespace reel

@@ -16,7 +16,7 @@ namespace {
 /// The bytes that results may take, or as many as the captured tensors if these take more.
 constexpr std::int64_t kMaxFoldedBytes = std::int64_t{16} << 20;
 
-/// Returns true for types of which all calls have the same tensor.
+/// Returns true for types without dims of a call: all calls may then have the same tensor.
 bool is_fixed(const TensorType& type) {
   return !type.is_list() && type.is_known() && !type.node()->has_symbols;
 }
@@ -78,7 +78,7 @@ class FoldingCaptures {
     values_[from_.outputs_of(record)[0]] = compute_now(record, inputs, record.attrs);
   }
   /// Returns true if the ops of this kind make the same value in every call, at the cost of a pass
-  /// over it. An op tells what it does along its axes; loops, branches and calls do not.
+  /// over it. Loops, branches and calls are left out: they have no `axes`.
   bool folds(std::size_t r) const {
     const OpRecord& record = from_.records[r];
     const Op& op = *record.op;

@@ -20,7 +20,7 @@ class HandedOn {
     for (std::size_t i = 0; i < slices.size(); ++i) slices_[slices[i]].push_back(i);
   }
 
-  /// Returns the operand whose slices the stack repeats unchanged; nothing if there is none.
+  /// Returns the operand if the stack repeats its slices unchanged; nothing if there is none.
   /// slices: operands of the op.   type: of the stack.
   std::optional<ValueId> slices_of(std::size_t stack, const TensorType& type,
                                    std::span<const ValueId> slices, const Graph& graph) const {

@@ -14,8 +14,8 @@ namespace reel {
 /// Attention to ragged keys masks the scores, and the keys for the sum that they weight. A loop
 /// then captures and keeps in the cache one form of the keys instead of both.
 ///
-/// Preserves: bits.   Runs: before hoist_once.   Skips: operands of which something else reads the
-/// form without a mask, as both forms remain; operands that the product sums along a dim of the
+/// Preserves: bits.   Runs: before hoist_once.   Skips: operands that other records read without
+/// the mask, as both forms would remain; operands that the product sums along a dim of the
 /// mask.
 Ref<Graph> share_masked_operands(const Graph& graph);
 

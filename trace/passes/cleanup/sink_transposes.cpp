@@ -43,7 +43,7 @@ bool is_plain(const TensorType& type) {
   return !type.is_list() && !type.is_named() && type.is_known() && !type.node()->has_symbols;
 }
 
-/// Returns the bytes that the transposes of a graph make; a byte for one of unknown size.
+/// Returns the bytes that the transposes of a graph make; 1 for each transpose of unknown size.
 std::int64_t transposed_bytes(const Graph& graph) {
   std::int64_t bytes = 0;
   for (const OpRecord& record : graph.records) {
@@ -88,7 +88,7 @@ class SinkingTransposes {
     transposed_.insert_or_assign(out, Transposed{of, std::move(order)});
   }
 
-  /// Makes a transpose of a transpose one of the first operand.
+  /// Replaces a transpose of a transpose by one transpose of the first operand.
   void join(const OpRecord& record) {
     const ValueId in = to_.inputs_of(record)[0], out = from_.outputs_of(record)[0];
     Order order = get<TransposeAttrs>(record.attrs.get()).order;
@@ -127,8 +127,8 @@ class SinkingTransposes {
     const Transposed* const at = transposed(v);
     return at && at->order == order && type(v).rank() == made.rank();
   }
-  /// Returns true if an operand can be had in the order of axes before the transpose, at little
-  /// cost.
+  /// Returns true if the operand is in the order of axes before the transpose, or is rearranged at
+  /// little cost.
   bool fits(ValueId v, const TensorType& made, const Order& order) const {
     if (!is_plain(type(v)) || type(v).rank() > made.rank()) return false;
     return type(v).numel() == 1 || is_in_order(v, made, order) ||
@@ -176,7 +176,7 @@ class SinkingTransposes {
     return before(type(v).with(Dims(sizes.begin(), sizes.end())), order);
   }
   /// Returns true if the type rule of the op accepts operands in the order before the transpose.
-  /// Attributes may name axes or sizes, as those of ensure_shape do.
+  /// Attributes may name axes or sizes, as attributes of ensure_shape do.
   bool moves_with_axes(const OpRecord& record, const std::vector<ValueId>& in,
                        const TensorType& made, const Order& order) const {
     std::vector<TensorType> types;

@@ -17,8 +17,8 @@ namespace reel {
 /// rearranged to fit; it may have at most a quarter of the result's elements unless a reshape
 /// suffices. Returns null unless transposes then make fewer bytes.
 /// Preserves: bits.   Runs: behind optimise(), before ops on captures are computed.
-/// Skips: named dims and unknown sizes, but for transposes of transposes; bodies and branches;
-/// sums, whose order would change.
+/// Skips: named dims and unknown sizes, except for transposes of transposes; bodies and branches;
+/// sums, as their order would change.
 REEL_API Ref<Graph> sink_transposes(const Graph& graph);
 
 }  // namespace reel

@@ -14,7 +14,7 @@ namespace reel {
 ///   After:  %6 = fused(%0, %1, %2)
 ///             body: %3 = add(%0, %1); %4 = sigmoid(%3); %5 = mul(%4, %2); return %5
 ///
-/// Groups also include splits into parts of that size, concats of them, and repetitions (spread,
+/// Groups also include splits into parts of their size, concats of parts, and repetitions (spread,
 /// expand) that they read. They include sums over rows of up to 2,048 elements and ops on such
 /// sums: layer normalisation is one op. They include linear recurrences of at least eight channels
 /// which begin at the same end, with the ops that make their operands and read their states.

@@ -297,7 +297,7 @@ class PointwiseGroups::Grouping {
     for (const ValueId v : graph_.inputs_of(graph_.records[r]))
       if (made_by_[v] != kNone) merge_if_possible(made_by_[v], r);
   }
-  /// Finds the records whose results only recurrences of one direction read, or ops before these.
+  /// Finds records with results that only recurrences of one direction read, or ops before these.
   void find_fed_walks() {
     const std::size_t count = graph_.records.size();
     feeds_.resize(count);

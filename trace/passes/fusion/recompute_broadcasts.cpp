@@ -24,8 +24,8 @@ constexpr std::size_t kMaxOps = 4;
 constexpr std::size_t kMaxOpsOnLarge = 2;
 /// Operands of at most a quarter of the bytes count as small.
 constexpr std::int64_t kTimesSmaller = 4;
-/// A value is followed from its first reader to its last one. In all, so many times the records of
-/// the graph are followed, so that the pass takes linear time.
+/// A value is followed from its first reader to its last one. In all, at most kMaxPasses times the
+/// records of the graph are followed, so that the pass takes linear time.
 constexpr std::size_t kMaxPasses = 64;
 
 std::int64_t bytes_of(const TensorType& type) {

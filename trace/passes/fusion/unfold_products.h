@@ -7,7 +7,7 @@ namespace reel {
 
 /// Replaces large products without a sum, and sums of few terms of a large operand, by products of
 /// elements, so that fuse_pointwise() fuses them with the ops that read or make the large value.
-/// Such a product takes the time of its memory. Also in bodies and branches.
+/// These products take as long as reading and writing their memory. Also in bodies and branches.
 ///
 ///   Before: %2 = dot(%0, %1) {a_contract=[]}     After: %3 = expand(%0); %4 = expand(%1)
 ///                                                       %2 = mul(%3, %4)
@@ -15,7 +15,7 @@ namespace reel {
 ///                                                       %5 = mul(%1, %4); %3 = sum(%5)
 ///
 /// Requires: nothing.   Preserves: results up to rounding of sums.   Runs: before fuse_pointwise().
-/// Skips: products whose large value no element-wise op makes, or reads; axes that would move;
+/// Skips: products if no element-wise op makes or reads the large value; axes that would move;
 /// sums over padding; sizes that only a run tells.
 Ref<Graph> unfold_products(const Graph& graph);
 

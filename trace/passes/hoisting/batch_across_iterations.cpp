@@ -268,7 +268,7 @@ class LoopSplitter {
         add_sum(term, to, attrs_.sums[i]);
     }
   }
-  /// Adds up the values of the loop whose sums are needed outside.
+  /// Adds up the values of the loop if their sums are needed outside.
   void sum_for_outside() {
     for (ValueId v = 0; v < body_.types.size(); ++v) {
       if (!needed_.sum_of(v) || needed_.leaves(v) || split_.placement(v) != Placement::in_loop)

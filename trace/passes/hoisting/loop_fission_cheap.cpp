@@ -11,14 +11,14 @@
 namespace reel {
 namespace {
 
-/// Values of so many elements in an iteration are worth the call of an op in each iteration.
+/// A value of this many elements in an iteration is worth the call of an op in each iteration.
 constexpr std::int64_t kLargeStep = 4096;
 
 }  // namespace
 
-/// Returns true for a product that multiplies each element of its large operand, or for each one of
-/// its large result, only once. It takes the time of its memory, so that batching gains nothing,
-/// and in an iteration the large value is in the cache. Terms of sums over iterations are better
+/// Returns true for a product with one multiplication per element of its large operand or result.
+/// It takes as long as reading and writing its memory, so that batching gains nothing, and in an
+/// iteration the large value is in the cache. Terms of sums over iterations are better
 /// made and summed at once.
 bool LoopFission::is_light(const OpRecord& record) const {
   const auto in = body_.inputs_of(record);
@@ -56,8 +56,8 @@ void LoopFission::keep_cheap_inside() {
   }
 }
 
-/// Returns true for an element-wise op, or one that repeats elements, whose large result is made of
-/// much smaller operands and of values for which this holds.
+/// Returns true for an element-wise op, or an op that repeats elements, if its result is large and
+/// its operands are much smaller, invariant, or in `is_grown`.
 bool LoopFission::grows_in_step(const OpRecord& record,
                                 const std::vector<std::uint8_t>& is_grown) const {
   constexpr std::int64_t kTimes = 4;

@@ -15,7 +15,7 @@ namespace reel {
 /// one chunk only, and their values are in the cache when they are read. Readers of a stack need
 /// not wait for all of it.
 ///
-/// A loop is chunked if at least one of these holds:
+/// A loop is chunked if at least one condition holds:
 /// - batch_across_iterations would move something out of it.
 /// - Another loop takes its stacks as slices in the same direction, or it takes another's.
 ///   group_pipelined_loops then lets both overlap.

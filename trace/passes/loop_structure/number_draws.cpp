@@ -52,8 +52,8 @@ class NumberDraws {
                     {{in[0], numbers.of_rows, numbers.count}}, out);
   }
 
-  /// Returns the attributes of a loop whose body has numbered draws. in: its inputs, to which
-  /// numbers are added.
+  /// Returns the attributes of a loop with numbered draws in its body. in: its inputs; numbers are
+  /// added to them.
   AttrsRef numbered(const OpRecord& record, std::vector<ValueId>& in) {
     LoopAttrs loop = get<LoopAttrs>(record.attrs.get());
     NumberDraws body(*loop.body.graph, in_body(loop.body, rows_));

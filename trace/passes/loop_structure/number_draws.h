@@ -11,7 +11,7 @@ namespace reel {
 ///   Before: x = random_uniform(key){f32[batch,8]}
 ///   After:  x = draw_rows(key, numbers, count){f32[batch,8], axis=0}
 ///
-/// Preserves: bits, if the numbers are those of the rows.   Runs: before all other passes.
+/// Preserves: bits, if the rows have their own numbers.   Runs: before all other passes.
 /// Skips: draws in branches and checkpointed functions, and types that only a run knows.
 /// Returns null if there is no such draw.
 ///

@@ -255,7 +255,7 @@ class LoopsOfLayers {
   std::map<ValueId, ValueId> stacks_;  ///< body value -> stack outside
 };
 
-/// Returns the attributes of a loop whose chunks are to be split, not the loop itself.
+/// Returns attributes with which the loop's chunks are split, not the loop itself.
 AttrsRef in_its_chunks(const LoopAttrs& attrs) {
   LoopAttrs next = attrs;
   next.chunking.is_pipelined = true;

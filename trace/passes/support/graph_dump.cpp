@@ -81,7 +81,7 @@ void GraphDump::after(const char* pass, const Graph& graph) {
   const std::string path = str(folder_, '/', two_digits(count_++), '-', pass);
   try {
     write(path + ".txt", text + '\n');
-    // A page of the graph itself would show its plans, whose lock is held while a plan is made.
+    // A page of the graph itself would show its plans; their lock is held while a plan is made.
     Ref<Graph>(new Graph(graph))->write_html(path + ".html");
   } catch (const std::exception& error) {
     std::cerr << "REEL_DUMP_GRAPHS: " << error.what() << '\n';

@@ -15,9 +15,9 @@ namespace reel {
 double predicted_seconds(const Op& op, const Attrs* attrs, std::span<const TensorType> in,
                          std::span<const TensorType> out, const Rates& rates);
 
-/// Returns true for ops that combine elements of an operand, as sums and extremes do: their time is
-/// that of the operand's elements. Also true for products with sums and for softmax, whose elements
-/// take longer.
+/// Returns true for ops that combine elements of an operand, as sums and extremes do: their time
+/// grows with the operand's elements. Also true for products with sums and for softmax, which take
+/// longer per element.
 bool combines_elements(const Op& op);
 
 }  // namespace reel

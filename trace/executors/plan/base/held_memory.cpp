@@ -22,7 +22,7 @@
 namespace reel {
 
 /// The sizes of allocations of the plans that were run on a thread last. It outlives the thread
-/// while one of them lives.
+/// while any of these plans lives.
 struct PlanMemoryNeeds {
   std::mutex mutex;
   std::multiset<std::int64_t> bytes;
@@ -131,8 +131,8 @@ class GivenBack {
   void clear() {
     while (count_) drop_oldest();
   }
-  /// Keeps one allocation for each plan that needs one of this capacity. The most recent ones serve
-  /// the plans with the largest needs.
+  /// Keeps, of each capacity, as many allocations as there are plans that need it. The most recent
+  /// allocations serve the plans with the largest needs.
   void free_unneeded() noexcept {
     const std::lock_guard lock(needs_->mutex);
     needs_->is_stale.store(false, std::memory_order_relaxed);

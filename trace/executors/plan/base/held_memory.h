@@ -43,8 +43,8 @@ class ResidualShare {
 /// fits, otherwise new memory. Before it throws MemoryError, it frees the memory that this thread
 /// holds.
 PlanMemory take_plan_memory(std::int64_t bytes);
-/// The same, with the memory of a plan that is not run any more as the first choice. Frees that
-/// memory if it does not fit.
+/// As above, but tries the memory `before` of a plan that is not run any more first. Frees `before`
+/// if it does not fit.
 PlanMemory take_plan_memory(std::int64_t bytes, PlanMemory before);
 /// Gives memory back for reuse by this thread. Up to 1 GiB is held, so that plans that run
 /// alternately find theirs again; the oldest allocations are freed first. A larger allocation is

@@ -59,8 +59,8 @@ class DefinedDims {
   std::map<ValueId, Dim> lengths_of_;
 };
 
-/// Adds the types of results whose dims are all known, although those of the operands are not: a
-/// sum over a dim of unknown length has none.
+/// Adds the types of results with known dims, although an operand's dims are not all known: a sum
+/// over a dim of unknown length does not have this dim.
 void add_types_without_unknown_dims(const Graph& graph, const OpRecord& record,
                                     PlannedTypes& types) {
   for (const ValueId v : graph.outputs_of(record)) {

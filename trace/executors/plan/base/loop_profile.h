@@ -18,7 +18,7 @@ struct LoopProfile {
     for (std::size_t b = kFirstBlock; const Profile* const block = loop.find_child(b); ++b)
       fn(*block);
   }
-  /// Calls fn(profile) for the loop's profile, then for those of its row blocks: each has plans.
+  /// Calls fn(profile) for the loop's profile, then for each row block's profile: each has plans.
   template <class Fn>
   static void for_each_run(const Profile& loop, Fn&& fn) {
     fn(loop);

@@ -8,7 +8,7 @@
 
 namespace reel {
 
-/// A stack whose final size is known: terms are written to their places in the result.
+/// A stack of known final size: terms are written to their places in the result.
 class DenseStack {
  public:
   /// term: type of a term.   data: the elements of the result.

@@ -32,7 +32,7 @@ class IterationSeries {
     std::size_t stack, carry;
   };
 
-  /// Returns the series of a loop whose body and carries are planned. Returns nothing if an
+  /// Returns the series of a loop with a planned body and planned carries. Returns nothing if an
   /// iteration needs more than one fused op: a condition, finished entries, lists, residuals in a
   /// window, stacks of unknown length, a copy of a carry, the iteration's number.
   static std::optional<IterationSeries> make(const PlannedLoop& loop);

@@ -7,8 +7,8 @@
 namespace reel {
 namespace {
 
-/// Between two series a call can be cancelled. A series writes about so many bytes of carries: a
-/// few milliseconds' work.
+/// The bytes of carries that a series writes, roughly: a few milliseconds' work. A call can be
+/// cancelled only between two series.
 constexpr std::int64_t kSeriesBytes = 16 << 20;
 
 }  // namespace

@@ -22,14 +22,14 @@ namespace {
 /// which pays if there would be one block otherwise. A quarter pays if rows of similar lengths are
 /// to run together.
 constexpr std::int64_t kManyRows = 16, kRows = kManyRows / 2, kRowsThatEnd = kManyRows / 4;
-/// Multiplications per row and iteration from which on a block of so many rows pays for its own
-/// pass over the body.
+/// Multiplications per row and iteration from which on a block of kManyRows, kRows or kRowsThatEnd
+/// rows pays for its own pass over the body.
 constexpr std::int64_t kWork = 16 * 1024;
-/// Blocks that are chosen by their work have that of kManyRows rows, or of kRows rows if there are
-/// two: four microseconds. Each has a plan: more than kMaxBlocks serve no processor.
+/// Blocks that are chosen by their work do the work of kManyRows rows, or of kRows rows if there
+/// are two blocks: four microseconds. Each has a plan: more than kMaxBlocks serve no processor.
 constexpr std::int64_t kWorkOfBlock = kManyRows * kWork, kLeastWorkOfBlock = kRows * kWork,
                        kMaxBlocks = 32;
-/// The work of all iterations that repays the tasks of such blocks: 65 microseconds.
+/// The work of all iterations that repays the tasks of blocks chosen by work: 65 microseconds.
 constexpr std::int64_t kWorkOfRun = 1 << 21;
 
 /// Returns the numbers of rows that runs of the cut may have.
@@ -48,7 +48,7 @@ std::vector<std::int64_t> rows_of_runs(const RowCut& cut, bool ends) {
   return result;
 }
 
-/// Returns true if a row has the same bits in all runs of the cut, whose numbers of rows differ.
+/// Returns true if a row has the same bits for all numbers of rows that runs of the cut have.
 /// Returns false for bodies with a loop or branch, which are not searched.
 bool rows_are_alike(const LoopAttrs& attrs, const RowCut& cut, const RowAxes& axes,
                     const PlannedTypes& types) {
@@ -147,8 +147,8 @@ bool shares_matrices(const Graph& body, const RowAxes& axes) {
   });
 }
 
-/// Returns the number of blocks: by passes.block_rows, or blocks whose rows pay for a pass over the
-/// body. work: multiplications of an iteration for all rows.
+/// Returns the number of blocks: by passes.block_rows, or such that the rows of a block pay for a
+/// pass over the body. work: multiplications of an iteration for all rows.
 std::int64_t count_by_rows(std::int64_t rows, std::int64_t work, bool ends, const Passes& passes) {
   if (passes.block_rows) return std::max<std::int64_t>(rows / passes.block_rows, 1);
   const std::int64_t work_of_row = std::max<std::int64_t>(work / rows, 1);
@@ -159,7 +159,7 @@ std::int64_t count_by_rows(std::int64_t rows, std::int64_t work, bool ends, cons
   return std::max(count(kManyRows), std::min<std::int64_t>(count(kRows), 2));
 }
 
-/// Returns the number of blocks whose work pays for a pass over the body, with any number of rows.
+/// Returns the number of blocks such that each one's work pays for a pass over the body.
 std::int64_t count_by_work(std::int64_t rows, std::int64_t work) {
   const std::int64_t work_of_row = std::max<std::int64_t>(work / rows, 1);
   const auto count = [&](std::int64_t least) {
@@ -343,7 +343,7 @@ std::vector<std::int64_t> lengths_of_rows(const RowCut& cut, const LoopAttrs& at
   return lengths;
 }
 
-/// Returns the rows of a run, those of most iterations first if entries finish one by one.
+/// Returns the rows of a run; in descending order of iterations if entries finish one by one.
 BlockOfRows sorted_rows(const RowCut& cut, const LoopAttrs& attrs, OpInputs in) {
   BlockOfRows result;
   if (!attrs.has_entries()) {

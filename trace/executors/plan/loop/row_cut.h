@@ -41,11 +41,11 @@ struct RowCut {
   /// By value of the body, the axis of its rows (trace/passes/analysis/row_axes.h).
   std::vector<int> axes = {};
   /// Dims with a length for each row. In a block they have their extent for all rows, and a body
-  /// that reads lengths takes those of its rows as captures (row_blocks/body_on_rows.h).
+  /// that reads lengths takes its rows' lengths as captures (row_blocks/body_on_rows.h).
   Dims ragged = {};
 
-  /// Returns the substitution of the cut dim by `part`, and of each ragged dim by a static one of
-  /// its extent, for the dims of a block.
+  /// Returns the substitution of the cut dim by `block_dim`, and of each ragged dim by the static
+  /// dim in `extents`.
   DimChanges changes_to(const Dim& block_dim, const Dims& extents) const;
   /// Returns the rows of each block in a run with these inputs. The first block has the longest
   /// row.
@@ -76,8 +76,8 @@ bool are_adjacent(const std::vector<std::int64_t>& rows);
 /// Returns rows first to first + count - 1 of a list, in increasing order of their numbers.
 BlockOfRows rows_from(const BlockOfRows& rows, std::size_t first, std::size_t count);
 
-/// Returns the numbers of rows with which one of `batches` batches runs while its rows finish, in
-/// increasing order. rows: of the whole batch.
+/// Returns the numbers of rows, in increasing order, with which a batch runs while its rows finish,
+/// if there are `batches` batches. rows: of this batch at first.
 std::vector<std::int64_t> sizes_of_batch(std::int64_t rows, std::int64_t batches);
 
 /// Returns how to cut the loop into row blocks. Returns nothing, and sets `why` to the reason, if

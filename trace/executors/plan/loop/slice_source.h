@@ -27,7 +27,7 @@ class ListSlices {
   Tensors elements_;
 };
 
-/// Residuals of which a window of time steps is in memory. Elements are read in place.
+/// Residuals with a window of time steps in memory. Elements are read in place.
 class WindowedSlices : public ResidualSlices {
  public:
   using ResidualSlices::ResidualSlices;

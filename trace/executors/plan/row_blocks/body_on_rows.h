@@ -12,7 +12,7 @@ namespace reel {
 /// A body that treats batch rows independently, rewritten to run with any number of them. Reshapes
 /// leave a plain row axis open. Random draws take the rows' numbers, so that the values are those
 /// of a draw for all rows. Lengths and masks of dims that have a length for each row are captures.
-/// Products for each row leave out the padding of such dims.
+/// Products for each row leave out the padding of these dims.
 ///
 ///   Before: x = random_normal(key){f32[16,8]};  y = reshape(h){f32[16,8] -> f32[16,2,4]}
 ///           m = mask(){dim=time[batch]}
@@ -20,7 +20,7 @@ namespace reel {
 ///           m is a capture
 struct BodyOnRows {
   GraphRef graph;                         ///< null: the body needs no change
-  std::vector<OpRecord> lengths_of = {};  ///< the records whose results are captures
+  std::vector<OpRecord> lengths_of = {};  ///< the records with captures as results
   bool takes_numbers = false;  ///< as last captures: row numbers, and the number of all rows
 
   // Return the results of lengths_of for all rows, and their types. env: the dims of the whole

@@ -78,7 +78,7 @@ TensorType in_block(const TensorType& type, std::size_t axis, const Dim& block_d
 }  // namespace
 
 /// Binds blocks to the body and dims of the loop. Plans of the call before stay bound if blocks get
-/// the same types. before: the row cut of that call.
+/// the same types. before: the row cut of the call before.
 void LoopBlocks::bind(const std::optional<RowCut>& before) {
   const std::uint64_t former = binding_++;  // stays another number if memory runs out
   const GraphRef& graph = whole_->loop().body.graph;
@@ -138,8 +138,8 @@ bool LoopBlocks::can_keep_block_dims() const {
          known.name() == rows.name();
 }
 
-/// Returns static dims in place of the ragged ones: those of the call before if names and sizes are
-/// the same.
+/// Returns static dims in place of the ragged dims. Reuses dims of the call before if names and
+/// sizes are the same.
 Dims LoopBlocks::compute_extents() const {
   Dims extents;
   for (std::size_t i = 0; i < cut_->ragged.size(); ++i) {

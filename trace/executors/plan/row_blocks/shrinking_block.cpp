@@ -63,8 +63,8 @@ bool ShrinkingBlock::try_plan(const std::vector<std::int64_t>& sizes, const Plan
   return are_planned_ = plan(sizes_.back().loop, sizes.back());
 }
 
-/// Gives each size the loop of a size before: the one of the same number of rows, or any that is
-/// left, whose plans are then resized.
+/// Gives each size the loop of a former size: of the same number of rows, or any that is left. The
+/// latter's plans are then resized.
 void ShrinkingBlock::take_loops(std::vector<Size>& from) {
   for (Size& size : sizes_)
     for (Size& other : from)
@@ -95,8 +95,8 @@ bool ShrinkingBlock::choose_sizes(const BlockOfRows& batch, const PlanRows& plan
   return sizes_.back().is_used;
 }
 
-/// Returns the sizes, one of them the largest, for which iterations of rows and prices of plans
-/// add up to the least.
+/// Returns sizes, with the largest among them, such that iterations of rows and prices of plans add
+/// up to the least.
 std::vector<std::size_t> ShrinkingBlock::cheapest_sizes(const BlockOfRows& batch,
                                                         const PriceOfPlan& price) const {
   const std::size_t count = sizes_.size();

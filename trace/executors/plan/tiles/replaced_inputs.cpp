@@ -65,8 +65,8 @@ void TileProgram::ReplacedInputs::find(TileProgram& to) const {
 }
 
 /// Returns the input that a value is an update of, as in w - ..., or (m * a) + ...: the first
-/// operand of the first operand, and so on; -1 if there is none near, or if nothing but the input
-/// is read on the way, as in tanh(w).
+/// operand of the first operand, and so on; -1 if there is none near, or if the input alone is
+/// read on the way, as in tanh(w).
 int TileProgram::ReplacedInputs::updated_input(ValueId v) const {
   constexpr int kMaxSteps = 16;
   bool is_update = false;

@@ -11,7 +11,7 @@
 
 namespace reel {
 
-/// Splits a body into steps on cells. A body whose space has no elements has no steps.
+/// Splits a body into steps on cells. If the space has no elements, there are no steps.
 class TileBody {
  protected:
   TileBody(const Graph& body, std::span<const TensorType> inputs, const DimEnv& env);

@@ -223,7 +223,7 @@ class TileProgram {
   std::vector<char*> inputs_, outputs_;
   std::vector<Pool> pools_;
   std::vector<OutputPlace> output_places_;  ///< by output
-  std::vector<int> updated_;  ///< OutputPlace::updated, if all outputs have one of their own
+  std::vector<int> updated_;  ///< OutputPlace::updated; empty unless each output has its own
   std::vector<int> chosen_;   ///< by output; the result of choose_inputs()
   std::vector<std::uint8_t> is_chosen_;  ///< by input: chosen, or refused by gives
 };

@@ -1,4 +1,4 @@
-// Series of runs of a tile program: the iterations of a loop whose body is one fused op.
+// Series of runs of a tile program: the iterations of a loop with one fused op as its body.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -113,8 +113,8 @@ void TileProgram::run_tiles_apart(std::int64_t count, std::span<const Strided> i
   });
 }
 
-/// The runs are the rows of the chain's code, whose operands advance from row to row. Elements do
-/// not depend on each other, so that threads may take shares of them.
+/// Each run is a row of the chain's code; operands advance from row to row. Elements do not depend
+/// on each other, so that threads may take shares of them.
 void TileProgram::run_chain_series(std::int64_t count, std::span<const Strided> in,
                                    std::span<const Strided> out) const {
   const Step& step = steps_[0];

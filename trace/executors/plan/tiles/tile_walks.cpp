@@ -84,7 +84,7 @@ void TileProgram::run_walk_step(const Step& step, const Tile& tile) const {
   const std::int64_t steps = has_rows ? tile.rows : 1,
                      lines = has_rows || step.is_flat ? 1 : tile.rows,
                      width = has_rows || !step.is_flat ? tile.columns : tile.rows * tile.columns;
-  // The rows of a place, from the first one of the walk.
+  // The rows of a place, in the order of the walk.
   const auto rows_at = [&](const Place& place, std::int64_t line,
                            std::int64_t column) -> ScanRowsOut {
     const std::int64_t row = row_of(place, tile);
@@ -122,7 +122,7 @@ void TileProgram::run_walk_step(const Step& step, const Tile& tile) const {
     }
 }
 
-/// Writes the states of the step before, in the order of the recurrence whose gradient walks here
+/// Writes the states of the step before, in the order of the recurrence. Its gradient walks here,
 /// from the other end.
 void TileProgram::run_lag(const Step& step, const Tile& tile) const {
   const Place &states = step.in[0], &out = step.out;
