@@ -17,7 +17,7 @@ bool determines(const TensorType& type, const Dim& dim) {
 }
 
 /// Returns the dims that forward records make in a run. A dim may have no other mention there: a
-/// result that gets the name of a known dim is renamed at once, and only the vjp of that rename
+/// result that gets the name of a known dim is renamed at once, and only the vjp of the rename
 /// mentions the dim of the result.
 Dims dims_made_forward(const RecordedReversal& both) {
   const Graph& graph = *both.graph;

@@ -43,7 +43,7 @@ struct Leaves {
   LoopBuilder<Tensor> builder;
   std::span<const ValueId> formals;  ///< inputs of the reversed body that are not leaves yet
   std::optional<ValueId> position = {};
-  // Captures: inputs of the body, and what they read. Equal tensors are merged at the end.
+  // Captures: inputs of the body, and the tensors they read. Equal tensors are merged at the end.
   std::vector<ValueId> capture_formals = {};
   Tensors captured = {};
   std::vector<FinishedFill> capture_fills = {};

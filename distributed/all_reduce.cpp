@@ -147,7 +147,7 @@ class TreeReduction {
   std::unique_ptr<char[]> scratch_;
 };
 
-/// The arrays of all nodes one behind the other, as one long array, of which a bucket is a part.
+/// The arrays of all nodes one behind the other, as one long array. A bucket is a part of it.
 class JoinedArrays {
  public:
   JoinedArrays(const ArraysToReduce& arrays, std::int64_t element_bytes)
@@ -309,7 +309,7 @@ class AllReduce {
   }
 
   /// Returns the bucket's pieces by rank, and of each piece the nodes. One node that is in one
-  /// array has this order as it is.
+  /// array already has this order.
   const char* packed(const Shares& sends) {
     const std::size_t nodes = nodes_[rank()].size();
     if (nodes == 1)
@@ -345,7 +345,7 @@ void reduce_scatter(Transport& transport, DType dtype, const char* arrays, char*
   const std::int64_t element_bytes = size_of(dtype);
   const int ranks = transport.size();
   TreeReduction tree(ranks, combine_for(dtype, Reduction::sum), element_bytes);
-  // The buckets of all ranks together are one of all_reduce().
+  // The buckets of all ranks together are as long as one bucket of all_reduce().
   const std::int64_t most = std::max<std::int64_t>(1, kBucketBytes / element_bytes / ranks);
   Buffer sends, receives;
   for (std::int64_t begin = 0; begin < size; begin += most) {

@@ -34,8 +34,8 @@ std::string text_of(std::string_view name, SourceId source);
 /// Serialises a call for other ranks, as lines: name and place, then the operands.
 std::string pack(const Call& call);
 
-/// Returns one line for each rank. Operands are listed only where they differ between ranks whose
-/// calls have one name. texts: by rank, from pack().
+/// Returns one line for each rank. Operands are listed only if they differ between ranks with calls
+/// of one name. texts: by rank, from pack().
 std::string compare(const std::vector<std::string>& texts);
 
 }  // namespace reel

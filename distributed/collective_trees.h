@@ -44,7 +44,7 @@ Tensors broadcast_tree(const TreeTensors& tree, int root);
 /// optimiser of these parameters.
 TreeTensors without_frozen(TreeTensors gradient, const GroupOptions& groups);
 
-/// Replaces empty Tensors by those of `others` at the same place.
+/// Replaces empty Tensors by the tensors of `others` at the same place.
 void fill_empty(Tensors& tensors, const Tensors& others);
 
 /// Returns the sums of all shards' gradients, divided by the sum of their weights; zeros if it is

@@ -20,7 +20,7 @@ class FaultHandlers {
 /// Prints "reel: rank N: text" to stderr as one write, so that lines of ranks do not mix.
 void print_with_rank(int rank, const std::string& text);
 
-/// Prints on the first rank how to use more processors, if this one is bound to one of several.
+/// Prints, on the first rank, how to use more processors, if it is bound to a single one.
 void print_binding(int rank, int size);
 
 }  // namespace reel

@@ -35,7 +35,7 @@ inline constexpr bool kIsWeighted = std::is_same_v<T, Weighted>;
 template <class Aux>
 inline constexpr bool kIsWeighted<std::pair<Weighted, Aux>> = true;
 
-/// Returns shard s of an argument; an argument that is not sharded as it is.
+/// Returns shard s of an argument; the argument itself if it is not sharded.
 template <class T>
 const auto& shard_of(const T& argument, std::size_t s) {
   if constexpr (kIsSharded<T>)

@@ -26,7 +26,7 @@ struct Shares {
 /// The ranks of one program. There is at most one object, owned by World.
 ///
 /// The functions below are called by all ranks in one order, which check() ensures. They throw
-/// DistributedError if the other ranks do not take part within the time limit, or if one of them
+/// DistributedError if the other ranks do not take part within the time limit, or if any of them
 /// called fail(). Afterwards, all of them throw. Hold lock() during a check and the exchanges that
 /// follow it.
 class Transport {
@@ -35,7 +35,7 @@ class Transport {
 
   /// Starts MPI if mpirun started the program; otherwise there is one rank.
   explicit Transport(std::chrono::duration<double> timeout);
-  /// Ends MPI; does nothing but that. Requires that all ranks have come here.
+  /// Ends MPI. Requires that all ranks have come here.
   ~Transport();
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;

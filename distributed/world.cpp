@@ -90,7 +90,7 @@ void World::end_after_error() {
   print_with_rank(transport_->rank(), transport_->is_broken()
                                           ? "ends all ranks, since one did not come in time"
                                           : "ends all ranks, since an exception left its World");
-  // Reads the debug information, which may take a second: what() of the exception is then fast.
+  // Reads the debug information, which may take a second, so that messages of exceptions are fast.
   (void)text_of("", source_here());
   faults_->handlers.expect_end();
   (void)faults_.release();

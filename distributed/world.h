@@ -76,7 +76,7 @@ class World {
   // order. Gradients differentiate the sum of all ranks' results, so a result that reaches the loss
   // on one rank must reach it on all. In traces they run in the order of the program in every
   // executor, and are never dropped. Throw StructureError for a TensorArray, DTypeError for sums of
-  // booleans, DistributedError for ragged dims whose lengths differ between ranks.
+  // booleans, DistributedError for ragged dims if lengths differ between ranks.
 
   /// Returns the tree of the root, on all ranks. Numbers and strings in it stay. Collective.
   template <class Tree>
@@ -91,8 +91,8 @@ class World {
     return detail::with_tree_tensors(tree,
                                      detail::all_reduce_tree(detail::tree_tensors(tree), how));
   }
-  /// Returns the mean over all ranks, weighted by the counts: the number of items of which each
-  /// rank's tree is the mean. count: a floating scalar. NaN if all counts are 0. Collective. Throws
+  /// Returns the mean over all ranks, weighted by the counts: the numbers of items over which
+  /// the ranks' trees are means. count: a floating scalar. NaN if all counts are 0. Collective. Throws
   /// ShapeError or DTypeError for another count, DTypeError for leaves that are not floating.
   template <class Tree>
   Tree all_reduce_mean(const Tree& tree, const Tensor& count) const {
