@@ -47,8 +47,8 @@ void measure_all_reduce(const World& world, const std::string& wanted, Rows& row
     const std::string name = str("all_reduce of ", size, " floats");
     if (name.find(wanted) == std::string::npos) continue;
     const Tensor x = full({size}, 1e-3);
-    // The peer's memory is that of tensors too: large ones are on huge pages, which MPI copies
-    // from in half the time.
+    // The peer's memory belongs to tensors too: large tensors are on huge pages, from which MPI
+    // copies in half the time.
     const Tensor in = full({size}, 1e-3), result = full({size}, 0.);
     float* const out = result.data<float>();
     const auto bytes = static_cast<std::size_t>(in.type().bytes());

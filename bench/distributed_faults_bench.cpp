@@ -1,4 +1,4 @@
-// Measures how soon all ranks are gone if one of them has a fault. Starts itself under mpirun, 20
+// Measures how soon all ranks are gone if a rank has a fault. Starts itself under mpirun, 20
 // times for each kind of fault, which comes at another instant each time.
 #include <fcntl.h>
 #include <sys/file.h>

@@ -29,7 +29,7 @@ class ModelCase {
   ModelCase(Group& group, const Model& model, int threads)
       : group_(group), name_(str(model.name, " threads=", threads)) {}
 
-  /// Adds a contender whose first losses must be those of the first contender. losses: how many.
+  /// Adds a contender. Requires the first contender's first losses. losses: how many are compared.
   void add(const std::string& name, const Step& step, int losses = 3) {
     std::vector<double> found;
     while (static_cast<int>(found.size()) < losses) found.push_back(step());

@@ -197,7 +197,7 @@ class OnnxruntimeCalls {
     fs::remove(times);
   }
   ~OnnxruntimeCalls() {
-    if (node_) ::pclose(node_);  // whose input ends
+    if (node_) ::pclose(node_);  // its input ends
   }
   OnnxruntimeCalls(const OnnxruntimeCalls&) = delete;
   OnnxruntimeCalls& operator=(const OnnxruntimeCalls&) = delete;
@@ -225,8 +225,8 @@ double mean_milliseconds(const std::function<void()>& run, int calls) {
   return 1e3 * seconds_of([&] { all(calls); }, Clock::processor) / calls;
 }
 
-/// Times calls of a loaded and traced model. It is captured, as its owner would do who only runs
-/// it. Both systems count seconds of processors, so that other programs do not count.
+/// Times calls of a loaded and traced model. The trace captures the model, as usual for models that
+/// are only run. Both systems count seconds of processors, so that other programs do not count.
 void time_model(Group& group, const Folder& folder, const std::string& argument, double seconds) {
   constexpr int kMinTurns = 9;
   constexpr double kTurnMilliseconds = 20;

@@ -80,7 +80,7 @@ std::vector<OpCase> op_cases(std::int64_t rows, std::int64_t columns) {
       {"cast to i32", {a}, [](X x) { return cast(x[0], i32); }},
       {"cast to f64", {a}, [](X x) { return cast(x[0], f64); }},
       {"cast of booleans", {yes}, [](X x) { return cast(x[0], f32); }},
-      // Of two and three operands.
+      // Ops on two and three operands.
       {"add", {a, a}, [](X x) { return x[0] + x[1]; }},
       {"add a row", {a, row}, [](X x) { return x[0] + x[1]; }},
       {"sub", {a, a}, [](X x) { return x[0] - x[1]; }},

@@ -10,7 +10,7 @@
 
 namespace reel::bench {
 
-/// An operand of a case: its sizes, and what its elements are.
+/// An operand of a case: its sizes, and the kind of its elements.
 struct OpInput {
   enum class Values {
     normal,    ///< f32, of mean 0 and variance 1

@@ -15,7 +15,7 @@ struct Tagger {
   Linear readout = Linear::init(both, tag);
   Tensor transitions = zeros({tag, next_tag});
 
-  /// Returns the scores of tags at each step, without those of transitions.
+  /// Returns the scores of tags at each step, without the scores of transitions.
   Tensor scores(const Tensor& text) const {
     return readout(
         bidirectional(forward, backward, symbols(text), text.dim("time"), {.out = both}).outputs);

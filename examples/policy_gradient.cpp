@@ -52,7 +52,7 @@ Episodes play(const Policy& policy, const Dim& batch) {
   return {log_prob, time};
 }
 
-/// Returns the value of which the gradient is that of the expected return, and the mean length.
+/// Returns a loss, with minus the gradient of the expected return, and the mean length.
 /// Source: Williams (1992), with the mean return as baseline.
 std::pair<Tensor, Tensor> loss_of(const Policy& policy, const Dim& batch) {
   const auto [log_prob, time] = play(policy, batch);

@@ -17,7 +17,7 @@ struct BeamSizes {
   int batch = 1, beam = 4, symbols = 1000, hidden = 128, steps = 50;
 };
 
-/// Returns beam search with an LSTM, in one call. Its products are those of the readout alone.
+/// Returns beam search with an LSTM, in one call. Its products count the readout alone.
 Model beam_search_of_lstm(const BeamSizes& sizes);
 
 }  // namespace reel::bench

@@ -17,7 +17,7 @@ namespace reel::bench {
 
 /// Runs a training step, or forward only, and returns the loss.
 using Step = std::function<double()>;
-/// Runs a training step on one of several batches, and returns the loss.
+/// Runs a training step on batch `batch`, and returns the loss.
 using BatchStep = std::function<double(std::size_t batch)>;
 
 struct Model {
@@ -26,7 +26,7 @@ struct Model {
   std::function<Step(bool is_traced)> reel;
   std::vector<Products> products = {};
   std::function<Step()> libtorch = {};  ///< empty in a build without libtorch
-  /// The same function in another form: its name in metrics, and its traced step.
+  /// Another form of the function: its name in metrics, and its traced step.
   std::string other_name = {};
   std::function<Step()> other = {};
   bool has_other_loss = false;  ///< the other form computes something else

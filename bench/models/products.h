@@ -15,7 +15,7 @@ struct Products {
   double flops() const { return 2.0 * m * n * k * batch * times; }
 };
 
-/// Returns the products, and those of the gradients of both factors.
+/// Returns the products, and the products of the gradients of both factors.
 std::vector<Products> with_gradients(const Products& products);
 
 /// Returns the products of a recurrent layer with gradients: rows·weight in each of `steps`

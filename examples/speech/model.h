@@ -10,8 +10,8 @@
 /// The features of a frame of ten milliseconds, and the symbols: blank, then the digits 0 to 9.
 inline const reel::Dim mel("mel", 40), symbol("symbol", 11);
 
-/// Two convolutions, each of which halves the number of frames, and layers of two cells, one for
-/// each direction. Cell: reel::LstmCell, reel::GruCell or reel::RnnCell.
+/// Two convolutions, which each halve the number of frames, and layers of two cells, one for each
+/// direction. Cell: reel::LstmCell, reel::GruCell or reel::RnnCell.
 template <class Cell>
 struct Recogniser {
   reel::Conv first, second;

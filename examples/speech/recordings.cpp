@@ -53,7 +53,7 @@ SpokenDigits read_recordings(const std::string& folder, const std::string& name)
   std::vector<std::vector<int>> labels;
   for (const std::string& digits : result.digits) labels.push_back(labels_of(digits, path));
 
-  constexpr std::size_t kAtOnce = 64;  // recordings whose samples are in memory
+  constexpr std::size_t kAtOnce = 64;  // recordings with samples in memory
   std::vector<std::vector<std::vector<float>>> features;
   for (std::size_t begin = 0; begin < result.files.size(); begin += kAtOnce) {
     std::vector<std::vector<float>> samples;

@@ -14,7 +14,7 @@
 /// reel::distributed there is one.
 class Ranks {
  public:
-  /// shards: of a batch. Makes the options those of this rank.
+  /// shards: of a batch. Adapts the options to this rank.
   Ranks(int shards, TrainingOptions& options);
   ~Ranks();
   Ranks(const Ranks&) = delete;
