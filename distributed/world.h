@@ -91,8 +91,8 @@ class World {
     return detail::with_tree_tensors(tree,
                                      detail::all_reduce_tree(detail::tree_tensors(tree), how));
   }
-  /// Returns the mean over all ranks, weighted by the counts: the numbers of items over which
-  /// the ranks' trees are means. count: a floating scalar. NaN if all counts are 0. Collective. Throws
+  /// Returns the mean over all ranks, weighted by the counts: the number of items in the mean
+  /// that is a rank's tree. count: a floating scalar. NaN if all counts are 0. Collective. Throws
   /// ShapeError or DTypeError for another count, DTypeError for leaves that are not floating.
   template <class Tree>
   Tree all_reduce_mean(const Tree& tree, const Tensor& count) const {

@@ -83,7 +83,7 @@ void remove_abandoned_parts(const fs::path& target) {
   std::for_each(parts.begin(), parts.end(), remove_if_abandoned);
 }
 
-// ---------------------------------------------------------------------------------------
+// ---- Replacing a file ---------------------------------------------------------------------------
 
 /// The steps of one replacement. The destructor closes and removes unfinished files.
 class Replacement {
