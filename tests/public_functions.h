@@ -10,7 +10,7 @@
 
 namespace reel {
 
-/// Folders and files whose functions take or return tensors.
+/// Folders and files of functions that take or return tensors.
 inline constexpr const char* kFunctionHeaders[] = {
     "core/functions",  "frontend/layers",     "frontend/loops",
     "frontend/losses", "frontend/optimisers", "frontend/signals",

@@ -1,4 +1,4 @@
-// The offsets that debuggers read, compared with those of this compilation.
+// The offsets that debuggers read, compared with the offsets of this compilation.
 #include "reel/core/debugger/offsets.h"
 
 #include <gtest/gtest.h>

@@ -18,7 +18,7 @@ class DimMeetingsTest : public ::testing::Test {
     for (const Dims& dims : types) graph->add_value(TensorType(f32, dims));
     return graph;
   }
-  /// Returns a graph of the values, with a loop whose body has values of its own.
+  /// Returns a graph of the values, with a loop; its body has the values `inside`.
   static Ref<Graph> with_body(const std::vector<Dims>& types, const std::vector<Dims>& inside,
                               const std::vector<std::pair<Dim, Dim>>& bindings) {
     Ref<Graph> graph = graph_of(types);

@@ -175,7 +175,7 @@ TEST(FailuresTest, IndicesAreCheckedUnlessTheyAreClipped) {
   EXPECT_EQ(failures_of(gather_op, attrs.get()).values, 0u);
 }
 
-// An op whose rows can be told apart runs on rows of finished entries, which may hold anything.
+// An op with independent rows runs on rows of finished entries too, which may hold anything.
 TEST(FailuresTest, AreToldByOpsThatKeepAxesApart) {
   for (const Op* op : all_ops())
     if (op->axes && !op->has_effect && op->samples)
@@ -302,7 +302,7 @@ Dims without_lengths(const Dims& dims, std::vector<std::pair<Dim, Dim>>& fixed) 
   return result;
 }
 
-/// Returns true if the op tells that it reads lengths over one of the ragged dim's length dims.
+/// Returns true if the op tells that it reads lengths over a length dim of the ragged dim.
 bool tells_of_lengths(const OpCall& call, const Dim& ragged) {
   for (std::size_t i = 0; i < call.in.size(); ++i)
     if (const int axis = find(call.in[i].dims(), ragged.length_dims()[0]);

@@ -95,7 +95,7 @@ TEST_P(EffectsTest, RowsOfAVmapCallOneAfterAnother) {
     EXPECT_DOUBLE_EQ(y.to_vector<double>()[i], 2 * factor * static_cast<double>(i));
 }
 
-/// A recurrent net whose states are normalised over the batches of all ranks, on entries that
+/// A recurrent net with states that are normalised over the batches of all ranks, on entries that
 /// finish one by one.
 Tensor normalised(const Tensor& x, const Dim& time, const Dim& batch) {
   const auto body = [&](const Tensor& x_t, const Tensor& state) {

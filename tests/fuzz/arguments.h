@@ -19,7 +19,7 @@ struct Call {
 /// Returns the lengths of a ragged dim, or the size of a dynamic one.
 const std::vector<int>& lengths_of(const DimInfo& dim, const Call& call);
 
-/// Returns the size of a dim, for ragged dims the largest length. Requires a dim whose size is
+/// Returns the size of a dim, for ragged dims the largest length. Requires that the size is
 /// known before a run.
 int extent(const Program& program, int dim, const Call& call);
 

@@ -52,7 +52,7 @@ class Check {
     if (all || asks_for("padding")) check_padding(f);
     if (all || (asks_for("differences") && !higher)) check_differences(f);
     if (all || second) check_second();
-    // These checks take the most time, so each program has at most one of them.
+    // These checks take the most time, so each program gets at most one check.
     const auto is_chosen = [&](const char* what, std::uint64_t which) {
       return asks_for(what) || (all && program_.seed % 8 == which);
     };

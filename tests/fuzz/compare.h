@@ -19,7 +19,7 @@ std::optional<std::string> difference(const Tensors& expected, const Tensors& ac
                                       double tolerance = 0, bool finite_only = false);
 
 /// Returns the largest difference of valid elements, relative to the largest element of `expected`;
-/// infinity if types or lengths differ, or if an element is NaN or infinite in one of them alone.
+/// infinity if types or lengths differ, or if an element is NaN or infinite in one tensor alone.
 double distance(const Tensor& expected, const Tensor& actual);
 
 /// True if all valid elements are finite.

@@ -12,7 +12,7 @@ namespace reel::fuzz {
 namespace {
 
 bool may_be_table(const TensorType& type) {
-  // Must hold in all modes: in a trace, a dim whose size comes with arguments has no size.
+  // Must hold in all modes: in a trace, a dim that comes with arguments has no size.
   const auto is_static = [](const Dim& dim) {
     return dim.has_size() && (!dim.is_named() || dim.node()->kind == DimKind::fixed);
   };

@@ -29,7 +29,7 @@ namespace {
 
 const Typing kOfReals = unary(Element::real, Element::real);
 
-/// A square whose gradient is a little too large.
+/// A square with a gradient that is a little too large.
 const Rule* wrong_gradient() {
   static const Rule* const rule =
       expression(REEL_EXPRESSION(custom_vjp(

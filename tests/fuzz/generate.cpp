@@ -81,7 +81,7 @@ int add_input(Program& program, Drafter& d, Random& random, ValueType type) {
 }
 
 void draw_inputs(Program& program, Drafter& d, Random& random) {
-  // A dim whose size comes with arguments needs an argument that has it.
+  // A dim that comes with arguments needs an argument that has it.
   for (const int dim : std::vector<int>(d.visible_dims())) {
     if (!d.dim(dim).comes_with_arguments()) continue;
     ValueType type{.dims = d.dim(dim).over};

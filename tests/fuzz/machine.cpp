@@ -25,7 +25,7 @@ Tensors Machine::run(const Tensors& arguments) {
     }
     const Tensor& argument = arguments[next++];
     slots_[value] = batched(argument);
-    // A dim whose size comes with arguments is another Dim in every call.
+    // A dim that comes with arguments is another Dim in every call.
     for (const int dim : is_plain() ? std::vector<int>{} : program_.values[value].dims)
       if (program_.dims[dim].comes_with_arguments() || program_.dims[dim].is_read)
         dims_[dim] = argument.dim(program_.dims[dim].name);

@@ -56,7 +56,7 @@ Run by_tokens(std::uint64_t seed) {
   return traced({.executor = Executor::dataflow, .parallel_iterations = kInFlight[seed % 5]});
 }
 
-/// Returns the dims whose size comes with arguments.
+/// Returns the dims that come with arguments.
 Dims dynamic_dims(const Program& program) {
   std::vector<int> found;
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {

@@ -54,7 +54,7 @@ Tensor with_third(const Tensor& x) {
   return x + 0.01 * change * change * change;
 }
 
-/// Returns the name of the rule whose name contains `part`.
+/// Returns the first name of a rule that contains `part`.
 std::string name_with(const std::string& part) {
   for (const Rule* rule : all_rules())
     if (rule->name().find(part) != std::string::npos) return rule->name();

@@ -25,7 +25,7 @@ TEST(DrawnProgramsTest, MostAreSaved) {
 }
 
 /// docs/onnx.md lists these reasons. Other ops of such a program may lack a value of the refused
-/// one.
+/// op.
 TEST(DrawnProgramsTest, AreRefusedForReasonsOfThePage) {
   constexpr const char* kReasons[] = {
       "a gradient reads values of each iteration whose sizes change from iteration to iteration",

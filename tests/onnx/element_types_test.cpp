@@ -98,7 +98,7 @@ TEST(OnnxElementTypesTest, IntegersOfFewBitsWrapAround) {
   expect_values(imported::saturated(x, ElementType::uint2), {0, 0, 3, 3, 3});
 }
 
-/// Returns a tensor of three elements whose bytes are raw data, and the same as int32 data.
+/// Expects the elements of a tensor with `bytes` as raw data, and as int32 data.
 void expect_packed(ElementType type, const std::string& bytes,
                    const std::vector<double>& expected) {
   TensorProto raw;

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A model whose initializer w, float[2], is in a file `weights` with the floats 1, 2, 3.
+/// A model with its initializer w, float[2], in a file `weights` with the floats 1, 2, 3.
 class OnnxExternalDataTest : public InOwnFolder {
  protected:
   OnnxExternalDataTest() : InOwnFolder("model.onnx") {}

@@ -40,7 +40,7 @@ TEST(LoadOnnxTest, RefusesOpSetsThatAreNewer) {
       "opset_version=27");
 }
 
-// ONNX's inference of shapes reads beyond the shapes of such models, so load_onnx does not use it.
+// ONNX's inference of shapes reads beyond the shapes of these models; load_onnx does not use it.
 TEST(LoadOnnxTest, WrongRanksAreErrorsOfTheCall) {
   const OnnxModel model = model_of(
       "g (float[2] x, float[2] w, float[2] r) => (float[2] y) { y = RNN <hidden_size = 1> (x, w, "

@@ -2,7 +2,7 @@
 //
 //   onnx_cases --check PAGE   compares the page with the one made; exit code 1 if they differ
 //   onnx_cases --write PAGE   writes the page
-//   onnx_cases NAME           runs the cases whose name contains NAME, and prints the outcomes
+//   onnx_cases NAME           runs the cases with NAME in their name, and prints the outcomes
 //
 // Before these: --data FOLDER reads the data of a folder instead of Debian's. --data-of VARIABLE
 // reads the folder that an environment variable names. --run TEXT writes a line about the run on

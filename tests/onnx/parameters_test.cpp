@@ -13,7 +13,7 @@ using Names = std::vector<std::string>;
 
 Tensor y_of(const OnnxModel& model, const Tensor& x) { return model({{"x", x}}).at("y"); }
 
-/// A model whose weights are Constant nodes.
+/// A model with weights that are Constant nodes.
 constexpr const char* kConstants = R"(
   g (float[n, 2] x) => (float[n, 2] y) {
     w = Constant <value = float[2, 2] {1, 2, 3, 4}> ()

@@ -1,4 +1,4 @@
-// Rules have the names, domains and versions of ONNX's ops, and the table of forms is that of the
+// Rules have the names, domains and versions of ONNX's ops, and the table of forms equals the
 // schemas in the library of ONNX.
 #include "reel/onnx/registry.h"
 

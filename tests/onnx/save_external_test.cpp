@@ -1,4 +1,4 @@
-// Models whose weights are in a second file. The limit of 2 GiB is lowered.
+// Models with their weights in a second file. The limit of 2 GiB is lowered.
 #include <filesystem>
 #include <fstream>
 

@@ -12,7 +12,7 @@ namespace {
 
 using Values = std::map<std::string, Tensor>;
 
-/// Calls check for each case. Fails for a case that was not saved, or whose check throws.
+/// Calls check for each case. Fails if a case was not saved, or if its check throws.
 template <class Check>
 void for_each_case(const Check& check) {
   for (const SavedCase& saved : all_saved_cases()) {
@@ -127,7 +127,7 @@ TEST(SavedFunctionsTest, HaveTheirValuesWhenTheyAreSavedAgain) {
 
 // ---- Examples -----------------------------------------------------------------------------------
 
-/// Returns true if a case of this name was saved. A comma and what is special to a case may follow.
+/// Returns true if a case of this name was saved. A comma and a remark may follow the name.
 bool has_case(const std::string& name) {
   const std::vector<SavedCase>& cases = all_saved_cases();
   return std::any_of(cases.begin(), cases.end(), [&](const SavedCase& saved) {

@@ -28,7 +28,7 @@ TEST(OnnxWritersTest, EveryWriterIsOfAnOp) {
   }
 }
 
-/// Ops whose results are not determined by their inputs, and ops on keys.
+/// Ops with results that their inputs do not determine, and ops on keys.
 bool is_random(std::string_view op) {
   return op.starts_with("random_") || op == "truncated_normal" || op == "fold_key";
 }

@@ -1,4 +1,4 @@
-// README.md repeats figures of docs/performance.md: those of its tables.
+// README.md repeats figures from the tables of docs/performance.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -159,7 +159,7 @@ TEST_P(MoreTransforms, J_LinearizePushesThroughTheTakenBranchOfSwitch) {
   }
 }
 
-/// A sine whose derivative is twice the cosine.
+/// A sine with twice the cosine as derivative.
 Tensor steep_sine(const Tensor& x) {
   return custom_jvp([](const Tensor& x) { return sin(x); },
                     [](const auto& x, const auto& t) -> Tensor {

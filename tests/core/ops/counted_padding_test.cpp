@@ -244,7 +244,7 @@ TEST_P(CountedPaddingTest, ARaggedDimInFrontNeedsNoWord) {
     return mean(y, y.dim(1));
   })(frames);
   expect_values(means, {-2, -2.5});
-  // Without the batch, whose entries the lengths belong to, all positions are elements.
+  // The lengths belong to the entries of the batch: without it, all positions are elements.
   const Tensor sums = run([=, this](const Tensor& x) {
     const Tensor y = sum(x, batch);
     return merge_dims(y, {two, x.dim("time")});

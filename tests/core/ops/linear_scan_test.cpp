@@ -34,7 +34,7 @@ Operands draw(const Dims& dims, DType dtype = f32) {
           cast(random_normal(state), dtype)};
 }
 
-/// A function of a recurrence whose derivatives of every order differ between elements.
+/// A function of a recurrence. Its derivatives of every order differ between elements.
 Tensor weighted(const Tensor& h) { return sum(sin(h) * cos(h * 0.7)); }
 
 class LinearScanTest : public InEveryMode {};

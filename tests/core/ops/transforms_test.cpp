@@ -141,7 +141,7 @@ void check_long_line(std::int64_t n) {
   EXPECT_LT(max(abs(irfft(wide, 0, Dim(n)) - x)).item<double>(), 1e-13) << n;
 }
 
-/// Sizes whose plans are kept, and one whose plan is not. 65,521 is prime, as 16,777,213 is. The
+/// Sizes with plans that are kept, and one without. 65,521 is prime, as 16,777,213 is. The
 /// largest sizes take minutes: REEL_LONG_LINES=1 core_tests --gtest_filter='*LongLines*'.
 TEST(TransformsTest, LongLinesHaveTheNumbersOfSumsInBothDtypes) {
   std::vector<std::int64_t> sizes{1 << 16, 65521, 1049600};

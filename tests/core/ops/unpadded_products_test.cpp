@@ -46,7 +46,7 @@ class UnpaddedProductsTest : public ::testing::TestWithParam<std::vector<int>> {
 
 TEST_P(UnpaddedProductsTest, PaddingAddsNothingToSums) {
   for (const DType dtype : {f32, f64}) {
-    // A row for each entry, several rows, and an operand whose terms are far apart.
+    // A row for each entry, several rows, and an operand with terms that are far apart.
     expect_unpadded(draw({batch, keys}, dtype), draw({batch, keys, in}, dtype),
                     {{1}, {1}, {0}, {0}});
     expect_unpadded(draw({batch, out, keys}, dtype), draw({batch, keys, in}, dtype),

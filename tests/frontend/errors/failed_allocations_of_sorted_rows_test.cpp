@@ -32,7 +32,7 @@ Tensor loss(const Batch& b) {
   return sum(square(scan(Scan{.spatial_dim = time, .initial = b.h, .xs = b.x, .body = step}).ys));
 }
 
-/// A gradient step whose batch is moved in, and which draws random numbers for each row.
+/// A gradient step with a moved-in batch, which draws random numbers for each row.
 Attempt step_of_batch(bool is_recorded) {
   const auto state = std::make_shared<Batch>(ragged_batch());
   const auto step = [](Batch b) {

@@ -271,8 +271,7 @@ TEST_P(MovedArgumentsTest, AreAsTheyWereIfThereIsNoMemoryFromSomeAllocationOn) {
       "caches", [&] { return step_of_caches(GetParam(), true); }, Fails::for_good);
 }
 
-// ---- Tables
-// --------------------------------------------------------------------------------------
+// ---- Tables -------------------------------------------------------------------------------------
 
 struct Tables {
   EmbeddingTable words, letters;

@@ -1,4 +1,4 @@
-// load_audio and AudioFile: WAV files whose bytes are written here, a FLAC file, damaged files.
+// load_audio and AudioFile: WAV files written byte by byte, a FLAC file, damaged files.
 #include "reel/frontend/files/audio.h"
 
 #include <gtest/gtest.h>

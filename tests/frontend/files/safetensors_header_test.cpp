@@ -1,4 +1,4 @@
-// Files of safetensors whose headers are unusual or damaged.
+// Files of safetensors with unusual or damaged headers.
 #include "reel/frontend/files/safetensors.h"
 #include "reel/tests/check.h"
 #include "reel/tests/own_folder.h"

@@ -156,8 +156,7 @@ TEST_P(JitInPlaceTest, AnArgumentIsUpdatedBehindADimOfALengthThatOnlyTheRunKnows
   expect_values(y, mapped(100, [](double v) { return 6 * v; }));
 }
 
-// ---- Calls that fail, by all executors
-// -----------------------------------------------------------
+// ---- Calls that fail, by all executors ----------------------------------------------------------
 
 /// Jits functions in each mode that jit has.
 class FailedCallTest : public testing::TestWithParam<RunMode> {

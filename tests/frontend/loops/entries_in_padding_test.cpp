@@ -1,4 +1,4 @@
-// Entries with a ragged dim, as words in sentences: the padding of that dim is no entry.
+// Entries with a ragged dim, as words in sentences: the padding of the dim is not an entry.
 #include <limits>
 
 #include "reel/tests/gradients.h"

@@ -394,7 +394,7 @@ TEST_P(LengthsOfSlicesTest, OneTraceServesTextsOfOtherLengths) {
   expect_values(f(other), {5, 4});
 }
 
-// No sentence has words and letters whose dims a plan could know; a limit keeps the loop open.
+// Over no sentences, a plan cannot know the dims of words and letters; a limit keeps the loop open.
 TEST_P(LengthsOfSlicesTest, AScanOverNoSentenceWithALimitHasAGradient) {
   const Dim none("batch", 0), words("words", tensor(std::vector<int>{}, {none})),
       letters("letters", tensor(std::vector<int>{}, {none, words}));

@@ -1,5 +1,5 @@
-// Scans over a ragged dim whose bodies read captured tensors with another ragged dim, such as
-// attention to keys. Each entry must have the results and gradients that it has alone.
+// Scans over a ragged dim: their bodies read captured tensors with another ragged dim, such as the
+// keys of attention. Each entry must have the results and gradients that it has alone.
 #include <cmath>
 #include <functional>
 #include <utility>

@@ -1,5 +1,5 @@
-// Loops whose body changes the rank of a state: values, gradients, and functions that refuse a
-// value of unknown rank.
+// Loops with a body that changes the rank of a state: values, gradients, and functions that refuse
+// a value of unknown rank.
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 

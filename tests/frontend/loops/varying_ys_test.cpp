@@ -1,5 +1,5 @@
 // ys of scan and map that have a dim of another size in every iteration: they are stacked along a
-// ragged dim, whose lengths run over the iterations.
+// ragged dim with lengths over the iterations.
 #include "reel/tests/gradients.h"
 #include "reel/tests/modes.h"
 

@@ -237,7 +237,7 @@ TEST_P(TransducerLossTest, ABlankOutOfRangeOfASizeKnownAtRunTimeIsAnError) {
 }
 
 TEST_P(TransducerLossTest, ConfidentPredictionsInF32HaveAccurateLossesAndGradients) {
-  // The likely symbols are those of the only likely alignment: the label, then blanks.
+  // The likely symbols make the only likely alignment: the label, then blanks.
   const Dim time("time", 2), letters("letters", 1), prefix = letters + 1;
   const Tensor x = tensor({{{0., 10., 0.}, {10., 0., 0.}}, {{0., 10., 0.}, {10., 0., 0.}}},
                           {time, prefix, vocab}, f64);

@@ -10,8 +10,8 @@ namespace {
 
 using List = std::vector<Tensor>;
 
-/// Sizes of parameters: equal ones in a row, one of another shape between them, an empty one, and
-/// some with more elements than a tile.
+/// Parameters: equal shapes in a row, another shape between them, an empty parameter, and some with
+/// more elements than a tile.
 List draw(std::uint64_t seed, DType dtype = f32) {
   manual_seed(seed);
   List result;

@@ -147,7 +147,7 @@ TEST(ParameterGroupsErrorsTest, NameOptimiserAndGroup) {
             "RmsProp: clip_norm must be a number that is not negative, got -1");
 }
 
-/// A sum of losses of rows, some of which do not count.
+/// A sum of the losses of rows; `counts` is 0 for rows that do not count.
 Weighted loss_of(const Model& model, const Tensor& x, const Tensor& counts) {
   const Tensor y = sum(x * model.weight + model.bias, 1) * counts;
   return {sum(square(y)), sum(counts)};

@@ -1,4 +1,4 @@
-// Higher derivatives of loops whose state grows: iterations have values of different sizes.
+// Higher derivatives of loops with a growing state: iterations have values of different sizes.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Derivatives of a loop with a saving rule around a scan whose history has a length per entry. The
-// rule recomputes the scan, so that an iteration makes the dim of the history twice.
+// Derivatives of a loop with a saving rule around a scan. The scan's history has a length per
+// entry. The rule recomputes the scan, so that an iteration makes the dim of the history twice.
 #include <gtest/gtest.h>
 
 #include <string_view>

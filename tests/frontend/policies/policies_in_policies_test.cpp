@@ -237,7 +237,7 @@ TEST_P(PoliciesInPoliciesTest, ARaggedLoopInLoops) {
   expect_same_derivatives(ragged_in_loops, x, v, true);
 }
 
-/// A ragged loop around a loop whose state has another ragged dim. Entries finish one by one.
+/// A ragged loop around a loop with another ragged dim in its state. Entries finish one by one.
 Function ragged_state_in_ragged_loop(const LoopPolicy& outer, const LoopPolicy& inner) {
   return [=](const Tensor& x) -> Tensor {
     const Dim batch = x.dims()[0], time("time", tensor({2, 1, 0}, {batch})),

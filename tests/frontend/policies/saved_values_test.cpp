@@ -258,7 +258,7 @@ TEST(SavedValuesTest, TellsTheNamesThatTheUserGave) {
   EXPECT_EQ(names(of_rule), "gates: " + std::to_string(kState) + "; ") << str(of_rule);
 }
 
-// Named dims are symbols in a trace. Results of a loop whose trip count is a tensor have the same
+// Named dims are symbols in a trace. Results of a loop with a tensor as trip count have the same
 // dims as all other values.
 TEST(SavedValuesTest, KnowsTheDimsOfALoopWithACountThatIsATensor) {
   const Dim rows("rows", 3), cols("cols", 2);

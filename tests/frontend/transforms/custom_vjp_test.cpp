@@ -76,7 +76,7 @@ TEST_P(CustomVjpTest, BackwardDrawsTheSameInEveryModeAndMovesNoOtherDraw) {
   const Tensor value = run(f)(x);  // without a gradient
   expect_same_bits(value, expected[0]);
   expect_same_bits(random_uniform({2}, 0, 1, f64), expected[2]);
-  // The draws of two calls differ; those of one call are the same in each of its gradients.
+  // The draws of two calls differ; the draws of a call are the same in each of its gradients.
   manual_seed(7);
   const auto [y, pull] = vjp([&](const Tensor& x) { return noisy(x) + noisy(x); }, x);
   const Tensor once = pull(zeros_like(x)), again = pull(zeros_like(x));

@@ -50,7 +50,7 @@ class VmapBranchesTest : public InEveryMode {
 
   VmapBranchesTest() { manual_seed(3); }
 
-  /// Returns rows of which the first `positive` have a positive sum.
+  /// Returns rows; only the first `positive` rows have a positive sum.
   Tensor rows(int positive) const {
     Tensor sign = where(range(batch_) < positive, 1.0, -1.0);
     return (random_uniform({batch_, in_}, 0.2, 1.0, f64)) * cast(sign, f64);

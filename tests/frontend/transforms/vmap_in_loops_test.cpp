@@ -1,4 +1,4 @@
-// vmap in bodies of loops whose entries finish, and of functions with loops, over ragged dims;
+// vmap in bodies of loops with entries that finish, and of functions with loops, over ragged dims;
 // compared with map, which runs f row by row.
 #include <functional>
 

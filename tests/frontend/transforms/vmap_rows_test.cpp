@@ -5,7 +5,7 @@
 namespace reel {
 namespace {
 
-/// Calls step twice, in a loop whose number of iterations only a run knows.
+/// Calls step twice, in a loop with a trip count that only a run knows.
 Tensor twice(const Function& step, const Tensor& x) {
   const auto body = [&](const Tensor& k, const Tensor& y) { return std::tuple{k + 1, step(y)}; };
   return std::get<1>(while_loop([](const Tensor& k, const Tensor&) { return k < 2; }, body,

@@ -157,7 +157,7 @@ TEST(ElementAccessErrorsTest, NameTheCall) {
             "gather");
   EXPECT_EQ(message_of<DTypeError>([&] { return x[0.5]; }),
             "operator[]: an index is an integer, got 0.5 for f32[2,3]");
-  // Lengths along the axis are gathered too, but the error is one of x.
+  // Lengths along the axis are gathered too, but the error names x.
   const Dim batch("batch", 2), time("time", tensor({3, 1}, {batch}));
   const Tensor ragged = ones({batch, time});
   EXPECT_EQ(message_of<IndexError>([&] { return ragged[2]; }),

@@ -97,7 +97,7 @@ struct LoopForm {
   std::vector<int> cond_dims = {};
 };
 
-/// A dim whose lengths run over the dim along which a tensor is sliced, and the dim of the slice.
+/// A dim with lengths over the dim along which a tensor is sliced, and the dim of the slice.
 struct SlicedDim {
   int whole = -1, slice = -1;
 };

@@ -11,7 +11,7 @@ namespace reel::fuzz {
 class Drafter;  // drafter.h
 class Printer;  // printer.h
 
-/// Returns the dims in a list whose lengths run over `along`, or over a dim that is returned
+/// Returns the dims in a list that have lengths over `along`, or over a dim that is returned
 /// before. A dim is returned if the list has all dims of its lengths. Requires that the list has
 /// `along`.
 std::vector<int> dims_running_over(const Program& program, const std::vector<int>& dims, int along);

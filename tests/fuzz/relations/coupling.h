@@ -7,7 +7,7 @@
 
 namespace reel::fuzz {
 
-/// True if a block of the instruction takes elements along one of these dims together.
+/// True if a block of the instruction takes elements along any of these dims together.
 bool couples_entries(const Program& program, const Instruction& in, const std::vector<int>& dims);
 
 }  // namespace reel::fuzz

@@ -26,7 +26,7 @@ bool has_dim(const Program& program, const Instruction& in, int dim) {
          has_dim(program, in.inputs, dim) || has_dim(program, in.outputs, dim);
 }
 
-/// True if the block or one of its inner blocks has the dim.
+/// True if the block or any inner block has the dim.
 bool has_dim(const Program& program, const Block& block, int dim) {
   bool result = false;
   for_each_block(block, [&](const Block& inner) {

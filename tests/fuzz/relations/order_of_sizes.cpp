@@ -1,6 +1,6 @@
 // Relation: calls with other sizes and lengths, in any order, do not change the result of a call.
-// Domain: programs with dims whose size or lengths come with arguments, without loops that begin
-// with the first slice.
+// Domain: programs with dims that come with arguments, without loops that begin with the first
+// slice.
 // Tolerance: bits between two orders of the calls. Between a mode and eager mode, bits if the mode
 // promises them and the program contains no derivatives, as in checks.cpp; otherwise rounding.
 #include <utility>

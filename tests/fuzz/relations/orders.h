@@ -13,8 +13,8 @@ enum class Order { values, gradients, second_gradients, tangents, tangents_of_gr
 
 const char* name_of(Order order);
 
-/// Draws one of the orders at which results of the program can be compared: second derivatives are
-/// too inexact in f32.
+/// Draws an order at which results of the program can be compared: second derivatives are too
+/// inexact in f32.
 Order draw_order(const Program& program, Random& random);
 
 /// True if arguments are followed by as many directions.

@@ -12,7 +12,7 @@
 namespace reel::fuzz {
 namespace {
 
-/// The way in which the axes of a result follow from those of all operands.
+/// The way in which the axes of a result follow from the axes of all operands.
 enum class ResultAxes { same, without_axes, replaced, appended, product, renamed, none };
 
 const std::map<std::string, ResultAxes>& kinds() {

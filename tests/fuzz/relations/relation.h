@@ -37,7 +37,7 @@ Relation captures_relation();
 Relation order_of_sizes_relation();
 
 const std::vector<Relation>& all_relations();
-/// Returns the relation of this name, or whose findings have this kind; null if there is none.
+/// Returns the relation of this name, or with findings of this kind; null if there is none.
 const Relation* relation_of(const std::string& name_or_kind);
 
 /// The number of relations that each program draws.

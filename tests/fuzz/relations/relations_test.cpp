@@ -42,7 +42,7 @@ Tensor with_infinity_counted(const Tensor& x) {
   return x;
 }
 
-/// Adds 1 if the dim is not the first one of its name.
+/// Adds 1 if the dim is not the first dim of its name.
 Tensor with_other_dims_counted(const Tensor& x) {
   static std::map<std::string, Dim> first;
   for (const Dim& dim : x.dims())
@@ -80,7 +80,7 @@ class ForgetfulScan : public Rule {
   }
 };
 
-/// Expects that the relation finds the defect in one of 300 programs that have the rule.
+/// Expects that the relation finds the defect in some of 300 programs that have the rule.
 void expect_found(const char* name, const Rule* rule) {
   const Relation* const relation = relation_of(name);
   ASSERT_TRUE(relation) << name;

@@ -35,7 +35,7 @@ bool leaves_dims_alone(const Rule* rule) {
          {elementwise_rules, integer_rules, reduction_rules, recurrence_rules, shape_rules,
           index_rules, fold_rules, scan_rules, checkpoint_rules, vmap_rules, derivative_rules})
       for (const Rule* riding : family()) all.insert(riding->name());
-    // Reductions of all axes, and ops whose operands must have equal dims or all dims of a result.
+    // Reductions of all axes, and ops that need operands with equal dims or all dims of a result.
     for (const char* other :
          {"sum(a)", "sum(0.5 * a + sin(a))", "all(a)", "transpose(a, axes)", "expand(a, dims)",
           "stack({a, b}, to)", "scatter_add(a, mod(b, n), gather(sin(a), mod(b, n), axis), axis)",

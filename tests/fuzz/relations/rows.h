@@ -22,8 +22,8 @@ struct Rows {
   Rows take(const std::vector<int>& numbers) const;
 };
 
-/// Returns a program without random numbers, as a function of one row. Dims of which rows may have
-/// different lengths come with tensors that have all dims of their lengths.
+/// Returns a program without random numbers, as a function of one row. If rows may have different
+/// lengths of a dim, it comes with tensors that have all dims of its lengths.
 Program generate_row(std::uint64_t seed, const Rules& rules);
 
 /// Draws arguments of 1 to 48 rows, mostly of few. has_equal_sizes: dims that come with arguments

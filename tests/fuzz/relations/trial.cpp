@@ -18,7 +18,7 @@ std::uint64_t hash(const std::string& text) {
   return h;
 }
 
-/// A difference of this many times the movement of the expected result is one of rounding.
+/// A difference of up to this many times the movement of the expected result counts as rounding.
 constexpr double kMovements = 10;
 
 bool is_known(const Program& program, int value) {

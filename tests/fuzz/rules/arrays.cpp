@@ -136,7 +136,7 @@ bool joined(Drafter& d, Instruction& in) {
   return gives(d, in, {list}, type);
 }
 
-/// Operand a, whose first axis has the size n + m.
+/// Operand a with a first axis of size n + m.
 bool parted(Drafter& d, Instruction& in) {
   const int a =
       d.is_named() ? -1 : d.pick([&](int v) { return can_be_element(d, v) && d.rank(v) > 0; });

@@ -17,7 +17,7 @@ bool of_axes(Drafter& d, Instruction& in) {
   return a >= 0 && gives(d, in, {a}, {});
 }
 
-/// Operand a with named dims, none of which is a slice; dims: all of a.
+/// Operand a with named dims that are not slices; dims: all of a.
 bool all_named(Drafter& d, Instruction& in) {
   if (!d.is_named()) return false;
   const int a = d.pick([&](int v) {

@@ -1,5 +1,5 @@
-// Rules for linear_scan and associative_scan, and for scans whose body takes the index and whose
-// state begins with the first slice.
+// Rules for linear_scan and associative_scan, and for scans with a body that takes the index and a
+// state that begins with the first slice.
 #include "reel/core/functions/scans.h"
 #include "reel/frontend/loops/associative_scan.h"
 #include "reel/frontend/loops/scan.h"

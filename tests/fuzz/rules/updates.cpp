@@ -73,7 +73,7 @@ bool part(Drafter& d, Instruction& in) {
   return gives(d, in, {a}, type);
 }
 
-/// Operands a and a scalar index along `to`, whose size is n. A plain axis is the first one.
+/// Operands a and a scalar index along `to`, of size n. A plain axis is the first one.
 bool indexed(Drafter& d, Instruction& in) {
   const int a = pick_real(d, 1), index = pick_scalar_index(d);
   if (a < 0 || index < 0) return false;

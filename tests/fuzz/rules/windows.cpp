@@ -1,4 +1,4 @@
-// Rules for convolutions and pools, along an axis whose windows keep its dim, for Fourier
+// Rules for convolutions and pools along an axis, with windows that keep its dim, for Fourier
 // transforms, and for signals in frames.
 #include "reel/core/functions/activations.h"
 #include "reel/core/functions/convolutions.h"

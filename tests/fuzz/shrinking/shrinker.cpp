@@ -19,7 +19,7 @@ enum class Attempt {
   no_variant,  ///< the place has no variant with this number
   no_place,
 };
-/// Changes the program at a place, by one of several variants.
+/// Changes the program at a place, by one variant out of several.
 using Step = Attempt (*)(Program& program, int place, int variant);
 
 /// An instruction: its block, its position there, and the values that it may use.
@@ -81,7 +81,7 @@ void replace_output(Program& program, const Place& place, int output, int by) {
                             static_cast<std::ptrdiff_t>(place.position));
 }
 
-/// Replaces an output of an instruction by one of its inputs or another visible value.
+/// Replaces an output of an instruction by an input of it, or by another visible value.
 Attempt use_another(Program& program, int place, int variant) {
   constexpr int kWays = 6;
   const auto found = at(program, place);

@@ -13,7 +13,7 @@ using Shows = std::function<bool(const Program&)>;
 /// Returns a smaller program that shows the defect: without unneeded instructions, leaves of loops,
 /// inputs and results, with blocks in place of the instructions that run them, and with small sizes
 /// and plain numbers.
-/// Branches whose results have one order of dims keep it.
+/// If the results of branches have one order of dims, they keep it.
 /// shows: called with several hundred programs; some of them are not well-typed.
 Program shrink(Program program, const Shows& shows);
 

@@ -18,8 +18,8 @@ bool is_loop(const Instruction& instruction) {
   return instruction.control == Control::while_loop || instruction.control == Control::scan;
 }
 
-/// Removes a leaf of a loop without readers. One output and one of xs
-/// stay, and one state of a while_loop.
+/// Removes a leaf that has no readers from a loop. Leaves at least one output, one tensor of xs,
+/// and one state of a while_loop.
 bool remove_leaves(Instruction& loop, const std::vector<int>& reads) {
   Block& body = loop.blocks[0];
   const int ys = ys_of(loop), xs = loop.loop.xs;

@@ -10,7 +10,7 @@ namespace reel::fuzz {
 
 /// Returns the number of reads of each value.
 std::vector<int> count_reads(const Program& program);
-/// True for a term of the loss, whose operand may have any dims.
+/// True for a term of the loss: its operand may have any dims.
 bool is_term(const Instruction& in);
 /// True if terms of the loss alone read the value.
 bool feeds_terms_alone(const Program& program, int value);

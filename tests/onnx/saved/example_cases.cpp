@@ -1,4 +1,4 @@
-// The models of examples whose functions are inside of main() or of a class, written again: a
+// The models of examples with functions inside of main() or of a class, written again: a
 // classifier of pixels, adders of numbers, an unbroken text; and a beam search in one loop.
 #include "reel/examples/beam_search/search.h"
 #include "reel/examples/char_rnn/model.h"

@@ -1,4 +1,4 @@
-// The models of the examples whose loops end by themselves: a policy that draws its actions, and an
+// The models of examples with loops that end by themselves: a policy that draws its actions, and an
 // adaptive solver.
 #include <iostream>
 

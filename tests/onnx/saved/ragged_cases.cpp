@@ -96,7 +96,7 @@ void add_varying_ys(std::vector<SavedCase>& cases, const Batch& in) {
       std::tuple{tensor({2, 0, 3, 1}, {steps}), scalar(2.f)}));
 }
 
-/// Doubles a state of the sentences while one of their words runs. The condition is true in
+/// Doubles a state of the sentences while any of their words runs. The condition is true in
 /// padding, which is no word.
 Tensor doubled_while_words_run(const Tensor& state, const Tensor& x) {
   const Dim words = x.dim("words");

@@ -57,7 +57,7 @@ SavedCase saved_case(const std::string& name, const F& f, const Tensor& argument
   return saved_case(name, f, std::tuple{argument}, options);
 }
 
-/// Expects that these are the outputs of the case, by name. what: their description in messages.
+/// Expects that these are the outputs of the case, by name. what: describes them in messages.
 void expect_outputs(const SavedCase& saved, const std::map<std::string, Tensor>& actual,
                     const std::string& what);
 

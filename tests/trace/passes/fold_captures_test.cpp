@@ -30,7 +30,7 @@ TEST_P(FoldCapturesTest, OpsOnCapturesRunOnceForAllCalls) {
   expect_same_bits(f.captures()[0], transpose(w, {1, 0}) * 2);
 }
 
-/// Five results of 5 MiB each, of which 16 MiB fold.
+/// Five results of 5 MiB each; at most 16 MiB fold.
 TEST_P(FoldCapturesTest, ResultsTakeAsManyBytesAsTheCapturesAtMost) {
   const Tensor wide = random_normal({1280, 1024});
   const auto apply = [&](const Tensor& x) {

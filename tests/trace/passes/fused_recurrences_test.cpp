@@ -20,7 +20,7 @@ class FusedRecurrencesTest : public ::testing::TestWithParam<int> {
   const Threads threads_{GetParam()};
 };
 
-/// A recurrence whose decay, addend and result are computed from and by element-wise ops.
+/// A recurrence: element-wise ops compute its decay and addend, and read its result.
 Tensor gated(const Tensor& x, const Tensor& y, int axis, bool reverse = false) {
   const Tensor a = sigmoid(x);
   const Tensor b = (1. - a) * tanh(y);

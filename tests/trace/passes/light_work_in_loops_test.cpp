@@ -56,7 +56,7 @@ TEST(LightWorkInLoopsTest, ProductsThatUseEachLargeElementOnceStayInside) {
   expect_same_results(value_and_grad(f), f.arguments());
 }
 
-// A product without a sum whose results are added up over iterations is one product for all.
+// If results of a product without a sum are added up over iterations, it is one product for all.
 TEST(LightWorkInLoopsTest, TermsOfSumsLeaveTheLoopHoweverLightTheyAre) {
   const Dim time("time", 6), in("in", 128), out("out", 64);
   const auto loss = [&](const Tensor& w, const Tensor& xs) {

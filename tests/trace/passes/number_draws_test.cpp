@@ -13,7 +13,7 @@ class NumberDrawsTest : public ::testing::Test {
   const Dim batch{"batch", 3}, hidden{"hidden", 2};
   const Tensor h = tensor({1.0f, 2.0f, 3.0f}, {batch});
 
-  /// Returns the pass for the dim of h, which is also the last one of its token.
+  /// Applies the pass for the dim of h, which is also the last dim of the first input.
   static Ref<Graph> with_numbers(const Graph& graph) {
     return number_draws(graph, graph.types[graph.inputs[0]].dims().back());
   }

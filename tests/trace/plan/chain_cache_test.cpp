@@ -88,7 +88,7 @@ TEST(ChainCacheTest, ThreadsFindAndInsertTogether) {
   EXPECT_LE(cache.bytes(), 20'000);
 }
 
-/// Functions whose fused ops broadcast, sum over rows, split and join.
+/// Functions with fused ops that broadcast, sum over rows, split and join.
 class ChainsOfOtherSizesTest : public ::testing::Test {
  protected:
   void SetUp() override { manual_seed(11); }
@@ -101,7 +101,7 @@ class ChainsOfOtherSizesTest : public ::testing::Test {
   }
 };
 
-// Sizes of 1 change what repeats: another structure.
+// Sizes of 1 change which operands repeat: another structure.
 TEST_F(ChainsOfOtherSizesTest, BitsAreThoseOfSeparateOps) {
   std::mt19937 draw(5);
   const auto traced = jit(fused);

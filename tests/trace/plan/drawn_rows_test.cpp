@@ -1,4 +1,4 @@
-// Random draws of batches whose rows a plan sorts: each row draws its own numbers.
+// Random draws of batches with rows that a plan sorts: each row draws its own numbers.
 #include "reel/tests/trace/plan/sorted_rows.h"
 
 namespace reel {

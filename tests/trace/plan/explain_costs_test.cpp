@@ -17,7 +17,7 @@
 namespace reel {
 namespace {
 
-/// Returns the work of an iteration whose body is this graph.
+/// Returns the work of an iteration with this graph as body.
 LoopWork work(const Graph& body) {
   return work_of(body, plan_types(body, body.types_of(body.inputs), {}));
 }

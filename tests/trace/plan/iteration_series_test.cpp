@@ -1,4 +1,4 @@
-// Loops whose bodies are one fused op: many iterations run in one call, with the bits of single
+// Loops with one fused op as body: many iterations run in one call, with the bits of single
 // iterations.
 #include <stop_token>
 #include <thread>
@@ -221,8 +221,8 @@ TEST(IterationSeriesTest, ThreadsShareRowsWithTheirSums) {
   EXPECT_TRUE(has(text, kShares)) << text;
 }
 
-/// The halves of a state change places: a tile reads what another one wrote, unless both are
-/// together.
+/// The halves of a state change places: a tile reads the half that another tile wrote, unless both
+/// are together.
 TEST(IterationSeriesTest, TilesThatReadEachOtherHaveTheBitsOfSingleIterations) {
   manual_seed(4);
   const Tensor start = random_normal({5200}), x = random_normal({40, 2600});

@@ -1,4 +1,4 @@
-// Batches whose rows keep their places, and the reasons that explain() gives.
+// Batches with rows that keep their places, and the reasons that explain() gives.
 #include "reel/tests/trace/plan/sorted_rows.h"
 #include "reel/trace/passes/analysis/row_order.h"
 

@@ -224,7 +224,7 @@ class ElementsOfRowsTest : public ::testing::Test {
     return {random_normal({time, batch, key}), random_normal({time, batch, value}),
             random_uniform({key}, 0.5, 0.9)};
   }
-  /// Returns the mean square of what keys read from a decaying sum of their products with values.
+  /// Returns the mean square of the values that keys read from a decaying sum of outer products.
   static Tensor recalled(const Memory& at) {
     const Dim time = at.key.dims()[0], batch = at.key.dims()[1], key = at.key.dims()[2],
               value = at.value.dims()[2];

@@ -1,4 +1,4 @@
-// Batches whose rows a plan sorts by length: results are where the caller has the rows.
+// Batches with rows that a plan sorts by length: results are in the caller's order.
 #include "reel/tests/trace/plan/sorted_rows.h"
 
 namespace reel {

@@ -68,7 +68,7 @@ TEST(TileInputsTest, AnUpdateTakesItsOwnInput) {
             (std::vector<int>{-1, 1, 0}));
 }
 
-/// Returns a program that makes x + y and x - y, in one of the two orders.
+/// Returns a program that makes x + y and x - y, in either order.
 std::unique_ptr<TileProgram> sum_and_difference(const TensorType& type, bool sum_first = true) {
   GraphBuilder builder("sum and difference");
   const ModeScope scope(builder.scope());

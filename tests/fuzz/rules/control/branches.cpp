@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kDeepest = 2;
 
-/// Blocks without parameters, of which a scalar selects one.
+/// Blocks without parameters; a scalar selects a block.
 class BranchRule : public Rule {
  public:
   BranchRule(const char* name, int weight, Element selector, int branches)

@@ -121,7 +121,7 @@ class ScanRule : public Rule {
     return dims;
   }
 
-  /// Makes slices of dims whose lengths run over the scanned dim, for the body.
+  /// Makes slices, for the body, of dims with lengths over the scanned dim.
   static void choose_slices(Drafter& d, Instruction& in) {
     std::vector<int> wholes;
     if (in.loop.spatial < 0) return;
