@@ -17,8 +17,8 @@ namespace reel {
 bool is_slice_of(const Dim& dim, const Dim& whole);
 /// Returns the Dim that `dim` is a slice of; nullopt if it is no slice.
 std::optional<Dim> whole_of(const Dim& dim);
-/// Returns the Dim that both are slices of, or the one that the other is a slice of; nullopt if
-/// there is none.
+/// Returns the whole Dim that both are slices of, or a or b if the other is a slice of it; nullopt
+/// if there is none.
 std::optional<Dim> shared_whole(const Dim& a, const Dim& b);
 /// Returns the position of a dim in a list, otherwise of its only slice there; -1 if the list has
 /// neither, or several slices.

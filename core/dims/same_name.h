@@ -13,8 +13,8 @@ namespace reel {
 std::string not_one_dim(const Dims& a, const Dims& b);
 
 /// Returns not_one_dim() with the repair, as the end of a message: "; the two called ...: use one
-/// Dim for both, ...". a, b: dims of two tensors. Tells if a dim of one list is computed from one
-/// of the other, as time - 2 is, or both from one dim. Otherwise "".
+/// Dim for both, ...". a, b: dims of two tensors. Also tells if a dim of one list is computed from
+/// a dim of the other, as time - 2 is, or if both are computed from one dim. Otherwise "".
 std::string one_dim_hint(const Dims& a, const Dims& b);
 
 /// Returns the repair for a tensor x with `dims` but without `dim`, as the end of a message: if x

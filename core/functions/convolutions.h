@@ -20,8 +20,8 @@ namespace reel {
 //
 //   ceildiv(size + (before + after) - (reach - 1), stride)        (dim arithmetic)
 //
-// with `before` and `after` of the padding. It is computed in this one form, so that equal calls
-// give equal dims. With stride 1 and `same` or `causal` it is the axis' own dim.
+// with `before` and `after` of the padding. All sizes have this form, so that equal calls give
+// equal dims. With stride 1 and `same` or `causal` it is the axis' own dim.
 
 /// The elements that windows see in front of an axis and behind it: zeros for conv, none for
 /// max_pool and mean_pool. The numbers do not depend on the size of the axis.

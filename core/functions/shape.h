@@ -21,7 +21,7 @@ namespace reel {
 // still selects its axis. New places have length 0 (docs/semantics.md).
 //
 // Padding becomes elements only by an option, or by dims that the caller gives: to rename, reshape,
-// slice, concat, split or pad. These dims tell which elements there are; those that x lacks are 0
+// slice, concat, split or pad. These dims tell which elements exist; elements that x lacks are 0
 // (pad and shift: `value`).
 //
 // An axis that x does not have throws ShapeError if given as a dim, IndexError if given as a

@@ -44,8 +44,8 @@ std::string gradient_text() {
 }
 
 /// Ops without samples are not checked. Among them are the ops that run graphs, such as loops: the
-/// ops of their graphs were checked, and residuals of finished entries may have any value. The
-/// others move elements that were checked, such as ops on lists.
+/// ops of their graphs were checked, and residuals of finished entries may have any value. Other
+/// ops without samples move elements that were checked, such as ops on lists.
 bool has_no_samples(const Op& op) { return !op.samples || op.samples().empty(); }
 
 bool has_infinity(std::span<const OpInput> inputs, const Tensors& running) {

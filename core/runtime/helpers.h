@@ -8,7 +8,7 @@ namespace reel {
 
 /// Threads beside the caller's, from the threads of parallel_for, called one by one.
 ///
-/// They run as parts of parallel_for do, each in its own eager mode. A call of parallel_for inside
+/// They run like parts of parallel_for, each in its own eager mode. A call of parallel_for inside
 /// the work uses the same threads.
 class Helpers {
  public:

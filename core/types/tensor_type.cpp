@@ -51,8 +51,8 @@ void check(const Dims& dims, DType dtype) {
 }
 
 /// Returns the number of elements; -1 if known only at run time. Bytes in memory are signed 64-bit
-/// integers throughout; a size that wrapped around would be allocated. The other sizes of an empty
-/// tensor are held to that, too, as steps and counts over some of its axes multiply them.
+/// integers throughout; a size that wrapped around would be allocated. The limit holds for the
+/// other sizes of an empty tensor, too, as steps and counts over some axes multiply them.
 std::int64_t count_elements(const Dims& dims, DType dtype) {
   std::int64_t numel = 1, bytes = 0;
   bool is_too_large = false, is_empty = false;

@@ -19,8 +19,8 @@ namespace reel {
 /// values: if given, receives the new number of each value.
 /// boundary: if given, a number of records; set to the number of records that replace the first
 /// `boundary` ones.
-/// same_program_from: records with an effect are merged only from this index on. There they are the
-/// same program recorded again, as in the bodies of merged loops.
+/// same_program_from: records with an effect are merged only from this index on. These records
+/// repeat the same program, as in the bodies of merged loops.
 ///
 /// Preserves: bits.   Runs: in optimise(), behind fold_constants() and before the passes on loops;
 /// also in reverse_graph(), on the forward and backward records together.

@@ -95,8 +95,8 @@ const Op custom_vjp_op{
 
 Tensors with_custom_vjp(const Tensors& arguments, const Tensors& results, const Tensors& residuals,
                         const CustomBackward& backward) {
-  // In eager mode `backward` runs later, if at all, and in a trace here. It has a scope of its own,
-  // at this place: its draws and loops are then the same, and move no other draws.
+  // In eager mode `backward` runs later, if at all, and in a trace here. The scope gives it the
+  // same draws and loops in both modes, and leaves the draws behind this place unchanged.
   RandomScope random;
   CustomVjpAttrs attrs;
   attrs.residuals = residuals.size();

@@ -18,8 +18,8 @@ bool has_checks(const OpRecord& record);
 bool has_lasting_effects(const Graph& graph);
 
 /// True if the op has an effect and computes its result from values outside of the program: a
-/// collective of several ranks. A second run must run it again, since without it there is no
-/// result. print is not one: its result is its input, so a second run leaves it out.
+/// collective of several ranks. A second run must run it again, since it alone gives the result.
+/// print is no collective: its result is its input, so a second run leaves it out.
 bool is_collective(const Op& op);
 /// True if the record, or a record inside its sub-graphs, is a collective.
 bool has_collectives(const OpRecord& record);

@@ -12,8 +12,8 @@ namespace reel {
 
 namespace {
 
-/// A dim of another size than the known one stays: the op that reads both reports it. In a trace
-/// sizes are unknown, and each known dim replaces the other.
+/// Returns the dims with known dims in place of actual ones. If their sizes differ, the actual dim
+/// stays: the op that reads both reports it. In a trace, where sizes are unknown, all are replaced.
 Dims known_dims(const Dims& actual_dims, const TensorType& formal, DimEnv& env, bool is_traced) {
   Dims dims;
   for (int i = 0; i < formal.rank(); ++i) {

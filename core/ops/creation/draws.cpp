@@ -62,8 +62,8 @@ struct SomeRows {
 /// Calls fn(first, count) for every run of elements in order. They are keyed by consecutive numbers
 /// from `first` on.
 ///
-/// The number is the element's position, unless the type is ragged. Then positions along ragged
-/// axes count first, interleaved so that they depend on nothing else. An entry therefore draws the
+/// The number is the element's position, unless the type is ragged. Then its high part interleaves
+/// the positions along ragged axes, so that the axes' extents do not matter: an entry draws the
 /// same numbers for any size of the longest entry.
 ///
 /// rows: which rows of the tensor the elements are; null: all of them.

@@ -112,7 +112,7 @@ struct Selection {
   int axis;     ///< position of the merged dim
 };
 
-/// The mask that selects all that is valid, or another one.
+/// Whether a mask selects all valid elements, or is given by the caller.
 enum class MaskKind : std::uint8_t { valid, given };
 
 /// The key of lengths that a mask packed: pack makes dims by it, which unpack undoes.

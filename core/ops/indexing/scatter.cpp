@@ -167,8 +167,8 @@ OpSamples scatter_samples() {
   return samples;
 }
 
-/// Scatters the updates of each row of vmap into the row's own tensor. Iterations of a loop do not
-/// have this form: each would need a tensor of its own, which a loop makes one after the other.
+/// Scatters the updates of each row of vmap into the row's own tensor. Iterations of a loop have
+/// no such rule: all their tensors would exist at once, while a loop makes one after the other.
 Tensors scatter_across_rows(const IterationBatch& at) {
   if (!at.is_vmap || at.time.is_ragged()) return {};
   GatherAttrs attrs = at.attr<GatherAttrs>();

@@ -2,7 +2,7 @@
 //
 // xsimd 8.1 has none: its fma(x, y, z) is x * y + z, which GCC fuses unless a branch comes between
 // the two. AddressSanitizer sets branches there, so kernels had other bits than the code of plans.
-// These are specialisations of its own functions, so that its exp, log and others use them too.
+// These are specialisations of xsimd's own functions, so that its exp, log and others use them.
 // They are always inlined, as in xsimd_neon.h.
 #pragma once
 

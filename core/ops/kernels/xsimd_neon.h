@@ -3,8 +3,8 @@
 //
 // xsimd 8.1 divides floats, and takes their roots, by estimates and Newton's steps: quotients are
 // not rounded correctly, and the root of infinity is NaN. It rounds by way of integers or large
-// numbers, and leaves the fusion of fnma to the compiler. These are specialisations of its own
-// functions, so that its exp, log and others use them too. They are inlined always: no function of
+// numbers, and leaves the fusion of fnma to the compiler. These are specialisations of xsimd's
+// own functions, so that its exp, log and others use them. They are inlined always: no function of
 // xsimd with another meaning remains for a program that uses xsimd itself.
 #pragma once
 

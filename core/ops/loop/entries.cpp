@@ -26,8 +26,8 @@ namespace {
 //
 //   fill_running       b b a  b b    c
 //
-// Entry 0 keeps its own elements behind the end of entry 1: an invented number, above all zero,
-// would be less safe as a divisor.
+// Behind the end of entry 1, entry 0 keeps its own elements: invented numbers, above all zeros, are
+// less safe as divisors.
 
 /// Returns the type's dims with the dims of the mask in front.
 Dims with_entries_first(const TensorType& type, const Tensor& mask) {

@@ -34,7 +34,7 @@ class LoopBuilder {
   void set_bound(Operand bound) { bound_ = {std::move(bound)}; }
   void set_lengths(Operand lengths) { lengths_ = {std::move(lengths)}; }
   void set_chunk(Operand chunk) { chunk_ = {std::move(chunk)}; }
-  /// Sets the bound, lengths and chunk of another loop, as far as it has them.
+  /// Copies the bound, lengths and chunk that another loop has.
   template <class T>
   void set_trip_operands(const LoopOperands<T>& other) {
     if (other.bound) set_bound(*other.bound);

@@ -20,8 +20,8 @@ const ProductTable& table() {
   return chosen;
 }
 
-/// Thresholds of elements of a and columns above which copies of the operands for the cache pay.
-/// Below them the kernel that reads them in place is as fast or faster.
+/// Numbers of elements of a and of columns above which copies of the operands for the cache pay.
+/// Below them, the kernel that reads the operands in place is as fast or faster.
 constexpr std::int64_t kMaxElementsInPlace = 128 * 1024, kNarrow = 64;
 /// Elements of a transposed b that are copied as one block of columns, which stays in the
 /// second-level cache.
@@ -187,7 +187,7 @@ constexpr int kSums = 4;
 struct Range {
   std::int64_t first, count;
 };
-/// Returns range i of `parts`; borders are multiples of 64.
+/// Returns range i of `shards`; borders are multiples of 64.
 Range shard_of(std::int64_t size, std::int64_t i, std::int64_t shards) {
   const auto border = [&](std::int64_t at) {
     return at == shards ? size : size * at / shards / 64 * 64;

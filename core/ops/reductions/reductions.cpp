@@ -388,8 +388,8 @@ const Op sum_op{
 
 namespace {
 
-/// Multiplies, for each element, all other elements along the axes: those before it times those
-/// after it. Without quotients, so that zeros do no harm.
+/// Multiplies, for each element, all other elements along the axes: the elements before it times
+/// the elements after it. Does not divide, so that zeros do no harm.
 Tensor prod_gradient(const Tensor& x, const Tensor& g, std::vector<int> axes) {
   if (axes.empty()) return g;
   const int last = axes.back();

@@ -69,7 +69,7 @@ Tensor AlongAxis::lengths_of(const Dim& dim) {
   return lengths_.emplace_back(dim, dim.lengths()).second;
 }
 
-/// Lengths have the dims that tell entries apart: in each of them another place is the last.
+/// Expands lengths over options_.entries: each of these entries ends at another place.
 Tensor AlongAxis::with_entries(const Tensor& lengths, const TensorType& x) const {
   Dims dims = lengths.dims();
   for (const Dim& dim : options_.entries)

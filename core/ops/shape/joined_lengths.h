@@ -14,9 +14,9 @@ namespace reel {
 /// For concat along `words`, where lengths of `letters` run over words: the result has a Dim
 /// `letters` with the lengths of all words, one behind another.
 ///
-/// Dims of several tensors are joined if they are one Dim, slices of one, or have one name and
-/// lengths that run over their tensor's axis. A tensor that has letters without lengths along the
-/// axis counts as full.
+/// Dims of several tensors are joined if they are one Dim or slices of one, or if they have one
+/// name and lengths over the axis of their tensor. A tensor with letters that have no lengths along
+/// the axis counts as full.
 class JoinedLengths {
  public:
   /// Returns nothing if the tensors have no such dim, or if dims do not fit, which concat refuses.

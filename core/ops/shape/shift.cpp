@@ -19,8 +19,8 @@ namespace reel {
 
 namespace {
 
-/// Offsets of each iteration run over entries of x by name: plain sizes may be equal, so they get
-/// names. Offsets that are equal in all iterations run over the same entries as in each one.
+/// Offsets that differ between iterations get named axes, because plain axes of equal size would be
+/// ambiguous. Offsets that are equal in all iterations run over the same entries as in each one.
 Tensors shift_across_iterations(const IterationBatch& at) {
   if (at.is_summed) return {};
   ShiftAttrs attrs = at.attr<ShiftAttrs>();

@@ -63,7 +63,7 @@ bool meet_slices(std::span<Tensor* const> operands) {
       for (const Tensor* const other : operands) {
         const int place = other->type().is_list() ? -1 : find_axis(other->dims(), dim);
         if (place < 0 || contains(other->dims(), dim)) continue;
-        // An operand that has the slice beside the whole dim meets the other one there.
+        // An operand that has the slice beside the whole dim meets the other operand at its slice.
         const Dim& slice = other->dims()[static_cast<std::size_t>(place)];
         if (contains(dims, slice)) continue;
         dims[static_cast<std::size_t>(i)] = slice;

@@ -16,7 +16,7 @@ Tensor scale_of(const Complex& x) {
   return where(is_odd, 1, size);
 }
 
-/// Returns the operand as one that is read twice: a temporary would give its buffer away.
+/// Returns the operand for two reads: the first one would take over the buffer of a temporary.
 Arg read_twice(const Arg& b) { return b.is_number() ? b : Arg(b.tensor()); }
 
 }  // namespace
