@@ -60,7 +60,7 @@ Dim batch_dim(const Dim& like, std::int64_t rows, bool is_dynamic);
 
 /// The batches of a data set, read by a range-based for loop.
 ///
-///   Batches batches(read_lines("text.txt"), [](const std::vector<std::string>& lines) {
+///   Batches batches(load_lines("text.txt"), [](const std::vector<std::string>& lines) {
 ///     return ragged(lines, {Dim("batch"), Dim("time")});
 ///   }, {.rows = 32, .shuffle = 1, .bucket = 3200, .epochs = 10});
 ///   batches.seek(now.data);  // a BatchPosition from a checkpoint, or a new one
