@@ -124,7 +124,7 @@ class Jitted {
   /// Only plans donate, only if no tape is active, and only after the last op that may fail, except
   /// to set_at and its like. If the call throws, the moved-in arguments are as they were before.
   ///
-  /// Called while eager mode takes a gradient, it is one op of that gradient: it adds up its own
+  /// A call while eager mode takes a gradient is one op of this gradient: it adds up its own
   /// contributions to a cotangent first, in its own order. The gradient may differ by rounding from
   /// the eager gradient of f (docs/traces.md).
   template <class... Args>

@@ -154,7 +154,7 @@ std::pair<Tensor, Tensor> AttentionStream::forward(const Inputs& in) const {
 
 Tensors AttentionStream::function_gradient(const Tensors& inputs, const Keys& at,
                                            const Tensor& g) const {
-  // Its own copies: a tensor that the function also captures gets no gradient by that way.
+  // Own values: if the function also captures an input, the captured tensor gets no gradient here.
   Tensors own;
   for (const Tensor& x : inputs) own.push_back(is_float(x.dtype()) ? identity(x) : x);
   RecordingTape tape;

@@ -90,8 +90,8 @@ template <class T>
 inline constexpr bool is_none = std::is_same_v<T, None>;
 
 struct NotInvocable {};
-/// The body, if it may be called without Other (a state, or xs): only if the scan has none. Another
-/// body is not tried: a generic one of one argument would compile, and take a state for x.
+/// The body in a call without Other (a state, or xs). Not invocable if the scan has Other: a body
+/// of one `auto` argument would compile, and take a state for x.
 template <class Body, class Other>
 using BodyWithout = std::conditional_t<is_none<Other>, const Body&, NotInvocable>;
 

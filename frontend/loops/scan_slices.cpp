@@ -81,7 +81,7 @@ bool has_sliced_dims(const ScanPlan& plan) {
 ScanResult scan_sliced_dims(const ScanSpec& spec, const ScanPlan& plan) {
   const Dim along = plan.xs[0].dims()[0];
   const Dims dims = dims_with_lengths_along(plan.xs);
-  // A loop that finds its own length has a new dim, over which the lengths run then.
+  // A loop that finds its own length has a new dim, and the lengths then run over the new dim.
   const bool is_renamed = spec.cond || spec.max_seq_len;
   ScanSpec inner = spec;
   inner.xs = with_tensors(spec.xs, plan.xs);
@@ -150,8 +150,8 @@ ScanResult scan_sliced_dims(const ScanSpec& spec, const ScanPlan& plan) {
 
 namespace {
 
-/// Returns x with all dims of the entries behind the scanned one: entries read different elements
-/// of x, as each has its own length.
+/// Returns x with all dims of the entries behind the scanned dim: each entry has its own length, so
+/// entries read different elements of x.
 Tensor with_entries(const Tensor& x, const Dims& entries) {
   Dims dims{x.dims()[0]};
   for (const Dim& dim : entries)

@@ -154,8 +154,8 @@ class PrefixBeamSearch {
     return at;
   }
 
-  /// Returns log p of the hypotheses that a frame leaves as they are, by their last symbol, and
-  /// changes `longer`: an extension that is another hypothesis is added to that one.
+  /// Returns log p of hypotheses that a frame does not extend and that end with a label. If an
+  /// extension equals a hypothesis, adds its probability to the result and drops it from `longer`.
   Tensor stay_by_label(const Tensor& frame, const Hypotheses& at, const Tensor& total,
                        Tensor& longer) const {
     const Tensor p_last = gather(frame, at.last, dims_.vocab);

@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-/// The axis that masks lie along, and the dims for which each has its own.
+/// The axis that masks lie along, and the dims whose entries each have their own masks.
 struct Masked {
   const Tensor& x;
   int axis;

@@ -313,7 +313,7 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
   }
 }
 
-/// Applies ops that need no rule of their own, or that read dims.
+/// Applies ops with a rule here: they return their input or read dims. Returns false for others.
 bool RowBatch::apply_own_rule(const OpRecord& record, const RowValues& in, RowValues& out) {
   if (record.op->returns_input && in.size() == 1) {
     out.push_back({bind(*record.op, {in[0].value}, attrs_of(record)), true});

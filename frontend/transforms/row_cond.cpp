@@ -68,7 +68,7 @@ RowValue filled(const RowValue& x, const Tensor& mask, const Rows& rows) {
   return {from_named_form(fill_running(in_named_form(x.value, rows), mask), row, rows), true};
 }
 
-/// Records a branch for all rows. Rows that do not take it read the values of one that does.
+/// Records a branch for all rows. Rows that do not take it read the values of a row that does.
 RecordedRows branch_of_all(const SubGraph& branch, const RowValues& captures, const Tensor& mask,
                            const Rows& rows) {
   RowValues inputs;

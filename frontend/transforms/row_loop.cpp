@@ -114,7 +114,7 @@ class LoopOverRows {
 
   // ---- The form of values inside and outside of the loop ----------------------------------------
 
-  /// Returns a value as the loop carries or captures it. row: its type in one row.
+  /// Returns a value in the form that the loop carries and captures. row: its type in one row.
   Tensor form(const Tensor& many, const TensorType& row) {
     if (ends_alone_) return named_form(many);
     return many.type().is_list() ? many : from_named_form(many, row, rows_);

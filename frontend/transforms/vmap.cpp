@@ -190,7 +190,7 @@ class VmapCall {
       const bool has_rows = find(lengths.dims(), rows_) >= 0;
       inputs.push_back(has_rows ? many(lengths) : RowValue{lengths});
     }
-    // Own values get one cotangent from the call, as eager mode adds it.
+    // identity() makes own values, so that each gets one cotangent from the call, as in eager mode.
     const auto own = [](const Tensor& x) {
       return is_float(x.dtype()) && !x.type().is_list() ? identity(x) : x;
     };

@@ -88,7 +88,7 @@ class Choice {
 
   // ---- Dims -------------------------------------------------------------------------------------
 
-  /// Replaces Dims that differ in a by new ones: first those that lengths of others run over.
+  /// Replaces Dims of a that differ from b's by new Dims, length dims before the dims over them.
   void choose_dims(TreeLeaves& a, const TreeLeaves& b) {
     std::vector<std::size_t> differ;
     for (std::size_t i = 0; i < a.size(); ++i)

@@ -23,7 +23,7 @@
 namespace reel {
 namespace {
 
-/// Tokens are tensors. A token that stands for another object has that object as its attachment.
+/// Tokens are tensors. If a token stands for another object, the object is its attachment.
 struct Handle : BlockAttachment {
   virtual DimEnv dims(int part) const = 0;
 };

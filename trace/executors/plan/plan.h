@@ -49,9 +49,9 @@ class Plan {
 
   /// graph: must outlive the plan. env: the dims that its free symbols stand for.
   /// before: null, or a plan of the graph for other sizes, which gives its memory, its programs of
-  /// fused ops of the same sizes, and its plans of loops and branches. These are made for the new
-  /// sizes when they run, as far as their own sizes differ. `before` must not run any more, even if
-  /// this throws.
+  /// fused ops of the same sizes, and its plans of loops and branches. The latter are resized when
+  /// they run, if their own sizes differ. `before` must not run any more, even if the constructor
+  /// throws.
   Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv& env,
        const std::vector<Outputs>& outputs, Inputs owner, const PlanContext& context,
        Plan* before = nullptr);

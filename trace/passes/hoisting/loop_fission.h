@@ -29,9 +29,9 @@ enum class Placement : std::uint8_t {
 /// feeds a sum over time steps, in which padding counts as zero.
 ///
 /// Under memory policies and rules, a gradient recomputes values (Recompute) that it would
-/// otherwise slice from residuals. Its bits must not depend on that, so the same records must leave
-/// its loop. A record that would be hoisted because it reads such slices is sunk instead, and reads
-/// stacks of the loop. A record that could leave only because it is recomputed stays.
+/// otherwise slice from residuals. Its bits must not depend on the policy, so the same records must
+/// leave its loop. A record that would be hoisted because it reads these slices is sunk instead,
+/// and reads stacks of the loop. A record that could leave only because it is recomputed stays.
 ///
 /// Borrows its constructor's `attrs` and `renames`, which must outlive it.
 class LoopFission {

@@ -22,7 +22,7 @@ const LoopAttrs* loop_in_chunks(const Graph& graph, std::size_t record) {
 using Order = std::vector<std::size_t>;
 
 /// Returns true if the record's attributes mention a dim that another record of the graph makes. It
-/// depends on that record although it reads none of its values.
+/// then depends on the other record, although it reads none of its values.
 bool mentions_born_dims(const Graph& graph, const OpRecord& record) {
   if (!record.attrs) return false;
   Dims known = graph.schedule().free_symbols;

@@ -14,7 +14,7 @@
 namespace reel {
 namespace {
 
-/// Divides records into those that wait for an update, with the updates, and all others.
+/// Divides records into late ones, which are updates or wait for updates, and all others.
 class LateRecords {
  public:
   explicit LateRecords(const Graph& graph)
