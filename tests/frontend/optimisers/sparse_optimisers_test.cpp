@@ -33,7 +33,7 @@ using SparseOptimisersTest = InEveryMode;
 REEL_IN_EVERY_MODE(SparseOptimisersTest);
 
 /// Expects that sparse training equals training each row alone, as a plain parameter with its own
-/// optimiser, which steps only if the row is read. `later` sets this optimiser's step count.
+/// optimiser. The optimiser of a row that is not read skips the step.
 template <class MakeTable, class MakeRow>
 void expect_steps_of_rows(RunMode mode, const MakeTable& make, const MakeRow& make_row) {
   Model m = model();
