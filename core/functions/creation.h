@@ -137,11 +137,11 @@ Tensor zeros(const TensorType& type);
 Tensor zeros_like(const Tensor& x);
 /// Returns ones with the type of x. Reads only the type of x.
 Tensor ones_like(const Tensor& x);
-/// Returns 0, 1, ... size-1 along one dim.
+/// Returns 0, 1, ... size-1 along one dim. Throws ArgumentError for a negative number as size.
 Tensor range(std::int64_t size, DType dtype = i32);
 Tensor range(const Dim& dim, DType dtype = i32);
 /// Returns 1 where indices equals the position along `classes`, else 0; `classes` is the last dim.
-/// indices: integers. Throws ShapeError if indices has the dim `classes`.
+/// Throws DTypeError unless indices are integers, ShapeError if they have the dim `classes`.
 Tensor one_hot(const Tensor& indices, const Dim& classes, DType dtype = f32);
 
 }  // namespace reel

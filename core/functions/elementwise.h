@@ -97,7 +97,7 @@ Tensor logical_or(const Arg& a, const Arg& b);
 Tensor logical_xor(const Arg& a, const Arg& b);
 
 /// Returns a where the condition is true, else b. The result has the dims of all three; one operand
-/// must have all of them. Throws DTypeError unless the condition is boolean.
+/// must have all. Throws DTypeError unless the condition is boolean, ArgumentError for a number.
 Tensor where(const Arg& condition, const Arg& a, const Arg& b);
 /// Returns x with its elements converted to a dtype; x itself if it has this dtype.
 Tensor cast(const Tensor& x, DType dtype);

@@ -31,7 +31,7 @@ struct GatherOptions {
 /// for new positions along it. Negative indices count from the end; along a ragged axis, from the
 /// end of the entry. Other indices beyond an entry's end read its padding, as in RETURNN; to
 /// read 0, pass mask_padding(x). Along an axis that lengths run over, the padding of x counts as 0.
-/// Throws IndexError for an index out of range.
+/// Throws IndexError for an index out of range, ArgumentError if batch_dims does not fit.
 Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis,
               const GatherOptions& options = {});
 /// Returns the element at a C++ number along an axis, without that axis: gather(x, 0, time).
@@ -75,11 +75,11 @@ struct TopKOverAxes {
 /// n-th longest entry of x.
 /// If an entry has fewer than k elements without padding, the rest are -inf (integers: the
 /// smallest) with index 0 and no gradient. Throws ShapeError if k is larger than an axis that is
-/// not ragged.
+/// not ragged, ArgumentError unless k has one size.
 TopK top_k(const Tensor& x, const Axis& axis, const Dim& k);
 /// Returns the k largest elements along all of these axes together: top_k(scores, {beam,
 /// vocabulary}, k). Among equal elements, the lowest index along the first listed axis comes first,
-/// then along the second.
+/// then along the second. Throws as above, and ArgumentError for no axes.
 TopKOverAxes top_k(const Tensor& x, const std::vector<Axis>& axes, const Dim& k);
 
 }  // namespace reel

@@ -19,7 +19,7 @@ inline Tensor matmul(const Tensor& a, const Tensor& b, const Dim& contracted) {
   return matmul(a, b, Dims{contracted});
 }
 /// Returns the product of tensors with plain dims, by NumPy's rules: a: [..., M, K], b: [..., K, N]
-/// -> [..., M, N]; vectors drop their dim. Throws ShapeError if K differs.
+/// -> [..., M, N]; vectors drop their dim. Throws ShapeError if K differs, DTypeError if dtypes do.
 Tensor matmul(const Tensor& a, const Tensor& b);
 
 }  // namespace reel

@@ -29,7 +29,7 @@ Tensor random_normal(const Dims& dims, DType dtype = f32);
 Tensor random_uniform(const Dims& dims, double low = 0, double high = 1, DType dtype = f32);
 /// Draws integers from low to high - 1, all equally likely up to (high - low) / 2^53. dtype: i32 or
 /// i64. Throws ArgumentError unless low < high, high - low is at most 2^53, and the dtype holds all
-/// of them.
+/// of them; DTypeError for another dtype.
 Tensor random_integers(const Dims& dims, std::int64_t low, std::int64_t high, DType dtype = i32);
 /// Draws from a normal distribution, again if further than two stddev from the mean, as TensorFlow
 /// does. The standard deviation of the result is 0.8796 stddev. Throws ArgumentError for a negative
@@ -37,7 +37,7 @@ Tensor random_integers(const Dims& dims, std::int64_t low, std::int64_t high, DT
 Tensor truncated_normal(const Dims& dims, double mean = 0, double stddev = 1, DType dtype = f32);
 /// Returns booleans over dims, true with probability p. p: a number, or a floating tensor that
 /// broadcasts to the dims. Throws ArgumentError for a number outside [0, 1]. In a tensor, values
-/// above 1 count as 1; negative values and NaN count as 0.
+/// above 1 count as 1; negative values and NaN count as 0. Throws ShapeError for other dims.
 Tensor bernoulli(const Arg& p, const Dims& dims);
 /// Returns indices (i32) along an axis, drawn with probabilities softmax(logits); the axis is
 /// dropped. An entry without elements along the axis gives index 0. Throws ArgumentError, naming

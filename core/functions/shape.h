@@ -27,7 +27,7 @@ namespace reel {
 // An axis that x does not have throws ShapeError if given as a dim, IndexError if given as a
 // position.
 
-/// Returns x with its axes in another order. order: must list all axes.
+/// Returns x with its axes in another order. Throws ShapeError unless it lists each axis once.
 Tensor transpose(const Tensor& x, const Axes& order);
 /// Options of merge_dims: merge_dims(x, axes, {.counts_padding = true}).
 struct PaddingOptions {
@@ -105,7 +105,7 @@ struct SplitOptions {
 /// lengths run over the axis, added elements have length 0 instead of a value.
 Tensor split_dim(const Tensor& x, const Axis& axis, const Dims& parts,
                  const SplitOptions& options = {});
-/// Returns x without axes, which must each have the static size 1. Shares storage.
+/// Returns x without axes. Shares storage. Throws ShapeError unless each has the static size 1.
 Tensor squeeze(const Tensor& x, const Axes& axes);
 /// Returns tensors one behind another along an axis. Named dims: `to` is the new dim; default: a
 /// new one of the same name. Ragged dims with one name and lengths over the axis are joined. Throws
@@ -119,12 +119,12 @@ std::pair<Tensor, Dim> cum_concat(const Tensor& x, const Tensor& accum, const Ax
 /// Return tensors of one type side by side along a new leading dim, or a new axis at a position.
 Tensor stack(const Tensors& tensors, const Dim& dim);
 Tensor stack(const Tensors& tensors, int axis = 0);
-/// Returns the slices along an axis, without it; inverse of stack. The size must be known. A ragged
-/// axis gives as many slices as its longest entry has. They share storage, and shorter entries show
-/// their padding; to get 0, pass mask_padding(x). (In scan such entries are finished.)
+/// Returns the slices along an axis, without it; inverse of stack. Throws TraceError for an unknown
+/// size. A ragged axis gives as many slices as its longest entry has. They share storage, and
+/// shorter entries show their padding; to get 0, pass mask_padding(x). (In scan they are finished.)
 Tensors unstack(const Tensor& x, const Axis& axis = 0);
 /// Returns equal parts along an axis. Named dims: each part has the dim `part`. Throws ShapeError
-/// if `parts` does not divide the size.
+/// if `parts` does not divide the size, ArgumentError unless it is positive.
 Tensors split(const Tensor& x, const Axis& axis, int parts, std::optional<Dim> part = {});
 template <std::size_t N>
 std::array<Tensor, N> split(const Tensor& x, const Axis& axis, std::optional<Dim> part = {}) {

@@ -34,7 +34,7 @@ Tensor set_at(Tensor x, const Arg& index, const Arg& value, const Axis& axis = 0
 /// Returns x with `value` at begin, begin + 1, ... along an axis, as many elements as value has
 /// there. begin: a number or an integer scalar; negative ones count from the end. value: plain dims
 /// of x with another size at the axis; for named dims, the axis is given by its position, and
-/// `value` has any other dim there. In place as set_at.
+/// `value` has any other dim there. In place as set_at. Throws as set_at.
 Tensor set_slice(Tensor x, const Arg& begin, const Tensor& value, const Axis& axis = 0);
 
 }  // namespace reel
