@@ -30,7 +30,7 @@ Weighted operator+(const Weighted& a, const Weighted& b);
 /// target equal to `ignore`. A NaN among the logits is never right. Throws as cross_entropy does.
 Weighted accuracy(const Tensor& logits, const Tensor& targets, const Axis& classes,
                   std::optional<std::int64_t> ignore = {});
-/// Returns the sum of -log softmax(logits) at the targets, and how many of them count.
+/// Returns the sum of -log softmax(logits) at the targets, and how many count. Throws as accuracy.
 Weighted log_loss(const Tensor& logits, const Tensor& targets, const Axis& classes,
                   std::optional<std::int64_t> ignore = {});
 /// Returns exp(loss.mean()), for the log_loss of one or several batches.

@@ -88,8 +88,8 @@ auto vmapped(F f, std::optional<Dim> dim, std::optional<Dims> dims) {
 ///
 /// Calls may be nested, and be inside of and around gradients, loops, branches and jit. Throws
 /// ShapeError if no argument has the dim, if numbers of rows differ, if a result has the dim
-/// already, or has plain axes although the rows have a name; TraceError if f reads a value; the
-/// exceptions of f. Source: jax.vmap.
+/// already, or has plain axes although the rows have a name; TraceError if f reads a value;
+/// StructureError for a TensorArray as a result; the exceptions of f. Source: jax.vmap.
 template <class F>
 auto vmap(F f, std::optional<Dim> dim = {}) {
   return detail::vmapped(std::move(f), std::move(dim), {});
