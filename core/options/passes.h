@@ -9,7 +9,7 @@ namespace reel {
 /// The passes that a plan runs in addition to those that every graph goes through. Each can be
 /// switched off, to measure its gain or to find the cause of a defect.
 struct Passes {
-  bool simplify = true;  ///< simplify again after the others: drop unread ops, merge equal ones
+  bool simplify = true;  ///< simplify again behind the passes on loops; share and drop masks
   bool hoist_invariants = true;  ///< hoist loop-invariant ops
   bool multiply_tables = true;   ///< multiply whole tables, not the rows that a loop takes
   bool batch_over_time = true;   ///< hoist or sink ops, to run once for all iterations

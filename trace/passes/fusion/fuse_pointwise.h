@@ -19,7 +19,7 @@ namespace reel {
 /// sums: layer normalisation is one op. They include linear recurrences of at least eight channels
 /// which begin at the same end, with the ops that make their operands and read their states.
 ///
-/// Preserves: bits.   Runs: behind all passes that inspect ops, as these do not know `fused`.
+/// Preserves: bits.   Runs: behind all passes that do not know `fused`.
 Ref<Graph> fuse_pointwise(const Graph& graph);
 
 }  // namespace reel

@@ -29,7 +29,7 @@ Packs packs_of(const Passes& passes);
 /// A matrix is packed outside all loops that capture it. Whether it is packed depends on sizes; if
 /// a trace does not know them, a run decides (core/ops/products/packed.cpp).
 ///
-/// Preserves: results up to rounding.   Runs: behind the passes that look for `dot`.
+/// Preserves: results up to rounding.   Runs: behind the passes that move products.
 /// Skips: small matrices; matrices that have the batch rows of the loop's state as columns. A run
 /// may take some of these rows at a time, but a packed matrix cannot be cut by rows.
 Ref<Graph> pack_weights(const Graph& graph, Packs packs = Packs::large);

@@ -23,7 +23,7 @@ bool can_run_beside(const Graph& graph, std::span<const std::size_t> loops, std:
 ///   Before: h = loop; a = zeros; s = sum(h); y = loop over h
 ///   After:  a = zeros; h = loop; y = loop over h; s = sum(h)
 ///
-/// Preserves: bits.   Runs: last, behind fuse_pointwise.
+/// Preserves: bits.   Runs: behind fuse_pointwise, before sink_updates.
 /// Skips: graphs with effects; loops if the second, or a record between the two, mentions a dim
 /// that a record of the graph makes.
 Ref<Graph> group_pipelined_loops(const Graph& graph);

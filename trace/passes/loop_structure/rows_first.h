@@ -14,9 +14,9 @@ namespace reel {
 ///   After:  %t: [batch, time, key] = transpose(%k) {order=[1, 0, 2]}
 ///           loop(…, %k, %t): body(%h; captures %k, %t): dot(%t, %h) {a_batch=[0], …}
 ///
-/// Preserves: bits, since the axes of each row keep their order.   Runs: behind hoist_invariants,
-/// which makes masked keys captures; before passes that drop unread captures.
-/// Skips: captures that anything but a product with a batch dim of rows reads.
+/// Preserves: bits, since the axes of each row keep their order.   Runs: behind hoist_once, which
+/// makes masked keys captures; before passes that drop unread captures.
+/// Skips: captures with other readers than products with a batch dim of rows.
 Ref<Graph> rows_first(const Graph& graph);
 
 }  // namespace reel
