@@ -25,8 +25,8 @@ constexpr std::int64_t kManyRows = 16, kRows = kManyRows / 2, kRowsThatEnd = kMa
 /// Multiplications per row and iteration from which on a block of kManyRows, kRows or kRowsThatEnd
 /// rows pays for its own pass over the body.
 constexpr std::int64_t kWork = 16 * 1024;
-/// Blocks that are chosen by their work do the work of kManyRows rows, or of kRows rows if there
-/// are two blocks: four microseconds. Each has a plan: more than kMaxBlocks serve no processor.
+/// Blocks that are chosen by their work do the work of kManyRows rows, 8 microseconds, or of kRows
+/// rows, 4 microseconds, if there are two. Each has a plan; more than kMaxBlocks gain nothing.
 constexpr std::int64_t kWorkOfBlock = kManyRows * kWork, kLeastWorkOfBlock = kRows * kWork,
                        kMaxBlocks = 32;
 /// The work of all iterations that repays the tasks of blocks chosen by work: 65 microseconds.
