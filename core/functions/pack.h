@@ -30,7 +30,7 @@ Tensor pack(const Tensor& x, const Axes& axes, std::optional<Dim> to = {});
 
 /// Returns the inverse of pack: `axes` of the mask replace the packed axis. Elements that the mask
 /// selects come from x in order, the others from `backup`, which has the result's dims or fewer.
-/// unpack(pack(x, mask), 0, mask, x) is x. Throws ShapeError or DTypeError if they do not fit.
+/// unpack(pack(x, mask), 0, mask, x) is x. Throws ShapeError or DTypeError if operands do not fit.
 Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask, const Axes& axes,
               const Arg& backup = 0);
 Tensor unpack(const Tensor& x, const Axis& packed, const Tensor& mask);

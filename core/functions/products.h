@@ -11,7 +11,7 @@ namespace reel {
 /// b: [contracted, ...] -> the dims of both without them.
 ///
 /// Other dims that both have are batch dims; they come first in the result, then a's, then b's.
-/// matmul(a, b, Dims{}) sums over no dim: it is the outer product over the dims of one operand.
+/// matmul(a, b, Dims{}) sums over no dim: dims that only one operand has form an outer product.
 /// Padding of contracted ragged dims is ignored. Throws ShapeError if an operand lacks a contracted
 /// dim, DTypeError if dtypes differ or are boolean. Cost: 2·(product of all sizes) flop.
 Tensor matmul(const Tensor& a, const Tensor& b, const Dims& contracted);

@@ -27,7 +27,7 @@ namespace reel {
 // An axis that x does not have throws ShapeError if given as a dim, IndexError if given as a
 // position.
 
-/// Returns x with its axes in another order. Throws ShapeError unless it lists each axis once.
+/// Returns x with its axes in another order. Throws ShapeError unless `order` has each axis once.
 Tensor transpose(const Tensor& x, const Axes& order);
 /// Options of merge_dims: merge_dims(x, axes, {.counts_padding = true}).
 struct PaddingOptions {

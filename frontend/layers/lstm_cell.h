@@ -67,7 +67,7 @@ struct ZoneoutLstmCell {
   /// The state of the cell.
   using State = LstmCell::State;
 
-  LstmCell cell;                              ///< keeps some old elements of its state
+  LstmCell cell;                              ///< the cell that computes new states
   double zoneout_h = 0.05, zoneout_c = 0.05;  ///< probabilities of keeping an old element
   bool training = true;                       ///< false: uses expected values
 

@@ -36,7 +36,7 @@ struct ProjectedLstmCell {
   /// Return the dims of x and of y.
   const Dim& in_dim() const { return in; }
   const Dim& out_dim() const { return projected; }
-  /// Returns zeros over the given dims, and the last dims of h and c.
+  /// Returns zeros: h over the given dims and `projected`, c over them and `hidden`.
   State initial_state(const Dims& dims) const;
   /// Runs one time step. x: [..., in] -> {h', {h', c'}}.
   std::pair<Tensor, State> operator()(const Tensor& x, const State& state) const;

@@ -23,7 +23,7 @@
 // store_part(to, values, count)     stores `count` elements
 // load_part_or(from, count, rest)   as load_part; the other lanes come from `rest`
 // load_repeated(from, count)        as load_part; the other lanes are copies of the first element,
-//     because 0 / 0 and log(0) raise exceptions. Copies registers: a store may be under way.
+//     because 0 / 0 and log(0) raise exceptions. Requires count > 0. Copies between registers.
 // fold(x)            a vector of 16 bytes: the sum of a longer vector's halves, as often as needed
 // store_folded(to, x)               stores such a vector
 // larger(a, b), smaller(a, b)       of equal numbers, 0 and -0 too, a; require lanes without NaN
