@@ -106,7 +106,7 @@ auto jacobian_as(const char* function, F f) {
 /// zeros of their dtype.
 ///
 /// f: returns a floating tensor. x: a tree. If f(x) and x share a dim, the dim in front is
-/// another Dim of this name and size. A ragged dim of f(x) becomes a static dim as long as its longest
+/// another Dim of this name and size. A ragged dim of f(x) becomes static, as long as its longest
 /// entry; derivatives of padding are 0. All pullbacks run at once (vmap); the forward run happens
 /// once. Cheaper than jacfwd if f(x) has fewer elements than x. Throws DTypeError if f(x) is not
 /// floating. Source: jax.jacrev.

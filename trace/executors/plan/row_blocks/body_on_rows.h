@@ -20,7 +20,7 @@ namespace reel {
 ///           m is a capture
 struct BodyOnRows {
   GraphRef graph;                         ///< null: the body needs no change
-  std::vector<OpRecord> lengths_of = {};  ///< the records with captures as results
+  std::vector<OpRecord> lengths_of = {};  ///< the records that captures replace
   bool takes_numbers = false;  ///< as last captures: row numbers, and the number of all rows
 
   // Return the results of lengths_of for all rows, and their types. env: the dims of the whole
