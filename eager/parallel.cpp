@@ -220,15 +220,17 @@ struct Helpers::State {
   /// Copied by oneTBB, like the parts of a Call.
   struct Task {
     State* state;
-    __attribute__((no_sanitize("thread"))) void operator()() const { state->run(); }
+    __attribute__((no_sanitize("thread"))) void operator()() const { state->run(state->work); }
   };
-  [[gnu::noinline]] void run() noexcept {
+  /// Runs one thread's share of the work. Inside an arena oneTBB may run the leading share on
+  /// another thread than the caller's, and with the flags of the thread that entered it first.
+  [[gnu::noinline]] void run(void (*share)(void*)) noexcept {
     happens_after(&begin);
     Arena* const before = std::exchange(running_in, arena);
     {
       const ModeScope plain({});
       const DenormalScope as_the_caller(denormals);
-      work(context);
+      share(context);
     }
     running_in = before;
     memory_counts.publish();
@@ -251,21 +253,20 @@ Helpers::~Helpers() = default;
 int Helpers::most() const { return state_->arena->at_once - 1; }
 
 void Helpers::lead(void (*lead)(void*)) {
-  Arena* const before = std::exchange(running_in, state_->arena);
   bool has_led = false;
+  happened_before(&state_->begin);
   try {
     state_->arena->tasks.execute([&] {
       // As in a Call: a waiting thread runs nothing else.
       tbb::this_task_arena::isolate([&] {
         has_led = true;
-        lead(state_->context);
+        state_->run(lead);
         state_->tasks.wait();
       });
     });
   } catch (const std::bad_alloc&) {  // oneTBB found no memory to enter its arena
-    if (!has_led) lead(state_->context);
+    if (!has_led) state_->run(lead);
   }
-  running_in = before;
   happens_after(&state_->end);
 }
 

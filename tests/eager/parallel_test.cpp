@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "reel/core/runtime/denormals.h"
+#include "reel/core/runtime/helpers.h"
 #include "reel/core/types/mode.h"
 #include "reel/reel.h"
 #include "reel/tests/check.h"
@@ -86,6 +88,22 @@ TEST_F(ParallelTest, TensorsOfAllThreadsAreCountedOnReturn) {
     kept[static_cast<std::size_t>(i)] = zeros({10});
   });
   EXPECT_EQ(memory().values.current - before, kParts * 40);
+}
+
+// oneTBB gives threads in an arena the flags of the first call, also the thread that leads helpers.
+TEST_F(ParallelTest, LeadersOfHelpersFlushDenormalsAsTheCallerDoes) {
+  set_threads(2);  // an arena that no call has entered
+  {
+    const DenormalScope scope(DenormalMode::flushing());
+    parallel_for(kParts, [](int) {});
+  }
+  DenormalMode mode = DenormalMode::flushing();
+  const auto note_mode = [](void* to) { *static_cast<DenormalMode*>(to) = DenormalMode::now(); };
+  Helpers([](void*) {}, &mode).lead(note_mode);
+  EXPECT_TRUE(mode == DenormalMode::now());
+  const DenormalScope scope(DenormalMode::flushing());
+  Helpers([](void*) {}, &mode).lead(note_mode);
+  EXPECT_TRUE(mode == DenormalMode::flushing());
 }
 
 TEST_F(ParallelTest, EveryCallRunsOnce) {
