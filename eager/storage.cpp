@@ -129,8 +129,8 @@ constinit thread_local std::uint64_t last_id = 0;
 }
 
 [[gnu::always_inline]] inline void free_block(void* memory, std::uint8_t number) {
+  if (!local.opened) open();  // a thread that only frees must publish its counts too
   if (number != kNoPool) {
-    if (!local.opened) open();
     Pool& pool = local.pools[number];
     if (pool.room > 0) {
       pool.first = new (memory) Freed{pool.first};

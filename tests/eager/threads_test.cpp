@@ -72,8 +72,10 @@ TEST_F(ThreadsTest, DrawFromStreamsOfTheirOwn) {
 }
 
 TEST_F(ThreadsTest, ATensorMayDieOnAnotherThreadThanItWasMadeOn) {
+  const std::int64_t before = memory().values.current;
   std::vector<Tensor> made = on_threads([&] { return x * 2.0; });
   std::thread([moved = std::move(made)]() mutable { moved.clear(); }).join();
+  EXPECT_EQ(memory().values.current, before);
   expect_same_bits(x + x, x * 2.0);
 }
 
