@@ -76,44 +76,56 @@ std::string public_name(std::string_view function) {
 }
 
 using Lines = std::vector<SourceLine>;
+struct LookedUp {
+  Lines lines;              ///< several if calls were inlined, the innermost first
+  bool is_refused = false;  ///< true: the system did not let the program read its own file
+};
 
 #ifdef REEL_HAS_BACKTRACE
-/// Returns the lines of one address: several if calls were inlined, the innermost first.
-Lines lines_at(std::uintptr_t address) {
-  static backtrace_state* const state = backtrace_create_state(
-      nullptr, 1, [](void*, const char*, int) {}, nullptr);
-  Lines result;
-  const auto add = [](void* lines, std::uintptr_t, const char* file, int line,
-                      const char* function) {
+/// libbacktrace opens the program's file in the first call and remembers a failure. After one, for
+/// example without a free file descriptor, the next address gets a new state.
+LookedUp look_up(std::uintptr_t address) {
+  static backtrace_state* state = nullptr;
+  const auto ignore = [](void*, const char*, int) {};
+  if (!state) state = backtrace_create_state(nullptr, 1, ignore, nullptr);
+  LookedUp result;
+  const auto add = [](void* to, std::uintptr_t, const char* file, int line, const char* function) {
     if (file || function)
-      static_cast<Lines*>(lines)->push_back(
+      static_cast<LookedUp*>(to)->lines.push_back(
           {file ? file : "", line, function ? short_name(demangled(function)) : ""});
     return 0;
   };
-  const auto fail = [](void*, const char*, int) {};
-  backtrace_pcinfo(state, address, add, fail, &result);
-  if (!result.empty()) return result;
-  const auto name = [](void* lines, std::uintptr_t, const char* symbol, std::uintptr_t,
-                       std::uintptr_t) {
-    if (symbol) static_cast<Lines*>(lines)->push_back({"", 0, short_name(demangled(symbol))});
+  const auto fail = [](void* to, const char*, int error) {
+    if (error > 0) static_cast<LookedUp*>(to)->is_refused = true;
   };
-  backtrace_syminfo(state, address, name, fail, &result);
+  backtrace_pcinfo(state, address, add, fail, &result);
+  if (result.lines.empty()) {
+    const auto name = [](void* to, std::uintptr_t, const char* symbol, std::uintptr_t,
+                         std::uintptr_t) {
+      if (symbol)
+        static_cast<LookedUp*>(to)->lines.push_back({"", 0, short_name(demangled(symbol))});
+    };
+    backtrace_syminfo(state, address, name, fail, &result);
+  }
+  if (result.is_refused) state = nullptr;  // states cannot be freed
   return result;
 }
 #else
-Lines lines_at(std::uintptr_t address) {
+LookedUp look_up(std::uintptr_t address) {
   Dl_info info{};
   if (!dladdr(reinterpret_cast<void*>(address), &info) || !info.dli_sname) return {};
-  return {{"", 0, short_name(demangled(info.dli_sname))}};
+  return {{{"", 0, short_name(demangled(info.dli_sname))}}};
 }
 #endif
 
-/// Caches lines, because reading debug information is slow and addresses recur.
-const Lines& known_lines_at(std::uintptr_t address) {
+/// Returns the lines of an address. Caches them, because reading debug information is slow and
+/// addresses recur.
+Lines lines_at(std::uintptr_t address) {
   static auto& known = *new std::map<std::uintptr_t, Lines>;  // never destroyed
-  const auto [found, is_new] = known.try_emplace(address);
-  if (is_new) found->second = lines_at(address);
-  return found->second;
+  if (const auto found = known.find(address); found != known.end()) return found->second;
+  LookedUp made = look_up(address);
+  if (!made.is_refused) known.emplace(address, made.lines);
+  return std::move(made.lines);
 }
 
 std::mutex resolving;
@@ -176,7 +188,7 @@ std::vector<SourceLine> source_lines(SourceId source) {
   const std::lock_guard lock(resolving);
   Lines result;
   for (const std::uintptr_t address : addresses_of(source))
-    for (const SourceLine& line : known_lines_at(address))
+    for (const SourceLine& line : lines_at(address))
       if (!is_ours(line)) result.push_back(line);
   return result;
 }
@@ -209,7 +221,7 @@ std::string called_function(SourceId source) {
   const std::lock_guard lock(resolving);
   std::string function;
   for (const std::uintptr_t address : addresses_of(source))
-    for (const SourceLine& line : known_lines_at(address)) {
+    for (const SourceLine& line : lines_at(address)) {
       if (!is_ours(line)) return line.file.empty() ? "" : public_name(function);
       function = line.function;
     }

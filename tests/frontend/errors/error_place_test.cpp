@@ -1,5 +1,10 @@
 // Errors name the line of the user's program. This file is compiled with -g1.
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <iostream>
 #include <stdexcept>
+#include <utility>
 
 #include "reel/reel.h"
 #include "reel/tests/check.h"
@@ -36,6 +41,25 @@ TEST(ErrorPlaceTest, IsTheLineOfTheUserBelowTheMessage) {
   const Caught error = caught([] { return ones({2}) + ones({3}); });
   EXPECT_TRUE(error.where.ends_with(line_text(line))) << error.where;
   EXPECT_EQ(error.what, error.message + "\nat " + error.where);
+}
+
+// In a process of its own: the first error opens the file that has the lines.
+TEST(ErrorPlaceTest, IsThereAgainAfterAnErrorWithoutAFreeFileDescriptor) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto fail = [] { return caught([] { return ones({2}) + ones({3}); }).where; };
+  EXPECT_EXIT(
+      {
+        rlimit limit{};
+        getrlimit(RLIMIT_NOFILE, &limit);
+        const rlim_t before = std::exchange(limit.rlim_cur, 0);
+        setrlimit(RLIMIT_NOFILE, &limit);
+        const std::string without = fail();
+        limit.rlim_cur = before;
+        setrlimit(RLIMIT_NOFILE, &limit);
+        std::cerr << "[" << without << "] then " << fail();
+        std::_Exit(0);
+      },
+      ::testing::ExitedWithCode(0), "^.. then .*error_place_test.cpp:");
 }
 
 TEST(ErrorPlaceTest, IsTheInnermostCallOutsideOfTheLibrary) {
