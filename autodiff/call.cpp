@@ -121,6 +121,7 @@ const Op call_op{
           return reads;
         },
     .kernel_decides_types = true,
+    .takes_lists = kAll,
 };
 
 using TakesRows = std::vector<std::uint8_t>;  // by input

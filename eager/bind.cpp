@@ -4,6 +4,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/check_results.h"
+#include "reel/core/op/list_operands.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/op/take.h"
 #include "reel/core/runtime/no_memory.h"
@@ -37,13 +38,22 @@ namespace {
   throw ArgumentError(str(op.name, ": was given an empty Tensor"));
 }
 
-/// Collects the types of inputs. Throws if one has no value. Returns true if any is a temporary.
+/// Checks an input that is no tensor in memory.
+[[gnu::noinline]] void check_kind(const Op& op, OpInputs inputs, std::size_t i) {
+  const Tensor& tensor = *inputs[i].tensor;
+  if (tensor.block()->kind == BlockKind::promise) refuse_promise(op, tensor);
+  check_list_operand(op, i, tensor.type());
+}
+
+/// Collects the types of inputs. Throws if one has no value, or is a list that the op does not
+/// take. Returns true if any is a temporary.
 inline bool check_inputs(const Op& op, OpInputs inputs, TypeViews& types) {
   bool any_temporary = false;
-  for (const OpInput& input : inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const OpInput& input = inputs[i];
     const TensorBlock* block = input.tensor->block();
     if (!block) refuse_empty(op);
-    if (block->kind == BlockKind::promise) refuse_promise(op, *input.tensor);
+    if (block->kind > BlockKind::view) check_kind(op, inputs, i);
     types.push_back(block->type);
     any_temporary = any_temporary || input.temporary;
   }

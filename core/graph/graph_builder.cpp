@@ -9,6 +9,7 @@
 #include "reel/core/dims/dim_slices.h"
 #include "reel/core/graph/known_number.h"
 #include "reel/core/op/bind.h"
+#include "reel/core/op/list_operands.h"
 #include "reel/core/types/dim_expression.h"
 #include "reel/core/types/dim_node.h"
 #include "reel/core/types/dim_symbol.h"
@@ -262,6 +263,7 @@ Tensors GraphBuilder::record(const Op& op, const AttrsRef& attrs, OpInputs input
   for (const OpInput& input : inputs) {
     in.push_back(value(*input.tensor));
     const TensorType& type = graph_->types[in.back()];
+    check_list_operand(op, in.size() - 1, type);
     if (type.is_unranked() && !op.takes_unranked)
       as_function(op.name, [&] { refuse_unranked(type); });
     in_types.push_back(type);

@@ -11,7 +11,8 @@ REEL_API_BEGIN
 namespace reel {
 
 /// Applies an op with one output in the active context: computes it or records it in the active
-/// trace, and records it on the active tapes. Throws as the op's type rule and kernel do.
+/// trace, and records it on the active tapes. Throws as the op's type rule and kernel do, and
+/// StructureError if an operand is the value of a TensorArray and the op takes a tensor there.
 Tensor bind(const Op& op, OpInputs inputs, AttrsRef attrs = {});
 inline Tensor bind(const Op& op, std::initializer_list<OpInput> inputs, AttrsRef attrs = {}) {
   return bind(op, OpInputs(inputs.begin(), inputs.size()), std::move(attrs));

@@ -163,6 +163,9 @@ struct Op {
   bool pointwise = false;
   /// Returns its input with a new identity, for tapes; graphs do not need it.
   bool is_identity = false;
+  /// The operands that may be values of TensorArrays (a bit set, as in OpReads). bind refuses lists
+  /// as other operands.
+  std::uint32_t takes_lists = 0;
   /// Applies the op to many iterations at once. Not needed for pointwise ops.
   IterationBatchingRule iteration_batching = nullptr;
   /// One application to many iterations is much cheaper than one per iteration.

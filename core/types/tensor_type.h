@@ -56,11 +56,13 @@ class TensorType {
   std::int64_t bytes() const {
     return node_->numel * static_cast<std::int64_t>(size_of(node_->dtype));
   }
-  /// Returns true for the type of a TensorArray.
+  /// Returns true for the type of a list: a TensorArray, or a value of unknown rank.
   bool is_list() const { return node_->is_list; }
   /// Returns true for the type of an unranked value: only a run knows its rank. It is a list, too:
   /// its only element is the value (core/functions/unranked.h).
   bool is_unranked() const { return node_->is_unranked; }
+  /// Returns true for the type of a TensorArray; false for a value of unknown rank.
+  bool is_array() const { return is_list() && !is_unranked(); }
   /// Returns true if the dims are named.
   bool is_named() const { return node_->is_named; }
   /// Returns true if all sizes are known.

@@ -183,7 +183,7 @@ TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
       objections.add(paths()[i], detail::print(ys[i]), print(wanted), Difference::structure);
       continue;
     }
-    if (y.type().is_list() && !y.type().is_unranked()) refuse_array(plan, paths()[i], y.type());
+    if (y.type().is_array()) refuse_array(plan, paths()[i], y.type());
     if (!wanted || y.type() == *wanted) continue;
     if (before && y.dtype() == wanted->dtype()) y = with_dims_of_first(plan, y, *wanted);
     const Difference how = difference(y.type(), *wanted);

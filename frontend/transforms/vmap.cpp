@@ -210,8 +210,7 @@ class VmapCall {
   void refuse_arrays(const TreeLeaves& results) const {
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Tensor& x = results[i].tensor;
-      if (results[i].kind == TreeLeaf::Kind::tensor && x.is_defined() && x.type().is_list() &&
-          !x.type().is_unranked())
+      if (results[i].kind == TreeLeaf::Kind::tensor && x.is_defined() && x.type().is_array())
         throw StructureError(str("vmap: ", spec_.result_paths()[i], " is a TensorArray (", x.type(),
                                  "), which has no axis for the rows; return its stack(), or "
                                  "differentiate with respect to a stacked tensor"));

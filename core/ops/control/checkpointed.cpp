@@ -35,6 +35,7 @@ const Op afresh_op{
           return OpSamples{
               {{{TensorType(f64, {2, 3})}, {TensorType(f64, {4})}}, make_attrs(AfreshAttrs{0})}};
         },
+    .takes_lists = kAll,
     .takes_unranked = true,
 };
 
@@ -71,6 +72,7 @@ const Op checkpointed_op{
         },
     .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
+    .takes_lists = kAll,
     .takes_unranked = true,
 };
 

@@ -90,6 +90,7 @@ const Op check_numerics_op{
                            {{{TensorType(f32, {batch, time})}}, attrs},
                            {{{TensorType(f32, {0, 3})}}, attrs}};
         },
+    .takes_lists = 0b1,
     .has_effect = true,
 };
 

@@ -27,6 +27,7 @@ const Op cond_op{
     .reads = {.inputs = kAll},
     .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
+    .takes_lists = kAll & ~1u,
     .takes_unranked = true,
 };
 

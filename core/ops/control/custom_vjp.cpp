@@ -88,6 +88,7 @@ const Op custom_vjp_op{
                          .outputs = custom.reads_results ? kAll : 0};
         },
     .samples = [] { return OpSamples{}; },
+    .takes_lists = kAll,
     .takes_unranked = true,
 };
 

@@ -84,6 +84,7 @@ const Op print_op{
             sample.attrs = make_attrs(PrintAttrs{"a sample of print"});
           return samples;
         },
+    .takes_lists = 0b1,
     .takes_unranked = true,
     .has_effect = true,
     .returns_input = true,
@@ -97,6 +98,7 @@ const Op stop_gradient_op{
     .no_vjp = "lets no gradient through",
     .samples = some_samples,
     .pointwise = true,
+    .takes_lists = 0b1,
     .takes_unranked = true,
     .returns_input = true,
 };
@@ -111,6 +113,7 @@ constexpr Op same_value(std::string_view name, bool is_identity) {
           .samples = some_samples,
           .pointwise = true,
           .is_identity = is_identity,
+          .takes_lists = 0b1,
           .takes_unranked = true,
           .returns_input = true};
 }
@@ -144,6 +147,7 @@ const Op checkpoint_name_op{
           return samples;
         },
     .pointwise = true,
+    .takes_lists = 0b1,
     .takes_unranked = true,
     .returns_input = true,
 };

@@ -30,6 +30,7 @@ const Op recompute_op{
     .vjp = recompute_vjp,
     .reads = {.inputs = kAll},
     .samples = [] { return OpSamples{}; },
+    .takes_lists = kAll,
     .takes_unranked = true,
 };
 

@@ -84,6 +84,7 @@ const Op list_write_op{
           return OpReads{.inputs = get<WriteAttrs>(attrs).is_open ? 0b110u : 0b100u};
         },
     .samples = [] { return OpSamples{}; },
+    .takes_lists = 0b11,
 };
 
 /// Returns the list without the elements at indices.
@@ -102,6 +103,7 @@ const Op list_drop_op{
     .vjp = [](Vjp& at) { at.add(0, list_drop(at.cotangent(), at.input(1))); },
     .reads = {.inputs = 0b10},
     .samples = [] { return OpSamples{}; },
+    .takes_lists = 0b1,
 };
 
 const Op list_read_op{
@@ -123,6 +125,7 @@ const Op list_read_op{
     .reads = {.inputs = 0b10},
     .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
+    .takes_lists = 0b1,
 };
 
 const Op list_read_like_op{
@@ -137,6 +140,7 @@ const Op list_read_like_op{
     .reads = {.inputs = 0b10},
     .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
+    .takes_lists = 0b101,
 };
 Tensor list_read_like(const Tensor& list, const Tensor& index, const Tensor& like) {
   return bind(list_read_like_op, {list, index, like});
@@ -162,6 +166,7 @@ const Op list_one_hot_op{
           return OpReads{.inputs = is_open(get<ListTypeAttrs>(attrs).list.type) ? 0b11u : 0b10u};
         },
     .samples = [] { return OpSamples{}; },
+    .takes_lists = 0b1,
 };
 Tensor list_one_hot(const Tensor& x, const Tensor& index, const TensorType& list_type) {
   return bind(list_one_hot_op, {x, index}, make_attrs(ListTypeAttrs{{list_type}}));
@@ -193,6 +198,7 @@ const Op list_index_op{
         },
     .no_vjp = "an index is an integer",
     .samples = [] { return OpSamples{}; },
+    .takes_lists = 0b1,
 };
 
 const Op list_stack_op{
@@ -251,6 +257,7 @@ const Op list_stack_op{
         },
     .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
+    .takes_lists = 0b1,
 };
 
 const Op list_unstack_op{
@@ -292,6 +299,7 @@ const Op list_size_op{
         },
     .no_vjp = "a size is an integer",
     .samples = [] { return OpSamples{}; },
+    .takes_lists = 0b1,
 };
 
 }  // namespace

@@ -125,6 +125,7 @@ const Op list_gather_op{
     .reads = {.inputs = 0b10},
     .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
+    .takes_lists = 0b1,
 };
 
 Tensor gather_cotangents(const Tensor& list, const Tensor& indices, const Tensor* like,
@@ -227,6 +228,7 @@ const Op list_scatter_op{
           return OpReads{.inputs = get<ScatterAttrs>(attrs).is_open ? 0b110u : 0b100u};
         },
     .samples = [] { return OpSamples{}; },
+    .takes_lists = 0b1,
 };
 
 // ---- extend -------------------------------------------------------------------------------------
@@ -255,6 +257,7 @@ const Op list_extend_op{
         },
     .reads = {.inputs = 0b100},
     .samples = [] { return OpSamples{}; },
+    .takes_lists = 0b11,
 };
 
 struct PartAttrs {
@@ -294,6 +297,7 @@ const Op list_part_op{
         },
     .reads = {.inputs = 0b10},
     .samples = [] { return OpSamples{}; },
+    .takes_lists = 0b1,
 };
 
 Tensors list_part(const Tensor& list, const Tensor& size, const TensorType& first,
@@ -352,6 +356,7 @@ const Op list_concat_op{
     .reads = {.outputs = 0b10},
     .samples = [] { return OpSamples{}; },
     .kernel_decides_types = true,
+    .takes_lists = 0b1,
 };
 
 struct JoinAttrs {
@@ -383,6 +388,7 @@ const Op list_join_op{
         },
     .reads = {.inputs = 0b10},
     .samples = [] { return OpSamples{}; },
+    .takes_lists = 0b1,
 };
 
 const Op list_split_op{

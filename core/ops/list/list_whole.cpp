@@ -33,6 +33,7 @@ const Op list_zeros_like_op{
         },
     .no_vjp = "zeros do not depend on values",
     .samples = [] { return OpSamples{}; },
+    .takes_lists = 0b1,
     .takes_unranked = true,
 };
 
@@ -58,6 +59,7 @@ const Op list_add_op{
           at.add(1, at.cotangent());
         },
     .samples = [] { return OpSamples{}; },
+    .takes_lists = 0b11,
     .takes_unranked = true,
 };
 
@@ -67,6 +69,7 @@ const Op list_retype_op{
     .kernel = [](KernelArgs& a) { a.out[0] = with_dims_of(a.input(0), a.types[0]); },
     .vjp = [](Vjp& at) { at.add(0, list_of_type(at.cotangent(), at.input_type(0))); },
     .samples = [] { return OpSamples{}; },
+    .takes_lists = 0b1,
 };
 
 struct ResizeAttrs {
@@ -125,6 +128,7 @@ const Op list_resize_op{
                                  attrs.clears_padding));
         },
     .samples = [] { return OpSamples{}; },
+    .takes_lists = 0b1,
 };
 
 }  // namespace

@@ -71,6 +71,7 @@ const Op zero_unless_op{
               {{present, {TensorType(f32, {0, 3})}}},
               {{present, {TensorType(f32, {2})}, {TensorType(f32, {2}), -2, 2, false}}}};
         },
+    .takes_lists = 0b110,
     .iteration_batching = zero_unless_across_iterations,
     .takes_unranked = true,
     .axes =

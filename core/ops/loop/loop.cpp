@@ -143,6 +143,7 @@ const Op loop_op{
     .reads = {.inputs = kAll, .outputs = kAll},
     .samples = [] { return OpSamples{}; },  // tests/frontend tests loops in every mode
     .kernel_decides_types = true,
+    .takes_lists = kAll,
     .takes_unranked = true,
 };
 

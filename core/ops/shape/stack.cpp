@@ -49,9 +49,6 @@ const Op stack_op{
     .name = "stack",
     .type =
         [](TypeArgs& a) {
-          for (const TensorType& type : a.in)
-            if (type.is_list() && !type.is_unranked())
-              throw ShapeError(str("stack: an operand is a TensorArray, ", type));
           const Dim& dim = a.attr<StackAttrs>().dim;
           const auto count = static_cast<std::int64_t>(a.in.size());
           const Dims dims = shared_dims(a, -1);

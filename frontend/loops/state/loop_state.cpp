@@ -36,9 +36,6 @@ bool is_permutation(const Dims& a, const Dims& b) {
                      [&](const Dim& dim) { return dim.is_named() && contains(b, dim); });
 }
 
-/// True for a TensorArray, which is a list of several elements.
-bool is_array(const TensorType& type) { return type.is_list() && !type.is_unranked(); }
-
 bool says_something(const Dim& dim) { return dim.is_named() || dim.has_size(); }
 
 /// True if both have the same rank and `dims` differ from `than` only by unknown dims.
@@ -92,7 +89,7 @@ StateRule::StateRule(std::string what, const TreeLeaves& initial, PathsFn paths,
       lines += str("\n  ", paths_()[i], ": ", type, ", shape invariant ", *invariants_[i]);
       knows_less =
           knows_less || (is_tracing() && is_more_general(type.dims(), invariants_[i]->dims()));
-    } else if (is_array(type)) {
+    } else if (type.is_array()) {
       initial_[i].tensor = relax_elements(initial_[i].tensor, invariant(i));
     }
   }
@@ -211,7 +208,7 @@ std::string StateRule::advice(const TreeLeaves& returned,
                       before, " have the returned Dim instead.");
   }
   const auto is_list = [&](std::size_t i) {
-    return initial_[i].kind == TreeLeaf::Kind::tensor && is_array(initial_[i].tensor.type());
+    return initial_[i].kind == TreeLeaf::Kind::tensor && initial_[i].tensor.type().is_array();
   };
   if (!text.empty() && std::any_of(wrong.begin(), wrong.end(), is_list))
     text +=
@@ -285,13 +282,13 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
       continue;
     }
     const TensorType &from = before.tensor.type(), &to = after.tensor.type();
-    if (is_array(from) != is_array(to)) {
+    if (from.is_array() != to.is_array()) {
       complain(i, structure, "structures differ");
     } else if (from.dtype() != to.dtype()) {
       complain(i, dtype, "dtypes differ");
     } else if (!allows(i, to, changes)) {
       const Dims wanted = changes(from.dims());
-      if (!is_array(from) && is_permutation(wanted, to.dims())) {
+      if (!from.is_array() && is_permutation(wanted, to.dims())) {
         after.tensor = transpose(after.tensor, wanted);
         continue;
       }
@@ -301,7 +298,7 @@ TreeLeaves StateRule::checked(TreeLeaves returned) const {
           has_size_change || (takes_invariants_ && !from.is_named() && !to.is_named() &&
                               !to.is_unranked() && from.rank() == to.rank());
       complain(i, shape, why_not(i, to, changes));
-    } else if (is_array(to)) {
+    } else if (to.is_array()) {
       after.tensor = relax_elements(after.tensor, invariant(i));
     }
   }
