@@ -100,9 +100,10 @@ struct SplitOptions {
 ///
 /// The first part of a ragged axis is ragged, the others have one size. Lengths need not be
 /// multiples, so that padding would become elements: throws ShapeError without options.fill,
-/// except if the axis is known to be a multiple, such as time * 2 for {time, two}. The fill is 0 to
-/// stack frames, or what a pool over the parts ignores: 0 for a sum, -infinity for a maximum. If
-/// lengths run over the axis, added elements have length 0 instead of a value.
+/// except if the axis is known to be a multiple, such as time * 2 for {time, two}. Usually meant
+/// are max_pool and mean_pool, whose windows leave out padding. The fill is 0 to stack frames, or
+/// what a pool over the parts ignores: 0 for a sum, -infinity for a maximum. If lengths run over
+/// the axis, added elements have length 0 instead of a value.
 Tensor split_dim(const Tensor& x, const Axis& axis, const Dims& parts,
                  const SplitOptions& options = {});
 /// Returns x without axes. Shares storage. Throws ShapeError unless each has the static size 1.

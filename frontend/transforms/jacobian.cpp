@@ -23,6 +23,14 @@ Tensor same_position(const Dim& front, const Dim& dim, const Dims& all, DType dt
 
 }  // namespace
 
+void check_columns(const char* function, const TreeLeaves& x) {
+  for (const TreeLeaf& leaf : x)
+    if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined() &&
+        leaf.tensor.type().is_array())
+      throw StructureError(str(function, ": an argument is a TensorArray (", leaf.tensor.type(),
+                               "); pass its stack()"));
+}
+
 void check_rows(const char* function, const Tensor& y) {
   if (!y.is_defined()) throw ArgumentError(str(function, ": f returned an empty Tensor"));
   if (!is_float(y.dtype()))
@@ -30,9 +38,6 @@ void check_rows(const char* function, const Tensor& y) {
 }
 
 UnitTensors unit_tensors(const char* function, const Tensor& like) {
-  if (like.type().is_list() && !like.type().is_unranked())
-    throw StructureError(
-        str(function, ": an argument is a TensorArray (", like.type(), "); pass its stack()"));
   UnitTensors result;
   const Dims dims = like.dims();
   if (!like.type().is_named()) {

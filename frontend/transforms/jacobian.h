@@ -24,7 +24,9 @@ struct UnitTensors {
 UnitTensors unit_tensors(const char* function, const Tensor& like);
 /// Renames the first axes of a Jacobian to the dims that `rows` has and `columns` lacks.
 Tensor named_jacobian(Tensor jacobian, const Dims& front, const Dims& rows, const Dims& columns);
-/// Throws DTypeError or StructureError unless y is a floating tensor.
+/// Throws StructureError if a leaf of x is a TensorArray: it has no axes for a Jacobian.
+void check_columns(const char* function, const TreeLeaves& x);
+/// Throws DTypeError or ArgumentError unless y is a floating tensor.
 void check_rows(const char* function, const Tensor& y);
 /// Returns a Jacobian with the axes of y in front, given one with the axes of x in front.
 Tensor with_rows_first(const Tensor& jacobian, int columns);
@@ -76,10 +78,11 @@ auto jacobian_as(const char* function, F f) {
     if constexpr (!has_jacobian<const F&, X>()) {
       return x;
     } else {
+      const TreeLeaves leaves = flatten(x);
+      check_columns(function, leaves);
       const auto [y, pullback] = vjp(f, x);
       check_rows(function, y);
       const UnitTensors units = unit_tensors(function, y);
-      const TreeLeaves leaves = flatten(x);
       const Tensors from = tensors_of(leaves);
       // Without empty tensors, which vmap refuses.
       const Tensors rows = for_every_unit<Tensors>(
@@ -123,7 +126,8 @@ auto jacfwd(F f) {
     if constexpr (!detail::has_jacobian<const F&, X>()) {
       return x;
     } else {
-      TreeLeaves leaves = flatten(x);
+      const TreeLeaves leaves = flatten(x);
+      detail::check_columns("jacfwd", leaves);
       Tensors all = tensors_of(leaves);
       const Tensors from = all;
       Tensor y;

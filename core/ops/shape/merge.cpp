@@ -356,9 +356,10 @@ std::size_t open_part(const Tensor& x, int axis, const Dims& parts) {
   throw ShapeError(
       str("split_dim: ", axis_name(x, axis),
           " is ragged, and entries whose lengths are no multiples of ", others,
-          " would get padding as elements; give them a value: {.fill = 0} to stack frames, or ",
-          "what a pool over the parts ignores, 0 for a sum, -infinity for a maximum; pack(x, ",
-          names_of(dims), ") has the valid elements alone"));
+          " would get padding as elements; max_pool and mean_pool take windows of valid elements, ",
+          "pack(x, ", names_of(dims), ") has the valid elements alone, and {.fill = value} gives ",
+          "the padding a value: 0 to stack frames, or what a pool over the parts ignores, 0 for a ",
+          "sum, -infinity for a maximum"));
 }
 
 /// Returns the dim of an axis with elements up to a multiple of `step` (i64, a scalar). known: that

@@ -60,8 +60,9 @@ std::string names_of(const Dims& dims) {
 void refuse_padding(std::string_view op, const TensorType& x, int axis, const Dims& packed) {
   throw ShapeError(str(op, ": ", axis_name(x, axis), " is ragged, and its padding would become ",
                        "elements; use pack(x, ", names_of(packed),
-                       ") for the valid elements alone, ",
-                       "or {.counts_padding = true} for padding as elements of value 0"));
+                       ") for the valid elements alone, max_pool or mean_pool for windows of ",
+                       "valid elements, or {.counts_padding = true} for padding as elements of ",
+                       "value 0"));
 }
 
 const Dims& sample_dims() {

@@ -35,9 +35,10 @@ TEST_P(CountedPaddingTest, SplitDimOfARaggedDimNeedsAFill) {
   const std::string message = refused(halves, x);
   EXPECT_EQ(message.substr(0, message.find('\n')),
             "split_dim: axis time[batch=2] of f64[batch=2,time[batch=2]] is ragged, and entries "
-            "whose lengths are no multiples of [two=2] would get padding as elements; give them a "
-            "value: {.fill = 0} to stack frames, or what a pool over the parts ignores, 0 for a "
-            "sum, -infinity for a maximum; pack(x, {batch, time}) has the valid elements alone");
+            "whose lengths are no multiples of [two=2] would get padding as elements; max_pool and "
+            "mean_pool take windows of valid elements, pack(x, {batch, time}) has the valid "
+            "elements alone, and {.fill = value} gives the padding a value: 0 to stack frames, or "
+            "what a pool over the parts ignores, 0 for a sum, -infinity for a maximum");
   // Lengths do not count: a trace does not know them.
   const Dim even("time", tensor({4, 4}, {batch}));
   EXPECT_EQ(refused(halves, zeros({batch, even}, f64)).substr(0, 10), "split_dim:");
@@ -197,7 +198,8 @@ TEST_P(CountedPaddingTest, MergeDimsRefusesPadding) {
   };
   const std::string repair =
       "is ragged, and its padding would become elements; use pack(x, {batch, time}) for the valid "
-      "elements alone, or {.counts_padding = true} for padding as elements of value 0";
+      "elements alone, max_pool or mean_pool for windows of valid elements, or {.counts_padding = "
+      "true} for padding as elements of value 0";
   std::string message = refused(merged, x);
   EXPECT_EQ(message.substr(0, message.find('\n')),
             "merge_dims: axis time[batch=2] of f64[batch=2,time[batch=2]] " + repair);

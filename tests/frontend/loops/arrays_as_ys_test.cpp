@@ -63,7 +63,7 @@ TEST(ArraysAsYsTest, JacobiansByThemAreRefused) {
       [&](const Tensor& x) {
         return jacobian(f)(Pair{three_numbers(), x}).second;
       },
-      scalar(2.), "differentiate with respect to a stacked tensor");
+      scalar(2.), "jacobian: an argument is a TensorArray (list of f32[]); pass its stack()");
   expect_refusal(
       [&](const Tensor& x) {
         return jacfwd(f)(Pair{three_numbers(), x}).second;
