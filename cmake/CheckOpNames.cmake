@@ -37,7 +37,6 @@ set(allowed
   trace/passes/loop_structure/rows_first.cpp          # both: products behind transposes
   frontend/transforms/branch_cost.cpp                 # matches: products and sorts, by their measured costs
   frontend/transforms/rematerialize.cpp               # matches: names that users give to values
-  frontend/transforms/row_batch.cpp                   # matches: full_like and sizes, which read no elements
   frontend/transforms/saved_values.cpp)               # matches: names that users give to values
 
 # The names of all ops.

@@ -127,6 +127,7 @@ enum class Padding : std::uint8_t {
   apart,     ///< they show in the padding of the results alone: every element is on its own
   selected,  ///< as apart; operands 1 and 2, if they lack the dim, are numbers for its padding
   dropped,   ///< those along the axes that the op reduces or normalises are needed no more
+  unread,    ///< the results depend on the types of operands alone
 };
 
 /// The number that padding must have in a reduced axis so that it adds nothing to the result.
@@ -136,6 +137,13 @@ enum class Neutral : std::uint8_t {
   lowest,          ///< in maxima
   highest,         ///< in minima
   minus_infinity,  ///< in sums of exponentials
+};
+
+/// What an op does with lengths of dims.
+enum class DimUse : std::uint8_t {
+  none,     ///< nothing that other code asks for
+  reads,    ///< its results are made of the lengths of the dim in its attributes (dim_read_by())
+  defines,  ///< its result is a dim with the lengths of operand 0 (name_of_defined_dim())
 };
 
 /// One operation. Ops are constants, one per op, in the file of the op's family.
@@ -198,6 +206,7 @@ struct Op {
   Neutral neutral = Neutral::none;
   /// The result is operand 0, whatever type it has.
   bool returns_input = false;
+  DimUse dim_use = DimUse::none;
   /// For OpStorage::input: returns true if the result is a view of input 0. If null, it always is.
   /// The call need have no other inputs.
   bool (*makes_view)(const OpCall&) = nullptr;

@@ -20,7 +20,6 @@
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/runtime/memory.h"
-#include "reel/core/types/dim_expression.h"
 #include "reel/frontend/loops/scan_leaves.h"
 #include "reel/trace/passes/analysis/row_axes.h"
 
@@ -98,14 +97,6 @@ Tensor mask_for(const Tensor& mask, const Tensor& x) {
   Dims dims(static_cast<std::size_t>(x.rank()), Dim(1));
   dims[0] = x.dims()[0];
   return reshape(with_rows(mask, dims[0]), dims);
-}
-
-bool runs_over(const Dim& dim, const Dim& rows) {
-  if (const DimExpression* expression = expression_of(dim))
-    return std::any_of(expression->operands.begin(), expression->operands.end(),
-                       [&](const Dim& of) { return runs_over(of, rows); });
-  return std::any_of(dim.length_dims().begin(), dim.length_dims().end(),
-                     [&](const Dim& of) { return of == rows || runs_over(of, rows); });
 }
 
 bool runs_over(const TensorType& type, const Dim& rows) {
@@ -237,12 +228,14 @@ RowValues RowBatch::apply_once(const OpRecord& record, const RowValues& in) {
   return out;
 }
 
-/// Returns true if the results of one application to all rows have the types of rows side by side.
+/// Returns true if each result of one application to all rows has the type of rows side by side, or
+/// of one row.
 bool RowBatch::fits(const OpRecord& record, const Tensors& made) {
   const auto to = graph_.outputs_of(record);
   if (made.size() != to.size()) return false;
   for (std::size_t k = 0; k < to.size(); ++k) {
     const TensorType row = env_.resolve(graph_.types[to[k]]);
+    if (made[k].type() == row) continue;  // all rows have it in common
     if (made[k].dtype() != row.dtype() || made[k].dims().empty()) return false;
     const Dim& front = made[k].dims()[0];
     const bool is_plain = row.rank() && !row.is_named();
@@ -255,6 +248,7 @@ bool RowBatch::fits(const OpRecord& record, const Tensors& made) {
 /// dim has one length and no padding. Returns false if only a loop knows the lengths.
 bool RowBatch::hide_padding(const OpRecord& record, Tensors& operands,
                             const TensorType& result) const {
+  if (padding_of(*record.op) == Padding::unread) return true;
   const bool is_apart = keeps_elements_apart(*record.op);
   for (Tensor& x : operands) {
     // rename to a dim with one size fits only rows of this size.
@@ -304,7 +298,8 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
     const Tensors made = rule(IterationBatch{*record.op, attrs, tensors, is_many, step_out, rows,
                                              /*is_summed=*/false, /*is_vmap=*/true});
     if (!fits(record, made)) return false;
-    for (const Tensor& tensor : made) out.push_back({tensor, true});
+    for (std::size_t k = 0; k < made.size(); ++k)
+      out.push_back({made[k], made[k].type() != step_out[k]});
     return true;
   } catch (const MemoryError&) {
     throw;
@@ -313,13 +308,9 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
   }
 }
 
-/// Applies ops with a rule here: they return their input or read dims. Returns false for others.
+/// Applies ops that return their operand, or define dims.
 bool RowBatch::apply_own_rule(const OpRecord& record, const RowValues& in, RowValues& out) {
   if (record.op->returns_input && in.size() == 1) {
-    out.push_back({bind(*record.op, {in[0].value}, attrs_of(record)), true});
-    return true;
-  }
-  if (record.op->name == "full_like" && in.size() == 1) {
     out.push_back({bind(*record.op, {in[0].value}, attrs_of(record)), true});
     return true;
   }
@@ -327,26 +318,6 @@ bool RowBatch::apply_own_rule(const OpRecord& record, const RowValues& in, RowVa
     const Dim symbol = graph_.types[graph_.outputs_of(record)[0]].dims()[1];
     const auto define = [&] { return define_dim(*name, in_named_form(in[0].value, rows_)); };
     out.push_back({dim_token(env_.knows(symbol) ? env_.resolve(symbol) : define())});
-    return true;
-  }
-  if (record.op->name == "axes_size") {  // of dims with other lengths in each row
-    const AttrsRef attrs = attrs_of(record);
-    const Tensor& x = in[0].value;
-    Tensor count = scalar(1, i64);
-    bool differs = false;
-    for (const int axis : get<ReduceAttrs>(attrs.get()).axes) {
-      const Dim& dim = dim_at(x.type(), axis + 1);
-      if (runs_over(dim, rows_.named)) {
-        if (dim.length_dims() != Dims{rows_.named}) return false;
-        differs = true;
-        count = count * cast(dim.lengths(), i64);
-      } else {
-        ReduceAttrs one = get<ReduceAttrs>(attrs.get());
-        one.axes = {axis + 1};
-        count = count * bind(*record.op, {x}, make_attrs(std::move(one)));
-      }
-    }
-    out.push_back({count, differs});
     return true;
   }
   return false;

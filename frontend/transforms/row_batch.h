@@ -9,6 +9,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/dims/dim_env.h"
+#include "reel/core/dims/dim_facts.h"
 #include "reel/core/graph/graph_builder.h"
 #include "reel/core/types/tensor.h"
 
@@ -110,8 +111,7 @@ Tensor in_named_form(const Tensor& x, const Rows& rows);
 Tensor from_named_form(const Tensor& x, const TensorType& row, const Rows& rows);
 /// Returns a mask over rows as it broadcasts with x, a tensor of many rows.
 Tensor mask_for(const Tensor& mask, const Tensor& x);
-/// Returns true if the lengths of the dim run over the rows.
-bool runs_over(const Dim& dim, const Dim& rows);
+/// Returns true if the lengths of a dim of the type run over the rows.
 bool runs_over(const TensorType& type, const Dim& rows);
 
 /// A sub-graph that was recorded again, for all rows.

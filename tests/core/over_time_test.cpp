@@ -23,10 +23,10 @@ std::vector<const Op*> ops_with_rules() {
 
 /// True if the op's attributes contain the shape of one iteration.
 bool is_of_one_step(const Op& op) { return op.name == "ensure_shape"; }
-/// True if the rule declines iterations of a loop unless their results are summed, because each
-/// result is as large as the operand that it updates.
-bool updates_whole_tensors(const Op& op) {
-  return op.name == "scatter_add" || op.name == "scatter_max";
+/// True if the rule takes rows of vmap and sums over iterations only: each result is as large as
+/// the operand that it updates, or reads nothing but its type.
+bool keeps_to_its_iteration(const Op& op) {
+  return op.name == "scatter_add" || op.name == "scatter_max" || op.padding == Padding::unread;
 }
 /// True if the rule declines some uses of the op: rows of a table that is the same in every
 /// iteration.
@@ -77,7 +77,11 @@ class Steps {
     for (std::size_t k = 0; k < made.size(); ++k) {
       Dims dims = step_out[k].dims();
       if (!is_summed) dims.insert(dims.begin(), time_);
-      if (made[k].type() != step_out[k].with(dims)) return {};
+      const bool is_common = over == Over::vmap && made[k].type() == step_out[k];
+      if (is_common)
+        made[k] = expand(made[k], dims);
+      else if (made[k].type() != step_out[k].with(dims))
+        return {};
     }
     return made;
   }
@@ -149,8 +153,8 @@ INSTANTIATE_TEST_SUITE_P(Ops, OverTimeOfEveryOp, ::testing::ValuesIn(ops_with_ru
                          [](const auto& info) { return std::string(info.param->name); });
 
 TEST_P(OverTimeOfEveryOp, BatchedOpHasTheResultOfEachIteration) {
-  const int taken = check_each(Over::loop, may_decline(op()) || updates_whole_tensors(op()));
-  EXPECT_TRUE(taken > 0 || is_of_one_step(op()) || updates_whole_tensors(op()));
+  const int taken = check_each(Over::loop, may_decline(op()) || keeps_to_its_iteration(op()));
+  EXPECT_TRUE(taken > 0 || is_of_one_step(op()) || keeps_to_its_iteration(op()));
 }
 
 TEST_P(OverTimeOfEveryOp, RowsOfVmapAreThoseOfEachRow) {
@@ -163,7 +167,7 @@ TEST_P(OverTimeOfEveryOp, BatchedOpAddsUpTheResultsOfIterations) {
   int taken = 0;
   each([&](const Steps& steps) {
     const Tensors made = steps.at_once(Over::summed_loop);
-    EXPECT_TRUE(!made.empty() || may_decline(op()) || updates_whole_tensors(op()))
+    EXPECT_TRUE(!made.empty() || may_decline(op()) || keeps_to_its_iteration(op()))
         << "the rule does not take it";
     taken += !made.empty();
     for (std::size_t k = 0; k < made.size(); ++k) {

@@ -14,6 +14,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/creation/creation.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/strided.h"
 #include "reel/core/types/mode.h"
@@ -169,6 +170,13 @@ Number number_for(DType dtype, int value) {
   return is_integer(dtype) ? Number{0, value} : Number{static_cast<double>(value), 0};
 }
 
+/// For rows of vmap. An iteration of a loop makes its own value, which costs less than a slice of
+/// the values of all iterations.
+Tensors full_like_of_rows(const IterationBatch& at) {
+  if (!at.is_vmap) return {};
+  return {reel::bind(at.op, {at.in[0]}, at.attrs)};
+}
+
 }  // namespace
 
 const Op full_like_op{
@@ -188,6 +196,7 @@ const Op full_like_op{
               {{{TensorType(i32, {0}), -2, 2, false}}, make_attrs(FullLikeAttrs{0})},
               {{{ragged_type(f32), -2, 2, false}}, make_attrs(FullLikeAttrs{0})}};
         },
+    .iteration_batching = full_like_of_rows,
     .axes =
         [](const OpCall& call, AxisFactors& f) {
           for (int axis = 0; axis < call.out[0].rank(); ++axis)
@@ -196,6 +205,7 @@ const Op full_like_op{
     .zero_if = [](const Attrs* attrs,
                   std::uint32_t) { return get<FullLikeAttrs>(attrs).value == 0; },
     .fails = never_fails,
+    .padding = Padding::unread,
 };
 
 namespace {

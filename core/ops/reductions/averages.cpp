@@ -2,15 +2,40 @@
 #include <algorithm>
 
 #include "reel/core/base/str.h"
+#include "reel/core/dims/dim_facts.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/iteration_batching.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/types/sizes.h"
 
 namespace reel {
 
 // ---- Counting -----------------------------------------------------------------------------------
+
+namespace {
+
+/// Counts the positions of all rows of vmap at once. Dims whose lengths run over the rows have a
+/// size for each row; without one, all rows have the count in common.
+Tensors axes_size_of_rows(const IterationBatch& at) {
+  if (!at.is_vmap) return {};
+  const Tensor& x = at.in[0];
+  Tensor count = scalar(1, i64);
+  for (const int axis : behind_time(at.attr<ReduceAttrs>().axes)) {
+    const Dim& dim = dim_at(x.type(), axis);
+    if (!runs_over(dim, at.time))
+      count = count * reel::bind(at.op, {x}, reduce_attrs({axis}));
+    else if (dim.length_dims() == Dims{at.time})
+      count = count * cast(dim.lengths(), i64);
+    else
+      return {};
+  }
+  return {count};
+}
+
+}  // namespace
 
 /// Returns the number of positions along the axes of x, for traces, which do not know it. Reads
 /// only the shape of x.
@@ -30,8 +55,9 @@ const Op axes_size_op{
         },
     .no_vjp = "sizes are integers",
     .samples = [] { return reduction_samples(f32, -2, 2, true); },
+    .iteration_batching = axes_size_of_rows,
     .fails = fails_without_memory,
-    .padding = Padding::dropped,
+    .padding = Padding::unread,
 };
 
 namespace {

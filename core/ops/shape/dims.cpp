@@ -30,7 +30,7 @@ struct DimAttrs {
     f("dim", &DimAttrs::dim);
   }
 };
-/// Attributes of an op with results made from the lengths of a dim; dim_read_by() reads them.
+/// Attributes of ops with DimUse::reads.
 struct ReadDimAttrs {
   Dim dim{0};
   template <class F>
@@ -38,7 +38,7 @@ struct ReadDimAttrs {
     f("dim", &ReadDimAttrs::dim);
   }
 };
-/// Attributes of an op that makes a dim of lengths; they tell name_of_defined_dim().
+/// Attributes of ops with DimUse::defines.
 struct DefinedDimAttrs {
   std::string name;
   /// The new dim is static in runs in which all of these dims are; without any, in no run.
@@ -49,13 +49,6 @@ struct DefinedDimAttrs {
     f("from", &DefinedDimAttrs::from);
   }
 };
-
-/// Returns attributes of this type; null for others.
-template <class T>
-const T* attributes_as(const Attrs* attrs) {
-  const auto* const found = dynamic_cast<const AttrsOf<T>*>(attrs);
-  return found ? &found->value : nullptr;
-}
 
 template <class Fn>
 void each_length(const Tensor& lengths, Fn&& fn) {
@@ -91,6 +84,7 @@ const Op dim_lengths_op{
     .storage = OpStorage::any,
     .no_vjp = "lengths are integers",
     .samples = dim_samples<ReadDimAttrs>,
+    .dim_use = DimUse::reads,
 };
 
 const Op define_dim_op{
@@ -111,6 +105,7 @@ const Op define_dim_op{
                             make_attrs(DefinedDimAttrs{"time", {}})}};
         },
     .kernel_decides_types = true,
+    .dim_use = DimUse::defines,
 };
 
 const Op dim_token_op{
@@ -147,6 +142,7 @@ const Op mask_op{
         },
     .no_vjp = "a mask is boolean",
     .samples = dim_samples<ReadDimAttrs>,
+    .dim_use = DimUse::reads,
 };
 
 }  // namespace
@@ -155,8 +151,8 @@ const Dim* dim_of_lengths(const OpRecord& record) {
   return record.op == &dim_lengths_op ? &get<ReadDimAttrs>(record.attrs.get()).dim : nullptr;
 }
 const std::string* name_of_defined_dim(const OpRecord& record) {
-  const auto* const defined = attributes_as<DefinedDimAttrs>(record.attrs.get());
-  return defined ? &defined->name : nullptr;
+  if (record.op->dim_use != DimUse::defines) return nullptr;
+  return &get<DefinedDimAttrs>(record.attrs.get()).name;
 }
 Dim dim_defined_by(const Attrs& attrs, const Tensor& lengths) {
   const auto& [name, from] = get<DefinedDimAttrs>(&attrs);
@@ -165,9 +161,9 @@ Dim dim_defined_by(const Attrs& attrs, const Tensor& lengths) {
   check_lengths(name, lengths);
   return Dim(name, largest_length(lengths));
 }
-std::optional<Dim> dim_read_by(const Op&, const Attrs* attrs) {
-  const auto* const read = attributes_as<ReadDimAttrs>(attrs);
-  return read ? std::optional(read->dim) : std::nullopt;
+std::optional<Dim> dim_read_by(const Op& op, const Attrs* attrs) {
+  if (op.dim_use != DimUse::reads) return std::nullopt;
+  return get<ReadDimAttrs>(attrs).dim;
 }
 
 std::pair<const Op*, AttrsRef> op_of_lengths(const Dim& dim) {

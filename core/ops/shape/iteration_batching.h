@@ -16,7 +16,8 @@ namespace reel {
 ///
 /// The rule applies ops while a graph is being recorded. It returns the outputs with the loop's dim
 /// in front, then the dims of one iteration in their order; if is_summed, their sums over the
-/// iterations. It returns nothing if the op cannot be applied so.
+/// iterations. It returns nothing if the op cannot be applied so. If is_vmap, an output that all
+/// rows have in common may have the dims of one row.
 struct IterationBatch {
   const Op& op;
   const AttrsRef& attrs;
