@@ -49,6 +49,13 @@ TEST(ErrorsPage, RepairsOfErrorsOfTheCompilerCompile) {
   EXPECT_DOUBLE_EQ(adam.learning_rate().item<double>(), 0.01);
   const Tensor x = ones({2, 2}), scores = ones({in, out}), labels = zeros({in}, i32);
   EXPECT_TRUE((sum(x) > 0).item<bool>());
+  expect_values(maximum(x, 2 * x), {2, 2, 2, 2});
+  EXPECT_EQ(sum(x).item<float>(), 4);
+  const Tensors parts = unstack(x, 0);
+  expect_values(parts[0] + parts[1], {2, 2});
+  Tensor steps = scalar(1);
+  steps += 1;
+  EXPECT_EQ(steps.item<std::int32_t>(), 2);
   for (const Tensor& row : unstack(x, 0)) EXPECT_EQ(item<float>(sum(row)), 2);
   expect_values(concat({x, zeros({2, 3})}, 1), {1, 1, 0, 0, 0, 1, 1, 0, 0, 0});
   EXPECT_NEAR(cross_entropy(scores, labels, out).item<float>(), std::log(3.0), 1e-6);
