@@ -10,6 +10,7 @@
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/custom_vjp_parts.h"
 #include "reel/core/ops/control/graphs_of_record.h"
+#include "reel/core/ops/creation/draws.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/loop/loop_types.h"
 #include "reel/core/ops/reductions/reduce.h"
@@ -194,7 +195,7 @@ RowValues RowBatch::apply(const OpRecord& record, const RowValues& in) {
     for (const RowValue& value : in)
       if (value.is_many && has_lengths_of_absent(value.value.type(), rows_.named))
         throw RowsRefused(str(record.op->name, " of an axis whose size differs between rows"));
-  if (record.op == &loop_op) return loop_over_rows(attrs_of(record), in, *this, rows_);
+  if (record.op == &loop_op) return one_loop_over_rows(attrs_of(record), in, *this, rows_);
   if (record.op == &cond_op) return cond_over_rows(attrs_of(record), in, rows_);
   if (record.op == &checkpointed_op) return checkpointed_over_rows(attrs_of(record), in, rows_);
   if (is_custom_vjp(*record.op)) return custom_vjp_over_rows(attrs_of(record), in, rows_);
@@ -262,6 +263,9 @@ bool RowBatch::hide_padding(const OpRecord& record, Tensors& operands,
   return true;
 }
 
+/// True for ops with plain operands beside named dims: keys, and numbers and values of table rows.
+bool has_plain_operands(const Op& op) { return is_draw(op); }
+
 bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues& out) {
   const IterationBatchingRule rule = iteration_batching_rule(*record.op);
   if (!rule) return false;
@@ -276,7 +280,8 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
   };
   for (const TensorType& row : step_out) look_at(row);
   for (const RowValue& value : in) look_at(type_of_row(value));
-  if (is_named && is_plain) {
+  const bool is_mixed = is_named && is_plain;
+  if (is_mixed && !has_plain_operands(*record.op)) {
     // Only ops that keep all elements in their order take plain axes and return named ones, or the
     // reverse.
     if (!keeps_elements(*record.op) || !rows_.plain || runs_over(in[0].value.type(), rows_.named))
@@ -284,12 +289,13 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
     out.push_back({from_named_form(in[0].value, step_out[0], rows_), true});
     return true;
   }
-  const Dim rows = is_plain ? plain_rows(rows_) : rows_.named;
+  const Dim rows = is_plain && !is_mixed ? plain_rows(rows_) : rows_.named;
   Tensors tensors;
   std::vector<std::uint8_t> is_many;
   for (const RowValue& value : in) {
     if (value.value.type().is_list()) return false;
-    tensors.push_back(value.is_many ? with_rows(value.value, rows) : value.value);
+    const Dim& front = is_mixed ? rows_for(rows_, type_of_row(value).dims()) : rows;
+    tensors.push_back(value.is_many ? with_rows(value.value, front) : value.value);
     is_many.push_back(value.is_many);
   }
   if (!step_out.empty() && !hide_padding(record, tensors, step_out[0])) return false;

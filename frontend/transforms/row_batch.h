@@ -50,7 +50,8 @@ class RowsRefused : public TraceError {
 /// - A cond with a predicate for each row computes a branch if some row takes it. Either the rows
 ///   that take it are packed (computes_taken_rows() in branch_cost.h), or other rows read the
 ///   values of a row that takes it. The other rows then cause neither NaN nor errors.
-/// - Any other op runs in a loop over the rows.
+/// - Any other op runs in a loop over the rows. Such a loop becomes one loop over merged rows under
+///   another vmap (one_loop_over_rows()).
 ///
 /// Requires an active trace.
 class RowBatch {
@@ -130,6 +131,12 @@ RecordedRows record_for_rows(const SubGraph& of, const RowValues& inputs, const 
 /// Returns the results of a loop over all rows. outside: of the graph with the record.
 RowValues loop_over_rows(const AttrsRef& attrs, const RowValues& in, RowBatch& outside,
                          const Rows& rows);
+/// Returns the results of a loop over all rows. A loop without a state becomes one loop over the
+/// rows and its own elements if no op of its body has a form for all rows, or if loop_over_rows
+/// refuses it. Loops over rows then do not nest: under k calls of vmap, each level would record and
+/// run them again. A loop with sizes that only a run knows nests. Throws RowsRefused.
+RowValues one_loop_over_rows(const AttrsRef& attrs, const RowValues& in, RowBatch& outside,
+                             const Rows& rows);
 /// Returns the results of a cond. Its predicate may differ between rows.
 RowValues cond_over_rows(const AttrsRef& attrs, const RowValues& in, const Rows& rows);
 RowValues checkpointed_over_rows(const AttrsRef& attrs, const RowValues& in, const Rows& rows);

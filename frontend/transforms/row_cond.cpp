@@ -7,6 +7,7 @@
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/loop/capture_list.h"
 #include "reel/core/ops/loop/entries.h"
+#include "reel/core/ops/loop/entry_ops.h"
 #include "reel/core/ops/loop/loop_types.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/runtime/memory.h"
@@ -61,10 +62,16 @@ RowValues cond_for_all(const CondAttrs& attrs, const RowValues& in, const Rows& 
 }
 
 /// Returns x with the values of the first row for which the mask holds in the other rows.
-RowValue filled(const RowValue& x, const Tensor& mask, const Rows& rows) {
+/// plain_mask: receives the mask over plain rows. Values with plain axes take it as it is: names
+/// for them would be records that every vmap around this one repeats.
+RowValue filled(const RowValue& x, const Tensor& mask, Tensor& plain_mask, const Rows& rows) {
   if (!x.is_many) return x;
   if (x.value.type().is_list()) throw RowsRefused("a TensorArray in a branch that rows may take");
   const TensorType row = type_of_row(x);
+  if (row.rank() && !row.is_named()) {
+    if (!plain_mask.is_defined()) plain_mask = rename(mask, 0, x.value.dims()[0]);
+    return {bind(fill_running_op, {x.value, plain_mask}), true};
+  }
   return {from_named_form(fill_running(in_named_form(x.value, rows), mask), row, rows), true};
 }
 
@@ -72,7 +79,8 @@ RowValue filled(const RowValue& x, const Tensor& mask, const Rows& rows) {
 RecordedRows branch_of_all(const SubGraph& branch, const RowValues& captures, const Tensor& mask,
                            const Rows& rows) {
   RowValues inputs;
-  for (const RowValue& value : captures) inputs.push_back(filled(value, mask, rows));
+  Tensor plain_mask;
+  for (const RowValue& value : captures) inputs.push_back(filled(value, mask, plain_mask, rows));
   const std::vector<std::uint8_t> all(branch.graph->outputs.size(), 1);
   return record_for_rows(branch, inputs, rows, all);
 }

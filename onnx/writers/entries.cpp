@@ -166,14 +166,19 @@ Names collect_own_rows(const WriteCall& call, int rows) {
                                        to.add("Where", {is_first, total, zero})}))};
 }
 
+/// True if names do not tell the axes of the entries, or if entries lie in rows.
+bool has_own_rows(const WriteCall& call) {
+  return rows_of_entry_op(call.record.attrs.get()) || !call.type_in(1).is_named();
+}
 Names write_fill_running(const WriteCall& call) {
-  if (const int rows = rows_of_entry_op(call.record.attrs.get())) return fill_own_rows(call, rows);
+  const int rows = rows_of_entry_op(call.record.attrs.get());
+  if (has_own_rows(call)) return fill_own_rows(call, rows);
   EntryWriter entries(call.to, mask_of_record(call), call.type_in(1).dims());
   return {entries.seen(call.in(0), call.type_in(0), FinishedFill::running)};
 }
 Names write_collect_running(const WriteCall& call) {
-  if (const int rows = rows_of_entry_op(call.record.attrs.get()))
-    return collect_own_rows(call, rows);
+  const int rows = rows_of_entry_op(call.record.attrs.get());
+  if (has_own_rows(call)) return collect_own_rows(call, rows);
   EntryWriter entries(call.to, mask_of_record(call), call.type_in(1).dims());
   return {entries.collected(call.in(0), call.type_in(0))};
 }

@@ -25,7 +25,7 @@ const Reason kReasons[] = {
     {"has no operand with axes, and no equal elements",
      {"constant", "range", "dim_lengths", "dim_token", "mask"}},
     {"makes a dim: its lengths are those of all rows", {"define_dim"}},
-    {"keys are scalars", {"fold_key"}},
+    {"each row of vmap has a key; rows of a batch have one", {"fold_key"}},
     {"the result is the size of axes, which all rows have in common", {"axes_size"}},
     {"result types depend on the values of all elements",
      {"ctc_labels", "true_positions", "coalesce_rows", "shape_of", "scatter_places",

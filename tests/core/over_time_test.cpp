@@ -6,6 +6,7 @@
 
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/creation/draws.h"
 #include "reel/tests/check.h"
 #include "reel/tests/core/sample_values.h"
 
@@ -23,14 +24,15 @@ std::vector<const Op*> ops_with_rules() {
 
 /// True if the op's attributes contain the shape of one iteration.
 bool is_of_one_step(const Op& op) { return op.name == "ensure_shape"; }
-/// True if the rule takes rows of vmap and sums over iterations only: each result is as large as
-/// the operand that it updates, or reads nothing but its type.
-bool keeps_to_its_iteration(const Op& op) {
-  return op.name == "scatter_add" || op.name == "scatter_max" || op.padding == Padding::unread;
+/// True if the rule declines iterations of a loop unless their results are summed: each result is
+/// as large as the operand that it updates, reads nothing but its type, or has a key of its own.
+bool is_for_rows_of_vmap(const Op& op) {
+  return op.name == "scatter_add" || op.name == "scatter_max" || op.name == "fold_key" ||
+         is_draw(op) || op.padding == Padding::unread;
 }
 /// True if the rule declines some uses of the op: rows of a table that is the same in every
-/// iteration.
-bool may_decline(const Op& op) { return op.name == "gather" || is_of_one_step(op); }
+/// iteration, draws whose sizes another operand gives.
+bool may_decline(const Op& op) { return op.name == "gather" || is_draw(op) || is_of_one_step(op); }
 
 /// The iterations that a rule applies an op to.
 enum class Over { loop, summed_loop, vmap };
@@ -153,8 +155,8 @@ INSTANTIATE_TEST_SUITE_P(Ops, OverTimeOfEveryOp, ::testing::ValuesIn(ops_with_ru
                          [](const auto& info) { return std::string(info.param->name); });
 
 TEST_P(OverTimeOfEveryOp, BatchedOpHasTheResultOfEachIteration) {
-  const int taken = check_each(Over::loop, may_decline(op()) || keeps_to_its_iteration(op()));
-  EXPECT_TRUE(taken > 0 || is_of_one_step(op()) || keeps_to_its_iteration(op()));
+  const int taken = check_each(Over::loop, may_decline(op()) || is_for_rows_of_vmap(op()));
+  EXPECT_TRUE(taken > 0 || is_of_one_step(op()) || is_for_rows_of_vmap(op()));
 }
 
 TEST_P(OverTimeOfEveryOp, RowsOfVmapAreThoseOfEachRow) {
@@ -167,7 +169,7 @@ TEST_P(OverTimeOfEveryOp, BatchedOpAddsUpTheResultsOfIterations) {
   int taken = 0;
   each([&](const Steps& steps) {
     const Tensors made = steps.at_once(Over::summed_loop);
-    EXPECT_TRUE(!made.empty() || may_decline(op()) || keeps_to_its_iteration(op()))
+    EXPECT_TRUE(!made.empty() || may_decline(op()) || is_for_rows_of_vmap(op()))
         << "the rule does not take it";
     taken += !made.empty();
     for (std::size_t k = 0; k < made.size(); ++k) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "reel/core/base/str.h"
 #include "reel/core/op/axes.h"
 #include "reel/core/op/op_errors.h"
 #include "reel/core/ops/creation/draw_checks.h"
@@ -13,6 +14,7 @@
 #include "reel/core/ops/kernels/philox.h"
 #include "reel/core/ops/kernels/philox_table.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/shape/iteration_batching.h"
 #include "reel/core/ops/shape/new_dims.h"
 
 namespace reel {
@@ -34,10 +36,22 @@ const TensorType& key_type() {
   return type;
 }
 
+/// Returns the number of axes of the result that have keys of their own: rows of vmap.
+int keyed_axes(const TensorType& key) { return key.rank() - 1; }
+
 /// A second input gives the dims that a trace does not know; only its shape is read.
 void draw_type(TypeArgs& a) {
   const TensorType& type = a.attr<DrawAttrs>().type;
-  check_operand(a.op.name, "the key", a.in[0], key_type());
+  const TensorType& key = a.in[0];
+  if (key.rank() <= 1 || a.in.size() > 1) check_operand(a.op.name, "the key", key, key_type());
+  bool fits = key.dtype() == i64 && !key.is_named() && keyed_axes(key) <= type.rank() &&
+              dim_at(key, keyed_axes(key)) == Dim(2);
+  for (int axis = 0; fits && axis < keyed_axes(key); ++axis) {
+    const Dim &keys = dim_at(key, axis), &rows = dim_at(type, axis);
+    fits = !keys.has_size() || !rows.has_size() || keys.raw_size() == rows.raw_size();
+  }
+  if (!fits)
+    throw ShapeError(str(a.op.name, ": the keys of ", type, " are i64[..., 2], got ", key));
   a.out.push_back(a.in.size() == 1 ? type : type.with(a.in[1].dims()));
 }
 
@@ -138,30 +152,33 @@ class DrawBlock {
   std::uint32_t words_[4][kPhiloxBlock];
 };
 
-/// Sets every element by Element::set(block, attrs, out) for a block of them.
-/// runs: calls its argument with the runs of numbers of the result's elements.
+/// Sets every element by Element::set(block, attrs, out) for a block of them, with each key.
+/// runs: calls its argument with the runs of numbers of one key's elements.
 template <class Element, class Runs>
 void draw(KernelArgs& a, const DrawAttrs& attrs, const Runs& runs) {
-  const auto* key = a.input(0).data<std::int64_t>();
-  const auto high = static_cast<std::uint64_t>(key[1] + attrs.number);
+  const auto* const keys = a.input(0).data<std::int64_t>();
+  const std::int64_t key_count = a.input(0).type().numel() / 2;
   const Tensor& out = a.make();
   visit(out.dtype(), [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_floating_point_v<T>) {
       T* to = out.data<T>();
-      DrawBlock block(static_cast<std::uint64_t>(key[0]), high);
-      const auto flush = [&] {
-        Element::set(block, attrs, to);
-        to += block.count();
-        block.clear();
-      };
-      runs([&](std::uint64_t first, std::int64_t count) {
-        for (std::int64_t done = 0; done < count;) {
-          done += block.push(first + static_cast<std::uint64_t>(done), count - done);
-          if (block.is_full()) flush();
-        }
-      });
-      if (block.count()) flush();
+      for (const std::int64_t* key = keys; key != keys + 2 * key_count; key += 2) {
+        DrawBlock block(static_cast<std::uint64_t>(key[0]),
+                        static_cast<std::uint64_t>(key[1] + attrs.number));
+        const auto flush = [&] {
+          Element::set(block, attrs, to);
+          to += block.count();
+          block.clear();
+        };
+        runs([&](std::uint64_t first, std::int64_t count) {
+          for (std::int64_t done = 0; done < count;) {
+            done += block.push(first + static_cast<std::uint64_t>(done), count - done);
+            if (block.is_full()) flush();
+          }
+        });
+        if (block.count()) flush();
+      }
     }
   });
 }
@@ -225,7 +242,19 @@ struct TruncatedNormal {
 
 template <class Element>
 void draw_kernel(KernelArgs& a) {
-  draw<Element>(a, a.attr<DrawAttrs>(), [&](const auto& fn) { each_run(a.types[0], nullptr, fn); });
+  const Dims& dims = a.types[0].dims();
+  const TensorType of_key =
+      a.types[0].with(Dims(dims.begin() + keyed_axes(a.input(0).type()), dims.end()));
+  draw<Element>(a, a.attr<DrawAttrs>(), [&](const auto& fn) { each_run(of_key, nullptr, fn); });
+}
+
+/// Draws with the key of each row of vmap. Iterations of a loop keep keys of their own. Elements of
+/// ragged dims have numbers by the lengths of one row, which only this row tells.
+Tensors draw_across_rows(const IterationBatch& at) {
+  if (!at.is_vmap || at.in.size() != 1 || at.step_out[0].is_ragged()) return {};
+  DrawAttrs attrs = at.attr<DrawAttrs>();
+  attrs.type = at.step_out[0].with(at.with_time(at.step_out[0].dims()));
+  return bind_all(at.op, {at.in[0]}, make_attrs(std::move(attrs)));
 }
 
 /// Draws some rows of a tensor.
@@ -243,6 +272,8 @@ OpSamples draw_samples() {
   return {{{key}, make_attrs(DrawAttrs{TensorType(f32, {2, 3}), 1, 0, 1})},
           {{key}, make_attrs(DrawAttrs{TensorType(f64, {0, 3}), 0, -1, 1})},
           {{key}, make_attrs(DrawAttrs{TensorType(f64, dims), 3, -1, 1})},
+          {{{TensorType(i64, {2, 2}), 0, 100, false}},
+           make_attrs(DrawAttrs{TensorType(f32, {2, 3}), 1, 0, 1})},
           {{key, {TensorType(i32, {2, 3}), 0, 1, false}},
            make_attrs(DrawAttrs{TensorType(f32, {unknown, 3}), 0, 0, 1})}};
 }
@@ -251,10 +282,10 @@ OpSamples draw_samples() {
 Failures draw_fails(const Attrs*) { return {.values = 0b1}; }
 
 /// The kernel numbers elements by their positions in the whole tensor, so each axis tells them
-/// apart. Not so if sizes come from a second operand, or if lengths of all rows number the
-/// elements.
+/// apart. Not so if sizes come from a second operand, if lengths of all rows number the elements,
+/// or if rows have keys of their own.
 void drawn_axes(const OpCall& call, AxisFactors& f) {
-  if (call.in.size() > 1 || call.out[0].is_ragged()) return;
+  if (call.in.size() > 1 || call.out[0].is_ragged() || keyed_axes(call.in[0])) return;
   for (int axis = 0; axis < call.out[0].rank(); ++axis) f.out(0, axis) = f.add(Role::drawn);
 }
 
@@ -266,6 +297,7 @@ const Op random_uniform_op{
     .kernel = draw_kernel<Uniform>,
     .no_vjp = "random numbers depend on nothing but keys",
     .samples = draw_samples,
+    .iteration_batching = draw_across_rows,
     .axes = drawn_axes,
     .fails = draw_fails,
 };
@@ -276,6 +308,7 @@ const Op random_normal_op{
     .kernel = draw_kernel<Normal>,
     .no_vjp = "random numbers depend on nothing but keys",
     .samples = draw_samples,
+    .iteration_batching = draw_across_rows,
     .axes = drawn_axes,
     .fails = draw_fails,
 };
@@ -286,6 +319,7 @@ const Op truncated_normal_op{
     .kernel = draw_kernel<TruncatedNormal>,
     .no_vjp = "random numbers depend on nothing but keys",
     .samples = draw_samples,
+    .iteration_batching = draw_across_rows,
     .axes = drawn_axes,
     .fails = draw_fails,
 };

@@ -6,6 +6,8 @@
 #include "reel/core/ops.h"
 #include "reel/core/ops/kernels/philox.h"
 #include "reel/core/ops/registry.h"
+#include "reel/core/ops/shape/iteration_batching.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/types/sizes.h"
 
 namespace reel {
@@ -16,28 +18,85 @@ std::int64_t fold(std::int64_t key, std::uint64_t number) {
   return static_cast<std::int64_t>(std::uint64_t{words[0]} << 32 | words[1]);
 }
 
+/// Folds numbers into keys. The shared axes are the first ones of both.
+///
+/// key: [shared..., keys..., 2], number: [shared..., numbers...]
+///   -> [shared..., keys..., numbers..., 2]
+struct FoldAttrs {
+  int shared = 0;
+  template <class F>
+  static void fields(F&& f) {
+    f("shared", &FoldAttrs::shared);
+  }
+};
+int shared_axes(const Attrs* attrs) { return attrs ? get<FoldAttrs>(attrs).shared : 0; }
+
+void fold_type(TypeArgs& a) {
+  const TensorType &key = a.in[0], &number = a.in[1];
+  const int shared = shared_axes(a.attrs);
+  if (key.rank() <= 1) check_operand("fold_key", "the key", key, TensorType(i64, {2}));
+  if (!number.rank()) check_operand("fold_key", "the number", number, TensorType(i64));
+  const auto is_shared = [&](int axis) {
+    return axis < number.rank() && dim_at(key, axis) == dim_at(number, axis);
+  };
+  bool fits = key.dtype() == i64 && number.dtype() == i64 && !key.is_named() &&
+              !(number.rank() && number.is_named()) && dim_at(key, key.rank() - 1) == Dim(2) &&
+              shared < key.rank();
+  for (int axis = 0; fits && axis < shared; ++axis) fits = is_shared(axis);
+  if (!fits)
+    throw ShapeError(str("fold_key: keys are i64[..., 2], and numbers i64[...], with ", shared,
+                         " first axes in common; got ", key, " and ", number));
+  Dims dims(key.dims().begin(), key.dims().end() - 1);
+  dims.insert(dims.end(), number.dims().begin() + shared, number.dims().end());
+  dims.emplace_back(2);
+  a.out.push_back(TensorType(i64, dims));
+}
+
+void fold_kernel(KernelArgs& a) {
+  const TensorType &keys = a.input(0).type(), &numbers = a.input(1).type();
+  const auto* const key = a.input(0).data<std::int64_t>();
+  const auto* const number = a.input(1).data<std::int64_t>();
+  std::int64_t* out = a.make().data<std::int64_t>();
+  std::int64_t shared = 1;
+  for (int axis = 0; axis < shared_axes(a.attrs); ++axis)
+    shared *= keys.sizes()[static_cast<std::size_t>(axis)];
+  if (!shared) return;
+  const std::int64_t of_each = keys.numel() / 2 / shared, count = numbers.numel() / shared;
+  for (std::int64_t k = 0; k < shared * of_each; ++k)
+    for (std::int64_t n = 0; n < count; ++n, out += 2) {
+      const std::int64_t folded = key[2 * k + 1] + number[k / of_each * count + n];
+      out[0] = fold(key[2 * k], static_cast<std::uint64_t>(folded));
+      out[1] = 0;
+    }
+}
+
+/// Folds the numbers of all rows of vmap. Iterations of a loop keep keys of their own.
+Tensors fold_across_rows(const IterationBatch& at) {
+  if (!at.is_vmap) return {};
+  const int shared = shared_axes(at.attrs.get());
+  const bool has_one_key = !at.is_many[0] && at.in[0].rank() == 1;
+  if (has_one_key || (!at.is_many[1] && !shared))
+    return bind_all(at.op, {at.in[0], at.in[1]}, at.attrs);
+  return bind_all(at.op, {at.many(0), at.many(1)}, make_attrs(FoldAttrs{shared + 1}));
+}
+
+OpSamples fold_samples() {
+  const auto sample = [](const Dims& key, const Dims& number, int shared) {
+    return OpSample{
+        {{TensorType(i64, key), 0, 100, false}, {TensorType(i64, number), 0, 100, false}},
+        shared ? make_attrs(FoldAttrs{shared}) : AttrsRef()};
+  };
+  return {sample({2}, {}, 0), sample({2}, {3}, 0), sample({3, 2}, {4}, 0),
+          sample({3, 2}, {3, 2}, 1)};
+}
+
 const Op fold_key_op{
     .name = "fold_key",
-    .type =
-        [](TypeArgs& a) {
-          check_operand("fold_key", "the key", a.in[0], TensorType(i64, {2}));
-          check_operand("fold_key", "the number", a.in[1], TensorType(i64));
-          a.out.push_back(a.in[0]);
-        },
-    .kernel =
-        [](KernelArgs& a) {
-          const std::int64_t* key = a.input(0).data<std::int64_t>();
-          const std::int64_t number = *a.input(1).data<std::int64_t>();
-          std::int64_t* out = a.make().data<std::int64_t>();
-          out[0] = fold(key[0], static_cast<std::uint64_t>(key[1] + number));
-          out[1] = 0;
-        },
+    .type = fold_type,
+    .kernel = fold_kernel,
     .no_vjp = "a key is an integer",
-    .samples =
-        [] {
-          return OpSamples{
-              {{{TensorType(i64, {2}), 0, 100, false}, {TensorType(i64), 0, 100, false}}}};
-        },
+    .samples = fold_samples,
+    .iteration_batching = fold_across_rows,
 };
 
 Tensor fold_key(const Tensor& key, const Tensor& number) {

@@ -42,6 +42,17 @@ void add_rows(std::vector<SavedCase>& cases) {
         })(rows);
       },
       rows()));
+  cases.push_back(saved_case(
+      "the gradient of vmap of a cheap branch",
+      [](const Tensor& rows) {
+        return grad([](const Tensor& rows) {
+          return sum(square(vmap([](const Tensor& x) {
+            return cond(
+                sum(x) > 1, [&] { return x * x; }, [&] { return sin(x); });
+          })(rows)));
+        })(rows);
+      },
+      rows()));
   for (const double limit : {1., 100., -100.})
     cases.push_back(saved_case(
         str("vmap of a costly branch, limit ", limit),

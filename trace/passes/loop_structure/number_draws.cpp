@@ -41,7 +41,8 @@ class NumberDraws {
     std::vector<ValueId> in(given.begin(), given.end());
     const auto out = graph_.outputs_of(record);
     const int axis = is_draw(*record.op) ? find(graph_.types[out[0]].dims(), rows_) : -1;
-    if (axis < 0 || in.size() != 1) {
+    const bool has_one_key = in.size() == 1 && graph_.types[in[0]].rank() == 1;
+    if (axis < 0 || !has_one_key) {
       const AttrsRef attrs = record.op == &loop_op ? numbered(record, in) : record.attrs;
       to_.keep(record, attrs, in);
       return;
