@@ -156,10 +156,12 @@ void multiply_positions(const ConvSizes& sizes, const WindowAxes& axes, const Fi
                         const T* source, const T* f, T* target) {
   const std::int64_t rows = sizes.rows * rows_of(axes), from_row = role.source_pitch(sizes),
                      to_row = role.target_pitch(sizes);
+  // A filter that is the matrix itself is not packed: the product chooses as for other matrices.
+  const std::int64_t packed_rows = !role.is_turned && sizes.groups == 1 ? 0 : rows;
   for (std::int64_t batch = 0; batch < sizes.batch; ++batch)
     for (std::int64_t group = 0; group < sizes.groups; ++group) {
       const FilterMatrix<T> filter(sizes, axes, role, f + batch * sizes.filter_elements(), group,
-                                   rows);
+                                   packed_rows);
       const T* const from = source + batch * rows * from_row + group * role.run(sizes);
       T* const to = target + batch * rows * to_row + group * role.columns(sizes);
       const std::int64_t units = (rows + kUnitRows - 1) / kUnitRows;

@@ -12,8 +12,8 @@ namespace {
 
 /// A filter with fewer elements stays in the first-level cache in any order.
 constexpr std::int64_t kSmallFilter = 12 * 1024;
-/// Rows of a product with a filter that is not packed: fewer elements than oneDNN is called for,
-/// which does not accept rows that overlap.
+/// Overlapping rows of a product with a filter that is not packed: fewer elements than oneDNN is
+/// called for, which does not accept them.
 constexpr std::int64_t kUnpackedRows = 480;
 /// Fewer rows take less time than packing.
 constexpr std::int64_t kMinPackedRows = 12;
@@ -100,8 +100,9 @@ void FilterMatrix<T>::multiply(std::int64_t rows, const T* a, std::int64_t a_row
   if (in_panels_ == columns_) return;
   sizes.n = sizes.b_row = columns_ - in_panels_;
   sizes.b_panel = 0;
+  const std::int64_t most_rows = a_row < width_ ? kUnpackedRows : rows;
   for (std::int64_t row = 0; row < rows; row += sizes.m) {
-    sizes.m = std::min(kUnpackedRows, rows - row);
+    sizes.m = std::min(most_rows, rows - row);
     reel::multiply(dtype, sizes, a + row * a_row, matrix_ + in_panels_ * width_,
                    c + row * c_row + in_panels_);
   }

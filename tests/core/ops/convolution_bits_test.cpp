@@ -48,6 +48,17 @@ TEST_P(ConvBitsTest, OneTapHasTheBitsOfEachEntryAlone) {
   }
 }
 
+// A filter of one tap is not packed, and a product of many positions may be oneDNN's.
+TEST_P(ConvBitsTest, ManyPositionsOfOneTapHaveTheBitsOfFew) {
+  const Tensor x = normal({2, 700, 192}), filter = normal({1, 192, 200}), all = conv(x, filter, 1);
+  const Tensor padded = conv(x, filter, 1, {.padding = WindowPadding{1, 0}});
+  expect_same_bits(all, slice(padded, 1, 1, 701));
+  for (const std::int64_t positions : {1, 11, 12, 100, 479, 480}) {
+    const Tensor some = slice(slice(x, 0, 1, 2), 1, 0, positions);
+    expect_same_bits(conv(some, filter, 1), slice(slice(all, 0, 1, 2), 1, 0, positions));
+  }
+}
+
 // With a stride, or an axis with padding, windows are copied. The numbers are the same.
 TEST_P(ConvBitsTest, OneTapHasTheBitsOfCopiedWindows) {
   const Tensor x = normal({2, 21, 48}), filter = normal({1, 48, 70});

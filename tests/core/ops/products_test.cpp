@@ -87,6 +87,21 @@ TEST(LongProductsTest, LoseNoTermBeyondTwoToTheTwentyFour) {
   expect_values(matmul(ones({1, k}), ones({k, 2})), {double(k), double(k)}, 0);
 }
 
+// Matrices that leave the second-level cache are multiplied by another kernel than few rows are.
+TEST(LargeProductsTest, ManyRowsByWideMatricesHaveTheBitsOfFew) {
+  manual_seed(3);
+  for (const std::int64_t k : {64, 130, 256}) {
+    const Dim inner("inner", k), row("row", 100), column("column", 7000);
+    const Tensor a = random_normal({100, k}), b = random_normal({k, 7000}), all = matmul(a, b);
+    const Tensor turned = matmul(reshape(transpose(a, {1, 0}), Dims{inner, row}),
+                                 reshape(b, Dims{inner, column}), inner);
+    expect_same_bits(reshape(turned, Dims{100, 7000}), all);
+    for (const std::int64_t rows : {1, 5, 31, 32})
+      expect_same_bits(matmul(slice(a, 0, 60, 60 + rows), b), slice(all, 0, 60, 60 + rows));
+    expect_same_bits(matmul(a, slice(b, 1, 0, 2000)), slice(all, 1, 0, 2000));
+  }
+}
+
 TEST_P(ProductsTest, NothingContractedIsTheOuterProduct) {
   const Dim a("a", 2), b("b", 3);
   const auto f = run([](Tensor x, Tensor y) { return matmul(x, y, Dims{}); });
