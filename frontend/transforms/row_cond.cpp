@@ -69,8 +69,8 @@ RowValue filled(const RowValue& x, const Tensor& mask, Tensor& plain_mask, const
   if (x.value.type().is_list()) throw RowsRefused("a TensorArray in a branch that rows may take");
   const TensorType row = type_of_row(x);
   if (row.rank() && !row.is_named()) {
-    if (!plain_mask.is_defined()) plain_mask = rename(mask, 0, x.value.dims()[0]);
-    return {bind(fill_running_op, {x.value, plain_mask}), true};
+    if (!plain_mask.is_defined()) plain_mask = renamed(mask, 0, x.value.dims()[0]);
+    return {fill_entries_in_front(x.value, plain_mask), true};
   }
   return {from_named_form(fill_running(in_named_form(x.value, rows), mask), row, rows), true};
 }

@@ -192,6 +192,10 @@ const Op collect_running_op{
     .iteration_batching = entries_across_iterations,
 };
 
+Tensor fill_entries_in_front(const Tensor& x, const Tensor& running) {
+  return bind(fill_running_op, {x, running});
+}
+
 int rows_of_entry_op(const Attrs* attrs) { return attrs ? get<EntryOpAttrs>(attrs).rows : 0; }
 
 namespace {

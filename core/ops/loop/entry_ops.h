@@ -25,6 +25,9 @@ namespace reel {
 extern const Op fill_running_op;
 extern const Op collect_running_op;
 
+/// Returns fill_running_op of x. Axes of x and of the mask may be plain.
+Tensor fill_entries_in_front(const Tensor& x, const Tensor& running);
+
 /// Attributes of both ops. An op without attributes has one row, and keeps the dims of x.
 struct EntryOpAttrs {
   /// Dims of the result, with the sizes of x's: ragged ones give finished entries the length of the
