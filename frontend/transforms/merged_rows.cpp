@@ -25,6 +25,17 @@ bool reads(const Graph& graph, ValueId value) {
          });
 }
 
+/// Returns the number of elements. Sizes that only a run knows count as 1.
+double elements_of(const TensorType& type) {
+  double result = 1;
+  for (const Dim& dim : type.dims()) result *= dim.has_size() ? static_cast<double>(dim.size()) : 1;
+  return result;
+}
+
+/// Captures of each row are repeated for all elements of the loop. They may have so many elements,
+/// or as many as slices and results together.
+constexpr double kMaxRepeated = 1 << 16;
+
 Dims join(Dims front, std::span<const Dim> rest) {
   front.insert(front.end(), rest.begin(), rest.end());
   return front;
@@ -64,7 +75,7 @@ class MergedLoop {
     return std::ranges::all_of(given_.slices, is_sized) &&
            std::ranges::all_of(given_.captures, is_sized_if_many) &&
            std::ranges::all_of(attrs_.stacks, is_output) &&
-           std::ranges::all_of(body_.outputs, is_term) &&
+           std::ranges::all_of(body_.outputs, is_term) && repeats_few() &&
            std::ranges::none_of(attrs_.body.bindings, [&](const auto& binding) {
              return runs_over(canonical(binding.second), rows_.named);
            });
@@ -104,6 +115,17 @@ class MergedLoop {
   }
 
  private:
+  bool repeats_few() const {
+    double repeated = 0, own = 0;
+    for (const RowValue& capture : given_.captures)
+      if (capture.is_many) repeated += elements_of(type_of_row(capture));
+    const double elements = static_cast<double>(attrs_.stacks[0].dim.size());
+    for (const RowValue& slices : given_.slices) own += elements_of(type_of_row(slices));
+    for (const ValueId v : body_.outputs) own += elements * elements_of(body_.types[v]);
+    const double rows = static_cast<double>(rows_.named.size());
+    return elements * repeated <= own || rows * elements * repeated <= kMaxRepeated;
+  }
+
   /// Returns the operands of the merged loop: positions, if the body reads them, slices, and
   /// captures of each row.
   Tensors operands() const {

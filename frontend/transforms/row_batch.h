@@ -134,7 +134,8 @@ RowValues loop_over_rows(const AttrsRef& attrs, const RowValues& in, RowBatch& o
 /// Returns the results of a loop over all rows. A loop without a state becomes one loop over the
 /// rows and its own elements if no op of its body has a form for all rows, or if loop_over_rows
 /// refuses it. Loops over rows then do not nest: under k calls of vmap, each level would record and
-/// run them again. A loop with sizes that only a run knows nests. Throws RowsRefused.
+/// run them again. A loop with sizes that only a run knows nests, and one with large captures
+/// of each row, which would be repeated. Throws RowsRefused.
 RowValues one_loop_over_rows(const AttrsRef& attrs, const RowValues& in, RowBatch& outside,
                              const Rows& rows);
 /// Returns the results of a cond. Its predicate may differ between rows.

@@ -233,6 +233,22 @@ TEST(NestedVmapTest, SevenLevelsHaveTheLoopsOfOne) {
   }
 }
 
+TEST(NestedVmapTest, LargeCapturesAreNotRepeated) {
+  const auto loops = [](std::int64_t size) {
+    const Function f = [](const Tensor& x) -> Tensor {
+      const Function inner = [&](const Tensor& y) -> Tensor {
+        return TensorArray::unstack(x, 0).write(0, y)[1] * y;
+      };
+      return vmap(inner)(ones({3}, f64));
+    };
+    const auto traced = jit(Function(vmap(f)), {.executor = Executor::interpreter});
+    expect_values(traced(ones({2, size}, f64)), {1, 1, 1, 1, 1, 1});
+    return count(str(traced.graph()), " = loop(");
+  };
+  EXPECT_EQ(loops(4), 1u);
+  EXPECT_EQ(loops(20000), 2u);
+}
+
 TEST(NestedVmapTest, ErrorsNameTheRowThatFails) {
   const Function f = [](const Tensor& x) -> Tensor {
     assert_that(x < 3., "small", {x});
