@@ -205,11 +205,17 @@ class Plan {
   template <bool is_counted, bool is_checked>
   void run_all();
   void run_untyped(Instruction& at, DimEnv& env);
+  void run_with_blocks(const Instruction& at, bool may_reuse);
+  void run_nested(const Instruction& at, std::optional<DimEnv>& env);
+  std::int64_t count(const Instruction& at, std::int64_t before);
   void make_blocks(const Instruction& at);
   void make_shared_blocks(const Instruction& at);
   void run_beside(std::size_t first);
   std::span<const OpInput> inputs_of(const Instruction& at) const {
     return {operands_.data() + at.first_in, at.in_count};
+  }
+  std::span<const TensorType> output_types_of(const Instruction& at) const {
+    return {slot_types_.data() + at.first_out, at.out_count};
   }
   template <class Fn>
   void run_op(const Instruction& at, const Fn& fn);

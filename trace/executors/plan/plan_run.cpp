@@ -93,6 +93,48 @@ void Plan::run_op(const Instruction& at, const Fn& fn) {
   }
 }
 
+/// Runs a kernel whose outputs are blocks that were allocated in advance, or that it allocates.
+void Plan::run_with_blocks(const Instruction& at, bool may_reuse) {
+  const auto out = outputs_of(at);
+  for (Tensor& tensor : out) tensor = taken_block(tensor);
+  const bool makes = out.empty() || !out[0].is_defined();
+  KernelArgs args{*at.op, at.attrs, inputs_of(at), may_reuse && makes, output_types_of(at), out};
+  const std::size_t changed = changed_.size();
+  if (at.saves_rows) run_op(at, [&] { save_rows(at); });
+  run_op(at, [&] { at.op->kernel(args); });
+  if (changed_.size() > changed) changed_.back().table = out[0];
+}
+
+/// Runs a loop or a branch. env: empty if the types of all values are known.
+void Plan::run_nested(const Instruction& at, std::optional<DimEnv>& env) {
+  const OpRecord& record = graph_->records[at.record];
+  const auto out = outputs_of(at);
+  AttrsRef attrs = types_.attrs[at.record];
+  if (!attrs) attrs = record.attrs->resolve(*env);
+  make_blocks(at);
+  if (at.kind == Kind::loop)
+    loops_[static_cast<std::size_t>(at.child)]->run(attrs, inputs_of(at), out);
+  else
+    conds_[static_cast<std::size_t>(at.child)]->run(attrs, inputs_of(at), out);
+  if (!has_untyped_ || !graph_->schedule().outputs_have_symbols[at.record]) return;
+  const auto values = graph_->outputs_of(record);
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    if (types_.is_known[values[k]]) continue;
+    env->bind(graph_->types[values[k]], out[k].type());
+    out[k] = with_known_dims(std::move(out[k]), graph_->types[values[k]], *env);
+  }
+}
+
+/// Adds the time since `before` to the profile. Returns the present time.
+std::int64_t Plan::count(const Instruction& at, std::int64_t before) {
+  const std::int64_t now = nanoseconds_now();
+  Profile::Count& entry = context_.profile->records[at.record];
+  entry.calls += 1;
+  entry.nanoseconds += now - before;
+  if (at.kind != Kind::nothing) context_.profile->note({at.record, thread_number(), before, now});
+  return now;
+}
+
 template <bool is_counted, bool is_checked>
 void Plan::run_all() {
   std::optional<DimEnv> env;
@@ -106,20 +148,12 @@ void Plan::run_all() {
   for (Instruction& at : instructions_) {
     if (at.has_prelude) prepare_updates(static_cast<std::size_t>(&at - instructions_.data()));
     const auto out = outputs_of(at);
-    const auto args_of = [&](bool may_reuse) {
-      return KernelArgs{*at.op,
-                        at.attrs,
-                        inputs_of(at),
-                        may_reuse,
-                        {slot_types_.data() + at.first_out, at.out_count},
-                        out};
-    };
     switch (done ? Kind::nothing : at.kind) {
       case Kind::kernel: {
         if (at.storage == OpStorage::input)
           for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
             slots_[s].block()->data = own_data_[s];
-        KernelArgs args = args_of(false);
+        KernelArgs args{*at.op, at.attrs, inputs_of(at), false, output_types_of(at), out};
         args.adds = at.adds;
         run_op(at, [&] { at.op->kernel(args); });
         break;
@@ -127,15 +161,9 @@ void Plan::run_all() {
       case Kind::flat:
         flats_[static_cast<std::size_t>(at.child)].run(inputs_of(at), out[0]);
         break;
-      case Kind::blocks: {
-        for (Tensor& tensor : out) tensor = taken_block(tensor);
-        KernelArgs args = args_of(!is_checked && (out.empty() || !out[0].is_defined()));
-        const std::size_t changed = changed_.size();
-        if (at.saves_rows) run_op(at, [&] { save_rows(at); });
-        run_op(at, [&] { at.op->kernel(args); });
-        if (changed_.size() > changed) changed_.back().table = out[0];
+      case Kind::blocks:
+        run_with_blocks(at, !is_checked);
         break;
-      }
       case Kind::untyped:
         run_op(at, [&] { run_untyped(at, *env); });
         break;
@@ -143,36 +171,19 @@ void Plan::run_all() {
         for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
           if (places_[s] == Place::block) slots_[s] = taken_block(slots_[s]);
         run_op(at, [&] {
-          tiles_[static_cast<std::size_t>(at.child)]->run(
-              inputs_of(at), {slot_types_.data() + at.first_out, at.out_count}, out,
-              std::exchange(at.updates, false));
+          tiles_[static_cast<std::size_t>(at.child)]->run(inputs_of(at), output_types_of(at), out,
+                                                          std::exchange(at.updates, false));
         });
         break;
       case Kind::loop:
-      case Kind::cond: {
-        const OpRecord& record = graph_->records[at.record];
-        AttrsRef attrs = types_.attrs[at.record];
-        if (!attrs) attrs = record.attrs->resolve(*env);
+      case Kind::cond:
         if (!is_counted && at.beside) {
           run_beside(static_cast<std::size_t>(&at - instructions_.data()));
           done = at.beside + 1;
-          break;
-        }
-        make_blocks(at);
-        if (at.kind == Kind::loop)
-          loops_[static_cast<std::size_t>(at.child)]->run(attrs, inputs_of(at), out);
-        else
-          conds_[static_cast<std::size_t>(at.child)]->run(attrs, inputs_of(at), out);
-        if (has_untyped_ && graph_->schedule().outputs_have_symbols[at.record]) {
-          const auto values = graph_->outputs_of(record);
-          for (std::size_t k = 0; k < out.size(); ++k) {
-            if (types_.is_known[values[k]]) continue;
-            env->bind(graph_->types[values[k]], out[k].type());
-            out[k] = with_known_dims(std::move(out[k]), graph_->types[values[k]], *env);
-          }
+        } else {
+          run_nested(at, env);
         }
         break;
-      }
       case Kind::nothing:
         break;
     }
@@ -183,15 +194,7 @@ void Plan::run_all() {
       if (computes) run_op(at, [&] { check_results(*at.op, inputs_of(at), out); });
     }
     for (std::uint32_t i = 0; i < at.free_count; ++i) slots_[freed_[at.first_free + i]] = Tensor();
-    if constexpr (is_counted) {
-      const std::int64_t now = nanoseconds_now();
-      Profile::Count& count = context_.profile->records[at.record];
-      count.calls += 1;
-      count.nanoseconds += now - before;
-      if (at.kind != Kind::nothing)
-        context_.profile->note({at.record, thread_number(), before, now});
-      before = now;
-    }
+    if constexpr (is_counted) before = count(at, before);
   }
   changed_.clear();
   if constexpr (is_counted)
