@@ -6,7 +6,7 @@
 
 #include "reel/tests/trace/plan/planned.h"
 #include "reel/tests/trace/plan/row_cuts.h"
-#include "reel/trace/executors/plan/row_blocks/body_on_rows.h"
+#include "reel/trace/passes/rows/body_on_rows.h"
 #include "reel/trace/passes/analysis/row_axes.h"
 
 namespace reel {

@@ -1,4 +1,4 @@
-#include "reel/trace/executors/plan/row_blocks/body_on_rows.h"
+#include "reel/trace/passes/rows/body_on_rows.h"
 
 #include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/op/bind.h"

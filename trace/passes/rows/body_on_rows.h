@@ -1,5 +1,4 @@
-// trace/executors/plan/row_blocks/body_on_rows.h — BodyOnRows: a loop's body for any number of
-// batch rows.
+// trace/passes/rows/body_on_rows.h — BodyOnRows: a loop's body for any number of batch rows.
 #pragma once
 
 #include <span>

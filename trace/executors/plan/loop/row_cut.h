@@ -41,7 +41,7 @@ struct RowCut {
   /// By value of the body, the axis of its rows (trace/passes/analysis/row_axes.h).
   std::vector<int> axes = {};
   /// Dims with a length for each row. In a block they have their extent for all rows, and a body
-  /// that reads lengths takes its rows' lengths as captures (row_blocks/body_on_rows.h).
+  /// that reads lengths takes those of its rows as captures (passes/rows/body_on_rows.h).
   Dims ragged = {};
 
   /// Returns the substitution of the cut dim by `block_dim`, and of each ragged dim by the static
@@ -86,10 +86,6 @@ std::vector<std::int64_t> sizes_of_batch(std::int64_t rows, std::int64_t batches
 /// inputs: types of the op's inputs. Requires that all are known.
 std::optional<RowCut> find_row_cut(const LoopAttrs& attrs, std::span<const TensorType> inputs,
                                    const Passes& passes = {}, std::string* why = nullptr);
-
-/// Returns the record that makes the term of sum i as a sum over leading axes, if nothing else
-/// reads that term; otherwise null.
-const OpRecord* summing_record(const LoopAttrs& attrs, std::size_t i);
 
 /// Returns the loop for a row block. changes: RowCut::changes_to().
 LoopAttrs restrict_to_rows(const LoopAttrs& attrs, const DimChanges& changes);

@@ -8,7 +8,7 @@
 #include "reel/core/runtime/parallel.h"
 #include "reel/trace/executors/plan/loop/loop_run.h"
 #include "reel/trace/executors/plan/loop/row_cut.h"
-#include "reel/trace/executors/plan/row_blocks/body_on_rows.h"
+#include "reel/trace/passes/rows/body_on_rows.h"
 #include "reel/trace/executors/plan/row_blocks/joined_blocks.h"
 #include "reel/trace/executors/plan/row_blocks/shrinking_block.h"
 
