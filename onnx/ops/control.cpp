@@ -259,6 +259,7 @@ class OnnxLoop {
     std::vector<ElementType> types(stacks_);
     Tensor condition = Value::truth(true).tensor;
     for (std::int64_t i = 0; i < most && is_true(condition); ++i) {
+      check_cancellation();
       Values out = iterate(Value::integer(i), condition, carried);
       condition = scalar_of(out[0].tensor);
       carried.assign(out.begin() + 1,

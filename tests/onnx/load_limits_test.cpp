@@ -120,5 +120,26 @@ TEST(AllocationLimitTest, EndsWithItsLifetime) {
   EXPECT_NO_THROW(AllocationLimit::check(std::int64_t{1} << 40));
 }
 
+TEST(LoadOnnxLimitsTest, ALoopOverSequencesEndsWhenAStopIsRequested) {
+  const OnnxModel model = model_of(R"(
+    g (float[2] x, int64 trips) => (int64 count) <bool yes = {1}> {
+      none = SequenceEmpty()
+      all = Loop <body = b (int64 i, bool go, seq(float[2]) rows)
+                      => (bool next_go, seq(float[2]) more) {
+        next_go = Identity(go)
+        more = SequenceInsert(rows, x)
+      }> (trips, yes, none)
+      count = SequenceLength(all)
+    })");
+  const auto count = [&](std::int64_t trips) {
+    return model({{"x", tensor({1., 2.})}, {"trips", scalar(trips, i64)}}).at("count");
+  };
+  EXPECT_EQ(count(3).item<std::int64_t>(), 3);
+  std::stop_source source;
+  const CancellationScope scope(source.get_token());
+  source.request_stop();
+  EXPECT_THROW(count(std::int64_t{1} << 62), CancelledError);
+}
+
 }  // namespace
 }  // namespace reel
