@@ -8,7 +8,6 @@ namespace {
 constexpr const char* kUnderPolicy =
     "residuals are computed again; leave checkpoint and swap_memory out for ONNX";
 constexpr const char* kUneven = "a TensorArray with elements of different sizes";
-constexpr const char* kOfConcat = "the gradient of TensorArray::concat";
 constexpr const char* kUnranked = "a state of a loop that changes its rank";
 constexpr const char* kAlignments = "losses are saved as scans";
 constexpr const char* kWindows = "the gradient of max_pool";
@@ -16,8 +15,6 @@ constexpr const char* kOfPlans = "made by passes of plans only";
 
 const Refused kRefused[] = {
     {"recompute", kUnderPolicy},
-    {"list_split", kOfConcat},
-    {"list_join", kOfConcat},
     {"list_resize", kUneven},
     {"as_unranked", kUnranked},
     {"ranked_like", kUnranked},

@@ -225,6 +225,8 @@ class OnnxLoop {
       // If the state gets another size than the initial one, sizes are unknown in the trace.
       try {
         return recorded(true);
+      } catch (const TraceError&) {
+        throw;  // names the size that the trace must know
       } catch (const Error&) {
         throw error;
       }

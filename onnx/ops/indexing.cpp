@@ -279,7 +279,9 @@ Values run_compress(const Call& call) {
   const Tensor x = is_flat ? reshape(call.tensor(0), {-1}) : call.tensor(0);
   const int axis = is_flat ? 0 : call.axis(0);
   const Tensor& condition = call.tensor(1);
-  const Tensor rows = slice(with_axis_first(x, axis), 0, 0, condition.dim(0).size());
+  const Dim& given = condition.dims()[0];
+  Tensor rows = with_axis_first(x, axis);
+  if (given.has_size()) rows = slice(rows, 0, 0, given.size());  // it may be shorter than the axis
   return {call.like(0, with_first_axis_at(pack(rows, condition), axis))};
 }
 

@@ -4,6 +4,7 @@
 #include "reel/onnx/writer_registry.h"
 #include "reel/onnx/writers/loop_writer.h"
 #include "reel/onnx/writers/recurrent_writer.h"
+#include "reel/onnx/writers/uneven_lists.h"
 
 namespace reel::exported {
 namespace {
@@ -31,16 +32,53 @@ struct Branch {
   }
 };
 
-std::shared_ptr<const imported::Graph> graph_of(const WriteCall& call, const Branch& branch,
-                                                const char* name) {
-  GraphWriter& to = call.to;
-  const Graph& graph = *branch.sub.graph;
-  InnerGraph inner(to.model(), name);
-  GraphWriter writer(to.model(), inner.nodes(), graph, &to, branch.env(call));
-  branch.write(call, writer);
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
-    inner.add_output(writer, leaving(writer, graph.outputs[i]), leaving_type(call.type_out(i)));
-  return inner.graph();
+/// A branch as a graph of an If.
+class WrittenBranch {
+ public:
+  WrittenBranch(const WriteCall& call, const Branch& branch, const char* name)
+      : call_(call),
+        inner_(call.to.model(), name),
+        writer_(call.to.model(), inner_.nodes(), *branch.sub.graph, &call.to, branch.env(call)) {
+    branch.write(call, writer_);
+    for (const ValueId output : branch.sub.graph->outputs)
+      outputs_.push_back(leaving(writer_, output));
+  }
+
+  /// Returns true if result i is a list whose elements may differ in size.
+  bool is_uneven(std::size_t i) const {
+    return call_.type_out(i).is_list() && call_.to.model().element_sizes.count(outputs_[i]);
+  }
+  /// Returns the graph. Its outputs are the results, and the sizes of elements of uneven ones.
+  std::shared_ptr<const imported::Graph> graph(const std::vector<std::size_t>& uneven) {
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      inner_.add_output(writer_, outputs_[i], leaving_type(call_.type_out(i)));
+    for (const std::size_t i : uneven) {
+      const TensorType& type = call_.type_out(i);
+      inner_.add_output(writer_, uneven_list(writer_, outputs_[i], type).sizes,
+                        TensorType(i64, {Dim::unknown(), Dim(type.rank())}));
+    }
+    return inner_.graph();
+  }
+
+ private:
+  const WriteCall& call_;
+  InnerGraph inner_;
+  GraphWriter writer_;
+  Names outputs_;
+};
+
+/// Returns the results of an If.
+Names branched(const WriteCall& call, const Branch& on_true, const Branch& on_false) {
+  WrittenBranch then(call, on_true, "then"), otherwise(call, on_false, "else");
+  std::vector<std::size_t> uneven;
+  for (std::size_t i = 0; i < call.count_out(); ++i)
+    if (then.is_uneven(i) || otherwise.is_uneven(i)) uneven.push_back(i);
+  const Names made = call.to.add("If", {call.in(0)}, call.count_out() + uneven.size(),
+                                 {{"then_branch", graph(then.graph(uneven))},
+                                  {"else_branch", graph(otherwise.graph(uneven))}});
+  for (std::size_t k = 0; k < uneven.size(); ++k)
+    recorded(call.to, {made[uneven[k]], made[call.count_out() + k]});
+  return made;
 }
 
 /// Returns the results of the only branch that runs. Adds its nodes to the graph around.
@@ -61,11 +99,8 @@ Names write_cond(const WriteCall& call) {
       on_false{attrs.on_false, attrs.false_captures};
   // onnxruntime loses values of branches in branches if it inlines an If itself.
   const std::optional<bool> known = call.to.model().known_boolean(call.in(0));
-  const Names names = known
-                          ? inlined(call, *known ? on_true : on_false)
-                          : call.to.add("If", {call.in(0)}, call.count_out(),
-                                        {{"then_branch", graph(graph_of(call, on_true, "then"))},
-                                         {"else_branch", graph(graph_of(call, on_false, "else"))}});
+  const Names names =
+      known ? inlined(call, *known ? on_true : on_false) : branched(call, on_true, on_false);
   Names results;
   for (std::size_t i = 0; i < call.count_out(); ++i) {
     const TensorType& type = call.type_out(i);

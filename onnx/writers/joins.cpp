@@ -1,4 +1,6 @@
 // Writers of ops that join tensors and take them apart.
+#include <algorithm>
+
 #include "reel/core/ops/shape/join.h"
 #include "reel/onnx/writer_registry.h"
 
@@ -15,20 +17,33 @@ Names write_concat(const WriteCall& call) {
   return {call.to.concat(inputs_of(call), call.attr<ConcatAttrs>().axis)};
 }
 
-/// Splits an axis into parts; sizes: i64[parts].
-Names split(const WriteCall& call, int axis, const Name& sizes) {
-  return call.to.add("Split", {call.in(0), sizes}, call.count_out(), {{"axis", integer(axis)}});
+/// Returns the parts of an axis, which have these dims along it. Slices of sizes that only a run
+/// knows can be traced when the model is loaded, unlike Split.
+Names parts_of(const WriteCall& call, int axis, const Dims& dims) {
+  GraphWriter& to = call.to;
+  const auto is_known = [](const Dim& dim) { return known_size(dim) >= 0; };
+  if (std::all_of(dims.begin(), dims.end(), is_known))
+    return to.add("Split", {call.in(0), to.shape(dims)}, call.count_out(),
+                  {{"axis", integer(axis)}});
+  Names parts;
+  Name begin = to.model().integers({0});
+  for (const Dim& dim : dims) {
+    const Name end = to.add("Add", {begin, to.size(dim)});
+    parts.push_back(to.add("Slice", {call.in(0), begin, end, to.model().integers({axis})}));
+    begin = end;
+  }
+  return parts;
 }
 Names write_unconcat(const WriteCall& call) {
   const UnconcatAttrs& attrs = call.attr<UnconcatAttrs>();
-  return split(call, attrs.axis, call.to.shape(attrs.parts));
+  return parts_of(call, attrs.axis, attrs.parts);
 }
 Names write_split(const WriteCall& call) {
   const SplitAttrs& attrs = call.attr<SplitAttrs>();
   Dims parts;
   for (std::size_t i = 0; i < call.count_out(); ++i)
     parts.push_back(call.type_out(i).dims()[static_cast<std::size_t>(attrs.axis)]);
-  return split(call, attrs.axis, call.to.shape(parts));
+  return parts_of(call, attrs.axis, parts);
 }
 
 Names write_stack(const WriteCall& call) {

@@ -5,7 +5,9 @@
 
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/list/list_data.h"
+#include "reel/core/ops/loop/loop.h"
 #include "reel/onnx/writer_registry.h"
+#include "reel/onnx/writers/uneven_lists.h"
 
 namespace reel::exported {
 
@@ -54,17 +56,37 @@ bool is_only_joined(const GraphWriter& at, ValueId list) {
     if (holds(graph.inputs_of(record)) && record.op->name != "list_concat") return false;
     if (holds(graph.outputs_of(record))) maker = &record;
   }
-  return maker && maker->op->name == "loop";
+  if (!maker || maker->op->name != "loop") return false;
+  const auto& attrs = get<LoopAttrs>(maker->attrs.get());
+  return holds(results_of(attrs, graph.outputs_of(*maker)).stacks);
+}
+
+bool reads_joined_lengths(const GraphWriter& at, ValueId list) {
+  const Graph& graph = at.graph();
+  for (const OpRecord& record : graph.records)
+    if (record.op->name == "list_concat" && graph.inputs_of(record)[0] == list &&
+        at.is_read(graph.outputs_of(record)[1]))
+      return true;
+  return false;
 }
 
 namespace {
 
 const TensorType& list_type(const WriteCall& call) { return call.type_in(0); }
-constexpr const char* kUneven = "a TensorArray with elements of different sizes";
-/// Throws NotExpressible if elements of a list may differ in size.
-void check_equal_sizes(const TensorType& list) {
-  if (is_open(list)) throw NotExpressible{kUneven};
+/// Returns true if elements of an input, a list, may differ in size.
+bool is_uneven(const WriteCall& call, std::size_t i = 0) {
+  return is_open(call.type_in(i)) || call.to.model().element_sizes.count(call.in(i));
 }
+UnevenList uneven(const WriteCall& call, std::size_t i = 0) {
+  return uneven_list(call.to, call.in(i), call.type_in(i));
+}
+/// Throws NotExpressible if elements of a list may differ in size.
+void check_equal_sizes(const WriteCall& call, const TensorType& list) {
+  const bool is_input = call.count_in() && call.type_in(0).is_list();
+  if (is_open(list) || (is_input && is_uneven(call)))
+    throw NotExpressible{std::string(reason_against("list_resize"))};
+}
+void check_equal_sizes(const WriteCall& call) { check_equal_sizes(call, list_type(call)); }
 /// Returns an index (an integer scalar) as i64[1].
 Name as_vector(const WriteCall& call, std::size_t i) {
   return call.to.unsqueeze(call.to.cast(call.in(i), i64), {0});
@@ -81,7 +103,13 @@ Name size_for_all(GraphWriter& to, const Name& indices) {
 
 Names write_new(const WriteCall& call) {
   const auto& attrs = call.attr<ListNewAttrs>();
-  check_equal_sizes(attrs.list.type);
+  if (is_open(attrs.list.type)) {
+    const UnevenList none = empty_uneven_list(call.to, attrs.list.type);
+    if (!attrs.size) return {recorded(call.to, none)};
+    std::vector<std::int64_t> sizes(attrs.list.type.dims().size() + 1);
+    sizes[0] = attrs.size;
+    return {recorded(call.to, with_sizes(call.to, none, sizes, attrs.list.type))};
+  }
   Dims dims = attrs.list.type.dims();
   const Name zero = call.to.model().number(0, attrs.list.type.dtype());
   dims.insert(dims.begin(), Dim(attrs.size));
@@ -100,7 +128,11 @@ Names changed(const WriteCall& call, const Name& list) {
 Names write_write(const WriteCall& call) {
   GraphWriter& to = call.to;
   const TensorType& type = list_type(call);
-  check_equal_sizes(type);
+  if (is_uneven(call))
+    return {
+        recorded(to, is_list_push(call.record)
+                         ? with_element(to, uneven(call), call.in(1), type)
+                         : with_written(to, uneven(call), call.in(1), as_vector(call, 2), type))};
   const Name element = to.unsqueeze(call.in(1), {0});
   if (is_list_push(call.record)) return {to.concat({call.in(0), element}, 0)};
   const Name index = as_vector(call, 2);
@@ -127,14 +159,17 @@ Names write_drop(const WriteCall& call) {
   const TensorType& type = list_type(call);
   const Name indices = call.type_in(1).rank() ? to.cast(call.in(1), i64) : as_vector(call, 1);
   const Name dropped = over_elements(to, is_among(to, call.in(0), indices), type);
-  return changed(call,
-                 to.where(dropped, to.model().number(0, type.dtype()), call.in(0), type.dtype()));
+  const Name list = to.where(dropped, to.model().number(0, type.dtype()), call.in(0), type.dtype());
+  if (is_uneven(call)) return {recorded(to, {list, uneven(call).sizes})};
+  return changed(call, list);
 }
 
 Names write_read(const WriteCall& call) {
   GraphWriter& to = call.to;
   Name list = call.in(0);
-  check_equal_sizes(list_type(call));
+  if (is_uneven(call) && !call.attr<ListReadAttrs>().is_lenient)
+    return {element_at(to, uneven(call), to.cast(call.in(1), i64), list_type(call))};
+  check_equal_sizes(call);
   if (call.attr<ListReadAttrs>().is_lenient)
     list = padded_list(to, list, list_type(call), size_for(to, as_vector(call, 1)));
   return {to.add("Gather", {list, to.cast(call.in(1), i64)}, {{"axis", integer(0)}})};
@@ -142,15 +177,17 @@ Names write_read(const WriteCall& call) {
 /// Unwritten elements are zeros of the sizes of the third input, which all elements have.
 Names write_read_like(const WriteCall& call) {
   GraphWriter& to = call.to;
-  check_equal_sizes(list_type(call));
   const Name index = as_vector(call, 1);
+  if (is_uneven(call)) return {element_like(to, uneven(call), index, call.in(2), list_type(call))};
   const Name list = padded_list(to, call.in(0), list_type(call), size_for(to, index));
   return {to.add("Gather", {list, to.squeeze(index, {0})}, {{"axis", integer(0)}})};
 }
 Names write_one_hot(const WriteCall& call) {
   GraphWriter& to = call.to;
   const TensorType& type = call.type_out();
-  check_equal_sizes(type);
+  if (is_open(type))
+    return {recorded(
+        to, with_written(to, empty_uneven_list(to, type), call.in(0), as_vector(call, 1), type))};
   const Name before = padded_list(to, empty_list(to, type), type, as_vector(call, 1));
   return {to.concat({before, to.unsqueeze(call.in(0), {0})}, 0)};
 }
@@ -163,22 +200,31 @@ Names write_index(const WriteCall& call) {
 }
 
 Names write_stack(const WriteCall& call) {
-  const auto& attrs = call.attr<ListStackAttrs>();
-  check_equal_sizes(list_type(call));
-  if (!attrs.is_lenient || !attrs.dim || !attrs.dim->has_size()) return {call.in(0)};
   GraphWriter& to = call.to;
+  const auto& attrs = call.attr<ListStackAttrs>();
+  if (!attrs.is_lenient) return {call.in(0)};  // elements have equal sizes, or it is an error
+  if (is_uneven(call)) {
+    std::vector<std::int64_t> least;
+    for (const Dim& dim : call.type_out().dims())
+      least.push_back(std::max<std::int64_t>(known_size(dim), 0));
+    return {with_sizes(to, uneven(call), least, list_type(call)).elements};
+  }
+  if (!attrs.dim || !attrs.dim->has_size()) return {call.in(0)};
   return {padded_list(to, call.in(0), list_type(call), to.size(*attrs.dim))};
 }
-Names write_first(const WriteCall& call) { return {call.in(0)}; }
+Names write_first(const WriteCall& call) { return {call.in(0)}; }  // with its recorded sizes
 Names write_size(const WriteCall& call) {
   return {call.to.cast(call.to.squeeze(list_size(call.to, call.in(0)), {0}), i32)};
 }
 Names write_zeros_like(const WriteCall& call) {
-  return {call.to.add("Expand", {call.to.model().number(0, list_type(call).dtype()),
-                                 call.to.add("Shape", {call.in(0)})})};
+  const Name list = call.to.add("Expand", {call.to.model().number(0, list_type(call).dtype()),
+                                           call.to.add("Shape", {call.in(0)})});
+  if (is_uneven(call)) return {recorded(call.to, {list, uneven(call).sizes})};
+  return {list};
 }
 Names write_add(const WriteCall& call) {
-  check_equal_sizes(list_type(call));
+  if (is_uneven(call) || is_uneven(call, 1))
+    return {recorded(call.to, sum_of(call.to, uneven(call), uneven(call, 1), list_type(call)))};
   return {add_lists(call.to, call.in(0), call.in(1), list_type(call))};
 }
 
@@ -201,7 +247,7 @@ Names write_gather(const WriteCall& call) {
   GraphWriter& to = call.to;
   const auto& attrs = call.attr<ListGatherAttrs>();
   const TensorType& type = list_type(call);
-  check_equal_sizes(type);
+  check_equal_sizes(call);
   const Name indices = to.cast(call.in(1), i64);
   Name list = call.in(0);
   if (attrs.is_lenient) list = padded_list(to, list, type, size_for_all(to, indices));
@@ -210,7 +256,7 @@ Names write_gather(const WriteCall& call) {
 }
 Names write_scatter(const WriteCall& call) {
   GraphWriter& to = call.to;
-  check_equal_sizes(list_type(call));
+  check_equal_sizes(call);
   const Name indices = to.cast(call.in(2), i64);
   Name list = call.in(0);
   if (!is_fixed(call)) list = padded_list(to, list, list_type(call), size_for_all(to, indices));
@@ -220,7 +266,7 @@ Names write_spread(const WriteCall& call) {
   GraphWriter& to = call.to;
   const auto& attrs = call.attr<ListSpreadAttrs>();
   const TensorType& type = attrs.list.type;
-  check_equal_sizes(type);
+  check_equal_sizes(call, type);
   const Name indices = to.cast(call.in(1), i64);
   Name elements = call.in(0);
   if (attrs.last_only) elements = zero_if_later(to, elements, indices, type);
@@ -232,7 +278,8 @@ Names write_spread(const WriteCall& call) {
 Names write_extend(const WriteCall& call) {
   GraphWriter& to = call.to;
   const TensorType& type = list_type(call);
-  check_equal_sizes(type);
+  if (is_uneven(call) || is_uneven(call, 1))
+    return {recorded(to, extended(to, uneven(call), uneven(call, 1), as_vector(call, 2), type))};
   return {to.concat({padded_list(to, call.in(0), type, as_vector(call, 2)), call.in(1)}, 0)};
 }
 Names write_part(const WriteCall& call) {
@@ -240,29 +287,49 @@ Names write_part(const WriteCall& call) {
   ModelWriter& model = to.model();
   const Name size = as_vector(call, 1), zero = model.integers({0});
   const Name first = to.add("Slice", {call.in(0), zero, size, zero});
-  const Name rest = to.add("Slice", {call.in(0), size, list_size(to, call.in(0)), zero});
+  const Name count = list_size(to, call.in(0));
+  const Name rest = to.add("Slice", {call.in(0), size, count, zero});
+  if (is_uneven(call)) {
+    const Name sizes = uneven(call).sizes;
+    recorded(to, {first, to.add("Slice", {sizes, zero, size, zero})});
+    recorded(to, {rest, to.add("Slice", {sizes, size, count, zero})});
+  }
   return {first, rest};
 }
 
-/// Joins elements along their first axis. Elements that a loop makes may differ in size there: the
-/// loop has joined them. The gradient, which reads the lengths, has no form in ONNX.
+/// Joins elements along their first axis. A loop may have joined the elements that it makes.
 Names write_concat(const WriteCall& call) {
   GraphWriter& to = call.to;
   ModelWriter& model = to.model();
   const TensorType& type = list_type(call);
-  if (to.is_read(call.value_out(1)))
-    throw NotExpressible{is_open(type) ? kUneven : std::string(reason_against("list_split"))};
-  if (is_only_joined(to, call.value_in(0))) return {call.in(0), ""};
-  check_equal_sizes(type);
+  const bool reads_lengths = to.is_read(call.value_out(1));
+  if (is_only_joined(to, call.value_in(0)))
+    return {call.in(0), reads_lengths ? to.cast(model.element_sizes.at(call.in(0)), i32) : ""};
+  if (is_uneven(call)) {
+    const UnevenList list = uneven(call);
+    const Name lengths = to.add("Gather", {list.sizes, model.integer(0)}, {{"axis", integer(1)}});
+    return {joined(to, list, type, lengths), to.cast(lengths, i32)};
+  }
   const std::vector<std::int64_t> element = type.sizes();
-  const Name size = to.add("Mul", {list_size(to, call.in(0)), model.integers({element[0]})});
-  const Name sizes = to.concat(
-      {size, model.integers(std::vector<std::int64_t>(element.begin() + 1, element.end()))}, 0);
-  return {to.add("Reshape", {call.in(0), sizes}, {{"allowzero", integer(1)}}), ""};
+  const Name count = list_size(to, call.in(0)), first = model.integers({element[0]});
+  const Name sizes =
+      to.concat({to.add("Mul", {count, first}),
+                 model.integers(std::vector<std::int64_t>(element.begin() + 1, element.end()))},
+                0);
+  return {to.add("Reshape", {call.in(0), sizes}, {{"allowzero", integer(1)}}),
+          reads_lengths ? to.cast(to.add("Expand", {first, count}), i32) : ""};
+}
+Names write_split(const WriteCall& call) {
+  return {recorded(call.to, split(call.to, call.in(0), call.type_in(0), call.in(1)))};
+}
+Names write_join(const WriteCall& call) {
+  return {joined(call.to, uneven(call), list_type(call), call.in(1))};
 }
 
 const Writer kWriters[] = {
     {"list_concat", write_concat},
+    {"list_split", write_split},
+    {"list_join", write_join},
     {"list_new", write_new},
     {"list_write", write_write},
     {"list_drop", write_drop},

@@ -18,5 +18,7 @@ Name add_lists(GraphWriter& to, const Name& a, const Name& b, const TensorType& 
 /// Returns true if elements of a list may differ in size along their first axis alone, and
 /// list_concat alone reads it. A loop that makes such a list has the joined elements as its result.
 bool is_only_joined(const GraphWriter& at, ValueId list);
+/// Returns true if a gradient reads the lengths of the elements that list_concat joins.
+bool reads_joined_lengths(const GraphWriter& at, ValueId list);
 
 }  // namespace reel::exported

@@ -1,15 +1,17 @@
 #include "reel/onnx/writers/loop_writer.h"
 
 #include <algorithm>
-#include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 
 #include "reel/core/ops.h"
+#include "reel/core/ops/list/list_data.h"
 #include "reel/onnx/borders.h"
 #include "reel/onnx/writers/entries.h"
 #include "reel/onnx/writers/lists.h"
 #include "reel/onnx/writers/loop_parts.h"
+#include "reel/onnx/writers/uneven_lists.h"
 
 namespace reel::exported {
 namespace {
@@ -23,8 +25,8 @@ class LoopWriter : LoopParts {
         body_(model_, inner_.nodes(), *attrs_.body.graph, &to_, body_env(attrs_, types_inside_)) {}
 
   Names write() {
-    check_expressible(body_);
-    set_limit();
+    check_expressible();
+    limit_ = limit();
     begin();
     write_body();
     return finish();
@@ -35,6 +37,11 @@ class LoopWriter : LoopParts {
   struct State {
     TensorType type;
     Name initial, inside, next;
+  };
+  /// A list whose elements may differ in size, and the state for the sizes of its elements.
+  struct UnevenState {
+    State *list, *sizes;
+    UnevenList inside() const { return {list->inside, sizes->inside}; }
   };
   /// Lengths of a dim that changes in iterations, such as a history's dim. A tensor only shows the
   /// size of the dim.
@@ -60,56 +67,6 @@ class LoopWriter : LoopParts {
     return types;
   }
 
-  // ---- The trip count ---------------------------------------------------------------------------
-
-  /// Sets limit_ to the largest number of iterations (i64), or leaves it empty.
-  void set_limit() {
-    Names limits;
-    if (values_.bound) {
-      const Name bound = to_.cast(to_.name(*values_.bound), i64);
-      limits.push_back(to_.add("Max", {bound, model_.integer(0)}));
-    }
-    std::vector<Dim> dims;
-    for (std::size_t i = 0; i < values_.slices.size(); ++i) {
-      if (types_.slices[i].is_list()) continue;
-      const Dim& dim = types_.slices[i].dims()[0];
-      if (std::find(dims.begin(), dims.end(), dim) != dims.end()) continue;
-      dims.push_back(dim);
-      limits.push_back(to_.squeeze(to_.size(dim), {0}));
-    }
-    for (std::size_t i = 0; i < values_.slices.size() && limits.empty(); ++i)
-      limits.push_back(to_.squeeze(list_size(to_, to_.name(values_.slices[i])), {0}));
-    if (values_.lengths && !has_cond())
-      limits.push_back(to_.squeeze(to_.largest(to_.name(*values_.lengths)), {0}));
-    if (limits.size() == 1)
-      limit_ = limits[0];
-    else if (!limits.empty())
-      limit_ = to_.add("Min", limits);
-  }
-
-  /// Returns the largest number of iterations, or -1 if the model does not tell it.
-  std::int64_t known_limit() const {
-    std::int64_t known = -1;
-    if (values_.bound)
-      if (const auto bound = model_.known_integer(to_.name(*values_.bound)))
-        known = std::max<std::int64_t>(*bound, 0);
-    for (const TensorType& slice : types_.slices)
-      if (!slice.is_list() && known_size(slice.dims()[0]) >= 0)
-        known =
-            known < 0 ? known_size(slice.dims()[0]) : std::min(known, known_size(slice.dims()[0]));
-    return known;
-  }
-  /// Makes the numbers of draws inputs with an axis for the values of this position.
-  /// more: number of values beyond one for each iteration.
-  void add_position(const Name& position, std::int64_t more = 0) {
-    if (model_.options().draws != OnnxDraws::inputs) return;
-    imported::Declared::Size count;
-    if (const std::int64_t known = known_limit(); known >= 0)
-      count.size = known + more;
-    else
-      count.name = model_.unique_size_name("iterations");
-    model_.add_position(position, {std::move(count)});
-  }
   /// Returns the position at which the condition is evaluated before the loop. If draws are inputs,
   /// it differs from other zeros.
   Name first_position() {
@@ -127,7 +84,6 @@ class LoopWriter : LoopParts {
     return states_.emplace_back(State{type, initial, inside, {}});
   }
   bool wants_trips() const { return to_.is_read(results_.trips) || results_.token; }
-  bool has_cond() const { return attrs_.cond && !attrs_.trips.is_reverse; }
   bool counts() const { return wants_trips() && (has_cond() || limit_.empty()); }
   bool is_active_carried() const { return has_cond() && attrs_.trips.is_scan; }
 
@@ -136,21 +92,29 @@ class LoopWriter : LoopParts {
     const auto inside = operands_of(attrs_, types_inside_).carries;
     std::size_t axes = 0;
     for (const TensorType& type : inside) axes += type.dims().size();
-    states_.reserve(attrs_.carries.size() + attrs_.sums.size() + attrs_.stacks.size() + 3 + axes);
+    states_.reserve(2 * (attrs_.carries.size() + attrs_.sums.size() + attrs_.stacks.size()) + 3 +
+                    axes);
     iteration_ = inner_.add_input(body_, "iteration", TensorType(i64));
     inner_.add_input(body_, "condition", TensorType(boolean));
     for (std::size_t i = 0; i < values_.carries.size(); ++i)
       add_state(leaving_type(inside[i]), leaving(to_, values_.carries[i]), "state");
     for (const ValueId sum : results_.sums) {
       const TensorType& type = to_.type(sum);
-      const Name zero = type.is_list() ? empty_list(to_, type)
-                        : type.rank()  ? to_.expand(model_.number(0, type.dtype()), type.dims())
-                                       : model_.number(0, type.dtype());
+      const bool is_uneven = type.is_list() && is_open(type);
+      const Name zero = is_uneven        ? recorded(to_, empty_uneven_list(to_, type))
+                        : type.is_list() ? empty_list(to_, type)
+                        : type.rank()    ? to_.expand(model_.number(0, type.dtype()), type.dims())
+                                         : model_.number(0, type.dtype());
       add_state(type, zero, "sum");
     }
+    for (std::size_t i = 0; i < attrs_.carries.size() + attrs_.sums.size(); ++i) {
+      State& state = states_[i];
+      if (!state.type.is_list()) continue;
+      if (is_open(state.type) || model_.element_sizes.count(state.initial)) add_sizes(state);
+    }
     for (std::size_t i = 0; i < results_.stacks.size(); ++i) {
-      joined_.push_back(nullptr);
-      if (is_joined(i)) joined_[i] = &add_joined(to_.type(results_.stacks[i]).element());
+      joined_.push_back(is_joined(i) ? add_joined(i) : nullptr);
+      if (is_uneven(i, body_)) uneven_stacks_.emplace(i, add_uneven(i));
     }
     if (counts()) count_ = &add_state(TensorType(i32), model_.integer(0, i32), "count");
     if (attrs_.makes_lengths()) {
@@ -161,7 +125,30 @@ class LoopWriter : LoopParts {
     if (has_cond()) begin_condition();
   }
 
-  /// Adds a state for elements that are joined along their first axis.
+  /// Adds a state for the sizes of a list's elements.
+  void add_sizes(State& list) {
+    const TensorType type(i64, {Dim::unknown(), Dim(list.type.rank())});
+    State& sizes = add_state(type, uneven_list(to_, list.initial, list.type).sizes, "sizes");
+    recorded(body_, {list.inside, sizes.inside});
+    uneven_.push_back({&list, &sizes});
+  }
+  /// Adds states for a stack whose elements may differ in size.
+  std::size_t add_uneven(std::size_t stack) {
+    const TensorType term = body_.type(body_outputs(attrs_).stacks[stack]);
+    const TensorType type = element_type(term).as_list();
+    add_sizes(add_state(type, recorded(to_, empty_uneven_list(to_, type)), "elements"));
+    return uneven_.size() - 1;
+  }
+  /// Adds states for elements that are joined along their first axis, and for their lengths if a
+  /// gradient reads them.
+  State* add_joined(std::size_t stack) {
+    const ValueId list = results_.stacks[stack];
+    State& state = add_joined(to_.type(list).element());
+    if (reads_joined_lengths(to_, list))
+      joined_lengths_[stack] = &add_state(TensorType(i64, {Dim::unknown()}),
+                                          model_.integers(std::vector<std::int64_t>{}), "lengths");
+    return &state;
+  }
   State& add_joined(const TensorType& element) {
     Dims dims = element.dims(), none = dims;
     dims[0] = Dim::unknown();
@@ -243,17 +230,6 @@ class LoopWriter : LoopParts {
     if (!condition_type_.rank()) return condition;
     return at.add("Reshape", {condition, model_.integers(std::vector<std::int64_t>{})});
   }
-  /// Returns a mask of entries, outside of the loop, with false in padding.
-  Name without_padding(Name mask) {
-    const Dims& entries = attrs_.entries.dims;
-    for (const Dim& dim : entries) {
-      if (!dim.is_ragged()) continue;
-      Dims dims = dim.length_dims();
-      dims.push_back(dim);
-      mask = to_.add("And", {mask, to_.aligned(to_.mask(dim), dims, entries)});
-    }
-    return mask;
-  }
   /// Returns the mask of entries with lengths above a position.
   Name is_within(GraphWriter& at, const Name& position) {
     const TensorType& type = *types_.lengths;
@@ -285,7 +261,8 @@ class LoopWriter : LoopParts {
       const Name term = this->term(outputs.sums[i], type, attrs_.sums[i].adds_finished, false);
       State& sum = states_[attrs_.carries.size() + i];
       // onnxruntime takes an Add of a constant without elements for the identity, and fails.
-      sum.next = type.is_list()         ? add_lists(body_, sum.inside, term, type)
+      sum.next = sizes_of(sum)          ? added(sum, term)
+                 : type.is_list()       ? add_lists(body_, sum.inside, even(body_, term), type)
                  : is_known_empty(type) ? sum.inside
                                         : body_.add("Add", {sum.inside, term});
     }
@@ -299,18 +276,44 @@ class LoopWriter : LoopParts {
       const LoopStack& stack = attrs_.stacks[i];
       const Name element = term(outputs.stacks[i], slice_type(to_.type(results_.stacks[i])),
                                 stack.adds_finished, stack.is_raw());
-      state.next = body_.concat(
-          attrs_.trips.is_reverse ? Names{element, state.inside} : Names{state.inside, element}, 0);
+      state.next = in_order(state.inside, element);
+      if (const auto lengths = joined_lengths_.find(i); lengths != joined_lengths_.end())
+        lengths->second->next =
+            in_order(lengths->second->inside, body_.add("Shape", {element}, {{"end", integer(1)}}));
     }
+    for (const auto& [i, at] : uneven_stacks_) {
+      UnevenState& state = uneven_[at];
+      const Name element = uneven_term(i, outputs.stacks[i]);
+      state.list->next = recorded(body_, with_element(body_, state.inside(), element,
+                                                      state.list->type, attrs_.trips.is_reverse));
+    }
+    for (const UnevenState& state : uneven_)
+      state.sizes->next = uneven_list(body_, state.list->next, state.list->type).sizes;
     for (const State& state : states_) inner_.add_output(body_, state.next, state.type);
     for (std::size_t i = 0; i < outputs.stacks.size(); ++i) {
-      if (joined_[i]) continue;
+      if (joined_[i] || uneven_stacks_.count(i)) continue;
       const TensorType type = slice_type(to_.type(results_.stacks[i]));
       inner_.add_output(
           body_,
           term(outputs.stacks[i], type, attrs_.stacks[i].adds_finished, attrs_.stacks[i].is_raw()),
           leaving_type(type));
     }
+  }
+
+  /// Returns a list with the elements of an iteration in the order of the positions.
+  Name in_order(const Name& before, const Name& made) {
+    return body_.concat(attrs_.trips.is_reverse ? Names{made, before} : Names{before, made}, 0);
+  }
+  /// Returns the states of a list whose elements may differ in size; null for other states.
+  const UnevenState* sizes_of(const State& list) const {
+    for (const UnevenState& state : uneven_)
+      if (state.list == &list) return &state;
+    return nullptr;
+  }
+  /// Returns the sum of lists whose elements may differ in size.
+  Name added(const State& sum, const Name& term) {
+    return recorded(body_, sum_of(body_, sizes_of(sum)->inside(),
+                                  uneven_list(body_, term, sum.type), sum.type));
   }
 
   /// Sets the mask of running entries.
@@ -334,13 +337,11 @@ class LoopWriter : LoopParts {
     for (const CarriedLengths& of : lengths_)
       body_.set_lengths(dim_of(body_, inputs.carries, of), of.state->inside);
     for (std::size_t i = 0; i < inputs.slices.size(); ++i) {
-      Name slices = to_.name(values_.slices[i]);
-      if (types_.slices[i].is_list())
-        slices =
-            padded_list(to_, slices, leaving_type(types_.slices[i]), to_.unsqueeze(limit_, {0}));
-      const Name slice = body_.add("Gather", {slices, position_}, {{"axis", integer(0)}});
-      enter(body_, inputs.slices[i],
-            seen(slice, leaving_type(slice_type(types_.slices[i])), attrs_.slices[i].fill));
+      const bool is_list = body_.type(inputs.slices[i]).is_list();
+      const TensorType type = is_list ? element_type(body_.type(inputs.slices[i]))
+                                      : leaving_type(slice_type(types_.slices[i]));
+      const Name value = slice(i, type);
+      enter(body_, inputs.slices[i], is_list ? value : seen(value, type, attrs_.slices[i].fill));
     }
     for (std::size_t i = 0; i < inputs.captures.size(); ++i) {
       const auto from = static_cast<std::size_t>(attrs_.body_captures[i]);
@@ -351,12 +352,25 @@ class LoopWriter : LoopParts {
     }
   }
 
+  /// Returns slice i of an iteration. type: of the slice in ONNX.
+  Name slice(std::size_t i, const TensorType& type) {
+    const Name slices = to_.name(values_.slices[i]);
+    if (!types_.slices[i].is_list())
+      return body_.add("Gather", {slices, position_}, {{"axis", integer(0)}});
+    const auto sizes = model_.element_sizes.find(slices);
+    if (sizes != model_.element_sizes.end())
+      return element_at(body_, {slices, sizes->second}, position_, type);
+    const Name all = padded_list(to_, slices, type.as_list(), to_.unsqueeze(limit_, {0}));
+    return body_.add("Gather", {all, position_}, {{"axis", integer(0)}});
+  }
+
   void write_carries(std::span<const ValueId> outputs) {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       State& state = states_[i];
       state.next = leaving(body_, outputs[i]);
       if (model_.fixed_lists.count(state.inside) && !model_.fixed_lists.count(state.next))
         throw NotExpressible{"an array that cannot grow is replaced by another one"};
+      if (state.type.is_list() && !sizes_of(state)) even(body_, state.next);
       if (!entries_) continue;
       const LoopCarry& carry = attrs_.carries[i];
       if (carry.adds_finished) state.next = entries_->collected(state.next, state.type);
@@ -378,6 +392,14 @@ class LoopWriter : LoopParts {
     const TensorType outside = leaving_type(type);
     if (adds_finished) return entries_->collected(made, outside);
     return is_raw ? made : entries_->zero_finished(made, outside);
+  }
+
+  /// Returns the term of a stack whose elements may differ in size.
+  Name uneven_term(std::size_t i, ValueId value) {
+    const LoopStack& stack = attrs_.stacks[i];
+    if (body_.type(value).is_list()) return even(body_, leaving(body_, value));
+    return term(value, slice_type(to_.type(results_.stacks[i])), stack.adds_finished,
+                stack.is_raw());
   }
 
   /// Returns whether there is another iteration.
@@ -403,7 +425,8 @@ class LoopWriter : LoopParts {
     for (const State& state : states_) inputs.push_back(state.initial);
     const auto joined = static_cast<std::size_t>(
         std::count_if(joined_.begin(), joined_.end(), [](const State* state) { return state; }));
-    const std::size_t count = states_.size() + attrs_.stacks.size() - joined;
+    const std::size_t count =
+        states_.size() + attrs_.stacks.size() - joined - uneven_stacks_.size();
     // A loop without results needs no node: its prints are left out.
     const Names made =
         count ? to_.add("Loop", inputs, count, {{"body", graph(inner_.graph())}}) : Names{};
@@ -418,8 +441,16 @@ class LoopWriter : LoopParts {
     const auto behind = [&](const State* state) {
       return made[static_cast<std::size_t>(state - states_.data())];
     };
-    for (std::size_t i = 0; i < results_.stacks.size(); ++i)
-      names.push_back(joined_[i] ? behind(joined_[i]) : stacked(i, made[next++]));
+    for (const UnevenState& state : uneven_)
+      recorded(to_, {behind(state.list), behind(state.sizes)});
+    for (std::size_t i = 0; i < results_.stacks.size(); ++i) {
+      if (const auto uneven = uneven_stacks_.find(i); uneven != uneven_stacks_.end())
+        names.push_back(behind(uneven_[uneven->second].list));
+      else
+        names.push_back(joined_[i] ? behind(joined_[i]) : stacked(i, made[next++]));
+      if (const auto lengths = joined_lengths_.find(i); lengths != joined_lengths_.end())
+        model_.element_sizes[names.back()] = behind(lengths->second);
+    }
     for (std::size_t i = 0; i < results_.sums.size(); ++i) names.push_back(made[begin_of_sums + i]);
     for (const CarriedLengths& of : lengths_)
       to_.set_lengths(dim_of(to_, results_.carries, of), behind(of.state));
@@ -440,42 +471,6 @@ class LoopWriter : LoopParts {
     to_.set_lengths(type.dims()[1], name);
     return "";
   }
-  /// Returns a stack given the elements in the order of the iterations. A loop that runs backwards
-  /// makes the last element first. Behind a loop that ended early, there are zeros.
-  Name stacked(std::size_t i, const Name& name) {
-    Name result = with_sizes(name, slice_type(to_.type(results_.stacks[i])));
-    if (attrs_.trips.is_reverse)
-      result = to_.add("Slice", {result, model_.integers({-1}),
-                                 model_.integers({std::numeric_limits<std::int64_t>::min() + 1}),
-                                 model_.integers({0}), model_.integers({-1})});
-    const LoopStack& stack = attrs_.stacks[i];
-    const bool is_whole = attrs_.trips.is_full || attrs_.trips.makes_dim || stack.is_list;
-    if (is_whole || !(stack.dim.is_named() || known_size(stack.dim) > 0)) return result;
-    const TensorType& type = to_.type(results_.stacks[i]);
-    const Name missing = to_.add("Sub", {to_.shape(type.dims()), to_.add("Shape", {result})});
-    const std::vector<std::int64_t> before(static_cast<std::size_t>(type.rank()));
-    const Name pads = to_.concat({model_.integers(before), missing}, 0);
-    const DType dtype = type.dtype() == boolean ? i32 : type.dtype();
-    if (dtype != type.dtype()) result = to_.cast(result, dtype);
-    result = to_.add("Pad", {result, pads, model_.number(0, dtype)});
-    return dtype == type.dtype() ? result : to_.cast(result, boolean);
-  }
-
-  /// Returns a stack with the sizes of its elements. A Loop without iterations, which makes no
-  /// element, only tells those that its body declares.
-  Name with_sizes(const Name& name, const TensorType& element) {
-    const Dims& dims = element.dims();
-    const auto is_declared = [](const Dim& dim) { return known_size(dim) > 0; };
-    if (known_limit() > 0 && !has_cond()) return name;
-    if (element.is_list() || is_token(element)) return name;
-    if (std::all_of(dims.begin(), dims.end(), is_declared)) return name;
-    try {
-      const Name sizes = to_.concat({list_size(to_, name), to_.shape(dims)}, 0);
-      return to_.add("Reshape", {name, sizes}, {{"allowzero", integer(1)}});
-    } catch (const NotExpressible&) {
-      return name;  // elements have sizes that only the body knows
-    }
-  }
 
   InnerGraph inner_;
   std::vector<TensorType> types_inside_;
@@ -483,7 +478,10 @@ class LoopWriter : LoopParts {
   std::vector<State> states_;
   std::vector<CarriedLengths> lengths_;
   // Pointers into states_ stay valid: begin() reserves places for all states.
-  std::vector<State*> joined_;  ///< by stack; null for other stacks
+  std::vector<State*> joined_;                    ///< by stack; null for other stacks
+  std::map<std::size_t, State*> joined_lengths_;  ///< by stack
+  std::vector<UnevenState> uneven_;
+  std::map<std::size_t, std::size_t> uneven_stacks_;  ///< their places in uneven_, by stack
   State *count_ = nullptr, *reached_ = nullptr, *active_ = nullptr;
   Name limit_, go_, iteration_, position_, running_;
   Name entry_lengths_;  ///< with zeros in padding

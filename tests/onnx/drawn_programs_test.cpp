@@ -19,7 +19,7 @@ const DrawnCases& drawn() {
 
 TEST(DrawnProgramsTest, MostAreSaved) {
   // The others have ops that ONNX cannot express.
-  EXPECT_GE(drawn().cases.size(), static_cast<std::size_t>(kPrograms * 8 / 10));
+  EXPECT_GE(drawn().cases.size(), static_cast<std::size_t>(kPrograms * 95 / 100));
   EXPECT_EQ(drawn().drawing, 0);
   for (const SavedCase& saved : drawn().cases) EXPECT_EQ(saved.failure, "") << saved.name;
 }
@@ -27,10 +27,9 @@ TEST(DrawnProgramsTest, MostAreSaved) {
 /// docs/onnx.md lists these reasons. Other ops of such a program may lack a value of the refused
 /// op.
 TEST(DrawnProgramsTest, AreRefusedForReasonsOfThePage) {
-  constexpr const char* kReasons[] = {
-      "a gradient reads values of each iteration whose sizes change from iteration to iteration",
-      "a TensorArray with elements of different sizes", "the gradient of TensorArray::concat",
-      "an array that cannot grow is replaced by another one"};
+  constexpr const char* kReasons[] = {"a TensorArray with elements of different sizes",
+                                      "an array that cannot grow is replaced by another one",
+                                      "no value shows the lengths of the dim"};
   for (const std::string& error : drawn().errors)
     EXPECT_TRUE(std::any_of(std::begin(kReasons), std::end(kReasons), [&](const char* reason) {
       return error.find(reason) != std::string::npos;
@@ -63,7 +62,7 @@ TEST(DrawnProgramsTest, HaveTheirValuesInATrace) {
       ADD_FAILURE() << saved.name << ": " << error.what();
     }
   }
-  EXPECT_LE(refused, kPrograms / 100);
+  EXPECT_LE(refused, kPrograms / 50);
 }
 
 class DrawnProgramsInOnnxruntimeTest : public InOwnFolder {

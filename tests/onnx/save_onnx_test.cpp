@@ -301,45 +301,6 @@ TEST(SaveOnnxTest, AllOpsThatOnnxCannotExpressAreInOneError) {
             "an input");
 }
 
-TEST(SaveOnnxTest, ResidualsOfDifferentSizesAreAnError) {
-  const auto f = [](const Tensor& x) {
-    return grad([](const Tensor& x) {
-      return sum(while_loop([](const Tensor& s) { return sum(s) < 10; },
-                            [](const Tensor& s) {
-                              return concat({s * s, s}, 0);
-                            },
-                            x, {.shape_invariants = {PartialShape{unknown}}}));
-    })(x);
-  };
-  const std::string message = message_of<OnnxError>([&] { onnx_bytes(f, tensor({1., 2.})); });
-  EXPECT_NE(message.find("sizes change from iteration to iteration"), std::string::npos) << message;
-}
-
-TEST(SaveOnnxTest, GradientsOfYsOfDifferentSizesAreAnError) {
-  const auto f = [](const Tensor& x) {
-    return grad([](const Tensor& x) {
-      return sum(scan(Scan{.spatial_dim = x.dim("time"),
-                           .xs = x,
-                           .body = [](const Tensor& x) { return pack(x, x > 0) * 10; }})
-                     .ys);
-    })(x);
-  };
-  const Tensor x = tensor({1., -2., 3., 4.}, {Dim("time", 2), Dim("batch", 2)});
-  const std::string message = message_of<OnnxError>([&] { onnx_bytes(f, x); });
-  EXPECT_NE(message.find("a TensorArray with elements of different sizes"), std::string::npos)
-      << message;
-}
-
-TEST(SaveOnnxTest, TheGradientOfJoinedElementsIsAnErrorThatNamesIt) {
-  const auto f = [](const Tensor& x) {
-    return grad([](const Tensor& x) { return sum(square(TensorArray::unstack(x, 0).concat())); })(
-        x);
-  };
-  const std::string message = message_of<OnnxError>([&] { onnx_bytes(f, ones({2, 3})); });
-  EXPECT_NE(message.find("the gradient of TensorArray::concat"), std::string::npos) << message;
-  EXPECT_EQ(message.find("different sizes"), std::string::npos) << message;
-}
-
 TEST(SaveOnnxTest, AStateThatChangesItsRankIsAnError) {
   const auto f = [](const Tensor& x) {
     const auto [i, last] =

@@ -139,8 +139,7 @@ TEST(SavedExamplesTest, EveryModelAndTrainingStepIsSaved) {
   const std::set<std::string> left_out{"onnx_info"},  // reads models
       without_model{"long_text"},                     // its step runs the model
       without_step{"beam_search", "greedy",           // read a trained model
-                   "first_steps",                     // its case has the gradient
-                   "adaptive_ode"};                   // refused, by the next test
+                   "first_steps"};                    // its case has the gradient
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(REEL_EXAMPLES)) {
     const std::string name = entry.path().stem().string();
@@ -153,14 +152,6 @@ TEST(SavedExamplesTest, EveryModelAndTrainingStepIsSaved) {
         << name;
   }
   EXPECT_GT(count, 20);
-}
-
-/// docs/onnx.md has the reason.
-TEST(SavedExamplesTest, TheStepOfAnAdaptiveSolverInALoopIsRefused) {
-  EXPECT_NE(refused_step_of_adaptive_ode().failure.find(
-                "a gradient reads values of each iteration whose sizes change from iteration to "
-                "iteration"),
-            std::string::npos);
 }
 
 }  // namespace

@@ -101,18 +101,21 @@ std::vector<SavedCase> policy_cases() {
   cases.push_back(saved_case(
       "adaptive_ode", [=](const Tensor& rates) { return ode_example::observe(rates, times); },
       tensor({1.5, 1., 3., 1.}, {ode_example::rate})));
-  return cases;
-}
-
-SavedCase refused_step_of_adaptive_ode() {
-  const Dim times("times", 2);
-  const auto gradient = [=](const Tensor& rates) {
-    return grad([&](const Tensor& rates) {
-      return sum(square(ode_example::observe(rates, times)));
+  const Dim few("times", 2);
+  const auto step = [=](Tensor rates, Adam<Tensor> optimiser, const Tensor& data) {
+    const auto [value, gradient] = value_and_grad([&](const Tensor& rates) {
+      return mean_squared_error(ode_example::observe(rates, few), data);
     })(rates);
+    optimiser.update(rates, gradient);
+    return std::tuple{rates, value};
   };
-  return saved_case("a step of adaptive_ode", gradient,
-                    tensor({1.5, 1., 3., 1.}, {ode_example::rate}));
+  const Tensor rates = tensor({1., 0.8, 2.5, 0.8}, {ode_example::rate});
+  cases.push_back(saved_case("a step of adaptive_ode", step,
+                             std::tuple{rates, Adam<Tensor>(rates, {.learning_rate = 0.02}),
+                                        ones({few, ode_example::species})},
+                             {.arguments = {"rates", "optimiser", "data"}}));
+  cases.back().tolerance = 1e-4;
+  return cases;
 }
 
 }  // namespace reel

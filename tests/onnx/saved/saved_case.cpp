@@ -111,7 +111,7 @@ const std::vector<SavedCase>& all_saved_cases() {
     for (const auto make :
          {plain_cases, loop_cases, short_form_cases, ragged_cases, recurrent_cases, layer_cases,
           training_cases, transform_cases, example_cases, sequence_cases, edge_cases, op_set_cases,
-          function_cases, unrun_cases, program_cases, policy_cases, frontend_cases})
+          function_cases, unrun_cases, program_cases, policy_cases, frontend_cases, uneven_cases})
       for (SavedCase& saved : make()) all->push_back(std::move(saved));
     return all;
   }();

@@ -79,8 +79,7 @@ std::vector<SavedCase> unrun_cases();
 std::vector<SavedCase> program_cases();
 std::vector<SavedCase> policy_cases();
 std::vector<SavedCase> frontend_cases();
-/// Returns the only model or training step of an example that is not saved.
-SavedCase refused_step_of_adaptive_ode();
+std::vector<SavedCase> uneven_cases();
 /// Returns all cases that are saved.
 const std::vector<SavedCase>& all_saved_cases();
 

@@ -41,7 +41,7 @@ struct RowCut {
   /// By value of the body, the axis of its rows (trace/passes/analysis/row_axes.h).
   std::vector<int> axes = {};
   /// Dims with a length for each row. In a block they have their extent for all rows, and a body
-  /// that reads lengths takes those of its rows as captures (passes/rows/body_on_rows.h).
+  /// that reads lengths takes its rows' lengths as captures (passes/rows/body_on_rows.h).
   Dims ragged = {};
 
   /// Returns the substitution of the cut dim by `block_dim`, and of each ragged dim by the static
