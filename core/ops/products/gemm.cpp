@@ -54,10 +54,10 @@ bool is_large_f32(const MatrixSizes& s) {
   return s.m * s.k > kMaxElementsInPlace && s.n > kNarrow && !s.b_panel;
 }
 
-/// True if b and c leave the second-level cache, so that our kernel would read rows of b from memory
-/// again and again, even if a is small. large_product() takes 0.65 to 0.85 of the time with AVX-512,
-/// 0.66 to 1.04 with AVX2, where 16 rows took up to 1.28. Sums that are added to c keep their bits:
-/// oneDNN adds them last.
+/// True if b and c leave the second-level cache, so that our kernel would read rows of b from
+/// memory again and again, even if a is small. large_product() takes 0.65 to 0.85 of the time with
+/// AVX-512, 0.66 to 1.04 with AVX2, where 16 rows took up to 1.28. Sums that are added to c keep
+/// their bits: oneDNN adds them last.
 bool streams_operands(const MatrixSizes& s) {
   constexpr std::int64_t kRows = 32, kTerms = 64, kColumns = 2048, kElements = 1024 * 1024;
   return s.m >= kRows && s.k >= kTerms && s.n >= kColumns && (s.m + s.k) * s.n >= kElements &&

@@ -114,15 +114,31 @@ bool LoopPlan::prepare(const AttrsRef& attrs_ref, OpInputs in) {
   attrs_ = AttrsRef();  // until planning is done
   input_types_ = given_types_;
   if (!attrs.chunking.over_chunks) name_alike(attrs, input_types_);
-  is_planned_ = whole_.try_plan(attrs_ref, input_types_);
-  if (is_planned_) blocks_.make(whole_);
+  is_whole_planned_ = false;
+  // Types of such a body often contain the longest length, so that each batch would plan the whole.
+  const bool is_cut_first = attrs.has_entries() && carries_keep_dims(attrs);
+  if (is_cut_first) {
+    whole_.bind(attrs_ref, input_types_);
+    blocks_.make(whole_, in);
+  }
+  is_planned_ = is_cut_first && blocks_.count() > 0;
+  if (!is_planned_) {
+    is_planned_ = try_plan_whole(attrs_ref);
+    if (is_planned_ && !is_cut_first) blocks_.make(whole_, in);
+  }
   attrs_ = attrs_ref;
   return is_planned_;
 }
 
+/// Plans the whole loop, unless that is done. Returns false if it cannot be planned.
+bool LoopPlan::try_plan_whole(const AttrsRef& attrs) {
+  return is_whole_planned_ = is_whole_planned_ || whole_.try_plan(attrs, input_types_);
+}
+
 std::unique_ptr<LoopRun> LoopPlan::begin(const AttrsRef& attrs, OpInputs in,
                                          std::span<Tensor> out) {
-  if (is_empty(get<LoopAttrs>(attrs.get()), in) || !prepare(attrs, in)) return nullptr;
+  if (is_empty(get<LoopAttrs>(attrs.get()), in) || !prepare(attrs, in) || !try_plan_whole(attrs))
+    return nullptr;
   return std::make_unique<LoopRun>(whole_, in, out);
 }
 
@@ -132,8 +148,8 @@ std::size_t LoopPlan::blocks_inside() const {
 
 void LoopPlan::run(const AttrsRef& attrs, OpInputs in, std::span<Tensor> out) {
   if (!is_empty(get<LoopAttrs>(attrs.get()), in) && prepare(attrs, in)) {
-    if (blocks_.can_run(out)) return blocks_.run(in, out);
-    return LoopRun(whole_, in, out).run();
+    if (blocks_.can_run(out) && blocks_.try_run(in, out)) return;
+    if (try_plan_whole(attrs)) return LoopRun(whole_, in, out).run();
   }
   // Types change from iteration to iteration: the interpreter handles each.
   Tensors inputs, outputs;

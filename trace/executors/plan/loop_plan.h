@@ -9,7 +9,8 @@
 namespace reel {
 
 /// Runs one loop, and plans it again whenever sizes change: in row blocks if it can be cut
-/// (row_cut.h), otherwise as a whole. The interpreter runs it if carries change their sizes.
+/// (row_cut.h), otherwise as a whole. The interpreter runs it if carries change their sizes. A loop
+/// whose entries finish one by one has no plan of the whole if it runs in row blocks.
 class LoopPlan {
  public:
   /// context: its children belong to PlannedLoop, then one to each row block.
@@ -37,11 +38,13 @@ class LoopPlan {
  private:
   friend class PlanView;
   bool prepare(const AttrsRef& attrs, OpInputs in);
+  bool try_plan_whole(const AttrsRef& attrs);
 
   AttrsRef attrs_;
   std::vector<TensorType> given_types_;  ///< of the last run
   std::vector<TensorType> input_types_;  ///< given_types_, with the dims of the body
-  bool is_planned_ = false;
+  bool is_planned_ = false;              ///< as a whole or in row blocks
+  bool is_whole_planned_ = false;        ///< for input_types_; otherwise whole_ is bound to them
   PlannedLoop whole_;
   LoopBlocks blocks_;
 };

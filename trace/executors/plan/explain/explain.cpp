@@ -107,11 +107,8 @@ class PlanText {
       add_plan(loop.finished);
     };
     for (const Instruction& at : PlanView::instructions(plan)) {
-      if (at.kind == PlanView::Kind::loop && PlanView::is_planned(PlanView::loop_of(plan, at))) {
-        add(PlanView::whole(PlanView::loop_of(plan, at)));
-        for (const auto& block : PlanView::blocks(PlanView::loop_of(plan, at)))
-          if (block) add(*block);
-      }
+      if (at.kind == PlanView::Kind::loop && PlanView::is_planned(PlanView::loop_of(plan, at)))
+        PlanView::each_planned(PlanView::loop_of(plan, at), add);
       if (at.kind == PlanView::Kind::cond)
         for (std::size_t b = 0; b < 2; ++b)
           add_plan(PlanView::branch(PlanView::cond_of(plan, at), b));
@@ -323,7 +320,7 @@ class PlanText {
     std::string why;
     PlannedLoop(PlanContext{})
         .try_plan(PlanView::attrs(loop), PlanView::input_types(loop), true, &why);
-    return "run by the interpreter, because " + why;
+    return why.empty() ? "no iteration has run" : "run by the interpreter, because " + why;
   }
 
   void write_packed(const std::string& indent, const Plan& body) {

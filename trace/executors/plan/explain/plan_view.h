@@ -67,12 +67,23 @@ class PlanView {
   }
 
   // Loops.
-  static bool is_planned(const LoopPlan& loop) { return loop.attrs_ && loop.is_planned_; }
+  static bool is_planned(const LoopPlan& loop) {
+    return loop.attrs_ && loop.is_planned_ && shown(loop).body;  // no body: memory ran out
+  }
   static const AttrsRef& attrs(const LoopPlan& loop) { return loop.attrs_; }
   static const std::vector<TensorType>& input_types(const LoopPlan& loop) {
     return loop.input_types_;
   }
+  /// Returns the whole loop, which has no plan if only blocks or batches run.
   static const PlannedLoop& whole(const LoopPlan& loop) { return loop.whole_; }
+  /// Calls fn for the whole loop, row blocks and batches, as far as they have plans.
+  template <class Fn>
+  static void each_planned(const LoopPlan& loop, const Fn& fn) {
+    fn(loop.whole_);
+    for (const auto& block : loop.blocks_.blocks_)
+      if (block) fn(*block);
+    for (const ShrinkingBlock& batch : loop.blocks_.batches_) batch.each_loop(fn);
+  }
   static const std::vector<std::unique_ptr<PlannedLoop>>& blocks(const LoopPlan& loop) {
     return loop.blocks_.blocks_;
   }
@@ -84,8 +95,10 @@ class PlanView {
   /// Returns the loop that runs: the whole, or the first of the row blocks or batches, which are
   /// alike. If blocks run as one, returns the whole, which has the same records.
   static const PlannedLoop& shown(const LoopPlan& loop) {
-    if (batches(loop)) return loop.blocks_.batches_[0].largest();
-    return blocks(loop).empty() || runs_joined(loop) ? whole(loop) : *blocks(loop)[0];
+    const LoopBlocks& cut = loop.blocks_;
+    if (cut.is_joined_ && !cut.batches_.empty()) return cut.batches_[0].largest();
+    const bool has_block = !cut.blocks_.empty() && cut.blocks_[0];
+    return has_block && !runs_joined(loop) ? *cut.blocks_[0] : whole(loop);
   }
   static const SubPlan& branch(const CondPlan& cond, std::size_t b) { return cond.branches_[b]; }
 };

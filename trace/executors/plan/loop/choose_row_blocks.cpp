@@ -148,12 +148,11 @@ std::string too_little(const RowCut& cut, std::int64_t least,
 }  // namespace
 
 bool choose_row_blocks(RowCut& cut, const LoopAttrs& attrs, std::span<const TensorType> inputs,
-                       const std::vector<TensorType>& formals, const RowAxes& axes,
-                       const Passes& passes, std::string* why) {
+                       const PlannedTypes& types, const RowAxes& axes, const Passes& passes,
+                       std::string* why) {
   const Graph& body = *attrs.body.graph;
   const bool ends = attrs.has_entries();
   const std::int64_t rows = cut.dim.size();
-  const PlannedTypes types = plan_types(body, formals, attrs.body.env());
   const std::int64_t work = work_of(body, types).all();
   cut.work_of_row = work / rows;
   bool by_work = !ends && !passes.block_rows && !shares_matrices(body, axes);

@@ -11,10 +11,15 @@
 
 namespace reel {
 
+bool carries_keep_dims(const LoopAttrs& loop) {
+  return changing_dims(loop).empty() &&
+         std::ranges::all_of(loop.carries,
+                             [](const LoopCarry& carry) { return carry.final_dims.empty(); });
+}
+
 bool PlannedLoop::try_plan(const AttrsRef& of, const std::vector<TensorType>& types, bool may_share,
                            std::string* why) {
-  attrs = of;
-  input_types = types;
+  bind(of, types);
   numbers_.resize(std::max({loop().body.graph->inputs.size(), loop().body.graph->outputs.size(),
                             loop().cond ? loop().cond.graph->inputs.size() : 0}));
   std::iota(numbers_.begin(), numbers_.end(), std::size_t{0});
@@ -38,9 +43,7 @@ bool PlannedLoop::find_types(std::string* why) {
     return false;
   };
   const LoopAttrs& loop = this->loop();
-  if (!changing_dims(loop).empty() ||
-      std::any_of(loop.carries.begin(), loop.carries.end(),
-                  [](const LoopCarry& carry) { return !carry.final_dims.empty(); }))
+  if (!carries_keep_dims(loop))
     return no("its carries change their dims from iteration to iteration");
   if (loop.chunking.over_chunks) chunks = chunks_of(loop, input_types);
   is_block.assign(loop.body.graph->outputs.size(), 0);

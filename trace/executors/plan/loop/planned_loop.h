@@ -16,6 +16,9 @@
 
 namespace reel {
 
+/// Returns true if carries have the same dims in all iterations, as far as attributes tell.
+bool carries_keep_dims(const LoopAttrs& loop);
+
 /// The plans of a loop's body and condition for inputs of certain types, and the places of its
 /// carries and sums.
 struct PlannedLoop {
@@ -36,6 +39,12 @@ struct PlannedLoop {
 
   const LoopAttrs& loop() const { return get<LoopAttrs>(attrs.get()); }
 
+  /// Sets attributes and types without a plan: all that row blocks need of the whole loop. Requires
+  /// try_plan() before a run.
+  void bind(const AttrsRef& of, const std::vector<TensorType>& types) {
+    attrs = of;
+    input_types = types;
+  }
   /// Plans a loop for inputs of these types. Returns false, and sets `why` to the reason, if types
   /// may change from iteration to iteration or are unknown.
   ///

@@ -6,6 +6,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/graph/record_call.h"
 #include "reel/core/op/facts.h"
+#include "reel/trace/executors/plan/base/infer_types.h"
 #include "reel/trace/executors/plan/loop/choose_row_blocks.h"
 #include "reel/trace/passes/analysis/row_axes.h"
 
@@ -73,7 +74,10 @@ class RowCutFinder {
     if (!keeps_rows_apart(axes) || !keeps_carries(axes) || !keeps_results(axes))
       return std::nullopt;
     for (ValueId v = 0; v < body_.types.size(); ++v) cut_.axes.push_back(axes[v]);
-    if (!choose_row_blocks(cut_, attrs_, inputs_, types_, axes, passes, why_)) return std::nullopt;
+    const PlannedTypes planned = plan_types(body_, types_, attrs_.body.env());
+    cut_.keeps_types = keeps_types(planned);
+    for (const ValueId v : body_.outputs) cut_.outputs.push_back(planned.types[v]);
+    if (!choose_row_blocks(cut_, attrs_, inputs_, planned, axes, passes, why_)) return std::nullopt;
     return std::move(cut_);
   }
 
@@ -214,6 +218,18 @@ class RowCutFinder {
       cut_.sums.push_back(axis == 0                  ? RowCut::Sum::has_rows
                           : axis == RowAxes::kSummed ? RowCut::Sum::over_rows
                                                      : RowCut::Sum::same);
+    }
+    return true;
+  }
+
+  /// Returns true if the types of stacks and sums are known before a run, and carries keep theirs.
+  bool keeps_types(const PlannedTypes& planned) const {
+    for (std::size_t k = 0; k < body_.outputs.size(); ++k) {
+      const ValueId v = body_.outputs[k];
+      const auto [kind, i] = body_output_at(attrs_, k);
+      const bool is_checkpoint = kind == LeafKind::stack && attrs_.stacks[i].is_checkpoint();
+      if (!planned.is_known[v] && !is_checkpoint) return false;
+      if (kind == LeafKind::carry && !(planned.types[v] == operands_.carries[i])) return false;
     }
     return true;
   }

@@ -43,6 +43,10 @@ struct RowCut {
   /// Dims with a length for each row. In a block they have their extent for all rows, and a body
   /// that reads lengths takes its rows' lengths as captures (passes/rows/body_on_rows.h).
   Dims ragged = {};
+  /// By output of the body, its type with all rows.
+  std::vector<TensorType> outputs = {};
+  /// True if the types of stacks and sums are known before a run, and carries keep theirs.
+  bool keeps_types = false;
 
   /// Returns the substitution of the cut dim by `block_dim`, and of each ragged dim by the static
   /// dim in `extents`.

@@ -12,20 +12,28 @@
 
 namespace reel {
 
-void LoopBlocks::make(const PlannedLoop& whole) {
+void LoopBlocks::make(const PlannedLoop& whole, OpInputs in) {
   whole_ = &whole;
   const std::optional<RowCut> before = std::exchange(
       cut_, whole.shares_of_series() > 1
                 ? std::nullopt
                 : find_row_cut(whole.loop(), whole.input_types, whole.context.passes));
+  if (cut_ && !cut_->keeps_types) cut_.reset();
   if (cut_) bind(before);
   blocks_.resize(cut_ ? cut_->blocks.size() : 0);
-  for (std::size_t number = 0; number < blocks_.size(); ++number)
-    if (is_first_of_its_size(number) && !try_plan(blocks_[number], cut_->blocks[number], number))
-      blocks_.clear();
   are_all_planned_ = false;
   joined_threads_ = 0;
   is_joined_ = false;
+  if (blocks_.empty()) return;
+  if (ends()) plan_joined(in);
+  if (!is_joined_ && !try_plan_sizes()) blocks_.clear();
+}
+
+bool LoopBlocks::try_plan_sizes() {
+  for (std::size_t number = 0; number < blocks_.size(); ++number)
+    if (is_first_of_its_size(number) && !try_plan(blocks_[number], cut_->blocks[number], number))
+      return false;
+  return true;
 }
 
 bool LoopBlocks::is_first_of_its_size(std::size_t number) const {
@@ -33,13 +41,14 @@ bool LoopBlocks::is_first_of_its_size(std::size_t number) const {
   return std::find(cut_->blocks.begin(), block, *block) == block;
 }
 
-void LoopBlocks::plan_all() {
-  if (are_all_planned_) return;
+bool LoopBlocks::try_plan_all() {
+  if (are_all_planned_) return true;
+  if (!try_plan_sizes()) return false;
   for (std::size_t number = 0; number < blocks_.size(); ++number)
     if (!is_first_of_its_size(number) && !try_plan(blocks_[number], cut_->blocks[number], number))
       throw InternalError("only some row blocks of one size can be planned");
   make_partial_sums();
-  are_all_planned_ = true;
+  return are_all_planned_ = true;
 }
 
 namespace {
@@ -163,8 +172,8 @@ void LoopBlocks::make_partial_sums() {
     partial_sums_[number].resize(cut_->sums.size());
     for (std::size_t i = 0; i < cut_->sums.size(); ++i)
       if (cut_->sums[i] == RowCut::Sum::over_rows)
-        partial_sums_[number][i] = Tensor(allocate_block(
-            whole_->body->output_type(body_output_number(whole_->loop(), {LeafKind::sum, i}))));
+        partial_sums_[number][i] = Tensor(
+            allocate_block(cut_->outputs[body_output_number(whole_->loop(), {LeafKind::sum, i})]));
   }
 }
 
@@ -212,7 +221,7 @@ bool LoopBlocks::has_outputs_of_rows(const PlannedLoop& block, const Dim& block_
   for (std::size_t k = 0; k < body_.loop.body.graph->outputs.size(); ++k) {
     const LoopLeaf leaf = body_output_at(body_.loop, k);
     if (leaf.is(LeafKind::carry)) continue;
-    const TensorType& whole = whole_->body->output_type(k);
+    const TensorType& whole = cut_->outputs[k];
     const bool has_rows =
         leaf.is(LeafKind::stack) || cut_->sums[leaf.index] == RowCut::Sum::has_rows;
     if (!(block.body->output_type(k) ==
@@ -254,6 +263,7 @@ void LoopBlocks::plan_joined(OpInputs in) {
       threads() > 1 && cut_->can_join && ends() && cut_->is_in_order(whole_->loop(), in);
   if (joined_threads_ == threads() && in_order_ == in_order) return;
   joined_threads_ = 0;  // in case planning runs out of memory
+  is_joined_ = false;
   in_order_ = in_order;
   is_joined_ = cut_->can_join &&
                (ends() ? try_plan_batches() : threads() == 1 && joined_.try_plan(*whole_, *cut_));
@@ -317,15 +327,21 @@ double LoopBlocks::price_of_plan(const PlannedLoop* block, std::int64_t rows) {
   return std::ldexp(kPlanOfOp * ops / row, -runs_);
 }
 
-void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
+bool LoopBlocks::try_run(OpInputs in, std::span<Tensor> out) {
   plan_joined(in);
-  if (runs_joined() && !ends()) return joined_.run(in, out);
+  if (runs_joined() && !ends()) {
+    joined_.run(in, out);
+    return true;
+  }
   std::vector<OpInput> given(in.begin(), in.end());
   const Tensors lengths = body_.row_body.lengths(body_env(whole_->loop(), whole_->input_types));
   given.insert(given.end(), lengths.begin(), lengths.end());
-  if (runs_joined() && try_run_batches(given, out)) return;
+  if (runs_joined() && try_run_batches(given, out)) return true;
   is_joined_ = false;
-  plan_all();
+  if (!try_plan_all()) {
+    blocks_.clear();
+    return false;
+  }
   const std::vector<BlockOfRows> blocks = cut_->rows_of_blocks(whole_->loop(), in);
   parallel_for(static_cast<int>(blocks.size()), [&](int i) {
     const auto& [rows, ends] = blocks[static_cast<std::size_t>(i)];
@@ -340,6 +356,7 @@ void LoopBlocks::run(OpInputs in, std::span<Tensor> out) {
   for (const Tensors& of_block : partial_sums_)
     for (std::size_t i = 0; i < of_block.size(); ++i)
       if (of_block[i].is_defined()) add_to(sums[i], of_block[i]);
+  return true;
 }
 
 bool LoopBlocks::try_run_batches(OpInputs in, std::span<Tensor> out) {

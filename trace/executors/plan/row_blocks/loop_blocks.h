@@ -20,13 +20,17 @@ namespace reel {
 class LoopBlocks {
  public:
   /// Plans the row blocks of a loop if it can be cut, unless threads share the elements of its
-  /// series. If sizes did not change since the last call, only dims are bound anew.
-  void make(const PlannedLoop& whole);
+  /// series. If sizes did not change since the last call, only dims are bound anew. Plans that a
+  /// run would not use are left out: of row blocks, if batches shrink in place of them.
+  ///
+  /// whole: planned, or, if its entries finish one by one, at least bound. in: of the op.
+  void make(const PlannedLoop& whole, OpInputs in);
   std::size_t count() const { return blocks_.size(); }
   /// Returns true if there are blocks and all outputs are defined.
   bool can_run(std::span<const Tensor> out) const;
-  /// in, out: of the op.
-  void run(OpInputs in, std::span<Tensor> out);
+  /// Returns false, and runs nothing, if the loop cannot be planned for its blocks. in, out: of the
+  /// op. Requires can_run().
+  bool try_run(OpInputs in, std::span<Tensor> out);
   std::int64_t held_bytes() const;
 
  private:
@@ -68,8 +72,11 @@ class LoopBlocks {
   /// Returns false, and runs nothing, if planning fails.
   bool try_run_batches(OpInputs in, std::span<Tensor> out);
   bool is_first_of_its_size(std::size_t block) const;
+  /// Plans the first block of each size. Returns false if one of them cannot be planned.
+  bool try_plan_sizes();
   /// Plans the blocks that make() left out, as they were not needed to see that a plan exists.
-  void plan_all();
+  /// Returns false if no block can be planned.
+  bool try_plan_all();
   bool is_bound(const PlannedLoop& block, const Dim& block_dim, const DimChanges& changes) const;
   void make_partial_sums();
 
@@ -80,7 +87,7 @@ class LoopBlocks {
   Dims block_dims_;  ///< stand for the rows, one for each number of rows
   Dims extents_;     ///< stand for cut_->ragged
   Body body_;
-  std::vector<std::unique_ptr<PlannedLoop>> blocks_;  ///< the first of each size; null: not needed
+  std::vector<std::unique_ptr<PlannedLoop>> blocks_;  ///< null: not needed
   bool are_all_planned_ = false;
   std::uint64_t binding_ = 0;  ///< another number whenever blocks get other types than before
   int runs_ = 0;               ///< of batches since then

@@ -40,6 +40,12 @@ class ShrinkingBlock {
   /// Requires defined outputs, and choose_sizes() for this batch.
   void run(const LoopAttrs& whole, const RowCut& cut, const BlockOfRows& batch, OpInputs in,
            std::span<Tensor> out, bool is_first);
+  /// Calls fn for the loop of each size that was ever planned.
+  template <class Fn>
+  void each_loop(const Fn& fn) const {
+    for (const Size& size : sizes_)
+      if (size.loop) fn(*size.loop);
+  }
   std::int64_t held_bytes() const;
 
  private:
