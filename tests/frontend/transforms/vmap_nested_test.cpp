@@ -197,6 +197,19 @@ TEST_P(NestedVmapTest, CapturesOfOuterRowsReachInnerRows) {
   expect_all_close(run(Function(vmap(f)))(rows_of({3})), expected, 1e-12);
 }
 
+TEST_P(NestedVmapTest, SizesOfArraysInAMapUnderVmapAreKnownBehindTheRun) {
+  const Function f = [](const Tensor& x) -> Tensor {
+    const Function inner = [&](const Tensor& y) -> Tensor {
+      return TensorArray::unstack(x, 0).write(1, y).stack();
+    };
+    return vmap(inner)(x);
+  };
+  const Function mapped = [&](const Tensor& x) -> Tensor { return map(f, x); };
+  const Tensor x = rows_of({2, 3}), actual = run(Function(vmap(mapped)))(x);
+  EXPECT_EQ(actual.type(), TensorType(f64, {2, 3, 4, 4}));
+  expect_same_bits(actual, nested_map(f, 2)(x));
+}
+
 TEST_P(NestedVmapTest, EmptyRowsOfAllLevelsHaveTheirTypes) {
   for (const NamedFunction& function : functions()) {
     SCOPED_TRACE(function.name);
