@@ -202,15 +202,20 @@ Names write_index(const WriteCall& call) {
 Names write_stack(const WriteCall& call) {
   GraphWriter& to = call.to;
   const auto& attrs = call.attr<ListStackAttrs>();
-  if (!attrs.is_lenient) return {call.in(0)};  // elements have equal sizes, or it is an error
-  if (is_uneven(call)) {
-    std::vector<std::int64_t> least;
-    for (const Dim& dim : call.type_out().dims())
-      least.push_back(std::max<std::int64_t>(known_size(dim), 0));
-    return {with_sizes(to, uneven(call), least, list_type(call)).elements};
-  }
-  if (!attrs.dim || !attrs.dim->has_size()) return {call.in(0)};
-  return {padded_list(to, call.in(0), list_type(call), to.size(*attrs.dim))};
+  const TensorType& type = list_type(call);
+  std::vector<std::int64_t> least;
+  for (const Dim& dim : call.type_out().dims())
+    least.push_back(std::max<std::int64_t>(known_size(dim), 0));
+  const std::vector<std::int64_t> of_element(least.begin() + 1, least.end());
+  // Elements have equal sizes, or it is an error.
+  if (!attrs.is_lenient)
+    return {is_uneven(call) ? with_largest_sizes(to, uneven(call), of_element, type) : call.in(0)};
+  Name result = call.in(0);
+  if (is_uneven(call))
+    result = with_largest_sizes(to, with_sizes(to, uneven(call), least, type), of_element, type);
+  if (!attrs.dim || !attrs.dim->has_size()) return {result};
+  const Name size = to.size(*attrs.dim), zero = to.model().integers({0});
+  return {to.add("Slice", {padded_list(to, result, type, size), zero, size, zero})};
 }
 Names write_first(const WriteCall& call) { return {call.in(0)}; }  // with its recorded sizes
 Names write_size(const WriteCall& call) {

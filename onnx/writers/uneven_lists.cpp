@@ -58,8 +58,6 @@ Name sizes_behind(GraphWriter& to, const Name& x, int axes) {
 
 }  // namespace
 
-bool has_open_sizes(const TensorType& list) { return list.is_list() && !open_axes(list).empty(); }
-
 const Name& even(const GraphWriter& to, const Name& list) {
   if (to.model().element_sizes.count(list))
     throw NotExpressible{std::string(reason_against("list_resize"))};
@@ -88,6 +86,25 @@ UnevenList empty_uneven_list(GraphWriter& to, const TensorType& type) {
 UnevenList with_sizes(GraphWriter& to, const UnevenList& list,
                       const std::vector<std::int64_t>& sizes, const TensorType& type) {
   return grown(to, list, to.model().integers(sizes), type);
+}
+
+Name with_largest_sizes(GraphWriter& to, const UnevenList& list,
+                        const std::vector<std::int64_t>& sizes, const TensorType& type) {
+  const std::vector<int> open = open_axes(type);
+  std::vector<std::int64_t> least, axes;
+  for (const int axis : open) {
+    least.push_back(sizes[static_cast<std::size_t>(axis)]);
+    axes.push_back(axis + 1);
+  }
+  const Name columns =
+      to.add("Gather", {list.sizes, to.model().integers({open.begin(), open.end()})},
+             {{"axis", integer(1)}});
+  const Name all =
+      to.concat({to.model().constant(tensor(least, {Dim(1), Dim(open.size())})), columns}, 0);
+  const Name ends = to.add("ReduceMax", {all},
+                           {{"axes", integers(std::vector<int>{0})}, {"keepdims", integer(0)}});
+  return to.add("Slice",
+                {list.elements, zeros_of(to, open.size()), ends, to.model().integers(axes)});
 }
 
 UnevenList with_element(GraphWriter& to, const UnevenList& list, const Name& element,

@@ -16,8 +16,6 @@ struct UnevenList {
   Name elements, sizes;
 };
 
-/// Returns true if the type tells sizes that may differ between elements.
-bool has_open_sizes(const TensorType& list);
 /// Returns the name of a list. Throws NotExpressible if its elements may differ in size, for places
 /// that have no value for their sizes.
 const Name& even(const GraphWriter& to, const Name& list);
@@ -32,6 +30,10 @@ UnevenList empty_uneven_list(GraphWriter& to, const TensorType& type);
 /// have sizes 0.
 UnevenList with_sizes(GraphWriter& to, const UnevenList& list,
                       const std::vector<std::int64_t>& sizes, const TensorType& type);
+/// Returns the elements of the list, each with the largest sizes that elements have now, but at
+/// least `sizes`, those of an element. Elements that were replaced or dropped may have been larger.
+Name with_largest_sizes(GraphWriter& to, const UnevenList& list,
+                        const std::vector<std::int64_t>& sizes, const TensorType& type);
 /// Returns the list with an element behind its last one, or in front of its first one.
 UnevenList with_element(GraphWriter& to, const UnevenList& list, const Name& element,
                         const TensorType& type, bool in_front = false);

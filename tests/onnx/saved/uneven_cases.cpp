@@ -79,6 +79,21 @@ void add_arrays(std::vector<SavedCase>& cases) {
       },
       ones({2, 3})));
   cases.push_back(saved_case(
+      "an element that a shorter one replaces, stacked",
+      [](const Tensor& x) {
+        const TensorArray array = TensorArray({f32, {Dim::unknown()}}).push_back(x[0]);
+        return array.write(0, slice(x[1], 0, 0, 2)).stack();
+      },
+      x));
+  cases.push_back(saved_case(
+      "the gradient of an unstacked array that grows",
+      [](const Tensor& x) {
+        return grad([](const Tensor& x) {
+          return sum(square(TensorArray::unstack(x, 0).push_back(x[1] * 2).stack()));
+        })(x);
+      },
+      x));
+  cases.push_back(saved_case(
       "elements of different sizes, joined",
       [](const Tensor& x) { return beginnings(x, 3).concat(); }, x));
   cases.push_back(saved_case(
