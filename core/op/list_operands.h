@@ -8,7 +8,7 @@
 
 namespace reel {
 
-/// Returns true if this operand may be the value of a TensorArray.
+/// Returns true if this operand may be the value of a TensorArray. All from 31 on share one bit.
 inline bool takes_list(const Op& op, std::size_t operand) {
   return (op.takes_lists >> std::min<std::size_t>(operand, 31) & 1) != 0;
 }

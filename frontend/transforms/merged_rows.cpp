@@ -32,8 +32,9 @@ double elements_of(const TensorType& type) {
   return result;
 }
 
-/// Captures of each row are repeated for all elements of the loop. They may have so many elements,
-/// or as many as slices and results together.
+/// Captures of each row are repeated for all elements of the loop, and slices that all rows share
+/// for all rows. A loop is merged if these copies have at most kMaxRepeated elements, or at most as
+/// many as its other slices and its results together.
 constexpr double kMaxRepeated = 1 << 16;
 
 Dims join(Dims front, std::span<const Dim> rest) {
@@ -57,6 +58,15 @@ class MergedLoop {
     if (has_state || is_part || attrs_.has_entries() || attrs_.has_windows() ||
         !attrs_.trips.is_full || attrs_.trips.is_reverse || !rows_.named.has_size() ||
         attrs_.slices.empty() || attrs_.stacks.empty())
+      return false;
+    // A policy belongs to the loop as the user wrote it. Captures cannot have its dim twice.
+    const auto has_dim_of_loop = [&](const RowValue& capture) {
+      return capture.is_many && attrs_.stacks[0].dim.is_named() &&
+             !capture.value.type().is_list() &&
+             contains(capture.value.dims(), attrs_.stacks[0].dim);
+    };
+    if (attrs_.policy.has_checkpoints() || attrs_.policy.swaps || attrs_.policy.rule ||
+        std::ranges::any_of(given_.captures, has_dim_of_loop))
       return false;
     const auto is_sized = [](const RowValue& value) { return has_known_sizes(value.value.type()); };
     const auto is_sized_if_many = [&](const RowValue& value) {
@@ -116,14 +126,15 @@ class MergedLoop {
 
  private:
   bool repeats_few() const {
-    double repeated = 0, own = 0;
-    for (const RowValue& capture : given_.captures)
-      if (capture.is_many) repeated += elements_of(type_of_row(capture));
     const double elements = static_cast<double>(attrs_.stacks[0].dim.size());
-    for (const RowValue& slices : given_.slices) own += elements_of(type_of_row(slices));
+    double repeated = 0, own = 0;  // elements of one row
+    for (const RowValue& capture : given_.captures)
+      if (capture.is_many) repeated += elements * elements_of(type_of_row(capture));
+    for (const RowValue& slices : given_.slices)
+      (slices.is_many ? own : repeated) += elements_of(type_of_row(slices));
     for (const ValueId v : body_.outputs) own += elements * elements_of(body_.types[v]);
     const double rows = static_cast<double>(rows_.named.size());
-    return elements * repeated <= own || rows * elements * repeated <= kMaxRepeated;
+    return repeated <= own || rows * repeated <= kMaxRepeated;
   }
 
   /// Returns the operands of the merged loop: positions, if the body reads them, slices, and
@@ -188,7 +199,7 @@ class MergedLoop {
   Dim merged_{0};
 };
 
-/// True if some op of the body has no form for all rows, and no other one computes elements.
+/// True if some op of the body has no form for all rows, and no op with a form computes elements.
 bool runs_row_by_row(const Graph& body) {
   const auto has_form = [](const OpRecord& record) {
     return !record.input_count || iteration_batching_rule(*record.op) || record.op->returns_input ||

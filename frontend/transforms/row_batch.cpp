@@ -141,8 +141,8 @@ std::optional<Dim> RowBatch::of_tensors(const Dim& dim) {
 
 namespace {
 
-/// Returns, by record, whether it makes lists that no other record reads. A vmap inside that was
-/// refused leaves such records, which would have this one refused as well.
+/// Returns, by record, whether it makes lists that no other record reads. A refused inner vmap
+/// leaves such records; without this, they would refuse the outer vmap too.
 std::vector<std::uint8_t> unread_lists(const Graph& graph) {
   std::vector<std::uint8_t> is_read(graph.types.size()), result(graph.records.size());
   for (const ValueId v : graph.outputs) is_read[v] = 1;
@@ -286,8 +286,12 @@ bool RowBatch::hide_padding(const OpRecord& record, Tensors& operands,
   return true;
 }
 
-/// True for ops with plain operands beside named dims: keys, and numbers and values of table rows.
+namespace {
+
+/// True for ops with plain operands beside named results: keys of draws.
 bool has_plain_operands(const Op& op) { return is_draw(op); }
+
+}  // namespace
 
 bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues& out) {
   const IterationBatchingRule rule = iteration_batching_rule(*record.op);

@@ -28,7 +28,7 @@ bool is_of_one_step(const Op& op) { return op.name == "ensure_shape"; }
 /// as large as the operand that it updates, reads nothing but its type, or has a key of its own.
 bool is_for_rows_of_vmap(const Op& op) {
   return op.name == "scatter_add" || op.name == "scatter_max" || op.name == "fold_key" ||
-         is_draw(op) || op.padding == Padding::unread;
+         op.name == "full_like" || op.name == "axes_size" || is_draw(op);
 }
 /// True if the rule declines some uses of the op: rows of a table that is the same in every
 /// iteration, draws whose sizes another operand gives.

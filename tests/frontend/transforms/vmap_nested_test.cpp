@@ -219,6 +219,18 @@ TEST_P(NestedVmapTest, EmptyRowsOfAllLevelsHaveTheirTypes) {
   }
 }
 
+TEST_P(NestedVmapTest, ACaptureMayHaveTheDimOfALoopOverIt) {
+  const Dim outer("outer", 2), inner("inner", 3);
+  const Function f = [&](const Tensor& x) -> Tensor {
+    const Function element = [&](const Tensor& y) -> Tensor {
+      return TensorArray::unstack(x, inner).write(0, y)[1] * y;
+    };
+    return map(element, x, {.spatial_dim = inner});
+  };
+  const Tensor x = cast(reshape(range(6), Dims{outer, inner}), f64);
+  expect_values(run(vmap(f, outer))(x), {0, 1, 2, 12, 16, 20});
+}
+
 REEL_IN_EVERY_MODE(NestedVmapTest);
 
 TEST(NestedVmapTest, SevenLevelsHaveTheLoopsOfOne) {
@@ -256,6 +268,22 @@ TEST(NestedVmapTest, LargeCapturesAreNotRepeated) {
     };
     const auto traced = jit(Function(vmap(f)), {.executor = Executor::interpreter});
     expect_values(traced(ones({2, size}, f64)), {1, 1, 1, 1, 1, 1});
+    return count(str(traced.graph()), " = loop(");
+  };
+  EXPECT_EQ(loops(4), 1u);
+  EXPECT_EQ(loops(20000), 2u);
+}
+
+TEST(NestedVmapTest, LargeSlicesThatAllRowsShareAreNotRepeated) {
+  const auto loops = [](std::int64_t size) {
+    const Function f = [&](const Tensor& x) -> Tensor {
+      const Function inner = [&](const Tensor& y) -> Tensor {
+        return TensorArray::unstack(y, 0).write(0, x)[0];
+      };
+      return vmap(inner)(ones({3, size}, f64));
+    };
+    const auto traced = jit(Function(vmap(f)), {.executor = Executor::interpreter});
+    expect_values(traced(tensor({5., 7.}, f64)), {5, 5, 5, 7, 7, 7});
     return count(str(traced.graph()), " = loop(");
   };
   EXPECT_EQ(loops(4), 1u);
