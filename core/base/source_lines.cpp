@@ -83,11 +83,17 @@ struct LookedUp {
 
 #ifdef REEL_HAS_BACKTRACE
 /// libbacktrace opens the program's file in the first call and remembers a failure. After one, for
-/// example without a free file descriptor, the next address gets a new state.
+/// example without a free file descriptor, the next address gets a new state. States cannot be
+/// freed, so a program that fails each time gets kMaxStates.
 LookedUp look_up(std::uintptr_t address) {
+  constexpr int kMaxStates = 8;
+  static int states = 0;
   static backtrace_state* state = nullptr;
   const auto ignore = [](void*, const char*, int) {};
-  if (!state) state = backtrace_create_state(nullptr, 1, ignore, nullptr);
+  if (!state) {
+    state = backtrace_create_state(nullptr, 1, ignore, nullptr);
+    ++states;
+  }
   LookedUp result;
   const auto add = [](void* to, std::uintptr_t, const char* file, int line, const char* function) {
     if (file || function)
@@ -107,7 +113,8 @@ LookedUp look_up(std::uintptr_t address) {
     };
     backtrace_syminfo(state, address, name, fail, &result);
   }
-  if (result.is_refused) state = nullptr;  // states cannot be freed
+  result.is_refused &= result.lines.empty() && states < kMaxStates;
+  if (result.is_refused) state = nullptr;
   return result;
 }
 #else

@@ -20,8 +20,8 @@ class Helpers {
 
   /// Returns the largest number of helpers that run at once.
   int most() const;
-  /// Calls lead(context) on this thread; meanwhile call() may be used. Returns when lead and all
-  /// helpers have returned. Requires: lead does not throw.
+  /// Calls lead(context), on this thread or another one of the arena; meanwhile call() may be used.
+  /// Returns when lead and all helpers have returned. Requires: lead does not throw.
   void lead(void (*lead)(void*));
   /// Lets one more helper run work as soon as a thread is free; if none is free before lead()
   /// returns, the caller's thread runs it then. May be called from any thread that works here.

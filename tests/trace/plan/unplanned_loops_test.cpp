@@ -129,6 +129,7 @@ TEST_F(UnplannedLoopsTest, OneRowBlockNeedsNoWhole) {
   for (const int longest : {9, 12}) {
     const Tensor x = batch({longest, 3, 1});
     expect_same_bits(run(f, x), jit(f)(x));
+    ASSERT_FALSE(loops().empty());
     for (const LoopPlan* const loop : loops()) {
       ASSERT_EQ(loop->blocks(), 1u);
       EXPECT_TRUE(PlanView::blocks(*loop)[0]);
@@ -144,6 +145,7 @@ TEST_F(UnplannedLoopsTest, OtherNumbersOfThreadsHaveTheSameBits) {
   for (const int count : {1, 2, 1, 3}) {
     const Threads these(count);
     expect_same_bits(run(f, x), expected);
+    ASSERT_FALSE(loops().empty());
     for (const LoopPlan* const loop : loops()) EXPECT_TRUE(PlanView::is_planned(*loop));
   }
 }

@@ -99,8 +99,9 @@ bool LoopPlan::prepare(const AttrsRef& attrs_ref, OpInputs in) {
   for (std::size_t i = 0; i < in.size(); ++i) {
     const auto type = input_type(attrs, i, *in[i].tensor);
     if (!type) {
+      attrs_ = AttrsRef();  // some given types are new: the next call must not find its plan
       input_types_ = given_types_;
-      return false;
+      return is_planned_ = false;
     }
     if (i == given_types_.size()) {
       given_types_.push_back(*type);

@@ -320,7 +320,8 @@ class PlanText {
     std::string why;
     PlannedLoop(PlanContext{})
         .try_plan(PlanView::attrs(loop), PlanView::input_types(loop), true, &why);
-    return why.empty() ? "no iteration has run" : "run by the interpreter, because " + why;
+    return why.empty() ? "its plan is not complete, because memory ran out"
+                       : "run by the interpreter, because " + why;
   }
 
   void write_packed(const std::string& indent, const Plan& body) {

@@ -5,6 +5,7 @@
 #include "reel/trace/passes/rows/sums_by_block.h"
 
 namespace reel {
+
 bool JoinedBlocks::try_plan(const PlannedLoop& whole, const RowCut& cut) {
   std::vector<std::size_t> over_rows;
   for (std::size_t i = 0; i < cut.sums.size(); ++i)

@@ -8,9 +8,9 @@
 #include "reel/core/runtime/parallel.h"
 #include "reel/trace/executors/plan/loop/loop_run.h"
 #include "reel/trace/executors/plan/loop/row_cut.h"
-#include "reel/trace/passes/rows/body_on_rows.h"
 #include "reel/trace/executors/plan/row_blocks/joined_blocks.h"
 #include "reel/trace/executors/plan/row_blocks/shrinking_block.h"
+#include "reel/trace/passes/rows/body_on_rows.h"
 
 namespace reel {
 
@@ -74,8 +74,7 @@ class LoopBlocks {
   bool is_first_of_its_size(std::size_t block) const;
   /// Plans the first block of each size. Returns false if one of them cannot be planned.
   bool try_plan_sizes();
-  /// Plans the blocks that make() left out, as they were not needed to see that a plan exists.
-  /// Returns false if no block can be planned.
+  /// Plans all row blocks. Returns false if the blocks of some size cannot be planned.
   bool try_plan_all();
   bool is_bound(const PlannedLoop& block, const Dim& block_dim, const DimChanges& changes) const;
   void make_partial_sums();
