@@ -86,7 +86,7 @@ struct LookedUp {
 /// example without a free file descriptor, the next address gets a new state. States cannot be
 /// freed, so a program that fails each time gets kMaxStates.
 LookedUp look_up(std::uintptr_t address) {
-  constexpr int kMaxStates = 8;
+  constexpr int kMaxStates = 256;  // one for each address of a few errors, a page each
   static int states = 0;
   static backtrace_state* state = nullptr;
   const auto ignore = [](void*, const char*, int) {};
