@@ -90,10 +90,11 @@ LookedUp look_up(std::uintptr_t address) {
   static int states = 0;
   static backtrace_state* state = nullptr;
   const auto ignore = [](void*, const char*, int) {};
-  if (!state) {
+  if (!state && states < kMaxStates) {
     state = backtrace_create_state(nullptr, 1, ignore, nullptr);
     ++states;
   }
+  if (!state) return {{}, states < kMaxStates};  // no memory
   LookedUp result;
   const auto add = [](void* to, std::uintptr_t, const char* file, int line, const char* function) {
     if (file || function)
