@@ -38,9 +38,9 @@ class ListOperands : public ::testing::TestWithParam<const Op*> {
   Tensors recorded(const OpSample& sample, const Tensors& inputs) const {
     std::vector<TensorType> types;
     for (const Tensor& input : inputs) types.push_back(input.type());
-    return record_graph("lists", types, [&](const Tensors& in) {
-             return bind_all(op(), in, sample.attrs);
-           }).captured;
+    return record_graph("lists", types,
+                        [&](const Tensors& in) { return bind_all(op(), in, sample.attrs); })
+        .captured;
   }
 };
 
@@ -69,7 +69,9 @@ TEST(ListOperandsTest, FunctionsOfOneTensorNameTheArray) {
   EXPECT_EQ(message_of<StructureError>([&] { list + list; }),
             "add: operand 0 is a TensorArray (list of f32[]), but the op takes a tensor; pass its "
             "stack()");
-  EXPECT_EQ(message_of<StructureError>([&] { stack({scalar(1.f), list}); }),
+  EXPECT_EQ(message_of<StructureError>([&] {
+              stack({scalar(1.f), list});
+            }),
             "stack: operand 1 is a TensorArray (list of f32[]), but the op takes a tensor; pass "
             "its stack()");
 }

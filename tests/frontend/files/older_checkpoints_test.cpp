@@ -42,7 +42,8 @@ constexpr std::string_view kAdamWHeader =
     R"("optimiser.second_moment.weight":{"data_offsets":[40,48],"dtype":"F32","shape":[2]},)"
     R"("optimiser.step":{"data_offsets":[0,8],"dtype":"I64","shape":[]}} )";
 constexpr std::string_view kAdamWData =
-    "02000000000000009a9999999999b93fb323993eace6e5bf59504c3f5c8f423e5c8f42be5c8fc23da801033ba801033b"
+    "02000000000000009a9999999999b93fb323993eace6e5bf59504c3f5c8f423e5c8f42be5c8fc23da801033ba80103"
+    "3b"
     "a801033a";
 constexpr std::string_view kSgdHeader =
     R"({"__metadata__":{"random_state":"7 5"},)"

@@ -6,8 +6,8 @@
 
 #include "reel/tests/trace/plan/planned.h"
 #include "reel/tests/trace/plan/row_cuts.h"
-#include "reel/trace/passes/rows/body_on_rows.h"
 #include "reel/trace/passes/analysis/row_axes.h"
+#include "reel/trace/passes/rows/body_on_rows.h"
 
 namespace reel {
 namespace {
