@@ -22,11 +22,13 @@ namespace {
 /// line that it prints.
 std::string line_of(const std::string& variables, const std::string& test) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string command = "env -u REEL_MAX_ISA -u ONEDNN_MAX_CPU_ISA -u DNNL_MAX_CPU_ISA " +
-                              variables + " '" + program +
-                              "' --gtest_also_run_disabled_tests "
-                              "--gtest_filter=InstructionSetTest.DISABLED_" +
-                              test;
+  const std::string command =
+      "env -u REEL_MAX_ISA -u ONEDNN_MAX_CPU_ISA -u DNNL_MAX_CPU_ISA "
+      "-u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX " +
+      variables + " '" + program +
+      "' --gtest_also_run_disabled_tests "
+      "--gtest_filter=InstructionSetTest.DISABLED_" +
+      test;
   FILE* const pipe = ::popen(command.c_str(), "r");
   std::string text;
   for (std::array<char, 256> part; std::fgets(part.data(), part.size(), pipe);) text += part.data();

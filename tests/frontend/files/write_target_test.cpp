@@ -44,12 +44,12 @@ class SharedFolderTest : public InOwnFolder {
   }
   std::string text(const std::string& name) const { return bytes_of(in_folder(name)); }
 
-  /// Returns the message of an IoError of `f`, or "".
+  /// Returns the message of an IoError of `f` without its place, or "".
   static std::string error_of(const std::function<void()>& f) {
     try {
       f();
     } catch (const IoError& error) {
-      return error.what();
+      return error.message();
     }
     return "";
   }
