@@ -46,6 +46,46 @@ void add_loops(std::vector<SavedCase>& cases, const Tensor& x) {
         x));
 }
 
+/// A loop of unknown trip count in each step of a scan: products of the state with a matrix.
+Tensor products(const Tensor& x, const Tensor& w) {
+  const auto body = [&](const Tensor& x, const Tensor& s) {
+    const Tensor next = while_loop(
+        [](const Tensor& s) { return sum(s) < 8; },
+        [&](const Tensor& s) { return s * 1.2 + tanh(matmul(s, w)) + 0.5; }, s * 0.1 + x);
+    return std::pair{next, next};
+  };
+  return scan(Scan{.initial = x[0] * 0 + 1, .xs = x, .body = body}).ys;
+}
+
+/// A branch in a loop, and a branch around one: residuals of the products are lists of lists.
+void add_products_in_branches(std::vector<SavedCase>& cases, const Tensor& x) {
+  const Tensor w = random_uniform({3, 3}, 0.1, 0.4);
+  for (const double limit : {0., 10.}) {
+    cases.push_back(saved_case(
+        str("the gradient of products of a loop in a loop in a branch, of x above ", limit),
+        [=](const Tensor& x, const Tensor& w) {
+          return value_and_grad([=](const Tensor& w) {
+            return sum(cond(
+                sum(x) > limit, [&] { return products(x, w); }, [&] { return x * 3; }));
+          })(w);
+        },
+        std::tuple{x, w}));
+    cases.push_back(saved_case(
+        str("the gradient of such a branch in a loop, of s above ", limit * 3),
+        [=](const Tensor& x, const Tensor& w) {
+          return grad([=](const Tensor& w) {
+            const auto body = [&](const Tensor& s) {
+              return s +
+                     cond(
+                         sum(s) > limit * 3, [&] { return products(s, w); }, [&] { return s * 3; });
+            };
+            return sum(while_loop([](const Tensor& s) { return sum(s) < 200; }, body, x));
+          })(w);
+        },
+        std::tuple{x, w}));
+  }
+}
+
 void add_growing_state(std::vector<SavedCase>& cases) {
   cases.push_back(saved_case(
       "the gradient of a state that grows",
@@ -177,6 +217,7 @@ std::vector<SavedCase> uneven_cases() {
   manual_seed(5);
   add_loops(cases, random_uniform({4, 3}, 0.1, 1));
   add_growing_state(cases);
+  add_products_in_branches(cases, random_uniform({4, 3}, 0.1, 1));
   add_arrays(cases);
   add_varying_ys(cases);
   return cases;
