@@ -17,6 +17,7 @@
 #include "models/ragged_attention.h"
 #include "models/recurrences.h"
 #include "models/seq2seq.h"
+#include "models/signals.h"
 #include "models/state_space.h"
 #include "models/transformer.h"
 
@@ -150,6 +151,12 @@ void compare_all(Group& group) {
   compare(group, convolution({.in = 256, .out = 256, .least = 0.25}));
   compare(group, convolution({.in = 64, .out = 64}));
   compare(group, convolution({.in = 512, .taps = 4, .is_depthwise = true}));
+  compare(group, transform({.size = 1024, .lines = 400}));
+  compare(group, transform({.size = 1021, .lines = 400}));
+  compare(group, transform({.size = 1 << 20, .lines = 1}));
+  compare(group, transform({.size = 1048573, .lines = 1}));
+  compare(group, features({}));
+  compare(group, features({.batch = 16}));
   compare(group, alignments({}));
   compare(group, alignments({.batch = 16, .frames = 150, .labels = 30, .is_transducer = true}));
   compare(group, selective_scan(false));

@@ -1,5 +1,6 @@
-// The only file that includes pocketfft. Lines are transformed in groups, one in each element of a
-// vector. A last group that is not full is transformed line by line, by the same operations.
+// The only file of the library that includes pocketfft. Lines are transformed in groups, one in
+// each element of a vector. A last group that is not full is transformed line by line, by the same
+// operations.
 #include "reel/core/ops/transforms/lines.h"
 
 #include <algorithm>
