@@ -6,6 +6,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/types/mode.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/made_parameter.h"
 
 namespace reel {
 
@@ -27,9 +28,10 @@ BatchNorm::State BatchNorm::initial_state() const {
 std::pair<Tensor, BatchNorm::State> BatchNorm::operator()(
     const Tensor& x, const State& state, const Dims& over,
     const SumOverRanks& sum_over_ranks) const {
-  detail::check_input("BatchNorm", "x", x, channel, scale.dtype());
-  detail::check_input("BatchNorm", "state.mean", state.mean, channel, scale.dtype());
-  detail::check_input("BatchNorm", "state.variance", state.variance, channel, scale.dtype());
+  const DType dtype = detail::made_dtype("BatchNorm", "scale", scale);
+  detail::check_input("BatchNorm", "x", x, channel, dtype);
+  detail::check_input("BatchNorm", "state.mean", state.mean, channel, dtype);
+  detail::check_input("BatchNorm", "state.variance", state.variance, channel, dtype);
   const auto normalised = [&](const Tensor& centred, const Tensor& variance) {
     const Tensor factor = scale / sqrt(variance + epsilon);
     return centred * factor + bias;

@@ -7,6 +7,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/types/mode.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/made_parameter.h"
 #include "reel/frontend/loops/whole_function.h"
 
 namespace reel {
@@ -50,7 +51,8 @@ Tensor convolved(const CausalConv& layer, const Tensor& x, const Dim& over,
 }
 
 void check_state(const CausalConv& layer, const Tensor& state) {
-  detail::check_input(kName, "the state", state, layer.in, layer.filter.dtype());
+  detail::check_input(kName, "the state", state, layer.in,
+                      detail::made_dtype(kName, "filter", layer.filter));
   if (!contains(state.dims(), layer.past))
     throw ShapeError(str(kName, ": the state ", state.type(), " has no dim ", layer.past,
                          "; make it with initial_state"));
@@ -93,7 +95,7 @@ CausalConv::State CausalConv::initial_state(const Dims& dims) const {
 
 std::pair<Tensor, CausalConv::State> CausalConv::operator()(const Tensor& x,
                                                             const State& state) const {
-  detail::check_input(kName, "x", x, in, filter.dtype());
+  detail::check_input(kName, "x", x, in, detail::made_dtype(kName, "filter", filter));
   check_state(*this, state);
   const Tensor seen = concat({state, expand(x, Dim("one", 1))}, past, window);
   const Tensor y = convolved(*this, seen, window, WindowPadding::valid);
@@ -101,7 +103,7 @@ std::pair<Tensor, CausalConv::State> CausalConv::operator()(const Tensor& x,
 }
 
 Tensor CausalConv::operator()(const Tensor& x, const Dim& time) const {
-  detail::check_input(kName, "x", x, in, filter.dtype());
+  detail::check_input(kName, "x", x, in, detail::made_dtype(kName, "filter", filter));
   const auto run = [&] { return convolved(*this, x, time, WindowPadding::causal); };
   if (!WholeFunctions::are_recorded()) return run();
   return whole_function(as_whole(*this, x, time, {}), [&] { return Tensors{run()}; })[0];
@@ -109,7 +111,7 @@ Tensor CausalConv::operator()(const Tensor& x, const Dim& time) const {
 
 std::pair<Tensor, CausalConv::State> CausalConv::operator()(const Tensor& x, const Dim& time,
                                                             const State& state) const {
-  detail::check_input(kName, "x", x, in, filter.dtype());
+  detail::check_input(kName, "x", x, in, detail::made_dtype(kName, "filter", filter));
   check_state(*this, state);
   const auto run = [&]() -> Tensors {
     const Dim both = time + past.size();

@@ -7,6 +7,7 @@
 #include "reel/core/functions/dim_arithmetic.h"
 #include "reel/core/ops.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/made_parameter.h"
 
 namespace reel {
 namespace {
@@ -65,7 +66,7 @@ Conv Conv::init(const std::vector<std::int64_t>& taps, const Dim& in, const Dim&
 }
 
 Tensor Conv::operator()(const Tensor& x, const Axes& over, const Dims& to) const {
-  detail::check_input("Conv", "x", x, in, filter.dtype());
+  detail::check_input("Conv", "x", x, in, detail::made_dtype("Conv", "filter", filter));
   Convolution options = convolution_of(*this, to);
   options.in = {in};
   options.groups = groups;
@@ -98,7 +99,8 @@ DepthwiseConv DepthwiseConv::init(const std::vector<std::int64_t>& taps, const D
 }
 
 Tensor DepthwiseConv::operator()(const Tensor& x, const Axes& over, const Dims& to) const {
-  detail::check_input("DepthwiseConv", "x", x, channel, filter.dtype());
+  detail::check_input("DepthwiseConv", "x", x, channel,
+                      detail::made_dtype("DepthwiseConv", "filter", filter));
   const Tensor y = conv(x, filter, over, convolution_of(*this, to));
   return bias ? y + *bias : y;
 }

@@ -4,6 +4,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/made_parameter.h"
 
 namespace reel {
 
@@ -21,7 +22,8 @@ GroupNorm GroupNorm::init(std::int64_t groups, const Dim& channel,
 }
 
 Tensor GroupNorm::operator()(const Tensor& x, const Dims& over) const {
-  detail::check_input("GroupNorm", "x", x, channel, scale.dtype());
+  detail::check_input("GroupNorm", "x", x, channel,
+                      detail::made_dtype("GroupNorm", "scale", scale));
   if (contains(over, channel))
     throw ArgumentError(
         str("GroupNorm: over lists the dim of channels, ", channel, "; give the other dims only"));

@@ -2,6 +2,7 @@
 
 #include "reel/core/ops.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/made_parameter.h"
 
 namespace reel {
 
@@ -27,7 +28,7 @@ GruCell::State GruCell::initial_state(const Dims& dims) const {
 }
 
 std::pair<Tensor, GruCell::State> GruCell::operator()(const Tensor& x, const State& h) const {
-  detail::check_input("GruCell", "x", x, in, bias.dtype());
+  detail::check_input("GruCell", "x", x, in, detail::made_dtype("GruCell", "bias", bias));
   detail::check_state("GruCell", x, in, "the state", h, hidden, bias.dtype());
   const auto [x_r, x_z, x_n] = split<3>(matmul(x, input_weight, in) + bias, gate, hidden);
   const auto mix = [&, &x_z = x_z](const Tensor& h_z, const Tensor& n) {

@@ -4,6 +4,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/made_parameter.h"
 
 namespace reel {
 
@@ -17,7 +18,8 @@ LayerNorm LayerNorm::init(const Dim& feature, const LayerNormOptions& options) {
 }
 
 Tensor LayerNorm::operator()(const Tensor& x) const {
-  detail::check_input("LayerNorm", "x", x, feature, scale.dtype());
+  detail::check_input("LayerNorm", "x", x, feature,
+                      detail::made_dtype("LayerNorm", "scale", scale));
   const Tensor centred = x - mean(x, feature);
   // One quotient per row: a quotient per element, again in the gradient, would take most of the
   // time.

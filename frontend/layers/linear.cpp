@@ -2,6 +2,7 @@
 
 #include "reel/core/ops.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/made_parameter.h"
 
 namespace reel {
 
@@ -19,7 +20,7 @@ Linear Linear::init(const Dim& in, const Dim& out, const LinearOptions& options)
 }
 
 Tensor Linear::operator()(const Tensor& x) const {
-  detail::check_input("Linear", "x", x, in, weight.dtype());
+  detail::check_input("Linear", "x", x, in, detail::made_dtype("Linear", "weight", weight));
   Tensor y = matmul(x, weight, in);
   if (in == out) y = rename(y, weight.dims().back(), out);
   return bias ? y + *bias : y;

@@ -4,6 +4,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/made_parameter.h"
 
 namespace reel {
 
@@ -34,7 +35,7 @@ LstmCell::State LstmCell::initial_state(const Dims& dims) const {
 }
 
 std::pair<Tensor, LstmCell::State> LstmCell::operator()(const Tensor& x, const State& state) const {
-  detail::check_input("LstmCell", "x", x, in, bias.dtype());
+  detail::check_input("LstmCell", "x", x, in, detail::made_dtype("LstmCell", "bias", bias));
   detail::check_state("LstmCell", x, in, "state.h", state.h, hidden, bias.dtype());
   detail::check_state("LstmCell", x, in, "state.c", state.c, hidden, bias.dtype());
   // One op after the other: compilers differ in the order of operands, and graphs should not.

@@ -7,6 +7,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/made_parameter.h"
 
 namespace reel {
 namespace {
@@ -48,7 +49,7 @@ ProjectedLstmCell::State ProjectedLstmCell::initial_state(const Dims& dims) cons
 std::pair<Tensor, ProjectedLstmCell::State> ProjectedLstmCell::operator()(
     const Tensor& x, const State& state) const {
   constexpr std::string_view kName = "ProjectedLstmCell";
-  detail::check_input(kName, "x", x, in, bias.dtype());
+  detail::check_input(kName, "x", x, in, detail::made_dtype(kName, "bias", bias));
   detail::check_state(kName, x, in, "state.h", state.h, projected, bias.dtype());
   detail::check_state(kName, x, in, "state.c", state.c, hidden, bias.dtype());
   // One op after the other: compilers differ in the order of operands, and graphs should not.
@@ -86,7 +87,7 @@ LayerNormLstmCell::State LayerNormLstmCell::initial_state(const Dims& dims) cons
 std::pair<Tensor, LayerNormLstmCell::State> LayerNormLstmCell::operator()(
     const Tensor& x, const State& state) const {
   constexpr std::string_view kName = "LayerNormLstmCell";
-  detail::check_input(kName, "x", x, in, bias.dtype());
+  detail::check_input(kName, "x", x, in, detail::made_dtype(kName, "bias", bias));
   detail::check_state(kName, x, in, "state.h", state.h, hidden, bias.dtype());
   detail::check_state(kName, x, in, "state.c", state.c, hidden, bias.dtype());
   const Tensor state_part = of_state(matmul(state.h, recurrent_weight, hidden));
@@ -113,7 +114,7 @@ SLstmCell::State SLstmCell::initial_state(const Dims& dims) const {
 
 std::pair<Tensor, SLstmCell::State> SLstmCell::operator()(const Tensor& x,
                                                           const State& state) const {
-  detail::check_input("SLstmCell", "x", x, in, bias.dtype());
+  detail::check_input("SLstmCell", "x", x, in, detail::made_dtype("SLstmCell", "bias", bias));
   detail::check_state("SLstmCell", x, in, "state.h", state.h, hidden, bias.dtype());
   detail::check_state("SLstmCell", x, in, "state.c", state.c, hidden, bias.dtype());
   const Tensor of_state = matmul(state.h, recurrent_weight, hidden);

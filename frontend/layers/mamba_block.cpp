@@ -9,6 +9,7 @@
 #include "reel/core/functions/scans.h"
 #include "reel/core/ops.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/made_parameter.h"
 
 namespace reel {
 namespace {
@@ -17,7 +18,8 @@ constexpr const char* kBlockName = "MambaBlock";
 
 /// Returns the inner part x and the gate z.
 std::array<Tensor, 2> parts(const MambaBlock& block, const Tensor& u) {
-  detail::check_input(kBlockName, "u", u, block.model, block.skip.dtype());
+  detail::check_input(kBlockName, "u", u, block.model,
+                      detail::made_dtype(kBlockName, "skip", block.skip));
   return split<2>(block.in_projection(u), block.in_projection.out, block.inner);
 }
 
@@ -83,7 +85,8 @@ MambaBlock::State MambaBlock::initial_state(const Dims& dims) const {
 std::pair<Tensor, MambaBlock::State> MambaBlock::operator()(const Tensor& u,
                                                             const State& state) const {
   const auto [inside, z] = parts(*this, u);
-  detail::check_input(kBlockName, "state.s", state.s, states, skip.dtype());
+  detail::check_input(kBlockName, "state.s", state.s, states,
+                      detail::made_dtype(kBlockName, "skip", skip));
   auto [convolved, past] = conv(inside, state.past);
   const Tensor x = silu(convolved);
   const Recurrence at = recurrence(*this, x);

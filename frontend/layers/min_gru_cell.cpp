@@ -3,6 +3,7 @@
 #include "reel/core/functions/scans.h"
 #include "reel/core/ops.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/made_parameter.h"
 
 namespace reel {
 
@@ -18,7 +19,8 @@ MinGruCell::State MinGruCell::initial_state(const Dims& dims) const {
 }
 
 std::pair<Tensor, MinGruCell::State> MinGruCell::operator()(const Tensor& x, const State& h) const {
-  detail::check_input("MinGruCell", "x", x, in, update.weight.dtype());
+  detail::check_input("MinGruCell", "x", x, in,
+                      detail::made_dtype("MinGruCell", "update.weight", update.weight));
   detail::check_state("MinGruCell", x, in, "the state", h, hidden, update.weight.dtype());
   const Tensor z = sigmoid(update(x));
   const Tensor added = z * candidate(x);
@@ -28,7 +30,8 @@ std::pair<Tensor, MinGruCell::State> MinGruCell::operator()(const Tensor& x, con
 
 Tensor MinGruCell::operator()(const Tensor& x, const Dim& time,
                               const std::optional<State>& h) const {
-  detail::check_input("MinGruCell", "x", x, in, update.weight.dtype());
+  detail::check_input("MinGruCell", "x", x, in,
+                      detail::made_dtype("MinGruCell", "update.weight", update.weight));
   const Tensor z = sigmoid(update(x));
   return linear_scan(1 - z, z, h, time, {.input = candidate(x)});
 }

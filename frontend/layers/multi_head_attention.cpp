@@ -12,6 +12,7 @@
 #include "reel/frontend/layers/attention.h"
 #include "reel/frontend/layers/attention_stream.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/made_parameter.h"
 #include "reel/frontend/layers/positions.h"
 
 namespace reel {
@@ -201,7 +202,8 @@ Tensor MultiHeadAttention::attend(const Tensor& x, const Dim& queries,
 }
 
 Tensor MultiHeadAttention::operator()(const Tensor& x, const Dim& given) const {
-  detail::check_input(kLayerName, "x", x, model, query.weight.dtype());
+  detail::check_input(kLayerName, "x", x, model,
+                      detail::made_dtype(kLayerName, "query.weight", query.weight));
   const Dim time = canonical(given), past = twin(time);
   check_time(x, time);
   const Tensor at = range(time, i32);
@@ -212,10 +214,10 @@ Tensor MultiHeadAttention::operator()(const Tensor& x, const Dim& given) const {
 std::pair<Tensor, MultiHeadAttention::State> MultiHeadAttention::operator()(const Tensor& x,
                                                                             const Dim& given,
                                                                             State state) const {
-  detail::check_input(kLayerName, "x", x, model, query.weight.dtype());
-  detail::check_input(kLayerName, "state.keys", state.keys, features, query.weight.dtype());
-  detail::check_input(kLayerName, "state.values", state.values, value_features,
-                      query.weight.dtype());
+  const DType dtype = detail::made_dtype(kLayerName, "query.weight", query.weight);
+  detail::check_input(kLayerName, "x", x, model, dtype);
+  detail::check_input(kLayerName, "state.keys", state.keys, features, dtype);
+  detail::check_input(kLayerName, "state.values", state.values, value_features, dtype);
   if (!is_causal)
     throw ArgumentError(str(kLayerName, ": steps need a causal layer; give init is_causal = true"));
   const Dim time = canonical(given);
@@ -264,12 +266,14 @@ std::pair<Tensor, MultiHeadAttention::State> MultiHeadAttention::operator()(cons
 }
 
 MultiHeadAttention::Memory MultiHeadAttention::of(const Tensor& x, const Dim& given) const {
-  detail::check_input(kLayerName, "the memory", x, key.in, key.weight.dtype());
+  detail::check_input(kLayerName, "the memory", x, key.in,
+                      detail::made_dtype(kLayerName, "key.weight", key.weight));
   return {keys_at(x, nullptr), values_of(x), given};
 }
 
 Tensor MultiHeadAttention::operator()(const Tensor& x, const Memory& memory) const {
-  detail::check_input(kLayerName, "x", x, model, query.weight.dtype());
+  detail::check_input(kLayerName, "x", x, model,
+                      detail::made_dtype(kLayerName, "query.weight", query.weight));
   const Tensor q = split_dim(query(x), query.out, {key_heads, group, features});
   return joined(attention(q, memory.keys, memory.values, memory.time, features));
 }

@@ -15,6 +15,8 @@ void check_xs(const Tensor& xs, const Dim& dim, const Dim& in, std::string_view 
                             " is the input dim of the cell; run along another dim of ", xs.type()));
   Axis(dim).in(xs.type(), str(name, ": xs"));
   if (find(xs.dims(), in) >= 0) return;
+  if (!in.is_named())
+    throw ArgumentError(str(name, ": the cell has no input dim; make it with init"));
   const std::string hint = missing_dim_hint(xs.type(), in);
   throw ShapeError(str(name, ": xs ", xs.type(), " has no dim ", in, ", which the cell takes",
                        hint.empty() ? "; make the cell with a dim of xs" : hint));

@@ -5,6 +5,7 @@
 #include "reel/core/ops.h"
 #include "reel/core/types/mode.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/made_parameter.h"
 #include "reel/frontend/loops/whole_function.h"
 
 namespace reel {
@@ -18,7 +19,7 @@ RmsNorm RmsNorm::init(const Dim& feature, const RmsNormOptions& options) {
 }
 
 Tensor RmsNorm::operator()(const Tensor& x) const {
-  detail::check_input("RmsNorm", "x", x, feature, scale.dtype());
+  detail::check_input("RmsNorm", "x", x, feature, detail::made_dtype("RmsNorm", "scale", scale));
   const auto run = [&] {
     // One quotient per row, as in LayerNorm.
     const Tensor normaliser = 1.0 / sqrt(mean(square(x), feature) + epsilon);

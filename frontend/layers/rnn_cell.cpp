@@ -2,6 +2,7 @@
 
 #include "reel/core/ops.h"
 #include "reel/frontend/layers/initial_values.h"
+#include "reel/frontend/layers/made_parameter.h"
 
 namespace reel {
 
@@ -24,7 +25,7 @@ RnnCell::State RnnCell::initial_state(const Dims& dims) const {
 }
 
 std::pair<Tensor, RnnCell::State> RnnCell::operator()(const Tensor& x, const State& h) const {
-  detail::check_input("RnnCell", "x", x, in, bias.dtype());
+  detail::check_input("RnnCell", "x", x, in, detail::made_dtype("RnnCell", "bias", bias));
   detail::check_state("RnnCell", x, in, "the state", h, hidden, bias.dtype());
   const Tensor sum = matmul(x, input_weight, in) + matmul(h, recurrent_weight, hidden) + bias;
   const Tensor next = rename(tanh(sum), gate, hidden);

@@ -77,6 +77,45 @@ TEST(PlantedLayerMistakes, CacheThatWasNotMade) {
             "MultiHeadAttention: state.keys is an empty Tensor");
 }
 
+TEST(PlantedLayerMistakes, LayerThatWasNotMade) {
+  struct Net {
+    Linear first, second;
+  };
+  const auto mistake = []() -> Tensor {
+    const Dim in("in", 3), hidden("hidden", 4);
+    const Net net{Linear::init(in, hidden), {}};
+    return net.second(net.first(ones({in})));
+  };
+  EXPECT_EQ(
+      message_of<ArgumentError>(mistake),
+      "Linear: its parameter weight is an empty Tensor; make it with Linear::init, and do not "
+      "call a layer that was moved");
+}
+
+TEST(PlantedLayerMistakes, LayerThatAStepHasTaken) {
+  const auto mistake = []() -> Tensor {
+    const Dim in("in", 3);
+    RmsNorm norm = RmsNorm::init(in);
+    const auto step = jit([](const RmsNorm& norm, const Tensor& x) {
+      return std::pair{norm, norm(x)};
+    });
+    RmsNorm next = step(std::move(norm), ones({in})).first;
+    return step(std::move(norm), ones({in})).second;
+  };
+  EXPECT_EQ(message_of<ArgumentError>(mistake),
+            "RmsNorm: its parameter scale is an empty Tensor; make it with RmsNorm::init, and do "
+            "not call a layer that was moved");
+}
+
+TEST(PlantedLayerMistakes, CellThatWasNotMade) {
+  const auto mistake = []() -> Tensor {
+    const Dim time("time", 3), in("in", 2);
+    return recur(LstmCell(), ones({time, in}), time).outputs;
+  };
+  EXPECT_EQ(message_of<ArgumentError>(mistake),
+            "recur: the cell has no input dim; make it with init");
+}
+
 TEST(PlantedLayerMistakes, AttentionWithoutASequence) {
   const auto mistake = []() -> Tensor {
     const Dim model("model", 4), batch("batch", 2), time("time", 3);
