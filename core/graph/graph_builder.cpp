@@ -279,6 +279,33 @@ Tensors GraphBuilder::record(const Op& op, const AttrsRef& attrs, OpInputs input
   return results;
 }
 
+Tensors GraphBuilder::inline_part(const Graph& part, const Tensors& inputs) {
+  Tensors values(part.types.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[part.inputs[i]] = lift(inputs[i]);
+  for (const OpRecord& record : part.records) {
+    std::vector<ValueId> in, out;
+    for (const ValueId v : part.inputs_of(record)) in.push_back(values[v].block()->value);
+    for (const ValueId v : part.outputs_of(record)) {
+      const TensorType& type = part.types[v];
+      out.push_back(graph_->add_value(type));
+      values[v] = Tensor(allocate_promise(type, serial_, out.back(), recording_, record.op));
+    }
+    graph_->append(record, record.attrs, in, out);
+    if (!thread_mode.tape) continue;
+    std::vector<OpInput> given;
+    Tensors made;
+    for (const ValueId v : part.inputs_of(record)) given.emplace_back(values[v]);
+    for (const ValueId v : part.outputs_of(record)) made.push_back(values[v]);
+    const InheritProvenance scope(record);
+    detail::last_source = record.source;
+    for (Recorder* tape = thread_mode.tape; tape; tape = tape->outer)
+      tape->record(*record.op, record.attrs, given, made);
+  }
+  Tensors outputs;
+  for (const ValueId v : part.outputs) outputs.push_back(values[v]);
+  return outputs;
+}
+
 Ref<Graph> GraphBuilder::finish(const Tensors& outputs) {
   as_function(recording_->place, [&] {
     for (const Tensor& output : outputs) graph_->outputs.push_back(value(output));

@@ -29,6 +29,10 @@ class GraphBuilder {
   Tensor add_input(const TensorType& type);
   /// Records an op. Throws as its type rule and lift() do.
   Tensors record(const Op& op, const AttrsRef& attrs, OpInputs inputs);
+  /// Appends the records of a part that a builder inside of this one recorded, and tells the active
+  /// tapes of them. inputs: the tensors behind the inputs of the part. Returns the values that its
+  /// outputs become. Dims that the part made stay the same.
+  Tensors inline_part(const Graph& part, const Tensors& inputs);
   /// Returns the value of this graph that stands for a tensor: the tensor itself, or its capture.
   /// Throws ArgumentError for an empty Tensor, TraceError if sees() is false.
   Tensor lift(const Tensor& tensor);

@@ -222,7 +222,15 @@ RowValues one_loop_over_rows(const AttrsRef& ref, const RowValues& in, RowBatch&
   if (!loop.has_form()) return loop_over_rows(ref, in, outside, rows);
   if (runs_row_by_row(*attrs.body.graph)) return loop.run();
   try {
-    return loop_over_rows(ref, in, outside, rows);
+    RowValues out;
+    const Tensors made = record_trial([&] {
+      out = loop_over_rows(ref, in, outside, rows);
+      Tensors values;
+      for (const RowValue& value : out) values.push_back(value.value);
+      return values;
+    });
+    for (std::size_t k = 0; k < out.size(); ++k) out[k].value = made[k];
+    return out;
   } catch (const RowsRefused&) {
     return loop.run();
   }

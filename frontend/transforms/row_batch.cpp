@@ -139,30 +139,8 @@ std::optional<Dim> RowBatch::of_tensors(const Dim& dim) {
   return result ? std::optional(env_.resolve(dim)) : std::nullopt;
 }
 
-namespace {
-
-/// Returns, by record, whether it makes lists that no other record reads. A refused inner vmap
-/// leaves such records; without this, they would refuse the outer vmap too.
-std::vector<std::uint8_t> unread_lists(const Graph& graph) {
-  std::vector<std::uint8_t> is_read(graph.types.size()), result(graph.records.size());
-  for (const ValueId v : graph.outputs) is_read[v] = 1;
-  for (std::size_t r = graph.records.size(); r-- > 0;) {
-    const OpRecord& record = graph.records[r];
-    const auto out = graph.outputs_of(record);
-    result[r] = !out.empty() && !has_sub_graphs(*record.op) && !record.op->has_effect &&
-                std::ranges::all_of(
-                    out, [&](ValueId v) { return graph.types[v].is_list() && !is_read[v]; });
-    if (result[r]) continue;
-    for (const ValueId v : graph.inputs_of(record)) is_read[v] = 1;
-  }
-  return result;
-}
-
-}  // namespace
-
 RowValues RowBatch::run(RowValues inputs) {
   RowValues values(graph_.types.size());
-  const std::vector<std::uint8_t> is_unread = unread_lists(graph_);
   for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
     const ValueId v = graph_.inputs[i];
     // The trace may have its own symbols for dims of a tensor from outside.
@@ -171,7 +149,6 @@ RowValues RowBatch::run(RowValues inputs) {
     values[v] = std::move(inputs[i]);
   }
   for (const OpRecord& record : graph_.records) {
-    if (is_unread[static_cast<std::size_t>(&record - graph_.records.data())]) continue;
     RowValues in;
     for (const ValueId v : graph_.inputs_of(record)) in.push_back(values[v]);
     const InheritProvenance scope(record);

@@ -42,6 +42,11 @@ class RowsRefused : public TraceError {
   using TraceError::TraceError;
 };
 
+/// Records a part of the active trace that may throw RowsRefused. If it throws, nothing of it
+/// stays: neither records, which could have effects, nor entries of tapes. Returns the results of
+/// `part` as values of the active trace; empty Tensors stay empty.
+Tensors record_trial(const std::function<Tensors()>& part);
+
 /// Applies the records of a graph to all rows along a dim, in the trace that is being recorded.
 ///
 /// - Ops with a rule (IterationBatchingRule) are applied once, to all rows.

@@ -51,7 +51,12 @@ class VmapCall {
   TreeLeaves run() {
     if (rows_.is_ragged()) return run_in_loop();
     try {
-      return run_at_once();
+      TreeLeaves result;
+      const Tensors outputs = record_trial([&] {
+        result = run_at_once();
+        return outputs_of(result);
+      });
+      return with_outputs(result, outputs);
     } catch (const RowsRefused&) {
       return run_in_loop();
     }

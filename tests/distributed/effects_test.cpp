@@ -1,5 +1,8 @@
 // Collectives in conditions, constant branches, nested loops and transforms: all ranks run all of
 // them, in the order of the program.
+#include <sstream>
+#include <string>
+
 #include "world_of_tests.h"
 
 namespace reel {
@@ -93,6 +96,25 @@ TEST_P(EffectsTest, RowsOfAVmapCallOneAfterAnother) {
   const double factor = sum_over_ranks([](int r) { return 1. + r; });
   for (std::size_t i = 0; i < 6; ++i)
     EXPECT_DOUBLE_EQ(y.to_vector<double>()[i], 2 * factor * static_cast<double>(i));
+}
+
+TEST_P(EffectsTest, RowsThatCannotRunAtOnceCallOnceEach) {
+  // A TensorArray that differs between rows is refused behind the collective.
+  const auto f = [](const Tensor& x) -> Tensor {
+    const Tensor y = world().all_reduce(x);
+    return TensorArray::unstack(y, 0).write(1, sum(y)).stack();
+  };
+  const Tensor x = reshape(cast(range(6), f64), {3, 2}) * scalar(1. + rank(), f64);
+  expect_same_bits(run(vmap(f))(x), map(f, x));
+  if (size() == 1) return;  // without other ranks there is no op
+  const auto traced = jit(vmap(f), {.executor = Executor::interpreter});
+  traced(x);
+  std::ostringstream out;
+  out << traced.graph();
+  const std::string graph = out.str();
+  const std::size_t first = graph.find("all_reduce_sum(");
+  EXPECT_NE(first, std::string::npos) << graph;
+  EXPECT_EQ(graph.find("all_reduce_sum(", first + 1), std::string::npos) << graph;
 }
 
 /// A recurrent net with states that are normalised over the batches of all ranks, on entries that
