@@ -10,7 +10,6 @@
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/custom_vjp_parts.h"
 #include "reel/core/ops/control/graphs_of_record.h"
-#include "reel/core/ops/creation/draws.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/loop/loop_types.h"
 #include "reel/core/ops/reductions/reduce.h"
@@ -89,6 +88,8 @@ Tensor from_named_form(const Tensor& x, const TensorType& row, const Rows& rows)
   if (x.type().is_list()) return x;
   const Dims dims = behind(rows_for(rows, row.dims()), row.dims());
   if (x.dims() == dims) return x;
+  if (std::ranges::any_of(dims, [](const Dim& dim) { return !dim.is_named() && !dim.has_size(); }))
+    throw RowsRefused("axes would be moved around a plain size that only a run knows");
   return x.rank() == 1 ? renamed(x, 0, dims[0]) : reshape(x, dims);
 }
 
@@ -265,15 +266,23 @@ bool RowBatch::hide_padding(const OpRecord& record, Tensors& operands,
 
 namespace {
 
-/// True for ops with plain operands beside named results: keys of draws.
-bool has_plain_operands(const Op& op) { return is_draw(op); }
+/// Returns true if the op tells that no result has an axis of an operand with plain axes, as of the
+/// key of a draw. Such operands may be beside named ones.
+bool keeps_plain_operands_whole(const OpCall& call) {
+  if (!call.op.axes) return false;
+  const AxisFactors factors = axis_factors(call);
+  for (std::size_t i = 0; i < call.in.size(); ++i)
+    for (int axis = 0; !call.in[i].is_named() && axis < call.in[i].rank(); ++axis)
+      if (factors.in(i, axis) != AxisFactors::kWhole) return false;
+  return true;
+}
 
 }  // namespace
 
 bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues& out) {
   const IterationBatchingRule rule = iteration_batching_rule(*record.op);
   if (!rule) return false;
-  std::vector<TensorType> rows_of, step_out;
+  std::vector<TensorType> step_in, step_out;
   for (const ValueId v : graph_.outputs_of(record)) {
     if (!knows(graph_.types[v]) || graph_.types[v].is_list()) return false;
     step_out.push_back(env_.resolve(graph_.types[v]));
@@ -283,16 +292,16 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
     if (row.rank()) (row.is_named() ? is_named : is_plain) = true;
   };
   for (const TensorType& row : step_out) look_at(row);
-  for (const RowValue& value : in) look_at(type_of_row(value));
+  for (const RowValue& value : in) look_at(step_in.emplace_back(type_of_row(value)));
+  const AttrsRef attrs = attrs_of(record);
   const bool is_mixed = is_named && is_plain;
-  if (is_mixed && !has_plain_operands(*record.op)) {
-    // Only ops that keep all elements in their order take plain axes and return named ones, or the
-    // reverse.
-    if (!keeps_elements(*record.op) || !rows_.plain || runs_over(in[0].value.type(), rows_.named))
-      return false;
+  if (is_mixed && keeps_elements(*record.op)) {
+    if (!rows_.plain || runs_over(in[0].value.type(), rows_.named)) return false;
     out.push_back({from_named_form(in[0].value, step_out[0], rows_), true});
     return true;
   }
+  if (is_mixed && !keeps_plain_operands_whole({*record.op, attrs.get(), step_in, step_out}))
+    return false;
   const Dim rows = is_plain && !is_mixed ? plain_rows(rows_) : rows_.named;
   Tensors tensors;
   std::vector<std::uint8_t> is_many;
@@ -303,7 +312,6 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
     is_many.push_back(value.is_many);
   }
   if (!step_out.empty() && !hide_padding(record, tensors, step_out[0])) return false;
-  const AttrsRef attrs = attrs_of(record);
   try {
     const Tensors made = rule(IterationBatch{*record.op, attrs, tensors, is_many, step_out, rows,
                                              /*is_summed=*/false, /*is_vmap=*/true});

@@ -112,17 +112,6 @@ class LoopOverRows {
     }
   }
 
-  /// The form of a stack with rows in front names the sizes of its terms.
-  void refuse_unknown_sizes() const {
-    for (std::size_t j = 0; j < attrs_.stacks.size(); ++j) {
-      const std::size_t k = attrs_.carries.size() + j;
-      if (!outputs_many_[k] || attrs_.stacks[j].is_list || rows_of_outputs_[k].is_list()) continue;
-      for (const Dim& dim : rows_of_outputs_[k].dims())
-        if (!dim.is_named() && !dim.has_size())
-          throw RowsRefused("a loop stacks terms with a plain size that only a run knows");
-    }
-  }
-
   // ---- The form of values inside and outside of the loop ----------------------------------------
 
   /// Returns a value in the form that the loop carries and captures. row: its type in one row.
@@ -335,7 +324,6 @@ class LoopOverRows {
   Tensors bind_loop() {
     if (ends_alone_ && attrs_.trips.makes_dim && attrs_.trips.new_dim.empty())
       throw RowsRefused("rows stack plain axes of different sizes");
-    refuse_unknown_sizes();
     LoopAttrs next = attrs_;
     next.debug.origin = {};
     next.debug.remarks = {};

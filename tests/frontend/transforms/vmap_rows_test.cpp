@@ -1,5 +1,7 @@
 // Rows of vmap have the results of the function for each row alone: in loops in loops, along plain
 // and named axes, and in every derivative.
+#include <sstream>
+#include <string>
 #include "reel/tests/frontend/transforms/rows_alone.h"
 
 namespace reel {
@@ -149,6 +151,40 @@ TEST(VmapTest, ResultsAlongANamedDimHaveNoPlainAxes) {
 
 // An op or a branch without a form for all rows becomes a loop, and a loop in a loop under the next
 // vmap: each level would then record its loops several times.
+TEST(VmapTest, AStackOfPlainSizesThatOnlyARunKnowsIsOneLoop) {
+  const auto f = [](const Tensor& x, const Tensor& w) -> Tensor {
+    const auto row = [&](const Tensor& w) -> Tensor {
+      return scan(Scan{.initial = w,
+                       .xs = ones({2}, f64),
+                       .body =
+                           [&](const Tensor& one, const Tensor& s) {
+                             const Tensor next = tanh(s + one);
+                             return std::pair{next * x, next};
+                           }})
+          .ys;
+    };
+    return vmap(row)(w);
+  };
+  const auto slope = [&](const Tensor& x, const Tensor& w) -> Tensor {
+    return grad([&](const Tensor& x) -> Tensor { return sum(square(f(x, w))); })(x);
+  };
+  const JitOptions options{.executor = Executor::interpreter, .any_length = {0}};
+  const auto traced = jit(f, options);
+  const auto of_slope = jit(slope, options);
+  const Tensor w = tensor({.1, .2, .3}, f64);
+  for (const std::int64_t size : {4, 1, 0}) {
+    const Tensor x = cast(range(size), f64) + 1.0;
+    const Tensor ys = traced(x, w);
+    EXPECT_EQ(ys.type(), TensorType(f64, {3, 2, size}));
+    expect_all_close(ys, f(x, w), 1e-12);
+    expect_all_close(of_slope(x, w), slope(x, w), 1e-12);
+  }
+  std::ostringstream out;
+  out << traced.graph();
+  const std::string graph = out.str();
+  EXPECT_EQ(graph.find(" = loop("), graph.rfind(" = loop(")) << graph;
+}
+
 TEST(VmapTest, GradientsOfGatherRecordNoLoops) {
   const Dim rows("rows", 3), words("words", 4), vocabulary("vocabulary", 5), in("in", 2);
   const Tensor own_tables = random_normal({rows, vocabulary, in}),
