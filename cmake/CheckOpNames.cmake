@@ -10,7 +10,6 @@ set(control loop_op cond_op fused_op checkpointed_op recompute_op custom_vjp_op)
 set(allowed
   trace/executors/plan/base/rates.cpp                       # builds: calls whose times it takes
   trace/executors/plan/explain/explain.cpp                  # matches: packed products
-  trace/executors/plan/loop/iteration_series.cpp            # builds: sums over iterations
   trace/executors/plan/loop/loop_work.cpp                   # matches: softmax and its relatives, by their costs
   trace/executors/plan/plan_donation.cpp                    # matches: updates of some rows, undone if a run fails
   trace/executors/plan/plan_memory.cpp                      # matches: softmax over its operand
@@ -20,6 +19,7 @@ set(allowed
   trace/passes/cleanup/fold_constants.cpp                   # both: constants
   trace/passes/cleanup/share_masked_operands.cpp            # matches: masks of products
   trace/passes/cleanup/sink_transposes.cpp                  # both: transposes, and windows behind them
+  trace/passes/fusion/iteration_body.cpp                    # builds: sums over iterations
   trace/passes/fusion/pointwise_groups.cpp                  # matches: the ops of a tile
   trace/passes/fusion/scatter_last.cpp                      # both: scattered numbers minus products
   trace/passes/fusion/tile_ops.cpp                          # matches: the ops of a tile

@@ -9,7 +9,7 @@
 
 namespace reel {
 
-class ReplaySegmentGraphs;  // trace/executors/checkpoints/replay_segments.h
+class ReplaySegmentGraphs;  // trace/passes/residuals/replay_segment_graphs.h
 
 /// Computes the residuals of a loop again from its checkpoints.
 ///

@@ -11,6 +11,7 @@
 #include "reel/trace/executors/checkpoints/reverse_schedule.h"
 #include "reel/trace/executors/checkpoints/revolve.h"
 #include "reel/trace/executors/spill/spilled.h"
+#include "reel/trace/passes/residuals/replay_segment_graphs.h"
 
 namespace reel {
 namespace {

@@ -2,57 +2,14 @@
 // again.
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "reel/core/ops/control/recompute.h"
+#include "reel/trace/passes/residuals/replay_segment_graphs.h"
 
 namespace reel {
-
-/// Graphs that run some iterations of a loop. Their inputs are the loop's inputs, with slices and
-/// lengths of these iterations only. A plan stores this object with the recompute op, and so the
-/// plans of the graphs: plans are made once for every set of sizes, whatever the dims of a call
-/// are.
-///
-/// Thread-safe.
-class ReplaySegmentGraphs {
- public:
-  /// inputs: types of the recompute op's inputs. They may mention symbols, as attrs may.
-  /// renames: of the graph that contains the op.
-  ReplaySegmentGraphs(const RecomputeAttrs& attrs, std::vector<TensorType> inputs,
-                      const DimChanges& renames = {});
-  ReplaySegmentGraphs(const ReplaySegmentGraphs&) = delete;
-  ReplaySegmentGraphs& operator=(const ReplaySegmentGraphs&) = delete;
-
-  /// Returns the symbols that the loop's attributes mention. The graphs take a token for each,
-  /// behind [number of steps], [lengths] and position.
-  const Dims& symbols() const { return symbols_; }
-  /// Returns the graph for `count` time steps. If the loop runs along a named dim, the graph serves
-  /// any number of them. saves: the graph returns the residuals as well.
-  GraphRef graph_for(std::int64_t count, bool saves);
-  /// Returns part_of_dim(). If the dim is not ragged, returns the same dim for the same `count`, so
-  /// that a plan need not compare types again.
-  Dim part_of(const Dim& time, std::int64_t first, std::int64_t count);
-  bool is_dense() const { return is_dense_; }  ///< see ReplaySegments::is_dense()
-
- private:
-  static constexpr std::size_t kMaxCached = 16;  ///< limit of cached graphs and dims
-  Ref<Graph> make_graph(const Dim& chunk, bool saves) const;
-  const LoopAttrs& loop() const { return get<LoopAttrs>(loop_.get()); }
-  const AttrsRef loop_;
-  const std::size_t first_residual_;
-  std::vector<TensorType> types_;    ///< of the loop's inputs
-  std::vector<TensorType> lengths_;  ///< of the lengths, if entries finish one by one
-  bool is_dense_ = false;
-  Dims symbols_;
-  Dim time_;  ///< see ReplaySegments
-  const DimChanges renames_;
-  std::mutex mutex_;
-  std::map<std::pair<std::int64_t, bool>, GraphRef> graphs_;  ///< by time steps (0: any) and saves
-  std::map<std::int64_t, Dim> parts_;                         ///< by time steps
-};
 
 /// Runs some iterations of a loop from the state before them, as a graph of its own.
 class ReplaySegments {

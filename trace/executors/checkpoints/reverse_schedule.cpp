@@ -52,9 +52,4 @@ std::vector<Revolve::Advance> ReverseSchedule::advances_to(std::int64_t end) {
   return result;
 }
 
-bool saves_in_one_buffer(const RecomputeAttrs& attrs, std::span<const TensorType> inputs) {
-  const LoopAttrs& loop = attrs.saving();
-  return loop.trips.is_full && first_dense_slice(loop, inputs) && !loop.makes_lengths();
-}
-
 }  // namespace reel

@@ -78,9 +78,4 @@ class ReverseSchedule {
   std::optional<Revolve> revolve_;  ///< over the chunks behind `origin_`
 };
 
-/// Returns true if each residual of the loop is one tensor, ordered by position.
-///
-/// inputs: types of the recompute op's inputs; the loop's inputs come first.
-bool saves_in_one_buffer(const RecomputeAttrs& attrs, std::span<const TensorType> inputs);
-
 }  // namespace reel

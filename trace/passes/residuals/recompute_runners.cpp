@@ -5,7 +5,7 @@
 #include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/ops/control/cond.h"
 #include "reel/core/ops/control/recompute.h"
-#include "reel/trace/executors/checkpoints/replay_segments.h"
+#include "reel/trace/passes/residuals/replay_segment_graphs.h"
 
 namespace reel {
 

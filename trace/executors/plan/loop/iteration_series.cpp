@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "reel/core/ops/control/fused.h"
-#include "reel/core/ops/elementwise/elementwise.h"
 #include "reel/trace/executors/plan/loop/planned_loop.h"
+#include "reel/trace/passes/fusion/iteration_body.h"
 
 namespace reel {
 
@@ -112,31 +112,20 @@ class IterationSeries::Builder {
     return true;
   }
 
-  /// Returns the fused op's graph, which also adds the terms of sums to their totals. A term that
-  /// is neither a carry nor a stack is not an output.
+  /// Returns the graph of the tile program, and adds the operands and results of its sums.
   Ref<Graph> program() {
-    const Graph& fused = *sub().graph;
-    Ref<Graph> graph(new Graph(fused));
-    graph->outputs.clear();
+    std::vector<std::size_t> results;
     for (std::size_t k = 0; k < leaf_of_.size(); ++k) {
       if (!leaf_of_[k]) continue;
-      graph->outputs.push_back(fused.outputs[k]);
+      results.push_back(k);
       made_.results_.push_back(*leaf_of_[k]);
     }
     for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const ValueId term = fused.outputs[sums_[i]];
-      const ValueId total = graph->add_value(fused.types[term]),
-                    next = graph->add_value(fused.types[term]);
-      graph->inputs.push_back(total);
-      graph->append(add_op, {}, std::vector{total, term}, std::vector{next});
-      graph->outputs.push_back(next);
       const LoopLeaf sum{LeafKind::sum, i};
       made_.operands_.push_back({sum});
       made_.results_.push_back(sum);
     }
-    graph->formal_count = graph->inputs.size();
-    graph->seal();
-    return graph;
+    return iteration_body(*sub().graph, results, sums_);
   }
 
   /// Returns the operands that an iteration reads from results of the one before.
