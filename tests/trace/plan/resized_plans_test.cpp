@@ -6,25 +6,21 @@
 
 #include "reel/reel.h"
 #include "reel/tests/check.h"
+#include "reel/tests/trace/plan/resized_plan.h"
 
 namespace reel {
 namespace {
 
 /// Functions of a ragged batch {time, batch, feature} and its lengths, with all kinds of plans
 /// inside.
-class ResizedPlansTest : public ::testing::Test {
+class ResizedPlansTest : public RaggedLoopsTest {
  protected:
   using Function = std::function<Tensors(const Tensor& x)>;
 
-  void SetUp() override { manual_seed(5); }
+  ResizedPlansTest() : RaggedLoopsTest(20, 0.2) {}
 
-  const Dim feature{"feature", 20}, hidden{"hidden", 20}, next{"next", 20};
-  const Tensor w = random_normal({feature, hidden}) * 0.2, u = random_normal({hidden, next}) * 0.2;
+  const Tensor w = random_normal({feature, hidden}) * 0.2;
 
-  Tensor batch(const std::vector<int>& lengths) const {
-    const Dim batch("batch", std::ssize(lengths)), time("time", tensor(lengths, {batch}));
-    return random_normal({time, batch, feature});
-  }
   /// Returns batches of the same number of rows, with lengths that repeat now and then.
   std::vector<Tensor> batches(int rows, int count) const {
     std::mt19937 draw(7);
@@ -84,20 +80,6 @@ TEST_F(ResizedPlansTest, StatesAndGradientsOfARaggedLoop) {
 
 // The types of the body contain the longest length: each number of rows has a plan to resize.
 TEST_F(ResizedPlansTest, BodiesThatAttendToTheWholeBatch) {
-  const auto attended = [this](const Tensor& x, const Tensor& memory) {
-    const Dim time = memory.dim("time");
-    const auto body = [&](const Tensor& x_t, const Tensor& h) {
-      const Tensor query = rename(matmul(h, u, hidden), next, feature);
-      const Tensor weights = softmax(matmul(memory, query + x_t, feature), time);
-      const Tensor y = tanh(rename(matmul(memory, weights, time), feature, hidden) + h * 0.5);
-      return std::pair{y, y};
-    };
-    return scan(Scan{.spatial_dim = x.dim("time"),
-                     .initial = zeros({x.dim("batch"), hidden}),
-                     .xs = x,
-                     .body = body})
-        .ys;
-  };
   const auto f = [&](const Tensor& x) {
     const auto loss = [&](const std::pair<Tensor, Tensor>& of) -> Tensor {
       return mean(square(attended(of.first, of.second)));

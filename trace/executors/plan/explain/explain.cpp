@@ -95,23 +95,20 @@ class PlanText {
   }
   /// Adds the bytes of the loops in a plan and inside those; stacks of inner loops are left out.
   void add_loops(const Plan& plan, LoopBytes& sum) const {
-    const auto add_plan = [&](const SubPlan& sub) {
-      if (!sub) return;
-      sum.steps += PlanView::memory_bytes(*sub);
-      add_loops(*sub, sum);
-    };
-    const auto add = [&](const PlannedLoop& loop) {
-      sum.carries += carry_bytes(loop);
-      add_plan(loop.body);
-      add_plan(loop.cond);
-      add_plan(loop.finished);
+    const auto add_plan = [&](const Plan& inside) {
+      sum.steps += PlanView::memory_bytes(inside);
+      add_loops(inside, sum);
     };
     for (const Instruction& at : PlanView::instructions(plan)) {
-      if (at.kind == PlanView::Kind::loop && PlanView::is_planned(PlanView::loop_of(plan, at)))
-        PlanView::each_planned(PlanView::loop_of(plan, at), add);
+      if (at.kind == PlanView::Kind::loop)
+        PlanView::each_planned(PlanView::loop_of(plan, at), [&](const PlannedLoop& loop) {
+          sum.carries += carry_bytes(loop);
+          PlanView::each_plan(loop, add_plan);
+        });
       if (at.kind == PlanView::Kind::cond)
         for (std::size_t b = 0; b < 2; ++b)
-          add_plan(PlanView::branch(PlanView::cond_of(plan, at), b));
+          if (const SubPlan& branch = PlanView::branch(PlanView::cond_of(plan, at), b))
+            add_plan(*branch);
     }
   }
 

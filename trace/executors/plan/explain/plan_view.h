@@ -76,13 +76,22 @@ class PlanView {
   }
   /// Returns the whole loop, which has no plan if only blocks or batches run.
   static const PlannedLoop& whole(const LoopPlan& loop) { return loop.whole_; }
-  /// Calls fn for the whole loop, row blocks and batches, as far as they have plans.
+  /// Calls fn for each form of the loop that may hold memory: the whole, row blocks, blocks that
+  /// run as one, and the sizes of batches, with those of batches that this call does not need.
   template <class Fn>
   static void each_planned(const LoopPlan& loop, const Fn& fn) {
     fn(loop.whole_);
     for (const auto& block : loop.blocks_.blocks_)
       if (block) fn(*block);
-    for (const ShrinkingBlock& batch : loop.blocks_.batches_) batch.each_loop(fn);
+    loop.blocks_.joined_.each_loop(fn);
+    for (const auto* const batches : {&loop.blocks_.batches_, &loop.blocks_.spare_batches_})
+      for (const ShrinkingBlock& batch : *batches) batch.each_loop(fn);
+  }
+  /// Calls fn for each plan of a loop's body and condition.
+  template <class Fn>
+  static void each_plan(const PlannedLoop& loop, const Fn& fn) {
+    for (const SubPlan* const sub : {&loop.body, &loop.cond, &loop.rest, &loop.finished})
+      if (*sub) fn(**sub);
   }
   static const std::vector<std::unique_ptr<PlannedLoop>>& blocks(const LoopPlan& loop) {
     return loop.blocks_.blocks_;

@@ -18,6 +18,11 @@ class JoinedBlocks {
   bool try_plan(const PlannedLoop& whole, const RowCut& cut);
   /// in, out: of the op. Requires try_plan(), and defined outputs.
   void run(OpInputs in, std::span<Tensor> out);
+  /// Calls fn for the loop of all rows if try_plan() was ever called.
+  template <class Fn>
+  void each_loop(const Fn& fn) const {
+    if (loop_) fn(*loop_);
+  }
   std::int64_t held_bytes() const;
 
  private:
