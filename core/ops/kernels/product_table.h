@@ -52,6 +52,11 @@ struct ProductTable {
   /// Require a_step and b_row 1: every element is the product of two runs of memory.
   ProductLoop<float> runs_f32;
   ProductLoop<double> runs_f64;
+  /// Return a loop for products of exactly these sizes and this order, either chain or runs, that
+  /// makes no choices when it runs; null if there is none. Its bits are those of the loops above,
+  /// which take longer than a product of a few elements to choose a tile. It reads `add`.
+  ProductLoop<float> (*small_f32)(const MatrixSizes&);
+  ProductLoop<double> (*small_f64)(const MatrixSizes&);
 };
 
 /// The part of each operand that PackedProduct copies at a time.

@@ -378,6 +378,65 @@ void runs_product(const MatrixSizes& s, const T* a, const T* b, T* c) {
   }
 }
 
+// ---- Small products -----------------------------------------------------------------------------
+
+/// Computes rows of C vectors one after the other; the last vector is a part if kPart.
+template <class T, int C, bool kPart>
+void small_rows(const MatrixSizes& s, const T* a, const T* b, T* c) {
+  constexpr int kStep = kLanes<T>;
+  const std::int64_t part = s.n - (C - 1) * kStep;
+  const auto columns = [part](const T* from, int v) __attribute__((always_inline)) {
+    return kPart && v == C - 1 ? load_columns(from + v * kStep, part) : load(from + v * kStep);
+  };
+  for (std::int64_t i = s.m; i-- > 0; a += s.a_row, c += s.c_row) {
+    Vector<T> sum[C];
+#pragma GCC unroll 8
+    for (int v = 0; v < C; ++v) sum[v] = s.add ? columns(c, v) : Vector<T>(T(0));
+    const T *factors = a, *row = b;
+    for (std::int64_t k = s.k; k-- > 0; factors += s.a_step, row += s.b_row) {
+      const Vector<T> factor(*factors);
+#pragma GCC unroll 8
+      for (int v = 0; v < C; ++v)
+        sum[v] = kPart && v == C - 1 ? multiply_add_columns(factor, columns(row, v), sum[v], part)
+                                     : multiply_add(factor, columns(row, v), sum[v]);
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < C; ++v) {
+      if (kPart && v == C - 1)
+        store_part(c + v * kStep, sum[v], part);
+      else
+        sum[v].store_unaligned(c + v * kStep);
+    }
+  }
+}
+
+template <class T, bool kPart>
+ProductLoop<T> small_rows_of(int vectors) {
+  constexpr ProductLoop<T> loops[] = {small_rows<T, 1, kPart>, small_rows<T, 2, kPart>,
+                                      small_rows<T, 3, kPart>, small_rows<T, 4, kPart>};
+  if constexpr (kHas32) {
+    constexpr ProductLoop<T> wide[] = {small_rows<T, 5, kPart>, small_rows<T, 6, kPart>,
+                                       small_rows<T, 7, kPart>, small_rows<T, 8, kPart>};
+    if (vectors > 4) return wide[vectors - 5];
+  }
+  return loops[vectors - 1];
+}
+
+template <class T>
+ProductLoop<T> small_product(const MatrixSizes& s) {
+  constexpr std::int64_t kMaxSmallVectors = kHas32 ? 8 : 4;
+  constexpr std::int64_t kMaxRows = 3;  // more rows share the loads of b in a tile
+  if (s.m > kMaxRows) return nullptr;
+  if (s.order == SumOrder::runs) {
+    constexpr ProductLoop<T> of_rows[] = {runs_rows<T, 1>, runs_rows<T, 2>, runs_rows<T, 3>};
+    return of_rows[s.m - 1];
+  }
+  const std::int64_t vectors = (s.n + kLanes<T> - 1) / kLanes<T>;
+  if (vectors > kMaxSmallVectors) return nullptr;
+  return s.n % kLanes<T> ? small_rows_of<T, true>(static_cast<int>(vectors))
+                         : small_rows_of<T, false>(static_cast<int>(vectors));
+}
+
 /// Integers wrap around, as in unsigned arithmetic.
 template <class T, class U>
 __attribute__((optimize("O3"))) void integer_product(const MatrixSizes& s, const T* a, const T* b,
@@ -403,6 +462,8 @@ constinit const ProductTable products{
     .rows_i64 = integer_product<std::int64_t, std::uint64_t>,
     .runs_f32 = runs_product<float>,
     .runs_f64 = runs_product<double>,
+    .small_f32 = small_product<float>,
+    .small_f64 = small_product<double>,
 };
 
 }  // namespace reel::REEL_ISA

@@ -284,6 +284,34 @@ bool takes_memory(DType dtype, const MatrixSizes& sizes) {
   return (dtype == f32 && s.k > kLongestSum) || is_copied(dtype, s);
 }
 
+std::optional<SmallProduct> small_product(DType dtype, const MatrixSizes& sizes) {
+  // Beyond, choosing a loop takes little of the time, and rows gain from a tile.
+  constexpr std::int64_t kMaxTerms = 128, kMaxFactors = 256;
+  static_assert(kMaxTerms <= kSlice);
+  if (!is_float(dtype) || sizes.m == 0 || sizes.n == 0 || sizes.k == 0 || sizes.b_panel)
+    return std::nullopt;
+  SmallProduct result;
+  result.is_turned = is_turned(sizes);
+  MatrixSizes s = result.is_turned ? turned(sizes) : sizes;
+  if (s.k > kMaxTerms || s.m * s.k > kMaxFactors || is_large(s)) return std::nullopt;
+  s.order = order_of(dtype, s);
+  if (s.k == 1) s.a_step = 1;
+  if (s.order == SumOrder::slices) s.order = SumOrder::chain;
+  const bool is_of_runs = s.order == SumOrder::runs && can_be_of_runs(s),
+             is_chain = s.order == SumOrder::chain && (s.b_step == 1 || s.n == 1) &&
+                        !is_large_f32(s) && !is_packed(s);
+  if (!is_of_runs && !is_chain) return std::nullopt;
+  if (dtype == f32)
+    result.f32 = table().small_f32(s);
+  else
+    result.f64 = table().small_f64(s);
+  if (!result.f32 && !result.f64) return std::nullopt;
+  result.sizes[0] = result.sizes[1] = s;
+  result.sizes[0].add = false;
+  result.sizes[1].add = true;
+  return result;
+}
+
 SumOrder chain_order(DType dtype, const MatrixSizes& sizes) {
   return dtype == f32 && has_slices(sizes) ? SumOrder::slices : SumOrder::chain;
 }

@@ -1,6 +1,9 @@
 // core/ops/products/gemm.h — multiply(), the product of two matrices with any strides.
 #pragma once
 
+#include <optional>
+#include <utility>
+
 #include "reel/core/ops/kernels/product_table.h"
 #include "reel/core/types/dtype.h"
 
@@ -17,6 +20,29 @@ namespace reel {
 /// on one thread. docs/decisions/0002-small-products.md has the measurements behind the choice of
 /// kernels.
 void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c);
+
+/// A product of small matrices with a loop that was chosen in advance. multiply() takes some 40 ns
+/// to choose it, longer than the products of a row of a few elements.
+struct SmallProduct {
+  MatrixSizes sizes[2];    ///< without and with `add`
+  bool is_turned = false;  ///< cᵀ = bᵀ·aᵀ is computed
+  ProductLoop<float> f32 = nullptr;
+  ProductLoop<double> f64 = nullptr;
+
+  /// Computes c = a·b, or c += a·b if `adds`, with the bits of multiply().
+  void run(const void* a, const void* b, void* c, bool adds) const {
+    if (is_turned) std::swap(a, b);
+    if (f32)
+      f32(sizes[adds], static_cast<const float*>(a), static_cast<const float*>(b),
+          static_cast<float*>(c));
+    else
+      f64(sizes[adds], static_cast<const double*>(a), static_cast<const double*>(b),
+          static_cast<double*>(c));
+  }
+};
+/// Returns the loop of a product of floats with at most three rows and 128 terms that is one chain
+/// or of runs, if its columns fit one tile. Returns nothing for other products.
+std::optional<SmallProduct> small_product(DType dtype, const MatrixSizes& sizes);
 
 /// Returns true if multiply() copies an operand or keeps partial sums for these sizes, which takes
 /// memory.

@@ -17,6 +17,7 @@
 #include "reel/core/ops/products/operand.h"
 #include "reel/core/ops/products/packed.h"
 #include "reel/core/ops/products/product_memory.h"
+#include "reel/core/ops/products/small_dot.h"
 #include "reel/core/ops/products/unpadded_rows.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/registry.h"
@@ -161,6 +162,17 @@ bool product_takes_memory(const OpCall& call) {
   if (&call.op == &dot_op) return dot_takes_memory(call.attr<DotAttrs>(), types[0], types[1]);
   return !is_packed_dot(call.op) ||
          packed_takes_memory(call.op, call.attr<DotAttrs>(), types[0], types[1]);
+}
+
+std::optional<SmallProduct> small_dot(const OpCall& call) {
+  const bool is_packed = is_packed_dot(call.op);
+  if (!is_packed && &call.op != &dot_op) return std::nullopt;
+  const TensorType &a = call.in[0], &b = call.in[1];
+  const DotAttrs& attrs = call.attr<DotAttrs>();
+  if (a.is_ragged() || b.is_ragged() || (is_packed && has_panels(call.op, attrs, b)))
+    return std::nullopt;
+  const std::optional<MatrixSizes> sizes = plain_sizes(attrs, a, b);
+  return sizes ? small_product(a.dtype(), *sizes) : std::nullopt;
 }
 
 DotAttrs summed_across_iterations(const DotAttrs& step) {

@@ -7,6 +7,7 @@
 #include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/loop/loop.h"
+#include "reel/core/ops/products/small_dot.h"
 #include "reel/trace/executors/plan/base/plan_views.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
@@ -25,7 +26,7 @@ Plan::Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv&
   find_adders();
   make_headers();
   place_in_memory(before);
-  find_flat_ops();
+  find_short_ops();
   compute_constants();
   if (Profile* profile = context.profile)
     profile->records.resize(std::max(profile->records.size(), graph.records.size()));
@@ -351,21 +352,59 @@ void Plan::make_headers() {
   if (!donors_.empty()) instructions_[first_safe_].has_prelude = true;
 }
 
-void Plan::find_flat_ops() {
+/// Finds the instructions that take less time than the choices of their kernels: they get calls
+/// with these choices made.
+void Plan::find_short_ops() {
   flats_.clear();
+  products_.clear();
+  chains_.clear();
   for (Instruction& at : instructions_) {
-    if (at.kind == Kind::flat) at.kind = Kind::kernel;
-    if (at.kind != Kind::kernel) continue;
-    std::vector<TensorType> in;
-    for (const ValueId v : graph_->inputs_of(graph_->records[at.record]))
-      in.push_back(types_.types[v]);
-    const std::optional<ContiguousElementwise> flat =
-        contiguous_elementwise(*at.op, in, slot_types_[at.first_out]);
-    if (!flat) continue;
-    at.kind = Kind::flat;
-    at.child = static_cast<std::int32_t>(flats_.size());
-    flats_.push_back(*flat);
+    at.chain = -1;
+    if (at.kind == Kind::flat || at.kind == Kind::product) at.kind = Kind::kernel;
+    if (at.kind == Kind::tiles)
+      find_chain(at);
+    else if (at.kind == Kind::kernel && !find_flat_op(at))
+      find_small_product(at);
   }
+}
+
+bool Plan::find_flat_op(Instruction& at) {
+  const auto flat = contiguous_elementwise(*at.op, input_types_of(at), slot_types_[at.first_out]);
+  if (!flat) return false;
+  at.kind = Kind::flat;
+  at.child = static_cast<std::int32_t>(flats_.size());
+  flats_.push_back(*flat);
+  return true;
+}
+
+bool Plan::find_small_product(Instruction& at) {
+  const std::vector<TensorType> in = input_types_of(at);
+  const auto product = small_dot({*at.op, at.attrs, in, output_types_of(at)});
+  if (!product) return false;
+  at.kind = Kind::product;
+  at.child = static_cast<std::int32_t>(products_.size());
+  products_.push_back(*product);
+  return true;
+}
+
+void Plan::find_chain(Instruction& at) {
+  const auto is_placed = [&](Place place) {
+    return place == Place::buffer || place == Place::outside;
+  };
+  for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
+    if (!is_placed(places_[s])) return;
+  auto chain =
+      tiles_[static_cast<std::size_t>(at.child)]->placed_chain(inputs_of(at), outputs_of(at));
+  if (!chain) return;
+  at.chain = static_cast<std::int32_t>(chains_.size());
+  chains_.push_back(*std::move(chain));
+}
+
+std::vector<TensorType> Plan::input_types_of(const Instruction& at) const {
+  std::vector<TensorType> in;
+  for (const ValueId v : graph_->inputs_of(graph_->records[at.record]))
+    in.push_back(types_.types[v]);
+  return in;
 }
 
 void Plan::compute_constants() {
@@ -394,7 +433,7 @@ bool Plan::rebind(std::span<const TensorType> inputs, const DimEnv& env) {
     if (headers_[slot].is_defined()) headers_[slot].block()->type = types_.types[v];
   }
   for (Instruction& at : instructions_) at.attrs = types_.attrs[at.record].get();
-  find_flat_ops();
+  find_short_ops();
   compute_constants();
   return true;
 }

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "reel/core/ops/indexing/saved_rows.h"
+#include "reel/core/ops/products/gemm.h"
 #include "reel/trace/executors/plan/base/held_memory.h"
 #include "reel/trace/executors/plan/base/infer_types.h"
 #include "reel/trace/executors/plan/base/plan_context.h"
 #include "reel/trace/executors/plan/tiles/contiguous_elementwise.h"
+#include "reel/trace/executors/plan/tiles/placed_chain.h"
 
 namespace reel {
 
@@ -136,6 +138,7 @@ class Plan {
   enum class Kind : std::uint8_t {
     kernel,   ///< writes outputs to their places
     flat,     ///< the same, of an element-wise op with a known inner loop
+    product,  ///< the same, of a product of small matrices with a known loop
     blocks,   ///< allocates its outputs, of known types
     untyped,  ///< runs as in the interpreter
     tiles,    ///< a fused op
@@ -157,7 +160,8 @@ class Plan {
     std::uint32_t first_out, out_count;  ///< slots
     std::uint32_t first_free,
         free_count;           ///< in freed_: slots that are not read again
-    std::int32_t child = -1;  ///< in loops_, conds_, tiles_ or flats_
+    std::int32_t child = -1;  ///< in loops_, conds_, tiles_, flats_ or products_
+    std::int32_t chain = -1;  ///< in chains_: runs in place of the fused op's program
     std::uint32_t beside =
         0;  ///< number of following instructions that are loops and run beside this one
   };
@@ -200,7 +204,10 @@ class Plan {
   void place_values(PlanMemory memory);
   bool is_residual(const Instruction& at, std::size_t output) const;
   void make_headers();
-  void find_flat_ops();
+  void find_short_ops();
+  bool find_flat_op(Instruction& at);
+  bool find_small_product(Instruction& at);
+  void find_chain(Instruction& at);
   void compute_constants();
   template <bool is_counted, bool is_checked>
   void run_all();
@@ -214,6 +221,7 @@ class Plan {
   std::span<const OpInput> inputs_of(const Instruction& at) const {
     return {operands_.data() + at.first_in, at.in_count};
   }
+  std::vector<TensorType> input_types_of(const Instruction& at) const;
   std::span<const TensorType> output_types_of(const Instruction& at) const {
     return {slot_types_.data() + at.first_out, at.out_count};
   }
@@ -276,6 +284,8 @@ class Plan {
   std::vector<std::unique_ptr<CondPlan>> conds_;
   std::vector<std::unique_ptr<TileProgram>> tiles_;
   std::vector<ContiguousElementwise> flats_;
+  std::vector<SmallProduct> products_;
+  std::vector<PlacedChain> chains_;
   std::vector<SharedStacks> shared_stacks_;
   struct OffsetOfSlot {
     std::uint32_t slot;

@@ -161,6 +161,13 @@ void Plan::run_all() {
       case Kind::flat:
         flats_[static_cast<std::size_t>(at.child)].run(inputs_of(at), out[0]);
         break;
+      case Kind::product: {
+        const OpInput* const in = &operands_[at.first_in];
+        products_[static_cast<std::size_t>(at.child)].run(in[0].tensor->block()->data,
+                                                          in[1].tensor->block()->data,
+                                                          out[0].block()->data, at.adds);
+        break;
+      }
       case Kind::blocks:
         run_with_blocks(at, !is_checked);
         break;
@@ -168,6 +175,10 @@ void Plan::run_all() {
         run_op(at, [&] { run_untyped(at, *env); });
         break;
       case Kind::tiles:
+        if (at.chain >= 0) {
+          chains_[static_cast<std::size_t>(at.chain)].run();
+          break;
+        }
         for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
           if (places_[s] == Place::block) slots_[s] = taken_block(slots_[s]);
         run_op(at, [&] {
@@ -190,7 +201,8 @@ void Plan::run_all() {
     done -= done > 0;
     if constexpr (is_checked) {
       const bool computes = at.kind == Kind::kernel || at.kind == Kind::flat ||
-                            at.kind == Kind::blocks || at.kind == Kind::tiles;
+                            at.kind == Kind::product || at.kind == Kind::blocks ||
+                            at.kind == Kind::tiles;
       if (computes) run_op(at, [&] { check_results(*at.op, inputs_of(at), out); });
     }
     for (std::uint32_t i = 0; i < at.free_count; ++i) slots_[freed_[at.first_free + i]] = Tensor();

@@ -134,6 +134,20 @@ void TileProgram::run_chain_on_tile(OpInputs in, std::span<const TensorType> typ
   if (run.columns > 0) step.code->run(run);
 }
 
+std::optional<PlacedChain> TileProgram::placed_chain(OpInputs in,
+                                                     std::span<const Tensor> out) const {
+  if (!is_chain_on_tile() || columns_ == 0) return std::nullopt;
+  const Step& step = steps_[0];
+  PlacedChain chain{.code = step.code,
+                    .rows = step.is_flat ? 1 : rows_,
+                    .columns = step.is_flat ? rows_ * columns_ : columns_};
+  for (const Place& place : step.places)
+    chain.places.push_back(
+        {place.location == Location::input ? in[place.index].tensor : &out[place.index],
+         place.offset, place.row * place.item});
+  return chain;
+}
+
 void TileProgram::run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out,
                       bool updates) {
   if (is_chain_on_tile()) return run_chain_on_tile(in, types, out, updates);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "reel/core/graph/graph.h"
@@ -13,6 +14,7 @@
 #include "reel/core/ops/kernels/reduction_table.h"
 #include "reel/core/types/tensor.h"
 #include "reel/trace/executors/plan/base/first_below.h"
+#include "reel/trace/executors/plan/tiles/placed_chain.h"
 #include "reel/trace/executors/plan/tiles/tile_steps.h"
 
 namespace reel {
@@ -41,6 +43,10 @@ class TileProgram {
   /// may_update() for these inputs.
   void run(OpInputs in, std::span<const TensorType> types, std::span<Tensor> out,
            bool updates = false);
+
+  /// Returns the call that run() is for defined outputs; nothing if it is more than one call, or
+  /// none. in, out: must stay where they are; a run reads their blocks.
+  std::optional<PlacedChain> placed_chain(OpInputs in, std::span<const Tensor> out) const;
 
   /// Where an input or output lies in a series of runs.
   struct Strided {
