@@ -88,7 +88,9 @@ Tensor from_named_form(const Tensor& x, const TensorType& row, const Rows& rows)
   if (x.type().is_list()) return x;
   const Dims dims = behind(rows_for(rows, row.dims()), row.dims());
   if (x.dims() == dims) return x;
-  if (std::ranges::any_of(dims, [](const Dim& dim) { return !dim.is_named() && !dim.has_size(); }))
+  // The number of packed rows, which only a run knows, is inferred by reshape.
+  const auto is_unknown = [](const Dim& dim) { return !dim.is_named() && !dim.has_size(); };
+  if (std::ranges::any_of(row.dims(), is_unknown))
     throw RowsRefused("axes would be moved around a plain size that only a run knows");
   return x.rank() == 1 ? renamed(x, 0, dims[0]) : reshape(x, dims);
 }
