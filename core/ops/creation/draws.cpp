@@ -337,6 +337,12 @@ DrawRowsAttrs draw_rows_attrs(const OpRecord& draw, int axis) {
   return {get<DrawAttrs>(draw.attrs.get()), axis, static_cast<int>(kind)};
 }
 
+void append_draw_rows(Graph& to, const OpRecord& draw, int axis, const DrawRowsInputs& in,
+                      std::span<const ValueId> out) {
+  to.append(draw_rows_op, make_attrs(draw_rows_attrs(draw, axis)),
+            std::array{in.key, in.numbers, in.count}, out);
+}
+
 const Op draw_rows_op{
     .name = "draw_rows",
     .type =

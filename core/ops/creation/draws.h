@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "reel/core/graph/graph.h"
 #include "reel/core/op/attrs.h"
@@ -43,5 +44,12 @@ struct DrawRowsAttrs : DrawAttrs {
 extern const Op draw_rows_op;
 /// Returns the attributes of draw_rows_op that draws rows of the given record.
 DrawRowsAttrs draw_rows_attrs(const OpRecord& draw, int axis);
+/// The inputs of draw_rows_op.
+struct DrawRowsInputs {
+  ValueId key, numbers, count;
+};
+/// Appends the form of a draw that takes the numbers of its rows. It makes the values `out`.
+void append_draw_rows(Graph& to, const OpRecord& draw, int axis, const DrawRowsInputs& in,
+                      std::span<const ValueId> out);
 
 }  // namespace reel

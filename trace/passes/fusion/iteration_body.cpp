@@ -1,8 +1,6 @@
 #include "reel/trace/passes/fusion/iteration_body.h"
 
-#include <vector>
-
-#include "reel/core/ops/elementwise/elementwise.h"
+#include "reel/core/ops/loop/loop_sums.h"
 
 namespace reel {
 
@@ -13,11 +11,9 @@ Ref<Graph> iteration_body(const Graph& fused, std::span<const std::size_t> resul
   for (const std::size_t k : results) graph->outputs.push_back(fused.outputs[k]);
   for (const std::size_t k : terms) {
     const ValueId term = fused.outputs[k];
-    const ValueId total = graph->add_value(fused.types[term]),
-                  next = graph->add_value(fused.types[term]);
+    const ValueId total = graph->add_value(fused.types[term]);
     graph->inputs.push_back(total);
-    graph->append(add_op, {}, std::vector{total, term}, std::vector{next});
-    graph->outputs.push_back(next);
+    graph->outputs.push_back(append_to_sum(*graph, total, term));
   }
   graph->formal_count = graph->inputs.size();
   graph->seal();

@@ -49,8 +49,7 @@ class NumberDraws {
     }
     const InheritProvenance scope(record);
     const Numbers& numbers = make_numbers();
-    result().append(draw_rows_op, make_attrs(draw_rows_attrs(record, axis)),
-                    {{in[0], numbers.of_rows, numbers.count}}, out);
+    append_draw_rows(result(), record, axis, {in[0], numbers.of_rows, numbers.count}, out);
   }
 
   /// Returns the attributes of a loop with numbered draws in its body. in: its inputs; numbers are

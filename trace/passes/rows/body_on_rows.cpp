@@ -93,8 +93,7 @@ BodyOnRows body_on_rows(const Graph& body, std::span<const int> axes) {
         count = graph->add_value(TensorType(i64));
       }
       result.takes_numbers = changes = true;
-      const ValueId inputs[] = {in[0], numbers, count};
-      graph->append(draw_rows_op, make_attrs(draw_rows_attrs(record, axis)), inputs, out);
+      append_draw_rows(*graph, record, axis, {in[0], numbers, count}, out);
       continue;
     }
     if (axis >= 0 && dim_read_by(*record.op, record.attrs.get())) {

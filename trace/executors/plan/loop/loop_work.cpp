@@ -10,7 +10,6 @@
 #include "reel/core/ops/control/fused.h"
 #include "reel/core/ops/elementwise/element_loop.h"
 #include "reel/core/ops/loop/loop.h"
-#include "reel/core/ops/reductions/reduce.h"
 #include "reel/trace/executors/plan/base/costs.h"
 
 namespace reel {
@@ -60,9 +59,8 @@ std::int64_t work_of_element(Binary op) {
   }
 }
 
-bool is_softmax(const Op& op) {
-  return &op == &softmax_op || &op == &log_softmax_op || &op == &logsumexp_op;
-}
+/// Returns true for softmax and its relatives.
+bool sums_exponentials(const Op& op) { return op.neutral == Neutral::minus_infinity; }
 
 /// Returns the work of an element of an op that sums none.
 std::int64_t work_of_element(const Op& op, const Attrs* attrs) {
@@ -98,7 +96,7 @@ LoopWork work_of(const Graph& body, const PlannedTypes& types) {
     } else if (is_product(*record.op)) {
       const TensorType given[] = {types.types[in[0]]}, made[] = {types.types[out[0]]};
       work.products += multiplications({*record.op, record.attrs.get(), given, made});
-    } else if (is_softmax(*record.op)) {
+    } else if (sums_exponentials(*record.op)) {
       work.elements += kSoftmax * types.types[in[0]].numel();
     } else if (combines_elements(*record.op)) {
       work.elements += kArithmetic * types.types[in[0]].numel();
