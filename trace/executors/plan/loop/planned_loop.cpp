@@ -7,6 +7,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/runtime/memory.h"
 #include "reel/trace/executors/loop/loop_types.h"
+#include "reel/trace/executors/plan/loop/unfit_output.h"
 #include "reel/trace/passes/analysis/state_stacks.h"
 
 namespace reel {
@@ -93,30 +94,24 @@ std::vector<TensorType> PlannedLoop::body_types(const Dim& chunk) const {
 }
 
 bool PlannedLoop::knows_types(const Plan& plan, std::string* why) const {
-  const auto no = [&](const auto&... text) {
-    if (why) *why = str(text...);
-    return false;
-  };
   const LoopAttrs& loop = this->loop();
   const auto carried = operands_of(loop, input_types).carries;
-  for (std::size_t k = 0; k < is_block.size(); ++k) {
-    const auto [kind, i] = body_output_at(loop, k);
-    if (kind == LeafKind::carry) {
-      if (carried[i].is_list()) continue;
-      if (!plan.output_is_known(k))
-        return no("the returned sizes of carry ", i, ", ", carried[i],
-                  ", are known only at run time");
-      if (!(plan.output_type(k) == carried[i]))
-        return no("carry ", i, " comes back as ", plan.output_type(k), " and went in as ",
-                  carried[i]);
-    } else if (!is_block[k] && !plan.output_is_known(k) &&
-               (kind == LeafKind::sum || !loop.stacks[i].is_checkpoint())) {
-      return no("the sizes of a stack or sum, ",
-                loop.body.graph->types[loop.body.graph->outputs[k]],
-                ", are known only at run time");
-    }
-  }
-  return true;
+  const std::optional<std::size_t> k = first_unfit_output(
+      loop, carried, [&](std::size_t k) { return plan.output_is_known(k); },
+      [&](std::size_t k) -> const TensorType& { return plan.output_type(k); });
+  if (!k) return true;
+  if (!why) return false;
+  const auto [kind, i] = body_output_at(loop, *k);
+  if (kind != LeafKind::carry)
+    *why =
+        str("the sizes of a stack or sum, ", loop.body.graph->types[loop.body.graph->outputs[*k]],
+            ", are known only at run time");
+  else if (!plan.output_is_known(*k))
+    *why = str("the returned sizes of carry ", i, ", ", carried[i], ", are known only at run time");
+  else
+    *why =
+        str("carry ", i, " comes back as ", plan.output_type(*k), " and went in as ", carried[i]);
+  return false;
 }
 
 void PlannedLoop::lay_out(bool may_share) {

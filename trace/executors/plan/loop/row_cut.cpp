@@ -8,6 +8,7 @@
 #include "reel/core/op/facts.h"
 #include "reel/trace/executors/plan/base/infer_types.h"
 #include "reel/trace/executors/plan/loop/choose_row_blocks.h"
+#include "reel/trace/executors/plan/loop/unfit_output.h"
 #include "reel/trace/passes/analysis/row_axes.h"
 
 namespace reel {
@@ -40,7 +41,7 @@ const Op* length_reader(const Graph& body, const RowAxes& axes) {
 
 /// Adds the dims that have a length for each row to `ragged`. Returns false if there are dims that
 /// depend on rows in another way.
-bool find_ragged(const Dims& dims, const Dim& rows, Dims& ragged) {
+bool try_add_ragged(const Dims& dims, const Dim& rows, Dims& ragged) {
   for (const Dim& dim : dims) {
     const Dims& of = dim.length_dims();
     if (contains(of, rows)) {
@@ -66,12 +67,13 @@ class RowCutFinder {
         cut_{Dim(0), std::vector<std::uint8_t>(inputs.size()), {}, {}, {}} {}
 
   std::optional<RowCut> find(const Passes& passes) {
-    if (!is_cut_by(passes) || !ends_alike() || !find_rows() || !mark_inputs()) return std::nullopt;
+    if (!is_cut_by(passes) || !ends_alike() || !try_find_rows() || !try_mark_inputs())
+      return std::nullopt;
     RowAxes axes(body_, formal_);
     for (std::size_t i = 0; i < has_rows_.size(); ++i)
       if (has_rows_[i]) axes.seed(body_.inputs[i], 0);
     axes.follow();
-    if (!keeps_rows_apart(axes) || !keeps_carries(axes) || !keeps_results(axes))
+    if (!try_keep_rows_apart(axes) || !try_keep_carries(axes) || !try_keep_results(axes))
       return std::nullopt;
     for (ValueId v = 0; v < body_.types.size(); ++v) cut_.axes.push_back(axes[v]);
     const PlannedTypes planned = plan_types(body_, types_, attrs_.body.env());
@@ -111,7 +113,7 @@ class RowCutFinder {
     return true;
   }
 
-  bool find_rows() {
+  bool try_find_rows() {
     if (attrs_.carries.empty()) return no("it has no carries");
     for (std::size_t i = 0; i < operands_.carries.size(); ++i)
       if (operands_.carries[i].is_list()) return no("carry ", i, " is a list");
@@ -126,7 +128,7 @@ class RowCutFinder {
   }
 
   /// Marks the inputs that have rows, which must be their first axis.
-  bool mark_inputs() {
+  bool try_mark_inputs() {
     const Dim& rows = cut_.dim;
     for (std::size_t i = 0; i < operands_.carries.size(); ++i)
       if (const TensorType& type = operands_.carries[i];
@@ -154,7 +156,7 @@ class RowCutFinder {
       return " has a dim with lengths over the rows, ";
     if (has_lengths_of_absent(seen, rows))
       return " has a dim with lengths over dims that it lacks beside the rows, ";
-    if (!find_ragged(seen.dims(), rows, cut_.ragged))
+    if (!try_add_ragged(seen.dims(), rows, cut_.ragged))
       return " has a dim whose lengths run over a ragged dim of the rows, ";
     const ValueId v = body_.inputs[types_.size()];
     types_.push_back(seen);
@@ -168,14 +170,14 @@ class RowCutFinder {
   }
 
   /// Returns true if no op mixes rows, fails for finished ones, or reads their lengths.
-  bool keeps_rows_apart(const RowAxes& axes) {
+  bool try_keep_rows_apart(const RowAxes& axes) {
     const Dim& rows = cut_.dim;
     if (const Op* op = axes.first_mixing()) return no("op ", op->name, " may mix the rows, ", rows);
     if (const Op* op = ends_ ? failing_op(body_, axes) : nullptr)
       return no("op ", op->name, " may fail for values of finished entries");
     Dims bound;
     for (const auto& [symbol, actual] : attrs_.body.bindings) bound.push_back(actual);
-    if (!find_ragged(bound, rows, cut_.ragged))
+    if (!try_add_ragged(bound, rows, cut_.ragged))
       return no("a dim of the body has lengths over a ragged dim of the rows, ", rows);
     if (const Op* op = cut_.ragged.empty() ? nullptr : length_reader(body_, axes))
       return no("op ", op->name, " reads the lengths of ", join(cut_.ragged));
@@ -184,7 +186,7 @@ class RowCutFinder {
 
   /// Returns true if each carry keeps its rows where they are, and those of finished entries as
   /// they are.
-  bool keeps_carries(const RowAxes& axes) {
+  bool try_keep_carries(const RowAxes& axes) {
     const auto formals = body_inputs(attrs_);
     const auto made = body_outputs(attrs_);
     for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
@@ -201,7 +203,7 @@ class RowCutFinder {
   }
 
   /// Returns true if stacks have rows first, and sums do not mix them.
-  bool keeps_results(const RowAxes& axes) {
+  bool try_keep_results(const RowAxes& axes) {
     const auto made = body_outputs(attrs_);
     for (std::size_t j = 0; j < attrs_.stacks.size(); ++j) {
       const LoopStack& stack = attrs_.stacks[j];
@@ -224,14 +226,10 @@ class RowCutFinder {
 
   /// Returns true if the types of stacks and sums are known before a run, and carries keep theirs.
   bool keeps_types(const PlannedTypes& planned) const {
-    for (std::size_t k = 0; k < body_.outputs.size(); ++k) {
-      const ValueId v = body_.outputs[k];
-      const auto [kind, i] = body_output_at(attrs_, k);
-      const bool is_checkpoint = kind == LeafKind::stack && attrs_.stacks[i].is_checkpoint();
-      if (!planned.is_known[v] && !is_checkpoint) return false;
-      if (kind == LeafKind::carry && !(planned.types[v] == operands_.carries[i])) return false;
-    }
-    return true;
+    return !first_unfit_output(
+        attrs_, operands_.carries,
+        [&](std::size_t k) { return planned.is_known[body_.outputs[k]] != 0; },
+        [&](std::size_t k) -> const TensorType& { return planned.types[body_.outputs[k]]; });
   }
 
   static constexpr const char* kRowsLater = " does not begin with the rows, ";
