@@ -189,48 +189,70 @@ class PlannedGraph {
   }
 
  private:
+  /// A plan that was taken from the cache.
+  struct Taken {
+    Entry entry;           ///< without a plan if none has these sizes
+    Entry other;           ///< a plan for other sizes that is to be resized
+    bool is_same = false;  ///< the inputs have the types of the plan's last run
+  };
+
   Entry take_or_make(Tensors& inputs, std::optional<RowsOfCall>& rows) {
-    Entry entry, other;    // other: a plan for other sizes that is resized
-    bool is_same = false;  // the inputs have the types of the plan's last run
-    {
-      const std::lock_guard lock(mutex_);
-      failure_.clear();
-      auto found = entries_.begin();
-      // Most calls have the types of the last one: no list of sizes is needed to find its plan.
-      is_same = found != entries_.end() && have_types(inputs, found->types);
-      if (!is_same) {
-        entry.sizes = sizes_of(types_of(inputs));
-        found = std::find_if(entries_.begin(), entries_.end(),
-                             [&](const Entry& e) { return e.sizes == entry.sizes; });
-        const bool pays = recent_.recur(entry.sizes);
-        const bool has_room =
-            entries_.empty() || held_bytes() + entries_.front().bytes <= kMaxPlanBytes;
-        if (found == entries_.end() && !entries_.empty() && !(pays && has_room)) {
-          other = std::move(entries_.back());
-          entries_.pop_back();
-          found = entries_.end();
-        }
-      }
-      if (found != entries_.end()) {
-        entry = std::move(*found);
-        entries_.erase(found);
-        if (entry.profile && std::exchange(entry.profile->is_first, false)) entry.profile->clear();
-      }
-    }
+    Taken taken = take_cached(inputs);
+    Entry& entry = taken.entry;
     const bool are_sorted = rows && (!entry.plan || entry.sorts_rows) && rows->sort(inputs);
-    if (are_sorted || !is_same) {
-      is_same = have_types(inputs, entry.types);
-      if (!is_same) entry.types = types_of(inputs);
+    if (are_sorted || !taken.is_same) {
+      taken.is_same = have_types(inputs, entry.types);
+      if (!taken.is_same) entry.types = types_of(inputs);
     }
     if (entry.plan) entry.plan->take_memory();
-    is_same = is_same && !bears_dims_;
-    entry.is_changed = !entry.plan || !is_same;
-    if (!entry.is_changed) return entry;
+    entry.is_changed = !entry.plan || !taken.is_same || bears_dims_;
+    if (!entry.is_changed) return std::move(entry);
     const std::int64_t begin = nanoseconds_now();
     if (entry.plan && entry.plan->rebind(entry.types, {})) {
       count(counts_.bound, begin);
-      return entry;
+      return std::move(entry);
     }
+    make_plan(entry, taken.other);
+    count(taken.other.plan ? counts_.resized : counts_.made, begin);
+    entry.sorts_rows = rows && SortedRows::suits(*entry.plan);
+    if (rows && !entry.sorts_rows) {
+      rows->restore(inputs, inputs.size());
+      entry.types = types_of(inputs);
+      entry.plan->rebind(entry.types, {});
+    }
+    return std::move(entry);
+  }
+
+  /// Takes the plan for the inputs' sizes, or one to be resized, out of the cache.
+  Taken take_cached(const Tensors& inputs) {
+    Taken taken;
+    const std::lock_guard lock(mutex_);
+    failure_.clear();
+    auto found = entries_.begin();
+    // Most calls have the types of the last one: no list of sizes is needed to find its plan.
+    taken.is_same = found != entries_.end() && have_types(inputs, found->types);
+    if (!taken.is_same) {
+      const auto& sizes = taken.entry.sizes = sizes_of(types_of(inputs));
+      found =
+          std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.sizes == sizes; });
+      const bool pays = recent_.recur(sizes);
+      const bool has_room =
+          entries_.empty() || held_bytes() + entries_.front().bytes <= kMaxPlanBytes;
+      if (found == entries_.end() && !entries_.empty() && !(pays && has_room)) {
+        taken.other = std::move(entries_.back());
+        entries_.pop_back();
+        found = entries_.end();
+      }
+    }
+    if (found == entries_.end()) return taken;
+    Entry& entry = taken.entry = std::move(*found);
+    entries_.erase(found);
+    if (entry.profile && std::exchange(entry.profile->is_first, false)) entry.profile->clear();
+    return taken;
+  }
+
+  /// Makes a plan for the types of an entry. other: without a plan, or resized.
+  void make_plan(Entry& entry, Entry& other) {
     if (other.profile) {
       entry.profile = std::move(other.profile);
       entry.profile->clear();
@@ -243,14 +265,6 @@ class PlannedGraph {
         std::vector<Plan::Outputs>(graph_->outputs.size(), Plan::Outputs::blocks),
         is_checked_ ? Plan::Inputs::lent : Plan::Inputs::given,
         PlanContext{passes_, entry.profile.get(), is_checked_}, other.plan.get());
-    count(other.plan ? counts_.resized : counts_.made, begin);
-    entry.sorts_rows = rows && SortedRows::suits(*entry.plan);
-    if (rows && !entry.sorts_rows) {
-      rows->restore(inputs, inputs.size());
-      entry.types = types_of(inputs);
-      entry.plan->rebind(entry.types, {});
-    }
-    return entry;
   }
 
   std::int64_t held_bytes() const {

@@ -81,27 +81,33 @@ void add_options(AttentionStream& call, const std::optional<Dim>& queries,
   call.skips_blocks = call.window || (call.is_causal && options.offset);
 }
 
-/// Computes attention by blocks of keys.
-Tensor attention_by_blocks(const Tensor& given_q, const Tensor& given_k, const Tensor& given_v,
-                           const Dim& given_keys, const Dim& given_features,
-                           const AttentionOptions& options) {
-  const Dim keys = canonical(given_keys), features = canonical(given_features);
-  check(given_q, "q", {features});
-  check(given_k, "k", {keys, features});
-  check(given_v, "v", {keys});
-  if (given_q.dtype() != given_k.dtype() || given_q.dtype() != given_v.dtype())
-    throw DTypeError(str("attention: dtypes differ: q ", given_q.type(), ", k ", given_k.type(),
-                         ", v ", given_v.type(), "; cast them to one"));
+void check_operands(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& keys,
+                    const Dim& features, const AttentionOptions& options) {
+  check(q, "q", {features});
+  check(k, "k", {keys, features});
+  check(v, "v", {keys});
+  if (q.dtype() != k.dtype() || q.dtype() != v.dtype())
+    throw DTypeError(str("attention: dtypes differ: q ", q.type(), ", k ", k.type(), ", v ",
+                         v.type(), "; cast them to one"));
   if (options.block < 1)
     throw ArgumentError(str("attention: block must be at least 1, got ", options.block));
   if (!options.scale && !features.has_size())
     throw ArgumentError(str("attention: the size of ", features, " is not known; give scale"));
-  // Queries over the dim of keys get another dim, so that products have both.
-  const bool is_one_dim = contains(given_q.dims(), keys);
+}
+
+/// The queries, and their dim if a position or an option needs one.
+struct Queries {
+  Tensor q;
+  std::optional<Dim> dim;
+  bool are_renamed;  ///< they had the dim of keys, and have another one so that products have both
+};
+
+Queries queries_of(const Tensor& given, const Dim& keys, const AttentionOptions& options) {
+  const bool is_one_dim = contains(given.dims(), keys);
   std::optional<Dim> queries = options.queries ? options.queries : options.causal;
   if (queries) queries = canonical(*queries);
   if (is_one_dim && (!queries || *queries == keys)) queries = twin(keys);
-  const Tensor q = is_one_dim ? rename(given_q, keys, *queries) : given_q;
+  const Tensor q = is_one_dim ? rename(given, keys, *queries) : given;
   if (queries && !is_one_dim) check(q, "q", {*queries});
   if (options.causal) {
     const Dim causal = canonical(*options.causal);
@@ -111,21 +117,27 @@ Tensor attention_by_blocks(const Tensor& given_q, const Tensor& given_k, const T
                            " are different dims; give the dim of queries once"));
     }
   }
-  const Tensor k = mask_padding(given_k), v = mask_padding(given_v);
+  return {q, queries, is_one_dim};
+}
+
+AttentionStream stream_of(const Queries& queries, const Tensor& k, const Tensor& v, const Dim& keys,
+                          const Dim& features, const AttentionOptions& options) {
   AttentionStream call{.keys = keys,
                        .features = features,
-                       .dtype = q.dtype(),
+                       .dtype = queries.q.dtype(),
                        .is_causal = options.causal.has_value(),
                        .block = Dim("block", options.block)};
-  call.rows =
-      without(with_more(without(q.dims(), {features}), without(k.dims(), {keys})), {features});
+  call.rows = without(with_more(without(queries.q.dims(), {features}), without(k.dims(), {keys})),
+                      {features});
   call.extra = without(v.dims(), with_more(call.rows, {keys}));
   call.scale = options.scale ? *options.scale : 1 / std::sqrt(static_cast<double>(features.size()));
-  add_options(call, queries, options);
-  const AttentionStream::Inputs in{q, k, v, options.bias,
-                                   options.bias_of ? options.bias_of->inputs : Tensors()};
-  // The innermost tape takes the gradient from `backward`; the tapes around it record how the
-  // residuals were computed.
+  add_options(call, queries.dim, options);
+  return call;
+}
+
+/// Runs the blocks. The innermost tape takes the gradient from `backward`; the tapes around it
+/// record how the residuals were computed.
+Tensor run_stream(const AttentionStream& call, const AttentionStream::Inputs& in) {
   ThreadMode aside = thread_mode;
   if (aside.tape) aside.tape = aside.tape->outer;
   Tensor y, log_total;
@@ -141,8 +153,21 @@ Tensor attention_by_blocks(const Tensor& given_q, const Tensor& given_k, const T
   Tensors residuals = inputs;
   residuals.push_back(y);
   residuals.push_back(log_total);
-  y = with_custom_vjp(inputs, {y}, residuals, backward)[0];
-  return is_one_dim ? rename(y, *queries, keys) : y;
+  return with_custom_vjp(inputs, {y}, residuals, backward)[0];
+}
+
+/// Computes attention by blocks of keys.
+Tensor attention_by_blocks(const Tensor& given_q, const Tensor& given_k, const Tensor& given_v,
+                           const Dim& given_keys, const Dim& given_features,
+                           const AttentionOptions& options) {
+  const Dim keys = canonical(given_keys), features = canonical(given_features);
+  check_operands(given_q, given_k, given_v, keys, features, options);
+  const Queries queries = queries_of(given_q, keys, options);
+  const Tensor k = mask_padding(given_k), v = mask_padding(given_v);
+  const AttentionStream call = stream_of(queries, k, v, keys, features, options);
+  const Tensor y = run_stream(
+      call, {queries.q, k, v, options.bias, options.bias_of ? options.bias_of->inputs : Tensors()});
+  return queries.are_renamed ? rename(y, *queries.dim, keys) : y;
 }
 
 /// Returns the call with the roles that whole_function.h lists.

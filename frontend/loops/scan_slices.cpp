@@ -78,74 +78,113 @@ bool has_sliced_dims(const ScanPlan& plan) {
                      [](const Tensor& x) { return has_lengths_along(x.type(), 0); });
 }
 
-ScanResult scan_sliced_dims(const ScanSpec& spec, const ScanPlan& plan) {
-  const Dim along = plan.xs[0].dims()[0];
-  const Dims dims = dims_with_lengths_along(plan.xs);
-  // A loop that finds its own length has a new dim, and the lengths then run over the new dim.
-  const bool is_renamed = spec.cond || spec.max_seq_len;
-  ScanSpec inner = spec;
-  inner.xs = with_tensors(spec.xs, plan.xs);
-  std::vector<bool> has_slices;
-  Tensors lengths;
-  for (const Dim& dim : dims) {
-    lengths.push_back(lengths_along(dim, along));
-    has_slices.push_back(contains(lengths.back().dims(), along));
-    if (has_slices.back()) inner.xs.push_back(TreeLeaf::of(lengths.back()));
+namespace {
+
+/// A scan over slices that have dims with lengths along the scanned dim. The body sees these dims
+/// with the lengths of its slice.
+class SlicedScan {
+ public:
+  SlicedScan(const ScanSpec& spec, const ScanPlan& plan)
+      : spec_(spec),
+        dims_(dims_with_lengths_along(plan.xs)),
+        is_renamed_(spec.cond || spec.max_seq_len),
+        inner_(spec) {
+    const Dim along = plan.xs[0].dims()[0];
+    inner_.xs = with_tensors(spec.xs, plan.xs);
+    for (const Dim& dim : dims_) {
+      lengths_.push_back(lengths_along(dim, along));
+      has_slices_.push_back(contains(lengths_.back().dims(), along));
+      if (has_slices_.back()) inner_.xs.push_back(TreeLeaf::of(lengths_.back()));
+    }
+    inner_.body = [this](const TreeLeaves& x, TreeLeaves state) {
+      return step(x, std::move(state));
+    };
   }
-  const std::size_t own = spec.xs.size();
-  std::size_t own_ys = 0;
-  inner.body = [&](const TreeLeaves& x, TreeLeaves state) {
+  SlicedScan(const SlicedScan&) = delete;
+  SlicedScan& operator=(const SlicedScan&) = delete;
+
+  ScanResult run() {
+    if (!is_renamed_ || spec_.return_tensor_arrays) return run_plan(inner_, make_plan(inner_));
+    stack_lengths();
+    ScanResult result = run_plan(inner_, make_plan(inner_));
+    rename_ys(result);
+    return result;
+  }
+
+ private:
+  /// Runs the body on one slice.
+  ScanStep step(const TreeLeaves& x, TreeLeaves state) {
     DimChanges slices, whole;
     TreeLeaves of_slices;
-    std::size_t next = own;
-    for (std::size_t i = 0; i < dims.size(); ++i) {
-      const Dim seen = canonical(dims[i]);
-      const Tensor given = has_slices[i] ? x[next++].tensor : lengths[i];
+    std::size_t next = spec_.xs.size();
+    for (std::size_t i = 0; i < dims_.size(); ++i) {
+      const Dim seen = canonical(dims_[i]);
+      const Tensor given = has_slices_[i] ? x[next++].tensor : lengths_[i];
       const Tensor here = computed_plainly([&] { return changed(given, slices); });
-      const Dim slice = slice_of_dim(dims[i], here);
+      const Dim slice = slice_of_dim(dims_[i], here);
       slices.add(seen, slice);
       whole.add(slice, seen);
       of_slices.push_back(TreeLeaf::of(given));
     }
-    TreeLeaves own_x(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(own));
+    TreeLeaves own_x(x.begin(), x.begin() + std::ssize(spec_.xs));
     for (TreeLeaf& leaf : own_x)
       if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = changed(leaf.tensor, slices);
-    ScanStep step = spec.body(own_x, std::move(state));
-    own_ys = step.y.size();
-    if (spec.return_tensor_arrays) return step;
-    for (TreeLeaf& leaf : step.y) {
+    ScanStep made = spec_.body(own_x, std::move(state));
+    own_ys_ = made.y.size();
+    if (spec_.return_tensor_arrays) return made;
+    for (TreeLeaf& leaf : made.y) {
       if (leaf.kind == TreeLeaf::Kind::dim) leaf.dim = whole(leaf.dim);
       if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
         leaf.tensor = changed(leaf.tensor, whole);
     }
-    if (is_renamed) step.y.insert(step.y.end(), of_slices.begin(), of_slices.end());
-    return step;
-  };
-  if (!is_renamed || spec.return_tensor_arrays) return run_plan(inner, make_plan(inner));
-
-  const auto with_lengths = [&](const PathsFn& paths) {
-    return [&] {
-      std::vector<std::string> result = paths();
-      result.resize(own_ys + dims.size(), "lengths");
-      return result;
-    };
-  };
-  inner.y_paths = with_lengths(spec.y_paths);
-  inner.first_y_paths = with_lengths(spec.first_y_paths);
-  if (spec.ys_types)
-    for (std::size_t i = 0; i < dims.size(); ++i)
-      inner.ys_types->push_back(has_slices[i] ? slice_type(lengths[i].type()) : lengths[i].type());
-  ScanResult result = run_plan(inner, make_plan(inner));
-  DimChanges slices;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    const Tensor& here = result.ys[own_ys + i].tensor;
-    slices.add(dims[i],
-               slice_of_dim(dims[i], computed_plainly([&] { return changed(here, slices); })));
+    if (is_renamed_) made.y.insert(made.y.end(), of_slices.begin(), of_slices.end());
+    return made;
   }
-  result.ys.resize(own_ys);
-  for (TreeLeaf& leaf : result.ys)
-    if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = changed(leaf.tensor, slices);
-  return result;
+
+  /// Declares the lengths that step() returns behind its own ys.
+  void stack_lengths() {
+    const auto with_lengths = [this](const PathsFn& paths) {
+      return [this, &paths] {
+        std::vector<std::string> result = paths();
+        result.resize(own_ys_ + dims_.size(), "lengths");
+        return result;
+      };
+    };
+    inner_.y_paths = with_lengths(spec_.y_paths);
+    inner_.first_y_paths = with_lengths(spec_.first_y_paths);
+    if (!spec_.ys_types) return;
+    for (std::size_t i = 0; i < dims_.size(); ++i)
+      inner_.ys_types->push_back(has_slices_[i] ? slice_type(lengths_[i].type())
+                                                : lengths_[i].type());
+  }
+
+  /// Gives ys the dims with lengths over the new dim, and drops the stacked lengths.
+  void rename_ys(ScanResult& result) const {
+    DimChanges slices;
+    for (std::size_t i = 0; i < dims_.size(); ++i) {
+      const Tensor& here = result.ys[own_ys_ + i].tensor;
+      slices.add(dims_[i],
+                 slice_of_dim(dims_[i], computed_plainly([&] { return changed(here, slices); })));
+    }
+    result.ys.resize(own_ys_);
+    for (TreeLeaf& leaf : result.ys)
+      if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = changed(leaf.tensor, slices);
+  }
+
+  const ScanSpec& spec_;
+  const Dims dims_;
+  /// A loop that finds its own length has a new dim, and the lengths then run over the new dim.
+  const bool is_renamed_;
+  ScanSpec inner_;
+  std::vector<bool> has_slices_;  ///< by dim: its lengths have a slice for each iteration
+  Tensors lengths_;               ///< by dim
+  std::size_t own_ys_ = 0;        ///< known once the body has run
+};
+
+}  // namespace
+
+ScanResult scan_sliced_dims(const ScanSpec& spec, const ScanPlan& plan) {
+  return SlicedScan(spec, plan).run();
 }
 
 namespace {

@@ -120,69 +120,116 @@ Optimised optimise_for_interpreter(const Graph& graph) {
   return simplified(dump, apply(dump, "hoist_invariants", hoist_invariants, graph));
 }
 
+namespace {
+
+/// The passes of a plan, in their order.
+class PlanPipeline {
+ public:
+  PlanPipeline(const Graph& graph, const Passes& passes)
+      : passes_(passes),
+        packs_(packs_of(passes)),
+        batches_(passes.batch_over_time),
+        chunks_(batches_ && passes.chunk_loops),
+        dump_(graph, "plan"),
+        // Replaces calls of checkpointed functions by their records.
+        graph_(apply(dump_, "inline_checkpointed", inline_checkpointed, graph)) {}
+
+  Optimised run() {
+    prepare();
+    hoist();
+    restructure_loops();
+    batch();
+    Optimised result =
+        passes_.simplify ? simplified(dump_, std::move(graph_)) : as_it_is(std::move(graph_));
+    graph_ = std::move(result.graph);
+    fuse();
+    reorder();
+    result.graph = std::move(graph_);
+    return result;
+  }
+
+ private:
+  template <class Pass>
+  void pass(bool is_on, const char* name, const Pass& make) {
+    if (is_on) graph_ = apply(dump_, name, make, *graph_);
+  }
+
+  void prepare() {
+    // Lets gradient loops read residuals of finished entries as padding.
+    pass(true, "relax_finished_residuals", relax_finished_residuals);
+    // Lets products read masked operands that exist anyway.
+    pass(passes_.simplify, "share_masked_operands", share_masked_operands);
+  }
+
+  void hoist() {
+    // Hoists ops on captures out of loops along a known dim.
+    pass(passes_.hoist_invariants, "hoist_once", hoist_once);
+    // Hoists the same out of loops of unknown length and loops that slice or stack lists.
+    pass(passes_.hoist_invariants, "hoist_all_invariants", hoist_all_invariants);
+    // Moves the rows of captures first, so that loops can run on some rows at a time.
+    pass(passes_.cut_rows, "rows_first", rows_first);
+    // Multiplies whole tables instead of the table rows that a loop gathers.
+    pass(passes_.multiply_tables, "hoist_embedding_products", [&](const Graph& from) {
+      return hoist_embedding_products(from, {packs_, passes_.multiply_any});
+    });
+  }
+
+  void restructure_loops() {
+    // Replaces slices that are equal in every iteration by captures.
+    pass(batches_, "capture_constant_slices", capture_constant_slices);
+    // Splits a loop over several layers into one loop per layer.
+    pass(batches_ && passes_.split_loops, "split_loops", split_loops);
+    // Runs long loops in chunks of iterations, so that values stay in the cache.
+    pass(chunks_, "chunk_loops",
+         [&](const Graph& from) { return chunk_loops(from, passes_.chunk_steps); });
+    // Splits the loops inside chunks, which a memory policy left whole before.
+    pass(chunks_ && passes_.split_loops, "split_loops", split_loops);
+    // Computes slices of chunked loops inside them, chunk by chunk.
+    pass(chunks_, "feed_chunks", feed_chunks);
+  }
+
+  void batch() {
+    // Hoists or sinks ops, to run once for all iterations.
+    pass(batches_, "batch_across_iterations",
+         [&](const Graph& from) { return batch_across_iterations(from, packs_); });
+    // Replaces the slices that became equal in every iteration, as ops on captures have left loops.
+    pass(true, "capture_constant_slices", capture_constant_slices);
+    // Drops masks of values that are masked already.
+    pass(passes_.simplify, "drop_masks", drop_masks);
+  }
+
+  void fuse() {
+    // Packs matrices that loops capture, for products.
+    pass(passes_.pack_weights, "pack_weights",
+         [&](const Graph& from) { return pack_weights(from, packs_); });
+    // Makes products of few terms element-wise ops.
+    pass(passes_.fuse_pointwise, "unfold_products", unfold_products);
+    // Computes large values of small operands again for later readers.
+    pass(passes_.fuse_pointwise, "recompute_broadcasts", recompute_broadcasts);
+    // Scatters numbers into a difference instead of zeros.
+    pass(passes_.fuse_pointwise, "scatter_last", scatter_last);
+    // Fuses element-wise ops into ops that run tile by tile.
+    pass(passes_.fuse_pointwise, "fuse_pointwise", fuse_pointwise);
+  }
+
+  void reorder() {
+    // Moves chunked loops that can be pipelined next to each other.
+    pass(chunks_ && passes_.adjoin_loops, "group_pipelined_loops", group_pipelined_loops);
+    // Moves updates of arguments behind the reads of these, so that they can be made in place.
+    pass(true, "sink_updates", sink_updates);
+  }
+
+  const Passes& passes_;
+  const Packs packs_;
+  const bool batches_, chunks_;
+  GraphDump dump_;
+  Ref<Graph> graph_;
+};
+
+}  // namespace
+
 Optimised optimise_for_plan(const Graph& graph, const Passes& passes) {
-  const Packs packs = packs_of(passes);
-  const bool batches = passes.batch_over_time, chunks = batches && passes.chunk_loops;
-  const auto batch = [&](const Graph& from) { return batch_across_iterations(from, packs); };
-  const auto chunk = [&](const Graph& from) { return chunk_loops(from, passes.chunk_steps); };
-  const auto pack = [&](const Graph& from) { return pack_weights(from, packs); };
-  const auto multiply = [&](const Graph& from) {
-    return hoist_embedding_products(from, {packs, passes.multiply_any});
-  };
-  GraphDump dump(graph, "plan");
-  // Replaces calls of checkpointed functions by their records.
-  Ref<Graph> result = apply(dump, "inline_checkpointed", inline_checkpointed, graph);
-  const auto pass = [&](bool is_on, const char* name, const auto& make) {
-    if (is_on) result = apply(dump, name, make, *result);
-  };
-  // Lets gradient loops read residuals of finished entries as padding.
-  pass(true, "relax_finished_residuals", relax_finished_residuals);
-  // Lets products read masked operands that exist anyway.
-  pass(passes.simplify, "share_masked_operands", share_masked_operands);
-  // Hoists ops on captures out of loops along a known dim.
-  pass(passes.hoist_invariants, "hoist_once", hoist_once);
-  // Hoists the same out of loops of unknown length and loops that slice or stack lists.
-  pass(passes.hoist_invariants, "hoist_all_invariants", hoist_all_invariants);
-  // Moves the rows of captures first, so that loops can run on some rows at a time.
-  pass(passes.cut_rows, "rows_first", rows_first);
-  // Multiplies whole tables instead of the table rows that a loop gathers.
-  pass(passes.multiply_tables, "hoist_embedding_products", multiply);
-  // Replaces slices that are equal in every iteration by captures.
-  pass(batches, "capture_constant_slices", capture_constant_slices);
-  // Splits a loop over several layers into one loop per layer.
-  pass(batches && passes.split_loops, "split_loops", split_loops);
-  // Runs long loops in chunks of iterations, so that values stay in the cache.
-  pass(chunks, "chunk_loops", chunk);
-  // Splits the loops inside chunks, which a memory policy left whole before.
-  pass(chunks && passes.split_loops, "split_loops", split_loops);
-  // Computes slices of chunked loops inside them, chunk by chunk.
-  pass(chunks, "feed_chunks", feed_chunks);
-  // Hoists or sinks ops, to run once for all iterations.
-  pass(batches, "batch_across_iterations", batch);
-  // Replaces the slices that became equal in every iteration, as ops on captures have left loops.
-  pass(true, "capture_constant_slices", capture_constant_slices);
-  // Drops masks of values that are masked already.
-  pass(passes.simplify, "drop_masks", drop_masks);
-  // Removes the leftovers of all these.
-  Optimised optimised =
-      passes.simplify ? simplified(dump, std::move(result)) : as_it_is(std::move(result));
-  result = std::move(optimised.graph);
-  // Packs matrices that loops capture, for products.
-  pass(passes.pack_weights, "pack_weights", pack);
-  // Makes products of few terms element-wise ops.
-  pass(passes.fuse_pointwise, "unfold_products", unfold_products);
-  // Computes large values of small operands again for later readers.
-  pass(passes.fuse_pointwise, "recompute_broadcasts", recompute_broadcasts);
-  // Scatters numbers into a difference instead of zeros.
-  pass(passes.fuse_pointwise, "scatter_last", scatter_last);
-  // Fuses element-wise ops into ops that run tile by tile.
-  pass(passes.fuse_pointwise, "fuse_pointwise", fuse_pointwise);
-  // Moves chunked loops that can be pipelined next to each other.
-  pass(chunks && passes.adjoin_loops, "group_pipelined_loops", group_pipelined_loops);
-  // Moves updates of arguments behind the reads of these, so that they can be made in place.
-  pass(true, "sink_updates", sink_updates);
-  optimised.graph = std::move(result);
-  return optimised;
+  return PlanPipeline(graph, passes).run();
 }
 
 }  // namespace reel

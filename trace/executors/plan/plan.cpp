@@ -34,79 +34,92 @@ Plan::Plan(const Graph& graph, std::span<const TensorType> inputs, const DimEnv&
 
 Plan::~Plan() = default;
 
-/// Sets up slots, operands and kinds.
+/// Sets up slots, operands and kinds. before: null, or a plan for other sizes.
 void Plan::make_instructions(const std::vector<Outputs>& outputs, Plan* before) {
   const Graph& graph = *graph_;
-  // Returns the child of record r, from the earlier plan if it has one.
-  const auto child_of = [&]<class Child>(std::size_t r, Kind kind,
-                                         std::vector<std::unique_ptr<Child>> Plan::*children) {
-    if (before && before->instructions_[r].kind == kind) {
-      std::unique_ptr<Child> child =
-          std::move((before->*children)[static_cast<std::size_t>(before->instructions_[r].child)]);
-      if constexpr (std::is_same_v<Child, LoopPlan>) child->forget_call();
-      return child;
-    }
-    return std::make_unique<Child>(context_.child(r));
-  };
   slot_of_.assign(graph.types.size(), kNoSlot);
-  std::vector<std::int32_t> moved(before ? before->tiles_.size() : 0, -1);
-  std::uint32_t slots = 0;
-  const auto add_slot = [&](ValueId v) {
-    slot_of_[v] = slots++;
-    slot_types_.push_back(types_.types[v]);
-  };
   for (const ValueId v : graph.inputs) add_slot(v);
-  for (std::size_t r = 0; r < graph.records.size(); ++r) {
-    const OpRecord& record = graph.records[r];
-    Instruction at{};
-    at.op = record.op;
-    at.attrs = types_.attrs[r].get();
-    at.record = static_cast<std::uint32_t>(r);
-    at.first_in = record.first;  // as in the graph, until slots have their final addresses
-    at.in_count = record.input_count;
-    at.storage = storage_of(r);
-    at.first_out = slots;
-    at.out_count = record.output_count;
-    bool has_list = false, all_known = true;
-    for (const ValueId v : graph.inputs_of(record)) has_list |= types_.types[v].is_list();
-    for (const ValueId v : graph.outputs_of(record)) {
-      add_slot(v);
-      has_list |= types_.types[v].is_list();
-      all_known = all_known && types_.is_known[v];
-    }
-    if (record.op == &loop_op) {
-      at.kind = Kind::loop;
-      at.child = static_cast<std::int32_t>(loops_.size());
-      loops_.push_back(child_of(r, Kind::loop, &Plan::loops_));
-    } else if (record.op == &cond_op) {
-      at.kind = Kind::cond;
-      at.child = static_cast<std::int32_t>(conds_.size());
-      conds_.push_back(child_of(r, Kind::cond, &Plan::conds_));
-    } else if (!types_.has_types[r] || !all_known) {
-      at.kind = Kind::untyped;
-      has_untyped_ = true;
-    } else if (record.op == &fused_op) {
-      at.kind = Kind::tiles;
-      at.child = before && before->instructions_[r].kind == Kind::tiles && has_sizes_of(*before, r)
-                     ? move_tiles(*before, before->instructions_[r].child, moved)
-                     : add_tiles(r, moved);
-    } else if (record.op->kernel_decides_types ||  // a dim that is defined before the run
-               (!at.in_count && !record.op->has_effect && !has_list && !reads_shown_lengths(r))) {
-      at.kind = Kind::nothing;
-    } else {
-      at.kind = has_list || record.op->storage == OpStorage::any ? Kind::blocks : Kind::kernel;
-    }
-    instructions_.push_back(at);
-  }
+  Before from{before, std::vector<std::int32_t>(before ? before->tiles_.size() : 0, -1)};
+  for (std::size_t r = 0; r < graph.records.size(); ++r)
+    instructions_.push_back(make_instruction(r, from));
+  const std::size_t slots = slot_types_.size();
   slots_.resize(slots);
   headers_.resize(slots);
   own_data_.resize(slots);
   outputs_of_slot_.assign(slots, -1);
   for (std::size_t k = outputs.size(); k-- > 0;)
     outputs_of_slot_[slot_of_[graph.outputs[k]]] = static_cast<int>(k);
-  for (const Instruction& at : instructions_)
+  for (const Instruction& at : instructions_) {
+    has_untyped_ |= at.kind == Kind::untyped;
     if (at.kind == Kind::loop || at.kind == Kind::cond) has_untyped_ |= !at.attrs;
+  }
   find_loops_beside();
+}
+
+void Plan::add_slot(ValueId v) {
+  slot_of_[v] = static_cast<std::uint32_t>(slot_types_.size());
+  slot_types_.push_back(types_.types[v]);
+}
+
+/// Returns the instruction of a record, and adds slots for its outputs.
+Plan::Instruction Plan::make_instruction(std::size_t r, Before& before) {
+  const OpRecord& record = graph_->records[r];
+  Instruction at{};
+  at.op = record.op;
+  at.attrs = types_.attrs[r].get();
+  at.record = static_cast<std::uint32_t>(r);
+  at.first_in = record.first;  // as in the graph, until slots have their final addresses
+  at.in_count = record.input_count;
+  at.storage = storage_of(r);
+  at.first_out = static_cast<std::uint32_t>(slot_types_.size());
+  at.out_count = record.output_count;
+  for (const ValueId v : graph_->outputs_of(record)) add_slot(v);
+  at.kind = kind_of(r);
+  if (at.kind == Kind::loop) at.child = add_child(r, at.kind, &Plan::loops_, before.plan);
+  if (at.kind == Kind::cond) at.child = add_child(r, at.kind, &Plan::conds_, before.plan);
+  if (at.kind == Kind::tiles) at.child = add_program(r, before);
+  return at;
+}
+
+Plan::Kind Plan::kind_of(std::size_t r) {
+  const OpRecord& record = graph_->records[r];
+  const auto in = graph_->inputs_of(record), out = graph_->outputs_of(record);
+  const auto is_list = [&](ValueId v) { return types_.types[v].is_list(); };
+  const auto is_known = [&](ValueId v) { return types_.is_known[v] != 0; };
+  if (record.op == &loop_op) return Kind::loop;
+  if (record.op == &cond_op) return Kind::cond;
+  if (!types_.has_types[r] || !std::ranges::all_of(out, is_known)) return Kind::untyped;
+  if (record.op == &fused_op) return Kind::tiles;
+  if (record.op->kernel_decides_types) return Kind::nothing;  // a dim, defined before the run
+  const bool has_list = std::ranges::any_of(in, is_list) || std::ranges::any_of(out, is_list);
+  if (in.empty() && !record.op->has_effect && !has_list && !reads_shown_lengths(r))
+    return Kind::nothing;
+  return has_list || record.op->storage == OpStorage::any ? Kind::blocks : Kind::kernel;
+}
+
+/// Adds the loop or branches of a record, from the earlier plan if it has them. Returns their
+/// number.
+template <class Child>
+std::int32_t Plan::add_child(std::size_t r, Kind kind,
+                             std::vector<std::unique_ptr<Child>> Plan::*children, Plan* before) {
+  auto& all = this->*children;
+  if (before && before->instructions_[r].kind == kind) {
+    const auto number = static_cast<std::size_t>(before->instructions_[r].child);
+    all.push_back(std::move((before->*children)[number]));
+    if constexpr (std::is_same_v<Child, LoopPlan>) all.back()->forget_call();
+  } else {
+    all.push_back(std::make_unique<Child>(context_.child(r)));
+  }
+  return static_cast<std::int32_t>(all.size()) - 1;
+}
+
+/// Adds the tile program of a fused op, from the earlier plan if sizes are the same. Returns its
+/// number.
+std::int32_t Plan::add_program(std::size_t r, Before& before) {
+  Plan* const plan = before.plan;
+  return plan && plan->instructions_[r].kind == Kind::tiles && has_sizes_of(*plan, r)
+             ? move_tiles(*plan, plan->instructions_[r].child, before.moved)
+             : add_tiles(r, before.moved);
 }
 
 /// Returns OpStorage::own if an op that may make views makes none for these sizes: its inputs need
@@ -278,8 +291,87 @@ void Plan::find_adders() {
   }
 }
 
+/// The tensors that can be released early: not read later, and costly to hold.
+class Plan::Releases {
+ public:
+  explicit Releases(const Plan& plan)
+      : plan_(plan), uses_(plan.last_uses()), times_(plan.graph_->types.size()) {}
+
+  const LastUses& uses() const { return uses_; }
+
+  /// Returns true if instruction i is the last one that reads the slot, and may release it.
+  bool is_last(std::size_t slot, std::size_t i) const {
+    return may_free(slot, i) && uses_.of_value[slot] == static_cast<int>(i);
+  }
+  /// Returns, by operand of instruction i, if it is a temporary: nothing else holds its value.
+  std::vector<std::uint8_t> temporaries(std::size_t i) {
+    const Graph& graph = *plan_.graph_;
+    const auto in = graph.inputs_of(graph.records[plan_.instructions_[i].record]);
+    std::vector<std::uint8_t> result;
+    for (const ValueId v : in) ++times_[v];
+    for (const ValueId v : in)
+      result.push_back(is_last(plan_.slot_of_[v], i) && no_view_is_read(v, i) && times_[v] == 1);
+    for (const ValueId v : in) times_[v] = 0;
+    return result;
+  }
+  /// Returns true if the input may be overwritten by its last reader i, since rows are saved.
+  bool gives_rows(ValueId v, std::size_t i) const {
+    const std::uint32_t slot = plan_.slot_of_[v];
+    return slot < plan_.graph_->inputs.size() && uses_.of_value[slot] == static_cast<int>(i) &&
+           no_view_is_read(v, i) && plan_.replaces_few_rows(i);
+  }
+  /// Returns, by instruction, the slots that it releases.
+  std::vector<std::vector<std::uint32_t>> freed() const {
+    std::vector<std::vector<std::uint32_t>> result(plan_.instructions_.size());
+    for (std::size_t slot = 0; slot < plan_.slots_.size(); ++slot) {
+      const int last = uses_.of_value[slot];
+      if (last < 0 || last >= static_cast<int>(result.size())) continue;
+      if (const auto i = static_cast<std::size_t>(last); is_last(slot, i))
+        result[i].push_back(static_cast<std::uint32_t>(slot));
+    }
+    return result;
+  }
+
+ private:
+  bool may_free(std::size_t slot, std::size_t i) const {
+    const TensorType& type = plan_.slot_types_[slot];
+    if (plan_.places_[slot] == Place::block) return true;
+    if (plan_.places_[slot] != Place::given) return false;
+    if (plan_.owner_ != Inputs::given) return type.is_list();
+    constexpr std::int64_t kSmall = 1024;
+    const bool is_small = !type.is_list() && type.bytes() <= kSmall;
+    return i >= (is_small ? plan_.first_copied_ : plan_.first_safe_);
+  }
+  bool no_view_is_read(ValueId v, std::size_t i) const {
+    return uses_.of_views[plan_.slot_of_[v]] < static_cast<int>(i);
+  }
+
+  const Plan& plan_;
+  const LastUses uses_;
+  std::vector<std::uint32_t> times_;  ///< by value: among the operands of one instruction
+};
+
 /// Creates tensors for placed values, and the operands, now that slots have their final addresses.
 void Plan::make_headers() {
+  make_placed_tensors();
+  first_safe_ = first_that_cannot_fail();
+  first_copied_ = owner_ == Inputs::given ? first_that_values_do_not_fail() : first_safe_;
+  Releases releases(*this);
+  const std::vector<int>& last_use = releases.uses().of_value;
+  const std::size_t inputs = graph_->inputs.size();
+  for (std::size_t i = 0; i < inputs; ++i) reads_input_.push_back(last_use[i] >= 0);
+  make_operands(releases);
+  find_donors();
+  for (std::uint32_t slot = 0; slot < inputs; ++slot)
+    if (const int last = last_use[slot]; last >= static_cast<int>(first_copied_) &&
+                                         last < static_cast<int>(first_safe_) &&
+                                         releases.is_last(slot, static_cast<std::size_t>(last)))
+      copied_.emplace_back(slot, Tensor());
+  if (!copied_.empty()) instructions_[first_copied_].has_prelude = true;
+  if (!donors_.empty()) instructions_[first_safe_].has_prelude = true;
+}
+
+void Plan::make_placed_tensors() {
   const Graph& graph = *graph_;
   for (std::size_t s = 0; s < slots_.size(); ++s) {
     const bool is_input = s < graph.inputs.size();
@@ -290,66 +382,27 @@ void Plan::make_headers() {
     headers_[s] = Tensor(allocate_placed(slot_types_[s], nullptr));
     if (!is_input) slots_[s] = headers_[s];
   }
-  // Finds the tensors that can be released early: not read later, and costly to hold.
-  const LastUses uses = last_uses();
-  const std::vector<int>& last_use = uses.of_value;
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) reads_input_.push_back(last_use[i] >= 0);
-  const std::size_t safe = first_safe_ = first_that_cannot_fail();
-  const std::size_t copied = owner_ == Inputs::given ? first_that_values_do_not_fail() : safe;
-  const auto is_small = [&](std::size_t slot) {
-    constexpr std::int64_t kSmall = 1024;
-    return !slot_types_[slot].is_list() && slot_types_[slot].bytes() <= kSmall;
-  };
-  const auto is_last = [&](std::size_t slot, std::size_t i) {
-    const bool may_free = places_[slot] == Place::block ||
-                          (places_[slot] == Place::given &&
-                           (owner_ == Inputs::given ? i >= (is_small(slot) ? copied : safe)
-                                                    : slot_types_[slot].is_list()));
-    return may_free && last_use[slot] == static_cast<int>(i);
-  };
-  std::vector<std::vector<std::uint32_t>> freed(instructions_.size());
-  std::vector<std::vector<std::uint8_t>> last(instructions_.size());
-  std::vector<std::uint32_t> times(graph.types.size());  // among the inputs of one instruction
-  for (std::size_t i = 0; i < instructions_.size(); ++i) {
-    const auto in = graph.inputs_of(graph.records[instructions_[i].record]);
-    for (const ValueId v : in) ++times[v];
-    for (const ValueId v : in)
-      last[i].push_back(is_last(slot_of_[v], i) &&
-                        uses.of_views[slot_of_[v]] < static_cast<int>(i) && times[v] == 1);
-    for (const ValueId v : in) times[v] = 0;
-  }
-  for (std::size_t slot = 0; slot < slots_.size(); ++slot)
-    if (last_use[slot] >= 0 && is_last(slot, static_cast<std::size_t>(last_use[slot])) &&
-        last_use[slot] < static_cast<int>(instructions_.size()))
-      freed[static_cast<std::size_t>(last_use[slot])].push_back(static_cast<std::uint32_t>(slot));
+}
+
+void Plan::make_operands(Releases& releases) {
+  const std::vector<std::vector<std::uint32_t>> freed = releases.freed();
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     Instruction& at = instructions_[i];
-    const auto in = graph.inputs_of(graph.records[at.record]);
+    const auto in = graph_->inputs_of(graph_->records[at.record]);
+    const std::vector<std::uint8_t> temporaries = releases.temporaries(i);
     at.first_in = static_cast<std::uint32_t>(operands_.size());
     for (std::size_t k = 0; k < in.size(); ++k) {
       operands_.emplace_back(slots_[slot_of_[in[k]]]);
-      operands_.back().temporary = last[i][k];
+      operands_.back().temporary = temporaries[k];
     }
     // The first operand alone may give its memory, at its last use.
-    if (const ValueId v = in.empty() ? 0 : in[0];
-        !in.empty() && !last[i][0] && slot_of_[v] < graph.inputs.size() &&
-        last_use[slot_of_[v]] == static_cast<int>(i) &&
-        uses.of_views[slot_of_[v]] < static_cast<int>(i) && std::ranges::count(in, v) == 1 &&
-        replaces_few_rows(i))
+    if (!in.empty() && !temporaries[0] && std::ranges::count(in, in[0]) == 1 &&
+        releases.gives_rows(in[0], i))
       at.saves_rows = operands_[at.first_in].temporary = true;
     at.first_free = static_cast<std::uint32_t>(freed_.size());
     at.free_count = static_cast<std::uint32_t>(freed[i].size());
     freed_.insert(freed_.end(), freed[i].begin(), freed[i].end());
   }
-  find_donors();
-  first_copied_ = copied;
-  for (std::uint32_t slot = 0; slot < graph.inputs.size(); ++slot)
-    if (const int last = last_use[slot]; last >= static_cast<int>(copied) &&
-                                         last < static_cast<int>(safe) &&
-                                         is_last(slot, static_cast<std::size_t>(last)))
-      copied_.emplace_back(slot, Tensor());
-  if (!copied_.empty()) instructions_[first_copied_].has_prelude = true;
-  if (!donors_.empty()) instructions_[first_safe_].has_prelude = true;
 }
 
 /// Finds the instructions that take less time than the choices of their kernels: they get calls

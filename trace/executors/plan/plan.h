@@ -166,7 +166,19 @@ class Plan {
         0;  ///< number of following instructions that are loops and run beside this one
   };
 
+  /// What a plan takes over from one for other sizes.
+  struct Before {
+    Plan* plan;                       ///< or null
+    std::vector<std::int32_t> moved;  ///< by tile program of that plan: its number here, or -1
+  };
   void make_instructions(const std::vector<Outputs>& outputs, Plan* before);
+  void add_slot(ValueId v);
+  Instruction make_instruction(std::size_t record, Before& before);
+  Kind kind_of(std::size_t record);
+  template <class Child>
+  std::int32_t add_child(std::size_t record, Kind kind,
+                         std::vector<std::unique_ptr<Child>> Plan::*children, Plan* before);
+  std::int32_t add_program(std::size_t record, Before& before);
   bool reads_shown_lengths(std::size_t record);
   OpStorage storage_of(std::size_t record) const;
   bool has_sizes_of(const Plan& other, std::size_t record) const;
@@ -200,6 +212,7 @@ class Plan {
                : std::move(made_before_[static_cast<std::size_t>(&slot - slots_.data())]);
   }
   bool gives_memory(const OpInput& operand, const TensorType& type) const;
+  class Placement;
   void place_in_memory(Plan* before);
   void place_values(PlanMemory memory);
   bool is_residual(const Instruction& at, std::size_t output) const;
@@ -208,9 +221,13 @@ class Plan {
   bool find_flat_op(Instruction& at);
   bool find_small_product(Instruction& at);
   void find_chain(Instruction& at);
+  void make_placed_tensors();
+  class Releases;
+  void make_operands(Releases& releases);
   void compute_constants();
   template <bool is_counted, bool is_checked>
   void run_all();
+  void run_tiles(Instruction& at, std::span<Tensor> out);
   void run_untyped(Instruction& at, DimEnv& env);
   void run_with_blocks(const Instruction& at, bool may_reuse);
   void run_nested(const Instruction& at, std::optional<DimEnv>& env);

@@ -69,79 +69,124 @@ void Plan::make_shared_blocks(const Instruction& at) {
   }
 }
 
-/// Values in the plan's memory are live from the instruction that makes them to the last one that
-/// reads them or a view of them. before: null, or a plan that gives its memory.
-void Plan::place_in_memory(Plan* before) {
-  const LastUses uses = last_uses();
-  std::vector<int> last = uses.of_value;
-  if (!context_.passes.reuse_memory)
-    last.assign(last.size(), static_cast<int>(instructions_.size()));
-  std::vector<PlannedBuffer> buffers, residuals;
-  std::vector<std::size_t> buffer_of(slots_.size());
-  std::vector<std::uint8_t> is_own(slots_.size()), is_placed(slots_.size());
-  const auto add = [&](PlannedBuffer buffer, std::span<const SharedStack> stacks) {
-    for (const auto& [slot, offset] : stacks) offsets_.push_back({slot, buffers.size(), offset});
-    buffers.push_back(buffer);
-  };
-  // Lets outputs of an instruction lie where an operand does that nothing reads afterwards, in the
-  // plan of a call. Bodies run many iterations at a time; a check of results shows the operands.
-  const bool may_share =
-      owner_ == Inputs::given && !context_.is_checked && context_.passes.reuse_memory;
-  const auto share_operands = [&](std::size_t i) {
-    const Instruction& at = instructions_[i];
-    const auto in = graph_->inputs_of(graph_->records[at.record]);
-    const auto here = static_cast<int>(i);
-    const auto gives = [&](std::size_t input, std::size_t k) {
-      const std::uint32_t slot = slot_of_[in[input]];
-      const auto has_slot = [&](ValueId v) { return slot_of_[v] == slot; };
-      return is_own[slot] && uses.of_value[slot] == here && uses.of_views[slot] < here &&
-             slot_types_[slot] == slot_types_[at.first_out + k] &&
-             std::ranges::count_if(in, has_slot) == 1;
-    };
+/// The buffers of a plan's values. A value is live from the instruction that makes it to the last
+/// one that reads it or a view of it.
+class Plan::Placement {
+ public:
+  explicit Placement(Plan& plan)
+      : plan_(plan),
+        uses_(plan.last_uses()),
+        last_(plan.context_.passes.reuse_memory
+                  ? uses_.of_value
+                  : std::vector<int>(plan.slots_.size(),
+                                     static_cast<int>(plan.instructions_.size()))),
+        buffer_of_(plan.slots_.size()),
+        is_own_(plan.slots_.size()),
+        is_placed_(plan.slots_.size()) {}
+
+  /// Finds the buffer of each value. Pipelined loops write all their outputs at the same time.
+  void find_buffers() {
+    std::size_t begin = 0, end = 0;
+    for (std::size_t i = 0; i < plan_.instructions_.size(); ++i) {
+      const Instruction& at = plan_.instructions_[i];
+      if (i >= end) begin = i, end = i + at.beside + 1;
+      if (may_share()) share_operands(i);
+      for (std::uint32_t s = at.first_out; s < at.first_out + at.out_count; ++s)
+        if (plan_.places_[s] == Place::buffer && !is_placed_[s])
+          add_value(at, s, static_cast<int>(begin));
+    }
+  }
+  std::vector<PlannedBuffer>& buffers() { return buffers_; }
+  const std::vector<PlannedBuffer>& residuals() const { return residuals_; }
+
+ private:
+  /// Returns true if outputs of an instruction may lie where an operand does that nothing reads
+  /// afterwards: in the plan of a call. Bodies run many iterations at a time; a check of results
+  /// shows the operands.
+  bool may_share() const {
+    return plan_.owner_ == Inputs::given && !plan_.context_.is_checked &&
+           plan_.context_.passes.reuse_memory;
+  }
+
+  std::span<const ValueId> inputs_of(const Instruction& at) const {
+    return plan_.graph_->inputs_of(plan_.graph_->records[at.record]);
+  }
+
+  void share_operands(std::size_t i) {
+    const Instruction& at = plan_.instructions_[i];
+    const auto gives = [&](std::size_t input, std::size_t k) { return gives_place(i, input, k); };
     const auto is_wanted = [&](std::size_t k) {
-      return places_[at.first_out + k] == Place::buffer;
-    };
-    const auto share = [&](std::size_t k, std::size_t input) {
-      const std::size_t slot = at.first_out + k, buffer = buffer_of[slot_of_[in[input]]];
-      buffers[buffer].last = std::max(buffers[buffer].last, last[slot]);
-      offsets_.push_back({static_cast<std::uint32_t>(slot), buffer, 0});
-      buffer_of[slot] = buffer;
-      is_own[slot] = is_placed[slot] = 1;
+      return plan_.places_[at.first_out + k] == Place::buffer;
     };
     if (at.kind == Kind::tiles) {
       const std::vector<int>& chosen =
-          tiles_[static_cast<std::size_t>(at.child)]->choose_inputs(is_wanted, gives);
+          plan_.tiles_[static_cast<std::size_t>(at.child)]->choose_inputs(is_wanted, gives);
       for (std::size_t k = 0; k < chosen.size(); ++k)
-        if (chosen[k] >= 0) share(k, static_cast<std::size_t>(chosen[k]));
+        if (chosen[k] >= 0) share(at, k, static_cast<std::size_t>(chosen[k]));
     } else if (at.kind == Kind::kernel && at.storage == OpStorage::own && works_in_place(*at.op) &&
                is_wanted(0) && gives(0, 0)) {
-      share(0, 0);
-    }
-  };
-  std::size_t begin = 0, end = 0;  // pipelined loops write all their outputs at the same time
-  for (std::size_t i = 0; i < instructions_.size(); ++i) {
-    const Instruction& at = instructions_[i];
-    if (i >= end) begin = i, end = i + at.beside + 1;
-    if (may_share) share_operands(i);
-    for (std::uint32_t s = at.first_out; s < at.first_out + at.out_count; ++s) {
-      if (places_[s] != Place::buffer || is_placed[s]) continue;
-      PlannedBuffer buffer{slot_types_[s].bytes(), static_cast<int>(begin), last[s]};
-      if (is_residual(at, s - at.first_out)) residuals.push_back(buffer);
-      const SharedStacks* const shared = shared_stacks_of(s);
-      if (!shared) {
-        buffer_of[s] = buffers.size();
-        is_own[s] = at.storage == OpStorage::own;
-        add(buffer, std::array{SharedStack{s, 0}});
-      } else if (const auto& [one, two] = *shared; s == one.slot) {
-        buffer.bytes += one.offset + two.offset;
-        buffer.last = std::max(last[one.slot], last[two.slot]);
-        add(buffer, *shared);
-      }
+      share(at, 0, 0);
     }
   }
-  residual_bytes_ = most_at_a_time(residuals);
-  memory_bytes_ = place_buffers(buffers);
-  for (OffsetOfSlot& at : offsets_) at.offset += buffers[at.buffer].offset;
+
+  /// Returns true if output k of instruction i may lie where this input does.
+  bool gives_place(std::size_t i, std::size_t input, std::size_t k) const {
+    const Instruction& at = plan_.instructions_[i];
+    const auto in = inputs_of(at);
+    const std::uint32_t slot = plan_.slot_of_[in[input]];
+    const auto here = static_cast<int>(i);
+    const auto has_slot = [&](ValueId v) { return plan_.slot_of_[v] == slot; };
+    return is_own_[slot] && uses_.of_value[slot] == here && uses_.of_views[slot] < here &&
+           plan_.slot_types_[slot] == plan_.slot_types_[at.first_out + k] &&
+           std::ranges::count_if(in, has_slot) == 1;
+  }
+
+  void share(const Instruction& at, std::size_t k, std::size_t input) {
+    const std::size_t slot = at.first_out + k,
+                      buffer = buffer_of_[plan_.slot_of_[inputs_of(at)[input]]];
+    buffers_[buffer].last = std::max(buffers_[buffer].last, last_[slot]);
+    plan_.offsets_.push_back({static_cast<std::uint32_t>(slot), buffer, 0});
+    buffer_of_[slot] = buffer;
+    is_own_[slot] = is_placed_[slot] = 1;
+  }
+
+  /// Adds the buffer of an output, or of two stacks that share one. begin: the first instruction
+  /// that may write it.
+  void add_value(const Instruction& at, std::uint32_t s, int begin) {
+    PlannedBuffer buffer{plan_.slot_types_[s].bytes(), begin, last_[s]};
+    if (plan_.is_residual(at, s - at.first_out)) residuals_.push_back(buffer);
+    const SharedStacks* const shared = plan_.shared_stacks_of(s);
+    if (!shared) {
+      buffer_of_[s] = buffers_.size();
+      is_own_[s] = at.storage == OpStorage::own;
+      add(buffer, std::array{SharedStack{s, 0}});
+    } else if (const auto& [one, two] = *shared; s == one.slot) {
+      buffer.bytes += one.offset + two.offset;
+      buffer.last = std::max(last_[one.slot], last_[two.slot]);
+      add(buffer, *shared);
+    }
+  }
+  void add(const PlannedBuffer& buffer, std::span<const SharedStack> stacks) {
+    for (const auto& [slot, offset] : stacks)
+      plan_.offsets_.push_back({slot, buffers_.size(), offset});
+    buffers_.push_back(buffer);
+  }
+
+  Plan& plan_;
+  const LastUses uses_;
+  const std::vector<int> last_;  ///< by slot: the last instruction for which its buffer stays
+  std::vector<PlannedBuffer> buffers_, residuals_;
+  std::vector<std::size_t> buffer_of_;            ///< by slot
+  std::vector<std::uint8_t> is_own_, is_placed_;  ///< by slot; is_placed_: where an operand was
+};
+
+/// before: null, or a plan that gives its memory.
+void Plan::place_in_memory(Plan* before) {
+  Placement placement(*this);
+  placement.find_buffers();
+  residual_bytes_ = most_at_a_time(placement.residuals());
+  memory_bytes_ = place_buffers(placement.buffers());
+  for (OffsetOfSlot& at : offsets_) at.offset += placement.buffers()[at.buffer].offset;
   if (!before) return take_memory();
   before->residual_share_.give_back();
   place_values(take_plan_memory(memory_bytes_, std::move(before->memory_)));

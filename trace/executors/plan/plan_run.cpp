@@ -105,6 +105,15 @@ void Plan::run_with_blocks(const Instruction& at, bool may_reuse) {
   if (changed_.size() > changed) changed_.back().table = out[0];
 }
 
+void Plan::run_tiles(Instruction& at, std::span<Tensor> out) {
+  for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
+    if (places_[s] == Place::block) slots_[s] = taken_block(slots_[s]);
+  run_op(at, [&] {
+    tiles_[static_cast<std::size_t>(at.child)]->run(inputs_of(at), output_types_of(at), out,
+                                                    std::exchange(at.updates, false));
+  });
+}
+
 /// Runs a loop or a branch. env: empty if the types of all values are known.
 void Plan::run_nested(const Instruction& at, std::optional<DimEnv>& env) {
   const OpRecord& record = graph_->records[at.record];
@@ -175,16 +184,10 @@ void Plan::run_all() {
         run_op(at, [&] { run_untyped(at, *env); });
         break;
       case Kind::tiles:
-        if (at.chain >= 0) {
+        if (at.chain >= 0)
           chains_[static_cast<std::size_t>(at.chain)].run();
-          break;
-        }
-        for (std::size_t s = at.first_out; s < at.first_out + at.out_count; ++s)
-          if (places_[s] == Place::block) slots_[s] = taken_block(slots_[s]);
-        run_op(at, [&] {
-          tiles_[static_cast<std::size_t>(at.child)]->run(inputs_of(at), output_types_of(at), out,
-                                                          std::exchange(at.updates, false));
-        });
+        else
+          run_tiles(at, out);
         break;
       case Kind::loop:
       case Kind::cond:

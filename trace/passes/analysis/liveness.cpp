@@ -261,68 +261,111 @@ bool bound_says_all(const LoopAttrs& attrs, std::span<const TensorType> inputs) 
   return true;
 }
 
-LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
-                           const std::vector<TensorType>& input_types) {
-  const Graph& body = *attrs.body.graph;
-  LoopLiveness result;
-  std::vector<std::uint8_t>& carry = result.carry;
-  const auto used = results_of(attrs, is_used);
-  const auto formals = body_inputs(attrs);
-  carry.assign(used.carries.begin(), used.carries.end());
-  const ChangingDims changing(attrs);
-  if (attrs.cond) {
-    const Graph& cond = *attrs.cond.graph;
+namespace {
+
+/// Finds the live leaves of one loop.
+class LivenessOfLoop {
+ public:
+  LivenessOfLoop(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
+                 const std::vector<TensorType>& input_types)
+      : attrs_(attrs), is_used_(is_used), input_types_(input_types) {
+    const auto carries = results_of(attrs, is_used).carries;
+    carry_.assign(carries.begin(), carries.end());
+  }
+
+  LoopLiveness find() {
+    if (attrs_.cond) follow_cond();
+    follow_body();
+    add_outside(in_body_.symbols, body_env(attrs_, input_types_), result_.symbols);
+    keep_dims(in_body_, attrs_, input_types_);
+    find_slices();
+    return std::move(result_);
+  }
+
+ private:
+  /// Marks what the condition reads.
+  void follow_cond() {
+    const Graph& cond = *attrs_.cond.graph;
     const Liveness asked = liveness(cond, {1});
-    result.cond_values = asked.values;
-    const auto carries = cond_inputs(attrs).carries;
+    result_.cond_values = asked.values;
+    const auto carries = cond_inputs(attrs_).carries;
     for (std::size_t i = 0; i < carries.size(); ++i) {
       const ValueId v = carries[i];
-      carry[i] = carry[i] || asked.values[v] || says_live_size(asked, cond.types[v]);
+      carry_[i] = carry_[i] || asked.values[v] || says_live_size(asked, cond.types[v]);
     }
-    while (changing.keep_one(asked, carry)) {  // at most once for each carry
+    while (changing_.keep_one(asked, carry_)) {  // at most once for each carry
     }
-    add_outside(asked.symbols, cond_env(attrs, input_types), result.symbols);
+    add_outside(asked.symbols, cond_env(attrs_, input_types_), result_.symbols);
   }
-  Liveness& live = result.body;
-  LoopNeeds needs(attrs);
-  const auto ignore = [](std::size_t) {};
-  for (std::size_t k = carry.size(); k < body.outputs.size(); ++k)
-    if (is_used[k]) needs.need_output(k, ignore);
-  // Each round but the last marks at least one carry as live, so there are at most `carries` + 1
-  // rounds.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (std::size_t i = 0; i < carry.size(); ++i)
-      if (carry[i]) needs.need_output(i, ignore);
-    for (std::size_t i = 0; i < carry.size(); ++i) carry[i] = carry[i] || needs.carries()[i];
-    std::vector<std::uint8_t> wanted(carry);
+
+  /// Marks what live carries and used results need. Each round but the last marks at least one
+  /// carry as live, so there are at most `carries` + 1 rounds.
+  void follow_body() {
+    LoopNeeds needs(attrs_);
+    const auto ignore = [](std::size_t) {};
+    for (std::size_t k = carry_.size(); k < body_.outputs.size(); ++k)
+      if (is_used_[k]) needs.need_output(k, ignore);
+    for (bool changed = true; changed;) {
+      for (std::size_t i = 0; i < carry_.size(); ++i)
+        if (carry_[i]) needs.need_output(i, ignore);
+      for (std::size_t i = 0; i < carry_.size(); ++i) carry_[i] = carry_[i] || needs.carries()[i];
+      in_body_ = liveness(body_, wanted_outputs());
+      changed = mark_read_carries() || changing_.keep_one(in_body_, carry_);
+    }
+  }
+
+  std::vector<std::uint8_t> wanted_outputs() const {
+    const auto used = results_of(attrs_, is_used_);
+    std::vector<std::uint8_t> wanted(carry_);
     wanted.insert(wanted.end(), used.stacks.begin(), used.stacks.end());
     wanted.insert(wanted.end(), used.sums.begin(), used.sums.end());
-    live = liveness(body, wanted);
-    for (std::size_t i = 0; i < carry.size(); ++i) {
-      const ValueId v = formals.carries[i];
-      if (!carry[i] && (live.values[v] || says_live_size(live, body.types[v])))
-        carry[i] = changed = true;
+    return wanted;
+  }
+
+  /// Marks the carries that the body reads. Returns true if there is a new one.
+  bool mark_read_carries() {
+    const auto formals = body_inputs(attrs_).carries;
+    bool changed = false;
+    for (std::size_t i = 0; i < carry_.size(); ++i)
+      if (!carry_[i] &&
+          (in_body_.values[formals[i]] || says_live_size(in_body_, body_.types[formals[i]])))
+        carry_[i] = changed = true;
+    return changed;
+  }
+
+  /// Marks live slices. If slices decide the trip count, one operand stays. A list may have fewer
+  /// elements, so it stays only if all slices are lists.
+  void find_slices() {
+    const bool has_dense = first_dense_slice(attrs_, input_types_).has_value();
+    bool any_counts = bound_says_all(attrs_, input_types_);
+    std::optional<std::size_t> last;  // slices that could decide the trip count
+    const auto formals = body_inputs(attrs_).slices;
+    const auto slices = operands_of(attrs_, input_types_).slices;
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      const bool is_live = in_body_.values[formals[i]];
+      result_.slice.push_back(is_live);
+      if (has_dense && slices[i].is_list()) continue;
+      any_counts = any_counts || is_live;
+      last = i;
     }
-    if (!changed) changed = changing.keep_one(live, carry);
+    if (!any_counts && last) result_.slice[*last] = 1;
   }
-  add_outside(live.symbols, body_env(attrs, input_types), result.symbols);
-  keep_dims(live, attrs, input_types);
-  // If slices decide the trip count, one operand stays. A list may have fewer elements, so it stays
-  // only if all slices are lists.
-  const bool has_dense = first_dense_slice(attrs, input_types).has_value();
-  bool any_counts = bound_says_all(attrs, input_types);
-  std::optional<std::size_t> last;  // slices that could decide the trip count
-  const auto slices = operands_of(attrs, input_types).slices;
-  for (std::size_t i = 0; i < slices.size(); ++i) {
-    const bool is_live = live.values[formals.slices[i]];
-    result.slice.push_back(is_live);
-    if (has_dense && slices[i].is_list()) continue;
-    any_counts = any_counts || is_live;
-    last = i;
-  }
-  if (!any_counts && last) result.slice[*last] = 1;
-  return result;
+
+  const LoopAttrs& attrs_;
+  const std::vector<std::uint8_t>& is_used_;
+  const std::vector<TensorType>& input_types_;
+  const Graph& body_ = *attrs_.body.graph;
+  const ChangingDims changing_{attrs_};
+  LoopLiveness result_;
+  std::vector<std::uint8_t>& carry_ = result_.carry;
+  Liveness& in_body_ = result_.body;
+};
+
+}  // namespace
+
+LoopLiveness loop_liveness(const LoopAttrs& attrs, const std::vector<std::uint8_t>& is_used,
+                           const std::vector<TensorType>& input_types) {
+  return LivenessOfLoop(attrs, is_used, input_types).find();
 }
 
 std::vector<std::size_t> live_inputs(const LoopAttrs& attrs, const LoopLiveness& live) {
