@@ -7,6 +7,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_facts.h"
 #include "reel/core/dims/dim_slices.h"
+#include "reel/core/graph/graph_rewriter.h"
 #include "reel/core/graph/known_number.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/list_operands.h"
@@ -280,26 +281,26 @@ Tensors GraphBuilder::record(const Op& op, const AttrsRef& attrs, OpInputs input
 }
 
 Tensors GraphBuilder::inline_part(const Graph& part, const Tensors& inputs) {
+  std::vector<ValueId> place(part.types.size(), kNoValue);
   Tensors values(part.types.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) values[part.inputs[i]] = lift(inputs[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ValueId v = part.inputs[i];
+    values[v] = lift(inputs[i]);
+    place[v] = values[v].block()->value;
+  }
+  inline_graph(*graph_, part, place);
   for (const OpRecord& record : part.records) {
-    std::vector<ValueId> in, out;
-    for (const ValueId v : part.inputs_of(record)) in.push_back(values[v].block()->value);
-    for (const ValueId v : part.outputs_of(record)) {
-      const TensorType& type = part.types[v];
-      out.push_back(graph_->add_value(type));
-      values[v] = Tensor(allocate_promise(type, serial_, out.back(), recording_, record.op));
-    }
-    graph_->append(record, record.attrs, in, out);
+    for (const ValueId v : part.outputs_of(record))
+      values[v] = Tensor(allocate_promise(part.types[v], serial_, place[v], recording_, record.op));
     if (!thread_mode.tape) continue;
-    std::vector<OpInput> given;
-    Tensors made;
-    for (const ValueId v : part.inputs_of(record)) given.emplace_back(values[v]);
-    for (const ValueId v : part.outputs_of(record)) made.push_back(values[v]);
+    std::vector<OpInput> in;
+    Tensors out;
+    for (const ValueId v : part.inputs_of(record)) in.emplace_back(values[v]);
+    for (const ValueId v : part.outputs_of(record)) out.push_back(values[v]);
     const InheritProvenance scope(record);
     detail::last_source = record.source;
     for (Recorder* tape = thread_mode.tape; tape; tape = tape->outer)
-      tape->record(*record.op, record.attrs, given, made);
+      tape->record(*record.op, record.attrs, in, out);
   }
   Tensors outputs;
   for (const ValueId v : part.outputs) outputs.push_back(values[v]);

@@ -97,7 +97,7 @@ TEST_P(VmapPoliciesTest, PoliciesOfScansHoldAtAllLevels) {
     }
 }
 
-TEST_P(VmapPoliciesTest, PoliciesOfLoopsWhoseRowsEndAloneHoldAtAllLevels) {
+TEST_P(VmapPoliciesTest, PoliciesOfLoopsWithOtherCountsInEachRowHoldAtAllLevels) {
   for (const Checkpoint& policy : {Checkpoint(), Checkpoint::every(2), Checkpoint::budget(200)}) {
     expect_as_map(loop_with(policy), rows_of({3}), 1);
     expect_as_map(loop_with(policy), rows_of({2, 3}), 2);
