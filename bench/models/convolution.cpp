@@ -75,6 +75,7 @@ Model convolution(const ConvolutionSizes& s) {
   if (s.is_depthwise) {
     result.other_name = "copy";
     result.other = copy_of(s);
+    result.has_other_loss = true;
   } else {
     result.products = with_gradients({.m = windows, .n = s.out, .k = s.taps * s.in});
   }
