@@ -53,6 +53,8 @@ inline bool fails_for_values(const Op& op, const Attrs* attrs) {
 inline Padding padding_of(const Op& op) {
   return op.pointwise && op.padding == Padding::shown ? Padding::apart : op.padding;
 }
+/// Returns true if a result of input 0's type may lie where input 0 does.
+inline bool may_lie_on_input(const Op& op) { return op.works_in_place || op.updates_input; }
 /// Returns true if a result has an axis that no operand has, along which its elements repeat.
 bool repeats_elements(const OpCall& call);
 /// Returns true if the op neither combines elements along an axis nor takes or moves some of them.

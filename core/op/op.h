@@ -183,6 +183,8 @@ struct Op {
   /// The result is input 0 with few changed elements: placed on the input's storage, it needs no
   /// copy.
   bool updates_input = false;
+  /// The kernel reads each element of input 0 before it writes there (may_lie_on_input()).
+  bool works_in_place = false;
   /// Inputs may be values of unknown rank (core/functions/unranked.h). Traces refuse them
   /// elsewhere.
   bool takes_unranked = false;

@@ -343,6 +343,35 @@ TEST_P(LengthsOfEveryOp, AreReadByOpsThatTell) {
   }
 }
 
+// ---- Memory -------------------------------------------------------------------------------------
+
+class ResultsOnInputs : public ::testing::TestWithParam<const Op*> {};
+INSTANTIATE_TEST_SUITE_P(Ops, ResultsOnInputs, ::testing::ValuesIn(ops_with(may_lie_on_input)),
+                         name_of);
+
+TEST_P(ResultsOnInputs, HaveTheBitsOfResultsElsewhere) {
+  const Op& op = *GetParam();
+  int checked = 0;
+  for (const OpSample& sample : op.samples()) {
+    const Tensors in = draw_sample(sample, false);
+    const Tensor expected = bind_all(op, in, sample.attrs)[0];
+    const TensorType& type = expected.type();
+    if (in[0].type() != type) continue;
+    const auto bytes = static_cast<std::size_t>(type.bytes());
+    const Tensor place(allocate_block(type));
+    std::memcpy(place.data<char>(), in[0].data<char>(), bytes);
+    std::vector<OpInput> operands;
+    for (std::size_t i = 0; i < in.size(); ++i) operands.emplace_back(i == 0 ? place : in[i]);
+    Tensor out = place;
+    KernelArgs args{op, sample.attrs.get(), operands, false, {&type, 1}, {&out, 1}};
+    op.kernel(args);
+    const Tensor a = mask_padding(out), b = mask_padding(expected);
+    EXPECT_EQ(std::memcmp(a.data<char>(), b.data<char>(), bytes), 0) << op.name << " of " << type;
+    ++checked;
+  }
+  EXPECT_GT(checked, 0) << op.name;
+}
+
 // ---- Work ---------------------------------------------------------------------------------------
 
 TEST(MultiplicationsTest, CountOfAProductIsTheProductOfItsSizes) {

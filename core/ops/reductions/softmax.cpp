@@ -9,7 +9,6 @@
 #include "reel/core/ops/kernels/isa.h"
 #include "reel/core/ops/kernels/parallel_ranges.h"
 #include "reel/core/ops/kernels/softmax_table.h"
-#include "reel/core/ops/reductions/in_place.h"
 #include "reel/core/ops/reductions/reduce.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/types/sizes.h"
@@ -105,6 +104,7 @@ const Op softmax_op{
     .reads = {.outputs = 1},
     .samples = samples,
     .iteration_batching = axes_across_iterations,
+    .works_in_place = true,
     .axes = axes_beside_reduced,
     .fails = fails_without_memory,
     .padding = Padding::dropped,
@@ -126,6 +126,7 @@ const Op log_softmax_op{
     .reads = {.outputs = 1},
     .samples = samples,
     .iteration_batching = axes_across_iterations,
+    .works_in_place = true,
     .axes = axes_beside_reduced,
     .fails = fails_without_memory,
     .padding = Padding::dropped,
@@ -155,10 +156,6 @@ Tensor side_by_side(const Tensor& x, std::vector<int> axes, bool keeps_axes, con
 }
 
 }  // namespace
-
-bool works_in_place(const Op& op) {
-  return op.updates_input || &op == &softmax_op || &op == &log_softmax_op;
-}
 
 Tensor logsumexp(const Tensor& x, const Axes& axes, Keep keep) {
   check_float("logsumexp", x, kCastToFloat);

@@ -4,8 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "reel/core/op/facts.h"
 #include "reel/core/ops/loop/loop.h"
-#include "reel/core/ops/reductions/in_place.h"
 #include "reel/trace/executors/plan/base/buffer_assignment.h"
 #include "reel/trace/executors/plan/cond_plan.h"
 #include "reel/trace/executors/plan/loop_plan.h"
@@ -123,8 +123,8 @@ class Plan::Placement {
           plan_.tiles_[static_cast<std::size_t>(at.child)]->choose_inputs(is_wanted, gives);
       for (std::size_t k = 0; k < chosen.size(); ++k)
         if (chosen[k] >= 0) share(at, k, static_cast<std::size_t>(chosen[k]));
-    } else if (at.kind == Kind::kernel && at.storage == OpStorage::own && works_in_place(*at.op) &&
-               is_wanted(0) && gives(0, 0)) {
+    } else if (at.kind == Kind::kernel && at.storage == OpStorage::own &&
+               may_lie_on_input(*at.op) && is_wanted(0) && gives(0, 0)) {
       share(at, 0, 0);
     }
   }
