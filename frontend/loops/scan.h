@@ -317,6 +317,35 @@ Xs initial_slice(const char* function, const std::string& name, const std::optio
   return unflatten(xs, initial_slice_leaves(leaves));
 }
 
+/// Returns the parts of a scan that do not call its functions. initial: must stay where it is.
+template <class Spec, class S>
+ScanSpec leaves_of_scan(const char* function, const Spec& spec, const S& initial) {
+  ScanSpec leaves;
+  leaves.function = function;
+  leaves.name = spec.name;
+  leaves.spatial_dim = spec.spatial_dim;
+  leaves.cond_dims = spec.cond_dims.dims();
+  leaves.cond_before_body = spec.cond_before_body;
+  leaves.initial = flatten(initial);
+  leaves.shape_invariants =
+      invariants_for(std::string(function) + " \"" + spec.name + '"', TreeRef(initial), {});
+  leaves.xs = flatten(spec.xs);
+  leaves.state_paths = paths_fn(TreeRef(initial), "state");
+  leaves.xs_paths = paths_fn(TreeRef(spec.xs), "xs");
+  if constexpr (!is_none<std::decay_t<decltype(spec.ys)>>) {
+    CollectTypes types;
+    walk(types, spec.ys);
+    leaves.ys_types = std::move(types.types);
+    leaves.ys_paths = [paths = std::move(types.paths)] { return paths; };
+  }
+  leaves.max_seq_len = spec.max_seq_len;
+  leaves.is_reverse = spec.reverse;
+  leaves.checkpoint = spec.checkpoint;
+  leaves.swap_memory = spec.swap_memory;
+  leaves.truncate = spec.truncate;
+  return leaves;
+}
+
 /// Runs a scan with a state as `initial`.
 template <class State, class Xs, class Ys, class Cond, class Body, class Arrays>
 auto scan_from(const char* function, const Scan<State, Xs, Ys, Cond, Body, Arrays>& spec) {
@@ -332,27 +361,10 @@ auto scan_from(const char* function, const Scan<State, Xs, Ys, Cond, Body, Array
 
     std::optional<Y> first_y, last_y;  // hold the container sizes of y
     std::vector<std::string> returned_paths;
-    ScanSpec leaves;
-    leaves.function = function;
-    leaves.name = spec.name;
-    leaves.spatial_dim = spec.spatial_dim;
-    leaves.cond_dims = spec.cond_dims.dims();
-    leaves.cond_before_body = spec.cond_before_body;
-    leaves.initial = flatten(initial);
-    leaves.shape_invariants =
-        invariants_for(std::string(function) + " \"" + spec.name + '"', TreeRef(initial), {});
-    leaves.xs = flatten(spec.xs);
-    leaves.state_paths = paths_fn(TreeRef(initial), "state");
-    leaves.xs_paths = paths_fn(TreeRef(spec.xs), "xs");
+    ScanSpec leaves = leaves_of_scan(function, spec, initial);
     if constexpr (is_none<Y>) {
       leaves.has_ys = false;
       last_y.emplace();
-    }
-    if constexpr (!is_none<Ys>) {
-      CollectTypes types;
-      walk(types, spec.ys);
-      leaves.ys_types = std::move(types.types);
-      leaves.ys_paths = [paths = std::move(types.paths)] { return paths; };
     }
     leaves.first_y_paths = [&] { return leaf_paths(*first_y, "y"); };
     leaves.y_paths = [&] { return leaf_paths(*last_y, "y"); };
@@ -372,12 +384,7 @@ auto scan_from(const char* function, const Scan<State, Xs, Ys, Cond, Body, Array
     else
       leaves.body = [&](const TreeLeaves& x, TreeLeaves s) { return body({}, x, std::move(s)); };
     leaves.returned_paths = [&] { return returned_paths; };
-    leaves.max_seq_len = spec.max_seq_len;
     leaves.return_tensor_arrays = Arrays::value;
-    leaves.is_reverse = spec.reverse;
-    leaves.checkpoint = spec.checkpoint;
-    leaves.swap_memory = spec.swap_memory;
-    leaves.truncate = spec.truncate;
     const ScanResult result = scan_leaves(leaves);
     if constexpr (Arrays::value) {
       auto arrays = unflatten(arrays_like(*last_y), result.ys);
