@@ -226,7 +226,8 @@ Name GraphWriter::size_from_values(const Dim& dim) {
   for (const ValueId value : named_) {
     const TensorType& of = type(value);
     const Name name = name_or_none(value);
-    if (of.is_list() && model_.element_sizes.count(name)) continue;  // it has the largest size
+    if (of.is_list() && (model_.element_sizes.count(name) || model_.joined_lengths.count(name)))
+      continue;  // its shape has the largest size, or the sum of all sizes
     int axis = name.empty() ? -1 : find(of.dims(), dim);
     if (axis < 0) continue;
     axis += of.is_list();

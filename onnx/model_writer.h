@@ -91,8 +91,10 @@ class ModelWriter {
   /// Lists that never grow: writes need no room behind their elements.
   std::set<Name> fixed_lists;
   /// The sizes of a list's elements, i64[n, rank], by the name of a list whose elements may differ
-  /// in size. Of elements that a loop has joined, the lengths: i64[n].
+  /// in size.
   std::map<Name, Name> element_sizes;
+  /// The lengths of elements that a loop has joined, i64[n], by the name of the joined elements.
+  std::map<Name, Name> joined_lengths;
   std::vector<DrawnInput> drawn;  ///< inputs for random numbers (OnnxDraws::inputs)
 
  private:

@@ -309,7 +309,7 @@ Names write_concat(const WriteCall& call) {
   const TensorType& type = list_type(call);
   const bool reads_lengths = to.is_read(call.value_out(1));
   if (is_only_joined(to, call.value_in(0)))
-    return {call.in(0), reads_lengths ? to.cast(model.element_sizes.at(call.in(0)), i32) : ""};
+    return {call.in(0), reads_lengths ? to.cast(model.joined_lengths.at(call.in(0)), i32) : ""};
   if (is_uneven(call)) {
     const UnevenList list = uneven(call);
     const Name lengths = to.add("Gather", {list.sizes, model.integer(0)}, {{"axis", integer(1)}});

@@ -449,7 +449,7 @@ class LoopWriter : LoopParts {
       else
         names.push_back(joined_[i] ? behind(joined_[i]) : stacked(i, made[next++]));
       if (const auto lengths = joined_lengths_.find(i); lengths != joined_lengths_.end())
-        model_.element_sizes[names.back()] = behind(lengths->second);
+        model_.joined_lengths[names.back()] = behind(lengths->second);
     }
     for (std::size_t i = 0; i < results_.sums.size(); ++i) names.push_back(made[begin_of_sums + i]);
     for (const CarriedLengths& of : lengths_)
