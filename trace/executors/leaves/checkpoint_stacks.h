@@ -25,7 +25,21 @@ class CheckpointStacks {
   /// checkpoint retains.
   template <class BytesOfCarry, class BodyInput>
   void before(std::int64_t position, BytesOfCarry&& bytes_of_carry, BodyInput&& body_input) {
-    if (!times_.takes_any()) return;
+    if (times_.takes_any()) take_due(position, bytes_of_carry, body_input);
+  }
+  /// Takes the term of stack `index`: a value that an op of the body made, if this iteration takes
+  /// a checkpoint.
+  void put(std::size_t index, Tensor term) {
+    if (times_.now().takes && loop_.attrs.stacks[index].role != StackRole::checkpoint_step &&
+        times_.source(index) < 0)
+      lists_[index].keep(owned(std::move(term)));
+  }
+  /// Returns the list of stack `index`.
+  Tensor finish(std::size_t index) const;
+
+ private:
+  template <class BytesOfCarry, class BodyInput>
+  void take_due(std::int64_t position, BytesOfCarry& bytes_of_carry, BodyInput& body_input) {
     const std::int64_t steps = loop_.steps_before(position);
     times_.begin(steps, bytes_of_carry);
     if (times_.opens_file()) open_file();
@@ -39,17 +53,6 @@ class CheckpointStacks {
         lists_[j].keep(body_input(static_cast<std::size_t>(source)));
     }
   }
-  /// Takes the term of stack `index`: a value that an op of the body made, if this iteration takes
-  /// a checkpoint.
-  void put(std::size_t index, Tensor term) {
-    if (times_.now().takes && loop_.attrs.stacks[index].role != StackRole::checkpoint_step &&
-        times_.source(index) < 0)
-      lists_[index].keep(owned(std::move(term)));
-  }
-  /// Returns the list of stack `index`.
-  Tensor finish(std::size_t index) const;
-
- private:
   void open_file();
 
   LeafContext loop_;
