@@ -20,12 +20,14 @@ using Spectra = std::vector<std::complex<float>>;
 
 /// Throws Error unless numbers are equal up to rounding.
 void check_equal(const std::string& name, const Floats& found, const Floats& expected) {
+  if (found.size() != expected.size())
+    throw Error(str(name, ": ", found.size(), " gradients, not ", expected.size()));
   double largest = 0, difference = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
     difference = std::max(difference, std::abs(static_cast<double>(found[i] - expected[i])));
   }
-  if (found.size() != expected.size() || !(difference <= 1e-3 * largest))
+  if (!(difference <= 1e-3 * largest))
     throw Error(str(name, ": gradients differ by ", difference, "; the largest is ", largest));
 }
 

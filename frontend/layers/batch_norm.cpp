@@ -22,7 +22,8 @@ BatchNorm BatchNorm::init(const Dim& channel, const BatchNormOptions& options) {
 }
 
 BatchNorm::State BatchNorm::initial_state() const {
-  return {zeros({channel}, scale.dtype()), ones({channel}, scale.dtype())};
+  const DType dtype = detail::made_dtype("BatchNorm", "scale", scale);
+  return {zeros({channel}, dtype), ones({channel}, dtype)};
 }
 
 std::pair<Tensor, BatchNorm::State> BatchNorm::operator()(

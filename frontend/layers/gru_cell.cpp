@@ -24,7 +24,7 @@ GruCell GruCell::init(const Dim& in, const Dim& hidden, const GruCellOptions& op
 }
 
 GruCell::State GruCell::initial_state(const Dims& dims) const {
-  return detail::zero_state("GruCell", dims, hidden, bias.dtype());
+  return detail::zero_state("GruCell", dims, hidden, detail::made_dtype("GruCell", "bias", bias));
 }
 
 std::pair<Tensor, GruCell::State> GruCell::operator()(const Tensor& x, const State& h) const {

@@ -30,7 +30,8 @@ LstmCell LstmCell::init(const Dim& in, const Dim& hidden, const LstmCellOptions&
 }
 
 LstmCell::State LstmCell::initial_state(const Dims& dims) const {
-  const Tensor none = detail::zero_state("LstmCell", dims, hidden, bias.dtype());
+  const Tensor none =
+      detail::zero_state("LstmCell", dims, hidden, detail::made_dtype("LstmCell", "bias", bias));
   return {none, none};
 }
 

@@ -42,8 +42,9 @@ ProjectedLstmCell ProjectedLstmCell::init(const Dim& in, const Dim& hidden, cons
 }
 
 ProjectedLstmCell::State ProjectedLstmCell::initial_state(const Dims& dims) const {
-  return {detail::zero_state("ProjectedLstmCell", dims, projected, bias.dtype()),
-          detail::zero_state("ProjectedLstmCell", dims, hidden, bias.dtype())};
+  const DType dtype = detail::made_dtype("ProjectedLstmCell", "bias", bias);
+  return {detail::zero_state("ProjectedLstmCell", dims, projected, dtype),
+          detail::zero_state("ProjectedLstmCell", dims, hidden, dtype)};
 }
 
 std::pair<Tensor, ProjectedLstmCell::State> ProjectedLstmCell::operator()(
@@ -80,7 +81,8 @@ LayerNormLstmCell LayerNormLstmCell::init(const Dim& in, const Dim& hidden,
 }
 
 LayerNormLstmCell::State LayerNormLstmCell::initial_state(const Dims& dims) const {
-  const Tensor none = detail::zero_state("LayerNormLstmCell", dims, hidden, bias.dtype());
+  const Tensor none = detail::zero_state("LayerNormLstmCell", dims, hidden,
+                                         detail::made_dtype("LayerNormLstmCell", "bias", bias));
   return {none, none};
 }
 
@@ -107,7 +109,8 @@ SLstmCell SLstmCell::init(const Dim& in, const Dim& hidden, const LstmCellOption
 }
 
 SLstmCell::State SLstmCell::initial_state(const Dims& dims) const {
-  const Tensor none = detail::zero_state("SLstmCell", dims, hidden, bias.dtype());
+  const Tensor none =
+      detail::zero_state("SLstmCell", dims, hidden, detail::made_dtype("SLstmCell", "bias", bias));
   return {none, none, none,
           full(none.dims(), -std::numeric_limits<double>::infinity(), none.dtype())};
 }

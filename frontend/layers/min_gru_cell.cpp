@@ -15,7 +15,8 @@ MinGruCell MinGruCell::init(const Dim& in, const Dim& hidden, const MinGruCellOp
 }
 
 MinGruCell::State MinGruCell::initial_state(const Dims& dims) const {
-  return detail::zero_state("MinGruCell", dims, hidden, update.weight.dtype());
+  return detail::zero_state("MinGruCell", dims, hidden,
+                            detail::made_dtype("MinGruCell", "update.weight", update.weight));
 }
 
 std::pair<Tensor, MinGruCell::State> MinGruCell::operator()(const Tensor& x, const State& h) const {

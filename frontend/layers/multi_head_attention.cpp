@@ -127,7 +127,7 @@ MultiHeadAttention::State MultiHeadAttention::initial_state(const Dims& dims,
   Dims all = dims;
   all.push_back(positions);
   all.push_back(key_heads);
-  const DType dtype = query.weight.dtype();
+  const DType dtype = detail::made_dtype(kLayerName, "query.weight", query.weight);
   return {detail::zero_state(kLayerName, all, features, dtype),
           detail::zero_state(kLayerName, all, value_features, dtype), zeros(dims, i32)};
 }

@@ -21,7 +21,7 @@ RnnCell RnnCell::init(const Dim& in, const Dim& hidden, const RnnCellOptions& op
 }
 
 RnnCell::State RnnCell::initial_state(const Dims& dims) const {
-  return detail::zero_state("RnnCell", dims, hidden, bias.dtype());
+  return detail::zero_state("RnnCell", dims, hidden, detail::made_dtype("RnnCell", "bias", bias));
 }
 
 std::pair<Tensor, RnnCell::State> RnnCell::operator()(const Tensor& x, const State& h) const {

@@ -142,8 +142,30 @@ std::optional<Dim> RowBatch::of_tensors(const Dim& dim) {
   return result ? std::optional(env_.resolve(dim)) : std::nullopt;
 }
 
+namespace {
+
+/// Returns, by record, whether it makes lists that no other record reads, such as a TensorArray
+/// that a branch of C++ code does not use. Lists of different rows would refuse the whole function.
+std::vector<std::uint8_t> unread_lists(const Graph& graph) {
+  std::vector<std::uint8_t> is_read(graph.types.size()), result(graph.records.size());
+  for (const ValueId v : graph.outputs) is_read[v] = 1;
+  for (std::size_t r = graph.records.size(); r-- > 0;) {
+    const OpRecord& record = graph.records[r];
+    const auto out = graph.outputs_of(record);
+    result[r] = !out.empty() && !has_sub_graphs(*record.op) && !record.op->has_effect &&
+                std::ranges::all_of(
+                    out, [&](ValueId v) { return graph.types[v].is_list() && !is_read[v]; });
+    if (result[r]) continue;
+    for (const ValueId v : graph.inputs_of(record)) is_read[v] = 1;
+  }
+  return result;
+}
+
+}  // namespace
+
 RowValues RowBatch::run(RowValues inputs) {
   RowValues values(graph_.types.size());
+  const std::vector<std::uint8_t> is_unread = unread_lists(graph_);
   for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
     const ValueId v = graph_.inputs[i];
     // The trace may have its own symbols for dims of a tensor from outside.
@@ -152,6 +174,7 @@ RowValues RowBatch::run(RowValues inputs) {
     values[v] = std::move(inputs[i]);
   }
   for (const OpRecord& record : graph_.records) {
+    if (is_unread[static_cast<std::size_t>(&record - graph_.records.data())]) continue;
     RowValues in;
     for (const ValueId v : graph_.inputs_of(record)) in.push_back(values[v]);
     const InheritProvenance scope(record);
@@ -268,10 +291,12 @@ bool RowBatch::hide_padding(const OpRecord& record, Tensors& operands,
 
 namespace {
 
-/// Returns true if the op tells that no result has an axis of an operand with plain axes, as of the
+/// Returns true if results are named, and depend on operands with plain axes as a whole, as on the
 /// key of a draw. Such operands may be beside named ones.
 bool keeps_plain_operands_whole(const OpCall& call) {
   if (!call.op.axes) return false;
+  for (const TensorType& out : call.out)
+    if (out.rank() && !out.is_named()) return false;
   const AxisFactors factors = axis_factors(call);
   for (std::size_t i = 0; i < call.in.size(); ++i)
     for (int axis = 0; !call.in[i].is_named() && axis < call.in[i].rank(); ++axis)

@@ -42,8 +42,8 @@ class RowsRefused : public TraceError {
   using TraceError::TraceError;
 };
 
-/// Records a part of the active trace that may throw RowsRefused. If it throws, nothing of it
-/// stays: neither records, which could have effects, nor entries of tapes. Returns the results of
+/// Records a part of the active trace that may throw RowsRefused. If it throws, none of
+/// its records, which could have effects, and no entry of a tape stays. Returns the results of
 /// `part` as values of the active trace; empty Tensors stay empty.
 Tensors record_trial(const std::function<Tensors()>& part);
 

@@ -49,7 +49,8 @@ class VmapCall {
   explicit VmapCall(const VmapSpec& spec) : spec_(spec) { find_rows(); }
 
   TreeLeaves run() {
-    if (rows_.is_ragged()) return run_in_loop();
+    // Without a dim that is known now, the rows have no dim inside.
+    if (rows_.is_ragged() || (!is_named_ && !rows_.has_size())) return run_in_loop();
     try {
       TreeLeaves result;
       const Tensors outputs = record_trial([&] {
@@ -160,7 +161,7 @@ class VmapCall {
   /// it as well, or a named one for plain rows. Graphs of loops, branches and recorded functions
   /// are not searched: such a function gets another dim.
   Dim rows_inside(const Graph& graph) const {
-    if (!is_named_) return Dim("rows", plain_count());
+    if (!is_named_) return Dim("rows", rows_.size());
     const bool may_meet =
         std::ranges::any_of(graph.types,
                             [&](const TensorType& type) {
@@ -170,10 +171,6 @@ class VmapCall {
                             [](const OpRecord& record) { return has_sub_graphs(*record.op); });
     if (!may_meet) return rows_;
     return rows_.has_size() ? Dim(rows_.name(), rows_.size()) : Dim(rows_.name(), rows_.lengths());
-  }
-  std::int64_t plain_count() const {
-    if (!rows_.has_size()) throw RowsRefused("the number of rows is known only during a run");
-    return rows_.size();
   }
 
   TreeLeaves run_at_once() {

@@ -92,6 +92,22 @@ TEST(PlantedLayerMistakes, LayerThatWasNotMade) {
       "call a layer that was moved");
 }
 
+template <class Cell>
+void expect_state_names(const std::string& layer) {
+  const std::string message = message_of<ArgumentError>([] { Cell().initial_state({}); });
+  EXPECT_TRUE(message.starts_with(layer + ": its parameter ")) << message;
+}
+
+TEST(PlantedLayerMistakes, StateOfACellThatWasNotMade) {
+  expect_state_names<RnnCell>("RnnCell");
+  expect_state_names<GruCell>("GruCell");
+  expect_state_names<LstmCell>("LstmCell");
+  expect_state_names<ProjectedLstmCell>("ProjectedLstmCell");
+  expect_state_names<LayerNormLstmCell>("LayerNormLstmCell");
+  expect_state_names<SLstmCell>("SLstmCell");
+  expect_state_names<MinGruCell>("MinGruCell");
+}
+
 TEST(PlantedLayerMistakes, LayerThatAStepHasTaken) {
   const auto mistake = []() -> Tensor {
     const Dim in("in", 3);

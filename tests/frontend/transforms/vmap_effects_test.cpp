@@ -97,6 +97,7 @@ TEST_P(VmapEffectsTest, AGradientOfARefusedFunctionPrintsOnceARow) {
   const Function f = refused_behind(printed);
   const Function slope = grad(sum_of(f));
   const auto mapped = lines_of(map_over(slope), x_);
+  ASSERT_EQ(mapped.size(), 2u);
   EXPECT_EQ(lines_of(run(Function(vmap(slope))), x_), mapped);
 }
 

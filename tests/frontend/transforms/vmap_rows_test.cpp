@@ -2,6 +2,7 @@
 // and named axes, and in every derivative.
 #include <sstream>
 #include <string>
+
 #include "reel/tests/frontend/transforms/rows_alone.h"
 
 namespace reel {
@@ -149,8 +150,6 @@ TEST(VmapTest, ResultsAlongANamedDimHaveNoPlainAxes) {
   EXPECT_EQ(message_of<ShapeError>([&] { return vmap(in_a_loop, rows)(ones({rows})); }), expected);
 }
 
-// An op or a branch without a form for all rows becomes a loop, and a loop in a loop under the next
-// vmap: each level would then record its loops several times.
 TEST(VmapTest, AStackOfPlainSizesThatOnlyARunKnowsIsOneLoop) {
   const auto f = [](const Tensor& x, const Tensor& w) -> Tensor {
     const auto row = [&](const Tensor& w) -> Tensor {
@@ -182,9 +181,25 @@ TEST(VmapTest, AStackOfPlainSizesThatOnlyARunKnowsIsOneLoop) {
   std::ostringstream out;
   out << traced.graph();
   const std::string graph = out.str();
+  EXPECT_NE(graph.find(" = loop("), std::string::npos) << graph;
   EXPECT_EQ(graph.find(" = loop("), graph.rfind(" = loop(")) << graph;
 }
 
+TEST(VmapTest, ATensorArrayThatIsNotReadNeedsNoLoop) {
+  const auto f = [](const Tensor& x) -> Tensor {
+    const TensorArray unread = TensorArray::unstack(x, 0).write(0, sum(x));
+    return sin(x);
+  };
+  const auto traced = jit(vmap(f), {.executor = Executor::interpreter});
+  const Tensor x = random_normal({3, 4}, f64);
+  expect_same_bits(traced(x), sin(x));
+  std::ostringstream out;
+  out << traced.graph();
+  EXPECT_EQ(out.str().find(" = loop("), std::string::npos) << out.str();
+}
+
+// An op or a branch without a form for all rows becomes a loop, and a loop in a loop under the next
+// vmap: each level would then record its loops several times.
 TEST(VmapTest, GradientsOfGatherRecordNoLoops) {
   const Dim rows("rows", 3), words("words", 4), vocabulary("vocabulary", 5), in("in", 2);
   const Tensor own_tables = random_normal({rows, vocabulary, in}),

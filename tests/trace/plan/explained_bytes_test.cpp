@@ -58,7 +58,7 @@ TEST_F(ExplainedBytesTest, BatchesAndRowBlocksHoldTheirOwn) {
   }
 }
 
-TEST_F(ExplainedBytesTest, BlocksThatRunAsOneHoldMoreThanTheWhole) {
+TEST_F(ExplainedBytesTest, BlocksThatRunAsOneAreCounted) {
   const Dim rows("batch", 64), time("time", 20);
   const Tensor x = random_normal({time, rows, feature});
   const auto f = [&](const Tensor& x) {

@@ -69,7 +69,7 @@ Tensors ReplaySegments::named_as_captures(Tensors carries) const {
 ReplaySegments::Ran ReplaySegments::run(std::int64_t begin, std::int64_t end,
                                         const Tensors& carries, bool saves) {
   const std::int64_t count = end - begin, first = loop_.trips.is_reverse ? steps_ - end : begin;
-  const Dim chunk = graphs_->part_of(time_, first, count);
+  const Dim chunk = graphs_->dim_of_segment(time_, first, count);
   Tensors inputs;
   inputs.reserve(inputs_.size() + tokens_.size() + 3);
   if (!is_dense()) inputs.push_back(scalar(count, i64));

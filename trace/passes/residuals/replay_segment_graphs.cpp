@@ -161,13 +161,13 @@ GraphRef ReplaySegmentGraphs::graph_for(std::int64_t count, bool saves) {
   return graph;
 }
 
-Dim ReplaySegmentGraphs::part_of(const Dim& time, std::int64_t first, std::int64_t count) {
+Dim ReplaySegmentGraphs::dim_of_segment(const Dim& time, std::int64_t first, std::int64_t count) {
   if (!time.is_named() || time.is_ragged()) return part_of_dim(time, first, count);
   const std::lock_guard lock(mutex_);
-  if (parts_.size() >= kMaxCached && !parts_.count(count)) parts_.clear();
-  const auto found = parts_.find(count);
-  if (found != parts_.end() && found->second.name() == time.name()) return found->second;
-  return parts_.insert_or_assign(count, part_of_dim(time, first, count)).first->second;
+  if (segment_dims_.size() >= kMaxCached && !segment_dims_.count(count)) segment_dims_.clear();
+  const auto found = segment_dims_.find(count);
+  if (found != segment_dims_.end() && found->second.name() == time.name()) return found->second;
+  return segment_dims_.insert_or_assign(count, part_of_dim(time, first, count)).first->second;
 }
 
 }  // namespace reel

@@ -41,7 +41,7 @@ class ReplaySegmentGraphs {
   GraphRef graph_for(std::int64_t count, bool saves);
   /// Returns part_of_dim(). If the dim is not ragged, returns the same dim for the same `count`, so
   /// that a plan need not compare types again.
-  Dim part_of(const Dim& time, std::int64_t first, std::int64_t count);
+  Dim dim_of_segment(const Dim& time, std::int64_t first, std::int64_t count);
   /// Returns true if each residual of a segment is one tensor, ordered by position.
   bool is_dense() const { return is_dense_; }
 
@@ -63,7 +63,7 @@ class ReplaySegmentGraphs {
   const DimChanges renames_;
   std::mutex mutex_;
   std::map<std::pair<std::int64_t, bool>, GraphRef> graphs_;  ///< by time steps (0: any) and saves
-  std::map<std::int64_t, Dim> parts_;                         ///< by time steps
+  std::map<std::int64_t, Dim> segment_dims_;                  ///< by time steps
 };
 
 /// Returns true if each residual of the loop is one tensor, ordered by position.
