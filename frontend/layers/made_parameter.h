@@ -6,10 +6,12 @@
 #include "reel/core/types/dtype.h"
 #include "reel/core/types/tensor.h"
 
-namespace reel::detail {
+namespace reel {
+namespace detail {
 
 /// Returns the dtype of a parameter of a layer. Throws ArgumentError if it is an empty Tensor: the
 /// layer was not made by init, or it was moved from.
 DType made_dtype(std::string_view layer, std::string_view parameter, const Tensor& value);
 
-}  // namespace reel::detail
+}  // namespace detail
+}  // namespace reel
