@@ -43,7 +43,8 @@ PathsFn paths_of(std::size_t count, const std::string& what) {
 ///
 /// A branch may be impossible for the sizes of the trace, such as a branch for another sample rate.
 /// Its error belongs to the run that takes it: an assertion and NaN are recorded in its place. A
-/// TraceError is thrown at once, since it names the input to capture.
+/// TraceError is thrown at once, since it names the input to capture. So is one for branches with
+/// results of other ranks: a trace that knows the condition records one of them.
 class RecordedIf {
  public:
   explicit RecordedIf(const Call& call)
@@ -76,9 +77,14 @@ class RecordedIf {
       try {
         return both(0);
       } catch (const Error&) {
-        std::rethrow_exception(first);
+        if (!ranks_differ_) std::rethrow_exception(first);
       }
     }
+    throw TraceError(
+        str("If: ", graphs_[0]->name, " and ", graphs_[1]->name,
+            " return values of different ranks, and the condition is known only when "
+            "the graph runs; pass tensors that it follows from as captures, not as arguments "
+            "of the trace, or run eagerly"));
   }
 
   /// Records the branches; the one that fails is recorded second, as NaN of the other's types.
@@ -113,6 +119,9 @@ class RecordedIf {
       layout_.emplace(values);
       results_ = values;
     }
+    for (std::size_t i = 0; i < values.size() && i < results_.size(); ++i)
+      if (values[i].kind == Value::Kind::tensor && results_[i].kind == Value::Kind::tensor)
+        ranks_differ_ = ranks_differ_ || values[i].tensor.rank() != results_[i].tensor.rank();
     for (Value& value : values)
       if (sizes_differ_ && value.kind == Value::Kind::tensor)
         value.tensor = relax_shape(value.tensor, unknown_sizes(value.tensor.dims()));
@@ -163,7 +172,7 @@ class RecordedIf {
   // The layout of the branch that is recorded first.
   std::optional<Layout> layout_;
   Values results_;
-  bool sizes_differ_ = false, needs_unknown_sizes_ = false;
+  bool sizes_differ_ = false, needs_unknown_sizes_ = false, ranks_differ_ = false;
   std::optional<std::size_t> failing_;  // the branch that cannot run
   std::string reason_;
 };

@@ -70,5 +70,28 @@ TEST(OnnxBranchErrorsTest, TwoBranchesThatCannotRunAreAnErrorOfTheTrace) {
   EXPECT_THROW(f(model, tensor({1., 2., 3.}), scalar(true)), Error);
 }
 
+TEST(OnnxBranchErrorsTest, BranchesOfOtherRanksNeedAConditionThatTheTraceKnows) {
+  const OnnxModel model = model_of(R"(
+  g (float[n] x, bool is_whole) => (float[m] y) {
+    z = If (is_whole) <
+      then_branch = sum () => (float p) { p = ReduceSum <keepdims = 0> (x) },
+      else_branch = each () => (float[k] q) { q = Identity(x) }>
+    y = Add(z, x)
+  })");
+  const Tensor x = tensor({1., 2., 3.});
+  const auto y = [&](const Tensor& x, const Tensor& is_whole) {
+    return model({{"x", x}, {"is_whole", is_whole}}).at("y");
+  };
+  const std::string error = message_of<TraceError>([&] { jit(y)(x, scalar(true)); });
+  EXPECT_NE(error.find("If: sum and each return values of different ranks"), std::string::npos)
+      << error;
+  for (const bool is_whole : {true, false}) {
+    const Tensor known = scalar(is_whole);
+    const auto of_x = [&](const Tensor& x) -> Tensor { return y(x, known); };
+    expect_values(of_x(x), is_whole ? std::vector<double>{7, 8, 9} : std::vector<double>{2, 4, 6});
+    expect_same_bits(jit(of_x)(x), of_x(x));
+  }
+}
+
 }  // namespace
 }  // namespace reel
