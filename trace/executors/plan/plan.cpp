@@ -419,6 +419,15 @@ void Plan::find_short_ops() {
     else if (at.kind == Kind::kernel && !find_flat_op(at))
       find_small_product(at);
   }
+  has_only_short_ops_ = std::all_of(instructions_.begin(), instructions_.end(),
+                                    [&](const Instruction& at) { return is_short(at); });
+}
+
+/// Returns true if the instruction is a call of a known loop and nothing comes before or after it.
+bool Plan::is_short(const Instruction& at) const {
+  const bool is_known = at.kind == Kind::flat || at.kind == Kind::product ||
+                        at.kind == Kind::nothing || (at.kind == Kind::tiles && at.chain >= 0);
+  return is_known && !at.has_prelude && at.free_count == 0;
 }
 
 bool Plan::find_flat_op(Instruction& at) {

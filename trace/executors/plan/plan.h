@@ -109,8 +109,10 @@ class Plan {
   void run() {
     if (context_.is_checked)
       run_all<false, true>();
+    else if (context_.profile)
+      run_all<true, false>();
     else
-      context_.profile ? run_all<true, false>() : run_all<false, false>();
+      has_only_short_ops_ ? run_short_ops() : run_all<false, false>();
   }
   /// Releases all tensors that the plan does not own.
   void release();
@@ -221,12 +223,16 @@ class Plan {
   bool find_flat_op(Instruction& at);
   bool find_small_product(Instruction& at);
   void find_chain(Instruction& at);
+  bool is_short(const Instruction& at) const;
   void make_placed_tensors();
   class Releases;
   void make_operands(Releases& releases);
   void compute_constants();
   template <bool is_counted, bool is_checked>
   void run_all();
+  void run_short_ops();
+  void run_flat(const Instruction& at);
+  void run_product(const Instruction& at);
   void run_tiles(Instruction& at, std::span<Tensor> out);
   void run_untyped(Instruction& at, DimEnv& env);
   void run_with_blocks(const Instruction& at, bool may_reuse);
@@ -314,6 +320,7 @@ class Plan {
   std::int64_t memory_bytes_ = 0, residual_bytes_ = 0;  ///< residual_bytes_: peak of residuals
   ResidualShare residual_share_;
   bool has_untyped_ = false;
+  bool has_only_short_ops_ = false;  ///< run_short_ops() can run the plan
 };
 
 }  // namespace reel

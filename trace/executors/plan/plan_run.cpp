@@ -144,6 +144,30 @@ std::int64_t Plan::count(const Instruction& at, std::int64_t before) {
   return now;
 }
 
+inline void Plan::run_flat(const Instruction& at) {
+  flats_[static_cast<std::size_t>(at.child)].run(inputs_of(at), slots_[at.first_out]);
+}
+
+inline void Plan::run_product(const Instruction& at) {
+  const OpInput* const in = &operands_[at.first_in];
+  products_[static_cast<std::size_t>(at.child)].run(in[0].tensor->block()->data,
+                                                    in[1].tensor->block()->data,
+                                                    slots_[at.first_out].block()->data, at.adds);
+}
+
+/// Does the same as run_all() for instructions that are all is_short(): in loops over a few numbers,
+/// its other cases would take longer than the work.
+void Plan::run_short_ops() {
+  for (const Instruction& at : instructions_) {
+    if (at.kind == Kind::flat)
+      run_flat(at);
+    else if (at.kind == Kind::tiles)
+      chains_[static_cast<std::size_t>(at.chain)].run();
+    else if (at.kind == Kind::product)
+      run_product(at);
+  }
+}
+
 template <bool is_counted, bool is_checked>
 void Plan::run_all() {
   std::optional<DimEnv> env;
@@ -168,15 +192,11 @@ void Plan::run_all() {
         break;
       }
       case Kind::flat:
-        flats_[static_cast<std::size_t>(at.child)].run(inputs_of(at), out[0]);
+        run_flat(at);
         break;
-      case Kind::product: {
-        const OpInput* const in = &operands_[at.first_in];
-        products_[static_cast<std::size_t>(at.child)].run(in[0].tensor->block()->data,
-                                                          in[1].tensor->block()->data,
-                                                          out[0].block()->data, at.adds);
+      case Kind::product:
+        run_product(at);
         break;
-      }
       case Kind::blocks:
         run_with_blocks(at, !is_checked);
         break;
