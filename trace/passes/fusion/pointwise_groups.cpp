@@ -69,6 +69,16 @@ bool repeats_in_order(const OpRecord& record, const TensorType& result) {
   return !only_adds_ones(attrs, result);
 }
 
+/// Returns true if an expand repeats one number of each row along the row. Plain axes of equal
+/// sizes do not tell this: [2] becomes [2,2] along either.
+bool repeats_rows(const OpRecord& record, const TensorType& read, const TensorType& made) {
+  if (read.rank() == 0 || !is_of_rows(read.dims(), made.dims())) return false;
+  const std::vector<int>& from = get<ExpandAttrs>(record.attrs.get()).from;
+  for (int axis = 0; axis + 1 < made.rank(); ++axis)
+    if (from[static_cast<std::size_t>(axis)] != axis) return false;
+  return from.back() < 0 || from.back() == made.rank() - 1;
+}
+
 /// The axis of a linear recurrence, and the end from which it begins.
 struct Walk {
   int axis;
@@ -339,7 +349,7 @@ class PointwiseGroups::Grouping {
     const TensorType &read = type(v), &made = type(graph_.outputs_of(record)[0]);
     if (op == TileOp::spread)
       return get<SpreadAttrs>(record.attrs.get()).axes == std::vector<int>{made.rank() - 1};
-    if (op == TileOp::expand) return read.rank() > 0 && is_of_rows(read.dims(), made.dims());
+    if (op == TileOp::expand) return repeats_rows(record, read, made);
     if (is_scan(op)) return same_dims(read.dims(), made.dims()) && !is_lagged(v, record);
     const bool has_rows = made.rank() > 0 && (made.is_named() || read.rank() == made.rank());
     return same_dims(read.dims(), made.dims()) ||

@@ -51,7 +51,7 @@ bool PlannedLoop::find_types(std::string* why) {
   const auto stacks = body_outputs_of(loop, is_block).stacks;
   for (std::size_t j = 0; j < stacks.size(); ++j)
     stacks[j] = loop.stacks[j].is_list && !loop.stacks[j].is_checkpoint();
-  is_new_ = body.prepare(loop.body, body_types(chunks.dim), is_block) || is_new_;
+  if (!prepare_body()) return no("list elements have other sizes where some entries have finished");
   if (!is_new_ && !loop.cond && !loop.chunking.over_chunks) return true;  // as in the last call
   if (loop.cond) {
     const auto operands = operands_of(loop, input_types);
@@ -68,6 +68,21 @@ bool PlannedLoop::find_types(std::string* why) {
   }
   return !loop.cond || cond->output_is_known(0) ||
          no("the type of its condition is known only at run time");
+}
+
+/// Returns false if slices of lists contradict the other inputs: finished entries compute on values
+/// of a running one, so that what pack() makes has its sizes, whereas these inputs keep their dims.
+bool PlannedLoop::prepare_body() {
+  try {
+    is_new_ = body.prepare(loop().body, body_types(chunks.dim), is_block) || is_new_;
+    return true;
+  } catch (const ShapeError&) {
+    const auto slices = operands_of(loop(), input_types).slices;
+    const bool has_lists = std::any_of(slices.begin(), slices.end(),
+                                       [](const TensorType& type) { return type.is_list(); });
+    if (!loop().has_entries() || !has_lists) throw;
+    return false;
+  }
 }
 
 /// Returns the types of the body's inputs. chunk: the dim of a chunk's time steps, for a chunked

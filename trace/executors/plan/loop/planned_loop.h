@@ -100,6 +100,7 @@ struct PlannedLoop {
     return std::span(numbers_).first(count);
   }
   bool find_types(std::string* why);
+  bool prepare_body();
   std::vector<TensorType> body_types(const Dim& chunk) const;
   bool knows_types(const Plan& plan, std::string* why) const;
   void lay_out(bool may_share);
