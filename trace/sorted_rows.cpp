@@ -61,12 +61,24 @@ Tensor take_rows(const Tensor& x, const TensorType& type, int axis, const RowNum
   return result;
 }
 
-/// Returns a ragged dim with sorted rows, given the changes of the dims that its lengths run over.
-Dim sorted_dim(const Dim& dim, const Dim& rows_dim, const DimChanges& sorted,
-               const RowNumbers& rows) {
+/// Adds the change of a ragged dim to one with sorted rows, behind the changes of the dims that it
+/// is computed from and that its lengths run over. Returns false if one of them is a slice: it is
+/// found by its dim, and a sorted copy would not be a slice of that.
+bool sort_dim(const Dim& dim, const Dim& rows_dim, SortedRows::Order& order) {
+  if (dim == rows_dim || !depends_on_rows(dim, rows_dim)) return true;
+  if (whole_of(dim)) return false;
+  const auto is_sorted = [&](const Dim& of) { return sort_dim(of, rows_dim, order); };
+  if (const DimExpression* expression = expression_of(dim);
+      expression && !std::ranges::all_of(expression->operands, is_sorted))
+    return false;
+  if (order.sorted.affects(dim)) return true;
+  if (!std::ranges::all_of(dim.length_dims(), is_sorted)) return false;
   const Tensor lengths = dim.lengths();
-  const TensorType type = lengths.type().with(sorted(dim.length_dims()));
-  return Dim(dim.name(), take_rows(lengths, type, find(dim.length_dims(), rows_dim), rows));
+  const TensorType type = lengths.type().with(order.sorted(dim.length_dims()));
+  const Dim to(dim.name(), take_rows(lengths, type, find(dim.length_dims(), rows_dim), order.rows));
+  order.sorted.add(dim, to);
+  order.back.add(to, dim);
+  return true;
 }
 
 }  // namespace
@@ -154,9 +166,6 @@ std::shared_ptr<const SortedRows::Order> SortedRows::order_of(const Tensors& inp
 
 std::shared_ptr<const SortedRows::Order> SortedRows::make_order(const Tensors& inputs,
                                                                 const Dims& given) const {
-  // A slice of a dim is found by the dim; a sorted copy would not be a slice of it.
-  if (std::ranges::any_of(given, [](const Dim& dim) { return whole_of(dim).has_value(); }))
-    return nullptr;
   std::vector<RowNumbers> lengths;  // by order_->lengths
   for (const Place& place : lengths_) {
     const Tensor of_rows = dim_at(place, inputs).lengths();
@@ -190,15 +199,11 @@ std::shared_ptr<const SortedRows::Order> SortedRows::make_order(const Tensors& i
   if (!by) return nullptr;
   const Dim rows_dim = by->length_dims()[0];
   auto result = std::make_shared<Order>();
-  for (const Dim& dim : given) {
-    if (result->sorted.affects(dim)) continue;  // computed from a sorted dim
-    const Dim to = sorted_dim(dim, rows_dim, result->sorted, rows);
-    result->sorted.add(dim, to);
-    result->back.add(to, dim);
-  }
+  result->rows = std::move(rows);
+  for (const Dim& dim : given)
+    if (!sort_dim(dim, rows_dim, *result)) return nullptr;
   result->text = str("rows: of ", rows_dim, ", sorted by the lengths of ", by->name(),
                      " for the call, as other orders copy them in each iteration");
-  result->rows = std::move(rows);
   return result;
 }
 

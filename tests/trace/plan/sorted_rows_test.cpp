@@ -100,6 +100,40 @@ TEST_F(SortedRowsTest, TheOtherDimsOfTheBatchFollow) {
   EXPECT_TRUE(is_sorted(planned.explain()));
 }
 
+// The sorted copy of such a dim had lengths over unsorted words: too few elements, and memory
+// behind them was overwritten.
+TEST_F(SortedRowsTest, DimsMayComeBeforeThoseThatTheyDependOn) {
+  const Dim batch = batch_of(kMixed), words("words", tensor(kMixed, {batch}));
+  std::vector<int> letters;
+  for (int row = 0; row < 12; ++row)
+    for (int word = 0; word < 7; ++word)
+      letters.push_back(word >= kMixed[static_cast<std::size_t>(row)] ? 0
+                        : row == 10                                   ? 9
+                                                                      : word % 3);
+  const Dim letter("letter", tensor(letters, {batch, words}));
+  struct Data {
+    Tensor inner, pairs;
+    Parameters p;
+  };
+  const Data data{random_normal({letter, batch, words}),
+                  random_normal({ceildiv(words, 2), batch}),
+                  {random_normal({words, batch, hidden}), random_normal({hidden, next}) * 0.1,
+                   random_normal({batch, hidden})}};
+  const auto f = [&](const Data& d) {
+    const auto loss = [&](const Data& d) {
+      const Dim words = d.p.x.dim("words");
+      const Tensor inner = sum(square(d.inner), d.inner.dim("letter"));
+      return this->loss(d.p) + sum(inner * inner) + sum(square(sum(d.p.x, words)) * 0.1) +
+             sum(square(sum(d.pairs, ceildiv(words, 2))));
+    };
+    const Data slope = grad(loss)(d);
+    return std::tuple{mask_padding(slope.inner), mask_padding(slope.pairs), slope.p.h, slope.p.w};
+  };
+  const auto planned = jit(f, {.passes = {.block_rows = 4}});
+  expect_all_close(flatten(planned(data)), flatten(f(data)));
+  EXPECT_TRUE(is_sorted(planned.explain()));
+}
+
 TEST_F(SortedRowsTest, DimsWithLengthsOverThePlacesOfWordsFollow) {
   // The lengths of marks run over words, which have a length for each row, but not over the rows.
   const Dim batch = batch_of(kMixed), words("words", tensor(kMixed, {batch}));
