@@ -37,6 +37,8 @@ Tensor log1p(const Arg& x);
 /// Take radians; to 3 ulp. Arguments beyond 1e5 take ten times as long.
 Tensor sin(const Arg& x);
 Tensor cos(const Arg& x);
+/// Returns the angle in radians whose tangent is x, from -π/2 to π/2; to 3 ulp.
+Tensor arctan(const Arg& x);
 /// Return the hyperbolic tangent, and 1 / (1 + exp(-x)).
 Tensor tanh(const Arg& x);
 Tensor sigmoid(const Arg& x);

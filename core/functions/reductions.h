@@ -67,7 +67,7 @@ Tensor softmax(const Tensor& x, const Axes& axes);
 /// harmless.
 Tensor log_softmax(const Tensor& x, const Axes& axes);
 
-/// Options of cumsum and cumprod.
+/// Options of cumsum, cumprod and logcumsumexp.
 struct Cumulative {
   bool exclusive = false;  ///< position k gets the elements before it, without its own
   bool reverse = false;    ///< from the end to the beginning
@@ -80,6 +80,9 @@ struct Cumulative {
 /// elements are 0. Throws DTypeError for booleans, IndexError for a scalar, which has no axis.
 Tensor cumsum(const Tensor& x, const Axis& axis, Cumulative how = {});
 Tensor cumprod(const Tensor& x, const Axis& axis, Cumulative how = {});
+/// Returns running logsumexp along an axis, log Σ exp(x), without overflow; of no elements, -inf.
+/// Otherwise as cumsum, for floats; padding gives 0. Where the result is -inf, it has no gradient.
+Tensor logcumsumexp(const Tensor& x, const Axis& axis, Cumulative how = {});
 
 }  // namespace reel
 REEL_API_END

@@ -107,38 +107,8 @@ Values run_clip(const Call& call) {
 
 // ---- Trigonometric and hyperbolic functions ---------------------------------------------------
 
-/// Source: S. L. Moshier, Cephes, atan.c: the rational approximation for |x| <= 0.66.
-Tensor small_atan(const Tensor& x) {
-  const Tensor z = x * x;
-  const Tensor p = (((z * -8.750608600031904122785e-1 - 1.615753718733365076637e1) * z -
-                     7.500855792314704667340e1) *
-                        z -
-                    1.228866684490136173410e2) *
-                       z -
-                   6.485021904942025371773e1;
-  const Tensor q = ((((z + 2.485846490142306297962e1) * z + 1.650270098316988542046e2) * z +
-                     4.328810604912902668951e2) *
-                        z +
-                    4.853903996359136964868e2) *
-                       z +
-                   1.945506571482613964425e2;
-  return x + x * (z * p / q);
-}
-
-/// Reduces the argument: atan x = pi/2 - atan 1/x = pi/4 + atan((x - 1) / (x + 1)).
-Tensor atan(const Tensor& given) {
-  constexpr double kPi = 3.14159265358979323846, kLarge = 2.41421356237309504880, kSmall = 0.66;
-  const Tensor is_negative = given < 0;
-  const Tensor x = where(is_negative, -given, given);
-  const Tensor is_large = x > kLarge, is_small = x <= kSmall;
-  const Tensor reduced = where(is_large, -1 / where(is_large, x, 1.),
-                               where(is_small, x, (x - 1) / (where(is_large, 1., x) + 1)));
-  const Tensor offset = where(is_large, kPi / 2, where(is_small, zeros_like(x), kPi / 4));
-  const Tensor result = offset + small_atan(reduced);
-  return where(is_negative, -result, result);
-}
-Tensor asin(const Tensor& x) { return atan(x / sqrt((1 - x) * (1 + x))); }
-Tensor acos(const Tensor& x) { return atan(sqrt((1 - x) / (1 + x))) * 2; }
+Tensor asin(const Tensor& x) { return arctan(x / sqrt((1 - x) * (1 + x))); }
+Tensor acos(const Tensor& x) { return arctan(sqrt((1 - x) / (1 + x))) * 2; }
 Tensor tan(const Tensor& x) { return sin(x) / cos(x); }
 Tensor sinh(const Tensor& x) { return (expm1(x) - expm1(-x)) * 0.5; }
 Tensor cosh(const Tensor& x) { return (exp(x) + exp(-x)) * 0.5; }
@@ -166,7 +136,7 @@ const Rule kRules[] = {
     {"Add", run_binary<add>},
     {"Asin", run_function<asin>, "", 7},
     {"Asinh", run_function<asinh>, "", 9},
-    {"Atan", run_function<atan>, "", 7},
+    {"Atan", run_unary<arctan>, "", 7},
     {"Atanh", run_function<atanh>, "", 9},
     {"BitShift", run_bit_shift, "", 11},
     {"Ceil", run_unary<ceil>},

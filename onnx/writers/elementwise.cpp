@@ -189,10 +189,10 @@ Names write_cast(const WriteCall& call) {
 }
 
 constexpr char kNeg[] = "Neg", kAbs[] = "Abs", kSign[] = "Sign", kExp[] = "Exp", kLog[] = "Log",
-               kSqrt[] = "Sqrt", kSin[] = "Sin", kTanh[] = "Tanh", kSigmoid[] = "Sigmoid",
-               kErf[] = "Erf", kNot[] = "Not", kFloor[] = "Floor", kCeil[] = "Ceil",
-               kRound[] = "Round", kAdd[] = "Add", kSub[] = "Sub", kMul[] = "Mul", kPow[] = "Pow",
-               kMax[] = "Max", kMin[] = "Min", kEqual[] = "Equal", kLess[] = "Less",
+               kSqrt[] = "Sqrt", kSin[] = "Sin", kAtan[] = "Atan", kTanh[] = "Tanh",
+               kSigmoid[] = "Sigmoid", kErf[] = "Erf", kNot[] = "Not", kFloor[] = "Floor",
+               kCeil[] = "Ceil", kRound[] = "Round", kAdd[] = "Add", kSub[] = "Sub", kMul[] = "Mul",
+               kPow[] = "Pow", kMax[] = "Max", kMin[] = "Min", kEqual[] = "Equal", kLess[] = "Less",
                kLessOrEqual[] = "LessOrEqual", kGreater[] = "Greater",
                kGreaterOrEqual[] = "GreaterOrEqual", kAnd[] = "And", kOr[] = "Or", kXor[] = "Xor";
 
@@ -211,6 +211,7 @@ const Writer kWriters[] = {
     {"square", write_square},
     {"sin", write_node<kSin>},
     {"cos", write_cos},
+    {"arctan", write_node<kAtan>},
     {"tanh", write_node<kTanh>},
     {"sigmoid", write_node<kSigmoid>},
     {"softplus", write_softplus},

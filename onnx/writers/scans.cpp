@@ -1,5 +1,6 @@
 // Writers of recurrences along an axis_, as nodes Scan.
 #include <functional>
+#include <limits>
 
 #include "reel/core/ops/reductions/cumulative.h"
 #include "reel/core/ops/reductions/reduce.h"
@@ -111,6 +112,25 @@ Names write_product_before(const WriteCall& call) {
                      })};
 }
 
+/// y_k = log Σ_{j<=k} exp x_j. The exponents are relative to the larger one, or to 0 if it is
+/// infinite.
+Names write_logcumsumexp(const WriteCall& call) {
+  const auto& attrs = call.attr<CumulativeAttrs>();
+  const TensorType& full = call.type_in(0);
+  const Recurrence walk(full, attrs.axis, attrs.reverse);
+  return {walk.write(
+      call.to, {call.in(0)}, walk.constant_row(call.to, -std::numeric_limits<double>::infinity()),
+      [&](GraphWriter& in, const Names& rows, const Name& y) {
+        const Name larger = in.add("Max", {y, rows[0]});
+        const Name base = in.where(in.add("IsInf", {larger}), in.model().number(0, full.dtype()),
+                                   larger, full.dtype());
+        const auto power = [&](const Name& x) { return in.add("Exp", {in.add("Sub", {x, base})}); };
+        const Name sum = in.add("Add", {power(y), power(rows[0])});
+        const Name next = in.add("Add", {base, in.add("Log", {sum})});
+        return Recurrence::Step{next, next};
+      })};
+}
+
 /// t_0 = 0, t_{i+1} = c_i + x_i t_i.
 Names write_recurrence(const WriteCall& call) {
   const auto& attrs = call.attr<CumulativeAttrs>();
@@ -215,6 +235,7 @@ Names write_scan_edge(const WriteCall& call) {
 
 const Writer kWriters[] = {
     {"product_before", write_product_before},
+    {"logcumsumexp", write_logcumsumexp},
     {"recurrence", write_recurrence},
     {"linear_scan", write_linear_scan},
     {"linear_scan_grad", write_linear_scan_grad},

@@ -98,6 +98,7 @@ std::vector<Call> calls_of_one() {
       REEL_CALL("log_softmax", log_softmax(e, 0)),
       REEL_CALL("cumsum", cumsum(e, 0)),
       REEL_CALL("cumprod", cumprod(e, 0)),
+      REEL_CALL("logcumsumexp", logcumsumexp(e, 0)),
       REEL_CALL("sort", sort(e, 0)),
       REEL_CALL("argsort", argsort(e, 0)),
       REEL_CALL("top_k", top_k(e, 0, 1)),

@@ -106,9 +106,9 @@ TEST_P(ExceptionsTest, SaturatingFunctionsRaiseNone) {
   for (const DType dtype : {f32, f64})
     for (const double x : {-50., -100., -1e4, -1e10, -1e30, -HUGE_VAL}) {
       for (const Unary op : {Unary::exp, Unary::expm1, Unary::tanh, Unary::sigmoid, Unary::softplus,
-                             Unary::erf, Unary::gelu, Unary::relu})
+                             Unary::erf, Unary::gelu, Unary::relu, Unary::arctan})
         EXPECT_EQ(raised(op, dtype, x), "") << static_cast<int>(op) << ' ' << dtype << " of " << x;
-      for (const Unary op : {Unary::tanh, Unary::sigmoid, Unary::erf, Unary::gelu})
+      for (const Unary op : {Unary::tanh, Unary::sigmoid, Unary::erf, Unary::gelu, Unary::arctan})
         EXPECT_EQ(raised(op, dtype, -x), "")
             << static_cast<int>(op) << ' ' << dtype << " of " << -x;
       if (!std::isfinite(x)) continue;

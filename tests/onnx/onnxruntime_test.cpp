@@ -42,10 +42,11 @@ TEST_F(OnnxruntimeTest, GivesTheValuesOfTheSamplesOfOps) {
   for (const DType dtype : {f32, f64}) {
     std::vector<SavedCase> cases = sample_cases(dtype);
     for (const SavedCase& saved : cases) EXPECT_EQ(saved.failure, "") << saved.name;
-    // onnxruntime lacks Erf for f64.
+    // onnxruntime lacks Erf and Atan for f64.
     if (dtype == f64)
       std::erase_if(cases, [](const SavedCase& saved) {
-        return saved.name.starts_with("erf") || saved.name.starts_with("gelu");
+        return saved.name.starts_with("erf") || saved.name.starts_with("gelu") ||
+               saved.name.starts_with("arctan");
       });
     EXPECT_GT(cases.size(), 1300U);
     expect_values_of(cases, run_onnxruntime(cases, folder_));

@@ -128,6 +128,15 @@ constinit const Op cos_op{
     .samples = [] { return unary_samples(-4, 4); },
     .pointwise = true,
 };
+constinit const Op arctan_op{
+    .name = "arctan",
+    .type = unary_type<Takes::floats>,
+    .kernel = unary_kernel<Unary::arctan>,
+    .vjp = [](Vjp& at) { at.add(0, at.cotangent() / (square(at.input(0)) + 1)); },
+    .reads = kReadsFirst,
+    .samples = [] { return unary_samples(-3, 3); },
+    .pointwise = true,
+};
 constinit const Op tanh_op{
     .name = "tanh",
     .type = unary_type<Takes::floats>,
@@ -207,9 +216,9 @@ constinit const Op logical_not_op{
 
 namespace {
 const Op* const kUnaryOps[] = {
-    &neg_op,  &abs_op,     &sign_op,     &floor_op, &ceil_op,  &round_op, &square_op,
-    &sqrt_op, &exp_op,     &expm1_op,    &log_op,   &log1p_op, &sin_op,   &cos_op,
-    &tanh_op, &sigmoid_op, &softplus_op, &erf_op,   &gelu_op,  &relu_op,  &logical_not_op,
+    &neg_op,     &abs_op,      &sign_op, &floor_op, &ceil_op, &round_op,       &square_op, &sqrt_op,
+    &exp_op,     &expm1_op,    &log_op,  &log1p_op, &sin_op,  &cos_op,         &arctan_op, &tanh_op,
+    &sigmoid_op, &softplus_op, &erf_op,  &gelu_op,  &relu_op, &logical_not_op,
 };
 
 const Tensor& float_tensor(std::string_view op, const Arg& x) {
@@ -241,6 +250,7 @@ Tensor log(const Arg& x) { return apply(log_op, x); }
 Tensor log1p(const Arg& x) { return apply(log1p_op, x); }
 Tensor sin(const Arg& x) { return apply(sin_op, x); }
 Tensor cos(const Arg& x) { return apply(cos_op, x); }
+Tensor arctan(const Arg& x) { return apply(arctan_op, x); }
 Tensor tanh(const Arg& x) { return apply(tanh_op, x); }
 Tensor sigmoid(const Arg& x) { return apply(sigmoid_op, x); }
 Tensor softplus(const Arg& x) { return apply(softplus_op, x); }

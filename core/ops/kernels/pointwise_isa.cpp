@@ -317,7 +317,8 @@ constexpr PointwiseTable build() {
   b.add<Square>(Unary::square), b.add<Relu>(Unary::relu), b.add<Sqrt>(Unary::sqrt);
   b.add<Exp>(Unary::exp), b.add<Expm1>(Unary::expm1);
   b.add<Log>(Unary::log), b.add<Log1p>(Unary::log1p);
-  b.add<Sin>(Unary::sin), b.add<Cos>(Unary::cos), b.add<Tanh>(Unary::tanh);
+  b.add<Sin>(Unary::sin), b.add<Cos>(Unary::cos);
+  b.add<Arctan>(Unary::arctan), b.add<Tanh>(Unary::tanh);
   b.add<Sigmoid>(Unary::sigmoid), b.add<Softplus>(Unary::softplus);
   b.add<Erf>(Unary::erf), b.add<Gelu>(Unary::gelu), b.add<LogicalNot>(Unary::logical_not);
   b.add<Add>(Binary::add), b.add<Sub>(Binary::sub), b.add<Mul>(Binary::mul),

@@ -28,6 +28,7 @@ enum class Unary : std::uint8_t {
   sqrt,
   sin,
   cos,
+  arctan,
   tanh,
   sigmoid,
   softplus,

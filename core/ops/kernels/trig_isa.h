@@ -1,4 +1,4 @@
-// core/ops/kernels/trig_isa.h — sin and cos on vectors of one instruction set.
+// core/ops/kernels/trig_isa.h — sin, cos and arctan on vectors of one instruction set.
 //
 // For pointwise_isa.cpp, like pointwise_functors.h. xsimd 8.1 has both, but calls functions that
 // all instruction sets would share (the reason is in cmake/CheckIsaSymbols.cmake).
@@ -127,6 +127,42 @@ inline V sine_or_cosine(const V& x) {
   return V::load_aligned(result);
 }
 
+/// Returns arctan(x) for 0 <= x <= infinity, and NaN for NaN.
+///
+/// arctan x = π/2 - arctan 1/x = π/4 + arctan (x - 1)/(x + 1). One quotient serves all lanes: one
+/// for each form would divide by zero in lanes of another. Source of the coefficients: Moshier,
+/// Cephes 2.8, atan.c and atanf.c.
+template <Batch V>
+inline V positive_arctan(const V& x) {
+  constexpr bool kIsFloat = std::is_same_v<typename V::value_type, float>;
+  const V one(1.0);
+  const auto is_large = x > V(2.41421356237309504880);  // tan(3π/8)
+  const auto is_medium = x > V(kIsFloat ? 0.41421356237309504880 : 0.66);
+  const V up = xsimd::select(is_large, V(-1.0), xsimd::select(is_medium, x - one, x));
+  const V down = xsimd::select(is_large, x, xsimd::select(is_medium, x + one, one));
+  const V r = up / down, square = r * r;
+  const auto of_form = [&](double large, double medium) {
+    return xsimd::select(is_large, V(large), xsimd::select(is_medium, V(medium), V(0.0)));
+  };
+  const V angle = of_form(1.57079632679489661923, 0.78539816339744830962);
+  if constexpr (kIsFloat) {
+    constexpr float kSeries[] = {-3.33329491539e-1f, 1.99777106478e-1f, -1.38776856032e-1f,
+                                 8.05374449538e-2f};
+    return angle + xsimd::fma(r * square, polynomial(square, kSeries), r);
+  } else {
+    constexpr double kUp[] = {-6.485021904942025371773e1, -1.228866684490136173410e2,
+                              -7.500855792314704667340e1, -1.615753718733365076637e1,
+                              -8.750608600031904122785e-1};
+    constexpr double kDown[] = {1.945506571482613964425e2, 4.853903996359136964868e2,
+                                4.328810604912902668951e2, 1.650270098316988542046e2,
+                                2.485846490142306297962e1, 1.0};
+    const V curve = square * polynomial(square, kUp) / polynomial(square, kDown);
+    // π/2 and π/4 have more digits than a double.
+    const V lost = of_form(6.123233995736765886130e-17, 3.061616997868382943065e-17);
+    return angle + (xsimd::fma(r, curve, r) + lost);
+  }
+}
+
 struct Sin {
   template <Batch V>
   static V of(V x) {
@@ -137,6 +173,12 @@ struct Cos {
   template <Batch V>
   static V of(V x) {
     return sine_or_cosine<false>(x);
+  }
+};
+struct Arctan {
+  template <Batch V>
+  static V of(V x) {
+    return xsimd::bitofsign(x) | positive_arctan(xsimd::abs(x));
   }
 };
 

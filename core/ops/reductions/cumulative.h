@@ -1,5 +1,5 @@
-// core/ops/reductions/cumulative.h — running sums and products, and the recurrence for their
-// gradients.
+// core/ops/reductions/cumulative.h — running sums, products and logsumexp, and the recurrence for
+// their gradients.
 #pragma once
 
 #include "reel/core/op/op.h"
@@ -18,7 +18,7 @@ struct CumulativeAttrs {
     f("reverse", &CumulativeAttrs::reverse);
   }
 };
-extern const Op cumsum_op, product_before_op, recurrence_op;
+extern const Op cumsum_op, product_before_op, logcumsumexp_op, recurrence_op;
 
 /// Returns, at each position, the product of all elements before it along the axis, and 1 at the
 /// first. reverse: from the other end.

@@ -1,15 +1,19 @@
-// Running sums and products: directions, padding, zeros, errors. every_op_test.cpp has the
-// requirements on all ops.
+// Running sums, products and logsumexp: directions, padding, zeros, errors. every_op_test.cpp has
+// the requirements on all ops.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <vector>
 
 #include "reel/tests/modes.h"
 
 namespace reel {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity(),
+                 kNaN = std::numeric_limits<double>::quiet_NaN();
 
 class CumulativeTest : public InEveryMode {};
 REEL_IN_EVERY_MODE(CumulativeTest);
@@ -36,6 +40,76 @@ TEST_P(CumulativeTest, ProductsInBothDirections) {
   expect_values(of(1, {.exclusive = true}), {1, 1, 2, 1, 4, 20});
   expect_values(of(1, {.reverse = true}), {6, 6, 3, 120, 30, 6});
   expect_values(of(1, {.exclusive = true, .reverse = true}), {6, 3, 1, 30, 6, 1});
+}
+
+/// log Σ exp of a line's elements from begin to end, with the largest one taken out.
+double log_sum(const std::vector<double>& x, std::size_t begin, std::size_t end) {
+  double largest = -kInf, sum = 0;
+  for (std::size_t i = begin; i < end; ++i) largest = std::max(largest, x[i]);
+  if (std::isinf(largest)) return largest;
+  for (std::size_t i = begin; i < end; ++i) sum += std::exp(x[i] - largest);
+  return largest + std::log(sum);
+}
+
+TEST_P(CumulativeTest, RunningLogSumExpAgreesWithASumForEachPosition) {
+  const std::vector<double> x = {-1, 700, 2, -kInf, 701, -900, 701};
+  const std::size_t n = x.size();
+  for (const bool exclusive : {false, true})
+    for (const bool reverse : {false, true}) {
+      std::vector<double> expected;
+      for (std::size_t k = 0; k < n; ++k)
+        expected.push_back(reverse ? log_sum(x, exclusive ? k + 1 : k, n)
+                                   : log_sum(x, 0, exclusive ? k : k + 1));
+      const Cumulative how{.exclusive = exclusive, .reverse = reverse};
+      for (const DType dtype : {f32, f64})
+        expect_values(
+            run([how](Tensor x) { return logcumsumexp(x, 0, how); })(tensor(x, {}, dtype)),
+            expected, dtype == f32 ? 1e-4 : 1e-12);
+    }
+}
+
+TEST_P(CumulativeTest, RunningLogSumExpKeepsInfinitiesAndNaN) {
+  const auto of = [this](const std::vector<double>& x) {
+    return run([](Tensor x) { return logcumsumexp(x, 0); })(tensor(x, {}, f64));
+  };
+  expect_values(of({-kInf, -kInf, 1}), {-kInf, -kInf, 1});
+  expect_values(of({1, kInf, 2, kInf, -kInf}), {1, kInf, kInf, kInf, kInf});
+  expect_values(of({1, kNaN, kInf}), {1, kNaN, kNaN});
+}
+
+// x̄_i = Σ_k w_k exp(x_i - y_k) over the positions k whose sums have x_i.
+TEST_P(CumulativeTest, GradientsOfRunningLogSumExpAreItsSharesOfTheSums) {
+  const std::vector<double> x = {0.5, 0.5, -3, 900, -kInf, 899}, w = {1, -2, 3, 0.5, 4, -1};
+  for (const bool reverse : {false, true}) {
+    std::vector<double> expected(x.size());
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      const std::size_t begin = reverse ? k : 0, end = reverse ? x.size() : k + 1;
+      const double y = log_sum(x, begin, end);
+      for (std::size_t i = begin; i < end; ++i) expected[i] += w[k] * std::exp(x[i] - y);
+    }
+    const auto weighted = [&](Tensor t) {
+      return sum(logcumsumexp(t, 0, {.reverse = reverse}) * tensor(w, {}, f64));
+    };
+    expect_values(run(grad(weighted))(tensor(x, {}, f64)), expected, 1e-12);
+  }
+}
+
+// Elements that equal the sum before them have the derivatives of all others.
+TEST_P(CumulativeTest, SecondDerivativesOfRunningLogSumExpAtEqualElements) {
+  const auto last = [](Tensor x) { return slice(logcumsumexp(x, 0), 0, 1, 2); };
+  const auto first_share = [&](Tensor x) {
+    return sum(slice(grad([&](Tensor x) { return sum(last(x)); })(x), 0, 0, 1));
+  };
+  // The share p = 1/2 of x_0 has the derivatives p (1 - p) and -p (1 - p).
+  expect_values(run(grad(first_share))(tensor({0.5, 0.5}, {}, f64)), {0.25, -0.25}, 1e-12);
+}
+
+TEST_P(CumulativeTest, ElementsOfMinusInfinityGetNoGradientFromRunningLogSumExp) {
+  const auto f = [](Tensor x) { return sum(logcumsumexp(x, 0) * logcumsumexp(x, 0)); };
+  expect_values(run(grad([](Tensor x) { return sum(slice(logcumsumexp(x, 0), 0, 2, 3)); }))(
+                    tensor({-kInf, -kInf, 1.}, {}, f64)),
+                {0, 0, 1});
+  expect_values(run(grad(f))(tensor({1., -kInf}, {}, f64)), {4, 0});
 }
 
 TEST(CumulativeKernelTest, AnyNumberOfLinesIsAddedLineByLine) {
@@ -83,6 +157,21 @@ TEST_P(CumulativeTest, AlongARaggedDimEachEntryIsWithinItsLength) {
   // Along batch, time's lengths tell which entries exist.
   expect_values(of([](Tensor x) { return cumsum(x, x.dim("batch")); }),
                 {1, 2, 3, 5, 7, 0, 0, 0, 0});
+  // Equal elements: the sum of n of them is their number plus log n.
+  const Tensor equal = where(x > 0, 1., x);
+  for (const bool reverse : {false, true}) {
+    const auto sums = [reverse](Tensor x) {
+      return exp(logcumsumexp(x, x.dim("time"), {.reverse = reverse}) - 1);
+    };
+    const double e = std::exp(-1.);  // of padding, 0
+    if (reverse)
+      expect_values(run(sums)(equal), {3, 2, 1, 2, 1, e, e, e, e}, 1e-5);
+    else
+      expect_values(run(sums)(equal), {1, 2, 3, 1, 2, e, e, e, e}, 1e-5);
+  }
+  expect_values(run(grad([](Tensor x) { return sum(logcumsumexp(x, x.dim("time"))); }))(equal),
+                {1 + 1. / 2 + 1. / 3, 1. / 2 + 1. / 3, 1. / 3, 1 + 1. / 2, 1. / 2, 0, 0, 0, 0},
+                1e-5);
   expect_values(run(grad([](Tensor x) { return sum(cumsum(x, x.dim("time"))); }))(x),
                 {3, 2, 1, 2, 1, 0, 0, 0, 0});
   expect_values(run(grad([](Tensor x) { return sum(cumprod(x, x.dim("time"))); }))(x),
@@ -121,6 +210,10 @@ TEST(CumulativeErrorTest, RefusesBooleansAndAxesOutOfRange) {
             "cumsum: takes numbers, got boolean[1]; cast it to i32");
   EXPECT_EQ(message_of<DTypeError>([] { return cumprod(tensor({true}), 0); }),
             "cumprod: takes numbers, got boolean[1]; cast it to i32");
+  EXPECT_EQ(message_of<DTypeError>([] {
+              return logcumsumexp(tensor({1, 2}), 0);
+            }),
+            "logcumsumexp: takes floats, got i32[2]; cast it to f32 or f64");
   EXPECT_EQ(message_of<IndexError>([] {
               return cumprod(zeros({2, 3}), 2);
             }),

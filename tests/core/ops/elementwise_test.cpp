@@ -41,6 +41,8 @@ TEST(ElementwiseTest, FunctionsSaturateAndKeepNaN) {
     expect_values(sqrt(x), {kNaN, kNaN, 0, 0, std::sqrt(1000.), kInf, kNaN});
     expect_values(tanh(x), {-1, -1, 0, 0, 1, 1, kNaN});
     expect_values(sigmoid(x), {0, 0, 0.5, 0.5, 1, 1, kNaN});
+    const double right = std::acos(0.), far = std::atan(1000.);
+    expect_values(arctan(x), {-right, -far, 0, 0, far, right, kNaN}, 1e-6);
     expect_values(relu(x), {0, 0, 0, 0, 1000, kInf, kNaN});
     expect_values(abs(x), {kInf, 1000, 0, 0, 1000, kInf, kNaN});
     expect_values(square(x), {kInf, 1e6, 0, 0, 1e6, kInf, kNaN});
@@ -68,6 +70,7 @@ TEST(ElementwiseTest, ZerosKeepTheirSign) {
   const Tensor x = f64s({0., -0.});
   EXPECT_EQ(signs(neg(x)), (std::vector<bool>{true, false}));
   EXPECT_EQ(signs(tanh(x)), (std::vector<bool>{false, true}));
+  EXPECT_EQ(signs(arctan(x)), (std::vector<bool>{false, true}));
   EXPECT_EQ(signs(abs(x)), (std::vector<bool>{false, false}));
 }
 

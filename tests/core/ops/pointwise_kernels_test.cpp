@@ -305,6 +305,14 @@ TEST_P(PointwiseKernelsTest, FunctionsAreAccurateNearZeroAndFarAway) {
   }
 }
 
+TEST_P(PointwiseKernelsTest, ArctanIsAccurateInAndBesideEachOfItsForms) {
+  const auto arctan = [](long double x) { return std::atan(x); };
+  for (const double most : {1e-9, 0.4, 0.5, 0.7, 2.3, 2.5, 1e3, 1e30}) {
+    EXPECT_LT(worst<float>(unary(Unary::arctan, f32), arctan, -most, most), 3) << most;
+    EXPECT_LT(worst<double>(unary(Unary::arctan, f64), arctan, -most, most), 3) << most;
+  }
+}
+
 TEST_P(PointwiseKernelsTest, TheErrorFunctionAndGeluAreAccurate) {
   const auto erf = [](long double x) { return std::erf(x); };
   const auto below = [](long double x) { return std::erfc(-x / std::sqrt(2.0L)) / 2; };
@@ -395,6 +403,7 @@ void check_special_values(const Find& find_unary, RowsLoop pow) {
       {Unary::log1p, [](T x) { return std::log1p(x); }},
       {Unary::sin, [](T x) { return std::sin(x); }},
       {Unary::cos, [](T x) { return std::cos(x); }},
+      {Unary::arctan, [](T x) { return std::atan(x); }},
       {Unary::softplus, [](T x) { return std::max(x, T{0}) + std::log1p(std::exp(-std::abs(x))); }},
       {Unary::erf, [](T x) { return std::erf(x); }},
       {Unary::gelu,

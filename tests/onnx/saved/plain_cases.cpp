@@ -17,7 +17,7 @@ void add_elementwise(std::vector<SavedCase>& cases) {
       [](const Tensor& x) {
         return std::tuple{tanh(x),  sigmoid(x), relu(x),  gelu(x), erf(x),    softplus(x),
                           expm1(x), exp(x),     sin(x),   cos(x),  square(x), sign(x),
-                          abs(x),   -x,         floor(x), ceil(x), round(x)};
+                          abs(x),   -x,         floor(x), ceil(x), round(x),  arctan(x)};
       },
       x));
   cases.push_back(saved_case(
@@ -87,7 +87,9 @@ void add_reductions(std::vector<SavedCase>& cases) {
                           log_softmax(x, {0, 1}),
                           cumsum(x, 1),
                           cumsum(x, 0, {.exclusive = true}),
-                          cumsum(x, 1, {.reverse = true})};
+                          cumsum(x, 1, {.reverse = true}),
+                          logcumsumexp(x, 0),
+                          logcumsumexp(x, 1, {.exclusive = true, .reverse = true})};
       },
       matrix()));
   cases.push_back(saved_case(

@@ -34,6 +34,7 @@ std::int64_t work_of_element(Unary op) {
     case Unary::log1p:
     case Unary::sin:
     case Unary::cos:
+    case Unary::arctan:
     case Unary::softplus:
     case Unary::erf:
     case Unary::gelu:
