@@ -362,8 +362,14 @@ TEST(FuzzTest, PrintsProgramsThatCompile) {
   std::ifstream file(REEL_PRINTED_PROGRAM);
   std::stringstream text;
   text << file.rdbuf();
-  EXPECT_EQ(without_spaces(to_source(generate(REEL_PRINTED_SEED, all_rules()))),
-            without_spaces(text.str()));
+  const std::string drawn = to_source(generate(REEL_PRINTED_SEED, all_rules()));
+  EXPECT_TRUE(without_spaces(drawn) == without_spaces(text.str()))
+      << "another program is drawn, or another form printed, than printed_program.cpp has. A new "
+         "rule changes what a seed draws. Print it anew, and read the difference:\n"
+         "  scripts/run-one fuzz_programs --print "
+      << REEL_PRINTED_SEED
+      << " | clang-format --assume-filename=a.cpp > printed.cpp\n"
+         "  mv printed.cpp tests/fuzz/program/printed_program.cpp; git diff tests/fuzz/program";
 }
 
 TEST(FuzzTest, PrintsTheFoundProgram) {
