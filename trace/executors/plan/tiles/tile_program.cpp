@@ -140,7 +140,8 @@ std::optional<PlacedChain> TileProgram::placed_chain(OpInputs in,
   const Step& step = steps_[0];
   PlacedChain chain{.code = step.code,
                     .rows = step.is_flat ? 1 : rows_,
-                    .columns = step.is_flat ? rows_ * columns_ : columns_};
+                    .columns = step.is_flat ? rows_ * columns_ : columns_,
+                    .places = {}};
   for (const Place& place : step.places)
     chain.places.push_back(
         {place.location == Location::input ? in[place.index].tensor : &out[place.index],
