@@ -94,7 +94,7 @@ check(adding_an_op.md "Every file of reverse"
   "[ /]reverse\\.cpp|${in_front}reverse_op([^a-z_]|$)|ReverseAttrs|${in_front}reverse\\(|reel::reverse\\(|\"reverse\"|`reverse`"
   "^(autodiff|bench|examples|frontend)/" "^tests/(cases|frontend|onnx|start|trace)/" "^docs/(decisions|start)/|^docs/semantics.md"
   "^core/ops/(reductions/cumulative.h|scans/)" "^onnx/(ops/|writers/recurrent_writer.cpp|writers/reductions.cpp)"
-  "^tests/core/ops/shown_padding_test.cpp" "^tests/fuzz/rules/control/")
+  "^tests/core/ops/shown_padding_test.cpp" "^tests/fuzz/(program/|rules/control/)")
 # Here the functor and the enumerator are names too; the file has other ops.
 check(adding_an_op.md "Every file of tanh"
   "${in_front}tanh_op([^a-z_]|$)|(^|[^A-Za-z])Tanh([^A-Za-z]|$)|Unary::tanh([^a-z_]|$)|^ *tanh,|${in_front}tanh\\(|reel::tanh\\(|\"tanh\"|`tanh`"

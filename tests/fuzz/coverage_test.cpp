@@ -52,6 +52,8 @@ const std::map<std::string, std::string>& not_in_expressions() {
       {"edit_distance", "integers; tests/frontend/losses/edit_distance_test.cpp"},
       {"label_error_rate", "sums of edit_distance"},
       {"word_error_rate", "texts, no tensors"},
+      {"arctan", "one element each; tests/core/every_op_test.cpp"},
+      {"logcumsumexp", "a running sum; tests/core/ops/cumulative_test.cpp"},
       {"spread", "expands; tests/core/ops/positions_test.cpp"},
       {"search_sorted", "gathers in rounds; tests/core/ops/positions_test.cpp"},
       {"repeat", "a search and a gather; tests/core/ops/positions_test.cpp"},

@@ -35,6 +35,7 @@ State checkpointed(F f, const State& state, const SavingRule& rule = {}) {
 int main() {
   const Dim batch0("batch0", 4);
   const Dim in1("in1", 1);
+  const Dim part3("part3", 2);
   const Tensor v6 = cast(scalar(0.0, f64), boolean);
   const Tensors arguments = [&] {
     const Dim n2("n2", scalar(1));
@@ -66,219 +67,158 @@ int main() {
     const Tensor v3 = x[3];
     const Tensor v4 = x[4];
     const Tensor v5 = x[5];
-    const Tensor v7 = arctan(v0);
-    const Tensor v8 = full({batch0}, 0, i32);
-    const Tensor v9 = mod(v8 * 3, 4);
-    const auto s26 = scan(Scan{
-        .spatial_dim = Dim("steps3"),
-        .cond_dims = {batch0},
-        .cond_before_body = false,
-        .initial = State{{v8, v6, v0}, {}},
-        .xs = Tensors{},
-        .cond = [&](const State& s) -> Tensor {
-          const Tensor v19 = s.tensors[0];
-          const Tensor v20 = s.tensors[1];
-          const Tensor v21 = s.tensors[2];
-          const Tensor v22 = mod(v8 * 3, 4);
-          const Tensor v23 = less(v19, v22);
-          const Tensor v24 = v2 <= 1.625;
-          const Tensor v25 = v23 && v24;
-          return v25;
-        },
-        .body =
-            [&](const Tensors& x, const State& s) {
-              const Tensor v10 = s.tensors[0];
-              const Tensor v11 = s.tensors[1];
-              const Tensor v12 = s.tensors[2];
-              const Tensor v13 = round(v12);
-              const Tensor v14 =
-                  [&](const auto& made) {
-                    return made.first.read(-1) + made.first.read(0) * made.second;
-                  }(fori_loop(0, 0,
-                              [](const Tensor&, const std::pair<TensorArray, Tensor>& s) {
-                                return std::pair{s.first.push_back(sin(s.second)),
-                                                 s.first.read(0) * 0.5 + s.second};
-                              },
-                              std::pair{TensorArray(TensorType{f64, {n2}}).push_back(v13), v13},
-                              {.checkpoint = kept(Checkpoint::every(2).where(by_letter(0))),
-                               .swap_memory = SwapMemory()}));
-              const Tensor v15 = sum(v2);
-              const Tensor v16 = v10 + 1;
-              const Tensor v17 = v12 + v15;
-              const Tensor v18 = tanh(v17);
-              return std::pair{Tensors{v11}, State{{v16, v5, v18}, {}}};
-            },
-        .max_seq_len = v9,
-        .swap_memory = kept(SwapMemory(Spill{.bytes_in_memory = 1})),
-    });
-    const Tensor v26 = s26.ys[0];
-    const Tensor v27 = s26.state.tensors[0];
-    const Tensor v28 = s26.state.tensors[1];
-    const Tensor v29 = s26.state.tensors[2];
-    const Dim steps3 = s26.dim;
-    const Tensor v30 = [&](const auto& made) {
-      return sum(made.state.first, {made.state.second}) + sum(made.ys, {made.dim});
-    }([&](const Dim& none) {
-      Dims all = {n2};
-      all.erase(all.begin());
-      all.push_back(none);
-      return scan(Scan{.spatial_dim = n2,
-                       .initial = std::pair{zeros(all, f64), none},
-                       .xs = v7,
-                       .body =
-                           [](const Tensor& t, const std::pair<Tensor, Dim>& s) {
-                             const auto longer = cum_concat(t, tanh(s.first), s.second);
-                             return std::pair{sum(longer.first, {longer.second}), longer};
-                           },
-                       .checkpoint = kept(Checkpoint::every(3)),
-                       .swap_memory = SwapMemory()});
-    }(Dim("hist", zeros(n2.is_ragged() ? n2.length_dims() : Dims{}, i32))));
-    const Tensor v31 = arctan(v29);
-    const Tensor v32 = full({}, 0, i32);
-    const Tensor v33 = mod(v32 * 3, 4);
-    const State s53 = while_loop(
-        [&](const State& s) -> Tensor {
-          const Tensor v48 = s.tensors[0];
-          const Tensor v49 = s.tensors[1];
-          const Tensor v50 = s.tensors[2];
-          const Tensor v51 = s.tensors[3];
-          const Tensor v52 = less(v48, v33);
-          return v52;
-        },
-        [&](const State& s) -> State {
-          const Tensor v34 = s.tensors[0];
-          const Tensor v35 = s.tensors[1];
-          const Tensor v36 = s.tensors[2];
-          const Tensor v37 = s.tensors[3];
-          const Tensor v38 = log1p(square(v36));
-          const Tensor v39 = mean_absolute_error(v31, v37);
-          const Tensor v40 = [&] {
-            const Dim taps("taps", 3);
-            const Tensor filter = tensor({0.5, -1.0, 0.25}, {taps}, f64);
-            return conv(tanh(v37), filter * sin(mean(tanh(v37))), {n2},
-                        {.taps = {taps}, .padding = WindowPadding::same});
-          }();
-          const Tensor v41 = sum(v31) + sum(full({(in1 + in1) / 3}, 1.625, f64));
-          const Tensor v42 = v34 + 1;
-          const Tensor v43 = logical_xor(v35, v6);
-          const Tensor v44 = v36 + v30;
-          const Tensor v45 = tanh(v44);
-          const Tensor v46 = v37 + v45;
-          const Tensor v47 = tanh(v46);
-          return State{{v42, v43, v45, v47}, {}};
-        },
-        State{{v32, v26, v30, v7}, {}}, {.checkpoint = kept(Checkpoint::every(2))});
-    const Tensor v53 = s53.tensors[0];
-    const Tensor v54 = s53.tensors[1];
-    const Tensor v55 = s53.tensors[2];
-    const Tensor v56 = s53.tensors[3];
-    const Tensor v57 =
-        scan(Scan{.spatial_dim = n2,
-                  .initial = [](const Tensor& last) { return 0.5 * last; },
-                  .xs = v56,
-                  .body =
-                      [](const Tensor& i, const Tensor& slice, const Tensor& state) {
-                        return std::pair{state - cast(i, slice.dtype()), sin(state) * slice};
-                      },
-                  .reverse = true})
-            .ys;
-    const auto f63 = [&](const Tensor& x63) -> Tensor {
-      const Tensor v58 = x63;
-      const Tensor v59 = custom_vjp(
-          [](Tensor t) {
-            return std::pair{square(t), t};
+    const auto f33 = [&](const Tensor& x33) -> Tensor {
+      const Tensor v7 = x33;
+      const Tensor v8 = v1 * -0.25;
+      const Tensor v9 = sum(v8, {n2, in1});
+      const Tensor v10 = full({}, 0, i32);
+      const Tensor v11 = mod(v10 * 3, 4);
+      const State s31 = while_loop(
+          [&](const State& s) -> Tensor {
+            const Tensor v28 = s.tensors[0];
+            const Tensor v29 = s.tensors[1];
+            const Tensor v30 = less(v28, v11);
+            return v30;
           },
-          [](Tensor u, Tensor dy) { return 2.0 * u * dy; })(v55);
-      const Tensor v60 = [&] {
-        const auto [y, slope] =
-            value_and_grad([](const Tensor& t) { return sum(sin(t) * t); })(v59);
-        return y * slope;
-      }();
-      const Tensor v61 = cumprod(v56, n2, {.exclusive = true});
-      const Tensor v62 = logsumexp(v56, {n2});
-      return v31;
+          [&](const State& s) -> State {
+            const Tensor v12 = s.tensors[0];
+            const Tensor v13 = s.tensors[1];
+            const State s21 = switch_case(
+                v12,
+                [&]() -> State {
+                  const Tensor v14 = matmul(v0, v8, n2);
+                  return State{{v9}, {}};
+                },
+                [&]() -> State {
+                  const Tensor v15 = v9 + v8;
+                  const Tensor v16 = erf(v13);
+                  return State{{v16}, {}};
+                },
+                [&]() -> State {
+                  const Tensor v17 = mean_pool(
+                      v7, {n2},
+                      {.size = 2, .stride = 1, .dilation = 2, .padding = WindowPadding::causal});
+                  const Tensor v18 = unpack(cos(pack(v7, {n2})), 0, {n2});
+                  const Tensor v19 = v13 + v9;
+                  const Tensor v20 = tanh(v19);
+                  return State{{v20}, {}};
+                });
+            const Tensor v21 = s21.tensors[0];
+            const Tensor v22 = [&] {
+              const auto [y, slope] =
+                  value_and_grad([](const Tensor& t) { return sum(sin(t) * t); })(v9);
+              return y * slope;
+            }();
+            const Tensor v23 = transpose(v8, {n2, in1});
+            const Tensor v24 =
+                max_pool(v1, {in1}, {.size = 3, .stride = 1, .padding = WindowPadding::same});
+            const Tensor v25 =
+                foldr([](const Tensor& state, const Tensor& t) { return sin(state) * t + 0.5; },
+                      v24, sum(zeros_like(v24), {n2}), {.spatial_dim = n2});
+            const Tensor v26 = v12 + 1;
+            const Tensor v27 = v13 * v22;
+            return State{{v26, v27}, {}};
+          },
+          State{{v10, v9}, {}}, {.checkpoint = kept(Checkpoint::every(3).where(by_letter(3)))});
+      const Tensor v31 = s31.tensors[0];
+      const Tensor v32 = s31.tensors[1];
+      return v32;
     };
-    const Tensor v63 = jvp(f63, v55, sin(v55)).second;
-    const Tensor v64 = full({in1}, 0, i32);
-    const Tensor v65 = mod(v33 * 3, 4);
-    const auto s101 = scan(Scan{
-        .spatial_dim = Dim("steps4"),
-        .cond_dims = {in1},
-        .initial = State{{v64, v26, v33}, {}},
-        .xs = Tensors{},
-        .cond = [&](const State& s) -> Tensor {
-          const Tensor v96 = s.tensors[0];
-          const Tensor v97 = s.tensors[1];
-          const Tensor v98 = s.tensors[2];
-          const Tensor v99 = mod(v98 * 3, 4);
-          const Tensor v100 = less(v96, v99);
-          return v100;
-        },
-        .body =
-            [&](const Tensors& x, const State& s) {
-              const Tensor v66 = s.tensors[0];
-              const Tensor v67 = s.tensors[1];
-              const Tensor v68 = s.tensors[2];
-              const Tensor v69 =
-                  associative_scan([](const Tensor& l, const Tensor& r) { return l + r + l * r; },
-                                   0.5 * sin(v7), n2, {.reverse = true});
-              const Tensor v70 =
-                  associative_scan(
-                      [](const std::pair<Tensor, Tensor>& l, const std::pair<Tensor, Tensor>& r) {
-                        return std::pair{l.first * r.first, r.first * l.second + r.second};
-                      },
-                      std::pair{sigmoid(v31), tanh(v31)}, n2)
-                      .second;
-              const auto f91 = [&](const Tensors& rows91) -> Tensor {
-                const Tensor v71 = rows91[0];
-                const Tensor v72 = tanh(v70);
-                const Tensor v73 = full({}, 0, i32);
-                const Tensor v74 = mod(v73 * 3, 4);
-                const State s87 = while_loop(
-                    [&](const State& s) -> Tensor {
-                      const Tensor v83 = s.tensors[0];
-                      const Tensor v84 = s.tensors[1];
-                      const Tensor v85 = s.tensors[2];
-                      const Tensor v86 = less(v83, v74);
-                      return v86;
-                    },
-                    [&](const State& s) -> State {
-                      const Tensor v75 = s.tensors[0];
-                      const Tensor v76 = s.tensors[1];
-                      const Tensor v77 = s.tensors[2];
-                      const Tensor v78 =
-                          categorical(clip(where(isnan(v76), zeros_like(v76), v76), -3, 3), n2);
-                      const Tensor v79 = dropout(v56, 0.25);
-                      const Tensor v80 = v75 + 1;
-                      const Tensor v81 = v77 + v63;
-                      const Tensor v82 = tanh(v81);
-                      return State{{v80, v63, v82}, {}};
-                    },
-                    State{{v73, v56, v69}, {}},
-                    {.checkpoint = kept(Checkpoint::budget(800).where(by_letter(3)))});
-                const Tensor v87 = s87.tensors[0];
-                const Tensor v88 = s87.tensors[1];
-                const Tensor v89 = s87.tensors[2];
-                const Tensor v90 = cumprod(v29, n2);
-                return v55;
-              };
-              const Tensor v91 = vmap(f91, n2)(Tensors{v29});
-              const Tensor v92 = v66 * v64 % 7;
-              const Tensor v93 = log(1.5 + sin(v57));
-              const Tensor v94 = v66 + 1;
-              const Tensor v95 = logical_xor(v67, v28);
-              return std::pair{Tensors{v69}, State{{v94, v95, v53}, {}}};
-            },
-        .max_seq_len = v65,
-        .checkpoint = kept(Checkpoint::every(3)),
-    });
-    const Tensor v101 = s101.ys[0];
-    const Tensor v102 = s101.state.tensors[0];
-    const Tensor v103 = s101.state.tensors[1];
-    const Tensor v104 = s101.state.tensors[2];
-    const Dim steps4 = s101.dim;
-    const Tensor v105 = sum(0.5 * v101 + sin(v101));
-    return std::pair{v105, Tensors{v105, v27, v54, v101, v102, v103, v104}};
+    const Tensor v33 = hvp([&](const Tensor& t) { return sum(f33(t)); }, v0, v0);
+    const Tensor v34 = v2 > -0.375;
+    const Tensor v35 = variance(v1, {n2});
+    const auto f67 = [&](const Tensors& rows67) -> Tensor {
+      const Tensor v36 = rows67[0];
+      const Tensor v37 = full({}, 0, i32);
+      const Tensor v38 = mod(v37 * 3, 4);
+      const Tensor v39 = full({}, 2, i32);
+      const State s62 = while_loop(
+          [&](const State& s) -> Tensor {
+            const Tensor v57 = s.tensors[0];
+            const Tensor v58 = s.tensors[1];
+            const Tensor v59 = s.tensors[2];
+            const Tensor v60 = s.tensors[3];
+            const Tensor v61 = less(v57, v38);
+            return v61;
+          },
+          [&](const State& s) -> State {
+            const Tensor v40 = s.tensors[0];
+            const Tensor v41 = s.tensors[1];
+            const Tensor v42 = s.tensors[2];
+            const Tensor v43 = s.tensors[3];
+            const State s52 = cond(
+                v34,
+                [&]() -> State {
+                  const Tensor v44 = cast(v37, i64);
+                  const Tensor v45 = reverse(v33, n2);
+                  const Tensor v46 =
+                      sum(v42) - 0.5 * sum(cast(range(in1 - Dims({in1, n2})[1]), f64));
+                  const Tensor v47 = mod(v3 + v38, 5);
+                  return State{{v47}, {}};
+                },
+                [&]() -> State {
+                  const Tensor v48 = log_softmax(v33, {n2});
+                  const Tensor v49 = clip(v4, -1, 3);
+                  const Tensor v50 = log1p(square(v43));
+                  const Tensor v51 = mod(v3 + v39, 5);
+                  return State{{v51}, {}};
+                });
+            const Tensor v52 = s52.tensors[0];
+            const Tensor v53 = v40 + 1;
+            const Tensor v54 = mod(v41 + v52, 5);
+            const Tensor v55 = v43 * v36;
+            const Tensor v56 = tanh(v55);
+            return State{{v53, v54, v43, v56}, {}};
+          },
+          State{{v37, v4, v36, v2}, {}},
+          {.checkpoint = kept(Checkpoint::every(3).where(by_letter(1))),
+           .swap_memory = kept(SwapMemory(Spill{.bytes_in_memory = 1})),
+           .maximum_iterations = v39});
+      const Tensor v62 = s62.tensors[0];
+      const Tensor v63 = s62.tensors[1];
+      const Tensor v64 = s62.tensors[2];
+      const Tensor v65 = s62.tensors[3];
+      const Tensor v66 = v35 * v35;
+      return v64;
+    };
+    const Tensor v67 = vmap(f67, n2)(Tensors{v33});
+    const Tensor v68 = scan(Scan{.spatial_dim = in1,
+                                 .initial = [](const Tensor& first) { return tanh(first); },
+                                 .xs = v35,
+                                 .body =
+                                     [](const Tensor& i, const Tensor& slice, const Tensor& state) {
+                                       const Tensor next = sin(state + slice);
+                                       return std::pair{next * cast(i + 1, slice.dtype()), next};
+                                     }})
+                           .ys;
+    const Tensor v69 = logsumexp(v68, {in1});
+    const Tensor v70 = v69 - v2;
+    const Tensor v71 = transpose(v1, {n2, in1});
+    const Tensor v72 = mod(v4 + v4, 5);
+    const Tensor v73 = [&](const auto& made) {
+      return v69 + sum(std::get<1>(made), {std::get<2>(made)});
+    }([&](const Dim& none) {
+      Dims all = {};
+      all.push_back(none);
+      return while_loop(
+          [&](const Tensor& i, const Tensor&, const Dim&) { return i < 2; },
+          [&](const Tensor& i, const Tensor& s, const Dim& before) {
+            const auto longer = cum_concat(v69 * 0.5 + sum(s * s, {before}), tanh(s), before);
+            return std::tuple{i + 1, longer.first, longer.second};
+          },
+          std::tuple{scalar(0), zeros(all, f64) + 0.25, none},
+          WhileOptions{.checkpoint = kept(Checkpoint::every(2)), .swap_memory = SwapMemory()});
+    }(Dim("hist", scalar(1))));
+    const Tensor v74 = where(v34, v73, 0.875);
+    const Tensor v75 = concat({v71, 0.5 * v71}, in1, part3);
+    const Tensor v76 = sum(0.5 * v67 + sin(v67));
+    const Tensor v77 = sum(0.5 * v70 + sin(v70));
+    const Tensor v78 = v76 + v77;
+    const Tensor v79 = sum(0.5 * v74 + sin(v74));
+    const Tensor v80 = v78 + v79;
+    const Tensor v81 = sum(0.5 * v75 + sin(v75));
+    const Tensor v82 = v80 + v81;
+    return std::pair{v82, Tensors{v82, v67, v70, v72, v74, v75}};
   };
   const auto show = [](const char* what, const auto& function, const Tensors& arguments) {
     manual_seed(77);

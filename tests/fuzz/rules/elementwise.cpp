@@ -43,7 +43,6 @@ Rules elementwise_rules() {
       expression(REEL_EXPRESSION(tanh(a)), 12, one),
       expression(REEL_EXPRESSION(sin(a)), 8, one),
       expression(REEL_EXPRESSION(cos(a)), 4, one),
-      expression(REEL_EXPRESSION(arctan(a)), 3, one),
       expression(REEL_EXPRESSION(sigmoid(a)), 6, one),
       expression(REEL_EXPRESSION(softplus(a)), 3, one),
       expression(REEL_EXPRESSION(erf(a)), 3, one),

@@ -62,7 +62,6 @@ Rules reduction_rules() {
                  along(real)),
       expression(REEL_EXPRESSION(cumprod(a, axis)), 3, along(real)),
       expression(REEL_EXPRESSION(cumprod(a, axis, {.exclusive = true})), 2, along(real)),
-      expression(REEL_EXPRESSION(logcumsumexp(a, axis)), 2, along(real)),
       expression(REEL_EXPRESSION(cumsum(a, axis)), 1, along(Element::i32)),
   };
 }
