@@ -48,7 +48,7 @@ bytes:
   values: 28 B, in 128 B of memory, shared by disjoint live ranges
   values with their own allocation: 0 B
   of which stacks of loops: 120 B, 0 B of them residuals
-  carries of loops, two buffers each: 48 B
+  carries of loops, two buffers each, and sums: 128 B
   values inside loops: 0 B
   results: 120 B
 not in place: argument 0, held by another reference; move it in

@@ -12,6 +12,7 @@
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/threads.h"
+#include "reel/tests/trace/plan/ragged_loops.h"
 #include "reel/tests/trace/plan/resized_plan.h"
 
 namespace reel {

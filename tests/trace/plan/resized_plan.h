@@ -1,8 +1,5 @@
-// tests/trace/plan/resized_plan.h — RaggedLoopsTest, loops over ragged batches; ResizedPlan, a plan
-// that each call resizes.
+// tests/trace/plan/resized_plan.h — ResizedPlan, a plan that each call resizes.
 #pragma once
-
-#include <gtest/gtest.h>
 
 #include <functional>
 #include <memory>
@@ -19,53 +16,12 @@
 
 namespace reel {
 
-/// Ragged batches {time, batch, feature}, and states that attend to a whole batch.
-class RaggedLoopsTest : public ::testing::Test {
- protected:
-  RaggedLoopsTest(std::int64_t size, double scale)
-      : feature("feature", size),
-        hidden("hidden", size),
-        next("next", size),
-        u(random_normal({hidden, next}) * scale) {}
-
-  void SetUp() override { manual_seed(5); }
-
-  Tensor batch(const std::vector<int>& lengths) const {
-    const Dim batch("batch", std::ssize(lengths)), time("time", tensor(lengths, {batch}));
-    return random_normal({time, batch, feature});
-  }
-
-  /// Returns states that attend to the whole of `memory`: its longest length is in the body's
-  /// types.
-  ///
-  /// before: makes each state from another one, before the loop returns it.
-  Tensor attended(const Tensor& x, const Tensor& memory,
-                  const std::function<Tensor(const Tensor& h)>& before = {}) const {
-    const Dim time = memory.dim("time");
-    const auto body = [&](const Tensor& x_t, const Tensor& h) {
-      const Tensor query = rename(matmul(h, u, hidden), next, feature);
-      const Tensor weights = softmax(matmul(memory, query + x_t, feature), time);
-      const Tensor made = tanh(rename(matmul(memory, weights, time), feature, hidden) + h * 0.5);
-      const Tensor y = before ? before(made) : made;
-      return std::pair{y, y};
-    };
-    return scan(Scan{.spatial_dim = x.dim("time"),
-                     .initial = zeros({x.dim("batch"), hidden}),
-                     .xs = x,
-                     .body = body})
-        .ys;
-  }
-
-  const Dim feature, hidden, next;
-  const Tensor u;
-};
-
 /// The plan of a recorded function. Each run resizes it for its argument.
 class ResizedPlan {
  public:
   using Function = std::function<Tensor(const Tensor& x)>;
 
-  explicit ResizedPlan(Function f) : f_(std::move(f)) {}
+  explicit ResizedPlan(Function f, const Passes& passes = {}) : f_(std::move(f)), passes_(passes) {}
 
   Tensor operator()(const Tensor& x) {
     TreeLeaves arguments = flatten(x);
@@ -90,7 +46,7 @@ class ResizedPlan {
  private:
   Tensors run(const GraphRef& recorded, Tensors&& all) {
     if (!graph_) {
-      Optimised optimised = optimise_for_plan(*recorded, {});
+      Optimised optimised = optimise_for_plan(*recorded, passes_);
       graph_ = std::move(optimised.graph);
       captures_ = std::move(optimised.kept_captures);
     }
@@ -103,7 +59,7 @@ class ResizedPlan {
     plan_ = std::make_unique<Plan>(
         *graph_, types, DimEnv(),
         std::vector<Plan::Outputs>(graph_->outputs.size(), Plan::Outputs::blocks),
-        Plan::Inputs::lent, PlanContext{}, before.get());
+        Plan::Inputs::lent, PlanContext{passes_}, before.get());
     for (std::size_t i = 0; i < inputs.size(); ++i) plan_->set_input(i, inputs[i]);
     plan_->run();
     Tensors results;
@@ -113,6 +69,7 @@ class ResizedPlan {
   }
 
   const Function f_;
+  const Passes passes_;
   TracedFunction traced_{
       "f",
       [this](const GraphRef& graph, Tensors&& inputs) { return run(graph, std::move(inputs)); },

@@ -6,7 +6,7 @@
 
 #include "reel/reel.h"
 #include "reel/tests/check.h"
-#include "reel/tests/trace/plan/resized_plan.h"
+#include "reel/tests/trace/plan/ragged_loops.h"
 
 namespace reel {
 namespace {
@@ -40,15 +40,9 @@ class ResizedPlansTest : public RaggedLoopsTest {
   }
 
   Tensor states(const Tensor& x, const Tensor& u) const {
-    const auto body = [&](const Tensor& x, const Tensor& h) {
-      const Tensor y = tanh(matmul(x, w, feature) + rename(matmul(h, u, hidden), next, hidden));
-      return std::pair{y, y};
-    };
-    return scan(Scan{.spatial_dim = x.dim("time"),
-                     .initial = zeros({x.dim("batch"), hidden}),
-                     .xs = x,
-                     .body = body})
-        .ys;
+    return scanned(x, [&](const Tensor& x_t, const Tensor& h) {
+      return tanh(matmul(x_t, w, feature) + multiplied(h, u));
+    });
   }
 
   /// Returns the gradients of a loss with respect to x and u.
@@ -96,17 +90,11 @@ TEST_F(ResizedPlansTest, AnotherNumberOfBatchesHasTheBitsOfNewPlans) {
   const Tensor v = random_normal({feature, wide}) * 0.1, q = random_normal({hidden, wide}) * 0.1;
   const auto attended = [&](const Tensor& x, const Tensor& memory) {
     const Dim time = memory.dim("time");
-    const auto body = [&](const Tensor& x_t, const Tensor& h) {
+    return scanned(x, [&](const Tensor& x_t, const Tensor& h) {
       const Tensor query = matmul(h + rename(x_t, feature, hidden), q, hidden);
       const Tensor read = matmul(memory, softmax(matmul(memory, query, wide), time), time);
-      const Tensor y = tanh(matmul(read, q, wide) + h * 0.5);
-      return std::pair{y, y};
-    };
-    return scan(Scan{.spatial_dim = x.dim("time"),
-                     .initial = zeros({x.dim("batch"), hidden}),
-                     .xs = x,
-                     .body = body})
-        .ys;
+      return tanh(matmul(read, q, wide) + h * 0.5);
+    });
   };
   const auto f = [&](const Tensor& x) {
     const auto loss = [&](const std::pair<Tensor, Tensor>& of) -> Tensor {

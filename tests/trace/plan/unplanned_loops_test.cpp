@@ -4,6 +4,7 @@
 #include "reel/reel.h"
 #include "reel/tests/check.h"
 #include "reel/tests/threads.h"
+#include "reel/tests/trace/plan/ragged_loops.h"
 #include "reel/tests/trace/plan/resized_plan.h"
 
 namespace reel {
@@ -38,18 +39,7 @@ TEST_F(UnplannedLoopsTest, BatchesThatShrinkNeedNeitherTheWholeNorRowBlocks) {
 }
 
 TEST_F(UnplannedLoopsTest, ReverseLoopsNeedNoWholeEither) {
-  const auto loss = [this](const Tensor& x) {
-    const auto body = [&](const Tensor& x_t, const Tensor& h) {
-      const Tensor product = rename(matmul(h, u, hidden), next, hidden);
-      const Tensor y = tanh(product + rename(x_t, feature, hidden));
-      return std::pair{y, y};
-    };
-    return mean(square(scan(Scan{.spatial_dim = x.dim("time"),
-                                 .initial = zeros({x.dim("batch"), hidden}),
-                                 .xs = x,
-                                 .body = body})
-                           .ys));
-  };
+  const auto loss = [this](const Tensor& x) -> Tensor { return mean(square(recurrent(x))); };
   const auto f = [&](const Tensor& x) -> Tensor { return mask_padding(grad(loss)(x)); };
   ResizedPlan run(f);
   for (const int longest : {30, 41, 20}) {

@@ -25,24 +25,32 @@ std::int64_t held_by(const Pointers& pointers) {
 
 }  // namespace
 
+std::int64_t JoinedBlocks::sum_bytes() const {
+  return sum_of(sums_, [](const Sum& sum) { return sum.all.type().bytes(); });
+}
+
 std::int64_t JoinedBlocks::held_bytes() const {
-  return (loop_ ? loop_->held_bytes() : 0) +
-         sum_of(sums_, [](const Sum& sum) { return sum.all.type().bytes(); });
+  return (loop_ ? loop_->held_bytes() : 0) + sum_bytes();
 }
 
 std::int64_t ShrinkingBlock::held_bytes() const {
   return sum_of(sizes_, [](const Size& size) { return size.loop ? size.loop->held_bytes() : 0; });
 }
 
-std::int64_t LoopBlocks::held_bytes() const {
-  const std::int64_t sums = sum_of(partial_sums_, [](const Tensors& sums) {
+std::int64_t LoopBlocks::partial_sum_bytes() const {
+  return sum_of(partial_sums_, [](const Tensors& sums) {
     return sum_of(sums, [](const Tensor& sum) {
       return sum.is_defined() ? sum.type().bytes() : std::int64_t{0};
     });
   });
+}
+
+std::int64_t LoopBlocks::sum_bytes() const { return partial_sum_bytes() + joined_.sum_bytes(); }
+
+std::int64_t LoopBlocks::held_bytes() const {
   const auto of_batch = [](const ShrinkingBlock& batch) { return batch.held_bytes(); };
-  return held_by(blocks_) + sums + joined_.held_bytes() + sum_of(batches_, of_batch) +
-         sum_of(spare_batches_, of_batch);
+  return held_by(blocks_) + partial_sum_bytes() + joined_.held_bytes() +
+         sum_of(batches_, of_batch) + sum_of(spare_batches_, of_batch);
 }
 
 std::int64_t Plan::held_bytes() const {

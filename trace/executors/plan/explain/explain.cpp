@@ -84,15 +84,9 @@ class PlanText {
   // ---- Bytes ------------------------------------------------------------------------------------
 
   struct LoopBytes {
-    std::int64_t stacks = 0, residuals = 0, carries = 0, steps = 0;
+    std::int64_t stacks = 0, residuals = 0, carries_and_sums = 0, steps = 0;
   };
 
-  static std::int64_t carry_bytes(const PlannedLoop& loop) {
-    std::int64_t bytes = 0;
-    for (const PlannedLoop::Carry& carry : loop.carries)
-      if (!carry.is_updated) bytes += 2 * carry.bytes;
-    return bytes;
-  }
   /// Adds the bytes of the loops in a plan and inside those; stacks of inner loops are left out.
   void add_loops(const Plan& plan, LoopBytes& sum) const {
     const auto add_plan = [&](const Plan& inside) {
@@ -100,11 +94,14 @@ class PlanText {
       add_loops(inside, sum);
     };
     for (const Instruction& at : PlanView::instructions(plan)) {
-      if (at.kind == PlanView::Kind::loop)
-        PlanView::each_planned(PlanView::loop_of(plan, at), [&](const PlannedLoop& loop) {
-          sum.carries += carry_bytes(loop);
-          PlanView::each_plan(loop, add_plan);
+      if (at.kind == PlanView::Kind::loop) {
+        const LoopPlan& loop = PlanView::loop_of(plan, at);
+        sum.carries_and_sums += PlanView::sum_bytes(loop);
+        PlanView::each_planned(loop, [&](const PlannedLoop& form) {
+          sum.carries_and_sums += form.memory_bytes();
+          PlanView::each_plan(form, add_plan);
         });
+      }
       if (at.kind == PlanView::Kind::cond)
         for (std::size_t b = 0; b < 2; ++b)
           if (const SubPlan& branch = PlanView::branch(PlanView::cond_of(plan, at), b))
@@ -147,7 +144,8 @@ class PlanText {
     line("  ", "values with their own allocation: ", bytes_text(blocks));
     line("  ", "of which stacks of loops: ", bytes_text(loops.stacks), ", ",
          bytes_text(loops.residuals), " of them residuals");
-    line("  ", "carries of loops, two buffers each: ", bytes_text(loops.carries));
+    line("  ",
+         "carries of loops, two buffers each, and sums: ", bytes_text(loops.carries_and_sums));
     line("  ", "values inside loops: ", bytes_text(loops.steps));
     line("  ", "results: ", bytes_text(results));
   }

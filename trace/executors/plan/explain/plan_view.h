@@ -96,6 +96,8 @@ class PlanView {
   static const std::vector<std::unique_ptr<PlannedLoop>>& blocks(const LoopPlan& loop) {
     return loop.blocks_.blocks_;
   }
+  /// Returns the bytes of the sums of row blocks, and of those that run as one.
+  static std::int64_t sum_bytes(const LoopPlan& loop) { return loop.blocks_.sum_bytes(); }
   static bool runs_joined(const LoopPlan& loop) { return loop.blocks_.runs_joined(); }
   /// Returns the number of batches that shrink, several at a time on threads; 0 if there are none.
   static std::size_t batches(const LoopPlan& loop) {

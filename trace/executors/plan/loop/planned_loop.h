@@ -52,9 +52,11 @@ struct PlannedLoop {
   bool try_plan(const AttrsRef& attrs, const std::vector<TensorType>& input_types,
                 bool may_share = true, std::string* why = nullptr);
 
+  /// Returns the bytes of carries and of terms of sums: those of `memory`.
+  std::int64_t memory_bytes() const { return memory.is_defined() ? memory.type().bytes() : 0; }
   std::int64_t held_bytes() const {
-    const std::int64_t own = memory.is_defined() ? memory.type().bytes() : 0;
-    return own + body.held_bytes() + cond.held_bytes() + rest.held_bytes() + finished.held_bytes();
+    return memory_bytes() + body.held_bytes() + cond.held_bytes() + rest.held_bytes() +
+           finished.held_bytes();
   }
 
   PlanContext context;

@@ -1,6 +1,7 @@
 #include "reel/trace/executors/plan/row_blocks/joined_blocks.h"
 
 #include "reel/core/ops/elementwise/add_to.h"
+#include "reel/core/runtime/memory.h"
 #include "reel/trace/executors/plan/base/plan_views.h"
 #include "reel/trace/passes/rows/sums_by_block.h"
 
@@ -20,6 +21,7 @@ bool JoinedBlocks::try_plan(const PlannedLoop& whole, const RowCut& cut) {
   for (const std::size_t i : over_rows) {
     const std::size_t k = body_output_number(whole.loop(), {LeafKind::sum, i});
     Sum sum{k, Tensor(allocate_block(loop_->body->output_type(k))), {}};
+    count_as(sum.all, MemoryClass::buffers);
     const TensorType& of_block = whole.body->output_type(k);
     for (std::int64_t b = 0; b < count; ++b)
       sum.blocks.push_back(placed(of_block, sum.all.data<char>() + b * of_block.bytes()));

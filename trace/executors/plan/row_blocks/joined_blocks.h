@@ -23,6 +23,8 @@ class JoinedBlocks {
   void each_loop(const Fn& fn) const {
     if (loop_) fn(*loop_);
   }
+  /// Returns the bytes of the sums of all blocks.
+  std::int64_t sum_bytes() const;
   std::int64_t held_bytes() const;
 
  private:

@@ -171,9 +171,12 @@ void LoopBlocks::make_partial_sums() {
   for (std::size_t number = 1; number < blocks_.size(); ++number) {
     partial_sums_[number].resize(cut_->sums.size());
     for (std::size_t i = 0; i < cut_->sums.size(); ++i)
-      if (cut_->sums[i] == RowCut::Sum::over_rows)
-        partial_sums_[number][i] = Tensor(
+      if (cut_->sums[i] == RowCut::Sum::over_rows) {
+        Tensor& sum = partial_sums_[number][i];
+        sum = Tensor(
             allocate_block(cut_->outputs[body_output_number(whole_->loop(), {LeafKind::sum, i})]));
+        count_as(sum, MemoryClass::buffers);
+      }
   }
 }
 

@@ -31,6 +31,8 @@ class LoopBlocks {
   /// Returns false, and runs nothing, if the loop cannot be planned for its blocks. in, out: of the
   /// op. Requires can_run().
   bool try_run(OpInputs in, std::span<Tensor> out);
+  /// Returns the bytes of the sums of row blocks, and of those that run as one.
+  std::int64_t sum_bytes() const;
   std::int64_t held_bytes() const;
 
  private:
@@ -78,6 +80,7 @@ class LoopBlocks {
   bool try_plan_all();
   bool is_bound(const PlannedLoop& block, const Dim& block_dim, const DimChanges& changes) const;
   void make_partial_sums();
+  std::int64_t partial_sum_bytes() const;
 
   const PlannedLoop* whole_ = nullptr;
   std::optional<RowCut> cut_;
