@@ -14,6 +14,7 @@
 #include "reel/trace/executors/loop/chunks.h"
 #include "reel/trace/passes/analysis/loop_time.h"
 #include "reel/trace/passes/hoisting/loop_fission.h"
+#include "reel/trace/passes/support/append_typed.h"
 
 namespace reel {
 namespace {
@@ -150,13 +151,7 @@ class Chunking {
     }
     const LoopAttrs steps = make_chunk_loop(as_chunks(), chunk_);
     const AttrsRef attrs = make_attrs(steps);
-    TypeList types;
-    const std::vector<TensorType> in = graph->types_of(inside);
-    TypeArgs rule{loop_op, attrs.get(), in, types};
-    loop_op.type(rule);
-    std::vector<ValueId> made;
-    for (const TensorType& type : types.span()) made.push_back(graph->add_value(type));
-    graph->append(loop_op, attrs, inside, made);
+    const std::vector<ValueId> made = append_typed(*graph, loop_op, attrs, inside);
     const auto results = results_of(steps, made);
     const auto terms = body_outputs(attrs_);
     graph->outputs.assign(results.carries.begin(), results.carries.end());

@@ -6,6 +6,7 @@
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/types/dim_symbol.h"
 #include "reel/trace/executors/loop/chunks.h"
+#include "reel/trace/passes/support/append_typed.h"
 
 namespace reel {
 namespace {
@@ -55,20 +56,27 @@ ReplaySegmentGraphs::ReplaySegmentGraphs(const RecomputeAttrs& attrs,
     lengths_.push_back(*lengths);
   types_.erase(types_.begin() + static_cast<std::ptrdiff_t>(own), types_.end());
   is_dense_ = saves_in_one_buffer(attrs, types_);
-  find_symbols();
+  time_ = find_time();
+  symbols_ = find_symbols();
 }
 
-/// Finds the symbols that a segment's inputs do not bind, and the dim of the slices.
-void ReplaySegmentGraphs::find_symbols() {
+/// Returns the named dim of dense slices, or a plain one.
+Dim ReplaySegmentGraphs::find_time() const {
+  Dim time;
+  for (const TensorType& slices : operands_of(loop(), types_).slices)
+    if (!slices.is_list() && slices.dims()[0].is_named()) time = slices.dims()[0];
+  return time;
+}
+
+/// Returns the symbols that a segment's inputs do not bind.
+Dims ReplaySegmentGraphs::find_symbols() const {
   std::vector<TensorType> inside = types_;  // with the slices of one step
   const auto operands = operands_of(loop(), inside);
-  for (TensorType& slices : operands.slices) {
-    if (slices.is_list()) continue;
-    if (slices.dims()[0].is_named()) time_ = slices.dims()[0];
-    slices = slice_type(slices);
-  }
+  for (TensorType& slices : operands.slices)
+    if (!slices.is_list()) slices = slice_type(slices);
+  Dims symbols;
   const auto add = [&](const Dim& symbol) {
-    if (symbol.is_named() && !contains(symbols_, symbol)) symbols_.push_back(symbol);
+    if (symbol.is_named() && !contains(symbols, symbol)) symbols.push_back(symbol);
   };
   LoopAttrs steps = make_chunk_loop(loop(), Dim(1));  // without the dim of all time steps
   steps.cond = SubGraph();
@@ -82,6 +90,7 @@ void ReplaySegmentGraphs::find_symbols() {
     for_each_symbol(type, [&](const Dim& dim) {
       if (!contains(given, dim)) add(dim);
     });
+  return symbols;
 }
 
 /// Returns the loop over the time steps of `chunk`: without condition, effects and policy, as the
@@ -133,13 +142,7 @@ Ref<Graph> ReplaySegmentGraphs::make_graph(const Dim& chunk, bool saves) const {
   LoopAttrs segment = loop_of_segment(chunk);
   const std::vector<ValueId> given = add_inputs(*graph, segment, chunk);
   const AttrsRef attrs = make_attrs(std::move(segment));
-  TypeList out;
-  const std::vector<TensorType> in = graph->types_of(given);
-  TypeArgs rule{loop_op, attrs.get(), in, out};
-  loop_op.type(rule);
-  std::vector<ValueId> made;
-  for (const TensorType& type : out.span()) made.push_back(graph->add_value(type));
-  graph->append(loop_op, attrs, given, made);
+  const std::vector<ValueId> made = append_typed(*graph, loop_op, attrs, given);
   const auto results = results_of(get<LoopAttrs>(attrs.get()), made);
   graph->outputs.assign(results.carries.begin(), results.carries.end());
   if (saves)

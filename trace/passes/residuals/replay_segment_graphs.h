@@ -48,7 +48,8 @@ class ReplaySegmentGraphs {
  private:
   static constexpr std::size_t kMaxCached = 16;  ///< limit of cached graphs and dims
   const LoopAttrs& loop() const { return get<LoopAttrs>(loop_.get()); }
-  void find_symbols();
+  Dim find_time() const;
+  Dims find_symbols() const;
   LoopAttrs loop_of_segment(const Dim& chunk) const;
   std::vector<ValueId> add_inputs(Graph& to, const LoopAttrs& segment, const Dim& chunk) const;
   Ref<Graph> make_graph(const Dim& chunk, bool saves) const;
