@@ -21,15 +21,10 @@ namespace {
 constexpr double kProduct = 1. / 16, kSorted = 64, kRowByRow = 4096, kIterations = 16,
                  kUnknownSize = 64, kUnknownRows = 1024, kPerMoved = 4, kMinCost = 1 << 18;
 
-double size_of(const Dim& dim) {
-  return dim.has_size() ? static_cast<double>(dim.size()) : kUnknownSize;
+double size_of(const Dim& dim, double unknown = kUnknownSize) {
+  return dim.has_size() ? static_cast<double>(dim.size()) : unknown;
 }
-double numel_of(const TensorType& type) {
-  if (type.is_list()) return 0;
-  double result = 1;
-  for (const Dim& dim : type.dims()) result *= size_of(dim);
-  return result;
-}
+double numel_of(const TensorType& type) { return estimated_numel(type, kUnknownSize); }
 
 double cost_of(const Graph& graph);
 
@@ -76,6 +71,13 @@ double cost_of(const Graph& graph) {
 constinit thread_local TakenRowsRule open_rule = TakenRowsRule::by_cost;
 
 }  // namespace
+
+double estimated_numel(const TensorType& type, double unknown_size) {
+  if (type.is_list()) return 0;
+  double result = 1;
+  for (const Dim& dim : type.dims()) result *= size_of(dim, unknown_size);
+  return result;
+}
 
 TakenRowsScope::TakenRowsScope(TakenRowsRule rule) : before_(std::exchange(open_rule, rule)) {}
 TakenRowsScope::~TakenRowsScope() { open_rule = before_; }

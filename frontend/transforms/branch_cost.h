@@ -22,6 +22,10 @@ namespace reel {
 /// captures: of the branch.
 bool computes_taken_rows(const SubGraph& branch, const RowValues& captures, const Rows& rows);
 
+/// Returns the number of elements, 0 for a list. unknown_size: stands for each size that only a run
+/// knows.
+double estimated_numel(const TensorType& type, double unknown_size);
+
 /// When only the rows that take a branch compute it.
 enum class TakenRowsRule : std::uint8_t { by_cost, always, never };
 

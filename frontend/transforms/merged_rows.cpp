@@ -7,8 +7,9 @@
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/shape/element_order.h"
 #include "reel/core/ops/shape/iteration_batching.h"
-#include "reel/frontend/loops/scan_leaves.h"
+#include "reel/frontend/transforms/branch_cost.h"
 #include "reel/frontend/transforms/row_batch.h"
+#include "reel/frontend/transforms/row_scan.h"
 
 namespace reel {
 namespace {
@@ -23,13 +24,6 @@ bool reads(const Graph& graph, ValueId value) {
          std::ranges::any_of(graph.records, [&](const OpRecord& record) {
            return std::ranges::count(graph.inputs_of(record), value);
          });
-}
-
-/// Returns the number of elements. Sizes that only a run knows count as 1.
-double elements_of(const TensorType& type) {
-  double result = 1;
-  for (const Dim& dim : type.dims()) result *= dim.has_size() ? static_cast<double>(dim.size()) : 1;
-  return result;
 }
 
 /// Captures of each row are repeated for all elements of the loop, and slices that all rows share
@@ -101,25 +95,14 @@ class MergedLoop {
     // A loop is called by its function and its name: vmap "norm".
     const std::size_t quote = std::min(attrs_.name.find(" \""), attrs_.name.size());
     const std::string function = attrs_.name.substr(0, quote);
-    ScanSpec spec;
-    spec.function = function.c_str();
-    if (quote < attrs_.name.size())
-      spec.name = attrs_.name.substr(quote + 2, attrs_.name.size() - quote - 3);
-    spec.spatial_dim = merged_;
-    for (const Tensor& x : operands()) spec.xs.push_back(TreeLeaf::of(x));
-    spec.xs_paths = spec.y_paths = spec.first_y_paths = [&] {
-      return std::vector<std::string>(spec.xs.size() + attrs_.stacks.size(), "row");
-    };
-    spec.state_paths = spec.returned_paths = [] { return std::vector<std::string>(); };
-    spec.body = [&](const TreeLeaves& x, const TreeLeaves&) {
-      ScanStep step;
-      for (const Tensor& term : row(tensors_of(x))) step.y.push_back(TreeLeaf::of(term));
-      return step;
-    };
-    const ScanResult result = scan_leaves(spec);
+    const std::string name = quote < attrs_.name.size()
+                                 ? attrs_.name.substr(quote + 2, attrs_.name.size() - quote - 3)
+                                 : "";
     RowValues out;
-    for (const TreeLeaf& stack : result.ys)
-      out.push_back({split_dim(stack.tensor, 0, front_), true});
+    for (const Tensor& stack :
+         map_rows(row_scan(function.c_str(), name, merged_, operands()), attrs_.stacks.size(),
+                  [&](const Tensors& x) { return row(x); }))
+      out.push_back({split_dim(stack, 0, front_), true});
     out.push_back({scalar(elements.size(), i32)});  // the trip count
     return out;
   }
@@ -127,6 +110,10 @@ class MergedLoop {
  private:
   bool repeats_few() const {
     const double elements = static_cast<double>(attrs_.stacks[0].dim.size());
+    constexpr double kUnknownSize = 1;
+    const auto elements_of = [](const TensorType& type) {
+      return estimated_numel(type, kUnknownSize);
+    };
     double repeated = 0, own = 0;  // elements of one row
     for (const RowValue& capture : given_.captures)
       if (capture.is_many) repeated += elements * elements_of(type_of_row(capture));
@@ -223,7 +210,7 @@ RowValues one_loop_over_rows(const AttrsRef& ref, const RowValues& in, RowBatch&
   if (runs_row_by_row(*attrs.body.graph)) return loop.run();
   try {
     RowValues out;
-    const Tensors made = record_trial([&] {
+    const Tensors made = record_attempt([&] {
       out = loop_over_rows(ref, in, outside, rows);
       Tensors values;
       for (const RowValue& value : out) values.push_back(value.value);

@@ -20,7 +20,7 @@
 #include "reel/core/ops/shape/new_dims.h"
 #include "reel/core/ops/shape/shape.h"
 #include "reel/core/runtime/memory.h"
-#include "reel/frontend/loops/scan_leaves.h"
+#include "reel/frontend/transforms/row_scan.h"
 #include "reel/trace/passes/analysis/row_axes.h"
 
 namespace reel {
@@ -399,16 +399,10 @@ RowValues RowBatch::apply_in_loop(const OpRecord& record, const RowValues& in) {
       throw RowsRefused(str(record.op->name, " makes a value that a loop cannot stack"));
   std::vector<TensorType> types;
   for (const ValueId v : to) types.push_back(env_.resolve(graph_.types[v]));
-  ScanSpec spec;
-  spec.function = "vmap";
-  spec.name = record.op->name;
-  spec.spatial_dim = rows_.named;
+  Tensors xs;
   for (const RowValue& value : in)
-    if (value.is_many) spec.xs.push_back(TreeLeaf::of(in_named_form(value.value, rows_)));
-  const auto no_paths = [&] { return std::vector<std::string>(spec.xs.size() + to.size(), "row"); };
-  spec.xs_paths = spec.y_paths = spec.first_y_paths = no_paths;
-  spec.state_paths = spec.returned_paths = [] { return std::vector<std::string>(); };
-  spec.body = [&](const TreeLeaves& x, const TreeLeaves&) {
+    if (value.is_many) xs.push_back(in_named_form(value.value, rows_));
+  const auto of_row = [&](const Tensors& rows) {
     Tensors inputs;
     std::size_t next = 0;
     for (const RowValue& value : in) {
@@ -416,24 +410,23 @@ RowValues RowBatch::apply_in_loop(const OpRecord& record, const RowValues& in) {
         inputs.push_back(value.value);
         continue;
       }
-      const Tensor& row = x[next++].tensor;
+      const Tensor& row = rows[next++];
       const TensorType type = type_of_row(value);
       const bool is_plain = type.rank() && !type.is_named();
       inputs.push_back(is_plain ? reshape(row, type.dims()) : row);
     }
     DimEnv env = env_of_row(record, inputs);
     const AttrsRef attrs = record.attrs ? record.attrs->resolve(env) : record.attrs;
-    ScanStep step;
-    for (const Tensor& made : bind_all(*record.op, inputs, attrs)) {
-      const bool is_plain = made.rank() && !made.type().is_named();
-      step.y.push_back(TreeLeaf::of(is_plain ? reshape(made, names_for(made.dims())) : made));
-    }
-    return step;
+    Tensors results = bind_all(*record.op, inputs, attrs);
+    for (Tensor& made : results)
+      if (made.rank() && !made.type().is_named()) made = reshape(made, names_for(made.dims()));
+    return results;
   };
-  const ScanResult result = scan_leaves(spec);
+  const Tensors stacks =
+      map_rows(row_scan("vmap", std::string(record.op->name), rows_.named, xs), to.size(), of_row);
   RowValues out;
   for (std::size_t k = 0; k < to.size(); ++k)
-    out.push_back({from_named_form(result.ys[k].tensor, types[k], rows_), true});
+    out.push_back({from_named_form(stacks[k], types[k], rows_), true});
   return out;
 }
 

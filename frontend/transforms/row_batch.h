@@ -45,7 +45,7 @@ class RowsRefused : public TraceError {
 /// Records a part of the active trace that may throw RowsRefused. If it throws, none of
 /// its records, which could have effects, and no entry of a tape stays. Returns the results of
 /// `part` as values of the active trace; empty Tensors stay empty.
-Tensors record_trial(const std::function<Tensors()>& part);
+Tensors record_attempt(const std::function<Tensors()>& part);
 
 /// Applies the records of a graph to all rows along a dim, in the trace that is being recorded.
 ///

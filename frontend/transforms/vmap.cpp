@@ -18,6 +18,7 @@
 #include "reel/frontend/loops/trace_subcomputation.h"
 #include "reel/frontend/transforms/branch_cost.h"
 #include "reel/frontend/transforms/row_batch.h"
+#include "reel/frontend/transforms/row_scan.h"
 #include "reel/trace/passes/analysis/row_axes.h"
 
 namespace reel::detail {
@@ -53,7 +54,7 @@ class VmapCall {
     if (rows_.is_ragged() || (!is_named_ && !rows_.has_size())) return run_in_loop();
     try {
       TreeLeaves result;
-      const Tensors outputs = record_trial([&] {
+      const Tensors outputs = record_attempt([&] {
         result = run_at_once();
         return outputs_of(result);
       });
@@ -106,18 +107,13 @@ class VmapCall {
 
   /// The form of map: a loop over the rows.
   TreeLeaves run_in_loop() const {
-    ScanSpec loop;
-    loop.function = "vmap";
-    loop.name = "vmap";
-    loop.spatial_dim = rows_;
-    for (const Tensor& x : xs_) loop.xs.push_back(TreeLeaf::of(x));
+    ScanSpec loop = row_scan("vmap", "vmap", rows_, xs_);
     loop.xs_paths = [&] {
       std::vector<std::string> all = spec_.paths(), mapped;
       for (std::size_t i = 0; i < all.size(); ++i)
         if (is_mapped(spec_.arguments[i])) mapped.push_back(all[i]);
       return mapped;
     };
-    loop.state_paths = loop.returned_paths = [] { return std::vector<std::string>(); };
     loop.y_paths = loop.first_y_paths = spec_.result_paths;
     loop.body = [&](const TreeLeaves& x, const TreeLeaves&) {
       return ScanStep{spec_.function(arguments_of_row(tensors_of(x))), {}};

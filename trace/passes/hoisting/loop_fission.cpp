@@ -193,7 +193,7 @@ bool LoopFission::has_rule(const OpRecord& record, const std::vector<std::uint8_
   for (std::size_t i = 0; i < in.size(); ++i) types.push_back(outside(in[i], is_many[i]));
   bool result = false;
   try {
-    const RecordedGraph trial = record_part(types, [&](const Tensors& inputs) {
+    const RecordedGraph attempt = record_part(types, [&](const Tensors& inputs) {
       const Tensors made = apply(record, inputs, is_many, is_summed);
       const auto out = body_.outputs_of(record);
       result = made.size() == out.size();
@@ -201,7 +201,7 @@ bool LoopFission::has_rule(const OpRecord& record, const std::vector<std::uint8_
         result = made[i].type() == outside(out[i], !is_summed);
       return Tensors();
     });
-    return result && trial.captured.empty();
+    return result && attempt.captured.empty();
   } catch (const MemoryError&) {
     throw;                  // a graph must not depend on how much memory was free when it was made
   } catch (const Error&) {  // attributes of one time step need not fit all

@@ -4,18 +4,18 @@
 
 namespace reel {
 
-Tensors record_trial(const std::function<Tensors()>& part) {
-  GraphBuilder trial("trial", "vmap");
+Tensors record_attempt(const std::function<Tensors()>& part) {
+  GraphBuilder attempt("attempt", "vmap");
   Tensors made, outputs;
   Ref<Graph> graph;
   {
-    ModeScope scope(trial.scope());
+    ModeScope scope(attempt.scope());
     made = part();
     for (const Tensor& x : made)
       if (x.is_defined()) outputs.push_back(x);
-    graph = trial.finish(outputs);
+    graph = attempt.finish(outputs);
   }
-  outputs = thread_mode.builder->inline_part(*graph, trial.captured());
+  outputs = thread_mode.builder->inline_part(*graph, attempt.captured());
   std::size_t next = 0;
   for (Tensor& x : made)
     if (x.is_defined()) x = outputs[next++];
