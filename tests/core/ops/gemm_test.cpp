@@ -37,15 +37,8 @@ TEST(GemmTest, AllLayoutsAndSizes) {
         SCOPED_TRACE(str(dtype, ' ', m, 'x', k, 'x', n, turns_a ? " aT" : "", turns_b ? " bT" : "",
                          adds ? " +=" : ""));
         std::vector<char> c((m * n) * item, 0);
-        const MatrixSizes s{.m = m,
-                            .n = n,
-                            .k = k,
-                            .a_row = turns_a ? 1 : k,
-                            .a_step = turns_a ? m : 1,
-                            .b_row = turns_b ? 1 : n,
-                            .b_step = turns_b ? k : 1,
-                            .c_row = n,
-                            .add = adds};
+        MatrixSizes s = dense_sizes(m, k, n, turns_a, turns_b);
+        s.add = adds;
         const void *left = (turns_a ? at : a).data<void>(),
                    *right = (turns_b ? bt : b).data<void>();
         multiply(dtype, s, left, right, c.data());
@@ -86,10 +79,8 @@ TEST(GemmTest, LoopsOfAllInstructionSetsAgree) {
     if (!find_pointwise_table(kInstructionSets[set])) continue;
     SCOPED_TRACE(kInstructionSets[set]);
     const ProductTable& table = *tables[set];
-    const MatrixSizes rows{
-        .m = 11, .n = 45, .k = 37, .a_row = 37, .a_step = 1, .b_row = 45, .b_step = 1, .c_row = 45};
-    const MatrixSizes runs{
-        .m = 11, .n = 45, .k = 37, .a_row = 37, .a_step = 1, .b_row = 1, .b_step = 37, .c_row = 45};
+    const MatrixSizes rows = dense_sizes(11, 37, 45, false, false),
+                      runs = dense_sizes(11, 37, 45, false, true);
     Tensor c = zeros({11, 45}), c64 = zeros({11, 45}, f64);
     table.rows_f32(rows, a.data<float>(), b.data<float>(), c.data<float>());
     expect_values(c, expected);

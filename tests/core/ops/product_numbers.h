@@ -34,16 +34,17 @@ inline std::vector<double> product(const Tensor& a, const Tensor& b) {
   return result;
 }
 
-/// Returns the sizes of a·b for dense matrices. is_transposed: a lies in memory with its axes
-/// swapped.
-inline MatrixSizes dense_sizes(std::int64_t m, std::int64_t k, std::int64_t n, bool is_transposed) {
+/// Returns the sizes of a·b for dense matrices. turns_a, turns_b: the matrix lies in memory with
+/// its axes swapped.
+inline MatrixSizes dense_sizes(std::int64_t m, std::int64_t k, std::int64_t n, bool turns_a,
+                               bool turns_b = false) {
   return {.m = m,
           .n = n,
           .k = k,
-          .a_row = is_transposed ? 1 : k,
-          .a_step = is_transposed ? m : 1,
-          .b_row = n,
-          .b_step = 1,
+          .a_row = turns_a ? 1 : k,
+          .a_step = turns_a ? m : 1,
+          .b_row = turns_b ? 1 : n,
+          .b_step = turns_b ? k : 1,
           .c_row = n};
 }
 

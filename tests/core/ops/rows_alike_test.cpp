@@ -116,14 +116,7 @@ TEST(RowsAlikeTest, RowsOfChainsHaveTheSameBitsInAnyCut) {
 }
 
 TEST(RowsAlikeTest, RowsOfProductsThatAreAddedNeedNot) {
-  MatrixSizes sizes{.m = 64,
-                    .n = 128,
-                    .k = 32,
-                    .a_row = 32,
-                    .a_step = 1,
-                    .b_row = 128,
-                    .b_step = 1,
-                    .c_row = 128};
+  MatrixSizes sizes = dense_sizes(64, 32, 128, false);
   EXPECT_TRUE(rows_are_alike(f32, sizes, 16));
   sizes.add = true;
   EXPECT_FALSE(rows_are_alike(f32, sizes, 16));

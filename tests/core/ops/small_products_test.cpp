@@ -6,20 +6,13 @@
 
 #include "reel/core/ops/products/gemm.h"
 #include "reel/tests/check.h"
+#include "reel/tests/core/ops/product_numbers.h"
 
 namespace reel {
 namespace {
 
 MatrixSizes sizes_of(std::int64_t m, std::int64_t k, std::int64_t n, int layout) {
-  const bool turns_a = layout & 1, turns_b = layout & 2;
-  return {.m = m,
-          .n = n,
-          .k = k,
-          .a_row = turns_a ? 1 : k,
-          .a_step = turns_a ? m : 1,
-          .b_row = turns_b ? 1 : n,
-          .b_step = turns_b ? k : 1,
-          .c_row = n};
+  return dense_sizes(m, k, n, layout & 1, layout & 2);
 }
 
 /// Computes c = a·b, then c += a·b. Returns c.

@@ -1,22 +1,10 @@
 // vmap in vmap: rows of all levels run at once, or in one loop, and equal those of nested map.
-#include <functional>
 #include <string>
 
-#include "reel/tests/modes.h"
+#include "reel/tests/frontend/transforms/nested_rows.h"
 
 namespace reel {
 namespace {
-
-using Function = std::function<Tensor(const Tensor&)>;
-
-Function nested(Function f, int levels) {
-  for (int i = 0; i < levels; ++i) f = [f](const Tensor& x) -> Tensor { return vmap(f)(x); };
-  return f;
-}
-Function nested_map(Function f, int levels) {
-  for (int i = 0; i < levels; ++i) f = [f](const Tensor& x) -> Tensor { return map(f, x); };
-  return f;
-}
 
 struct NamedFunction {
   const char* name;
@@ -62,13 +50,7 @@ const std::vector<NamedFunction>& functions() {
 }
 
 /// Returns [sizes..., 4] positive numbers.
-Tensor rows_of(const std::vector<std::int64_t>& sizes) {
-  std::vector<std::int64_t> all = sizes;
-  std::int64_t count = 4;
-  for (const std::int64_t size : sizes) count *= size;
-  all.push_back(4);
-  return reshape(sin(cast(range(count), f64)) + 1.5, all);
-}
+Tensor rows_of(const std::vector<std::int64_t>& sizes) { return sines(sizes, 4) + 1.5; }
 
 std::size_t count(const std::string& text, const std::string& word) {
   std::size_t result = 0;
@@ -77,21 +59,7 @@ std::size_t count(const std::string& text, const std::string& word) {
   return result;
 }
 
-class NestedVmapTest : public InEveryMode {
- protected:
-  /// Expects the bits of nested map for f.
-  void expect_as_map(const Function& f, const Tensor& x, int levels) {
-    manual_seed(5);
-    const Tensor expected = nested_map(f, levels)(x);
-    manual_seed(5);
-    const Tensor actual = run(nested(f, levels))(x);
-    EXPECT_EQ(actual.type(), expected.type());
-    if (is_exact())
-      expect_same_bits(actual, expected);
-    else
-      expect_all_close(actual, expected, 1e-12);
-  }
-};
+class NestedVmapTest : public NestedRows {};
 
 TEST_P(NestedVmapTest, RowsOfAllLevelsAreThoseOfMap) {
   for (const NamedFunction& function : functions()) {

@@ -1,23 +1,12 @@
 // Loops with memory policies, prints and draws under several levels of vmap: rows have the bits of
 // nested map, and policies change neither values nor gradients.
-#include <functional>
 #include <vector>
 
-#include "reel/tests/modes.h"
+#include "reel/tests/frontend/transforms/nested_rows.h"
 
 namespace reel {
 namespace {
 
-using Function = std::function<Tensor(const Tensor&)>;
-
-Function nested(Function f, int levels) {
-  for (int i = 0; i < levels; ++i) f = [f](const Tensor& x) -> Tensor { return vmap(f)(x); };
-  return f;
-}
-Function nested_map(Function f, int levels) {
-  for (int i = 0; i < levels; ++i) f = [f](const Tensor& x) -> Tensor { return map(f, x); };
-  return f;
-}
 Function slope_of(const Function& f) {
   return grad([f](const Tensor& x) -> Tensor { return sum(square(f(x))); });
 }
@@ -59,23 +48,10 @@ Tensor loops_in_loops(const Tensor& x) {
 }
 
 /// Returns [sizes..., 3] numbers between 0.5 and 1.5.
-Tensor rows_of(std::vector<std::int64_t> sizes) {
-  sizes.push_back(3);
-  std::int64_t count = 1;
-  for (const std::int64_t size : sizes) count *= size;
-  return reshape(sin(cast(range(count), f64)) * 0.5 + 1.0, sizes);
-}
+Tensor rows_of(const std::vector<std::int64_t>& sizes) { return sines(sizes, 3) * 0.5 + 1.0; }
 
-class VmapPoliciesTest : public InEveryMode {
+class VmapPoliciesTest : public NestedRows {
  protected:
-  void expect_as_map(const Function& f, const Tensor& x, int levels) {
-    const Tensor expected = nested_map(f, levels)(x), actual = run(nested(f, levels))(x);
-    EXPECT_EQ(actual.type(), expected.type());
-    if (is_exact())
-      expect_same_bits(actual, expected);
-    else
-      expect_all_close(actual, expected, 1e-12);
-  }
   void expect_slopes_of_map(const Function& f, const Tensor& x, int levels) {
     const Tensor of_rows = nested_map(slope_of(f), levels)(x);
     expect_all_close(run(nested(slope_of(f), levels))(x), of_rows, 1e-12);
