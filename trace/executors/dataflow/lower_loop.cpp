@@ -24,7 +24,7 @@ std::string short_name(const std::string& title) {
 
 /// Variables: the carries, a counter k, stacks and sums so far. If entries finish one by one, there
 /// are three more: the entries that the condition has not finished (active), the iterations that
-/// each entry ran (steps), and the values that finished entries read (ended). Unneeded variables
+/// each entry ran (steps), and the values that finished entries read (finished). Unneeded variables
 /// are dropped afterwards.
 class Lowering::Loop {
  public:

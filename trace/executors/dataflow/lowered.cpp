@@ -2,6 +2,7 @@
 
 #include <array>
 #include <ostream>
+#include <utility>
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
@@ -100,63 +101,75 @@ void verify(const LoweredGraph& graph) {
   }
 }
 
-std::ostream& operator<<(std::ostream& out, const LoweredGraph& graph) {
-  const auto put_port = [&](const LoweredPort& port) {
-    const LoweredNode& from = graph.nodes[static_cast<std::size_t>(port.node)];
-    out << from.name;
-    if (from.outputs.size() > 1) out << str(':', port.port);
-  };
-  for (std::size_t f = 0; f < graph.frames.size(); ++f) {
-    const LoweredFrame& frame = graph.frames[f];
-    const auto stands_here = [&](const LoweredNode& node) {
-      return (node.kind == LoweredKind::enter ? node.enters : node.frame) == static_cast<int>(f);
-    };
+namespace {
+
+/// Prints a graph as text, node by node.
+class LoweredText {
+ public:
+  LoweredText(std::ostream& out, const LoweredGraph& graph) : out_(out), graph_(graph) {}
+
+  void write() const {
+    for (std::size_t f = 0; f < graph_.frames.size(); ++f) write_frame(static_cast<int>(f));
+    out_ << "  return ";
+    const char* before = "";
+    write_ports(graph_.outputs, before);
+    out_ << '\n';
+  }
+
+ private:
+  void write_frame(int number) const {
+    const LoweredFrame& frame = graph_.frames[static_cast<std::size_t>(number)];
     bool is_empty = true;
-    for (const LoweredNode& node : graph.nodes) {
-      if (!stands_here(node)) continue;
-      if (is_empty && f)
-        out << "frame " << frame.name << ", " << str(frame.parallel_iterations)
-            << (frame.parallel_iterations == 1 ? " iteration" : " iterations") << " at once:\n";
+    for (const LoweredNode& node : graph_.nodes) {
+      if ((node.kind == LoweredKind::enter ? node.enters : node.frame) != number) continue;
+      if (is_empty && number)
+        out_ << "frame " << frame.name << ", " << str(frame.parallel_iterations)
+             << (frame.parallel_iterations == 1 ? " iteration" : " iterations") << " at once:\n";
       is_empty = false;
-      out << "  " << node.name << " = ";
-      if (node.kind != LoweredKind::op)
-        out << (node.is_constant ? "constant " : "") << name_of(node.kind);
-      else if (node.op)
-        out << node.op->name;
-      else
-        out << name_of(node.role);
-      out << '(';
-      const char* before = "";
-      for (const LoweredPort& input : node.inputs) {
-        out << before;
-        put_port(input);
-        before = ", ";
-      }
-      for (const int control : node.controls) {
-        out << before << '^' << graph.nodes[static_cast<std::size_t>(control)].name;
-        before = ", ";
-      }
-      out << ')';
-      before = " : ";
-      for (const LoweredOutput& output : node.outputs) {
-        out << before;
-        if (output.type)
-          out << *output.type;
-        else
-          out << "handle";
-        before = ", ";
-      }
-      out << '\n';
+      write_node(node);
     }
   }
-  out << "  return ";
-  const char* before = "";
-  for (const LoweredPort& output : graph.outputs) {
-    out << before;
-    put_port(output);
-    before = ", ";
+  void write_node(const LoweredNode& node) const {
+    out_ << "  " << node.name << " = ";
+    if (node.kind != LoweredKind::op)
+      out_ << (node.is_constant ? "constant " : "") << name_of(node.kind);
+    else if (node.op)
+      out_ << node.op->name;
+    else
+      out_ << name_of(node.role);
+    out_ << '(';
+    const char* before = "";
+    write_ports(node.inputs, before);
+    for (const int control : node.controls)
+      next(before) << '^' << graph_.nodes[static_cast<std::size_t>(control)].name;
+    out_ << ')';
+    before = " : ";
+    for (const LoweredOutput& output : node.outputs)
+      if (output.type)
+        next(before) << *output.type;
+      else
+        next(before) << "handle";
+    out_ << '\n';
   }
-  return out << '\n';
+  void write_ports(const std::vector<LoweredPort>& ports, const char*& before) const {
+    for (const LoweredPort& port : ports) {
+      const LoweredNode& from = graph_.nodes[static_cast<std::size_t>(port.node)];
+      next(before) << from.name;
+      if (from.outputs.size() > 1) out_ << str(':', port.port);
+    }
+  }
+  /// Begins an element of a list: `before` stands in front of it, and then a comma.
+  std::ostream& next(const char*& before) const { return out_ << std::exchange(before, ", "); }
+
+  std::ostream& out_;
+  const LoweredGraph& graph_;
+};
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const LoweredGraph& graph) {
+  LoweredText(out, graph).write();
+  return out;
 }
 
 }  // namespace reel

@@ -41,13 +41,13 @@ enum class LoweredRole : std::uint8_t {
   every_entry,    ///< (begin) -> mask in which all entries run
   no_steps,       ///< (begin) -> zero iterations for each entry
   running,        ///< (begin, k[, active]) -> mask of entries that run in iteration k
-  any_running,    ///< (begin, k, live) -> true if iteration k runs
+  any_running,    ///< (begin, k, running) -> true if iteration k runs
   both,           ///< (mask, mask) -> their logical and
-  finished,       ///< (begin, ended, live) -> handle with this iteration's finished entries
-  seen,           ///< (x, ended) -> input `index` of the body, with finished entries filled
-  next,           ///< (made, before, ended) -> carry `index` after the iteration
-  term,           ///< (made, ended) -> output `index` of the body, for a stack or sum
-  count_running,  ///< (steps, live) -> iterations that each entry ran, including this one
+  finished,       ///< (begin, finished, running) -> handle with this iteration's finished entries
+  seen,           ///< (x, finished) -> input `index` of the body, with finished entries filled
+  next,           ///< (made, before, finished) -> carry `index` after the iteration
+  term,           ///< (made, finished) -> output `index` of the body, for a stack or sum
+  count_running,  ///< (steps, running) -> iterations that each entry ran, including this one
   position,       ///< (begin, k) -> the position that the body reads
   slice,          ///< (begin, k) -> element of slice `index` in iteration k
   put,            ///< (begin, k, stack, term) -> stack `index` with one more term

@@ -226,32 +226,16 @@ class PointwiseGroups::Grouping {
   std::optional<Group> alone(std::size_t r) const {
     const OpRecord& record = graph_.records[r];
     const auto in = graph_.inputs_of(record), out = graph_.outputs_of(record);
-    if (in.empty() || record.op->has_effect) return std::nullopt;
-    for (const ValueId v : in)
-      if (!has_sizes(type(v))) return std::nullopt;
-    for (const ValueId v : out)
-      if (!has_sizes(type(v))) return std::nullopt;
+    const auto is_sized = [&](ValueId v) { return has_sizes(type(v)); };
+    if (in.empty() || record.op->has_effect || !std::ranges::all_of(in, is_sized) ||
+        !std::ranges::all_of(out, is_sized))
+      return std::nullopt;
     const TileOp op = tile_op(*record.op);
     Group group;
     group.records = {r};
     group.dims = type(out[0]).dims();
-    if (op == TileOp::split) {
-      const auto& attrs = get<SplitAttrs>(record.attrs.get());
-      if (attrs.parts < 2) return std::nullopt;
-      group.wholes = {&type(in[0]).dims()};
-      group.axis = attrs.axis;
-      return group;
-    }
-    if (op == TileOp::concat) {
-      for (const ValueId v : in)
-        if (!same_dims(type(v).dims(), type(in[0]).dims())) return std::nullopt;
-      if (in.size() < 2) return std::nullopt;
-      group.dims = type(in[0]).dims();
-      group.wholes = {&type(out[0]).dims()};
-      group.axis = get<ConcatAttrs>(record.attrs.get()).axis;
-      group.walks = 1;
-      return group;
-    }
+    if (op == TileOp::split) return of_split(record, std::move(group));
+    if (op == TileOp::concat) return of_concat(record, std::move(group));
     if (op == TileOp::spread) {
       group.walks = 1;
       return group;
@@ -281,6 +265,25 @@ class PointwiseGroups::Grouping {
       if (!is_in_order(type(v), type(out[0]))) return std::nullopt;
       group.has_short_runs = group.has_short_runs || breaks_rows(type(v), type(out[0]));
     }
+    group.walks = 1;
+    return group;
+  }
+
+  std::optional<Group> of_split(const OpRecord& record, Group group) const {
+    const auto& attrs = get<SplitAttrs>(record.attrs.get());
+    if (attrs.parts < 2) return std::nullopt;
+    group.wholes = {&type(graph_.inputs_of(record)[0]).dims()};
+    group.axis = attrs.axis;
+    return group;
+  }
+  std::optional<Group> of_concat(const OpRecord& record, Group group) const {
+    const auto in = graph_.inputs_of(record);
+    const Dims& part = type(in[0]).dims();
+    const auto is_alike = [&](ValueId v) { return same_dims(type(v).dims(), part); };
+    if (in.size() < 2 || !std::ranges::all_of(in, is_alike)) return std::nullopt;
+    group.dims = part;
+    group.wholes = {&type(graph_.outputs_of(record)[0]).dims()};
+    group.axis = get<ConcatAttrs>(record.attrs.get()).axis;
     group.walks = 1;
     return group;
   }

@@ -27,11 +27,18 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
       outputs_(out.size()),
       out_(out),
       is_first_(is_first) {
-  const auto row_bytes = [&](std::int64_t bytes) { return bytes / all_; };
+  add_inputs(block, cut, in, gathered);
+  if (ends()) last_ = *std::max_element(lengths_.begin(), lengths_.end());
+  add_carries(block, cut, in);
+  add_stacks(block);
+  add_sums(block, cut, partial_sums);
+  if (is_first) results_of(attrs_, outputs_).trips = results_of(attrs_, out_).trips;
+}
+
+void BlockRows::add_inputs(const PlannedLoop& block, const RowCut& cut, OpInputs in,
+                           std::span<const Tensor> gathered) {
   inputs_.reserve(block.input_types.size());
   slices_.reserve(attrs_.slices.size());
-  initial_.reserve(attrs_.carries.size());
-  stacks_.reserve(attrs_.stacks.size());
   for (std::size_t i = 0; i < in.size(); ++i) {
     const Tensor& input = *in[i].tensor;
     const bool is_slices = operand_at(attrs_, i).is(LeafKind::slice);
@@ -41,23 +48,27 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
       inputs_.push_back(rows_of(input, block.input_types[i]));
     else
       inputs_.push_back(input);
-    if (is_slices) {
-      const std::int64_t steps = input.type().sizes()[0];
-      Part part{input.data<char>(), 0, steps ? input.type().bytes() / steps : 0, {}};
-      if (cut.has_rows[i]) part.bytes = row_bytes(part.pitch);
-      if (part.bytes && !are_neighbours_)
-        part.gathered = Tensor(allocate_block(slice_type(block.input_types[i])));
-      slices_.push_back(std::move(part));
-    }
+    if (is_slices) add_slices(input, block.input_types[i], cut.has_rows[i]);
   }
   if (block.input_types.size() > in.size()) {  // the body takes row numbers and their count
     inputs_.push_back(tensor(rows_));
     inputs_.push_back(scalar(all_, i64));
   }
-  if (ends()) last_ = *std::max_element(lengths_.begin(), lengths_.end());
+}
+
+void BlockRows::add_slices(const Tensor& slices, const TensorType& of_block, bool has_rows) {
+  const std::int64_t steps = slices.type().sizes()[0];
+  Part part{slices.data<char>(), 0, steps ? slices.type().bytes() / steps : 0, {}};
+  if (has_rows) part.bytes = row_bytes(part.pitch);
+  if (part.bytes && !are_neighbours_) part.gathered = Tensor(allocate_block(slice_type(of_block)));
+  slices_.push_back(std::move(part));
+}
+
+void BlockRows::add_carries(const PlannedLoop& block, const RowCut& cut, OpInputs in) {
   const auto operands = operands_of(attrs_, in);
   const auto types = operands_of(attrs_, block.input_types);
   const auto whole = results_of(attrs_, out_), own = results_of(attrs_, outputs_);
+  initial_.reserve(attrs_.carries.size());
   for (std::size_t i = 0; i < attrs_.carries.size(); ++i) {
     const Tensor& initial = *operands.carries[i].tensor;
     const bool has_rows = cut.carry_has_rows[i];
@@ -65,9 +76,14 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
         {initial.data<char>(), has_rows ? row_bytes(initial.type().bytes()) : 0, 0, {}});
     if (has_rows && !ends())
       own.carries[i] = rows_of(whole.carries[i], types.carries[i]);
-    else if (!has_rows && is_first)
+    else if (!has_rows && is_first_)
       own.carries[i] = whole.carries[i];
   }
+}
+
+void BlockRows::add_stacks(const PlannedLoop& block) {
+  const auto whole = results_of(attrs_, out_), own = results_of(attrs_, outputs_);
+  stacks_.reserve(attrs_.stacks.size());
   for (std::size_t j = 0; j < attrs_.stacks.size(); ++j) {
     const TensorType& term =
         block.body->output_type(body_output_number(attrs_, {LeafKind::stack, j}));
@@ -77,16 +93,19 @@ BlockRows::BlockRows(const PlannedLoop& block, const RowCut& cut, std::vector<st
     if (!are_neighbours_) part.gathered = Tensor(allocate_block(term));
     stacks_.push_back(std::move(part));
   }
+}
+
+void BlockRows::add_sums(const PlannedLoop& block, const RowCut& cut, const Tensors& partial_sums) {
+  const auto whole = results_of(attrs_, out_), own = results_of(attrs_, outputs_);
   for (std::size_t i = 0; i < cut.sums.size(); ++i) {
     const std::size_t k = body_output_number(attrs_, {LeafKind::sum, i});
     if (cut.sums[i] == RowCut::Sum::has_rows)
       own.sums[i] = rows_of(whole.sums[i], block.body->output_type(k));
-    else if (is_first)
+    else if (is_first_)
       own.sums[i] = whole.sums[i];
     else if (cut.sums[i] == RowCut::Sum::over_rows)
       own.sums[i] = partial_sums[i];
   }
-  if (is_first) own.trips = whole.trips;
 }
 
 /// Returns a view if the rows are adjacent, otherwise a copy.

@@ -68,6 +68,13 @@ class BlockRows {
   char* row(const Part& part, std::size_t r, std::int64_t position = 0) const {
     return part.all + position * part.pitch + rows_[r] * part.bytes;
   }
+  void add_inputs(const PlannedLoop& block, const RowCut& cut, OpInputs in,
+                  std::span<const Tensor> gathered);
+  void add_slices(const Tensor& slices, const TensorType& of_block, bool has_rows);
+  void add_carries(const PlannedLoop& block, const RowCut& cut, OpInputs in);
+  void add_stacks(const PlannedLoop& block);
+  void add_sums(const PlannedLoop& block, const RowCut& cut, const Tensors& partial_sums);
+  std::int64_t row_bytes(std::int64_t bytes) const { return bytes / all_; }
   bool ends() const { return !lengths_.empty(); }
   Tensor rows_of(const Tensor& whole, const TensorType& type) const;
   void clear_behind(std::size_t j, std::span<const std::int64_t> ends) const;
