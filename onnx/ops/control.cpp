@@ -355,88 +355,97 @@ class OnnxLoop {
     return dims;
   }
 
-  /// Records the loop, or runs it eagerly, as a loop of Reel. Its state: the condition, if the loop
-  /// may end early, the number of the iteration, if it is no slice, and the carried values.
+  /// The loop as a loop of Reel. Its state: the condition, if the loop may end early, the number of
+  /// the iteration, if it is no slice, and the carried values.
+  struct Recorded {
+    bool counts = false;    ///< the number of the iteration is a slice
+    std::size_t first = 0;  ///< of the carried values in the state
+    Layout layout;
+    TreeLeaves initial;
+    std::vector<std::optional<PartialShape>> invariants;
+    std::optional<IterationCount> most;
+    Values elements = {};  ///< of the stacks, in the last iteration: for their types
+  };
+
+  /// Records the loop, or runs it eagerly.
   Values recorded(bool may_change) const {
     const bool counts = stacks_ > 0 && !ends_early_ && is_known(trips_) && known_trips() > 0 &&
                         known_trips() <= kMaxCounts;
-    const Values start = has_sequences() ? with_arrays(may_change) : initial_;
-    const Layout layout(start);
-    Values elements;  // of the stacks, in the last iteration: for their types
     const std::size_t first = (ends_early_ ? 1U : 0U) + (counts ? 0U : 1U);
-    TreeLeaves initial;
+    const Values start = has_sequences() ? with_arrays(may_change) : initial_;
+    Recorded loop{counts, first, Layout(start), {}, invariants(first, may_change), {}};
     if (ends_early_)
-      initial.push_back(TreeLeaf::of(condition_ ? *condition_ : Value::truth(true).tensor));
-    if (!counts) initial.push_back(TreeLeaf::of(scalar(0, i64)));
-    for (TreeLeaf& leaf : layout.leaves(start, "Loop")) initial.push_back(std::move(leaf));
-
-    const auto step = [&](const Tensor& slice, const TreeLeaves& state) {
-      const Tensor i = counts ? slice : state[first - 1].tensor;
-      const Tensor go = ends_early_ ? state[0].tensor : Value::truth(true).tensor;
-      const Values out = iterate(Value::of(i), go, layout.values(state, first));
-      TreeLeaves next;
-      if (ends_early_) next.push_back(TreeLeaf::of(scalar_of(out[0].tensor)));
-      if (!counts) next.push_back(TreeLeaf::of(i + 1));
-      const Values carried(out.begin() + 1,
-                           out.begin() + 1 + static_cast<std::ptrdiff_t>(initial_.size()));
-      for (TreeLeaf& leaf : layout.leaves(carried, "the body of Loop"))
-        next.push_back(std::move(leaf));
-      elements.assign(out.begin() + 1 + static_cast<std::ptrdiff_t>(initial_.size()), out.end());
-      return next;
-    };
-    const auto goes_on = [&](const TreeLeaves& state) {
-      return ends_early_ ? LoopCondition{std::nullopt, state[0].tensor} : LoopCondition{true, {}};
-    };
-    const auto all_invariants = invariants(first, may_change);
-    std::optional<IterationCount> most;
+      loop.initial.push_back(TreeLeaf::of(condition_ ? *condition_ : Value::truth(true).tensor));
+    if (!counts) loop.initial.push_back(TreeLeaf::of(scalar(0, i64)));
+    for (TreeLeaf& leaf : loop.layout.leaves(start, "Loop"))
+      loop.initial.push_back(std::move(leaf));
     if (trips_)
-      most = trips_->is_traced() ? IterationCount(*trips_) : IterationCount(known_trips());
-
-    TreeLeaves state, stacks;
-    const PathsFn paths = paths_of(initial.size(), "state");
-    if (stacks_ == 0) {
-      WhileSpec spec;
-      spec.name = call_.node().name;
-      spec.cond = goes_on;
-      spec.body = [&](const TreeLeaves& s) { return step(Tensor(), s); };
-      spec.initial = initial;
-      spec.paths = paths;
-      spec.returned_paths = no_paths();
-      spec.shape_invariants = all_invariants;
-      spec.maximum_iterations = most;
-      state = while_loop_leaves(spec);
-    } else {
-      ScanSpec spec;
-      spec.name = call_.node().name;
-      spec.initial = initial;
-      spec.shape_invariants = all_invariants;
-      spec.state_paths = paths;
-      spec.returned_paths = no_paths();
-      spec.xs_paths = paths_of(1, "iteration");
-      spec.first_y_paths = spec.y_paths = paths_of(stacks_, "output");
-      if (counts) {
-        spec.xs.push_back(TreeLeaf::of(range(known_trips(), i64)));
-      } else if (!ends_early_ && is_known(trips_)) {
-        spec.spatial_dim = Dim(known_trips());
-      } else {
-        spec.max_seq_len = most;
-        spec.cond = goes_on;
-        spec.cond_dims = Dims();
-      }
-      spec.body = [&](const TreeLeaves& x, const TreeLeaves& s) {
-        ScanStep result;
-        result.state = step(counts ? x[0].tensor : Tensor(), s);
-        for (const Value& element : elements) result.y.push_back(TreeLeaf::of(element.tensor));
-        return result;
-      };
-      const ScanResult result = scan_leaves(spec);
-      state = result.state;
-      stacks = result.ys;
-    }
-    Values results = layout.values(state, first);
+      loop.most = trips_->is_traced() ? IterationCount(*trips_) : IterationCount(known_trips());
+    const ScanResult result = stacks_ == 0 ? ScanResult{{}, run_while(loop)} : run_scan(loop);
+    Values results = loop.layout.values(result.state, first);
     for (std::size_t s = 0; s < stacks_; ++s)
-      results.push_back(Value::of(with_plain_dims(stacks[s].tensor), elements[s].type));
+      results.push_back(Value::of(with_plain_dims(result.ys[s].tensor), loop.elements[s].type));
     return results;
+  }
+
+  /// Runs an iteration. slice: its number, if the loop counts. Returns the next state, and sets the
+  /// elements of the stacks.
+  TreeLeaves step(Recorded& loop, const Tensor& slice, const TreeLeaves& state) const {
+    const Tensor i = loop.counts ? slice : state[loop.first - 1].tensor;
+    const Tensor go = ends_early_ ? state[0].tensor : Value::truth(true).tensor;
+    const Values out = iterate(Value::of(i), go, loop.layout.values(state, loop.first));
+    TreeLeaves next;
+    if (ends_early_) next.push_back(TreeLeaf::of(scalar_of(out[0].tensor)));
+    if (!loop.counts) next.push_back(TreeLeaf::of(i + 1));
+    const auto first_element = out.begin() + 1 + static_cast<std::ptrdiff_t>(initial_.size());
+    const Values carried(out.begin() + 1, first_element);
+    for (TreeLeaf& leaf : loop.layout.leaves(carried, "the body of Loop"))
+      next.push_back(std::move(leaf));
+    loop.elements.assign(first_element, out.end());
+    return next;
+  }
+  LoopCondition goes_on(const TreeLeaves& state) const {
+    return ends_early_ ? LoopCondition{std::nullopt, state[0].tensor} : LoopCondition{true, {}};
+  }
+
+  TreeLeaves run_while(Recorded& loop) const {
+    WhileSpec spec;
+    spec.name = call_.node().name;
+    spec.cond = [&](const TreeLeaves& state) { return goes_on(state); };
+    spec.body = [&](const TreeLeaves& state) { return step(loop, Tensor(), state); };
+    spec.initial = loop.initial;
+    spec.paths = paths_of(loop.initial.size(), "state");
+    spec.returned_paths = no_paths();
+    spec.shape_invariants = loop.invariants;
+    spec.maximum_iterations = loop.most;
+    return while_loop_leaves(spec);
+  }
+
+  ScanResult run_scan(Recorded& loop) const {
+    ScanSpec spec;
+    spec.name = call_.node().name;
+    spec.initial = loop.initial;
+    spec.shape_invariants = loop.invariants;
+    spec.state_paths = paths_of(loop.initial.size(), "state");
+    spec.returned_paths = no_paths();
+    spec.xs_paths = paths_of(1, "iteration");
+    spec.first_y_paths = spec.y_paths = paths_of(stacks_, "output");
+    if (loop.counts) {
+      spec.xs.push_back(TreeLeaf::of(range(known_trips(), i64)));
+    } else if (!ends_early_ && is_known(trips_)) {
+      spec.spatial_dim = Dim(known_trips());
+    } else {
+      spec.max_seq_len = loop.most;
+      spec.cond = [&](const TreeLeaves& state) { return goes_on(state); };
+      spec.cond_dims = Dims();
+    }
+    spec.body = [&](const TreeLeaves& x, const TreeLeaves& state) {
+      ScanStep result;
+      result.state = step(loop, loop.counts ? x[0].tensor : Tensor(), state);
+      for (const Value& element : loop.elements) result.y.push_back(TreeLeaf::of(element.tensor));
+      return result;
+    };
+    return scan_leaves(spec);
   }
 
   static constexpr std::int64_t kMaxCounts = 1 << 20;  // of numbers that are made before the loop

@@ -178,6 +178,37 @@ std::pair<Tensor, Tensors> run_direction(const Recurrent& node, const Direction&
   return {result.ys, result.state};
 }
 
+/// Returns the parameters and the initial state of direction `d` of a node.
+Direction direction_of(const Recurrent& node, const RecurrentDims& dims, std::size_t d,
+                       bool is_reverse, bool is_batch_first, const Activation* activations) {
+  const Call& call = node.call;
+  Direction at{dims,
+               is_reverse,
+               reshape(part_of(call.tensor(1), d), Dims{dims.gates, dims.in}),
+               reshape(part_of(call.tensor(2), d), Dims{dims.gates, dims.hidden}),
+               {},
+               {},
+               {},
+               activations};
+  if (call.has(3))
+    at.bias = reshape(part_of(call.tensor(3), d), Dims{Dim("biases", 2 * dims.gates.size())});
+  if (node.peepholes && call.has(*node.peepholes))
+    at.peephole = reshape(part_of(call.tensor(*node.peepholes), d),
+                          Dims{Dim("peepholes", 3 * dims.hidden.size())});
+  for (std::size_t s = 0; s < node.state_count; ++s) {
+    const std::size_t input = node.first_state + s;
+    const Dims of_state{dims.batch, dims.hidden};
+    if (!call.has(input)) {
+      at.state.push_back(zeros(of_state, call.tensor(0).dtype()));
+      continue;
+    }
+    const Tensor& given = call.tensor(input);
+    at.state.push_back(
+        reshape(part_of(is_batch_first ? transpose_first_two(given) : given, d), of_state));
+  }
+  return at;
+}
+
 Values run_recurrent(const Recurrent& node) {
   const Call& call = node.call;
   const bool is_batch_first = call.integer("layout", 0) != 0;
@@ -198,30 +229,9 @@ Values run_recurrent(const Recurrent& node) {
   Tensors outputs;
   std::vector<Tensors> finals(node.state_count);
   for (std::size_t d = 0; d < directions; ++d) {
-    Direction at{dims,
-                 direction == "reverse" || d == 1,
-                 reshape(part_of(call.tensor(1), d), Dims{dims.gates, dims.in}),
-                 reshape(part_of(call.tensor(2), d), Dims{dims.gates, dims.hidden}),
-                 {},
-                 {},
-                 {},
-                 &activations[d * node.default_activations.size()]};
-    if (call.has(3))
-      at.bias = reshape(part_of(call.tensor(3), d), Dims{Dim("biases", 2 * dims.gates.size())});
-    if (node.peepholes && call.has(*node.peepholes))
-      at.peephole = reshape(part_of(call.tensor(*node.peepholes), d),
-                            Dims{Dim("peepholes", 3 * dims.hidden.size())});
-    for (std::size_t s = 0; s < node.state_count; ++s) {
-      const std::size_t input = node.first_state + s;
-      const Dims of_state{dims.batch, dims.hidden};
-      if (!call.has(input))
-        at.state.push_back(zeros(of_state, x.dtype()));
-      else
-        at.state.push_back(reshape(
-            part_of(is_batch_first ? transpose_first_two(call.tensor(input)) : call.tensor(input),
-                    d),
-            of_state));
-    }
+    const Direction at =
+        direction_of(node, dims, d, direction == "reverse" || d == 1, is_batch_first,
+                     &activations[d * node.default_activations.size()]);
     auto [ys, state] = run_direction(node, at, xs);
     if (has_lengths)
       ys = scatter_add(zeros({dims.steps, dims.batch, dims.hidden}, x.dtype()), range(dims.time),

@@ -225,96 +225,121 @@ Tensor is_near(const Tensor& places, std::int64_t size) {
 }
 
 /// Pools samples of each region: their mean, or their maximum of weighted elements.
-Values run_roi_align(const Call& call) {
-  const Tensor &x = call.tensor(0), &rois = call.tensor(1);
-  const Sizes sizes = x.shape();
-  if (sizes.size() != 4 || rois.rank() != 2) call.refuse(str("does not fit ", x.type()));
-  const std::int64_t height = call.integer("output_height", 1),
-                     width = call.integer("output_width", 1),
-                     given = call.integer("sampling_ratio", 0), count = rois.dim(0).size();
-  const std::string mode = call.text("mode", "avg");
-  if (mode != "avg" && mode != "max") call.refuse(str("the mode ", mode, " is not supported"));
-  const auto check_samples = [&](std::int64_t bins, double samples) {
-    if (bins < 1 || !(samples * static_cast<double>(bins) <= kMaxSamples))
-      call.refuse(str("a region has ", bins, " bins of ", samples, " samples along an axis"));
-  };
-  check_samples(height, 1), check_samples(width, 1);
-  const bool is_half_pixel = call.version() >= 16 && call.text("coordinate_transformation_mode",
-                                                               "half_pixel") == "half_pixel";
-  const double scale = call.number("spatial_scale", 1), offset = is_half_pixel ? 0.5 : 0;
-  const auto corner = [&](int i) { return gather(rois, scalar(i), 1) * scale - offset; };
-  const auto extent = [&](int first) {  // of each region
-    const Tensor length = corner(first + 2) - corner(first);
-    return is_half_pixel ? length : maximum(length, 1.);
-  };
-  if (given < 1 && call.is_known(1) == false) call.known_numbers(1);  // throws
-  // Images of the regions, one for each: [R, C, H, W].
-  const Tensor images = gather(x, call.tensor(2), 0);
-  Tensor samples_y, samples_x;
-  std::int64_t rows = given, columns = given;
-  if (given < 1) {  // as many samples as a bin has elements; of all regions alike if they are
-    const auto most = [&](const Tensor& length, std::int64_t bins) {
-      const std::vector<double> all = cast(length, f64).to_vector<double>();
-      double largest = 1;
-      for (const double one : all)
-        largest = std::max(largest, std::ceil(one / static_cast<double>(bins)));
-      check_samples(bins, largest);
-      return static_cast<std::int64_t>(largest);
-    };
-    rows = most(extent(1), height);
-    columns = most(extent(0), width);
+class RegionPooling {
+ public:
+  explicit RegionPooling(const Call& call)
+      : call_(call),
+        rois_(call.tensor(1)),
+        sizes_(call.tensor(0).shape()),
+        height_(call.integer("output_height", 1)),
+        width_(call.integer("output_width", 1)),
+        given_(call.integer("sampling_ratio", 0)),
+        scale_(call.number("spatial_scale", 1)) {
+    if (sizes_.size() != 4 || rois_.rank() != 2)
+      call.refuse(str("does not fit ", call.tensor(0).type()));
+    count_ = rois_.dim(0).size();
+    const std::string mode = call.text("mode", "avg");
+    if (mode != "avg" && mode != "max") call.refuse(str("the mode ", mode, " is not supported"));
+    is_mean_ = mode == "avg";
+    check_samples(height_, 1), check_samples(width_, 1);
+    is_half_pixel_ = call.version() >= 16 &&
+                     call.text("coordinate_transformation_mode", "half_pixel") == "half_pixel";
   }
-  check_samples(height, static_cast<double>(rows));
-  check_samples(width, static_cast<double>(columns));
-  // The number of samples of each region along an axis, [R, 1]: `given`, or its own number.
-  const auto samples_of = [&](const Tensor& length, std::int64_t bins) {
-    if (given > 0) return full({Dim(count), Dim(1)}, static_cast<double>(given), rois.dtype());
-    return reshape(maximum(ceil(length / static_cast<double>(bins)), 1.), {count, 1});
-  };
+
+  Values run() const {
+    if (given_ < 1 && call_.is_known(1) == false) call_.known_numbers(1);  // throws
+    // Images of the regions, one for each: [R, C, H, W].
+    const Tensor images = gather(call_.tensor(0), call_.tensor(2), 0);
+    const std::int64_t rows = given_ < 1 ? most_samples(1, height_) : given_,
+                       columns = given_ < 1 ? most_samples(0, width_) : given_;
+    check_samples(height_, static_cast<double>(rows));
+    check_samples(width_, static_cast<double>(columns));
+    const AxisSamples ys = samples_along(1, height_, rows), xs = samples_along(0, width_, columns);
+    const Tensor read = read_samples(images, ys, xs, height_ * rows, width_ * columns);
+    const Tensor bins = reshape(read, {count_, sizes_[1], height_, rows, width_, columns});
+    const Tensor number = reshape(ys.number * xs.number, {count_, 1, 1, 1});
+    const Axes within_bins(std::vector<Axis>{3, 5});
+    return {call_.like(0, is_mean_ ? sum(bins, within_bins) / number : max(bins, within_bins))};
+  }
+
+ private:
   struct AxisSamples {
     Tensor places, counts;  // [R, bins samples]: the places, and 1 for samples that are there
     Tensor number;          // [R, 1]
   };
-  const auto along = [&](int first, std::int64_t bins, std::int64_t samples) {
+
+  void check_samples(std::int64_t bins, double samples) const {
+    if (bins < 1 || !(samples * static_cast<double>(bins) <= kMaxSamples))
+      call_.refuse(str("a region has ", bins, " bins of ", samples, " samples along an axis"));
+  }
+  Tensor corner(int i) const {
+    return gather(rois_, scalar(i), 1) * scale_ - (is_half_pixel_ ? 0.5 : 0.);
+  }
+  /// Returns the extents of the regions along an axis, whose corners begin with `first`.
+  Tensor extent(int first) const {
+    const Tensor length = corner(first + 2) - corner(first);
+    return is_half_pixel_ ? length : maximum(length, 1.);
+  }
+  /// Returns the number of samples in each bin along an axis: as many as a bin of the largest
+  /// region has elements.
+  std::int64_t most_samples(int first, std::int64_t bins) const {
+    const std::vector<double> all = cast(extent(first), f64).to_vector<double>();
+    double largest = 1;
+    for (const double one : all)
+      largest = std::max(largest, std::ceil(one / static_cast<double>(bins)));
+    check_samples(bins, largest);
+    return static_cast<std::int64_t>(largest);
+  }
+  /// Returns the number of samples of each region along an axis, [R, 1]: as given, or its own.
+  Tensor samples_of(const Tensor& length, std::int64_t bins) const {
+    if (given_ > 0) return full({Dim(count_), Dim(1)}, static_cast<double>(given_), rois_.dtype());
+    return reshape(maximum(ceil(length / static_cast<double>(bins)), 1.), {count_, 1});
+  }
+  AxisSamples samples_along(int first, std::int64_t bins, std::int64_t samples) const {
     const Tensor length = extent(first), number = samples_of(length, bins);
     std::vector<double> bin, sample;
     for (std::int64_t b = 0; b < bins; ++b)
       for (std::int64_t s = 0; s < samples; ++s)
         bin.push_back(static_cast<double>(b)), sample.push_back(static_cast<double>(s));
-    const Tensor bin_size = reshape(length / static_cast<double>(bins), {count, 1});
-    const Tensor in_bin = (tensor(sample, {}, rois.dtype()) + 0.5) / number;
-    return AxisSamples{
-        reshape(corner(first), {count, 1}) + (tensor(bin, {}, rois.dtype()) + in_bin) * bin_size,
-        cast(in_bin < 1., rois.dtype()), number};
-  };
-  const AxisSamples ys = along(1, height, rows), xs = along(0, width, columns);
-  const std::int64_t all_rows = height * rows, all_columns = width * columns;
-  const auto for_rows = [&](const Tensor& t) {
-    return reshape(broadcast_to(reshape(t, {count, all_rows, 1}), {count, all_rows, all_columns}),
-                   {count, all_rows * all_columns});
-  };
-  const auto for_columns = [&](const Tensor& t) {
-    return reshape(
-        broadcast_to(reshape(t, {count, 1, all_columns}), {count, all_rows, all_columns}),
-        {count, all_rows * all_columns});
-  };
-  const Tensor py = for_rows(ys.places), px = for_columns(xs.places);
-  SampleOptions options;
-  options.outside = OutsidePolicy::border;
-  const Tensor is_counted = is_near(py, sizes[2]) && is_near(px, sizes[3]) &&
-                            for_rows(ys.counts) > 0 && for_columns(xs.counts) > 0;
-  const Tensors terms = sampled_terms(images, {py, px}, options);
-  Tensor read = terms[0];  // [R, C, P]
-  for (std::size_t t = 1; t < terms.size(); ++t)
-    read = mode == "avg" ? read + terms[t] : maximum(read, terms[t]);
-  const Tensor kept = where(reshape(is_counted, {count, 1, all_rows * all_columns}), read,
-                            mode == "avg" ? 0. : -std::numeric_limits<double>::infinity());
-  const Tensor bins = reshape(kept, {count, sizes[1], height, rows, width, columns});
-  const Tensor number = reshape(ys.number * xs.number, {count, 1, 1, 1});
-  Tensor y = mode == "avg" ? sum(bins, Axes(std::vector<Axis>{3, 5})) / number
-                           : max(bins, Axes(std::vector<Axis>{3, 5}));
-  return {call.like(0, y)};
-}
+    const Tensor bin_size = reshape(length / static_cast<double>(bins), {count_, 1});
+    const Tensor in_bin = (tensor(sample, {}, rois_.dtype()) + 0.5) / number;
+    return {
+        reshape(corner(first), {count_, 1}) + (tensor(bin, {}, rois_.dtype()) + in_bin) * bin_size,
+        cast(in_bin < 1., rois_.dtype()), number};
+  }
+  /// Returns the elements at all samples of an image, [R, C, rows columns]; those that do not count
+  /// are neutral.
+  Tensor read_samples(const Tensor& images, const AxisSamples& ys, const AxisSamples& xs,
+                      std::int64_t rows, std::int64_t columns) const {
+    const auto for_all = [&](const Tensor& t, const Sizes& shape) {
+      return reshape(broadcast_to(reshape(t, shape), {count_, rows, columns}),
+                     {count_, rows * columns});
+    };
+    const auto for_rows = [&](const Tensor& t) { return for_all(t, {count_, rows, 1}); };
+    const auto for_columns = [&](const Tensor& t) { return for_all(t, {count_, 1, columns}); };
+    const Tensor py = for_rows(ys.places), px = for_columns(xs.places);
+    SampleOptions options;
+    options.outside = OutsidePolicy::border;
+    const Tensor is_counted = is_near(py, sizes_[2]) && is_near(px, sizes_[3]) &&
+                              for_rows(ys.counts) > 0 && for_columns(xs.counts) > 0;
+    const Tensors terms = sampled_terms(images, {py, px}, options);
+    Tensor read = terms[0];  // [R, C, P]
+    for (std::size_t t = 1; t < terms.size(); ++t)
+      read = is_mean_ ? read + terms[t] : maximum(read, terms[t]);
+    return where(reshape(is_counted, {count_, 1, rows * columns}), read,
+                 is_mean_ ? 0. : -std::numeric_limits<double>::infinity());
+  }
+
+  const Call& call_;
+  const Tensor& rois_;
+  const Sizes sizes_;
+  const std::int64_t height_, width_, given_;
+  const double scale_;
+  std::int64_t count_ = 0;
+  bool is_mean_ = true, is_half_pixel_ = false;
+};
+
+Values run_roi_align(const Call& call) { return RegionPooling(call).run(); }
 
 // ---- Deformed windows -------------------------------------------------------------------------
 

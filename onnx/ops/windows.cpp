@@ -219,6 +219,22 @@ Values run_conv(const Call& call) {
   return {call.like(0, with_bias(call, convolved(call, call.tensor(0), call.tensor(1))))};
 }
 
+/// Returns the weights of a transposed convolution, [C, M / groups, k...], as conv takes them:
+/// [k..., C / groups, M].
+Tensor transposed_filter(const Tensor& weight, std::int64_t groups) {
+  const Sizes given = weight.shape();
+  const Sizes kernel(given.begin() + 2, given.end());
+  const std::int64_t inputs = given[0] / groups, outputs = given[1];
+  Sizes by_group{groups, inputs, outputs};
+  by_group.insert(by_group.end(), kernel.begin(), kernel.end());
+  std::vector<Axis> order;
+  for (std::size_t i = 0; i < kernel.size(); ++i) order.emplace_back(static_cast<int>(i) + 3);
+  for (const int axis : {1, 0, 2}) order.emplace_back(axis);
+  Sizes filter = kernel;
+  filter.insert(filter.end(), {inputs, groups * outputs});
+  return reshape(transpose(reshape(weight, by_group), Axes(order)), filter);
+}
+
 /// The transposed map of Conv: each element adds a kernel to the result.
 Values run_conv_transpose(const Call& call) {
   const Tensor &x = call.tensor(0), &weight = call.tensor(1);
@@ -251,20 +267,10 @@ Values run_conv_transpose(const Call& call) {
     check_window(call, {size});
     if (size < 0) call.refuse(str("output_shape has the size ", size));
   }
-  // The weights are [C, M / groups, k...]: conv takes [k..., C / groups, M].
-  const std::int64_t inputs = given[1] / groups, outputs = weight.shape()[1];
-  Sizes by_group{groups, inputs, outputs};
-  by_group.insert(by_group.end(), kernel.begin(), kernel.end());
-  std::vector<Axis> order;
-  for (std::size_t i = 0; i < count; ++i) order.emplace_back(static_cast<int>(i) + 3);
-  for (const int axis : {1, 0, 2}) order.emplace_back(axis);
-  Sizes filter = kernel;
-  filter.insert(filter.end(), {inputs, groups * outputs});
   Convolution options = convolution_of(windows, groups);
   options.transposed = true;
   Tensor y = channels_second(
-      conv(channels_last(x), reshape(transpose(reshape(weight, by_group), Axes(order)), filter),
-           axes_from(1, count), options));
+      conv(channels_last(x), transposed_filter(weight, groups), axes_from(1, count), options));
   for (std::size_t i = 0; i < count; ++i) {
     const int axis = static_cast<int>(i) + 2;
     const AxisWindow& at = windows[i];
