@@ -10,7 +10,7 @@ namespace reel {
 
 /// Prints as operator<< does, but `-` for elements for which a mask is false.
 ///
-/// live: booleans, each over some of the tensor's dims.
+/// running: booleans, each over some of the tensor's dims.
 void print_running(std::ostream& out, const Tensor& tensor, std::span<const Tensor> running);
 
 }  // namespace reel

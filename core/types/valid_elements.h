@@ -13,7 +13,7 @@ namespace reel {
 class ValidElements {
  public:
   /// Requires eager lengths of ragged dims.
-  /// live: booleans over entries that run. A mask may have dims that the type lacks: an element
+  /// running: booleans over entries. A mask may have dims that the type lacks: an element
   /// then counts if any of their entries runs. A mask without a dim of the type has no effect.
   ValidElements(const TensorType& type, std::span<const Tensor> running);
 

@@ -1,28 +1,13 @@
 // The loops of convolutions with a filter for each channel. Compiled once for each instruction set,
 // with -DREEL_ISA=avx2 and the like, and the flags for it.
 #include "reel/core/ops/kernels/depthwise_table.h"
-#include "reel/core/ops/kernels/vector_isa.h"
+#include "reel/core/ops/kernels/each_vector.h"
 
 namespace reel::REEL_ISA {
 namespace {
 
 /// Rows that are computed together: their taps share the loads of the filter.
 constexpr int kRows = 4;
-
-/// Calls fn(c, load, store) for vectors of `width` channels. The last vector may be a part.
-template <class T, class Fn>
-inline void each_vector(std::int64_t width, const Fn& fn) {
-  constexpr std::int64_t kStep = kLanes<T>;
-  std::int64_t c = 0;
-  for (; c + kStep <= width; c += kStep)
-    fn(
-        c, [](const T* from) { return load(from); },
-        [](T* to, const Vector<T>& v) { v.store_unaligned(to); });
-  if (c < width)
-    fn(
-        c, [&](const T* from) { return load_part(from, width - c); },
-        [&](T* to, const Vector<T>& v) { store_part(to, v, width - c); });
-}
 
 /// Computes R rows from row `first` on.
 template <class T, int R>

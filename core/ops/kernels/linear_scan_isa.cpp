@@ -1,26 +1,11 @@
 // The loops of linear recurrences. Compiled once for each instruction set, with -DREEL_ISA=avx2 and
 // the like, and the flags for it, and without contraction of products and sums: all sets give the
 // same bits.
+#include "reel/core/ops/kernels/each_vector.h"
 #include "reel/core/ops/kernels/linear_scan_table.h"
-#include "reel/core/ops/kernels/vector_isa.h"
 
 namespace reel::REEL_ISA {
 namespace {
-
-/// Calls fn(j, load, store) for vectors of `width` columns. The last vector may be a part.
-template <class T, class Fn>
-inline void each_vector(std::int64_t width, const Fn& fn) {
-  constexpr std::int64_t kStep = kLanes<T>;
-  std::int64_t j = 0;
-  for (; j + kStep <= width; j += kStep)
-    fn(
-        j, [](const T* from) { return load(from); },
-        [](T* to, const Vector<T>& v) { v.store_unaligned(to); });
-  if (j < width)
-    fn(
-        j, [&](const T* from) { return load_part(from, width - j); },
-        [&](T* to, const Vector<T>& v) { store_part(to, v, width - j); });
-}
 
 /// The rows of an operand, from step to step.
 template <class T>

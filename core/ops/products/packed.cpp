@@ -195,6 +195,13 @@ void packed_product_axes(const OpCall& call, AxisFactors& f) {
       return packed_rows_are_alike(of.op, of.attr<DotAttrs>(), of.in[0], of.in[1], count);
     });
 }
+
+bool packs_nothing(const OpCall& call) { return !makes_panels(call.op, call.attrs, call.in[0]); }
+
+OpSample product_sample(const Dims& a, const Dims& b, int in_a, int in_b) {
+  return OpSample{{{TensorType(f32, a)}, {TensorType(f32, b)}}, single_pair(in_a, in_b)};
+}
+
 }  // namespace
 
 const Op pack_op{
@@ -210,7 +217,7 @@ const Op pack_op{
                            {{{TensorType(f64, {150, 130})}}, make_attrs(PackAttrs{1})}};
         },
     .fails = fails_without_memory,
-    .makes_view = [](const OpCall& call) { return !makes_panels(call.op, call.attrs, call.in[0]); },
+    .makes_view = packs_nothing,
 };
 
 const Op packed_dot_op{
@@ -220,11 +227,9 @@ const Op packed_dot_op{
     .no_vjp = kNoVjp,
     .samples =
         [] {
-          const auto sample = [](const Dims& a, const Dims& b, int in_a, int in_b) {
-            return OpSample{{{TensorType(f32, a)}, {TensorType(f32, b)}}, single_pair(in_a, in_b)};
-          };
-          return OpSamples{sample({2, 3}, {3, 4}, 1, 0), sample({2, 150}, {150, 130}, 1, 0),
-                           sample({150, 2}, {130, 150}, 0, 1)};
+          return OpSamples{product_sample({2, 3}, {3, 4}, 1, 0),
+                           product_sample({2, 150}, {150, 130}, 1, 0),
+                           product_sample({150, 2}, {130, 150}, 0, 1)};
         },
     .axes = packed_product_axes,
     .fails = fails_without_memory,
@@ -244,7 +249,7 @@ const Op pack_turned_op{
                            {{{TensorType(f64, {70, 4})}}, make_attrs(PackAttrs{1})}};
         },
     .fails = fails_without_memory,
-    .makes_view = [](const OpCall& call) { return !makes_panels(call.op, call.attrs, call.in[0]); },
+    .makes_view = packs_nothing,
 };
 
 const Op packed_turned_dot_op{
@@ -254,11 +259,9 @@ const Op packed_turned_dot_op{
     .no_vjp = kNoVjp,
     .samples =
         [] {
-          const auto sample = [](const Dims& a, const Dims& b, int in_a, int in_b) {
-            return OpSample{{{TensorType(f32, a)}, {TensorType(f32, b)}}, single_pair(in_a, in_b)};
-          };
-          return OpSamples{sample({5, 3}, {4, 3}, 1, 1), sample({5, 3}, {135, 3}, 1, 1),
-                           sample({3, 5}, {7, 3}, 0, 1)};
+          return OpSamples{product_sample({5, 3}, {4, 3}, 1, 1),
+                           product_sample({5, 3}, {135, 3}, 1, 1),
+                           product_sample({3, 5}, {7, 3}, 0, 1)};
         },
     .axes = packed_product_axes,
     .fails = fails_without_memory,

@@ -190,6 +190,13 @@ Tensor concat_positions(const Tensors& tensors, int axis, std::optional<Dim> to)
   return reel::bind(concat_op, tensors, make_attrs(ConcatAttrs{axis, std::move(to)}));
 }
 
+/// Adds the cotangents of the parts along an axis, joined, to that of the whole.
+void add_joined_cotangents(Vjp& at, int axis) {
+  Tensors parts;
+  for (const Tensor& g : cotangents(at)) parts.push_back(without_padding(g, axis));
+  at.add(0, concat_positions(parts, axis, named_dim(at.input_type(0), axis)));
+}
+
 }  // namespace
 
 const Op unconcat_op{
@@ -223,13 +230,7 @@ const Op unconcat_op{
           }
         },
     .storage = OpStorage::input,
-    .vjp =
-        [](Vjp& at) {
-          const int axis = at.attr<UnconcatAttrs>().axis;
-          Tensors parts;
-          for (const Tensor& g : cotangents(at)) parts.push_back(without_padding(g, axis));
-          at.add(0, concat_positions(parts, axis, named_dim(at.input_type(0), axis)));
-        },
+    .vjp = [](Vjp& at) { add_joined_cotangents(at, at.attr<UnconcatAttrs>().axis); },
     .samples =
         [] {
           const Dims& dims = sample_dims();
@@ -283,13 +284,7 @@ const Op split_op{
             cut(a, i, axis, static_cast<std::int64_t>(i) * size);
         },
     .storage = OpStorage::input,
-    .vjp =
-        [](Vjp& at) {
-          const int axis = at.attr<SplitAttrs>().axis;
-          Tensors parts;
-          for (const Tensor& g : cotangents(at)) parts.push_back(without_padding(g, axis));
-          at.add(0, concat_positions(parts, axis, named_dim(at.input_type(0), axis)));
-        },
+    .vjp = [](Vjp& at) { add_joined_cotangents(at, at.attr<SplitAttrs>().axis); },
     .samples =
         [] {
           const Dims& dims = sample_dims();
