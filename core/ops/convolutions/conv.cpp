@@ -54,8 +54,13 @@ ConvAxes named_axes(const TensorType& x, const TensorType& f, std::vector<int> s
     throw ArgumentError(str(kName, ": groups needs one dim `in`, got ", options.in.size()));
   for (const Dim& dim : options.in) {
     axes.ins.push_back(axis_of(x, dim, "x", "in"));
-    axes.f_ins.push_back(
-        axis_of(f, options.groups > 1 ? dim_over(dim, options.groups) : dim, "filter", "in"));
+    const Dim of_group = options.groups > 1 ? dim_over(dim, options.groups) : dim;
+    if (options.groups > 1 && find_axis(f.dims(), of_group) < 0)
+      throw ShapeError(str(kName, ": filter ", f, " has no dim ", of_group,
+                           ", the channels of one ", "of ", options.groups,
+                           " groups; make it with {taps, in / ", options.groups,
+                           ", out}, where in is ", dim));
+    axes.f_ins.push_back(axis_of(f, of_group, "filter", "in"));
   }
   for (int axis = 0; axis < f.rank(); ++axis) {
     if (has(axes.taps, axis) || has(axes.f_ins, axis)) continue;

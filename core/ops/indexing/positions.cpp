@@ -1,7 +1,9 @@
 #include "reel/core/functions/positions.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -31,16 +33,25 @@ void check_integers(const char* function, const char* role, const Tensor& x) {
     throw DTypeError(str(function, ": ", role, " are integers, got ", x.type()));
 }
 
+constexpr std::int64_t kLowest = std::numeric_limits<std::int32_t>::min(),
+                       kHighest = std::numeric_limits<std::int32_t>::max();
+
+/// Returns integers as i32, and the nearest one for numbers that i32 does not hold. A cast would
+/// wrap around, and the largest i64, which often stands for the end of an axis, would be -1.
+Tensor nearest_i32(const Tensor& x) {
+  return x.dtype() == i32 ? x : cast(clip(x, kLowest, kHighest), i32);
+}
+
 /// Returns an argument as i32 positions.
 Tensor position(const char* role, const Arg& argument) {
   if (!argument.is_number()) {
     check_defined("slice", argument.tensor());
     check_integers("slice", role, argument.tensor());
-    return cast(argument.tensor(), i32);
+    return nearest_i32(argument.tensor());
   }
   if (argument.is_floating())
     throw DTypeError(str("slice: ", role, " is an integer, got ", argument.number()));
-  return scalar(argument.integer(), i32);
+  return scalar(std::clamp(argument.integer(), kLowest, kHighest), i32);
 }
 
 /// Returns the sum of tensors over the dims of both: lengths of entries and their positions.
@@ -117,7 +128,7 @@ Tensor repeat(const Tensor& x, const Tensor& counts, const Axis& axis, std::opti
   const Dim dim = named_axis("repeat", x, at);
   check_defined("repeat", counts);
   check_integers("repeat", "counts", counts);
-  Tensor each = maximum(cast(counts, i32), 0);
+  Tensor each = maximum(nearest_i32(counts), 0);
   if (!contains(each.dims(), dim)) {
     Dims dims = each.dims();
     for (const Dim& other : dim.lengths().dims())
@@ -149,7 +160,9 @@ Tensor detail::slice_over(const Tensor& x, const Axis& axis, const Arg& begin, c
     throw ArgumentError(str("slice: the dim of the result needs a name, got ", to));
   const Tensor size = cast(dim.lengths(), i32);
   const Tensor places = sum_of(from_front(position("begin", begin), size), range(to));
-  const Tensor elements = gather(x, places, at, {.clip = true});
+  // An axis without elements has none to read in the place of those behind its end.
+  const bool is_empty = dim.has_size() && dim.size() == 0;
+  const Tensor elements = gather(is_empty ? pad(x, at, 0, 1) : x, places, at, {.clip = true});
   const auto [place, end] = spread(places, size);
   return where(expand(place < end, elements.dims()), elements, 0);
 }

@@ -437,6 +437,10 @@ TEST(ConvTest, ErrorsNameTheRepair) {
       "{taps}, .in = {in}}");
   EXPECT_EQ(message_of<ShapeError>([&] { return conv(x, f, time, {.taps = {taps}, .in = {out}}); }),
             "conv: x f32[batch=2,time=6,in=3] has no dim out=4, which in names");
+  EXPECT_EQ(message_of<ShapeError>(
+                [&] { return conv(x, f, time, {.taps = {taps}, .in = {in}, .groups = 3}); }),
+            "conv: filter f32[taps=3,in=3,out=4] has no dim in/3=1, the channels of one of 3 "
+            "groups; make it with {taps, in / 3, out}, where in is in=3");
   EXPECT_EQ(message_of<ArgumentError>(
                 [&] { return conv(x, f, time, {.taps = {taps}, .in = {in}, .stride = 0}); }),
             "conv: stride 0; it must be positive");

@@ -204,6 +204,36 @@ TEST_P(PositionsTest, SlicesOfOneSizeHaveZerosBehindTheEnd) {
   expect_values(f(numbered(), scalar(1)), {1, 2, 3, 0, 0, 0, 9, 0, 0});
 }
 
+TEST_P(PositionsTest, PositionsFarOutOfRangeAreClamped) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 32,
+                         kLast = std::numeric_limits<std::int64_t>::max();
+  const auto f =
+      run([&](const Tensor& x, const Tensor& b, const Tensor& e) { return slice(x, time, b, e); });
+  const Tensor begin = tensor({1, 0, -1}, {batch}, i64);
+  for (const std::int64_t end : {kFar, kLast, kLast - 1}) {
+    const Tensor y = f(numbered(), begin, scalar(end, i64));
+    expect_values(y.dims()[1].lengths(), {3, 0, 1});
+    expect_values(mask_padding(y), {1, 2, 3, 0, 0, 0, 9, 0, 0});
+    expect_values(f(numbered(), scalar(-end, i64), scalar(1, i64)).dims()[1].lengths(), {1, 0, 1});
+  }
+  const auto g = run([&](const Tensor& x, const Tensor& b) { return slice(x, time, b, kLast); });
+  expect_values(mask_padding(g(numbered(), begin)), {1, 2, 3, 0, 0, 0, 9, 0, 0});
+  const auto none = run([&](const Tensor& x, const Tensor& n) { return repeat(x, n, time); });
+  expect_values(none(numbered(), scalar(-kFar + 1, i64)).dims()[1].lengths(), {0, 0, 0});
+}
+
+TEST_P(PositionsTest, WindowsOfAnAxisWithoutElementsAreZeros) {
+  const Dim none("none", 0), window("window", 2), feature("feature", 2);
+  const auto f = run([&](const Tensor& x, const Tensor& b) { return slice(x, none, b, window); });
+  const Tensor x = zeros({batch, none, feature}, f64);
+  const Tensor y = f(x, tensor({0, -1, 5}, {batch}));
+  EXPECT_EQ(y.type(), TensorType(f64, {batch, window, feature}));
+  expect_values(y, std::vector<double>(12, 0.));
+  EXPECT_EQ(
+      run(grad([&](const Tensor& x) { return sum(slice(x, none, scalar(1), window)); }))(x).type(),
+      x.type());
+}
+
 TEST_P(PositionsTest, PadsWithTheValuesOfATensor) {
   const auto f =
       run([&](const Tensor& x, const Tensor& value) { return pad(x, time, 1, 2, value); });
