@@ -9,6 +9,7 @@
 #include "reel/core/op/take.h"
 #include "reel/core/runtime/no_memory.h"
 #include "reel/core/runtime/residual_source.h"
+#include "reel/core/types/empty_tensor.h"
 #include "reel/core/types/mode.h"
 
 namespace reel {
@@ -35,7 +36,7 @@ namespace {
 }
 
 [[noreturn]] void refuse_empty(const Op& op) {
-  throw ArgumentError(str(op.name, ": was given an empty Tensor"));
+  throw ArgumentError(str(op.name, ": ", kGivenEmptyTensor));
 }
 
 /// Checks an input that is no tensor in memory.
@@ -134,7 +135,7 @@ class SeenInputs {
       ModeScope aside(
           {nullptr, thread_mode.tape, nullptr});  // replacing an input applies ops itself
       for (const OpInput& input : inputs) {
-        if (!input.tensor->is_defined()) throw ArgumentError("was given an empty Tensor");
+        if (!input.tensor->is_defined()) throw ArgumentError(kGivenEmptyTensor);
         tensors_.push_back(entries->visible(*input.tensor));
       }
     }

@@ -14,6 +14,7 @@
 #include "reel/core/types/dim_expression.h"
 #include "reel/core/types/dim_node.h"
 #include "reel/core/types/dim_symbol.h"
+#include "reel/core/types/empty_tensor.h"
 
 namespace reel {
 namespace {
@@ -213,7 +214,7 @@ std::string leak_text(const TensorBlock& promise) {
 }
 
 Tensor GraphBuilder::lift(const Tensor& tensor) {
-  if (!tensor.is_defined()) throw ArgumentError("was given an empty Tensor");
+  if (!tensor.is_defined()) throw ArgumentError(kGivenEmptyTensor);
   if (tensor.is_traced() && tensor.block()->builder == serial_) return tensor;
   if (!sees(tensor)) throw TraceError(leak_text(*tensor.block()));
   const auto [it, fresh] = lifted_.emplace(tensor.block()->id, Tensor());

@@ -4,13 +4,13 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/types/empty_tensor.h"
 #include "reel/core/types/mode.h"
 
 namespace reel {
 
 void Tensor::refuse_empty() {
-  throw ArgumentError(
-      "an empty Tensor has no type and no value; assign a tensor to it before it is used");
+  throw ArgumentError(str("an empty Tensor has no type and no value", kEmptyTensorRepair));
 }
 
 void refuse_unranked(const TensorType& type) {
@@ -21,7 +21,7 @@ void refuse_unranked(const TensorType& type) {
 }
 
 void check_defined(std::string_view function, const Tensor& x) {
-  if (!x.is_defined()) throw ArgumentError(str(function, ": was given an empty Tensor"));
+  if (!x.is_defined()) throw ArgumentError(str(function, ": ", kGivenEmptyTensor));
 }
 
 Dim Tensor::dim(std::string_view name) const {
@@ -59,7 +59,7 @@ std::int64_t Tensor::numel() const {
 }
 
 const void* Tensor::checked_data(DType expected, const char* what) const {
-  if (!is_defined()) throw ArgumentError(str(what, ": was given an empty Tensor"));
+  if (!is_defined()) throw ArgumentError(str(what, ": ", kGivenEmptyTensor));
   const TensorBlock& block = checked();
   if (block.kind == BlockKind::promise && !is_tracing())
     throw TraceError(str(what, ": ", leak_text(block)));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/held.h"
 #include "reel/core/base/str.h"
 #include "reel/core/runtime/cancellation.h"
 #include "reel/core/runtime/random.h"
@@ -20,6 +21,8 @@
 
 namespace reel::detail {
 namespace {
+
+constexpr const char* kBatchesName = "Batches";
 
 /// A place between two batches.
 struct Place {
@@ -150,12 +153,13 @@ BatchReader::BatchReader(BatchReader&&) noexcept = default;
 BatchReader& BatchReader::operator=(BatchReader&&) noexcept = default;
 
 void BatchReader::begin_loop() {
-  const std::int64_t epochs = state_->order.options().epochs;
-  state_->end_epoch = epochs ? epochs : state_->place.epoch + 1;
+  State& state = held(state_, kBatchesName);
+  const std::int64_t epochs = state.order.options().epochs;
+  state.end_epoch = epochs ? epochs : state.place.epoch + 1;
 }
 
 std::shared_ptr<void> BatchReader::next() {
-  State& state = *state_;
+  State& state = held(state_, kBatchesName);
   while (state.place.epoch < state.end_epoch) {
     check_cancellation();  // epochs without a batch may be many, and nothing else looks
     if (!state.thread.joinable() && !state.own_maker) state.start();
@@ -174,25 +178,30 @@ std::shared_ptr<void> BatchReader::next() {
 }
 
 BatchPosition BatchReader::position() const {
+  const State& state = held(state_, kBatchesName);
   const ModeScope plain({});
-  return {scalar(state_->place.epoch, i64), scalar(state_->place.batch, i64),
-          scalar(state_->order.fingerprint(), i64)};
+  return {scalar(state.place.epoch, i64), scalar(state.place.batch, i64),
+          scalar(state.order.fingerprint(), i64)};
 }
 
 void BatchReader::seek(const BatchPosition& position) {
+  State& state = held(state_, kBatchesName);
   const Place place{position.epoch.item<std::int64_t>(), position.batch.item<std::int64_t>()};
   const auto fingerprint = position.fingerprint.item<std::int64_t>();
-  if (fingerprint ? fingerprint != state_->order.fingerprint() : place.epoch || place.batch)
+  if (fingerprint ? fingerprint != state.order.fingerprint() : place.epoch || place.batch)
     throw ArgumentError(
         "Batches: the position is one in batches of other rows or of other options; continue with "
         "the same data, or begin anew with BatchPosition{}");
-  if (place.epoch < 0 || place.batch < 0 || place.batch > state_->size_of(place.epoch))
+  if (place.epoch < 0 || place.batch < 0 || place.batch > state.size_of(place.epoch))
     throw IndexError(str("Batches: there is no batch ", place.batch, " of epoch ", place.epoch));
-  state_->stop();
-  state_->place = place;
+  state.stop();
+  state.place = place;
 }
 
-std::int64_t BatchReader::epoch() const { return state_->place.epoch; }
-std::int64_t BatchReader::size() const { return state_->size_of(state_->place.epoch); }
+std::int64_t BatchReader::epoch() const { return held(state_, kBatchesName).place.epoch; }
+std::int64_t BatchReader::size() const {
+  const State& state = held(state_, kBatchesName);
+  return state.size_of(state.place.epoch);
+}
 
 }  // namespace reel::detail

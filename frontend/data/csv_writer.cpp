@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/held.h"
 #include "reel/core/base/reason_of.h"
 #include "reel/core/base/str.h"
 #include "reel/core/base/write_target.h"
@@ -119,6 +120,7 @@ void CsvWriter::keep(const std::string& header, std::int64_t rows) {
 }
 
 void CsvWriter::row(const std::vector<CsvField>& fields) {
+  held(file_, "CsvWriter");
   if (fields.size() != columns_)
     throw ArgumentError(
         str("CsvWriter: ", path_, " has ", columns_, " columns, got ", fields.size(), " fields"));

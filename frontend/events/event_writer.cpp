@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/held.h"
 #include "reel/core/base/str.h"
 #include "reel/core/base/write_target.h"
 #include "reel/core/types/valid_elements.h"
@@ -21,6 +22,8 @@
 
 namespace reel {
 namespace {
+
+constexpr const char* kWriterName = "EventWriter";
 
 // Fields of the messages, from tensorflow/core/util/event.proto and tensorflow/core/framework/
 // {summary,histogram,tensor,tensor_shape}.proto.
@@ -176,13 +179,13 @@ EventWriter::~EventWriter() = default;
 EventWriter::EventWriter(EventWriter&&) noexcept = default;
 EventWriter& EventWriter::operator=(EventWriter&&) noexcept = default;
 
-const std::string& EventWriter::path() const { return file_->records.path(); }
+const std::string& EventWriter::path() const { return held(file_, kWriterName).records.path(); }
 
 void EventWriter::scalar(const std::string& tag, std::int64_t step, double number) {
   ProtobufWriter made;
   made.bytes(value::kTag, tag);
   made.small_number(value::kSimpleValue, static_cast<float>(number));
-  file_->write_value(made, step, "scalars");
+  held(file_, kWriterName).write_value(made, step, "scalars");
 }
 
 void EventWriter::scalar(const std::string& tag, std::int64_t step, const Tensor& number) {
@@ -194,7 +197,7 @@ void EventWriter::histogram(const std::string& tag, std::int64_t step, const Ten
   ProtobufWriter made;
   made.bytes(value::kTag, tag);
   made.bytes(value::kHistogram, histogram_of(finite_elements(values)));
-  file_->write_value(made, step, "histograms");
+  held(file_, kWriterName).write_value(made, step, "histograms");
 }
 
 void EventWriter::text(const std::string& tag, std::int64_t step, const std::string& text) {
@@ -204,11 +207,11 @@ void EventWriter::text(const std::string& tag, std::int64_t step, const std::str
   content.bytes(tensor_message::kStrings, text);
   made.bytes(value::kTag, tag);
   made.bytes(value::kTensor, content.message());
-  file_->write_value(made, step, "text");
+  held(file_, kWriterName).write_value(made, step, "text");
 }
 
 void EventWriter::graph(const Graph& graph) {
-  file_->write(event::kGraph, 0, graph_message(graph));
+  held(file_, kWriterName).write(event::kGraph, 0, graph_message(graph));
 }
 
 }  // namespace reel

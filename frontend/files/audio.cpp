@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/held.h"
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
 #include "reel/core/types/mode.h"
+#include "reel/frontend/files/audio_chunks.h"
 #include "reel/frontend/files/stored_file.h"
 
 namespace reel {
@@ -40,6 +42,10 @@ Audio load_audio(const std::string&, const AudioOptions&) { refuse_audio("load_a
 
 #else
 
+namespace {
+constexpr const char* kAudioFileName = "AudioFile";
+}  // namespace
+
 struct detail::AudioReader {
   static constexpr std::int64_t kBlock = 1 << 14;  // samples of a channel that are decoded at once
 
@@ -60,6 +66,12 @@ struct detail::AudioReader {
     const StoredFile checked(path, function);
     file = sf_open(path.c_str(), SFM_READ, &info);
     if (!file) throw IoError(str(name, ": ", reason()));
+    if (const std::uint64_t missing = missing_audio_bytes(checked)) {
+      sf_close(file);
+      throw IoError(str(name, ": the file ends ", missing,
+                        " bytes before its last sample; it was "
+                        "cut off, or is still being written"));
+    }
     if (info.frames < 0 || info.channels < 1 || info.samplerate < 1) {
       sf_close(file);
       throw IoError(str(name, ": the header tells no samples, channels or rate"));
@@ -123,13 +135,13 @@ struct detail::AudioReader {
 AudioFile::AudioFile(const std::string& path, const AudioOptions& options)
     : reader_(std::make_unique<detail::AudioReader>("AudioFile", path, options)) {}
 
-std::int64_t AudioFile::rate() const { return reader_->info.samplerate; }
-std::int64_t AudioFile::channels() const { return reader_->info.channels; }
-std::int64_t AudioFile::steps() const { return reader_->info.frames; }
-std::int64_t AudioFile::position() const { return reader_->position; }
+std::int64_t AudioFile::rate() const { return held(reader_, kAudioFileName).info.samplerate; }
+std::int64_t AudioFile::channels() const { return held(reader_, kAudioFileName).info.channels; }
+std::int64_t AudioFile::steps() const { return held(reader_, kAudioFileName).info.frames; }
+std::int64_t AudioFile::position() const { return held(reader_, kAudioFileName).position; }
 
 void AudioFile::seek(std::int64_t position) {
-  detail::AudioReader& reader = *reader_;
+  detail::AudioReader& reader = held(reader_, kAudioFileName);
   if (position < 0 || position > steps())
     throw IndexError(str(reader.name, ": there is no sample ", position, " of ", steps()));
   if (sf_seek(reader.file, position, SEEK_SET) != position)
@@ -139,7 +151,7 @@ void AudioFile::seek(std::int64_t position) {
 }
 
 Tensor AudioFile::next(const Dim& time) {
-  detail::AudioReader& reader = *reader_;
+  detail::AudioReader& reader = held(reader_, kAudioFileName);
   if (!time.has_size() || time.is_ragged())
     throw ArgumentError(str(reader.name, ": next needs a dim with one size, got ", time));
   if (time.size() > left())

@@ -5,6 +5,7 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/functions/shape.h"
+#include "reel/core/types/empty_tensor.h"
 #include "reel/core/types/mode.h"
 #include "reel/frontend/files/npy_header.h"
 #include "reel/frontend/files/replace_file.h"
@@ -26,7 +27,7 @@ Tensor from_fortran_order(const Tensor& x) {
 
 void save_npy(const std::string& path, const Tensor& tensor) {
   constexpr const char* kWhat = "save_npy";
-  if (!tensor.is_defined()) throw ArgumentError(str(kWhat, ": was given an empty Tensor"));
+  if (!tensor.is_defined()) throw ArgumentError(str(kWhat, ": ", kGivenEmptyTensor));
   const TensorType& type = tensor.type();
   const auto* data = static_cast<const char*>(tensor.checked_data(type.dtype(), kWhat));
   if (type.sizes().size() > kMaxNpyAxes)

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "reel/core/base/errors.h"
+#include "reel/core/base/held.h"
 #include "reel/core/base/str.h"
 #include "reel/core/types/mode.h"
 #include "reel/frontend/files/npy_header.h"
@@ -14,6 +15,8 @@
 
 namespace reel {
 namespace {
+
+constexpr const char* kSequenceName = "Sequence";
 
 std::atomic<std::int64_t> windows_ahead{0}, windows_when_asked{0};
 
@@ -109,17 +112,18 @@ Sequence::~Sequence() = default;
 Sequence::Sequence(Sequence&&) noexcept = default;
 Sequence& Sequence::operator=(Sequence&&) noexcept = default;
 
-std::int64_t Sequence::steps() const { return reader_->header.sizes[0]; }
-std::int64_t Sequence::position() const { return reader_->position; }
+std::int64_t Sequence::steps() const { return held(reader_, kSequenceName).header.sizes[0]; }
+std::int64_t Sequence::position() const { return held(reader_, kSequenceName).position; }
 
 void Sequence::seek(std::int64_t position) {
+  Reader& reader = held(reader_, kSequenceName);
   if (position < 0 || position > steps())
-    throw IndexError(str(reader_->file.name(), ": there is no step ", position, " of ", steps()));
-  reader_->position = position;
+    throw IndexError(str(reader.file.name(), ": there is no step ", position, " of ", steps()));
+  reader.position = position;
 }
 
 Tensor Sequence::take(const std::vector<std::int64_t>& numbers, const Dim& rows) const {
-  const Reader& reader = *reader_;
+  const Reader& reader = held(reader_, kSequenceName);
   if (!rows.has_size() || rows.is_ragged() ||
       rows.size() != static_cast<std::int64_t>(numbers.size()))
     throw ArgumentError(str(reader.file.name(), ": take needs a dim with the size ", numbers.size(),
@@ -132,7 +136,7 @@ Tensor Sequence::take(const std::vector<std::int64_t>& numbers, const Dim& rows)
 }
 
 Tensor Sequence::next(const Dim& time) {
-  Reader& reader = *reader_;
+  Reader& reader = held(reader_, kSequenceName);
   if (!time.has_size() || time.is_ragged())
     throw ArgumentError(str(reader.file.name(), ": next needs a dim with one size, got ", time));
   const std::int64_t count = time.size(), first = reader.position;

@@ -10,6 +10,7 @@
 #include "reel/core/base/str.h"
 #include "reel/core/dims/same_name.h"
 #include "reel/core/ops.h"
+#include "reel/core/types/empty_tensor.h"
 #include "reel/frontend/loops/while_loop.h"
 
 namespace reel {
@@ -153,7 +154,8 @@ void check_parameter_dtype(std::string_view layer, DType dtype) {
 
 void check_input(std::string_view layer, std::string_view role, const Tensor& x, const Dim& dim,
                  DType dtype) {
-  if (!x.is_defined()) throw ArgumentError(str(layer, ": ", role, " is an empty Tensor"));
+  if (!x.is_defined())
+    throw ArgumentError(str(layer, ": ", role, " is an empty Tensor", kEmptyTensorRepair));
   if (find(x.dims(), dim) < 0) {
     const std::string hint = missing_dim_hint(x.type(), dim);
     throw ShapeError(str(layer, ": ", role, ' ', x.type(), " has no dim ", dim,

@@ -4,12 +4,14 @@
 #include "reel/core/base/str.h"
 #include "reel/core/dims/axis.h"
 #include "reel/core/dims/same_name.h"
+#include "reel/core/types/empty_tensor.h"
 #include "reel/frontend/layers/bidirectional.h"
 
 namespace reel::detail {
 
 void check_xs(const Tensor& xs, const Dim& dim, const Dim& in, std::string_view name) {
-  if (!xs.is_defined()) throw ArgumentError(str(name, ": xs are an empty Tensor"));
+  if (!xs.is_defined())
+    throw ArgumentError(str(name, ": xs are an empty Tensor", kEmptyTensorRepair));
   if (dim == in)
     throw ArgumentError(str(name, ": ", dim,
                             " is the input dim of the cell; run along another dim of ", xs.type()));

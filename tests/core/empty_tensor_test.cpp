@@ -10,6 +10,7 @@
 #include "reel/core/functions/scatter.h"
 #include "reel/core/functions/transforms.h"
 #include "reel/core/ops.h"
+#include "reel/core/types/empty_tensor.h"
 #include "reel/core/types/partial_shape.h"
 #include "reel/tests/check.h"
 
@@ -171,7 +172,7 @@ std::string wrong_ones(const std::vector<Call>& calls) {
     } catch (const std::exception& error) {
       message = str("another error: ", error.what());
     }
-    if (message != at.name + ": was given an empty Tensor")
+    if (message != at.name + ": " + kGivenEmptyTensor)
       result += str(at.name, " -> ", message, '\n');
   }
   return result;

@@ -46,7 +46,8 @@ TEST(TensorTest, RefusesElementsOfAnotherTypeOrCount) {
   EXPECT_EQ(message_of<ShapeError>([&] { x.item<float>(); }),
             "item: a tensor of type f32[2] has 2 elements, not one");
   EXPECT_EQ(message_of<ArgumentError>([] { Tensor().type(); }),
-            "an empty Tensor has no type and no value; assign a tensor to it before it is used");
+            "an empty Tensor has no type and no value; assign a tensor to it first, and do not use "
+            "one that was moved");
 }
 
 TEST(TensorTest, HasNoMoreElementsThanCanBeCounted) {

@@ -79,7 +79,8 @@ TEST(StorageTest, BlocksMadeOnOneThreadMayBeFreedOnAnother) {
 
 TEST(StorageTest, DefaultMadeTensorIsRefused) {
   EXPECT_EQ(message_of<ArgumentError>([] { Tensor() + Tensor(); }),
-            "add: was given an empty Tensor");
+            "add: was given an empty Tensor; assign a tensor to it first, and do not use one that "
+            "was moved");
 }
 
 TEST(StorageErrorTest, AnAxisOfUnknownSizeHasNoStorage) {

@@ -426,7 +426,9 @@ TEST(LinearScanErrorTest, RefusesOtherDtypesShapesAndAxes) {
             "each lacks a dim of the other, but one operand must have all dims of the result: give "
             "it the missing ones with expand");
   EXPECT_EQ(message_of<ArgumentError>([&] { linear_scan(Tensor(), x, 0); }),
-            "linear_scan: was given an empty Tensor");
+            "linear_scan: was given an empty Tensor; assign a tensor to it first, and do not use "
+            "one that "
+            "was moved");
 }
 
 }  // namespace

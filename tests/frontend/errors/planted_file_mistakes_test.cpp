@@ -241,5 +241,32 @@ TEST(PlantedFileMistakes, SquareWeightsOfPyTorchBesideOthers) {
           "either way; save the transposes of Linear's weights among them too: a.weight.");
 }
 
+TEST(PlantedFileMistakes, ObjectsThatWereMoved) {
+  const std::string rest = ": this object was moved; use the one that it was moved to",
+                    npy = in_folder("steps"), folder = in_folder("events");
+  save_npy(npy, ones({6, 2}));
+  Sequence steps(npy);
+  Batches<Tensor> batches(std::move(steps), Dim("batch", 2), {.rows = 2});
+  const Batches<Tensor> others = std::move(batches);
+  EventWriter events(folder);
+  const EventWriter kept = std::move(events);
+  CsvWriter rows(in_folder("rows"), {"loss"});
+  const CsvWriter same = std::move(rows);
+  EXPECT_EQ(others.size(), 3);
+  for (const auto& mistake : std::vector<std::function<void()>>{
+           [&] { steps.steps(); }, [&] { steps.seek(0); }, [&] { steps.next(Dim(1)); },
+           [&] { steps.take({0}, Dim(1)); }})
+    EXPECT_EQ(message_of<ArgumentError>(mistake), "Sequence" + rest);
+  for (const auto& mistake : std::vector<std::function<void()>>{
+           [&] { batches.size(); }, [&] { batches.position(); }, [&] { batches.epoch(); },
+           [&] { batches.seek({}); }, [&] { batches.begin(); }})
+    EXPECT_EQ(message_of<ArgumentError>(mistake), "Batches" + rest);
+  for (const auto& mistake : std::vector<std::function<void()>>{
+           [&] { events.scalar("loss", 1, 2); }, [&] { events.histogram("h", 1, ones({2})); },
+           [&] { events.text("t", 1, "words"); }, [&] { events.path(); }})
+    EXPECT_EQ(message_of<ArgumentError>(mistake), "EventWriter" + rest);
+  EXPECT_EQ(message_of<ArgumentError>([&] { rows.row({1}); }), "CsvWriter" + rest);
+}
+
 }  // namespace
 }  // namespace reel

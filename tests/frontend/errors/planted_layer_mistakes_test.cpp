@@ -73,8 +73,10 @@ TEST(PlantedLayerMistakes, CacheThatWasNotMade) {
     const auto layer = MultiHeadAttention::init(model, 2, {.is_causal = true});
     return layer(ones({model}), MultiHeadAttention::State()).first;
   };
-  EXPECT_EQ(message_of<ArgumentError>(mistake),
-            "MultiHeadAttention: state.keys is an empty Tensor");
+  EXPECT_EQ(
+      message_of<ArgumentError>(mistake),
+      "MultiHeadAttention: state.keys is an empty Tensor; assign a tensor to it first, and do "
+      "not use one that was moved");
 }
 
 TEST(PlantedLayerMistakes, LayerThatWasNotMade) {

@@ -335,7 +335,9 @@ TEST(PlantedMistakes, AnEmptyTensorIsRefused) {
     };
     return Model{}.w * 2.0;
   };
-  EXPECT_EQ(message_of<ArgumentError>(mistake), "mul: was given an empty Tensor");
+  EXPECT_EQ(message_of<ArgumentError>(mistake),
+            "mul: was given an empty Tensor; assign a tensor to it first, and do not use one that "
+            "was moved");
 }
 
 TEST(PlantedMistakes, WhileOnAVector) {

@@ -105,6 +105,42 @@ TEST_F(AudioTest, DamagedFilesAreErrorsWithTheirPath) {
   message_of<IoError>([&] { load_audio(path); });
 }
 
+TEST_F(AudioTest, FilesThatWereCutOffAreErrors) {
+  const std::string whole = wav({1, 2, 3, 4}, 1, 8000);
+  write(whole.substr(0, whole.size() - 3));
+  const std::string rest =
+      ": the file ends 3 bytes before its last sample; it was cut off, or is "
+      "still being written";
+  EXPECT_EQ(message_of<IoError>([&] { load_audio(path); }), "load_audio: " + path + rest);
+  EXPECT_EQ(message_of<IoError>([&] { AudioFile file(path); }), "AudioFile: " + path + rest);
+  // AIFF: chunks in the other order of bytes.
+  const auto big_endian = [](std::uint32_t value, int bytes) {
+    const std::string text = little_endian(value, bytes);
+    return std::string(text.rbegin(), text.rend());
+  };
+  const std::string aiff = "FORM" + big_endian(54, 4) + "AIFFCOMM" + big_endian(18, 4) +
+                           big_endian(1, 2) + big_endian(4, 4) + big_endian(16, 2) +
+                           std::string("\x40\x0b\xfa\0\0\0\0\0\0\0", 10) + "SSND" +
+                           big_endian(16, 4) + big_endian(0, 4) + big_endian(0, 4) +
+                           std::string("\x40\0\xc0\0\0\0\x20\0", 8);
+  write(aiff);
+  expect_values(load_audio(path).samples, {0.5, -0.5, 0, 0.25}, 0);
+  write(aiff.substr(0, aiff.size() - 4));
+  EXPECT_EQ(message_of<IoError>([&] { load_audio(path); }),
+            "load_audio: " + path +
+                ": the file ends 4 bytes before its last sample; it was cut "
+                "off, or is still being written");
+}
+
+TEST_F(AudioTest, RecordingsThatWentThroughAPipeAreRead) {
+  for (const std::uint32_t size : {0xffffffffu, 0x7ffff000u}) {
+    std::string bytes = wav({16384, -8192}, 1, 8000);
+    bytes.replace(40, 4, little_endian(size, 4));
+    write(bytes);
+    expect_values(load_audio(path).samples, {0.5, -0.25}, 0);
+  }
+}
+
 TEST_F(AudioTest, ErrorsNameTheNumbers) {
   write(wav({1, 2, 3}, 1, 8000));
   EXPECT_EQ(message_of<ShapeError>([&] { load_audio(path, {.time = Dim("time", 4)}); }),
@@ -114,6 +150,9 @@ TEST_F(AudioTest, ErrorsNameTheNumbers) {
             "AudioFile: " + path + ": 4 samples are asked for, and 3 are left of 3");
   EXPECT_EQ(message_of<IndexError>([&] { file.seek(5); }),
             "AudioFile: " + path + ": there is no sample 5 of 3");
+  const AudioFile other = std::move(file);
+  EXPECT_EQ(message_of<ArgumentError>([&] { file.steps(); }),
+            "AudioFile: this object was moved; use the one that it was moved to");
   const auto in_trace = jit([&](const Tensor& x) { return x + load_audio(path).samples; });
   message_of<TraceError>([&] { in_trace(zeros({3})); });
 }

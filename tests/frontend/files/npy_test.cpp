@@ -203,11 +203,13 @@ TEST_F(NpyTest, ATruncatedFileIsRefusedWhereverItEnds) {
 }
 
 TEST_F(NpyTest, TensorsThatCannotBeStoredAreRefused) {
-  EXPECT_EQ(message_of<ArgumentError>([&] {
-              save_npy(path, Tensor());
-              return 0;
-            }),
-            "save_npy: was given an empty Tensor");
+  EXPECT_EQ(
+      message_of<ArgumentError>([&] {
+        save_npy(path, Tensor());
+        return 0;
+      }),
+      "save_npy: was given an empty Tensor; assign a tensor to it first, and do not use one that "
+      "was moved");
   EXPECT_EQ(message_of<ArgumentError>([&] {
               save_npy(path, ones(Dims(65, Dim(1))));
               return 0;

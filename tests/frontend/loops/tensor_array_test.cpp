@@ -15,9 +15,11 @@ struct Fibonacci {
 TEST(TensorArrayErrorsTest, AnEmptyElementIsRefusedByName) {
   const TensorArray array(TensorType(f32, {2}));
   EXPECT_EQ(message_of<ArgumentError>([&] { array.push_back(Tensor()); }),
-            "TensorArray push_back: was given an empty Tensor");
+            "TensorArray push_back: was given an empty Tensor; assign a tensor to it first, and do "
+            "not use one that was moved");
   EXPECT_EQ(message_of<ArgumentError>([&] { array.write(0, Tensor()); }),
-            "TensorArray write: was given an empty Tensor");
+            "TensorArray write: was given an empty Tensor; assign a tensor to it first, and do not "
+            "use one that was moved");
 }
 
 TEST_P(TensorArrayTest, GradientsOfReadsAddUp) {
