@@ -114,8 +114,10 @@ Schedule Schedule::one_cycle(double peak, std::int64_t steps, const OneCycleOpti
                             " steps leaves no step for one half; the rise takes at least 2 steps, "
                             "the fall at least 1"));
   const auto up = static_cast<std::int64_t>(rising);
+  // The last step, which has the end of the second cosine, belongs to the cycle: `then` follows it.
   return cosine(options.start * peak, peak, up - 1)
-      .then(cosine(peak, options.end * peak, steps - up));
+      .then(cosine(peak, options.end * peak, steps - up))
+      .then(constant(options.end * peak, 1));
 }
 
 Schedule Schedule::then(const Schedule& next) const {

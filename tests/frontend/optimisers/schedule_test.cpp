@@ -61,6 +61,10 @@ TEST_P(ScheduleTest, OneCycleRisesToItsPeakAndFalls) {
   EXPECT_EQ(cycle(0), 0.5);
   EXPECT_EQ(cycle(4), 2);
   EXPECT_NEAR(cycle(9), 0.25, 1e-15);
+  EXPECT_SCHEDULE(cycle.then(Schedule::constant(3)), [&](double t) {
+    if (t >= 10) return 3.;  // the cycle has ten steps, the last one too
+    return t <= 4 ? along(0.5, 2, t / 4) : along(2, 0.25, (t - 4) / 5);
+  });
 }
 
 TEST_P(ScheduleTest, RestartsBeginTheCosineAgain) {
