@@ -1,4 +1,5 @@
 // Instructions of a plan that take less time than the choices of their kernels.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
