@@ -73,7 +73,7 @@ class NanCheckScope {
 /// of a running one, which an error must not name.
 class RunningEntries {
  public:
-  /// live: booleans over entries, for each scan.
+  /// running: booleans over entries, for each scan.
   explicit RunningEntries(Tensors running);
   ~RunningEntries();
   RunningEntries(const RunningEntries&) = delete;
