@@ -128,6 +128,20 @@ const Case kCases[] = {
      }},
     {"GradientOfAChainOfCarries", 60,
      [](int n, Executor executor) { recorded::chain_of_carries(n, gradient_by(executor)); }},
+    // Each sum reads the one before twice, and is summed over the steps outside of the loop.
+    {"SumsThatReadOthersTwice", 4,
+     [](int n, Executor executor) {
+       const auto f = [n](const Tensor& w, const Tensor& xs) {
+         const auto body = [&](const Tensor& x) {
+           Tensor y = w;
+           for (int i = 0; i < n; ++i) y = y + sin(w) * 0.25 + y * 0.5;
+           return y * x;
+         };
+         return sum(scan(Scan{.spatial_dim = xs.dims()[0], .xs = xs, .body = body}).ys);
+       };
+       const Dim n3("n", 3);
+       record(grad(f), executor, ones({n3}), ones({Dim("time", 20), n3}));
+     }},
     {"ManyPieces", 1000,
      [](int n, Executor executor) {
        record(

@@ -130,14 +130,15 @@ class LoopSplitter {
   }
 
   ValueId sum_across_iterations(ValueId term) {
-    if (const auto inside = sums_inside_.find(term); inside != sums_inside_.end())
-      return inside->second;
-    for (std::size_t r = 0; r < body_.records.size(); ++r) {
-      const OpRecord& record = body_.records[r];
-      const bool leaves = split_.is_sunk(r) || split_.is_hoisted(r);
-      if (!leaves || body_.outputs_of(record)[0] != term) continue;
-      if (split_.sums_come_first(record)) return apply_to_sums(record);
-      if (record.op->gains_from_batching) return put_graph(record, true)[0];
+    if (const auto known = sums_.find(term); known != sums_.end()) return known->second;
+    const ValueId sum = put_sum(term);
+    sums_.emplace(term, sum);
+    return sum;
+  }
+  ValueId put_sum(ValueId term) {
+    if (const OpRecord* const maker = split_.leaving_maker(term)) {
+      if (split_.sums_come_first(*maker)) return apply_to_sums(*maker);
+      if (maker->op->gains_from_batching) return put_graph(*maker, true)[0];
     }
     const RecordedGraph part =
         split_.record_part({split_.outside(term, true)},
@@ -273,8 +274,8 @@ class LoopSplitter {
     for (ValueId v = 0; v < body_.types.size(); ++v) {
       if (!needed_.sum_of(v) || needed_.leaves(v) || split_.placement(v) != Placement::in_loop)
         continue;
-      sums_inside_[v] = to_.to().add_value(split_.outside(v, false));
-      add_sum(v, sums_inside_[v], {});
+      sums_[v] = to_.to().add_value(split_.outside(v, false));
+      add_sum(v, sums_[v], {});
     }
   }
 
@@ -302,11 +303,11 @@ class LoopSplitter {
   const LoopMotionUses needed_;
   LoopBuilder<ValueId> rest_;
   std::vector<ValueId> results_;
-  std::vector<std::uint8_t> is_read_;       ///< by value: the remaining body reads or returns it
-  std::map<ValueId, ValueId> stacked_;      ///< body value -> the remaining loop's stack of it
-  std::map<ValueId, ValueId> sums_inside_;  ///< body value that stays -> the loop's sum of it
-  std::set<ValueId> is_zero_if_finished_;   ///< body values stacked with zeros for finished entries
-  std::map<ValueId, ValueId> outside_;      ///< body value -> its value outside the loop
+  std::vector<std::uint8_t> is_read_;      ///< by value: the remaining body reads or returns it
+  std::map<ValueId, ValueId> stacked_;     ///< body value -> the remaining loop's stack of it
+  std::map<ValueId, ValueId> sums_;        ///< body value -> its sum over iterations
+  std::set<ValueId> is_zero_if_finished_;  ///< body values stacked with zeros for finished entries
+  std::map<ValueId, ValueId> outside_;     ///< body value -> its value outside the loop
   struct StackOutside {
     ValueId output, term;
     bool is_raw;

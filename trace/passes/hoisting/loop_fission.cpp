@@ -77,7 +77,10 @@ LoopFission::LoopFission(const LoopAttrs& attrs, std::span<const TensorType> inp
       prints_(has_effects(body_)),
       placement_(body_.types.size(), Placement::in_loop),
       is_hoisted_(body_.records.size()),
-      is_sunk_(body_.records.size()) {
+      is_sunk_(body_.records.size()),
+      makers_(body_.types.size(), kNone) {
+  for (std::size_t r = 0; r < body_.records.size(); ++r)
+    if (const auto out = body_.outputs_of(body_.records[r]); !out.empty()) makers_[out[0]] = r;
   const auto formals = body_inputs(attrs);
   for (std::size_t i = 0; i < formals.slices.size() && leaves_ == Leaves::all; ++i)
     if (!operands_of(attrs, inputs).slices[i].is_list())

@@ -78,6 +78,8 @@ class LoopFission {
   /// summed instead. A sum over axes qualifies only if its operand is made outside, by a linear
   /// record or one that gains by leaving.
   bool sums_come_first(const OpRecord& record) const;
+  /// Returns the record with this first output if it leaves the loop; otherwise null.
+  const OpRecord* leaving_maker(ValueId v) const;
   /// Returns the fill of a hoisted value, which the loop then reads as a slice or capture. Requires
   /// that the record is hoisted.
   FinishedFill fill_of_hoisted(ValueId v) const {
@@ -146,6 +148,8 @@ class LoopFission {
   std::vector<std::uint8_t> is_needed_;             // by value: find_needed(false)
   std::vector<std::uint8_t> is_term_;               // by value: find_terms_inside()
   std::vector<std::uint8_t> is_hoisted_, is_sunk_;  // by record
+  std::vector<std::size_t> makers_;  // by value: the record with this first output, or kNone
+  static constexpr std::size_t kNone = ~std::size_t{0};
 };
 
 }  // namespace reel

@@ -144,19 +144,21 @@ bool LoopFission::is_linear(const OpRecord& record) const {
 
 /// Returns true for zeros that the body makes.
 bool LoopFission::is_zero(ValueId v) const {
-  return std::any_of(body_.records.begin(), body_.records.end(), [&](const OpRecord& record) {
-    return body_.outputs_of(record)[0] == v && makes_zeros(*record.op, record.attrs.get());
-  });
+  if (makers_[v] == kNone) return false;
+  const OpRecord& record = body_.records[makers_[v]];
+  return makes_zeros(*record.op, record.attrs.get());
+}
+
+const OpRecord* LoopFission::leaving_maker(ValueId v) const {
+  const std::size_t r = makers_[v];
+  return r != kNone && (is_sunk_[r] || is_hoisted_[r]) ? &body_.records[r] : nullptr;
 }
 
 bool LoopFission::sums_come_first(const OpRecord& record) const {
   if (!is_linear(record)) return false;
   if (!record.op->gains_from_batching) return true;
-  const ValueId term = body_.inputs_of(record)[0];
-  for (std::size_t r = 0; r < body_.records.size(); ++r)
-    if ((is_sunk_[r] || is_hoisted_[r]) && body_.outputs_of(body_.records[r])[0] == term)
-      return body_.records[r].op->gains_from_batching || is_linear(body_.records[r]);
-  return false;
+  const OpRecord* const maker = leaving_maker(body_.inputs_of(record)[0]);
+  return maker && (maker->op->gains_from_batching || is_linear(*maker));
 }
 
 /// Returns, by value, whether sums of the loop read it, directly or through linear ops that leave
