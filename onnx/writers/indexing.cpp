@@ -207,20 +207,38 @@ Name counting_updates(const WriteCall& call, Indexing& indexing, const Name& pla
   return call.type_in(1).is_ragged() ? to.mask_padding(updates, type, neutral) : updates;
 }
 
-/// Updates at indices that mean no element become zeros at position 0.
+/// Returns x with a spare element behind the last one of an axis.
+Name with_spare_element(GraphWriter& to, const Name& x, int axis, int rank, DType dtype) {
+  std::vector<std::int64_t> pads(2 * static_cast<std::size_t>(rank));
+  pads[static_cast<std::size_t>(rank + axis)] = 1;
+  return to.add("Pad", {x, to.model().integers(pads), to.model().number(0, dtype)});
+}
+Name without_spare_element(GraphWriter& to, const Name& x, int axis) {
+  ModelWriter& model = to.model();
+  return to.add("Slice", {x, model.integers({0}), model.integers({-1}), model.integers({axis})});
+}
+
+/// Updates at indices that mean no element become zeros at position 0. An axis that may be empty
+/// gets a spare element, so that it has this position.
 Names write_scatter_add(const WriteCall& call) {
   GraphWriter& to = call.to;
   const GatherAttrs& attrs = call.attr<GatherAttrs>();
   Indexing indexing(call);
+  const bool may_be_empty = indexing.may_be_empty();
   const Name places = indexing.places();
   const Name updates =
       counting_updates(call, indexing, places, to.model().number(0, call.type_in(2).dtype()));
-  const Name summed = to.add(
+  Name x = indexing.merged(call.in(0));
+  if (may_be_empty)
+    x = with_spare_element(to, x, attrs.axis, call.type_in(0).rank() - attrs.count + 1,
+                           call.type_in(0).dtype());
+  Name summed = to.add(
       "ScatterElements",
-      {indexing.merged(call.in(0)), indexing.flat(indexing.spread(indexing.not_negative(places))),
-       indexing.flat(updates)},
+      {x, indexing.flat(indexing.spread(indexing.not_negative(places))), indexing.flat(updates)},
       {{"axis", integer(attrs.axis)}, {"reduction", text("add")}});
-  return {attrs.count == 1 ? summed : to.reshape(summed, call.type_out().dims())};
+  if (may_be_empty) summed = without_spare_element(to, summed, attrs.axis);
+  const bool has_other_axes = attrs.count > 1 || may_be_empty;
+  return {has_other_axes ? to.reshape(summed, call.type_out().dims()) : summed};
 }
 
 /// Returns the least number of a dtype.

@@ -94,6 +94,14 @@ void add_empty_tensors(std::vector<SavedCase>& cases) {
         return gather(x, at, x.dim("time"), {.clip = true});
       },
       std::tuple{ones({batch, time}), tensor({0, 3}, {batch})}));
+  cases.push_back(saved_case(
+      "the gradient of elements of entries without elements",
+      [](const Tensor& x, const Tensor& at) {
+        return grad([&](const Tensor& x) {
+          return sum(sin(gather(x, at, x.dim("time"), {.clip = true})));
+        })(x);
+      },
+      std::tuple{ones({time, batch}), scalar(3)}));
 }
 
 struct Model {
