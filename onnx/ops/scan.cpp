@@ -6,6 +6,7 @@
 #include "reel/core/functions/elementwise.h"
 #include "reel/core/functions/indices.h"
 #include "reel/core/functions/shape.h"
+#include "reel/core/types/partial_shape.h"
 #include "reel/frontend/loops/loop_leaves.h"
 #include "reel/onnx/ops/loop_state.h"
 #include "reel/onnx/ops/rows.h"
@@ -71,6 +72,11 @@ Values scanned(const Call& call, const ScanRun& run) {
         out[i].tensor = where(is_inside, out[i].tensor,
                               i < states ? before[i].tensor : zeros_like(out[i].tensor));
     }
+    // ONNX lets no state change its sizes, whatever the nodes of the body know about them.
+    for (std::size_t i = 0; i < states; ++i)
+      if (!out[i].is_sequence() && out[i].tensor.dims() != before[i].tensor.dims() &&
+          out[i].tensor.rank() == before[i].tensor.rank())
+        out[i].tensor = ensure_shape(out[i].tensor, before[i].tensor.dims());
     elements.assign(out.begin() + static_cast<std::ptrdiff_t>(states), out.end());
     out.resize(states);
     ScanStep step{{}, layout.leaves(out, "the body of Scan")};

@@ -203,5 +203,23 @@ TEST_P(OnnxRunTimeSizesTest, SqueezesAnAxisWhoseSizeOnlyARunKnows) {
   EXPECT_THROW(f(rows(2)), Error);
 }
 
+/// ONNX lets no state of a Scan change its sizes, so a trace knows them after the loop.
+TEST_P(OnnxRunTimeSizesTest, AStateOfAScanKeepsItsSizes) {
+  const OnnxModel model = model_of(R"(
+    g (float[2, 2] x, float[2] start, int64[1] n) => (float[2] last) {
+      last, unread = Scan <num_scan_inputs = 1,
+                           body = step (float[2] state, float[2] row) => (float[2] next, float[2] y) {
+        y = Add(state, row)
+        next, at = TopK(y, n)
+      }> (start, x)
+    })");
+  const auto f = run([&](const Tensor& x, const Tensor& n) {
+    return model({{"x", x}, {"start", zeros({2})}, {"n", n}}).at("last");
+  });
+  const Tensor x = tensor({{1., 2.}, {3., 1.}});
+  expect_values(f(x, one_number(2)), {5, 2});
+  EXPECT_THROW(f(x, one_number(1)), Error);
+}
+
 }  // namespace
 }  // namespace reel
