@@ -298,8 +298,7 @@ Tensors GraphBuilder::inline_part(const Graph& part, const Tensors& inputs) {
     Tensors out;
     for (const ValueId v : part.inputs_of(record)) in.emplace_back(values[v]);
     for (const ValueId v : part.outputs_of(record)) out.push_back(values[v]);
-    const InheritProvenance scope(record);
-    detail::last_source = record.source;
+    detail::last_source = record.source;  // a tape reads the place there
     for (Recorder* tape = thread_mode.tape; tape; tape = tape->outer)
       tape->record(*record.op, record.attrs, in, out);
   }

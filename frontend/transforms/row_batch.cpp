@@ -22,6 +22,7 @@
 #include "reel/core/runtime/memory.h"
 #include "reel/frontend/transforms/row_scan.h"
 #include "reel/trace/passes/analysis/row_axes.h"
+#include "reel/trace/passes/cleanup/drop_unread_lists.h"
 
 namespace reel {
 
@@ -110,9 +111,9 @@ bool runs_over(const TensorType& type, const Dim& rows) {
 
 // ---- RowBatch -----------------------------------------------------------------------------------
 
-RowBatch::RowBatch(const Graph& graph, const Rows& rows, DimEnv env)
-    : graph_(graph), rows_(rows), env_(std::move(env)) {}
-RowBatch::RowBatch(const SubGraph& graph, const Rows& rows) : RowBatch(*graph.graph, rows, {}) {
+RowBatch::RowBatch(const GraphRef& graph, const Rows& rows, DimEnv env)
+    : held_(drop_unread_lists(graph)), graph_(*held_), rows_(rows), env_(std::move(env)) {}
+RowBatch::RowBatch(const SubGraph& graph, const Rows& rows) : RowBatch(graph.graph, rows, {}) {
   for (const auto& [symbol, dim] : graph.bindings) bind_dim(symbol, canonical(dim));
 }
 
@@ -142,30 +143,8 @@ std::optional<Dim> RowBatch::of_tensors(const Dim& dim) {
   return result ? std::optional(env_.resolve(dim)) : std::nullopt;
 }
 
-namespace {
-
-/// Returns, by record, whether it makes lists that no other record reads, such as a TensorArray
-/// that a branch of C++ code does not use. Lists of different rows would refuse the whole function.
-std::vector<std::uint8_t> unread_lists(const Graph& graph) {
-  std::vector<std::uint8_t> is_read(graph.types.size()), result(graph.records.size());
-  for (const ValueId v : graph.outputs) is_read[v] = 1;
-  for (std::size_t r = graph.records.size(); r-- > 0;) {
-    const OpRecord& record = graph.records[r];
-    const auto out = graph.outputs_of(record);
-    result[r] = !out.empty() && !has_sub_graphs(*record.op) && !record.op->has_effect &&
-                std::ranges::all_of(
-                    out, [&](ValueId v) { return graph.types[v].is_list() && !is_read[v]; });
-    if (result[r]) continue;
-    for (const ValueId v : graph.inputs_of(record)) is_read[v] = 1;
-  }
-  return result;
-}
-
-}  // namespace
-
 RowValues RowBatch::run(RowValues inputs) {
   RowValues values(graph_.types.size());
-  const std::vector<std::uint8_t> is_unread = unread_lists(graph_);
   for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
     const ValueId v = graph_.inputs[i];
     // The trace may have its own symbols for dims of a tensor from outside.
@@ -174,7 +153,6 @@ RowValues RowBatch::run(RowValues inputs) {
     values[v] = std::move(inputs[i]);
   }
   for (const OpRecord& record : graph_.records) {
-    if (is_unread[static_cast<std::size_t>(&record - graph_.records.data())]) continue;
     RowValues in;
     for (const ValueId v : graph_.inputs_of(record)) in.push_back(values[v]);
     const InheritProvenance scope(record);

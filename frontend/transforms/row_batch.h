@@ -61,8 +61,8 @@ Tensors record_attempt(const std::function<Tensors()>& part);
 /// Requires an active trace.
 class RowBatch {
  public:
-  /// env: dims for the graph's free symbols. `graph` must outlive this object.
-  RowBatch(const Graph& graph, const Rows& rows, DimEnv env);
+  /// env: dims for the graph's free symbols.
+  RowBatch(const GraphRef& graph, const Rows& rows, DimEnv env);
   RowBatch(const SubGraph& graph, const Rows& rows);
 
   /// Returns the outputs. inputs: formal ones and captures. Throws RowsRefused.
@@ -93,6 +93,7 @@ class RowBatch {
   bool reads_lengths_of_rows(const OpRecord& record);
   bool fits(const OpRecord& record, const Tensors& made);
 
+  GraphRef held_;  ///< without unread lists
   const Graph& graph_;
   Rows rows_;
   DimEnv env_;

@@ -54,10 +54,7 @@ class VmapCall {
     if (rows_.is_ragged() || (!is_named_ && !rows_.has_size())) return run_in_loop();
     try {
       TreeLeaves result;
-      const Tensors outputs = record_attempt([&] {
-        result = run_at_once();
-        return outputs_of(result);
-      });
+      const Tensors outputs = record_attempt([&] { return run_at_once(result); });
       return with_outputs(result, outputs);
     } catch (const RowsRefused&) {
       return run_in_loop();
@@ -169,7 +166,8 @@ class VmapCall {
     return rows_.has_size() ? Dim(rows_.name(), rows_.size()) : Dim(rows_.name(), rows_.lengths());
   }
 
-  TreeLeaves run_at_once() {
+  /// Returns outputs_of() the results for all rows. result: receives their structure.
+  Tensors run_at_once(TreeLeaves& result) {
     lengths_.clear();
     // As in map, the call takes one number of the stream; if it is refused, it takes none.
     RandomScope random;
@@ -194,12 +192,13 @@ class VmapCall {
     };
     for (const Tensor& x : xs_) inputs.push_back(many(own(x)));
     for (const Tensor& captured : row.captured) inputs.push_back({own(captured)});
-    RowBatch batch(*row.graph, Rows(inside), dims_outside());
+    RowBatch batch(row.graph, Rows(inside), dims_outside());
     Tensors outputs;
     const std::size_t tensors = tensors_of(row.result).size();  // the tokens of Dims follow
     for (const RowValue& value : batch.run(std::move(inputs)))
       outputs.push_back(outputs.size() < tensors ? outside(value, inside) : value.value);
-    return with_outputs(row.result, outputs);
+    result = row.result;
+    return outputs;
   }
   DimEnv dims_outside() const { return DimEnv::renaming(); }
 
