@@ -5,6 +5,7 @@
 #include "reel/core/dims/dim_changes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops.h"
+#include "reel/core/ops/control/effects.h"
 #include "reel/core/ops/loop/capture_list.h"
 #include "reel/core/ops/loop/loop.h"
 #include "reel/core/ops/shape/dims.h"
@@ -45,6 +46,7 @@ class LoopOverRows {
                          runs_over(given_.carries[i].value.type(), rows_.named);
     find_carries();
     refuse_coupled_entries();
+    refuse_effects_of_finished_rows();
     return results(bind_loop());
   }
 
@@ -72,6 +74,14 @@ class LoopOverRows {
     if (may_couple_entries(attrs_, row_types))
       throw RowsRefused(
           "a loop whose body couples entries, which end at other iterations in each row");
+  }
+
+  /// Finished rows compute on the values of a running one. A print would show these as theirs, and
+  /// a collective would send them.
+  void refuse_effects_of_finished_rows() const {
+    if (ends_alone_ &&
+        (has_lasting_effects(body_) || (attrs_.cond && has_lasting_effects(*attrs_.cond.graph))))
+      throw RowsRefused("a loop with effects, which end at other iterations in each row");
   }
 
   /// Adds a dim with the lengths of one row, for a dim with lengths of all rows.

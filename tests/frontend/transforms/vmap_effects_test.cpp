@@ -138,6 +138,113 @@ TEST_P(VmapEffectsTest, NamedRowsWhoseNumberOnlyARunKnowsPrintOnce) {
   EXPECT_EQ(over_rows(jit(vmapped, options)), over_rows(mapped));
 }
 
+/// Returns the lines in the order in which they are printed, also if a function throws.
+std::vector<std::string> ordered_lines_of(const std::function<void()>& call) {
+  testing::internal::CaptureStdout();
+  call();
+  std::stringstream text(testing::internal::GetCapturedStdout());
+  std::vector<std::string> result;
+  for (std::string line; std::getline(text, line);) result.push_back(line);
+  return result;
+}
+
+TEST_P(VmapEffectsTest, AllRowsPrintAsOneTensorIfTheyRunAtOnce) {
+  const std::vector<std::string> all{"x: f64[2,3]", "[[ 2.  4.  6.]", " [ 8. 10. 12.]]"};
+  const Function f = [](const Tensor& x) -> Tensor { return printed(x); };
+  EXPECT_EQ(ordered_lines_of([&] { run(Function(vmap(f)))(x_); }), all);
+  EXPECT_EQ(ordered_lines_of([&] { run(Function(vmap(grad(sum_of(f)))))(x_); }), all);
+  EXPECT_EQ(ordered_lines_of([&] { run(Function(grad(sum_of(vmap(f)))))(x_); }), all);
+}
+
+TEST_P(VmapEffectsTest, RowsOfTwoLevelsPrintAsOneTensor) {
+  const Function f = [](const Tensor& x) -> Tensor { return print(x, "x"); };
+  EXPECT_EQ(ordered_lines_of([&] { run(Function(vmap(Function(vmap(f)))))(x_); }),
+            (std::vector<std::string>{"x: f64[2,3]", "[[1. 2. 3.]", " [4. 5. 6.]]"}));
+}
+
+TEST_P(VmapEffectsTest, ValuesThatAllRowsSharePrintOnce) {
+  const Tensor shared = tensor({7., 8.}, f64);
+  const Function f = [&](const Tensor& x) -> Tensor { return x * print(shared, "shared")[0]; };
+  EXPECT_EQ(ordered_lines_of([&] { run(Function(vmap(f)))(x_); }),
+            (std::vector<std::string>{"shared: f64[2] [7. 8.]"}));
+}
+
+TEST_P(VmapEffectsTest, NoRowsPrintAnEmptyTensor) {
+  const Function f = [](const Tensor& x) -> Tensor { return print(x, "x"); };
+  EXPECT_EQ(ordered_lines_of([&] {
+              run(Function(vmap(f)))(zeros({0, 2}, f64));
+            }),
+            (std::vector<std::string>{"x: f64[0,2]", "[]"}));
+}
+
+TEST_P(VmapEffectsTest, PaddingOfRaggedRowsDoesNotPrint) {
+  const Dim rows("rows", 3), time("time", tensor({2, 0, 1}, {rows}));
+  const Tensor x = tensor({{1., 2.}, {3., 4.}, {5., 6.}}, {rows, time}, f64);
+  const Function f = [](const Tensor& x) -> Tensor { return print(x, "x"); };
+  EXPECT_EQ(ordered_lines_of([&] { run(Function(vmap(f, rows)))(x); }),
+            (std::vector<std::string>{"x: f64[rows=3,time[rows=3]]", "[[1. 2.]", " [-  - ]",
+                                      " [5. - ]]"}));
+}
+
+TEST_P(VmapEffectsTest, ChecksNameTheFirstRowThatFails) {
+  const Dim rows("rows", 3), time("time", tensor({2, 0, 1}, {rows}));
+  const Tensor x = tensor({{1., 2.}, {9., 9.}, {5., 9.}}, {rows, time}, f64);
+  const Function small = [](const Tensor& x) -> Tensor {
+    assert_that(x < 5., "small", {x});
+    return x;
+  };
+  const Function logarithm = [](const Tensor& x) -> Tensor {
+    return check_numerics(log(x - 1.5), "log");
+  };
+  const auto message = [&](const Function& f, const Tensor& x) {
+    const auto here = run(Function(vmap(f, rows)));
+    std::string text = "none";
+    try {
+      here(x);
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    return text;
+  };
+  EXPECT_EQ(message(small, mask_padding(x, 9.)),
+            "assert_that: small\nfalse at [time=0]\nvalue 0: f64[time=1] [5.]\n"
+            "in iteration 2 of vmap \"assert_that\"");
+  EXPECT_EQ(message(logarithm, x),
+            "check_numerics \"log\": f64[time=2] is nan at [time=0]\n"
+            "in iteration 0 of vmap \"check_numerics\"");
+}
+
+// Finished rows compute on the values of a running one, which no print shows.
+TEST_P(VmapEffectsTest, FinishedRowsPrintNothing) {
+  const Function f = [](const Tensor& x) -> Tensor {
+    return while_loop([](const Tensor& s) { return sum(s) < 14.; },
+                      [](const Tensor& s) { return print(s + 1., "s"); }, x);
+  };
+  const std::vector<std::string> expected = lines_of(map_over(f), x_);
+  EXPECT_EQ(expected.size(), 3u);
+  EXPECT_EQ(lines_of(run(Function(vmap(f))), x_), expected);
+  expect_prints_of_map(vmap(f), map_over(f), x_);
+}
+
+TEST_P(VmapEffectsTest, FinishedEntriesOfFinishedRowsPrintNothing) {
+  const Dim rows("rows", 2), batch("batch", 2),
+      time("time", tensor({{1, 2}, {0, 1}}, {rows, batch}));
+  const Tensor x = tensor({{{1., 0.}, {2., 3.}}, {{0., 0.}, {4., 0.}}}, {rows, batch, time}, f64);
+  const Function f = [&](const Tensor& x) -> Tensor {
+    return scan(Scan{.spatial_dim = x.dim("time"),
+                     .initial = zeros({batch}, f64),
+                     .xs = x,
+                     .body =
+                         [](const Tensor& x, const Tensor& s) {
+                           const Tensor next = print(s + x, "sum");
+                           return std::pair{None{}, next};
+                         }})
+        .state;
+  };
+  const auto mapped = [&](const Tensor& x) -> Tensor { return map(f, x, {.spatial_dim = rows}); };
+  EXPECT_EQ(lines_of(run(Function(vmap(f, rows))), x), lines_of(mapped, x));
+}
+
 REEL_IN_EVERY_MODE(VmapEffectsTest);
 
 TEST(VmapEffectsTest, ARefusedAttemptLeavesNoEffectsInTheGraph) {
