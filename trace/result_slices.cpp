@@ -1,9 +1,12 @@
 #include "reel/trace/result_slices.h"
 
+#include <cstring>
 #include <new>
 #include <utility>
 
 #include "reel/core/dims/dim_slices.h"
+#include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/slice.h"
 #include "reel/core/types/dim_expression.h"
 
 namespace reel {
@@ -24,12 +27,22 @@ std::optional<Dim> captured_dim(const Graph& graph, const Tensors& captured, con
   return std::nullopt;
 }
 
+/// Returns true if two dims have the same lengths over the same dims, as far as they are known.
+/// known: the dims that stand for dims of b's lengths.
+bool has_same_lengths(const Dim& a, const Dim& b, const DimChanges& known) {
+  if (a.is_symbol() || b.is_symbol()) return true;
+  if (!a.is_ragged() || !b.is_ragged() || a.length_dims() != known(b.length_dims())) return false;
+  const Tensor x = a.lengths(), y = b.lengths();
+  return !std::memcmp(x.data<char>(), y.data<char>(), static_cast<std::size_t>(x.type().bytes()));
+}
+
 }  // namespace
 
 ResultSlices::ResultSlices(const Graph& graph, const Tensors& captured, const Dims& symbols) {
   if (!has_slices()) return;
-  Dims made;
-  std::vector<Place> places;
+  symbols_ = symbols;
+  Dims& made = made_;
+  std::vector<Place>& places = places_;
   const auto add = [&](auto&& self, const Dim& dim, Place place) -> void {
     if (const DimExpression* expression = expression_of(dim)) {
       place.operands.push_back(0);
@@ -49,15 +62,26 @@ ResultSlices::ResultSlices(const Graph& graph, const Tensors& captured, const Di
     for (std::size_t axis = 0; axis < dims.size(); ++axis) add(add, dims[axis], {k, axis, {}});
   }
   for (std::size_t i = 0; i < made.size(); ++i) {
-    if (captured_dim(graph, captured, made[i])) continue;  // a dim from outside stays
+    if (const auto outside = captured_dim(graph, captured, made[i])) {  // stays
+      captured_.bind(made[i], *outside);
+      continue;
+    }
     for (auto whole = reel::whole_of(made[i]); whole; whole = reel::whole_of(*whole)) {
-      Slice slice{places[i], place_of(symbols, *whole), std::nullopt, Dim()};
+      Slice slice{places[i], place_of(symbols, *whole), std::nullopt, Dim(), {}};
       if (const auto of = place_of(made, *whole)) slice.output = places[*of];
       if (!whole->is_symbol())
         slice.outside = *whole;
       else if (const auto outside = captured_dim(graph, captured, *whole))
         slice.outside = *outside;
       if (!slice.argument && !slice.output && !slice.outside.node()) continue;
+      if (const auto known = noted_slice(made[i]); known && known->whole.node() == whole->node()) {
+        slice.key = known->key;
+        for (const Dim& dim : slice.key.dims())
+          for_each_symbol(dim, [&](const Dim& symbol) {
+            if (const auto outside = captured_dim(graph, captured, symbol))
+              captured_.bind(symbol, *outside);
+          });
+      }
       slices_.push_back(std::move(slice));
       break;
     }
@@ -83,14 +107,40 @@ std::optional<Dim> ResultSlices::whole_of(const Slice& slice, const Tensors& out
   return slice.outside;
 }
 
-void ResultSlices::note(const Tensors& outputs, const Dims& arguments) const noexcept {
+DimChanges ResultSlices::find_or_note(const Tensors& outputs, const Dims& arguments) const {
+  DimEnv env = captured_;
+  for (std::size_t i = 0; i < symbols_.size(); ++i) env.bind(symbols_[i], arguments[i]);
+  for (std::size_t i = 0; i < made_.size(); ++i)
+    if (const auto dim = dim_at(outputs, places_[i])) env.bind(made_[i], *dim);
+  DimChanges known;
+  for (const Slice& slice : slices_) {
+    const auto dim = dim_at(outputs, slice.place), whole = whole_of(slice, outputs, arguments);
+    if (!dim || !whole || !dim->is_named() || *dim == *whole || place_of(arguments, *dim)) continue;
+    const SliceKey key = slice.key.with_dims([&](const Dim& of) { return known(env.resolve(of)); });
+    const Dim of = known(*whole);
+    if (const auto same = known_slice(of, key); same && has_same_lengths(*same, *dim, known))
+      known.add(*dim, *same);
+    else
+      note_slice(*dim, of, of, key);
+  }
+  return known;
+}
+
+void ResultSlices::note(Tensors& outputs, const Dims& arguments) const noexcept {
+  if (slices_.empty()) return;
   try {
-    for (const Slice& slice : slices_) {
-      const auto dim = dim_at(outputs, slice.place), whole = whole_of(slice, outputs, arguments);
-      if (dim && whole && dim->is_named() && !(*dim == *whole) && !place_of(arguments, *dim))
-        note_slice(*dim, *whole, *whole, {});
+    const DimChanges known = find_or_note(outputs, arguments);
+    if (known.empty()) return;
+    Tensors changed = outputs;
+    for (Tensor& output : changed) {
+      if (output.type().is_list() || !known.affects(output.type())) continue;
+      const bool is_token = output.rank() == 2 && output.type() == token_type(output.dims()[1]);
+      output =
+          is_token ? dim_token(known(output.dims()[1])) : resized(output, known(output.dims()));
     }
+    outputs = std::move(changed);
   } catch (const std::bad_alloc&) {
+  } catch (const Error&) {
   }
 }
 

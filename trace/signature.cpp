@@ -147,12 +147,21 @@ class Writer {
   }
 
   /// Adds the pairs of a slice and its whole: they decide which axes a dim selects and which dims
-  /// broadcast together.
+  /// broadcast together. A call in the function that gives the slice gives this dim.
   void add_slices() {
     const Dims& dims = table_.dims();
     for (std::size_t i = 0; has_slices() && i < dims.size(); ++i)
       for (std::size_t j = 0; j < dims.size(); ++j)
-        if (i != j && is_slice_of(dims[i], dims[j])) out_.number(i).number(j);
+        if (i != j && is_slice_of(dims[i], dims[j])) {
+          out_.number(i).number(j);
+          add_key(table_.key_of_slice(dims[i], dims[j]));
+        }
+  }
+  void add_key(const std::optional<SliceKey>& key) {
+    out_.number(key.has_value());
+    if (!key) return;
+    out_.text(key->items()).number(key->dims().size());
+    for (const Dim& dim : key->dims()) add_axis(dim);
   }
 
   DimTable& table_;
@@ -187,6 +196,15 @@ int DimTable::find(const Dim& dim) {
     if (!may_have_two_nodes) return -1;
   }
   return reel::find(dims_, dim);
+}
+
+std::optional<SliceKey> DimTable::key_of_slice(const Dim& slice, const Dim& whole) {
+  const std::optional<KnownSlice> known = noted_slice(slice);
+  if (!known || known->key.is_by_value() || known->whole.node() != whole.node())
+    return std::nullopt;
+  for (const Dim& dim : known->key.dims())
+    if (dim.is_named() && find(dim) < 0) return std::nullopt;
+  return known->key;
 }
 
 int DimTable::place(const Dim& dim) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "reel/core/dims/slice_key.h"
 #include "reel/core/types/dim_expression.h"
 #include "reel/core/types/leaf.h"
 #include "reel/trace/dynamic_sizes.h"
@@ -29,6 +30,10 @@ class DimTable {
   const Dims& dims() const { return dims_; }
   /// Returns the expression of a computed dim if its operands matter; otherwise null.
   const DimExpression* visible_expression(const Dim& dim) const;
+  /// Returns the key by which the table's `slice` is found among slices of the table's `whole`;
+  /// nullopt if there is none, or if it names a dim that the table lacks. Keys by value count as
+  /// none: a function of a word would be traced for each position of the word.
+  std::optional<SliceKey> key_of_slice(const Dim& slice, const Dim& whole);
 
  private:
   int find(const Dim& dim);

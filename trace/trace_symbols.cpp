@@ -46,10 +46,18 @@ void TraceSymbols::note_slices() const {
           (!nearest || is_slice_of(dims[j], dims[*nearest])))
         nearest = j;
     if (nearest)
-      note_slice(symbols_[i], symbols_[*nearest], symbols_[*nearest], {});
+      note_slice(symbols_[i], symbols_[*nearest], symbols_[*nearest],
+                 known_key(dims[i], dims[*nearest]));
     else
       copy_slice(dims[i], symbols_[i]);
   }
+}
+
+/// Returns the key by which the function finds a slice among its arguments, or an empty one: the
+/// result of shift(x, words, 1) in the function then has the dims of such an argument.
+SliceKey TraceSymbols::known_key(const Dim& slice, const Dim& whole) const {
+  const std::optional<SliceKey> key = table_.key_of_slice(slice, whole);
+  return key ? key->with_dims([&](const Dim& dim) { return (*this)[dim]; }) : SliceKey();
 }
 
 TreeLeaves TraceSymbols::add_inputs(GraphBuilder& builder, const TreeLeaves& arguments,

@@ -28,6 +28,7 @@ class TraceSymbols {
  private:
   Dim made_symbol(const Dim& dim, const DynamicSizes& dynamic) const;
   void note_slices() const;
+  SliceKey known_key(const Dim& slice, const Dim& whole) const;
 
   DimTable& table_;
   Dims symbols_;

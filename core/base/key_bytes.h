@@ -33,6 +33,7 @@ class KeyBytes {
     bytes_.append(reinterpret_cast<const char*>(&p), sizeof p);  // NOLINT: its own bytes
     return *this;
   }
+  const std::string& bytes() const { return bytes_; }
   std::string take() { return std::move(bytes_); }
 
  private:

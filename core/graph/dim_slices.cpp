@@ -20,7 +20,8 @@ namespace {
 using Key = std::tuple<std::uint64_t, std::uint64_t, std::string>;
 struct Origin {
   Dim whole;
-  Key key;  ///< its text is empty if the slice is not to be found again
+  Key place;     ///< in Table::slices
+  SliceKey key;  ///< empty if the slice is not to be found again
 };
 
 /// Holds no reference to slices: each leaves the table when it is freed.
@@ -72,29 +73,62 @@ std::optional<Dim> whole_of(const Dim& dim) {
   return with_origin(dim, [](const Origin& origin) { return std::optional(origin.whole); });
 }
 
-std::optional<Dim> known_slice(const Dim& found_by, const std::string& key) {
+std::optional<Dim> known_slice(const Dim& found_by, const SliceKey& key) {
   Table& t = table();
-  if (key.empty() || !has_slices()) return std::nullopt;
+  if (key.is_empty() || !has_slices()) return std::nullopt;
+  const std::string bytes = key.bytes();
   const std::lock_guard lock(t.mutex);
   for (const GraphBuilder* builder = thread_mode.builder;; builder = builder->outer()) {
-    auto found = find_again(t, Key{found_by.serial(), serial_of(builder), key});
+    auto found = find_again(t, Key{found_by.serial(), serial_of(builder), bytes});
     if (found || !builder) return found;
   }
 }
 
-std::optional<Dim> whole_of_known(const Dim& slice, const std::string& key) {
+std::optional<Dim> whole_of_known(const Dim& slice, const SliceKey& key) {
   return with_origin(slice, [&](const Origin& origin) {
-    const bool is_it = !key.empty() && std::get<std::string>(origin.key) == key;
+    const bool is_it = !key.is_empty() && std::get<std::string>(origin.place) == key.bytes();
     return is_it ? std::optional(origin.whole) : std::nullopt;
   });
 }
 
-void note_slice(const Dim& dim, const Dim& whole, const Dim& found_by, const std::string& key) {
-  const Key full{found_by.serial(), serial_of(thread_mode.builder), key};
+std::optional<KnownSlice> noted_slice(const Dim& slice) {
+  return with_origin(slice, [](const Origin& origin) {
+    const bool is_known =
+        !origin.key.is_empty() && std::get<0>(origin.place) == origin.whole.serial();
+    return is_known ? std::optional(KnownSlice{origin.whole, origin.key}) : std::nullopt;
+  });
+}
+
+void note_slice(const Dim& dim, const Dim& whole, const Dim& found_by, const SliceKey& key) {
+  const Key place{found_by.serial(), serial_of(thread_mode.builder),
+                  key.is_empty() ? std::string() : key.bytes()};
+  Table& t = table();
+  Origin origin{whole, place, key};  // freed outside of the lock, as in forget_slice()
+  const std::lock_guard lock(t.mutex);
+  const auto [found, is_new] = t.origins.emplace(dim.node(), origin);
+  detail::slice_count += is_new;
+  if (key.is_empty()) return;
+  if (!is_new) {  // a slice keeps its first key
+    if (!found->second.key.is_empty()) return;
+    std::swap(found->second, origin);
+  }
+  t.slices[place] = dim.node();
+}
+
+void adopt_slice(const Dim& slice) {
+  if (!slice.node() || !has_slices()) return;
   Table& t = table();
   const std::lock_guard lock(t.mutex);
-  if (t.origins.emplace(dim.node(), Origin{whole, full}).second) ++detail::slice_count;
-  if (!key.empty()) t.slices[full] = dim.node();
+  const auto found = t.origins.find(slice.node());
+  if (found == t.origins.end() || found->second.key.is_empty()) return;
+  Key& place = found->second.place;
+  Key here = place;
+  std::get<1>(here) = serial_of(thread_mode.builder);
+  if (here == place || !t.slices.emplace(here, slice.node()).second) return;
+  if (const auto before = t.slices.find(place);
+      before != t.slices.end() && before->second == slice.node())
+    t.slices.erase(before);
+  place = std::move(here);
 }
 
 void forget_slice(const DimNode* node) {
@@ -107,12 +141,31 @@ void forget_slice(const DimNode* node) {
   std::swap(origin, found->second);
   t.origins.erase(found);
   --detail::slice_count;
-  const auto slice = t.slices.find(origin.key);
+  const auto slice = t.slices.find(origin.place);
   if (slice != t.slices.end() && slice->second == node) t.slices.erase(slice);
 }
 
 void copy_slice(const Dim& from, const Dim& to) {
   if (const std::optional<Dim> whole = whole_of(from)) note_slice(to, *whole, *whole, {});
+}
+
+void join_slices(std::span<const Dim> inside, const Dim& made, DimEnv& outside) {
+  if (!has_slices()) return;
+  const auto resolved = [&](const Dim& dim) {
+    return outside.knows(dim) ? outside.resolve(dim) : dim;
+  };
+  std::optional<Dim> whole;
+  std::optional<SliceKey> key;
+  for (const Dim& dim : inside) {
+    std::optional<Dim> of = whole_of(dim);
+    if (!of || (whole && !(resolved(*of) == *whole))) return;
+    of = resolved(*of);
+    const std::optional<KnownSlice> known = noted_slice(dim);
+    const SliceKey own = known ? known->key.with_dims(resolved) : SliceKey();
+    key = !whole || key->bytes() == own.bytes() ? own : SliceKey();
+    whole = of;
+  }
+  if (whole) note_slice(made, *whole, *whole, known_slice(*whole, *key) ? SliceKey() : *key);
 }
 
 namespace {

@@ -293,6 +293,8 @@ Tensors GraphBuilder::inline_part(const Graph& part, const Tensors& inputs) {
   for (const OpRecord& record : part.records) {
     for (const ValueId v : part.outputs_of(record))
       values[v] = Tensor(allocate_promise(part.types[v], serial_, place[v], recording_, record.op));
+    if (record.op->dim_use == DimUse::defines)
+      adopt_slice(part.types[part.outputs_of(record)[0]].dims()[1]);
     if (!thread_mode.tape) continue;
     std::vector<OpInput> in;
     Tensors out;

@@ -5,6 +5,7 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/dims/dim_facts.h"
+#include "reel/core/dims/dim_slices.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/ops/indexing/index.h"
 #include "reel/core/ops/list/list.h"
@@ -104,7 +105,11 @@ class SlicedScan {
   SlicedScan& operator=(const SlicedScan&) = delete;
 
   ScanResult run() {
-    if (!is_renamed_ || spec_.return_tensor_arrays) return run_plan(inner_, make_plan(inner_));
+    if (!is_renamed_ || spec_.return_tensor_arrays) {
+      ScanResult result = run_plan(inner_, make_plan(inner_));
+      find_again(result);
+      return result;
+    }
     stack_lengths();
     ScanResult result = run_plan(inner_, make_plan(inner_));
     rename_ys(result);
@@ -132,6 +137,10 @@ class SlicedScan {
     ScanStep made = spec_.body(own_x, std::move(state));
     own_ys_ = made.y.size();
     if (spec_.return_tensor_arrays) return made;
+    note_keys(made.y, whole);
+    for (const TreeLeaf& leaf : made.y)
+      if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
+        add_own(leaf.tensor, whole);
     for (TreeLeaf& leaf : made.y) {
       if (leaf.kind == TreeLeaf::Kind::dim) leaf.dim = whole(leaf.dim);
       if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
@@ -139,6 +148,67 @@ class SlicedScan {
     }
     if (is_renamed_) made.y.insert(made.y.end(), of_slices.begin(), of_slices.end());
     return made;
+  }
+
+  /// Notes the slices that the body made, by the dims outside. In the stack they have lengths over
+  /// the scanned dim, as a call outside of the loop with the same key has.
+  void note_keys(const TreeLeaves& ys, const DimChanges& whole) {
+    std::vector<OwnSlice> own;
+    for (std::size_t i = 0; i < ys.size(); ++i) {
+      if (ys[i].kind != TreeLeaf::Kind::tensor || !ys[i].tensor.is_defined()) continue;
+      const TensorType& y = ys[i].tensor.type();
+      for (int axis = 0; !y.is_list() && axis < y.rank(); ++axis) {
+        const Dim& dim = dim_at(y, axis);
+        const std::optional<KnownSlice> known =
+            whole.affects(dim) ? std::nullopt : noted_slice(dim);
+        if (known) own.push_back({i, axis, whole(known->whole), known->key.with_dims(whole)});
+      }
+    }
+    if (!has_run_) own_ = own;
+    has_run_ = true;
+    std::erase_if(own_, [&](const OwnSlice& first) {
+      return std::ranges::none_of(own, [&](const OwnSlice& here) {
+        return here.leaf == first.leaf && here.axis == first.axis &&
+               here.whole.node() == first.whole.node() && here.key.bytes() == first.key.bytes();
+      });
+    });
+  }
+
+  static bool is_within(const Dim& dim, const Dim& whole) {
+    for (std::optional<Dim> at = whole_of(dim); at; at = whole_of(*at))
+      if (at->node() == whole.node()) return true;
+    return false;
+  }
+
+  /// Gives stacks the slices of equal calls outside of the loop, or lets such calls find theirs.
+  void find_again(ScanResult& result) const {
+    for (const OwnSlice& own : own_) {
+      Tensor& y = result.ys[own.leaf].tensor;
+      if (!y.is_defined() || y.type().is_list() || own.axis + 1 >= y.rank()) continue;
+      const Dim dim = dim_at(y.type(), own.axis + 1);
+      if (!is_within(dim, own.whole)) continue;
+      if (const std::optional<Dim> known = known_slice(own.whole, own.key)) {
+        DimChanges again;
+        again.add(dim, *known);
+        y = changed(y, again);
+      } else {
+        note_slice(dim, own.whole, own.whole, own.key);
+      }
+    }
+  }
+
+  /// Adds dims of y that the body made with lengths over a slice: in the stack these run over the
+  /// whole dim.
+  static void add_own(const Tensor& y, DimChanges& whole) {
+    if (y.type().is_list()) return;
+    for (const Dim& dim : Dims(y.dims())) {
+      if (!dim.is_ragged() || expression_of(dim) || whole.affects(dim)) continue;
+      const Tensor lengths = computed_plainly([&] { return changed(dim.lengths(), whole); });
+      if (lengths.dims() == dim.length_dims()) continue;
+      const Dim own(dim.name(), lengths);
+      copy_slice(dim, own);
+      whole.add(dim, own);
+    }
   }
 
   /// Declares the lengths that step() returns behind its own ys.
@@ -171,6 +241,14 @@ class SlicedScan {
       if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = changed(leaf.tensor, slices);
   }
 
+  /// A slice that the body made: its place in ys, and its key outside of the loop.
+  struct OwnSlice {
+    std::size_t leaf;
+    int axis;
+    Dim whole;
+    SliceKey key;
+  };
+
   const ScanSpec& spec_;
   const Dims dims_;
   /// A loop that finds its own length has a new dim, and the lengths then run over the new dim.
@@ -179,6 +257,8 @@ class SlicedScan {
   std::vector<bool> has_slices_;  ///< by dim: its lengths have a slice for each iteration
   Tensors lengths_;               ///< by dim
   std::size_t own_ys_ = 0;        ///< known once the body has run
+  bool has_run_ = false;
+  std::vector<OwnSlice> own_;  ///< those that all iterations have made
 };
 
 }  // namespace
@@ -247,7 +327,7 @@ ScanResult scan_reversed_entries(const ScanSpec& spec, const ScanPlan& plan) {
   const bool is_other_dim = spec.cond || spec.max_seq_len;
   const Dim dim = is_other_dim ? canonical(result.dim) : along;
   AlongAxis::Options options{.keeps_axis = true, .entries = dim.length_dims()};
-  if (is_other_dim) options.key = [&] { return key_along("reverse", {dim}).take(); };
+  if (is_other_dim) options.key = [&] { return key_along("reverse", {dim}); };
   AlongAxis back({dim}, reversed_entries, std::move(options));
   if (!is_other_dim)
     for (const Tensor& x : plan.xs)

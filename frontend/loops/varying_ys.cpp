@@ -4,6 +4,7 @@
 
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
+#include "reel/core/dims/dim_slices.h"
 #include "reel/core/ops/list/list.h"
 #include "reel/core/ops/loop/entries.h"
 #include "reel/core/ops/shape/dims.h"
@@ -123,6 +124,7 @@ Tensor stack_varying(const ScanPlan& plan, const Tensors& ys, const Tensors& run
       return stack(each, time);
     });
     whole[static_cast<std::size_t>(axis)] = Dim(like.name(), lengths);
+    copy_slice(like, whole[static_cast<std::size_t>(axis)]);
     fixed[static_cast<std::size_t>(axis)] =
         Dim(like.name(), whole[static_cast<std::size_t>(axis)].size());
   }
@@ -159,6 +161,20 @@ std::size_t term_count(const TensorType& y, const VaryingY& varying) {
   return 1 + varying.axes.size() + static_cast<std::size_t>(without_size);
 }
 
+namespace {
+
+/// Returns the dim of a stack. A slice in each iteration is a slice in the stack.
+Dim stacked_dim(const Dim& inside, const Tensor& lengths, DimEnv& outside) {
+  Dim result(inside.name(), lengths);
+  if (const std::optional<Dim> whole = whole_of(inside)) {
+    const Dim of = outside.resolve(*whole);
+    note_slice(result, of, of);  // without a key: each iteration has lengths of its own
+  }
+  return result;
+}
+
+}  // namespace
+
 Tensor stack_terms(const Tensors& terms, const TensorType& y, const VaryingY& varying,
                    const Dims& entry_dims, DimEnv outside, const Dim& time) {
   Dims missing;  // dims of entries that y lacks
@@ -178,10 +194,11 @@ Tensor stack_terms(const Tensors& terms, const TensorType& y, const VaryingY& va
   Tensors extents;
   for (int axis = 0; axis < y.rank(); ++axis) {
     const Dim& inside = y.dims()[static_cast<std::size_t>(axis)];
-    full.push_back(is_varying(varying, axis) ? Dim(inside.name(), computed_plainly([&] {
-                                                     return take(inside.length_dims());
-                                                   }))
-                                             : dims.resolve(inside));
+    full.push_back(is_varying(varying, axis)
+                       ? stacked_dim(inside,
+                                     computed_plainly([&] { return take(inside.length_dims()); }),
+                                     dims)
+                       : dims.resolve(inside));
     extents.push_back(inside.has_size() ? Tensor()
                                         : computed_plainly([&] { return cast(take({}), i64); }));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/base/str.h"
+#include "reel/core/dims/dim_slices.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/facts.h"
 #include "reel/core/ops.h"
@@ -189,7 +190,30 @@ bool RowBatch::reads_lengths_of_rows(const OpRecord& record) {
   return result;
 }
 
+/// Returns the token of a dim that a record makes. A slice of a dim remains one, also by its key: a
+/// call outside with the same dims and numbers has the same Dim.
+RowValue RowBatch::defined_dim(const OpRecord& record, const RowValue& lengths) {
+  const Dim& symbol = graph_.types[graph_.outputs_of(record)[0]].dims()[1];
+  if (lengths.is_many && env_.knows(symbol)) return {dim_token(env_.resolve(symbol))};
+  const auto outside = [&](const Dim& dim) { return env_.knows(dim) ? env_.resolve(dim) : dim; };
+  std::optional<Dim> whole = whole_of(symbol);
+  SliceKey key;
+  if (whole) {
+    whole = outside(*whole);
+    if (const std::optional<KnownSlice> slice = noted_slice(symbol))
+      key = slice->key.with_dims(outside);
+    if (const std::optional<Dim> known = known_slice(*whole, key)) return {dim_token(*known)};
+  }
+  const Tensor token =
+      lengths.is_many
+          ? dim_token(define_dim(*name_of_defined_dim(record), in_named_form(lengths.value, rows_)))
+          : bind_all(*record.op, {lengths.value}, attrs_of(record))[0];
+  if (whole) note_slice(token.dims()[1], *whole, *whole, key);
+  return {token};
+}
+
 RowValues RowBatch::apply(const OpRecord& record, const RowValues& in) {
+  if (name_of_defined_dim(record)) return {defined_dim(record, in[0])};
   const bool is_many =
       std::any_of(in.begin(), in.end(), [](const RowValue& value) { return value.is_many; }) ||
       (has_sub_graphs(*record.op) && reads_lengths_of_rows(record));
@@ -331,16 +355,10 @@ bool RowBatch::apply_rule(const OpRecord& record, const RowValues& in, RowValues
   }
 }
 
-/// Applies ops that return their operand, or define dims.
+/// Applies ops that return their operand.
 bool RowBatch::apply_own_rule(const OpRecord& record, const RowValues& in, RowValues& out) {
   if (record.op->returns_input && in.size() == 1) {
     out.push_back({bind(*record.op, {in[0].value}, attrs_of(record)), true});
-    return true;
-  }
-  if (const std::string* const name = name_of_defined_dim(record)) {
-    const Dim symbol = graph_.types[graph_.outputs_of(record)[0]].dims()[1];
-    const auto define = [&] { return define_dim(*name, in_named_form(in[0].value, rows_)); };
-    out.push_back({dim_token(env_.knows(symbol) ? env_.resolve(symbol) : define())});
     return true;
   }
   return false;

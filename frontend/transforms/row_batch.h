@@ -84,6 +84,7 @@ class RowBatch {
   RowValues apply(const OpRecord& record, const RowValues& in);
   RowValues apply_once(const OpRecord& record, const RowValues& in);
   RowValues apply_in_loop(const OpRecord& record, const RowValues& in);
+  RowValue defined_dim(const OpRecord& record, const RowValue& lengths);
   bool apply_rule(const OpRecord& record, const RowValues& in, RowValues& out);
   bool apply_own_rule(const OpRecord& record, const RowValues& in, RowValues& out);
   bool hide_padding(const OpRecord& record, Tensors& operands, const TensorType& result) const;

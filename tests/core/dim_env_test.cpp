@@ -96,7 +96,7 @@ TEST_F(DimEnvTest, LengthsOfAllRowsRunOverTheRowsBesides) {
 
 TEST_F(DimEnvTest, AMovedSliceIsASlice) {
   const Dim whole("words", 4);
-  note_slice(words2, whole, whole, "");
+  note_slice(words2, whole, whole);
   DimEnv env;
   env.bind(batch, first);
   env.bind(words, words2);

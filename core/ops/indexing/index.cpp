@@ -266,14 +266,14 @@ Tensor gather(const Tensor& x, const Tensor& indices, const Axis& axis,
 namespace {
 /// Returns the key of the slices that an index takes. An element that all entries have is the same
 /// under every rule; of an entry without it, the rules take different ones.
-std::string key_of(const Dim& axis, const Tensor& indices, IndexRule rule) {
+SliceKey key_of(const Dim& axis, const Tensor& indices, IndexRule rule) {
   const auto element = element_of(indices);
   const bool is_there = !axis.is_ragged() && axis.has_size() && element && *element < axis.size();
   if (element && (is_there || rule != IndexRule::clip || *element == 0))
     return key_of_element(axis, *element);
-  KeyBytes key = key_along("gather", {axis});
+  SliceKey key = key_along("gather", {axis});
   add_value(key.number(rule), indices);
-  return key.take();
+  return key;
 }
 }  // namespace
 

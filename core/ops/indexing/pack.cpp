@@ -116,11 +116,11 @@ struct Selection {
 enum class MaskKind : std::uint8_t { valid, given };
 
 /// The key of lengths that a mask packed: pack makes dims by it, which unpack undoes.
-std::string key_of(const Dims& packed, const Tensor& mask, MaskKind kind, const Dim& to) {
-  KeyBytes key = key_along("pack", packed);
-  key.number(canonical(to).serial()).number(kind);
+SliceKey key_of(const Dims& packed, const Tensor& mask, MaskKind kind, const Dim& to) {
+  SliceKey key = key_along("pack", packed);
+  key.dim(canonical(to)).number(kind);
   if (kind == MaskKind::given) add_value(key, mask);
-  return key.take();
+  return key;
 }
 
 Selection select(std::string_view op, Tensor mask, const Axes& axes) {
@@ -196,7 +196,7 @@ Tensor valid_mask(std::string_view op, const Dims& dims, const TensorType& type)
 
 }  // namespace
 
-std::string key_of_packing(const Tensor& mask, const Dim& to) {
+SliceKey key_of_packing(const Tensor& mask, const Dim& to) {
   return key_of(mask.dims(), mask, MaskKind::given, to);
 }
 
@@ -332,9 +332,9 @@ Tensor with_backup(const Tensor& mask, const Tensor& x, const Tensor& backup,
       return where(plain_mask, resized(mine.lengths(), of_x(mine.length_dims())),
                    resized(whole.lengths(), of_backup(whole.length_dims())));
     });
-    KeyBytes key = key_along("unpack", {mine});
+    SliceKey key = key_along("unpack", {mine});
     add_value(key, plain_mask);
-    const Dim both = slice_of_dim(whole, lengths, key.take());
+    const Dim both = slice_of_dim(whole, lengths, key);
     of_x.add(mine, both);
     of_backup.add(whole, both);
   }
@@ -354,10 +354,10 @@ Tensor unpack_by(const Tensor& x, const Axis& packed, const Tensor& mask, MaskKi
   const Dim dim = dim_at(x.type(), axis);
   const auto take = [&](const Tensor& of, int axis) { return unpacked_axis(of, axis, selection); };
   const auto key = [&] {
-    KeyBytes key = key_along("unpack", {dim});
-    for (const Dim& of : canonical(selection.packed)) key.number(of.serial());
+    SliceKey key = key_along("unpack", {dim});
+    for (const Dim& of : canonical(selection.packed)) key.dim(of);
     add_value(key, mask);
-    return key.take();
+    return key;
   };
   const auto undoes = [&] { return key_of(selection.packed, mask, kind, dim); };
   const bool has_lengths = has_lengths_along(x.type(), axis);

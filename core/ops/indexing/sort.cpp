@@ -427,12 +427,11 @@ TopKOverAxes top_k(const Tensor& x, const std::vector<Axis>& over, const Dim& k)
   const auto take = [&](const Tensor& of, int) {
     return maximum(top_k_along(of, Axes(dims).in(of, "top_k"), result.dim).values, 0);
   };
-  AlongAxis longest(
-      dims, take,
-      {.keeps_axis = contains(dims, result.dim),
-       .key = [&] { return key_along("top_k", dims).number(result.dim.serial()).take(); },
-       .entries = with_entries_of(dims),
-       .makes_places = true});
+  AlongAxis longest(dims, take,
+                    {.keeps_axis = contains(dims, result.dim),
+                     .key = [&] { return key_along("top_k", dims).dim(result.dim); },
+                     .entries = with_entries_of(dims),
+                     .makes_places = true});
   const DimChanges& changes = longest.slices_of(x.type());
   for (Tensor& index : result.indices) index = resized(index, changes(index.dims()));
   result.values = resized(result.values, changes(result.values.dims()));

@@ -1,5 +1,8 @@
 #include "reel/core/ops/loop/joined_dims.h"
 
+#include <array>
+
+#include "reel/core/dims/dim_slices.h"
 #include "reel/core/types/dim_expression.h"
 
 namespace reel {
@@ -40,7 +43,9 @@ Dim JoinedDims::join(const Dim& yes, const Dim& no) {
   }
   node->is_symbol = true;
   node->length_dims = all(yes.length_dims(), no.length_dims());
-  return Dim::of_node(node);
+  const Dim made = Dim::of_node(node);
+  join_slices(std::array{yes, no}, made, env_);
+  return made;
 }
 
 }  // namespace reel

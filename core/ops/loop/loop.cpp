@@ -1,8 +1,10 @@
 #include "reel/core/ops/loop/loop.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "reel/core/dims/dim_slices.h"
 #include "reel/core/ops/registry.h"
 #include "reel/core/types/dim_expression.h"
 #include "reel/core/types/dim_symbol.h"
@@ -43,6 +45,7 @@ class NewDims {
     Dims length_dims;
     for (const Dim& over : dim.length_dims()) length_dims.push_back(of(over));
     made_.push_back(dim_symbol(dim.name(), std::move(length_dims)));
+    join_slices(std::array{dim}, made_.back(), env_);
   }
 
   Dims changing_, made_;

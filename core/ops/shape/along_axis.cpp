@@ -33,15 +33,15 @@ bool has_lengths_along(const TensorType& x, int axis) {
   return x.is_ragged() && has_lengths_along(x, std::vector<int>{axis});
 }
 
-KeyBytes key_along(std::string_view name, const Dims& axes) {
-  KeyBytes key;
+SliceKey key_along(std::string_view name, const Dims& axes) {
+  SliceKey key;
   key.text(name).number(axes.size());
-  for (const Dim& axis : canonical(axes)) key.number(axis.serial());
+  for (const Dim& axis : canonical(axes)) key.dim(axis);
   return key;
 }
 
-std::string key_of_element(const Dim& axis, std::int64_t index) {
-  return key_along("element", {axis}).number(static_cast<std::uint64_t>(index)).take();
+SliceKey key_of_element(const Dim& axis, std::int64_t index) {
+  return key_along("element", {axis}).number(static_cast<std::uint64_t>(index)).by_value();
 }
 
 Dims with_entries_of(const Dims& axes) {
@@ -93,7 +93,7 @@ void AlongAxis::find_slice(const Dim& dim, const TensorType& x) {
                                       [&](const Dim& axis) { return contains(all.dims(), axis); });
     return has_axis ? (*this)(all) : resized(all, changes_(all.dims()));
   });
-  changes_.add(dim, slice_of_dim(dim, lengths, options_.key ? options_.key() : ""));
+  changes_.add(dim, slice_of_dim(dim, lengths, options_.key ? options_.key() : SliceKey()));
 }
 
 const DimChanges& AlongAxis::slices_of(const TensorType& x) {

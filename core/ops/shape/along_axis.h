@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "reel/core/base/key_bytes.h"
 #include "reel/core/dims/dim_changes.h"
+#include "reel/core/dims/slice_key.h"
 #include "reel/core/types/tensor.h"
 
 namespace reel {
@@ -27,9 +27,9 @@ bool has_lengths_along(const TensorType& x, const std::vector<int>& axes);
 bool runs_along(const TensorType& x, int position, const Dims& axes);
 
 /// Returns a key that begins with the name of a function and its axes.
-KeyBytes key_along(std::string_view name, const Dims& axes);
+SliceKey key_along(std::string_view name, const Dims& axes);
 /// Returns the key of slices at one index.
-std::string key_of_element(const Dim& axis, std::int64_t index);
+SliceKey key_of_element(const Dim& axis, std::int64_t index);
 
 /// Applies a function that moves or takes elements along an axis, together with the lengths that
 /// run over the axis.
@@ -38,7 +38,7 @@ class AlongAxis {
   /// Returns elements of x along `axis`, the position of the first dim. Must accept any dtype.
   using Take = std::function<Tensor(const Tensor& x, int axis)>;
   /// Returns the key of slice_of_dim. Called when lengths were taken.
-  using KeyOf = std::function<std::string()>;
+  using KeyOf = std::function<SliceKey()>;
 
   struct Options {
     /// True if results may have a dim of the axes.

@@ -422,12 +422,10 @@ Tensors split(const Tensor& x, const Axis& along, int parts, std::optional<Dim> 
       if (whole.block() == of.block()) return cut[place];
     return known.emplace_back(of, all_parts(of, axis)).second[place];
   };
-  AlongAxis part_of(
-      {dim}, take,
-      {.keeps_axis = *named == dim,
-       .key =
-           [&] { return key_along("split", {dim}).number(place).number(named->serial()).take(); },
-       .entries = with_entries_of({dim})});
+  AlongAxis part_of({dim}, take,
+                    {.keeps_axis = *named == dim,
+                     .key = [&] { return key_along("split", {dim}).number(place).dim(*named); },
+                     .entries = with_entries_of({dim})});
   Tensors result;
   for (; place < static_cast<std::size_t>(parts); ++place) {
     part_of.begin();

@@ -144,12 +144,11 @@ Tensor JoinedLengths::with_lengths(const Tensor& x, const Dim& dim) const {
       return resized(whole, to_joined(whole.dims()));
     });
     const Dim whole = whole_of_all(joined.dims);
-    KeyBytes key = key_along("concat", {dim});
+    SliceKey key = key_along("concat", {dim});
     key.number(types_.size());
     for (std::size_t k = 0; k < types_.size(); ++k)
-      key.number(canonical(joined.dims[k]).serial())
-          .number(canonical(dim_at(types_[k], axis_)).serial());
-    to_joined.add(joined.extent, slice_of_dim(whole, lengths, key.take()));
+      key.dim(canonical(joined.dims[k])).dim(canonical(dim_at(types_[k], axis_)));
+    to_joined.add(joined.extent, slice_of_dim(whole, lengths, key));
   }
   return resized(x, to_joined(x.dims()));
 }

@@ -253,10 +253,10 @@ bool any_ragged(const Dims& dims) {
 }
 
 /// The key of merge_dims or split_dim: it names the dims that the axes are afterwards.
-std::string key_of(std::string_view function, const Dims& axes, const Dims& to) {
-  KeyBytes key = key_along(function, axes);
-  for (const Dim& dim : canonical(to)) key.number(dim.serial());
-  return key.take();
+SliceKey key_of(std::string_view function, const Dims& axes, const Dims& to) {
+  SliceKey key = key_along(function, axes);
+  for (const Dim& dim : canonical(to)) key.dim(dim);
+  return key;
 }
 
 }  // namespace

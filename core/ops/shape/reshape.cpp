@@ -267,12 +267,12 @@ Tensor reshape_ragged(const Tensor& x, const Dims& to) {
     if (!has_its_lengths(x.type(), i) || !contains(to, dim)) continue;
     const auto lengths = reshaped_lengths(x, i, to);
     if (!lengths) continue;
-    KeyBytes key = key_along("reshape", x.dims());
-    for (const Dim& of : to) key.number(of.serial());
+    SliceKey key = key_along("reshape", x.dims());
+    for (const Dim& of : to) key.dim(of);
     const Tensor here =
         computed_plainly([&] { return resized(*lengths, slices(extents(lengths->dims()))); });
     extents.add(dim, extent_dim({dim}));
-    slices.add(extents(dim), slice_of_dim(dim, here, key.take()));
+    slices.add(extents(dim), slice_of_dim(dim, here, key));
     result = renamed(result, i, extents(dim));
   }
   result = reshape_to(result, {{}, extents(to)});

@@ -95,7 +95,7 @@ Tensor reverse(const Tensor& x, const Axis& along) {
   };
   const int axis = along.in(x, "reverse");
   const Dim dim = dim_at(x.type(), axis);
-  const auto key = [&] { return key_along("reverse", {dim}).take(); };
+  const auto key = [&] { return key_along("reverse", {dim}); };
   if (!has_lengths_along(x.type(), axis)) return with_original_dims(take(x, axis), key);
   return AlongAxis(
       {dim}, take,

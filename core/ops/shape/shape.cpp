@@ -206,7 +206,7 @@ Tensor rename(const Tensor& x, const Axis& from, const Dim& to) {
   // If both dims are ragged, either may be the longer one in some entry.
   const bool is_ragged = dim.is_ragged() || named.is_ragged();
   const auto key_of = [](const Dim& from, const Dim& to) {
-    return key_along("rename", {from}).number(canonical(to).serial()).take();
+    return key_along("rename", {from}).dim(canonical(to));
   };
   AlongAxis::Options options{.key = [&] { return key_of(dim, named); },
                              .entries = is_ragged ? with_entries_of({dim, named}) : Dims{},

@@ -171,9 +171,7 @@ Tensor shift(const Tensor& x, const Axis& along, std::int64_t n, double value) {
   // New places have length 0, so `value` is padding there.
   check_fits("shift", value, x.type());
   const auto take = [&](const Tensor& of, int axis) { return shifted(of, axis, 0); };
-  const auto key = [&] {
-    return key_along("shift", {dim}).number(static_cast<std::uint64_t>(n)).take();
-  };
+  const auto key = [&] { return key_along("shift", {dim}).number(static_cast<std::uint64_t>(n)); };
   return AlongAxis(
       {dim}, take,
       {.keeps_axis = true, .key = key, .entries = with_entries_of({dim}), .makes_places = true})(

@@ -346,12 +346,10 @@ Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
   if (!has_lengths_along(x.type(), axis)) return take(x, axis);
   const Dim dim = dim_at(x.type(), axis);
   const auto key = [&] {
-    return key_along("slice", {dim}).text(bounds({axis, begin, end, {}})).number(made->serial());
+    return key_along("slice", {dim}).text(bounds({axis, begin, end, {}})).dim(*made);
   };
-  return AlongAxis(
-      {dim}, take,
-      {.keeps_axis = true, .key = [&] { return key().take(); }, .entries = with_entries_of({dim})})(
-      x, axis);
+  return AlongAxis({dim}, take,
+                   {.keeps_axis = true, .key = key, .entries = with_entries_of({dim})})(x, axis);
 }
 
 namespace {
@@ -391,8 +389,7 @@ Tensor pad(const Tensor& x, const Axis& along, std::int64_t before, std::int64_t
     return key_along("pad", {dim})
         .number(static_cast<std::uint64_t>(before))
         .number(static_cast<std::uint64_t>(after))
-        .number(named->serial())
-        .take();
+        .dim(*named);
   };
   return AlongAxis({dim}, take,
                    {.keeps_axis = *named == dim,

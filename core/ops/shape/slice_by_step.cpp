@@ -61,8 +61,7 @@ Tensor slice(const Tensor& x, const Axis& along, std::int64_t begin,
   const auto key = [&] {
     return key_along("slice by step", {dim})
         .text(str(begin, ':', end ? str(*end) : "", ':', step))
-        .number(to->serial())
-        .take();
+        .dim(*to);
   };
   return AlongAxis({dim}, take,
                    {.keeps_axis = true, .key = key, .entries = with_entries_of({dim})})(x, axis);

@@ -10,7 +10,7 @@
 
 namespace reel {
 
-Dim slice_of_dim(const Dim& whole, const Tensor& lengths, const std::string& key) {
+Dim slice_of_dim(const Dim& whole, const Tensor& lengths, const SliceKey& key) {
   const Dim here = canonical(whole);
   if (const auto known = known_slice(here, key)) return *known;
   const Dim made(whole.name(), lengths);
@@ -30,8 +30,8 @@ std::optional<std::int64_t> element_of(const Tensor& index) {
   return number && *number >= 0 ? number : std::nullopt;
 }
 
-void add_value(KeyBytes& key, const Tensor& value) {
-  key.number(value.is_traced());
+void add_value(SliceKey& key, const Tensor& value) {
+  key.by_value().number(value.is_traced());
   if (value.is_traced()) {
     key.number(value.block()->builder).number(static_cast<std::uint64_t>(value.block()->value));
     return;
@@ -43,7 +43,7 @@ void add_value(KeyBytes& key, const Tensor& value) {
   for (const Dim& dim : shown.dims()) {
     key.number(dim.is_named());
     if (dim.is_named())
-      key.number(dim.serial());
+      key.dim(dim);
     else
       key.number(static_cast<std::uint64_t>(dim.raw_size()));
   }

@@ -4,9 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 
-#include "reel/core/base/key_bytes.h"
 #include "reel/core/dims/dim_slices.h"
 #include "reel/core/types/tensor.h"
 
@@ -15,16 +13,14 @@ namespace reel {
 /// Returns a Dim with these lengths that is a slice of `whole`.
 ///
 /// key: if it is not empty, the same whole dim and key give the same Dim while that Dim lives. In a
-/// trace this holds inside of the graph that the Dim was made for. Requires that a key begins with
-/// the text of the operation (KeyBytes::text), and names Dims by their serials, since a Dim of a
-/// key may be freed, and its address used again, before the slice is.
-Dim slice_of_dim(const Dim& whole, const Tensor& lengths, const std::string& key = {});
+/// trace this holds inside of the graph that the Dim was made for.
+Dim slice_of_dim(const Dim& whole, const Tensor& lengths, const SliceKey& key = {});
 
 /// Returns the number of an index that is a scalar and not negative, if it is known.
 std::optional<std::int64_t> element_of(const Tensor& index);
 /// Adds an integer or boolean tensor to a key: in a trace the value that it stands for, otherwise
 /// its dims and its numbers.
-void add_value(KeyBytes& key, const Tensor& value);
+void add_value(SliceKey& key, const Tensor& value);
 
 /// Cuts operands to slices of their dims. An operand may have a dim, but lack dims of its lengths:
 /// if another operand has a slice of this dim, the first operand gets the slice too.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reel/core/dims/dim_facts.h"
+#include "reel/core/dims/dim_slices.h"
 #include "reel/core/functions/creation.h"
 #include "reel/core/ops/shape/dims.h"
 #include "reel/core/ops/shape/new_dims.h"
@@ -26,7 +27,9 @@ void FreshDims::add(const Dim& dim) {
   if (!follows && !is_of_body(dim)) return;
   const Tensor lengths = computed_plainly(
       [&] { return dim.has_size() ? scalar(dim.size(), i64) : changed(dim.lengths()); });
-  changes_.add(dim, define_dim(dim.name(), lengths));
+  const Dim made = define_dim(dim.name(), lengths);
+  copy_slice(dim, made);
+  changes_.add(dim, made);
 }
 
 void FreshDims::add_all(const Tensor& x) {
