@@ -45,6 +45,11 @@ std::pair<Tensor, BatchNorm::State> BatchNorm::operator()(
     if (!over.empty() && !contains(canonical(over), dim))
       throw ShapeError(str("BatchNorm: over lacks ", dim, " of x ", x.type(),
                            "; list all dims besides ", channel, ", or none"));
+  if (contains(canonical(over), channel))
+    throw ShapeError(str("BatchNorm: over has ", channel,
+                         ", whose elements are normalised alone; "
+                         "list the other dims of x ",
+                         x.type(), ", or none"));
   const Axes axes(others);
   const auto summed = [&](Tensors sums) {
     return sum_over_ranks ? sum_over_ranks(sums) : std::move(sums);

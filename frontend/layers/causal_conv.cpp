@@ -9,6 +9,7 @@
 #include "reel/frontend/layers/initial_values.h"
 #include "reel/frontend/layers/made_parameter.h"
 #include "reel/frontend/loops/whole_function.h"
+#include "reel/frontend/tree/dim_lists.h"
 
 namespace reel {
 namespace {
@@ -50,12 +51,23 @@ Tensor convolved(const CausalConv& layer, const Tensor& x, const Dim& over,
   return layer.bias ? y + *layer.bias : y;
 }
 
-void check_state(const CausalConv& layer, const Tensor& state) {
+/// time: the dim of x that the state lacks; nullopt in a time step.
+void check_state(const CausalConv& layer, const Tensor& x, const Tensor& state,
+                 const std::optional<Dim>& time) {
   detail::check_input(kName, "the state", state, layer.in,
                       detail::made_dtype(kName, "filter", layer.filter));
   if (!contains(state.dims(), layer.past))
     throw ShapeError(str(kName, ": the state ", state.type(), " has no dim ", layer.past,
                          "; make it with initial_state"));
+  const Dims of_x = without(x.dims(), time ? Dims{canonical(*time)} : Dims{}),
+             of_state = without(state.dims(), {layer.past});
+  for (const auto& [lacking, other, name] :
+       {std::tuple{of_state, of_x, "the state"}, std::tuple{of_x, of_state, "x"}})
+    if (const Dims missing = without(other, lacking); !missing.empty())
+      throw ShapeError(str(kName, ": ", name, " lacks the dim ", missing[0], ": x ", x.type(),
+                           ", state ", state.type(), "; make the state with initial_state, of the ",
+                           "dims of x without ", layer.in, time ? str(" and ", *time) : "",
+                           time ? "" : "; for a whole sequence, call layer(x, time, state)"));
 }
 
 /// Returns the call with the roles that whole_function.h lists.
@@ -96,7 +108,7 @@ CausalConv::State CausalConv::initial_state(const Dims& dims) const {
 std::pair<Tensor, CausalConv::State> CausalConv::operator()(const Tensor& x,
                                                             const State& state) const {
   detail::check_input(kName, "x", x, in, detail::made_dtype(kName, "filter", filter));
-  check_state(*this, state);
+  check_state(*this, x, state, {});
   const Tensor seen = concat({state, expand(x, Dim("one", 1))}, past, window);
   const Tensor y = convolved(*this, seen, window, WindowPadding::valid);
   return {squeeze(y, window - (window.size() - 1)), slice(seen, window, 1, {}, past)};
@@ -112,7 +124,7 @@ Tensor CausalConv::operator()(const Tensor& x, const Dim& time) const {
 std::pair<Tensor, CausalConv::State> CausalConv::operator()(const Tensor& x, const Dim& time,
                                                             const State& state) const {
   detail::check_input(kName, "x", x, in, detail::made_dtype(kName, "filter", filter));
-  check_state(*this, state);
+  check_state(*this, x, state, time);
   const auto run = [&]() -> Tensors {
     const Dim both = time + past.size();
     const Tensor seen = concat({state, x}, past, both);

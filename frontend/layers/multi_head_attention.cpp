@@ -266,8 +266,12 @@ std::pair<Tensor, MultiHeadAttention::State> MultiHeadAttention::operator()(cons
 }
 
 MultiHeadAttention::Memory MultiHeadAttention::of(const Tensor& x, const Dim& given) const {
-  detail::check_input(kLayerName, "the memory", x, key.in,
-                      detail::made_dtype(kLayerName, "key.weight", key.weight));
+  const DType dtype = detail::made_dtype(kLayerName, "key.weight", key.weight);
+  if (key.in == model && x.is_defined() && x.type().is_named() && !contains(x.dims(), model))
+    throw ShapeError(str(kLayerName, ": the memory ", x.type(), " has no dim ", model,
+                         ", the features of x; for a memory with other features, give init the ",
+                         "option memory, their dim"));
+  detail::check_input(kLayerName, "the memory", x, key.in, dtype);
   return {keys_at(x, nullptr), values_of(x), given};
 }
 

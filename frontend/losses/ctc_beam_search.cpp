@@ -127,7 +127,10 @@ class PrefixBeamSearch {
     if (!log_p.is_defined() || !is_float(log_p.dtype()) || !contains(log_p.dims(), dims_.vocab))
       throw ShapeError(str("ctc_beam_search: the scorer must return floating log p over ",
                            dims_.vocab, ", got ",
-                           log_p.is_defined() ? str(log_p.type()) : "an empty Tensor"));
+                           log_p.is_defined() ? str(log_p.type()) : "an empty Tensor",
+                           log_p.is_defined() && log_p.rank() && !log_p.type().is_named()
+                               ? "; name its dims, as in reshape(x, {dim, ...})"
+                               : ""));
     if (state.size() != at.state.size())
       throw StructureError(str("ctc_beam_search: the scorer returns a state of ", state.size(),
                                " tensors, but `initial` has ", at.state.size(),

@@ -26,6 +26,13 @@ const Dim* computed_from(const Dims& dims, const Dim& source) {
   return nullptr;
 }
 
+/// Returns the repair for dims that do not meet.
+std::string hint_of_dims(const TensorType& logits, const TensorType& labels) {
+  return logits.is_named() && labels.is_named()
+             ? one_dim_hint(logits.dims(), labels.dims())
+             : "; name the dims of both, as in reshape(x, {dim, ...})";
+}
+
 }  // namespace
 
 void check_ctc_arguments(const std::string& function, const TensorType& logits,
@@ -48,15 +55,17 @@ void check_ctc_arguments(const std::string& function, const TensorType& logits,
               " as dims.time, as the layer that shortened the frames returns it, or as "
               "the same arithmetic on ",
               dims.time.name(), " makes it"));
-  if (!fits && contains(logits.dims(), dims.label_time) && contains(labels.dims(), dims.vocab))
-    throw ShapeError(str(function, ": the dims are {time, label_time, vocab} in this order, but ",
-                         dims.label_time, " is a dim of the logits ", logits, " and ", dims.vocab,
-                         " one of the labels ", labels, ": exchange them"));
+  for (const Dim* dim : {&dims.vocab, &dims.time})
+    if (!fits && contains(logits.dims(), dims.label_time) && contains(labels.dims(), *dim) &&
+        !contains(labels.dims(), dims.label_time))
+      throw ShapeError(str(function, ": the dims are {time, label_time, vocab} in this order, but ",
+                           dims.label_time, " is a dim of the logits ", logits, " and ", *dim,
+                           " one of the labels ", labels, ": exchange them"));
   if (!fits)
     throw ShapeError(str(function, ": logits must have named dims [..., ", dims.time, ',',
                          dims.vocab, "], and labels the same but with ", dims.label_time,
                          " in the place of these two: logits ", logits, ", labels ", labels,
-                         one_dim_hint(logits.dims(), labels.dims())));
+                         hint_of_dims(logits, labels)));
   if (dims.time == dims.vocab)
     throw ArgumentError(str(function, ": ", dims.time,
                             " is named twice, as time and as vocab; the dims are {time, "

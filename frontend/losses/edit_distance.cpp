@@ -31,6 +31,10 @@ void check_arguments(std::string_view function, const TensorType& hypotheses,
   if (!is_integer(hypotheses.dtype()) || hypotheses.dtype() != references.dtype())
     throw DTypeError(str(function, ": hypotheses and references must be i32, or both i64, got ",
                          hypotheses, " and ", references));
+  if (dims.time == dims.reference_time)
+    throw ArgumentError(str(function, ": time and reference_time are both ", dims.time,
+                            "; rename the dim of the references: rename(references, ",
+                            dims.time.name(), ", Dim(\"reference\"))"));
   bool fits = hypotheses.is_named() && references.is_named() &&
               contains(hypotheses.dims(), dims.time) &&
               contains(references.dims(), dims.reference_time) &&
@@ -38,9 +42,12 @@ void check_arguments(std::string_view function, const TensorType& hypotheses,
   for (const Dim& dim : references.dims())
     fits = fits && (dim == dims.reference_time || contains(hypotheses.dims(), dim));
   if (!fits || contains(references.dims(), dims.time))
-    throw ShapeError(str(function, ": hypotheses must have ", dims.time, ", references ",
-                         dims.reference_time, " and otherwise only dims of the hypotheses, got ",
-                         hypotheses, " and ", references));
+    throw ShapeError(str(
+        function, ": hypotheses must have ", dims.time, ", references ", dims.reference_time,
+        " and otherwise only dims of the hypotheses, got ", hypotheses, " and ", references,
+        contains(hypotheses.dims(), dims.reference_time) && contains(references.dims(), dims.time)
+            ? "; exchange the dims: they are {time, reference_time}"
+            : ""));
 }
 
 Tensor distance(std::string_view function, const Tensor& hypotheses, const Tensor& references,

@@ -51,7 +51,10 @@ void check_arguments(const std::string& function, const Tensor& logits, const Te
     throw ShapeError(str(function, ": logits must have named dims [..., ", dims.time, ',',
                          dims.prefix, ',', dims.vocab, "], and labels the same but with ",
                          dims.label_time, " in the place of these three: logits ", logits.type(),
-                         ", labels ", labels.type(), one_dim_hint(of_logits, of_labels)));
+                         ", labels ", labels.type(),
+                         logits.type().is_named() && labels.type().is_named()
+                             ? one_dim_hint(of_logits, of_labels)
+                             : "; name the dims of both, as in reshape(x, {dim, ...})"));
   if (dims.time == dims.prefix || dims.time == dims.vocab || dims.prefix == dims.vocab)
     throw ArgumentError(str(function, ": ", dims.prefix == dims.vocab ? dims.vocab : dims.time,
                             " is named twice; the dims are {time, label_time, prefix, vocab}"));

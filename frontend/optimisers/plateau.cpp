@@ -34,6 +34,13 @@ Plateau::State Plateau::initial_state(double rate) const {
 std::pair<Tensor, Plateau::State> Plateau::operator()(const Tensor& score,
                                                       const State& state) const {
   check_defined("Plateau", score);
+  for (const auto& [name, value] : {std::pair{"rate", &state.rate},
+                                    {"best", &state.best},
+                                    {"waited", &state.waited},
+                                    {"cooldown", &state.cooldown}})
+    if (!value->is_defined())
+      throw ArgumentError(str("Plateau: state.", name, " is an empty Tensor; make the state with ",
+                              "initial_state, and do not use one that was moved"));
   if (score.rank())
     throw ShapeError(str("Plateau: ", score.type(), " is not one number; give it a mean"));
   const Tensor now = cast(score, f64);

@@ -33,6 +33,17 @@ void check_dim(std::string_view name, const Dim& dim) {
     throw ArgumentError(str(name, ": needs a dim of one known size above 0, got ", dim));
 }
 
+/// Throws ArgumentError if x has named dims and the dim of its result is a plain size, or the other
+/// way round.
+void check_kind(std::string_view name, std::string_view role, const Dim& dim, const TensorType& x) {
+  if (dim.is_named() == x.is_named()) return;
+  throw ArgumentError(str(
+      name, ": ", role, " is ", dim, x.is_named() ? ", a plain size" : ", a named dim", ", but x ",
+      x,
+      x.is_named() ? str(" has named dims; give it a name, as in Dim(\"", role, "\", ", dim, ')')
+                   : str(" has plain ones; give the size, ", dim.size())));
+}
+
 }  // namespace
 
 Tensor mel_filters(const Dim& frequency, const Dim& mel, const MelOptions& options) {
@@ -67,6 +78,8 @@ Tensor mel_filters(const Dim& frequency, const Dim& mel, const MelOptions& optio
 
 Tensor log_mel(const Tensor& x, const Axis& time, const Dim& mel, const LogMelOptions& options) {
   const int axis = time.in(x, "log_mel");
+  check_dim("log_mel", mel);
+  check_kind("log_mel", "mel", mel, x.type());
   const Tensor energy = squared_abs(stft(x, axis, options.stft));
   MelOptions filters = options.mel;
   filters.dtype = energy.dtype();
@@ -80,6 +93,7 @@ Tensor mfcc(const Tensor& x, const Axis& mel, const Dim& coefficient) {
   const Dim features = dim_at(x.type(), axis);
   check_dim("mfcc", features);
   check_dim("mfcc", coefficient);
+  check_kind("mfcc", "coefficient", coefficient, x.type());
   const std::int64_t count = features.size();
   if (coefficient.size() > count)
     throw ArgumentError(str("mfcc: ", coefficient, " are more coefficients than the features ",

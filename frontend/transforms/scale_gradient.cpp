@@ -16,6 +16,11 @@ Tensor scale_gradient(const Tensor& x, const Arg& factor) {
   if (value.dtype() != x.dtype())
     throw DTypeError(str("scale_gradient: the factor must have the dtype of x: x ", x.type(),
                          ", factor ", value.type()));
+  for (const Dim& dim : value.dims())
+    if (value.type().is_named() && !contains(x.dims(), dim))
+      throw ShapeError(str("scale_gradient: the factor ", value.type(), " has the dim ", dim,
+                           ", which x lacks: x ", x.type(),
+                           "; give a number, or a factor over dims ", "of x"));
   // Expanded here, so that an error about dims comes from the call and not from the gradient.
   const Tensor factors =
       as_function("scale_gradient", [&] { return stop_gradient(expand(value, x.dims())); });

@@ -54,6 +54,10 @@ ConvAxes named_axes(const TensorType& x, const TensorType& f, std::vector<int> s
     throw ArgumentError(str(kName, ": groups needs one dim `in`, got ", options.in.size()));
   for (const Dim& dim : options.in) {
     axes.ins.push_back(axis_of(x, dim, "x", "in"));
+    if (has(axes.spatial, axes.ins.back()))
+      throw ArgumentError(str(kName, ": windows run over ", dim,
+                              ", which is in `in`, too; let them ", "run over another dim of x ", x,
+                              ", such as time"));
     const Dim of_group = options.groups > 1 ? dim_over(dim, options.groups) : dim;
     if (options.groups > 1 && find_axis(f.dims(), of_group) < 0)
       throw ShapeError(str(kName, ": filter ", f, " has no dim ", of_group,

@@ -67,9 +67,12 @@ void append(Dims& to, const TensorType& from, int first, int count) {
   to.insert(to.end(), from.dims().begin() + first, from.dims().begin() + first + count);
 }
 
-[[noreturn]] void refuse_count(const TypeArgs& args, const Dim& of_x, const Dim& of_y) {
-  throw ShapeError(str(args.op.name, ": ", of_y, " windows of ", args.in[0], ", ", args.in[1],
-                       " do not fit an axis ", of_x));
+/// count: of the windows that an axis `of_x` has.
+[[noreturn]] void refuse_count(const TypeArgs& args, const Dim& of_x, const Dim& of_y,
+                               std::int64_t count) {
+  throw ShapeError(str("conv: transposed, ", args.in[0], " has windows along ", of_y, ", but the ",
+                       "dim ", of_x, " of the result has ", count,
+                       " windows; leave `to` out, or give the dim that was convolved"));
 }
 
 }  // namespace
@@ -88,7 +91,8 @@ void conv_type(TypeArgs& args) {
     const Dim& from = dim_at(args.in[0], x.spatial() + axis);
     const std::int64_t count = from.has_size() ? window_count(at, from.size()) : -1;
     dims.push_back(checked_dim("conv", at.to, count, [&] {
-      return str("windows of ", at.taps, " over ", axis_name(args.in[0], x.spatial() + axis));
+      return str("the axis of windows of ", at.taps, " over ",
+                 axis_name(args.in[0], x.spatial() + axis));
     }));
   }
   append(dims, args.in[0], x.groups(), attrs.groups);
@@ -115,7 +119,7 @@ void conv_input_type(TypeArgs& args) {
                                       : Dim::unknown();
     if (dim.has_size() && of_y.has_size() && !has_no_entry(dim) && !has_no_entry(of_y) &&
         window_count(at, dim.size()) != of_y.size())
-      refuse_count(args, dim, of_y);
+      refuse_count(args, dim, of_y, window_count(at, dim.size()));
     dims.push_back(dim);
   }
   append(dims, args.in[0], y.groups(), attrs.groups);
@@ -139,7 +143,8 @@ void conv_filter_type(TypeArgs& args) {
               &of_y = dim_at(args.in[1], y.spatial() + axis);
     if (of_x.has_size() && of_y.has_size() && !has_no_entry(of_x) && !has_no_entry(of_y) &&
         window_count(at, of_x.size()) != of_y.size())
-      refuse_count(args, of_x, of_y);
+      throw ShapeError(str("conv: ", of_y, " windows of ", args.in[1], " do not fit the axis ",
+                           of_x, " of x ", args.in[0]));
     dims.push_back(checked_dim("conv_filter", at.to, at.taps, [&] { return "a window"; }));
   }
   append(dims, args.in[0], x.groups(), attrs.groups + attrs.ins);

@@ -44,8 +44,9 @@ Dims window_dims(const TypeArgs& args, const TensorType& x) {
     const int place = first_spatial(attrs, x) + axis;
     Dim& dim = dims[static_cast<std::size_t>(place)];
     const std::int64_t count = dim.has_size() ? window_count(at, dim.size()) : -1;
-    dim = checked_dim(args.op.name, at.to, count,
-                      [&] { return str("windows of ", at.taps, " over ", axis_name(x, place)); });
+    dim = checked_dim(args.op.name, at.to, count, [&] {
+      return str("the axis of windows of ", at.taps, " over ", axis_name(x, place));
+    });
   }
   return dims;
 }

@@ -5,6 +5,7 @@
 
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
+#include "reel/core/types/mode.h"
 
 namespace reel {
 namespace {
@@ -18,9 +19,14 @@ Tensor bound_over(const Dims& dims, const Arg& bound, const char* role) {
     return scalar(bound.integer(), i64);
   }
   const Tensor& tensor = bound.tensor();
+  check_defined("random_integers", tensor);
   if (!is_integer(tensor.dtype()))
     throw DTypeError(
         str("random_integers: ", role, " is ", tensor.type(), "; cast it to i32 or i64"));
+  for (const Dim& dim : tensor.dims())
+    if (dim.is_named() && !contains(canonical(dims), dim))
+      throw ShapeError(str("random_integers: ", role, ' ', tensor.type(), " has the dim ", dim,
+                           ", which the dims of the result lack: [", join(dims), ']'));
   return broadcast_to(cast(tensor, i64), dims);
 }
 

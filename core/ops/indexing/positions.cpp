@@ -87,7 +87,7 @@ Tensor search_sorted(const Tensor& sorted, const Tensor& values, const Axis& axi
   check_defined("search_sorted", values);
   if (sorted.dtype() != values.dtype() || sorted.dtype() == boolean)
     throw DTypeError(str("search_sorted: dtypes differ, or are boolean: ", sorted.type(), " and ",
-                         values.type()));
+                         values.type(), "; cast them to one dtype of numbers"));
   const Dim dim = sorted.dims()[static_cast<std::size_t>(at)];
   const int batch = sorted.rank() - 1;
   if (!dim.is_named() && batch && (at != batch || values.rank() != sorted.rank()))
@@ -178,6 +178,12 @@ Tensor detail::pad_with(const Tensor& x, const Axis& axis, std::int64_t before, 
   const Dim made = y.dims()[static_cast<std::size_t>(at)];
   const Tensor behind = dim.lengths() + before;
   if (made.is_named()) {
+    for (const Dim& of_value : value.dims())
+      if (!contains(y.dims(), of_value))
+        throw ShapeError(
+            str("pad: the value ", value.type(), " has the dim ", of_value,
+                of_value == dim ? ", along which x is padded: x " : ", which x lacks: x ", x.type(),
+                "; give a scalar, or a value over other dims of x"));
     const auto [place, end] = spread(range(made), behind);
     return where(expand(place < before || place >= end, y.dims()), expand(value, y.dims()), y);
   }

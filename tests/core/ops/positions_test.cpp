@@ -289,7 +289,8 @@ TEST(PositionsErrorsTest, NameTheFunction) {
   EXPECT_EQ(message_of<DTypeError>([&] { repeat(ones({line}), ones({line}), line); }),
             "repeat: counts are integers, got f32[line=4]");
   EXPECT_EQ(message_of<DTypeError>([&] { search_sorted(ones({line}), scalar(1), line); }),
-            "search_sorted: dtypes differ, or are boolean: f32[line=4] and i32[]");
+            "search_sorted: dtypes differ, or are boolean: f32[line=4] and i32[]; cast them to one "
+            "dtype of numbers");
   EXPECT_EQ(message_of<ShapeError>([&] { search_sorted(ones({line}), ones({line}), line); }),
             "search_sorted: values f32[line=4] have the dim line=4 of sorted elements; rename it");
 }
