@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "reel/core/base/str.h"
+#include "reel/core/graph/graph_builder.h"
 #include "reel/core/op/axes.h"
 #include "reel/core/op/bind.h"
 #include "reel/core/op/vjp.h"
@@ -325,7 +326,11 @@ bool is_product(const Dim& dim, const Dim& first, std::int64_t others) {
   if (first.is_undefined()) return others == 1;
   if (others < 1) return false;
   const DimMultiple whole = multiple_of(dim), part = multiple_of(first);
-  return whole.of == part.of && whole.times % others == 0 && whole.times / others == part.times;
+  if (whole.of == part.of && whole.times % others == 0 && whole.times / others == part.times)
+    return true;
+  // A symbol of an argument's dim need not tell that it is a product.
+  return is_tracing() && thread_mode.builder->hides_operands() && first.is_named() &&
+         dim_times(first, others) == dim;
 }
 
 /// Returns the index of the open part; parts.size() if no part is open.

@@ -79,6 +79,24 @@ TEST_P(ComputedDimsTest, ExpressionsOfTheArgumentsDimMeetThoseOfTheCapturedOne) 
   expect_as_eager(half, counts(label * 2));
 }
 
+TEST_P(ComputedDimsTest, SplittingAMultipleOfACapturedDimHasNoPadding) {
+  const Dim two("two", 2);
+  for (const Dim& dim : {label, label + 1, label + word}) {
+    SCOPED_TRACE(str(dim));
+    const auto split = [=](const Tensor& x) { return split_dim(x, dim * 2, {dim, two}); };
+    expect_as_eager([=](const Tensor& x) { return sum(split(x), two) + counts(dim); },
+                    counts(dim * 2));
+    expect_as_eager(
+        [=](const Tensor& x) {
+          return grad([=](const Tensor& x) { return sum(square(split(x))); })(x);
+        },
+        counts(dim * 2));
+    const auto wrong = run([=](const Tensor& x) { return split_dim(x, dim * 2, {dim * 2, two}); });
+    EXPECT_EQ(message_of<ShapeError>([&] { wrong(counts(dim * 2)); }).substr(0, 15),
+              "split_dim: axis");
+  }
+}
+
 TEST_P(ComputedDimsTest, CapturedTensorsOfTheOperandMeetArgumentsOfTheExpression) {
   const Tensor captured = counts(label);
   expect_as_eager([=](const Tensor& x) { return x * pad(captured, label, 0, 1, 5., label + 1); },
