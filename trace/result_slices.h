@@ -22,8 +22,8 @@ class ResultSlices {
   /// dims of the arguments.
   ResultSlices(const Graph& graph, const Tensors& captured, const Dims& symbols);
   /// Makes dims of a call's outputs slices, or replaces them by the same slices of equal calls.
-  /// arguments: the dims of the call's arguments. Never fails: if memory runs out, the dims stay
-  /// dims of their own.
+  /// arguments: the dims of the call's arguments. Never fails: if memory runs out, or the call is
+  /// cancelled, the dims stay dims of their own.
   void note(Tensors& outputs, const Dims& arguments) const noexcept;
 
  private:

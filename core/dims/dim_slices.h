@@ -50,8 +50,8 @@ void adopt_slice(const Dim& slice);
 /// Makes `to` a slice of the same whole dim, if `from` is a slice.
 void copy_slice(const Dim& from, const Dim& to);
 /// Makes `made`, which stands outside of a graph for dims that graphs inside make, a slice if all
-/// of them are slices of one dim. If their keys are equal, too, a call outside with this key
-/// has the Dim `made`.
+/// of them are slices of one dim. If their keys are equal, too, and no slice outside has this key,
+/// known_slice() finds `made` by it.
 ///
 /// outside: the outer dims for dims of the graphs.
 void join_slices(std::span<const Dim> inside, const Dim& made, DimEnv& outside);

@@ -12,7 +12,7 @@
 namespace reel {
 
 /// An operation, its numbers, and the Dims that it names. Slices of one Dim with equal keys are one
-/// Dim. An empty key equals no other.
+/// Dim. An empty key finds no slice.
 ///
 /// A key begins with the text of the operation. The Dims stand apart from its numbers and texts, so
 /// that another graph, which has other Dims for the same axes, can write the same key. Requires
@@ -33,7 +33,8 @@ class SliceKey {
     return *this;
   }
 
-  /// Marks a key that depends on values of tensors, or on an index: programs make many of them.
+  /// Marks a key that depends on the values of a tensor or on an index. A program makes many such
+  /// keys, so signatures leave them out.
   SliceKey& by_value() {
     is_by_value_ = true;
     return *this;

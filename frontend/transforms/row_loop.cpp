@@ -81,7 +81,7 @@ class LoopOverRows {
   void refuse_effects_of_finished_rows() const {
     if (ends_alone_ &&
         (has_lasting_effects(body_) || (attrs_.cond && has_lasting_effects(*attrs_.cond.graph))))
-      throw RowsRefused("a loop with effects, which end at other iterations in each row");
+      throw RowsRefused("a loop with effects whose rows end at different iterations");
   }
 
   /// Adds a dim with the lengths of one row, for a dim with lengths of all rows.

@@ -1,4 +1,4 @@
-// Writers of recurrences along an axis_, as nodes Scan.
+// Writers of recurrences along an axis, as nodes Scan.
 #include <functional>
 #include <limits>
 

@@ -115,9 +115,17 @@ std::vector<OnnxruntimeResult> run_onnxruntime(const std::vector<SavedCase>& cas
     next = run_some(next, cases.size(), "all", cases, folder, results);
     while (next < cases.size() && !cases[next].failure.empty()) ++next;
     if (next == cases.size()) break;
-    results[next].optimiser_crashes = true;
+    results[next].optimiser_fails = true;
     if (run_some(next, next + 1, "disabled", cases, folder, results) == next)
       results[next].error = "onnxruntime crashed";
+  }
+  // The optimiser moves nodes of inner graphs to where they have no inputs, without a crash.
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (results[i].error.empty() || results[i].optimiser_fails) continue;
+    std::vector<OnnxruntimeResult> again(cases.size());
+    run_some(i, i + 1, "disabled", cases, folder, again);
+    if (again[i].error.empty() && !again[i].outputs.empty())
+      results[i] = {.outputs = again[i].outputs, .optimiser_fails = true};
   }
   return results;
 }

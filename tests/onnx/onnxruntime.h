@@ -20,7 +20,7 @@ bool has_onnxruntime();
 struct OnnxruntimeResult {
   std::map<std::string, Tensor> outputs;
   std::string error = {};
-  bool optimiser_crashes = false;  ///< the result is of a run without onnxruntime's optimiser
+  bool optimiser_fails = false;  ///< the result is of a run without onnxruntime's optimiser
 };
 
 /// Runs all cases that were saved, in one process. Returns the results in their order; empty ones

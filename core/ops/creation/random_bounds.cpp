@@ -26,7 +26,8 @@ Tensor bound_over(const Dims& dims, const Arg& bound, const char* role) {
   for (const Dim& dim : tensor.dims())
     if (dim.is_named() && !contains(canonical(dims), dim))
       throw ShapeError(str("random_integers: ", role, ' ', tensor.type(), " has the dim ", dim,
-                           ", which the dims of the result lack: [", join(dims), ']'));
+                           ", which the dims of the result lack: [", join(dims),
+                           "]; give a number, or a bound over dims of the result"));
   return broadcast_to(cast(tensor, i64), dims);
 }
 

@@ -184,7 +184,7 @@ TEST_F(PlantedDimMistakes, BoundsOverAnotherDim) {
   const auto mistake = [&] { return random_integers({batch}, zeros({time}, i32), 5); };
   EXPECT_EQ(message_of<ShapeError>(mistake),
             "random_integers: low i32[time=3] has the dim time=3, which the dims of the result "
-            "lack: [batch=2]");
+            "lack: [batch=2]; give a number, or a bound over dims of the result");
 }
 
 TEST_F(PlantedDimMistakes, PlainSizesOfFeatures) {

@@ -40,7 +40,7 @@ class SlicesOfTransformsTest : public WordsAndLetters {
                       const Tensor& x) const {
     SCOPED_TRACE(function.name);
     const Function f = function.f, other = transformed(f);
-    const std::vector<double> twice = valid(f(x) + f(2. * x)), means = valid(mean(f(x), letters));
+    const std::vector<double> twice = valid(f(x) + f(2. * x));
     const Function orders[] = {[=](const Tensor& x) -> Tensor {
                                  const Tensor first = other(x);
                                  return first + f(2. * x);

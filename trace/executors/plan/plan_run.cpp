@@ -155,8 +155,8 @@ inline void Plan::run_product(const Instruction& at) {
                                                     slots_[at.first_out].block()->data, at.adds);
 }
 
-/// Does the same as run_all() for instructions that are all is_short(): in loops over a few
-/// numbers, its other cases would take longer than the work.
+/// Runs a plan whose instructions are all is_short(). In loops over a few numbers, the other cases
+/// of run_all() would take longer than the work.
 void Plan::run_short_ops() {
   for (const Instruction& at : instructions_) {
     if (at.kind == Kind::flat)
