@@ -116,7 +116,7 @@ class TokenTables {
       entered.begin = at;
   }
 
-  /// Appends the edges of a node to those of the plan, sorted by port.
+  /// Appends the edges of a node to the edges of the plan, sorted by port.
   void list_edges(Node& node, std::vector<Edge>& of_node) const {
     std::stable_sort(of_node.begin(), of_node.end(),
                      [](const Edge& a, const Edge& b) { return a.port < b.port; });
@@ -130,7 +130,7 @@ class TokenTables {
 
   TokenPlan& plan_;
   const LoweredGraph& graph_;
-  std::vector<int> scope_places_;           ///< by scope, among those of its frame
+  std::vector<int> scope_places_;           ///< by scope: its place in its frame
   std::vector<std::vector<Edge>> goes_to_;  ///< by node
 };
 

@@ -1,7 +1,6 @@
 #include "reel/trace/passes/fusion/pointwise_groups.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <numeric>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "reel/core/ops/scans/linear_scan.h"
 #include "reel/core/ops/shape/join.h"
 #include "reel/core/ops/shape/shape.h"
+#include "reel/trace/passes/fusion/relation.h"
 #include "reel/trace/passes/fusion/tile_ops.h"
 
 namespace reel {
@@ -112,36 +112,6 @@ struct Group {
   std::optional<Walk> walk;         ///< of its recurrences
   std::vector<std::size_t> records;
   int walks = 0;  ///< walks over elements that its records would make unfused
-};
-
-/// A bit matrix: for each of `count` items, a set of the others.
-class Relation {
- public:
-  explicit Relation(std::size_t count) : words_((count + 63) / 64), bits_(count * words_) {}
-  bool has(std::size_t row, std::size_t i) const {
-    return bits_[row * words_ + i / 64] >> (i % 64) & 1;
-  }
-  void set(std::size_t row, std::size_t i) {
-    bits_[row * words_ + i / 64] |= std::uint64_t{1} << (i % 64);
-  }
-  void clear(std::size_t row, std::size_t i) {
-    bits_[row * words_ + i / 64] &= ~(std::uint64_t{1} << (i % 64));
-  }
-  void add_all(std::size_t to, std::size_t from) {
-    for (std::size_t w = 0; w < words_; ++w) bits_[to * words_ + w] |= bits_[from * words_ + w];
-  }
-  /// Returns true if the predicate holds for an item of the row.
-  template <class Predicate>
-  bool any_of(std::size_t row, const Predicate& is) const {
-    for (std::size_t w = 0; w < words_; ++w)
-      for (std::uint64_t rest = bits_[row * words_ + w]; rest; rest &= rest - 1)
-        if (is(w * 64 + static_cast<std::size_t>(std::countr_zero(rest)))) return true;
-    return false;
-  }
-
- private:
-  std::size_t words_;
-  std::vector<std::uint64_t> bits_;
 };
 
 }  // namespace
