@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <tuple>
 
 #include "reel/core/base/str.h"
@@ -35,9 +36,15 @@ void check_option(const Tensor& x, const char* name, const Dims& dims) {
                          ", which neither q nor k has; they have ", join(dims)));
 }
 
-/// Returns the positions of queries: those along a dim, and the offset.
-Tensor positions_of(const std::optional<Dim>& queries, const std::optional<Tensor>& offset) {
-  if (!queries) return offset ? cast(*offset, i32) : scalar(0, i32);
+/// Returns the positions of queries: those along a dim, and the offset. Returns nothing if they are
+/// unknown: without a dim along which they count, an offset must have a number for each query.
+/// own: dims of q that k lacks.
+std::optional<Tensor> positions_of(const std::optional<Dim>& queries,
+                                   const std::optional<Tensor>& offset, const Dims& own) {
+  if (!queries) {
+    if (!offset || !without(own, offset->dims()).empty()) return std::nullopt;
+    return cast(*offset, i32);
+  }
   const Tensor along = range(*queries, i32);
   if (!offset) return along;
   Dims dims = offset->dims();
@@ -45,8 +52,8 @@ Tensor positions_of(const std::optional<Dim>& queries, const std::optional<Tenso
   return expand(along, dims) + expand(cast(*offset, i32), dims);
 }
 
-/// Adds the options about positions, bias and mask.
-void add_options(AttentionStream& call, const std::optional<Dim>& queries,
+/// Adds the options about positions, bias and mask. own: dims of q that k lacks.
+void add_options(AttentionStream& call, const std::optional<Dim>& queries, const Dims& own,
                  const AttentionOptions& options) {
   if (options.window && *options.window < 0)
     throw ArgumentError(str("attention: window must not be negative, got ", *options.window));
@@ -56,6 +63,10 @@ void add_options(AttentionStream& call, const std::optional<Dim>& queries,
     check_option(*options.offset, "offset", call.rows);
     if (is_float(options.offset->dtype()) || options.offset->dtype() == boolean)
       throw DTypeError(str("attention: offset must be i32 or i64, got ", options.offset->type()));
+    if (queries && contains(options.offset->dims(), *queries))
+      throw ShapeError(str("attention: offset ", options.offset->type(), " has the dim ", *queries,
+                           ", along which positions count from it; give it dims of entries only, "
+                           "or hide keys of other positions by a mask"));
   }
   if (options.bias) {
     check_option(*options.bias, "bias", products);
@@ -77,7 +88,15 @@ void add_options(AttentionStream& call, const std::optional<Dim>& queries,
     call.function_inputs = options.bias_of->inputs.size();
   }
   if (call.is_causal || call.window || call.bias_of)
-    call.positions = positions_of(queries, options.offset);
+    call.positions = positions_of(queries, options.offset, own);
+  if (call.window && !call.positions) {
+    const std::string over = own.empty() ? "" : str(" over the dims that only q has, ", join(own));
+    throw ArgumentError(
+        str("attention: window counts from the position of a query, which is not known; give "
+            "queries, the dim of q along which positions count, or offset, a position for each "
+            "query",
+            over));
+  }
   call.skips_blocks = call.window || (call.is_causal && options.offset);
 }
 
@@ -131,7 +150,7 @@ AttentionStream stream_of(const Queries& queries, const Tensor& k, const Tensor&
                       {features});
   call.extra = without(v.dims(), with_more(call.rows, {keys}));
   call.scale = options.scale ? *options.scale : 1 / std::sqrt(static_cast<double>(features.size()));
-  add_options(call, queries.dim, options);
+  add_options(call, queries.dim, without(without(queries.q.dims(), {features}), k.dims()), options);
   return call;
 }
 

@@ -15,7 +15,7 @@ namespace reel {
 
 /// Positions of the queries and of the keys for which a bias is computed.
 struct AttentionBlock {
-  Tensor queries;  ///< i32, over the dim of queries and the dims of the offset; may be a scalar
+  Tensor queries;  ///< i32, over the dim of queries and the dims of the offset; empty if unknown
   Tensor keys;     ///< i32: [block]; those behind the last key are not seen, whatever the bias
   Dim block = 0;   ///< the keys of this block
 };
@@ -47,10 +47,11 @@ struct AttentionOptions {
   /// The dim of q along which `window`, `offset` and `bias_of` count positions; default: `causal`.
   /// If q has the dim of keys: the dim by which bias and mask name q's positions.
   std::optional<Dim> queries{};
-  std::optional<Tensor> offset{};          ///< i32, the position of the first query; default: 0
-  std::optional<std::int64_t> window{};    ///< keys further from the query's position are not seen
-  std::optional<Tensor> bias{};            ///< added to the scaled products
-  std::optional<Tensor> mask{};            ///< booleans: false hides a key from a query
+  std::optional<Tensor> offset{};        ///< i32, the position of the first query along `queries`,
+                                         ///< or of each query; default: 0 if there is `queries`
+  std::optional<std::int64_t> window{};  ///< keys further from the query's position are not seen
+  std::optional<Tensor> bias{};          ///< added to the scaled products
+  std::optional<Tensor> mask{};          ///< booleans: false hides a key from a query
   std::optional<AttentionBias> bias_of{};  ///< a bias or mask that is computed block by block
 };
 
@@ -63,12 +64,14 @@ struct AttentionOptions {
 ///
 /// bias, mask: dims of q and k without features, some or all. offset: a scalar or a number for each
 /// entry, for queries that continue a sequence. With an offset or a window, blocks that no query
-/// sees are not computed.
+/// sees are not computed. Positions of queries are known if q has the dim of keys, with `causal` or
+/// `queries`, or if the offset has all dims that only q has.
 ///
 /// Streamed over blocks of keys in both directions: neither the result nor a gradient keeps a
 /// tensor over queries and keys; second derivatives do. Results are exact up to rounding.
 /// Throws ShapeError if a dim is missing, DTypeError unless q, k and v are floating and of one
-/// dtype, ArgumentError for a block below 1 or a negative window.
+/// dtype, ArgumentError for a block below 1, a negative window, or a window without positions of
+/// queries.
 /// Source: Dao et al. (2022), "FlashAttention"; Rabe & Staats (2021).
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Dim& keys,
                  const Dim& features, const AttentionOptions& options = {});

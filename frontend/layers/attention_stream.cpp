@@ -96,7 +96,21 @@ Tensor AttentionStream::of_block(const Tensor& x, const Keys& at) const {
 }
 
 AttentionBlock AttentionStream::block_at(const Keys& at) const {
-  return {positions ? *positions : scalar(0, i32), at.positions, block};
+  return {positions ? *positions : Tensor(), at.positions, block};
+}
+
+/// Returns the term that the function of a bias computes for a block.
+Tensor AttentionStream::term_of(const Tensors& inputs, const Keys& at) const {
+  try {
+    return bias_of(inputs, block_at(at));
+  } catch (Error& error) {
+    if (!positions)
+      error.add_line(
+          "AttentionBlock::queries is empty, because attention does not know the positions of "
+          "queries; give it queries, the dim of q along which they count, or offset, a position "
+          "for each query");
+    throw;
+  }
 }
 
 /// Returns the scaled products of a block and their bias; -inf for keys that a query does not see.
@@ -115,7 +129,7 @@ Tensor AttentionStream::scores(const Inputs& in, const Tensor& k_block, const Ke
   Tensor x = product(in.q, k_block, dims) * scale;
   if (in.bias) x = x + spread(of_block(*in.bias, at), dims);
   if (bias_of) {
-    const Tensor term = bias_of(in.of_function, block_at(at));
+    const Tensor term = term_of(in.of_function, at);
     check_defined("attention: the bias", term);
     if (const Dims foreign = without(term.dims(), dims); !foreign.empty())
       throw ShapeError(str("attention: the function returned a bias ", term.type(),
@@ -159,7 +173,7 @@ Tensors AttentionStream::function_gradient(const Tensors& inputs, const Keys& at
   for (const Tensor& x : inputs) own.push_back(is_float(x.dtype()) ? identity(x) : x);
   RecordingTape tape;
   for (const Tensor& x : own) tape.watch(x);
-  const Tensor term = bias_of(own, block_at(at));
+  const Tensor term = term_of(own, at);
   if (term.dtype() == boolean) return Tensors(inputs.size());
   return tape.gradient({spread(term, g.dims())}, {g}, own);
 }

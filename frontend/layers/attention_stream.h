@@ -31,7 +31,7 @@ struct AttentionStream {
   bool is_causal = false;
   double scale = 1;
   Dim block = 0;
-  std::optional<Tensor> positions{};  ///< of queries
+  std::optional<Tensor> positions{};  ///< of queries, if known and needed
   std::optional<std::int64_t> window{};
   std::optional<Tensor> mask{};
   std::function<Tensor(const Tensors& inputs, const AttentionBlock& at)> bias_of{};
@@ -61,6 +61,7 @@ struct AttentionStream {
   Tensor taken(const Tensor& x, const Keys& at) const;
   Tensor of_block(const Tensor& x, const Keys& at) const;
   AttentionBlock block_at(const Keys& at) const;
+  Tensor term_of(const Tensors& inputs, const Keys& at) const;
   Tensor scores(const Inputs& in, const Tensor& k_block, const Keys& at) const;
   Tensors function_gradient(const Tensors& inputs, const Keys& at, const Tensor& g) const;
 };

@@ -31,7 +31,7 @@ struct MultiHeadAttentionOptions {
   PositionEncoding positions = PositionEncoding::none;  ///< of one sequence, not of memories
   std::int64_t max_distance = 16;  ///< of PositionEncoding::relative; longer ones count as this
   double rotary_base = 10000;      ///< of PositionEncoding::rotary
-  std::optional<std::int64_t> window{};  ///< positions further away are not seen
+  std::optional<std::int64_t> window{};  ///< positions of one sequence further away are not seen
   std::optional<Dim> capacity{};         ///< positions of initial_state(dims), which recur calls
   bool has_bias = true;                  ///< false: projections without a bias
   DType dtype = f32;                     ///< of the parameters

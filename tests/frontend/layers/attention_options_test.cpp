@@ -147,6 +147,16 @@ TEST_P(AttentionOptionsTest, WindowSeesNeighbouringKeysOnly) {
   }
 }
 
+TEST_P(AttentionOptionsTest, OffsetOfEachQueryIsItsPosition) {
+  const auto f_of = [&](const Tensor& q, const Tensor& at) {
+    return attention(q, k, v, keys, f, {.block = 2, .offset = at, .window = 1});
+  };
+  const int places[] = {5, 0, 2, 9};
+  expect_values(run(f_of)(q, tensor({5, 0, 2, 9}, {time})),
+                expected([&](int i, int j) { return std::abs(places[i] - j) <= 1 ? 0 : -kInf; }),
+                1e-12);
+}
+
 TEST_P(AttentionOptionsTest, OffsetContinuesASequenceOfEachEntry) {
   const Dim batch("batch", 2);
   const Tensor q = random_normal({batch, time, f}, f64), k = random_normal({batch, keys, f}, f64),
@@ -277,6 +287,54 @@ TEST(AttentionOptionsErrorTest, NamesTheOption) {
   EXPECT_EQ(message_of<DTypeError>(
                 [&] { attention(q, k, k, s, f, {.causal = t, .offset = scalar(1.5, f32)}); }),
             "attention: offset must be i32 or i64, got f32[]");
+}
+
+TEST(AttentionOptionsErrorTest, OffsetsLackTheDimAlongWhichPositionsCount) {
+  const Dim batch("batch", 3), t("t", 2), s("s", 4), f("f", 2);
+  const Tensor q = zeros({batch, t, f}), k = zeros({batch, s, f}), each = zeros({batch, t}, i32);
+  for (const AttentionOptions& options :
+       {AttentionOptions{.causal = t, .offset = each}, {.queries = t, .offset = each, .window = 1}})
+    EXPECT_EQ(message_of<ShapeError>([&] { attention(q, k, k, s, f, options); }),
+              "attention: offset i32[batch=3,t=2] has the dim t=2, along which positions count "
+              "from it; give it dims of entries only, or hide keys of other positions by a mask");
+}
+
+TEST(AttentionOptionsErrorTest, WindowsNeedPositionsOfQueries) {
+  const Dim batch("batch", 3), t("t", 2), s("s", 4), f("f", 2);
+  const Tensor q = zeros({batch, t, f}), k = zeros({batch, s, f}), one = zeros({batch, f});
+  const std::string unknown =
+      "attention: window counts from the position of a query, which is not known; give queries, "
+      "the dim of q along which positions count, or offset, a position for each query";
+  const auto of = [&](const Tensor& q, const AttentionOptions& options) {
+    return message_of<ArgumentError>([&] { attention(q, k, k, s, f, options); });
+  };
+  EXPECT_EQ(of(q, {.window = 1}), unknown + " over the dims that only q has, t=2");
+  EXPECT_EQ(of(q, {.offset = zeros({batch}, i32), .window = 1}),
+            unknown + " over the dims that only q has, t=2");
+  EXPECT_EQ(of(one, {.window = 1}), unknown);
+  const Tensor keys_of_one = zeros({s, f});
+  const auto row = [&](const Tensor& q) {
+    return attention(q, keys_of_one, keys_of_one, s, f, {.window = 1});
+  };
+  EXPECT_EQ(message_of<ArgumentError>([&] { vmap(row, t)(zeros({t, f})); }), unknown);
+}
+
+TEST(AttentionOptionsErrorTest, ComputedBiasesThatReadUnknownPositionsTellTheRepair) {
+  const Dim t("t", 2), s("s", 4), f("f", 2);
+  const Tensor q = zeros({t, f}), k = zeros({s, f});
+  const auto away = attention_bias(None{}, [](const None&, const AttentionBlock& at) {
+    return cast(at.keys - at.queries, f32);
+  });
+  EXPECT_NE(
+      message_of<ArgumentError>([&] { attention(q, k, k, s, f, {.bias_of = away}); })
+          .find("AttentionBlock::queries is empty, because attention does not know the positions "
+                "of queries; give it queries, the dim of q along which they count, or offset, a "
+                "position for each query"),
+      std::string::npos);
+  const auto of_keys = attention_bias(
+      None{}, [](const None&, const AttentionBlock& at) { return cast(at.keys, f32); });
+  expect_all_close(attention(q, k, k, s, f, {.bias_of = of_keys}),
+                   attention(q, k, k, s, f, {.bias = range(s, f32)}), 1e-6);
 }
 
 }  // namespace
