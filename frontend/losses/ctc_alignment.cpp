@@ -66,7 +66,7 @@ CtcAlignment ctc_alignment(const Tensor& logits, const Tensor& labels, const Ctc
   const Tensor has_no_labels = expand(dims.label_time.lengths() == 0, lattice.entries());
   const Tensor at_label = lattice.at_last(scores.label), at_blank = lattice.at_last(scores.blank);
   const Tensor total = where(has_no_labels, scores.start, maximum(at_label, at_blank));
-  const Tensor is_possible = total > kNeverBound;
+  const Tensor is_possible = total > kNeverBound;  // false if NaN
 
   const Dims with_labels = with_more(lattice.entries(), {dims.label_time});
   const Tensor all_places = expand(range(dims.label_time), with_labels);
@@ -98,7 +98,7 @@ CtcAlignment ctc_alignment(const Tensor& logits, const Tensor& labels, const Ctc
            .name = "ctc_alignment"});
   const Dims frames = without(logits.dims(), {dims.vocab});
   return {transpose(path.ys.symbol, frames), transpose(path.ys.place, frames), path.state.durations,
-          where(is_possible, total, -std::numeric_limits<double>::infinity())};
+          where(total < kNeverBound, -std::numeric_limits<double>::infinity(), total)};
 }
 
 }  // namespace reel

@@ -23,7 +23,8 @@ struct CtcAlignment {
 ///
 /// logits, labels, dims and errors: as for ctc_log_likelihood. Among equally likely alignments a
 /// label stays as long as possible. If no alignment is possible, log_probability is -inf, all
-/// symbols are blank, and all durations 0. Gradients flow from log_probability only.
+/// symbols are blank, and all durations 0; if the logits of an entry make it NaN, too. Gradients
+/// flow from log_probability only.
 /// Source: Viterbi (1967), on the states of Graves, Fernández, Gomez & Schmidhuber (2006).
 CtcAlignment ctc_alignment(const Tensor& logits, const Tensor& labels, const CtcDims& dims,
                            const CtcOptions& options = {});

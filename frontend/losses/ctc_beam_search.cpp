@@ -16,6 +16,10 @@
 namespace reel {
 namespace {
 
+/// Scores of missing hypotheses, and of entries with NaN.
+constexpr double kMissingScore = -std::numeric_limits<double>::infinity(),
+                 kNanScore = std::numeric_limits<double>::quiet_NaN();
+
 /// A prefix's identity: two polynomials of its labels, modulo primes. Products fit into i64.
 struct PrefixHash {
   Tensor first, second;  // i64, over hypotheses
@@ -93,12 +97,13 @@ class PrefixBeamSearch {
                                  .name = "ctc_beam_search"});
     const Hypotheses& last = found.state;
     const Tensor log_p = finite_log_add(last.by_blank, last.by_label);
+    const Tensor has_nan =
+        expand(any(isnan(log_p_), {dims_.time, dims_.vocab}) || any(isnan(last.rank), {dims_.beam}),
+               rows_);
     // A rank of -inf: the scorer forbids the labels.
-    const Tensor is_there =
-        log_p > kNeverBound && last.rank != -std::numeric_limits<double>::infinity();
-    const auto or_missing = [&](const Tensor& x) {
-      return where(is_there, x, -std::numeric_limits<double>::infinity());
-    };
+    const Tensor is_there = log_p > kNeverBound && last.rank != kMissingScore && !has_nan;
+    const Tensor missing = where(has_nan, over({}, kNanScore), kMissingScore);
+    const auto or_missing = [&](const Tensor& x) { return where(is_there, x, missing); };
     const Tensor symbols = backtrack(found.ys.first, found.ys.second, dims_.time, dims_.beam);
     const Tensor is_label =
         symbols != blank_ && expand(is_there, symbols.dims()) && in_time(symbols.dims());

@@ -56,7 +56,8 @@ CtcBeams ctc_beams(const Tensor& logits, const CtcBeamDims& dims, const CtcBeamO
 /// beam.size() best ones are kept.
 ///
 /// logits: floating, [..., time, vocab]; normalised along vocab by this function. All dims are
-/// named; time may be ragged or empty. Returns hypotheses over [...] and beam. A sum lacks
+/// named; time may be ragged or empty. Returns hypotheses over [...] and beam. In an entry with a
+/// logit of NaN or +inf, all scores are NaN and all hypotheses without labels. A sum lacks
 /// alignments through prefixes that the beam dropped, so log_probability is at most
 /// ctc_log_likelihood.
 ///
@@ -72,8 +73,9 @@ CtcBeams ctc_beam_search(const Tensor& logits, const CtcBeamDims& dims,
 /// scorer: (state, symbol) -> std::pair{log p, state}, as a step of a recurrent model. state: after
 /// the labels before `symbol`. symbol: i32 [..., beam], the last label of each hypothesis; blank
 /// for a hypothesis without labels. log p: of the next label, [..., beam, vocab]; blank's is not
-/// read. initial: a tree of tensors; those that lack dims of hypotheses are repeated along them.
-/// The scorer is called once before the first frame and once a frame, on all hypotheses.
+/// read; NaN makes the scores of its entry NaN. initial: a tree of tensors; those that lack dims of
+/// hypotheses are repeated along them. The scorer is called once before the first frame and once a
+/// frame, on all hypotheses.
 ///
 /// Runs in a trace if the scorer does, that is, if it computes with tensors: the scorer is then
 /// recorded once. Throws ShapeError if it returns other dims.

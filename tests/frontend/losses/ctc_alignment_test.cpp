@@ -105,6 +105,26 @@ TEST_P(CtcAlignmentTest, GradientCountsTheFramesOfTheBestAlignment) {
   expect_all_close(mask_padding(gradient), mask_padding(where(is_possible, expected, 0)), 1e-12);
 }
 
+TEST_P(CtcAlignmentTest, NaNInAnEntryMakesItsProbabilityNaN) {
+  const auto f = run([&](const Tensor& logits, const Tensor& labels) {
+    return ctc_alignment(logits, labels, dims);
+  });
+  const CtcAlignment expected = f(dirty(), labels(0));
+  for (const double value : {std::nan(""), kInf}) {
+    const CtcAlignment actual = f(spoilt(value), labels(0));
+    std::vector<double> log_p = values_of(expected.log_probability),
+                        symbols = values_of(mask_padding(expected.symbols)),
+                        durations = values_of(mask_padding(expected.durations));
+    log_p[0] = std::nan("");
+    std::fill_n(symbols.begin(), kFrames, 0.);
+    std::fill_n(durations.begin(), kLabels, 0.);
+    expect_values(actual.log_probability, log_p, 1e-14);
+    expect_values(mask_padding(actual.symbols), symbols);
+    expect_values(mask_padding(actual.durations), durations);
+  }
+  EXPECT_EQ(values_of(f(without_a_frame(), labels(0)).log_probability)[0], -kInf);
+}
+
 TEST_P(CtcAlignmentTest, ErrorsNameTheFunction) {
   const auto f = run([&](const Tensor& logits, const Tensor& labels) {
     return ctc_alignment(logits, labels, {time, spelling, batch});

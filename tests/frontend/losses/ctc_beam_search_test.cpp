@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "reel/frontend/tree/dim_lists.h"
 #include "reel/tests/frontend/losses/ctc_entries.h"
 
 namespace reel {
@@ -163,6 +164,40 @@ TEST_P(CtcBeamSearchTest, ImpossibleSymbolsAreNeverFound) {
       f(tensor({{0., -kInf, -kInf}, {-kInf, 0., 0.}, {0., -kInf, -kInf}}, {frames, vocab}, f64));
   expect_values(found.log_probability, {-std::log(2.), -std::log(2.), -kInf, -kInf, -kInf}, 1e-14);
   expect_values(found.score, values_of(found.log_probability));
+}
+
+TEST_P(CtcBeamSearchTest, NaNInAnEntryMakesItsScoresNaN) {
+  const Dim beam("beam", 4);
+  const auto f = run([&](const Tensor& x) { return ctc_beam_search(x, {time, vocab, beam}); });
+  const CtcBeams expected = f(dirty());
+  for (const double value : {std::nan(""), kInf}) {
+    const CtcBeams actual = f(spoilt(value));
+    for (const auto member : {&CtcBeams::score, &CtcBeams::log_probability}) {
+      std::vector<double> values = values_of(expected.*member);
+      std::fill_n(values.begin(), 4, std::nan(""));
+      expect_values(actual.*member, values, 1e-14);
+    }
+    auto labels = rows_of<std::vector<std::vector<int>>>(expected.labels);
+    labels[0].assign(4, {});
+    EXPECT_EQ((rows_of<std::vector<std::vector<int>>>(actual.labels)), labels);
+  }
+  const std::vector<double> impossible = values_of(f(without_a_frame()).score);
+  EXPECT_EQ(std::vector(impossible.begin(), impossible.begin() + 4), std::vector(4, -kInf));
+}
+
+TEST_P(CtcBeamSearchTest, NaNOfAScorerMakesScoresNaN) {
+  const Dim beam("beam", 3);
+  const auto f = run([&](const Tensor& x, const Tensor& p) {
+    const auto scorer = [&](const Tensor& state, const Tensor& symbol) {
+      return std::pair{expand(p, with_more(symbol.dims(), {vocab})), state};
+    };
+    return ctc_beam_search(x, {time, vocab, beam}, scalar(0), scorer);
+  });
+  const CtcBeams found = f(dirty(), tensor({0., std::nan(""), -1.}, {vocab}, f64));
+  const std::vector<double> scores = values_of(found.score);
+  for (std::size_t b = 0; b < kEntries; ++b)
+    for (std::size_t k = 0; k < 3; ++k)
+      EXPECT_EQ(std::isnan(scores[b * 3 + k]), frame_counts[b] > 0) << b << ' ' << k;
 }
 
 /// A model without memory: label 2 is forbidden, and label 1 has log p 0.

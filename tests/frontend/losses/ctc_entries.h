@@ -71,6 +71,19 @@ class CtcEntries : public InEveryMode {
   Tensor dirty() const {
     return where(mask(time), logits, scalar(std::numeric_limits<double>::quiet_NaN(), f64));
   }
+  /// Returns the logits with `value` for one symbol at the second frame of the first entry.
+  Tensor spoilt(double value) const {
+    const Tensor is_there = expand(range(batch) == 0, {batch, time, vocab}) &&
+                            expand(range(time) == 1, {batch, time, vocab}) &&
+                            expand(range(vocab) == 2, {batch, time, vocab});
+    return where(is_there, scalar(value, f64), dirty());
+  }
+  /// Returns the logits with -infinity for all symbols at the second frame of the first entry.
+  Tensor without_a_frame() const {
+    const Tensor is_there = expand(range(batch) == 0, {batch, time, vocab}) &&
+                            expand(range(time) == 1, {batch, time, vocab});
+    return where(is_there, scalar(-std::numeric_limits<double>::infinity(), f64), dirty());
+  }
   /// Returns the logits of an entry's frames, without padding.
   std::vector<std::vector<double>> frames_of(int entry) const {
     std::vector<std::vector<double>> frames;

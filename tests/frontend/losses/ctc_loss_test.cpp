@@ -122,6 +122,25 @@ TEST_P(CtcLossTest, SymbolsOfProbabilityZero) {
   expect_values(f(where(x == 0.0, kNan, x), tensor({1}, {spelling})).first, {kNan});
 }
 
+/// The op computes values and first gradients, a scan computes second derivatives.
+TEST_P(CtcLossTest, AFrameWithoutASymbolHasZeroDerivatives) {
+  const auto loss = [&](const Tensor& x) {
+    const Tensor all = ctc_log_likelihood(x, labels(0), dims);
+    return sum(where(all == -kInf, 0, all));
+  };
+  const auto slope = [&](const Tensor& x) { return sum(square(mask_padding(grad(loss)(x)))); };
+  const auto f = run([&](const Tensor& x) {
+    return std::array{ctc_log_likelihood(x, labels(0), dims), grad(loss)(x), grad(slope)(x)};
+  });
+  const std::array<Tensor, 3> expected = f(dirty()), actual = f(without_a_frame());
+  EXPECT_EQ(values_of(actual[0])[0], -kInf);
+  for (const std::size_t order : {1u, 2u}) {
+    std::vector<double> values = values_of(mask_padding(expected[order]));
+    std::fill_n(values.begin(), kFrames * kVocab, 0.);
+    expect_values(mask_padding(actual[order]), values, 1e-12);
+  }
+}
+
 TEST_P(CtcLossTest, OneTraceServesAllLengths) {
   const Dim batch("batch", 2);
   const auto f = run(value_and_grad([&](const Tensor& x, const Tensor& labels) -> Tensor {

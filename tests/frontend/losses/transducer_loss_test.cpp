@@ -210,6 +210,25 @@ TEST_P(TransducerLossTest, SymbolsOfProbabilityZero) {
   expect_values(f(where(x == -kInf, kNan, x), tensor({1}, {letters})).first, {kNan});
 }
 
+/// The op computes values and first gradients, scans compute second derivatives.
+TEST_P(TransducerLossTest, AFrameWithoutASymbolHasZeroDerivatives) {
+  const Dims all{batch, time, prefix, vocab};
+  const Tensor none = where(expand(range(batch) == 0, all) && expand(range(time) == 1, all),
+                            scalar(-kInf, f64), dirty());
+  const auto loss = finite_loss();
+  const auto slope = [&](const Tensor& x) { return sum(square(mask_padding(grad(loss)(x)))); };
+  const auto f = run([&](const Tensor& x) {
+    return std::array{transducer_log_likelihood(x, labels(0), dims), grad(loss)(x), grad(slope)(x)};
+  });
+  const std::array<Tensor, 3> expected = f(dirty()), actual = f(none);
+  EXPECT_EQ(values_of(actual[0])[0], -kInf);
+  for (const std::size_t order : {1u, 2u}) {
+    std::vector<double> values = values_of(mask_padding(expected[order]));
+    std::fill_n(values.begin(), kFrames * (kLabels + 1) * kVocab, 0.);
+    expect_values(mask_padding(actual[order]), values, 1e-12);
+  }
+}
+
 TEST_P(TransducerLossTest, PaddedEntriesWithLabelsOutOfRangeHaveZeroGradients) {
   const Dim batch("batch", 2), item("item", tensor({2, 1}, {batch})), time("time", 2),
       letters("letters", 2), prefix = letters + 1;
