@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
-#include <utility>
 
 #include "user_error.h"
 
@@ -53,28 +52,28 @@ LossFile::LossFile(const std::string& path, const std::string& columns, std::int
     keep(head, steps_done);
     return;
   }
-  file_ = std::fopen(path.c_str(), "w");
+  file_.reset(std::fopen(path.c_str(), "w"));
   check(file_ != nullptr);
-  if (file_) check(std::fputs(head.c_str(), file_) >= 0);
-  if (file_) check(std::fflush(file_) == 0);
+  if (file_) check(std::fputs(head.c_str(), file_.get()) >= 0);
+  if (file_) check(std::fflush(file_.get()) == 0);
   if (error_) fail();
 }
 
 void LossFile::refuse(const std::string& reason) {
-  std::fclose(std::exchange(file_, nullptr));
+  file_.reset();
   throw UserError(path_ + " holds no losses of this training: " + reason +
                   "; name another file with --losses");
 }
 
 void LossFile::keep(const std::string& head, std::int64_t steps_done) {
   // Opened once and truncated, not rewritten, so that a kill leaves either the old or the new file.
-  file_ = std::fopen(path_.c_str(), "r+");
+  file_.reset(std::fopen(path_.c_str(), "r+"));
   check(file_ != nullptr);
   if (error_) fail();
-  if (next_line(file_).value_or("") + '\n' != head)
+  if (next_line(file_.get()).value_or("") + '\n' != head)
     refuse("its first line is not " + head.substr(0, head.size() - 1));
   auto end = static_cast<off_t>(head.size());
-  for (std::optional<std::string> found; (found = next_line(file_));) {
+  for (std::optional<std::string> found; (found = next_line(file_.get()));) {
     const std::string& line = *found;
     const std::optional<LossRow> row = parse(line);
     const bool is_whole =
@@ -88,26 +87,22 @@ void LossFile::keep(const std::string& head, std::int64_t steps_done) {
     refuse("it has no row for step " + step + ", at which the checkpoint is");
   if (const std::string loss = print(rows_.back().loss); loss != last_)
     refuse("at step " + step + " it has a loss of " + loss + ", the checkpoint one of " + last_);
-  check(::ftruncate(::fileno(file_), end) == 0 && std::fseek(file_, 0, SEEK_END) == 0);
+  check(::ftruncate(::fileno(file_.get()), end) == 0 && std::fseek(file_.get(), 0, SEEK_END) == 0);
   if (error_) fail();
-}
-
-LossFile::~LossFile() {
-  if (file_) std::fclose(file_);
 }
 
 void LossFile::write(const LossRow& row) {
   rows_.push_back(row);
   last_ = print(row.loss);
   const std::string accuracy = row.accuracy ? ',' + print(*row.accuracy) : "";
-  check(std::fprintf(file_, "%lld,%s,%s%s\n", static_cast<long long>(row.step),
+  check(std::fprintf(file_.get(), "%lld,%s,%s%s\n", static_cast<long long>(row.step),
                      row.is_traced ? "traced" : "eager", last_.c_str(), accuracy.c_str()) >= 0);
 }
 
-void LossFile::flush() { check(std::fflush(file_) == 0); }
+void LossFile::flush() { check(std::fflush(file_.get()) == 0); }
 
 void LossFile::close() {
-  check(std::fclose(std::exchange(file_, nullptr)) == 0);
+  check(std::fclose(file_.release()) == 0);
   if (error_) fail();
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,9 +26,6 @@ class LossFile {
   /// another header or lacks that last loss.
   LossFile(const std::string& path, const std::string& columns, std::int64_t steps_done,
            const std::string& last);
-  ~LossFile();
-  LossFile(const LossFile&) = delete;
-  LossFile& operator=(const LossFile&) = delete;
 
   /// Appends a row. Errors are reported by close().
   void write(const LossRow& row);
@@ -48,7 +46,7 @@ class LossFile {
   [[noreturn]] void fail() const;
 
   std::string path_;
-  std::FILE* file_ = nullptr;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, &std::fclose};
   int error_ = 0;  // the first errno
   std::vector<LossRow> rows_;
   std::string last_;

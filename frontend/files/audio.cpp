@@ -49,10 +49,14 @@ constexpr const char* kAudioFileName = "AudioFile";
 struct detail::AudioReader {
   static constexpr std::int64_t kBlock = 1 << 14;  // samples of a channel that are decoded at once
 
+  struct Close {
+    void operator()(SNDFILE* file) const { sf_close(file); }
+  };
+
   std::string name;
   AudioOptions options;
   SF_INFO info{};
-  SNDFILE* file = nullptr;
+  std::unique_ptr<SNDFILE, Close> file = nullptr;
   std::int64_t position = 0;
   std::vector<float> block = {};
 
@@ -64,25 +68,18 @@ struct detail::AudioReader {
                            "argument"));
     // A missing file is a system error. libsndfile takes its text from the program's locale.
     const StoredFile checked(path, function);
-    file = sf_open(path.c_str(), SFM_READ, &info);
+    file.reset(sf_open(path.c_str(), SFM_READ, &info));
     if (!file) throw IoError(str(name, ": ", reason()));
-    if (const std::uint64_t missing = missing_audio_bytes(checked)) {
-      sf_close(file);
+    if (const std::uint64_t missing = missing_audio_bytes(checked))
       throw IoError(str(name, ": the file ends ", missing,
                         " bytes before its last sample; it was "
                         "cut off, or is still being written"));
-    }
-    if (info.frames < 0 || info.channels < 1 || info.samplerate < 1) {
-      sf_close(file);
+    if (info.frames < 0 || info.channels < 1 || info.samplerate < 1)
       throw IoError(str(name, ": the header tells no samples, channels or rate"));
-    }
   }
-  ~AudioReader() { sf_close(file); }
-  AudioReader(const AudioReader&) = delete;
-  AudioReader& operator=(const AudioReader&) = delete;
 
   /// Returns libsndfile's words for its last error.
-  const char* reason() const { return sf_error_number(sf_error(file)); }
+  const char* reason() const { return sf_error_number(sf_error(file.get())); }
 
   /// Appends the next samples.
   void read(std::int64_t count, std::vector<float>& to) {
@@ -90,10 +87,10 @@ struct detail::AudioReader {
     while (count > 0) {
       const std::int64_t asked = std::min(count, kBlock);
       block.resize(static_cast<std::size_t>(asked) * channels);
-      const std::int64_t got = sf_readf_float(file, block.data(), asked);
+      const std::int64_t got = sf_readf_float(file.get(), block.data(), asked);
       if (got <= 0)
         throw IoError(str(name, ": ends at sample ", position, " of ", info.frames,
-                          sf_error(file) ? str(": ", reason()) : std::string()));
+                          sf_error(file.get()) ? str(": ", reason()) : std::string()));
       block.resize(static_cast<std::size_t>(got) * channels);
       if (options.keeps_channels) {
         to.insert(to.end(), block.begin(), block.end());
@@ -144,7 +141,7 @@ void AudioFile::seek(std::int64_t position) {
   detail::AudioReader& reader = held(reader_, kAudioFileName);
   if (position < 0 || position > steps())
     throw IndexError(str(reader.name, ": there is no sample ", position, " of ", steps()));
-  if (sf_seek(reader.file, position, SEEK_SET) != position)
+  if (sf_seek(reader.file.get(), position, SEEK_SET) != position)
     throw IoError(
         str(reader.name, ": cannot continue at sample ", position, ": ", reader.reason()));
   reader.position = position;

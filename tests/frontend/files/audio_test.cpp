@@ -2,8 +2,12 @@
 #include "reel/frontend/files/audio.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -11,6 +15,25 @@
 #include "reel/frontend/jit.h"
 #include "reel/tests/check.h"
 #include "reel/tests/own_folder.h"
+
+namespace {
+
+thread_local bool reads_fail = false;
+
+/// While one exists, pread fails on this thread, as from a damaged disk.
+struct FailingReads {
+  FailingReads() { reads_fail = true; }
+  ~FailingReads() { reads_fail = false; }
+};
+
+}  // namespace
+
+/// Hides the system's function in this program.
+extern "C" ssize_t pread(int file, void* to, std::size_t count, off_t offset) {
+  if (!reads_fail) return ::pread64(file, to, count, offset);
+  errno = EIO;
+  return -1;
+}
 
 namespace reel {
 namespace {
@@ -130,6 +153,26 @@ TEST_F(AudioTest, FilesThatWereCutOffAreErrors) {
             "load_audio: " + path +
                 ": the file ends 4 bytes before its last sample; it was cut "
                 "off, or is still being written");
+}
+
+/// Returns the number of files that this program has open.
+std::ptrdiff_t open_files() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+TEST_F(AudioTest, FilesThatCannotBeReadAreClosed) {
+  const std::string whole = wav({1, 2, 3, 4}, 1, 8000);
+  write(whole);
+  const std::ptrdiff_t before = open_files();
+  {
+    const FailingReads failing;
+    EXPECT_EQ(message_of<IoError>([&] { AudioFile file(path); }),
+              "AudioFile: " + path + ": cannot be read: Input/output error");
+  }
+  EXPECT_EQ(open_files(), before);
+  write(whole.substr(0, whole.size() - 3));
+  message_of<IoError>([&] { AudioFile file(path); });
+  EXPECT_EQ(open_files(), before);
 }
 
 TEST_F(AudioTest, RecordingsThatWentThroughAPipeAreRead) {

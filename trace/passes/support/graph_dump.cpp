@@ -1,6 +1,7 @@
 #include "reel/trace/passes/support/graph_dump.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cctype>
@@ -40,6 +41,11 @@ void write(const std::string& path, const std::string& text) {
   const int opened =
       ::open(target.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
   std::FILE* const file = opened < 0 ? nullptr : ::fdopen(opened, "w");
+  if (opened >= 0 && !file) {
+    const int error = errno;
+    ::close(opened);
+    errno = error;
+  }
   bool is_written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   is_written = file && std::fclose(file) == 0 && is_written;
   if (!is_written) throw IoError(str("cannot write ", path, ": ", reason_of(errno)));
