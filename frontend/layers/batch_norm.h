@@ -50,8 +50,9 @@ struct BatchNorm {
   State initial_state() const;
   /// Returns {y, the next state}. x: named, [..., channel] -> y of the same dims. over: all other
   /// dims of x; default: these. The state itself is returned if x has no elements, or without
-  /// training. sum_over_ranks: if given, mean and variance are over the batches of all ranks.
-  /// Throws ShapeError if `over` lacks a dim.
+  /// training. sum_over_ranks: if given, mean and variance are over the batches of all ranks; in a
+  /// function of World::value_and_grad, over one shard of each rank. Throws ShapeError if `over`
+  /// lacks a dim.
   std::pair<Tensor, State> operator()(const Tensor& x, const State& state, const Dims& over = {},
                                       const SumOverRanks& sum_over_ranks = {}) const;
 };
