@@ -188,34 +188,44 @@ void where_loop(const void* const* in, void* out, const PointwiseRows& rows) {
   }
 }
 
-/// Truncates floats to integers: NaN becomes 0, and a number out of range the nearest one in range.
+/// Elements whose range is checked before they are converted.
+constexpr std::int64_t kTruncated = 128;
+
+/// Truncates a block of `count` floats to integers.
+///
 /// A vector converts all of its lanes, and numbers out of range would raise an exception: zeros
-/// stand for them in a copy of some elements.
+/// stand for them in a copy. Inlined, so that the loops of a whole block have a known length.
 template <class From, class To>
-void truncate(const From* from, To* to, std::int64_t count) {
+[[gnu::always_inline]] inline void truncate_block(const From* from, To* to, std::int64_t count) {
   using Bits = std::conditional_t<sizeof(From) == 4, std::int32_t, std::int64_t>;
-  constexpr std::int64_t kBlock = 64;
   constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());  // exact
   constexpr Bits kEnd = __builtin_bit_cast(Bits, -kLow), kValue = std::numeric_limits<Bits>::max();
-  From in_range[kBlock];
-  for (std::int64_t first = 0; first < count; first += kBlock, from += kBlock, to += kBlock) {
-    const std::int64_t block = count - first < kBlock ? count - first : kBlock;
-    Bits far = 0;  // above 0 if an element may be out of range; sizes have the order of their bits
-    for (std::int64_t i = 0; i < block; ++i)
-      far |= (__builtin_bit_cast(Bits, from[i]) & kValue) >= kEnd;
-    if (!far) {
-#pragma GCC ivdep
-      for (std::int64_t i = 0; i < block; ++i) to[i] = static_cast<To>(from[i]);
-      continue;
-    }
-    for (std::int64_t i = 0; i < block; ++i)
-      in_range[i] = ((from[i] >= kLow) & (from[i] < -kLow)) ? from[i] : From{0};
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < block; ++i)
-      to[i] = from[i] >= -kLow ? std::numeric_limits<To>::max()
-              : from[i] < kLow ? std::numeric_limits<To>::min()
-                               : static_cast<To>(in_range[i]);
+  Bits largest = 0;  // of the bits of sizes, which have the order of the sizes
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Bits size = __builtin_bit_cast(Bits, from[i]) & kValue;
+    largest = size > largest ? size : largest;
   }
+  if (largest < kEnd) {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(from[i]);
+    return;
+  }
+  From in_range[kTruncated];
+  for (std::int64_t i = 0; i < count; ++i)
+    in_range[i] = ((from[i] >= kLow) & (from[i] < -kLow)) ? from[i] : From{0};
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i)
+    to[i] = from[i] >= -kLow ? std::numeric_limits<To>::max()
+            : from[i] < kLow ? std::numeric_limits<To>::min()
+                             : static_cast<To>(in_range[i]);
+}
+
+/// Truncates floats to integers: NaN becomes 0, and a number out of range the nearest one in range.
+template <class From, class To>
+void truncate(const From* from, To* to, std::int64_t count) {
+  std::int64_t i = 0;
+  for (; i + kTruncated <= count; i += kTruncated) truncate_block(from + i, to + i, kTruncated);
+  truncate_block(from + i, to + i, count - i);
 }
 
 template <class From, class To>

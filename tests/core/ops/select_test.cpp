@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "reel/autodiff/tape.h"
@@ -101,6 +103,21 @@ TEST(CastTest, FloatsBecomeIntegersTowardsZeroAndStayInRange) {
   EXPECT_EQ(wide[5], std::numeric_limits<std::int64_t>::min());
   EXPECT_EQ(wide[6], 0);
   expect_values(cast(tensor({2147483648., -2147483648.}, {}, f32), i32), {kMaxI32, kLeast}, 0);
+}
+
+/// Blocks of elements are converted at once if all of them are in range.
+TEST(CastTest, OneFloatOutOfRangeChangesNoOther) {
+  constexpr int kCount = 400;
+  for (const int at : {0, 127, 128, 255, 256, 383, 384, kCount - 1})
+    for (const double beyond : {3e9, -3e9, kNaN}) {
+      std::vector<double> numbers(kCount), expected(kCount);
+      for (int i = 0; i < kCount; ++i) numbers[i] = expected[i] = 1000 * (i - 200);
+      numbers[at] = beyond;
+      expected[at] = std::isnan(beyond) ? 0 : std::clamp(beyond, -2147483648., 2147483647.);
+      SCOPED_TRACE(str(beyond, " at ", at));
+      expect_values(cast(tensor(numbers, {}, f32), i32), expected, 0);
+      expect_values(cast(tensor(numbers, {}, f64), i32), expected, 0);
+    }
 }
 
 TEST(CastTest, NonzeroNumbersBecomeTrue) {
