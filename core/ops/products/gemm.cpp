@@ -274,6 +274,30 @@ bool is_copied(DType dtype, const MatrixSizes& s) {
          (is_packed(s) ? !s.b_panel || s.a_step != 1 : is_large_f32(s) && large_keeps_order(s));
 }
 
+// ---- Small products -----------------------------------------------------------------------------
+
+/// Returns the loop of a product of at most three rows and 128 terms that is one chain or of runs,
+/// if its columns fit one tile, and sets its order; returns null for other products. Requires that
+/// it is not turned.
+template <class T>
+ProductLoop<T> small_loop(MatrixSizes& s) {
+  // Beyond, choosing a loop takes little of the time, and rows gain from a tile.
+  constexpr std::int64_t kMaxRows = 3, kMaxTerms = 128, kMaxFactors = 256;
+  static_assert(kMaxTerms <= kSlice);  // slices are then one chain
+  if (s.m > kMaxRows || s.k > kMaxTerms || s.m * s.k > kMaxFactors || s.m * s.n * s.k == 0 ||
+      s.b_panel || is_large(s))
+    return nullptr;
+  const bool is_given = s.order != SumOrder::by_sizes,
+             are_runs = is_given ? s.order == SumOrder::runs && can_be_of_runs(s) : is_of_runs(s),
+             is_chain = !is_given || s.order == SumOrder::chain || s.order == SumOrder::slices;
+  if (!are_runs && !(is_chain && (s.b_step == 1 || s.n == 1))) return nullptr;
+  s.order = are_runs ? SumOrder::runs : SumOrder::chain;
+  if constexpr (std::is_same_v<T, float>)
+    return table().small_f32(s);
+  else
+    return table().small_f64(s);
+}
+
 }  // namespace
 
 bool takes_memory(DType dtype, const MatrixSizes& sizes) {
@@ -285,26 +309,13 @@ bool takes_memory(DType dtype, const MatrixSizes& sizes) {
 }
 
 std::optional<SmallProduct> small_product(DType dtype, const MatrixSizes& sizes) {
-  // Beyond, choosing a loop takes little of the time, and rows gain from a tile.
-  constexpr std::int64_t kMaxTerms = 128, kMaxFactors = 256;
-  static_assert(kMaxTerms <= kSlice);
-  if (!is_float(dtype) || sizes.m == 0 || sizes.n == 0 || sizes.k == 0 || sizes.b_panel)
-    return std::nullopt;
   SmallProduct result;
   result.is_turned = is_turned(sizes);
   MatrixSizes s = result.is_turned ? turned(sizes) : sizes;
-  if (s.k > kMaxTerms || s.m * s.k > kMaxFactors || is_large(s)) return std::nullopt;
-  s.order = order_of(dtype, s);
-  if (s.k == 1) s.a_step = 1;
-  if (s.order == SumOrder::slices) s.order = SumOrder::chain;
-  const bool is_of_runs = s.order == SumOrder::runs && can_be_of_runs(s),
-             is_chain = s.order == SumOrder::chain && (s.b_step == 1 || s.n == 1) &&
-                        !is_large_f32(s) && !is_packed(s);
-  if (!is_of_runs && !is_chain) return std::nullopt;
   if (dtype == f32)
-    result.f32 = table().small_f32(s);
-  else
-    result.f64 = table().small_f64(s);
+    result.f32 = small_loop<float>(s);
+  else if (dtype == f64)
+    result.f64 = small_loop<double>(s);
   if (!result.f32 && !result.f64) return std::nullopt;
   result.sizes[0] = result.sizes[1] = s;
   result.sizes[0].add = false;
@@ -350,6 +361,8 @@ void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* 
         std::swap(from_a, from_b);
         s = turned(s);
       }
+      if constexpr (std::is_floating_point_v<T>)
+        if (const auto loop = small_loop<T>(s)) return loop(s, from_a, from_b, to);
       s.order = order_of(dtype, s);
       if (is_large(s))
         product_in_shards(dtype, s, from_a, from_b, to);

@@ -21,7 +21,7 @@ namespace reel {
 /// kernels.
 void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c);
 
-/// A product of small matrices with a loop that was chosen in advance. multiply() takes some 40 ns
+/// A product of small matrices with a loop that was chosen in advance. multiply() takes some 15 ns
 /// to choose it, longer than the products of a row of a few elements.
 struct SmallProduct {
   MatrixSizes sizes[2];    ///< without and with `add`

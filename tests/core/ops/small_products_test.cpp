@@ -1,9 +1,11 @@
-// Small products with a loop that is chosen in advance: the bits of multiply() in all layouts.
+// Small products with a loop of their own: the bits of the loops for all sizes in all layouts.
 #include <gtest/gtest.h>
 
 #include <array>
 #include <limits>
+#include <utility>
 
+#include "reel/core/ops/kernels/isa.h"
 #include "reel/core/ops/products/gemm.h"
 #include "reel/tests/check.h"
 #include "reel/tests/core/ops/product_numbers.h"
@@ -15,6 +17,22 @@ MatrixSizes sizes_of(std::int64_t m, std::int64_t k, std::int64_t n, int layout)
   return dense_sizes(m, k, n, layout & 1, layout & 2);
 }
 
+/// Computes a product by the loops for all sizes. Requires that they read both operands in place.
+void multiply_by_tiles(DType dtype, const SmallProduct& small, SumOrder order, const void* a,
+                       const void* b, void* c, bool adds) {
+  static const ProductTable& table = for_this_processor(REEL_TABLES(products));
+  const MatrixSizes& s = small.sizes[adds];
+  if (small.is_turned) std::swap(a, b);
+  const auto run = [&]<class T>(ProductLoop<T> loop) {
+    loop(s, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c));
+  };
+  const bool are_runs = order == SumOrder::runs;
+  if (dtype == f32)
+    run(are_runs ? table.runs_f32 : table.rows_f32);
+  else
+    run(are_runs ? table.runs_f64 : table.rows_f64);
+}
+
 /// Computes c = a·b, then c += a·b. Returns c.
 template <class Multiply>
 Tensor twice(const Tensor& start, const Multiply& multiply) {
@@ -23,7 +41,7 @@ Tensor twice(const Tensor& start, const Multiply& multiply) {
   return c;
 }
 
-TEST(SmallProductsTest, AllLayoutsHaveTheBitsOfMultiply) {
+TEST(SmallProductsTest, AllLayoutsHaveTheBitsOfTiles) {
   manual_seed(1);
   int found = 0, refused = 0;
   for (const DType dtype : {f32, f64})
@@ -39,19 +57,24 @@ TEST(SmallProductsTest, AllLayoutsHaveTheBitsOfMultiply) {
             const Tensor a = cast(random_normal({m, k}), dtype),
                          b = cast(random_normal({k, n}), dtype), zero = zeros({m, n}, dtype);
             const void *left = a.data<void>(), *right = b.data<void>();
-            expect_same_bits(
-                twice(zero, [&](void* c, bool adds) { small->run(left, right, c, adds); }),
-                twice(zero, [&](void* c, bool adds) {
-                  MatrixSizes s = sizes;
-                  s.add = adds;
-                  multiply(dtype, s, left, right, c);
-                }));
+            const SumOrder order = sum_order(dtype, sizes);
+            const Tensor expected = twice(zero, [&](void* c, bool adds) {
+              multiply_by_tiles(dtype, *small, order, left, right, c, adds);
+            });
+            const auto run = [&](void* c, bool adds) { small->run(left, right, c, adds); };
+            const auto multiply_small = [&](void* c, bool adds) {
+              MatrixSizes s = sizes;
+              s.add = adds;
+              multiply(dtype, s, left, right, c);
+            };
+            expect_same_bits(twice(zero, run), expected);
+            expect_same_bits(twice(zero, multiply_small), expected);
           }
   EXPECT_GT(found, 1000);
   EXPECT_GT(refused, 500);
 }
 
-TEST(SmallProductsTest, GivenOrdersHaveTheBitsOfMultiply) {
+TEST(SmallProductsTest, GivenOrdersHaveTheBitsOfTiles) {
   manual_seed(2);
   const Tensor a = random_normal({2, 24}), b = random_normal({24, 9});
   for (const SumOrder order : {SumOrder::chain, SumOrder::slices, SumOrder::runs})
@@ -63,10 +86,13 @@ TEST(SmallProductsTest, GivenOrdersHaveTheBitsOfMultiply) {
       // A transposed matrix is read in place as runs only; rows of it are copied.
       EXPECT_EQ(small.has_value(), (order == SumOrder::runs) == (layout == 2));
       if (!small) continue;
-      Tensor made = zeros({2, 9}), expected = zeros({2, 9});
-      small->run(a.data<void>(), b.data<void>(), made.data<void>(), false);
-      multiply(f32, sizes, a.data<void>(), b.data<void>(), expected.data<void>());
+      const void *left = a.data<void>(), *right = b.data<void>();
+      Tensor made = zeros({2, 9}), multiplied = zeros({2, 9}), expected = zeros({2, 9});
+      multiply_by_tiles(f32, *small, order, left, right, expected.data<void>(), false);
+      small->run(left, right, made.data<void>(), false);
+      multiply(f32, sizes, left, right, multiplied.data<void>());
       expect_same_bits(made, expected);
+      expect_same_bits(multiplied, expected);
     }
 }
 
