@@ -209,6 +209,14 @@ Range shard_of(std::int64_t size, std::int64_t i, std::int64_t shards) {
 
 bool is_large(const MatrixSizes& s) { return s.m * s.n * s.k >= kManyProducts && !s.b_panel; }
 
+/// True if our kernel on packed copies computes a product of runs faster: enough rows share the
+/// copy of b, which runs read anew for every three rows.
+bool gains_over_runs(DType dtype, const MatrixSizes& s) {
+  constexpr std::int64_t kRows = 192, kColumns = 128;
+  return dtype == f32 && is_of_runs(s) && s.m >= kRows && s.n >= kColumns && is_large_f32(s) &&
+         large_products_are_packed();
+}
+
 template <class T>
 void sums_in_shards(DType dtype, const MatrixSizes& s, const T* a, const T* b, T* c) {
   const Scratch<T> others((kSums - 1) * s.m * s.n);
@@ -217,7 +225,7 @@ void sums_in_shards(DType dtype, const MatrixSizes& s, const T* a, const T* b, T
     MatrixSizes shard = s;
     shard.k = count;
     if (i) shard.c_row = s.n, shard.add = false;
-    shard.order = order_in_one(dtype, shard);
+    shard.order = gains_over_runs(dtype, shard) ? SumOrder::slices : order_in_one(dtype, shard);
     product(shard, a + first * s.a_step, b + first * s.b_row,
             i ? others.get() + (i - 1) * s.m * s.n : c);
   });

@@ -53,6 +53,16 @@ TEST(GemmTest, AllLayoutsAndSizes) {
     }
 }
 
+/// Sums that are long enough to be computed in shares, of many rows by a transposed matrix.
+TEST(GemmTest, LongSumsByATransposedMatrixAreExact) {
+  constexpr std::int64_t kRows = 200, kColumns = 130, kTerms = 4100;
+  const Tensor a = numbers({kRows, kTerms}, 1), b = numbers({kTerms, kColumns}, 2);
+  const Tensor bt = transpose(b, {1, 0}), made = zeros({kRows, kColumns});
+  MatrixSizes s = dense_sizes(kRows, kTerms, kColumns, false, true);
+  multiply(f32, s, a.data<void>(), bt.data<void>(), made.data<void>());
+  expect_values(made, product(a, b), 0);
+}
+
 TEST(GemmTest, StepsThatAreNowhereOne) {
   // Every second element of every second row, of both operands.
   const Tensor a = numbers({6, 8}, 1), b = numbers({8, 10}, 2);
