@@ -17,9 +17,13 @@ namespace {
 Tensor slice_by_step(const Tensor& x, int axis, std::int64_t begin, std::optional<std::int64_t> end,
                      std::int64_t step, const std::optional<Dim>& to) {
   const Dim dim = dim_at(x.type(), axis);
+  const auto between = [axis](const Tensor& of, std::int64_t begin,
+                              std::optional<std::int64_t> end) {
+    return begin == 0 && !end ? of : slice_shown(of, axis, begin, end, std::nullopt);
+  };
   Tensor part = clear_padding(x, axis, to);
   if (step > 0) {
-    part = slice_shown(part, axis, begin, end, std::nullopt);
+    part = between(part, begin, end);
   } else {
     for (const Dim& of : dim.length_dims())
       if (!contains(x.dims(), of))
@@ -27,8 +31,7 @@ Tensor slice_by_step(const Tensor& x, int axis, std::int64_t begin, std::optiona
                              x.type(), " has no dim ", of, " that tells them apart"));
     // Position i, from the front or from the end, is -1 - i of the reversed tensor.
     step = -std::max(step, -std::numeric_limits<std::int64_t>::max());
-    part = slice_shown(reverse_shown(part, axis), axis, -1 - begin,
-                       end ? std::optional(-1 - *end) : end, std::nullopt);
+    part = between(reverse_shown(part, axis), -1 - begin, end ? std::optional(-1 - *end) : end);
   }
   const Dim& rest = dim_at(part.type(), axis);
   const std::int64_t count =

@@ -1,6 +1,7 @@
 // slice with a step, and shift: in every mode, and their errors.
 #include <cmath>
 
+#include "reel/core/runtime/memory.h"
 #include "reel/tests/modes.h"
 
 namespace reel {
@@ -132,6 +133,16 @@ TEST_P(SliceByStepTest, GradientsOfShiftsMoveBack) {
   };
   expect_values(mask_padding(run(gradient(1))(ragged, weights)), {4, 12, 0, 0, 0, 0});
   expect_values(mask_padding(run(gradient(-1))(ragged, weights)), {0, 4, 12, 0, 0, 0});
+}
+
+/// A slice of the whole axis once copied its operand before it took every second element.
+TEST(SliceMemoryTest, AStepAlongTheWholeAxisTakesMemoryForItsResultOnly) {
+  const Tensor x = ones({64, 1024});
+  reset_peak_memory();
+  const std::int64_t before = memory().all.current;
+  const Tensor y = slice(x, 1, 0, {}, 2);
+  EXPECT_EQ(y.numel(), x.numel() / 2);
+  EXPECT_LT(memory().all.peak - before, x.type().bytes());
 }
 
 TEST(StrideErrorTest, MessagesNameTheNumbers) {
