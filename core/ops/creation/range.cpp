@@ -1,5 +1,7 @@
 // Ops that create tensors from positions along a dim: range, one_hot.
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "reel/core/base/str.h"
 #include "reel/core/op/axes.h"
@@ -24,6 +26,16 @@ struct DimAttrs {
   }
 };
 
+/// Sets element i to i. Each is rounded by itself: a float that counts up stops at 2^24. Vectors
+/// convert numbers of 32 bits only.
+template <class T>
+__attribute__((optimize("O3"))) void set_positions(T* to, std::int64_t count) {
+  constexpr std::int64_t kMaxI32 = std::numeric_limits<std::int32_t>::max();
+  const auto few = static_cast<std::int32_t>(std::min(count, kMaxI32));
+  for (std::int32_t i = 0; i < few; ++i) to[i] = static_cast<T>(i);
+  for (std::int64_t i = few; i < count; ++i) to[i] = static_cast<T>(i);
+}
+
 }  // namespace
 
 const Op range_op{
@@ -42,10 +54,8 @@ const Op range_op{
           const Tensor& out = a.make();
           visit(out.dtype(), [&](auto zero) {
             using T = decltype(zero);
-            // Each is rounded by itself: a float that counts up stops at 2^24.
             if constexpr (!std::is_same_v<T, bool>)
-              for (std::int64_t i = 0; i < out.type().numel(); ++i)
-                out.data<T>()[i] = static_cast<T>(i);
+              set_positions(out.data<T>(), out.type().numel());
           });
         },
     .no_vjp = "has no inputs",

@@ -1,6 +1,7 @@
 // tensor, scalar, zeros, ones, full, zeros_like, range, one_hot.
 #include <array>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <string>
 
@@ -213,6 +214,23 @@ TEST(FullTest, LikeAnotherTensor) {
   EXPECT_EQ(zeros_like(x).type(), x.type());
   expect_values(zeros_like(x), {0, 0});
   expect_values(ones_like(x), {1, 1});
+}
+
+TEST(RangeTest, ElementsOfEveryDTypeAreTheirPositions) {
+  for (const DType dtype : {f32, f64, i32, i64})
+    for (std::int64_t count = 0; count < 40; ++count) {
+      std::vector<double> expected(static_cast<std::size_t>(count));
+      std::iota(expected.begin(), expected.end(), 0);
+      expect_values(range(count, dtype), expected, 0);
+    }
+}
+
+/// From 2^24 on, not every integer is an f32.
+TEST(RangeTest, LargeFloatsAreRoundedOneByOne) {
+  constexpr std::int64_t kExact = 1 << 24;
+  const Tensor ends = slice(range(kExact + 8, f32), 0, kExact - 1);
+  for (std::int64_t i = 0; i < 9; ++i)
+    EXPECT_EQ(ends.data<float>()[i], static_cast<float>(kExact - 1 + i)) << i;
 }
 
 TEST(RangeTest, CountsFromZero) {
