@@ -1,5 +1,7 @@
 #include "reel/frontend/layers/layer_norm.h"
 
+#include <utility>
+
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/ops.h"
@@ -20,11 +22,11 @@ LayerNorm LayerNorm::init(const Dim& feature, const LayerNormOptions& options) {
 Tensor LayerNorm::operator()(const Tensor& x) const {
   detail::check_input("LayerNorm", "x", x, feature,
                       detail::made_dtype("LayerNorm", "scale", scale));
-  const Tensor centred = x - mean(x, feature);
+  Tensor centred = x - mean(x, feature);
   // One quotient per row: a quotient per element, again in the gradient, would take most of the
   // time.
   const Tensor normaliser = 1.0 / sqrt(mean(square(centred), feature) + epsilon);
-  return centred * normaliser * scale + bias;
+  return std::move(centred) * normaliser * scale + bias;  // eagerly in the memory of `centred`
 }
 
 }  // namespace reel
