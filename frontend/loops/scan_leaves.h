@@ -39,6 +39,9 @@ TreeLeaves checked_ys(const ScanSpec& spec, const ScanPlan& plan, TreeLeaves ys,
 /// Positions count in the order of the loop. Throws ArgumentError if a reversed loop has an unknown
 /// trip count.
 Tensor truncates_at(const ScanSpec& spec, const ScanPlan& plan, const Tensor& position);
+/// Gives each Dim among ys the dim of the stack whose element has it. of_body: the ys of one
+/// iteration; a Dim that no tensor of it has stays.
+void follow_stacks(const TreeLeaves& of_body, TreeLeaves& ys);
 /// Returns the name of the dim that a loop with these ys makes; empty for a plain one.
 std::string name_of_made_dim(const ScanPlan& plan, const TreeLeaves& ys);
 /// A leaf of y, and its axes with dims that an iteration makes (varying_ys.h).

@@ -186,6 +186,7 @@ TreeLeaves ys_of(const RecordedBody& body, std::span<const Tensor> stacks, const
                 : terms[0];
     next += count;
   }
+  follow_stacks(body.ys, result);
   return result;
 }
 

@@ -266,6 +266,7 @@ class EagerScan {
         y = varying ? stack_varying(plan_, column, running_, first, *varying, result.dim)
                     : stacked(first, column, result.dim);
     }
+    follow_stacks(first_y_, result.ys);
     return result;
   }
 

@@ -72,6 +72,12 @@ Tensor changed(const Tensor& x, const DimChanges& changes) {
   return changes.affects(x.type()) ? resized(x, changes(x.dims())) : x;
 }
 
+/// Changes the Dims among ys.
+void change_dims(TreeLeaves& ys, const DimChanges& changes) {
+  for (TreeLeaf& leaf : ys)
+    if (leaf.kind == TreeLeaf::Kind::dim) leaf.dim = changes(leaf.dim);
+}
+
 }  // namespace
 
 bool has_sliced_dims(const ScanPlan& plan) {
@@ -142,10 +148,10 @@ class SlicedScan {
       if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
         add_own(leaf.tensor, whole);
     for (TreeLeaf& leaf : made.y) {
-      if (leaf.kind == TreeLeaf::Kind::dim) leaf.dim = whole(leaf.dim);
       if (leaf.kind == TreeLeaf::Kind::tensor && leaf.tensor.is_defined())
         leaf.tensor = changed(leaf.tensor, whole);
     }
+    change_dims(made.y, whole);
     if (is_renamed_) made.y.insert(made.y.end(), of_slices.begin(), of_slices.end());
     return made;
   }
@@ -191,6 +197,7 @@ class SlicedScan {
         DimChanges again;
         again.add(dim, *known);
         y = changed(y, again);
+        change_dims(result.ys, again);
       } else {
         note_slice(dim, own.whole, own.whole, own.key);
       }
@@ -239,6 +246,7 @@ class SlicedScan {
     result.ys.resize(own_ys_);
     for (TreeLeaf& leaf : result.ys)
       if (leaf.kind == TreeLeaf::Kind::tensor) leaf.tensor = changed(leaf.tensor, slices);
+    change_dims(result.ys, slices);
   }
 
   /// A slice that the body made: its place in ys, and its key outside of the loop.
@@ -304,6 +312,7 @@ void reverse_ys(TreeLeaves& ys, const Dim& dim, AlongAxis& back) {
   for (std::size_t i = 0; i < all.size(); ++i)
     all[i] = all[i].type().is_list() ? list_unstack(moved[i]) : moved[i];
   ys = with_tensors(ys, all);
+  change_dims(ys, back.changes());
 }
 
 /// Returns the dim of xs, before cond or max_seq_len replaces it.

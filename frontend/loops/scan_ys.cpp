@@ -2,6 +2,7 @@
 #include "reel/core/base/errors.h"
 #include "reel/core/base/str.h"
 #include "reel/core/ops/shape/dims.h"
+#include "reel/core/ops/shape/new_dims.h"
 #include "reel/frontend/loops/scan_leaves.h"
 #include "reel/frontend/loops/varying_ys.h"
 
@@ -145,6 +146,28 @@ void check_names(const ScanSpec& spec, const ScanPlan& plan, const TreeLeaves& y
 }
 
 }  // namespace
+
+namespace {
+
+/// Returns the dim of the stack whose element has the dim; nothing if no element has it.
+std::optional<Dim> stacked_dim(const Dim& dim, const TreeLeaves& of_body, const TreeLeaves& ys) {
+  for (std::size_t i = 0; i < of_body.size(); ++i) {
+    if (of_body[i].kind != TreeLeaf::Kind::tensor || !of_body[i].tensor.is_defined()) continue;
+    const TensorType &element = of_body[i].tensor.type(), &stack = ys[i].tensor.type();
+    if (stack.is_list() || stack.rank() != element.rank() + 1) continue;
+    for (int axis = 0; axis < element.rank(); ++axis)
+      if (dim_at(element, axis) == dim) return dim_at(stack, axis + 1);
+  }
+  return {};
+}
+
+}  // namespace
+
+void follow_stacks(const TreeLeaves& of_body, TreeLeaves& ys) {
+  for (TreeLeaf& leaf : ys)
+    if (leaf.kind == TreeLeaf::Kind::dim)
+      leaf.dim = stacked_dim(leaf.dim, of_body, ys).value_or(leaf.dim);
+}
 
 void refuse_dim_of_body(const ScanPlan& plan, const TensorType& y, const Dim& dim) {
   throw ShapeError(str(plan.what, ": y is ", y, ", whose dim ", dim,
