@@ -36,9 +36,9 @@ Problem problem_of(const ConvolutionSizes& s) {
   return problem;
 }
 
-/// Copies as many bytes as a depthwise convolution and its gradients read and write: x to y
-/// forwards, then ȳ to x̄, then the sizes of x and ȳ. Each pass has arrays of its own, because the
-/// step's tensors leave the cache before they are read again, too.
+/// Copies as many bytes as a depthwise convolution and its gradients read and write, in three
+/// passes: y of x, x̄ of ȳ, and the filter's gradient of both. Each pass has arrays of its own: a
+/// copy within the cache would be no roof of a step, whose tensors leave the cache.
 std::function<Step()> copy_of(const ConvolutionSizes& s) {
   return [=]() -> Step {
     using Bytes = std::vector<char>;

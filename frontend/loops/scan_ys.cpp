@@ -145,10 +145,6 @@ void check_names(const ScanSpec& spec, const ScanPlan& plan, const TreeLeaves& y
           lines, "\nName spatial_dim and the scanned axes, as in Dim(\"time\", 3)."));
 }
 
-}  // namespace
-
-namespace {
-
 /// Returns the dim of the stack whose element has the dim; nothing if no element has it.
 std::optional<Dim> stacked_dim(const Dim& dim, const TreeLeaves& of_body, const TreeLeaves& ys) {
   for (std::size_t i = 0; i < of_body.size(); ++i) {

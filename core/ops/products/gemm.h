@@ -21,8 +21,8 @@ namespace reel {
 /// kernels.
 void multiply(DType dtype, const MatrixSizes& sizes, const void* a, const void* b, void* c);
 
-/// A product of small matrices with a loop that was chosen in advance. multiply() takes some 15 ns
-/// to choose it, longer than the products of a row of a few elements.
+/// A product of small matrices with a loop that was chosen in advance, since it runs often.
+/// multiply() chooses the same loop at each call.
 struct SmallProduct {
   MatrixSizes sizes[2];    ///< without and with `add`
   bool is_turned = false;  ///< cᵀ = bᵀ·aᵀ is computed
